@@ -1,0 +1,13 @@
+//! What is searched and what has been found so far: the words every algorithm speaks.
+//!
+//! Not here: how a study is stored, who owns a trial, when it started. Those belong to the service.
+
+mod metric;
+mod parameter;
+mod search_space;
+mod trial;
+
+pub use metric::{Goal, MetricSpec, ProblemError, ProblemStatement};
+pub use parameter::{MAX_DISCRETE_VALUES, ParameterKind, ParameterSpec, ParameterSpecError, ParameterValue, ScaleType};
+pub use search_space::{ParameterValues, SearchSpace, SearchSpaceError, ValueError};
+pub use trial::{CompletedTrial, PendingTrial, TrialId, TrialOutcome, TrialSuggestion};

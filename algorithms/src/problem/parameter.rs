@@ -1,0 +1,331 @@
+//! One parameter: its kind, its range, its scale, and the values it takes.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Most values a discrete parameter may list (AI Platform's published limit).
+pub const MAX_DISCRETE_VALUES: usize = 1000;
+
+/// A named parameter whose range has been checked.
+///
+/// ```
+/// use tunesmith_algorithms::problem::{ParameterKind, ParameterSpec, ParameterSpecError, ScaleType};
+///
+/// let kind = ParameterKind::Double { min: 0.0, max: 1.0, scale: ScaleType::UnitLog };
+/// let error = ParameterSpec::new("learning_rate", kind).unwrap_err();
+/// assert!(matches!(error, ParameterSpecError::LogOfNonPositive { .. }));
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "UncheckedParameterSpec", into = "UncheckedParameterSpec")]
+pub struct ParameterSpec {
+    name: String,
+    kind: ParameterKind,
+}
+
+impl ParameterSpec {
+    /// Checks `kind` and gives it a name.
+    ///
+    /// # Errors
+    /// Each [`ParameterSpecError`] names the rule that `kind` or `name` breaks; the first one found is returned.
+    pub fn new(name: impl Into<String>, kind: ParameterKind) -> Result<Self, ParameterSpecError> {
+        let name = name.into();
+        if name.is_empty() {
+            return Err(ParameterSpecError::EmptyName);
+        }
+        kind.check()?;
+        Ok(Self { name, kind })
+    }
+
+    /// The name by which trials and trainers know the parameter.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Kind, range and scale.
+    pub fn kind(&self) -> &ParameterKind {
+        &self.kind
+    }
+
+    /// How many different values the parameter has; `None` for a double, unless its range is one point.
+    pub fn cardinality(&self) -> Option<u64> {
+        match &self.kind {
+            ParameterKind::Double { min, max, .. } => (min == max).then_some(1),
+            // The difference of two i64 fits u64; plus one may not.
+            ParameterKind::Integer { min, max, .. } => max.abs_diff(*min).checked_add(1),
+            ParameterKind::Discrete { values, .. } => Some(values.len() as u64),
+            ParameterKind::Categorical { values } => Some(values.len() as u64),
+        }
+    }
+
+    /// Whether `value` is of this kind and inside the range, bounds included.
+    pub fn contains(&self, value: &ParameterValue) -> bool {
+        match (&self.kind, value) {
+            (ParameterKind::Double { min, max, .. }, ParameterValue::Double(x)) => min <= x && x <= max,
+            (ParameterKind::Integer { min, max, .. }, ParameterValue::Integer(k)) => min <= k && k <= max,
+            (ParameterKind::Discrete { values, .. }, ParameterValue::Discrete(x)) => values.contains(x),
+            (ParameterKind::Categorical { values }, ParameterValue::Categorical(level)) => values.contains(level),
+            _ => false,
+        }
+    }
+}
+
+/// The four kinds of parameter that AI Platform knows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum ParameterKind {
+    /// A real number in `[min, max]`.
+    Double {
+        /// Lower bound, inclusive; finite.
+        min: f64,
+        /// Upper bound, inclusive; finite.
+        max: f64,
+        /// How the range is mapped to the unit interval.
+        scale: ScaleType,
+    },
+    /// A whole number in `[min, max]`.
+    Integer {
+        /// Lower bound, inclusive.
+        min: i64,
+        /// Upper bound, inclusive.
+        max: i64,
+        /// How the range is mapped to the unit interval.
+        scale: ScaleType,
+    },
+    /// One of some numbers, whose order and spacing matter.
+    Discrete {
+        /// Feasible points, finite, strictly increasing, 1 to [`MAX_DISCRETE_VALUES`] of them.
+        values: Vec<f64>,
+        /// How the range is mapped to the unit interval.
+        scale: ScaleType,
+    },
+    /// One of some texts, without order.
+    Categorical {
+        /// Feasible levels, different from one another, at least one.
+        values: Vec<String>,
+    },
+}
+
+impl ParameterKind {
+    fn check(&self) -> Result<(), ParameterSpecError> {
+        match self {
+            Self::Double { min, max, scale } => check_range(*min, *max, *scale),
+            Self::Integer { min, max, scale } => check_range(*min as f64, *max as f64, *scale),
+            Self::Discrete { values, scale } => {
+                let (Some(first), Some(last)) = (values.first(), values.last()) else {
+                    return Err(ParameterSpecError::NoValues);
+                };
+                if values.len() > MAX_DISCRETE_VALUES {
+                    return Err(ParameterSpecError::TooManyValues { count: values.len() });
+                }
+                if let Some(index) = values.windows(2).position(|pair| pair[0] >= pair[1]) {
+                    return Err(ParameterSpecError::NotIncreasing { index: index + 1, value: values[index + 1] });
+                }
+                check_range(*first, *last, *scale)
+            }
+            Self::Categorical { values } => {
+                if values.is_empty() {
+                    return Err(ParameterSpecError::NoValues);
+                }
+                for (index, value) in values.iter().enumerate() {
+                    if values[..index].contains(value) {
+                        return Err(ParameterSpecError::RepeatedLevel { index, value: value.clone() });
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+fn check_range(min: f64, max: f64, scale: ScaleType) -> Result<(), ParameterSpecError> {
+    for bound in [min, max] {
+        if !bound.is_finite() {
+            return Err(ParameterSpecError::NotFinite { value: bound });
+        }
+    }
+    if min > max {
+        return Err(ParameterSpecError::EmptyRange { min, max });
+    }
+    // Width and the sum of the bounds are computed by the encodings, so they must be representable.
+    if !(max - min).is_finite() || !(max + min).is_finite() {
+        return Err(ParameterSpecError::RangeTooWide { min, max });
+    }
+    if scale != ScaleType::UnitLinear && min <= 0.0 {
+        return Err(ParameterSpecError::LogOfNonPositive { min, scale });
+    }
+    Ok(())
+}
+
+/// How a range is mapped to `[0, 1]`, and so where the search looks closer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub enum ScaleType {
+    /// Evenly.
+    #[default]
+    UnitLinear,
+    /// Logarithmically: finest near the lower bound. Needs a positive range.
+    UnitLog,
+    /// The mirror image of [`ScaleType::UnitLog`]: finest near the upper bound. Needs a positive range.
+    UnitReverseLog,
+}
+
+/// The value of one parameter in one trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum ParameterValue {
+    /// Of a [`ParameterKind::Double`].
+    Double(f64),
+    /// Of a [`ParameterKind::Integer`].
+    Integer(i64),
+    /// Of a [`ParameterKind::Discrete`].
+    Discrete(f64),
+    /// Of a [`ParameterKind::Categorical`].
+    Categorical(String),
+}
+
+impl fmt::Display for ParameterValue {
+    /// The text a trainer gets: whole discrete values without a decimal point, because many trainers parse them as
+    /// `int`; doubles as the shortest text that reads back equal.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        /// Above this, not every whole number is a double, and digits would be made up.
+        const LARGEST_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
+        match self {
+            Self::Integer(value) => write!(f, "{value}"),
+            Self::Discrete(value) if value.fract() == 0.0 && value.abs() <= LARGEST_EXACT_INTEGER => {
+                write!(f, "{}", *value as i64)
+            }
+            Self::Double(value) | Self::Discrete(value) => write!(f, "{value:?}"),
+            Self::Categorical(value) => f.write_str(value),
+        }
+    }
+}
+
+/// A rule that a parameter's definition breaks.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ParameterSpecError {
+    /// The name is the empty string.
+    #[error("a parameter needs a name")]
+    EmptyName,
+    /// A bound or discrete value is NaN or infinite.
+    #[error("{value} is not a finite number")]
+    NotFinite {
+        /// The offending bound or value.
+        value: f64,
+    },
+    /// The lower bound lies above the upper one.
+    #[error("the lower bound {min} is above the upper bound {max}")]
+    EmptyRange {
+        /// Lower bound.
+        min: f64,
+        /// Upper bound.
+        max: f64,
+    },
+    /// The bounds are so far apart that their difference or sum overflows.
+    #[error("the range from {min} to {max} is too wide for double precision")]
+    RangeTooWide {
+        /// Lower bound.
+        min: f64,
+        /// Upper bound.
+        max: f64,
+    },
+    /// A logarithmic scale over a range that is not strictly positive.
+    #[error("scale {scale:?} needs a strictly positive range, but it starts at {min}")]
+    LogOfNonPositive {
+        /// Lower bound.
+        min: f64,
+        /// The scale asked for.
+        scale: ScaleType,
+    },
+    /// A discrete or categorical parameter without values.
+    #[error("at least one value is needed")]
+    NoValues,
+    /// More discrete values than [`MAX_DISCRETE_VALUES`].
+    #[error("{count} values are given, at most {MAX_DISCRETE_VALUES} are allowed")]
+    TooManyValues {
+        /// How many were given.
+        count: usize,
+    },
+    /// Discrete values that do not strictly increase.
+    #[error("value {value} at index {index} does not exceed the one before it")]
+    NotIncreasing {
+        /// Index of the first value that does not exceed its predecessor.
+        index: usize,
+        /// That value.
+        value: f64,
+    },
+    /// A categorical level listed twice.
+    #[error("level {value:?} at index {index} is listed twice")]
+    RepeatedLevel {
+        /// Index of the second listing.
+        index: usize,
+        /// The level.
+        value: String,
+    },
+}
+
+/// The serialised form of [`ParameterSpec`], checked again when it is read.
+#[derive(Serialize, Deserialize)]
+struct UncheckedParameterSpec {
+    name: String,
+    kind: ParameterKind,
+}
+
+impl TryFrom<UncheckedParameterSpec> for ParameterSpec {
+    type Error = ParameterSpecError;
+
+    fn try_from(unchecked: UncheckedParameterSpec) -> Result<Self, Self::Error> {
+        Self::new(unchecked.name, unchecked.kind)
+    }
+}
+
+impl From<ParameterSpec> for UncheckedParameterSpec {
+    fn from(spec: ParameterSpec) -> Self {
+        Self { name: spec.name, kind: spec.kind }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn discrete(values: &[f64]) -> ParameterKind {
+        ParameterKind::Discrete { values: values.to_vec(), scale: ScaleType::UnitLinear }
+    }
+
+    #[test]
+    fn values_print_as_a_trainer_parses_them() {
+        assert_eq!(ParameterValue::Integer(-3).to_string(), "-3");
+        assert_eq!(ParameterValue::Discrete(32.0).to_string(), "32");
+        assert_eq!(ParameterValue::Discrete(0.5).to_string(), "0.5");
+        assert_eq!(ParameterValue::Discrete(1e300).to_string(), "1e300");
+        assert_eq!(ParameterValue::Double(1e-7).to_string(), "1e-7");
+        assert_eq!(ParameterValue::Double(0.1).to_string(), "0.1");
+        assert_eq!(ParameterValue::Double(2.0).to_string(), "2.0");
+        assert_eq!(ParameterValue::Categorical("a b".into()).to_string(), "a b");
+    }
+
+    #[test]
+    fn rules_of_each_kind_are_checked() {
+        let check = |kind| ParameterSpec::new("p", kind).map(|_| ());
+        assert_eq!(check(discrete(&[])), Err(ParameterSpecError::NoValues));
+        assert_eq!(check(discrete(&[1.0, 1.0])), Err(ParameterSpecError::NotIncreasing { index: 1, value: 1.0 }));
+        let many: Vec<f64> = (0..=MAX_DISCRETE_VALUES).map(|i| i as f64).collect();
+        assert_eq!(check(discrete(&many)), Err(ParameterSpecError::TooManyValues { count: 1001 }));
+        assert_eq!(check(discrete(&many[..1000])), Ok(()));
+        let levels = vec!["a".to_owned(), "b".to_owned(), "a".to_owned()];
+        assert_eq!(
+            check(ParameterKind::Categorical { values: levels }),
+            Err(ParameterSpecError::RepeatedLevel { index: 2, value: "a".into() })
+        );
+        let wide = ParameterKind::Double { min: -1e308, max: 1e308, scale: ScaleType::UnitLinear };
+        assert_eq!(check(wide), Err(ParameterSpecError::RangeTooWide { min: -1e308, max: 1e308 }));
+        let nan = ParameterKind::Double { min: 0.0, max: f64::NAN, scale: ScaleType::UnitLinear };
+        assert!(matches!(check(nan), Err(ParameterSpecError::NotFinite { .. })));
+        assert_eq!(ParameterSpec::new("", discrete(&[1.0])), Err(ParameterSpecError::EmptyName));
+    }
+
+    #[test]
+    fn the_widest_integer_range_has_no_cardinality_that_fits() {
+        let kind = ParameterKind::Integer { min: i64::MIN, max: i64::MAX, scale: ScaleType::UnitLinear };
+        assert_eq!(ParameterSpec::new("k", kind).unwrap().cardinality(), None);
+    }
+}

@@ -1,0 +1,40 @@
+//! Random numbers that depend on nothing but a study's seed, a trial and a purpose.
+//!
+//! There is no global stream: two suggestions never share numbers, whatever order or thread they are computed in.
+
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use sha2::{Digest, Sha256};
+
+use crate::problem::TrialId;
+
+/// The stream of random numbers for `purpose` in the suggestion of `trial`.
+///
+/// Key a per-parameter purpose by the parameter's *name*, so that reordering parameters changes nothing. The key of
+/// the ChaCha8 stream is SHA-256 over the three, each of fixed width or last, so that no two triples collide by
+/// concatenation.
+pub fn stream(seed: u64, trial: TrialId, purpose: &str) -> ChaCha8Rng {
+    let digest = Sha256::new()
+        .chain_update(seed.to_le_bytes())
+        .chain_update(trial.0.to_le_bytes())
+        .chain_update(purpose.as_bytes())
+        .finalize();
+    ChaCha8Rng::from_seed(digest.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::RngExt;
+
+    use super::*;
+
+    #[test]
+    fn streams_differ_by_each_part_of_the_key_and_repeat() {
+        let first = |seed, trial, purpose| stream(seed, TrialId(trial), purpose).random::<u64>();
+        let reference = first(1, 1, "a");
+        assert_eq!(reference, first(1, 1, "a"));
+        for other in [first(2, 1, "a"), first(1, 2, "a"), first(1, 1, "b"), first(0, 1, "a")] {
+            assert_ne!(reference, other);
+        }
+    }
+}

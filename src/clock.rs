@@ -1,0 +1,45 @@
+//! Where the service gets the time from, so that tests can set it.
+
+use std::sync::Mutex;
+
+use jiff::Timestamp;
+
+/// A source of the current time.
+pub trait Clock: Send + Sync + 'static {
+    /// The time now. May go backwards, as the machine's clock may.
+    fn now(&self) -> Timestamp;
+}
+
+/// The machine's clock.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::now()
+    }
+}
+
+/// A clock that stands still until it is set.
+#[derive(Debug)]
+pub struct ManualClock {
+    now: Mutex<Timestamp>,
+}
+
+impl ManualClock {
+    /// A clock that shows `now`.
+    pub fn new(now: Timestamp) -> Self {
+        Self { now: Mutex::new(now) }
+    }
+
+    /// Sets the time.
+    pub fn set(&self, now: Timestamp) {
+        *self.now.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = now;
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Timestamp {
+        *self.now.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,162 @@
+//! One training job: a run of the user's program, or, with hyperparameters, a study whose trials are such runs.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Deref;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{JobId, StudyId, TransitionError};
+
+/// Where a job stands, in AI Platform's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum JobState {
+    /// Created; waits to be begun, or to be taken up again after an interruption.
+    Queued,
+    /// Its program is being installed.
+    Preparing,
+    /// Its trials run.
+    Running,
+    /// Done.
+    Succeeded,
+    /// Gave up; the error message says why.
+    Failed,
+    /// Being cancelled.
+    Cancelling,
+    /// Was cancelled, by a user or because its time was over.
+    Cancelled,
+}
+
+impl JobState {
+    /// Whether nothing more will happen.
+    pub fn is_final(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Failed | Self::Cancelled)
+    }
+
+    /// Which states may follow this one.
+    fn may_become(self, next: Self) -> bool {
+        match self {
+            Self::Queued => !matches!(next, Self::Queued | Self::Succeeded),
+            Self::Preparing => !matches!(next, Self::Preparing | Self::Succeeded),
+            Self::Running => !matches!(next, Self::Running | Self::Preparing),
+            // A job whose time ran out while it was being cancelled is still cancelled.
+            Self::Cancelling => matches!(next, Self::Cancelled),
+            Self::Succeeded | Self::Failed | Self::Cancelled => false,
+        }
+    }
+}
+
+impl fmt::Display for JobState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Queued => "QUEUED",
+            Self::Preparing => "PREPARING",
+            Self::Running => "RUNNING",
+            Self::Succeeded => "SUCCEEDED",
+            Self::Failed => "FAILED",
+            Self::Cancelling => "CANCELLING",
+            Self::Cancelled => "CANCELLED",
+        })
+    }
+}
+
+/// Everything known of a job. Readable through [`Job`]; changed only by a [`JobChange`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobFields {
+    /// Its name.
+    pub id: JobId,
+    /// Where it stands.
+    pub state: JobState,
+    /// The study it owns, if it tunes hyperparameters.
+    pub study: Option<StudyId>,
+    /// What was submitted: the `TrainingInput` as canonical JSON, our additions included.
+    pub training_input: serde_json::Value,
+    /// How it is launched here: command, package, arguments, overrides of the command line. Opaque to stores.
+    pub launch: serde_json::Value,
+    /// Digest of everything above that must not differ when the job is taken up again.
+    pub fingerprint: String,
+    /// Labels by key.
+    pub labels: BTreeMap<String, String>,
+    /// When it was submitted.
+    pub create_time: Timestamp,
+    /// When it first became `RUNNING`.
+    pub start_time: Option<Timestamp>,
+    /// When it ended.
+    pub end_time: Option<Timestamp>,
+    /// Why it failed or was cancelled; empty otherwise.
+    pub error_message: String,
+    /// Rises with every change; kept by the store.
+    pub revision: u64,
+}
+
+/// A job in a state that its history allows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Job(JobFields);
+
+impl Deref for Job {
+    type Target = JobFields;
+
+    fn deref(&self) -> &JobFields {
+        &self.0
+    }
+}
+
+/// A change of one job, applied by a store within one transaction.
+#[derive(Debug, Clone, PartialEq)]
+pub enum JobChange {
+    /// Moves it to another state. Moving it to the state it is in is without effect.
+    Become {
+        /// The next state.
+        state: JobState,
+        /// Why, for `FAILED`, `CANCELLING` and `CANCELLED`; else empty. An empty message keeps the former one.
+        error_message: String,
+        /// The time now.
+        at: Timestamp,
+    },
+}
+
+impl Job {
+    /// A job as it is created or was stored.
+    pub fn restore(fields: JobFields) -> Self {
+        Self(fields)
+    }
+
+    /// Applies `change`.
+    ///
+    /// # Errors
+    /// [`TransitionError::WrongState`] if the state does not allow it; the job is then unchanged.
+    pub fn apply(&mut self, change: JobChange) -> Result<(), TransitionError> {
+        let JobChange::Become { state, error_message, at } = change;
+        if self.state == state {
+            return Ok(());
+        }
+        if !self.state.may_become(state) {
+            return Err(TransitionError::WrongState {
+                resource: format!("job {}", self.id),
+                state: self.state.to_string(),
+                change: match state {
+                    JobState::Queued => "queue",
+                    JobState::Preparing => "prepare",
+                    JobState::Running => "run",
+                    JobState::Succeeded => "succeed",
+                    JobState::Failed => "fail",
+                    JobState::Cancelling | JobState::Cancelled => "cancel",
+                },
+            });
+        }
+        self.0.state = state;
+        if state == JobState::Running {
+            self.0.start_time.get_or_insert(at);
+        }
+        if state.is_final() {
+            self.0.end_time = Some(at);
+        }
+        if !error_message.is_empty() {
+            self.0.error_message = error_message;
+        }
+        self.0.revision += 1;
+        Ok(())
+    }
+}

@@ -1,0 +1,8 @@
+//! Tunesmith, a hyperparameter tuning service.
+//!
+//! The rooms and the direction of their dependencies are described in `ARCHITECTURE.md`.
+
+pub mod clock;
+pub mod domain;
+pub mod executor;
+pub mod store;

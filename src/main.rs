@@ -1,0 +1,2 @@
+//! Tunesmith.
+fn main() {}

@@ -1,0 +1,108 @@
+//! Where jobs, studies, trials and measurements are kept.
+//!
+//! # Contract for implementers
+//! - Every call is **one transaction**: all of it happens, or nothing. Changes are values of the domain
+//!   ([`TrialChange`] and its like): a store reads the record, applies the change, writes the record, and commits;
+//!   what the domain refuses is returned as [`StoreError::Refused`] and changes nothing.
+//! - **An answer means durable.** `Ok` is returned after the change would survive what the implementation promises to
+//!   survive (see the table in the README).
+//! - Calls may come from many tasks at once; changes of one study take effect in one order, the order of revisions.
+//! - Reads see every change that was acknowledged before they began.
+
+mod error;
+
+use async_trait::async_trait;
+
+pub use error::StoreError;
+
+use crate::domain::{
+    Job, JobChange, JobId, Measurement, NewTrial, Study, StudyChange, StudyId, Trial, TrialChange, TrialId,
+};
+
+/// Jobs, studies, trials and measurements, durably. See the module documentation for the contract.
+#[async_trait]
+pub trait Store: Send + Sync + 'static {
+    /// Adds a job, and the study it owns.
+    ///
+    /// # Errors
+    /// [`StoreError::AlreadyExists`] if there is a job or a study of that ID; then neither was added.
+    async fn create_job(&self, job: Job, study: Option<Study>) -> Result<(), StoreError>;
+
+    /// The job `id`.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    async fn job(&self, id: &JobId) -> Result<Job, StoreError>;
+
+    /// Up to `limit` jobs in the order of their IDs, starting after `after`.
+    async fn jobs(&self, after: Option<&JobId>, limit: usize) -> Result<Vec<Job>, StoreError>;
+
+    /// Applies `change` and returns the job as it is afterwards.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`], [`StoreError::Refused`].
+    async fn change_job(&self, id: &JobId, change: JobChange) -> Result<Job, StoreError>;
+
+    /// The study `id`.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    async fn study(&self, id: &StudyId) -> Result<Study, StoreError>;
+
+    /// Applies `change` and returns the study as it is afterwards.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`], [`StoreError::Refused`].
+    async fn change_study(&self, id: &StudyId, change: StudyChange) -> Result<Study, StoreError>;
+
+    /// Adds a trial to an active study and returns it, with its revision.
+    ///
+    /// # Errors
+    /// [`StoreError::TrialIdTaken`] if `trial.id` is not the study's next number: somebody else was faster, and the
+    /// suggestion should be made again with that trial pending. [`StoreError::NotFound`]. [`StoreError::Refused`] if
+    /// the study is not active.
+    async fn create_trial(&self, study: &StudyId, trial: NewTrial) -> Result<Trial, StoreError>;
+
+    /// The trial `id` of `study`.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    async fn trial(&self, study: &StudyId, id: TrialId) -> Result<Trial, StoreError>;
+
+    /// Up to `limit` trials of `study` in the order of their numbers, starting after `after`.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such study.
+    async fn trials(&self, study: &StudyId, after: Option<TrialId>, limit: usize) -> Result<Vec<Trial>, StoreError>;
+
+    /// Up to `limit` trials whose latest change has a revision above `revision`, in the order of revisions. What has
+    /// changed since a former call can so be learned without reading everything again.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such study.
+    async fn trials_changed_since(
+        &self,
+        study: &StudyId,
+        revision: u64,
+        limit: usize,
+    ) -> Result<Vec<Trial>, StoreError>;
+
+    /// Applies `change`, stores the measurements it brings, and returns the trial as it is afterwards.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`], [`StoreError::Refused`].
+    async fn change_trial(&self, study: &StudyId, id: TrialId, change: TrialChange) -> Result<Trial, StoreError>;
+
+    /// Up to `limit` measurements of a trial in the order of their arrival, starting with number `from`, where the
+    /// first is 0.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such trial.
+    async fn measurements(
+        &self,
+        study: &StudyId,
+        trial: TrialId,
+        from: u64,
+        limit: usize,
+    ) -> Result<Vec<Measurement>, StoreError>;
+}
