@@ -1,8 +1,17 @@
-//! Search algorithms for hyperparameter tuning.
-//!
-//! Everything here is a pure function of a problem, its trials and a seed: no files, no network, no clock, no
-//! environment, no async runtime. The service that stores trials and runs programs lives in the `tunesmith` crate.
+#![doc = include_str!("../README.md")]
 
+pub mod acquisition;
 pub mod designer;
+pub mod designers;
+pub mod early_stopping;
+pub mod encoding;
+pub mod gp;
+pub mod mixed_radix;
+pub mod numerics;
+pub mod optimizers;
+pub mod output_warp;
 pub mod problem;
 pub mod rng;
+pub mod sampling;
+#[cfg(feature = "testing")]
+pub mod testing;

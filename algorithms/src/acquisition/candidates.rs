@@ -1,0 +1,59 @@
+//! Points to be scored before any of them is refined.
+//!
+//! Three quarters fill the region (a Latin hypercube, one stream per feature name); one quarter are perturbations of
+//! the best observed points, which is what makes high dimensions work (Papenmeier et al. 2025; TuRBO's code moves each
+//! coordinate with probability `min(1, 20/d)` as well). None is proposed as it is: all are starts.
+
+use nalgebra::DMatrix;
+use rand::RngExt;
+use rand_distr::{Distribution, StandardNormal};
+
+use super::region::{Axis, Region};
+use crate::encoding::Encoding;
+use crate::numerics::latin_hypercube::stratified;
+use crate::problem::TrialId;
+use crate::rng::stream;
+
+/// Range of `-log10` of the size of a perturbation.
+const PERTURBATION_DECADES: (f64, f64) = (0.7, 3.0);
+/// Coordinates that move on average, at most.
+const MOVED_COORDINATES: f64 = 20.0;
+
+/// How many candidates a search over `dimensions` features screens.
+pub(super) fn candidate_count(dimensions: usize) -> usize {
+    (100 * dimensions).clamp(512, 2048)
+}
+
+/// `count` candidates (count x d) inside `region`, fixed by `seed` and `trial`. `anchors` are the best observed points.
+pub(super) fn candidates(
+    encoding: &Encoding,
+    region: &Region,
+    anchors: &[Vec<f64>],
+    seed: u64,
+    trial: TrialId,
+    count: usize,
+) -> DMatrix<f64> {
+    let perturbed = if anchors.is_empty() { 0 } else { count / 4 };
+    let mut points = DMatrix::zeros(count, region.axes.len());
+    let moving = (MOVED_COORDINATES / region.axes.len() as f64).min(1.0);
+    let resampling = 1.0 / region.axes.len() as f64;
+    for (j, (axis, feature)) in region.axes.iter().zip(encoding.features()).enumerate() {
+        let mut rng = stream(seed, trial, &format!("candidates/{}", feature.name));
+        for (row, uniform) in stratified(&mut rng, count - perturbed).into_iter().enumerate() {
+            points[(row, j)] = axis.at(uniform);
+        }
+        for row in count - perturbed..count {
+            let anchor = anchors[row % anchors.len()][j];
+            let decades = rng.random_range(PERTURBATION_DECADES.0..PERTURBATION_DECADES.1);
+            let normal: f64 = StandardNormal.sample(&mut rng);
+            let choice: f64 = rng.random();
+            points[(row, j)] = match axis {
+                Axis::Levels(_) if choice < resampling => axis.draw(&mut rng),
+                Axis::Levels(_) => anchor,
+                _ if choice < moving => axis.nearest(anchor + normal * 10.0_f64.powf(-decades)),
+                _ => axis.nearest(anchor),
+            };
+        }
+    }
+    points
+}

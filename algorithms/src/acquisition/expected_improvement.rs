@@ -1,0 +1,135 @@
+//! Expected improvement of a model, with pending trials and failures taken into account.
+//!
+//! Pending trials: their results are drawn in `S` worlds, jointly, and the value of a point is the mean over the worlds
+//! of its *analytic* expected improvement given the drawn results: `logsumexp_s logEI_s - ln S`. Smoother than a
+//! maximum over samples, and exactly `logEI` when nothing is pending. The worlds are Latin-hypercube normals fixed by
+//! (study seed, pending trial). Sequential-greedy batches follow Wilson et al. 2018, arXiv 1805.10196; the fantasies
+//! Snoek et al. 2012, arXiv 1206.2944, section 3.2.
+//!
+//! Failures: with a model of feasibility, `ln Phi(mu_f / s_f)` is added, the log probability of a feasible trial.
+
+use nalgebra::DMatrix;
+
+use super::log_expected_improvement::{LogExpectedImprovement, log_expected_improvement};
+use crate::gp::Posterior;
+use crate::numerics::normal::{log_distribution, log_distribution_derivative};
+
+/// `S`: sampled worlds once something is pending.
+pub const FANTASY_SAMPLES: usize = 128;
+
+/// The acquisition function of one suggestion.
+#[derive(Debug, Clone)]
+pub struct ExpectedImprovement {
+    posterior: Posterior,
+    /// `f*` in each world.
+    thresholds: Vec<f64>,
+    feasibility: Option<Posterior>,
+}
+
+/// Value and gradient at one point.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AcquisitionValue {
+    /// Log expected improvement, plus the log probability of feasibility.
+    pub value: f64,
+    /// By the ordered features; 0 for categories.
+    pub gradient: Vec<f64>,
+}
+
+impl ExpectedImprovement {
+    /// Improvement over `threshold` under `posterior`, whose values are maximised; `feasibility` models +1 for
+    /// feasible and -1 for infeasible points.
+    pub fn new(posterior: Posterior, threshold: f64, feasibility: Option<Posterior>) -> Self {
+        let thresholds = vec![threshold; posterior.samples()];
+        Self { posterior, thresholds, feasibility }
+    }
+
+    /// The model.
+    pub fn posterior(&self) -> &Posterior {
+        &self.posterior
+    }
+
+    /// Takes a pending trial at `point` into account; `normals` are [`FANTASY_SAMPLES`] standard normal numbers.
+    pub fn add_pending(&mut self, point: &[f64], normals: &[f64]) {
+        let drawn = self.posterior.fantasize(point, normals);
+        let first = self.thresholds[0];
+        self.thresholds.resize(drawn.len(), first);
+        for (threshold, value) in self.thresholds.iter_mut().zip(drawn) {
+            *threshold = threshold.max(value);
+        }
+    }
+
+    /// The value at each row of `points` (m x d).
+    pub fn values(&self, points: &DMatrix<f64>) -> Vec<f64> {
+        let prediction = self.posterior.predict(points);
+        let mut values: Vec<f64> = prediction
+            .deviations
+            .iter()
+            .enumerate()
+            .map(|(i, deviation)| self.pool(prediction.means.column(i).as_slice(), *deviation).0)
+            .collect();
+        if let Some(feasibility) = &self.feasibility {
+            let prediction = feasibility.predict(points);
+            for (i, value) in values.iter_mut().enumerate() {
+                *value += log_distribution(prediction.means[(0, i)] / prediction.deviations[i]);
+            }
+        }
+        values
+    }
+
+    /// Value and gradient at each row of `points` (m x d).
+    pub fn values_and_gradients(&self, points: &DMatrix<f64>) -> Vec<AcquisitionValue> {
+        let prediction = self.posterior.predict(points);
+        let mut by_means = DMatrix::zeros(self.thresholds.len(), points.nrows());
+        let mut by_variances = Vec::with_capacity(points.nrows());
+        let mut values = Vec::with_capacity(points.nrows());
+        for (i, &deviation) in prediction.deviations.iter().enumerate() {
+            let (value, worlds) = self.pool(prediction.means.column(i).as_slice(), deviation);
+            let mut by_deviation = 0.0;
+            for (s, world) in worlds.iter().enumerate() {
+                let share = (world.value - value).exp() / worlds.len() as f64;
+                by_means[(s, i)] = share * world.by_mean;
+                by_deviation += share * world.by_deviation;
+            }
+            by_variances.push(by_deviation / (2.0 * deviation));
+            values.push(value);
+        }
+        let gradients = self.posterior.gradients(points, &prediction, &by_means, &by_variances);
+        let mut results: Vec<AcquisitionValue> =
+            values.into_iter().zip(gradients).map(|(value, gradient)| AcquisitionValue { value, gradient }).collect();
+        if let Some(feasibility) = &self.feasibility {
+            add_log_feasibility(feasibility, points, &mut results);
+        }
+        results
+    }
+
+    /// The value over all worlds and its parts.
+    fn pool(&self, means: &[f64], deviation: f64) -> (f64, Vec<LogExpectedImprovement>) {
+        let world = |(mean, threshold): (&f64, &f64)| log_expected_improvement(*mean, deviation, *threshold);
+        let worlds: Vec<_> = means.iter().zip(&self.thresholds).map(world).collect();
+        if let [only] = worlds[..] {
+            return (only.value, worlds);
+        }
+        let largest = worlds.iter().map(|world| world.value).fold(f64::NEG_INFINITY, f64::max);
+        let sum: f64 = worlds.iter().map(|world| (world.value - largest).exp()).sum();
+        (largest + (sum / worlds.len() as f64).ln(), worlds)
+    }
+}
+
+fn add_log_feasibility(feasibility: &Posterior, points: &DMatrix<f64>, results: &mut [AcquisitionValue]) {
+    let prediction = feasibility.predict(points);
+    let mut by_means = DMatrix::zeros(1, points.nrows());
+    let mut by_variances = Vec::with_capacity(points.nrows());
+    for (i, result) in results.iter_mut().enumerate() {
+        let (mean, deviation) = (prediction.means[(0, i)], prediction.deviations[i]);
+        result.value += log_distribution(mean / deviation);
+        let slope = log_distribution_derivative(mean / deviation);
+        by_means[(0, i)] = slope / deviation;
+        by_variances.push(-slope * mean / (2.0 * deviation.powi(3)));
+    }
+    let gradients = feasibility.gradients(points, &prediction, &by_means, &by_variances);
+    for (result, gradient) in results.iter_mut().zip(gradients) {
+        for (sum, part) in result.gradient.iter_mut().zip(gradient) {
+            *sum += part;
+        }
+    }
+}

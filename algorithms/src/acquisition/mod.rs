@@ -1,0 +1,16 @@
+//! What makes a point worth trying, and the search for the best one.
+
+mod candidates;
+mod expected_improvement;
+pub mod log_expected_improvement;
+mod refine;
+mod region;
+mod search;
+#[cfg(test)]
+mod tests;
+mod trust_region;
+
+pub use expected_improvement::{AcquisitionValue, ExpectedImprovement, FANTASY_SAMPLES};
+pub use region::{Axis, Region};
+pub use search::{Search, screen};
+pub use trust_region::{TrialResult, TrustRegion};

@@ -1,0 +1,104 @@
+//! The part of the encoded space that one search may propose from.
+
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+
+use crate::encoding::{Encoding, FeatureKind};
+
+/// Feasible coordinates of one feature.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Axis {
+    /// `[lower, upper]` inside `[0, 1]`.
+    Interval {
+        /// Lower end, inclusive.
+        lower: f64,
+        /// Upper end, inclusive.
+        upper: f64,
+    },
+    /// Ordered coordinates, at least one, strictly increasing.
+    Grid(Vec<f64>),
+    /// Levels `0..n` of a category.
+    Levels(usize),
+}
+
+/// One axis per feature.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Region {
+    /// In the order of the features.
+    pub axes: Vec<Axis>,
+}
+
+impl Region {
+    /// All of the space.
+    pub fn whole(encoding: &Encoding) -> Self {
+        let axis = |kind: &FeatureKind| match kind {
+            FeatureKind::Continuous | FeatureKind::LargeGrid => Axis::Interval { lower: 0.0, upper: 1.0 },
+            FeatureKind::Grid { points } => Axis::Grid(points.clone()),
+            FeatureKind::Categorical { levels } => Axis::Levels(*levels),
+        };
+        Self { axes: encoding.features().iter().map(|feature| axis(&feature.kind)).collect() }
+    }
+
+    /// The part inside the box of side `sides[j]` around `center`. Grids keep their coordinates inside, and always the
+    /// centre's own; categories stay free.
+    pub fn around(&self, center: &[f64], sides: &[f64]) -> Self {
+        let cut = |((axis, &center), &side): ((&Axis, &f64), &f64)| {
+            let (low, high) = (center - 0.5 * side, center + 0.5 * side);
+            match axis {
+                Axis::Interval { lower, upper } => {
+                    Axis::Interval { lower: low.clamp(*lower, *upper), upper: high.clamp(*lower, *upper) }
+                }
+                Axis::Grid(points) => {
+                    Axis::Grid(points.iter().copied().filter(|u| *u == center || (low..=high).contains(u)).collect())
+                }
+                Axis::Levels(levels) => Axis::Levels(*levels),
+            }
+        };
+        Self { axes: self.axes.iter().zip(center).zip(sides).map(cut).collect() }
+    }
+
+    /// Whether `point` lies inside.
+    pub fn contains(&self, point: &[f64]) -> bool {
+        self.axes.iter().zip(point).all(|(axis, u)| match axis {
+            Axis::Interval { lower, upper } => (lower..=upper).contains(&u),
+            Axis::Grid(points) => points.contains(u),
+            Axis::Levels(levels) => *u >= 0.0 && *u < *levels as f64,
+        })
+    }
+
+    /// Moves each coordinate of `point` to the nearest one inside.
+    pub fn clip(&self, point: &mut [f64]) {
+        for (axis, u) in self.axes.iter().zip(point) {
+            *u = axis.nearest(*u);
+        }
+    }
+}
+
+impl Axis {
+    /// The coordinate inside that is nearest to `u`.
+    pub fn nearest(&self, u: f64) -> f64 {
+        match self {
+            Self::Interval { lower, upper } => u.max(*lower).min(*upper),
+            Self::Grid(points) => {
+                let nearest = points.iter().copied().min_by(|a, b| (a - u).abs().total_cmp(&(b - u).abs()));
+                nearest.unwrap_or(u)
+            }
+            Self::Levels(levels) => u.round().max(0.0).min(*levels as f64 - 1.0),
+        }
+    }
+
+    /// The coordinate that `uniform` in `[0, 1)` stands for: even over the interval, the coordinates or the levels.
+    pub fn at(&self, uniform: f64) -> f64 {
+        let index = |count: usize| ((uniform * count as f64) as usize).min(count.saturating_sub(1));
+        match self {
+            Self::Interval { lower, upper } => lower + uniform * (upper - lower),
+            Self::Grid(points) => points[index(points.len())],
+            Self::Levels(levels) => index(*levels) as f64,
+        }
+    }
+
+    /// A coordinate at random, as [`Self::at`].
+    pub(super) fn draw(&self, rng: &mut ChaCha8Rng) -> f64 {
+        self.at(rng.random::<f64>())
+    }
+}

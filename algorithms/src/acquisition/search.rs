@@ -1,0 +1,148 @@
+//! The maximiser of the acquisition function: screen, refine, snap, leave out what was tried.
+//!
+//! A space of few points is enumerated instead, so that its answer is exact.
+
+use std::collections::HashSet;
+
+use nalgebra::DMatrix;
+
+use super::candidates::{candidate_count, candidates};
+use super::expected_improvement::ExpectedImprovement;
+use super::refine::{refine, rows};
+use super::region::{Axis, Region};
+use crate::encoding::{Encoding, FeatureKind, Key};
+use crate::problem::{ParameterValue, TrialId};
+
+/// Points scored by one matrix product.
+const BLOCK: usize = 256;
+/// Refined besides the best anchor.
+const STARTS: usize = 6;
+/// Largest coordinate difference below which two starts are one.
+const START_DISTANCE: f64 = 0.05;
+/// Large grids whose neighbours are tried in all combinations; beyond, only the nearest are taken.
+const SNAPPED_FEATURES: usize = 5;
+
+/// Everything but the function that one search needs.
+#[derive(Debug, Clone, Copy)]
+pub struct Search<'a> {
+    /// The whole space.
+    pub encoding: &'a Encoding,
+    /// Where to search; inside the space.
+    pub region: &'a Region,
+    /// A natural step of each feature, all above zero.
+    pub scales: &'a [f64],
+    /// The best observed points, best first.
+    pub anchors: &'a [Vec<f64>],
+    /// Points never to be proposed.
+    pub used: &'a HashSet<Key>,
+    /// Study seed and the trial to be proposed: they fix all candidates.
+    pub seed: u64,
+    /// See `seed`.
+    pub trial: TrialId,
+}
+
+impl Search<'_> {
+    /// The best unused point that is found, each coordinate feasible; `None` if all that were found are used.
+    pub fn maximize(&self, acquisition: &ExpectedImprovement) -> Option<Vec<f64>> {
+        let count = candidate_count(self.region.axes.len());
+        let candidates = candidates(self.encoding, self.region, self.anchors, self.seed, self.trial, count);
+        let values = screen(acquisition, &candidates);
+        let mut order: Vec<usize> = (0..values.len()).collect();
+        // NaN cannot come out of a finite model; it would sort last.
+        order.sort_by(|&a, &b| ordered(values[b]).total_cmp(&ordered(values[a])).then(a.cmp(&b)));
+
+        let point = |row: usize| -> Vec<f64> { candidates.row(row).iter().copied().collect() };
+        let mut starts: Vec<Vec<f64>> = Vec::with_capacity(STARTS + 1);
+        for &row in &order {
+            let candidate = point(row);
+            if starts.iter().all(|start| max_distance(start, &candidate) > START_DISTANCE) {
+                starts.push(candidate);
+            }
+            if starts.len() == STARTS {
+                break;
+            }
+        }
+        if let Some(anchor) = self.anchors.first() {
+            let mut anchor = anchor.clone();
+            self.region.clip(&mut anchor);
+            starts.push(anchor);
+        }
+        let refined = refine(acquisition, self.region, self.scales, starts);
+        self.best_unused(acquisition, refined.into_iter().map(|(point, _)| point).collect())
+            .or_else(|| self.best_unused(acquisition, order.into_iter().map(point).collect()))
+    }
+
+    /// The best of `points` (unused ones, feasible coordinates) by its value; the first of equals.
+    pub fn best_of(&self, acquisition: &ExpectedImprovement, points: &DMatrix<f64>) -> Option<Vec<f64>> {
+        let values = screen(acquisition, points);
+        let best =
+            (0..values.len()).max_by(|&a, &b| ordered(values[a]).total_cmp(&ordered(values[b])).then(b.cmp(&a)))?;
+        Some(points.row(best).iter().copied().collect())
+    }
+
+    /// Snaps each point to the space, scores what is left after dropping used ones, and takes the best.
+    fn best_unused(&self, acquisition: &ExpectedImprovement, points: Vec<Vec<f64>>) -> Option<Vec<f64>> {
+        let snapped: Vec<Vec<f64>> = points
+            .into_iter()
+            .flat_map(|point| self.neighbors(point))
+            .filter(|point| self.encoding.key(&self.encoding.decode(point)).is_ok_and(|key| !self.used.contains(&key)))
+            .collect();
+        self.best_of(acquisition, &rows(&snapped, self.region.axes.len()))
+    }
+
+    /// The feasible points around `point`: both neighbours along each large grid, the nearest one elsewhere.
+    fn neighbors(&self, point: Vec<f64>) -> Vec<Vec<f64>> {
+        let mut nearest = point.clone();
+        self.encoding.snap(&mut nearest);
+        let large = |j: &usize| self.encoding.features()[*j].kind == FeatureKind::LargeGrid;
+        let large: Vec<usize> = (0..point.len()).filter(large).collect();
+        let mut found = vec![nearest];
+        if large.len() > SNAPPED_FEATURES {
+            return found;
+        }
+        for j in large {
+            let mut others = Vec::new();
+            for snapped in &found {
+                if let Some(u) = self.other_side(snapped, j, point[j]) {
+                    let mut other = snapped.clone();
+                    other[j] = u;
+                    others.push(other);
+                }
+            }
+            found.append(&mut others);
+        }
+        found
+    }
+
+    /// The coordinate of the whole number on the other side of `u` than the one of `snapped[j]`.
+    fn other_side(&self, snapped: &[f64], j: usize, u: f64) -> Option<f64> {
+        let mut values = self.encoding.decode(snapped);
+        let value = values.get_mut(&self.encoding.features()[j].name)?;
+        let ParameterValue::Integer(nearest) = *value else { return None };
+        let step = if u > snapped[j] { 1 } else { -1 };
+        *value = ParameterValue::Integer(nearest.checked_add(step)?);
+        let other = self.encoding.encode(&values).ok()?[j];
+        match &self.region.axes[j] {
+            Axis::Interval { lower, upper } if (lower..=upper).contains(&&other) => Some(other),
+            _ => None,
+        }
+    }
+}
+
+/// The value at each row of `points` (m x d), in blocks that stay in the cache.
+pub fn screen(acquisition: &ExpectedImprovement, points: &DMatrix<f64>) -> Vec<f64> {
+    let mut values = Vec::with_capacity(points.nrows());
+    for start in (0..points.nrows()).step_by(BLOCK) {
+        let count = BLOCK.min(points.nrows() - start);
+        values.extend(acquisition.values(&points.rows(start, count).clone_owned()));
+    }
+    values
+}
+
+fn ordered(value: f64) -> f64 {
+    if value.is_nan() { f64::NEG_INFINITY } else { value }
+}
+
+fn max_distance(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
+}

@@ -1,0 +1,118 @@
+//! The box around the incumbent in which the next trial is sought.
+//!
+//! Source: Eriksson et al. 2019, "Scalable Global Optimization via Local Bayesian Optimization" (TuRBO),
+//! arXiv 1910.01739, with other constants, measured on our development problems: sides scale with `sqrt(2/d)`, the box
+//! halves sooner (`max(2, d/4)` failures instead of `max(4, d)`), any improvement is a success, length-scale ratios are
+//! bounded, and a box that became too small opens again around the same incumbent.
+//!
+//! The state is a function of the sequence of results, so it is computed anew each time and never stored.
+
+/// Initial length, and after a restart.
+const START: f64 = 0.8;
+const LARGEST: f64 = 1.6;
+/// `2^-7`.
+const SMALLEST: f64 = 0.007_812_5;
+const SUCCESSES_TO_GROW: usize = 3;
+/// `ln` of the largest ratio of a length scale to the geometric mean that shapes the box.
+const LARGEST_LOG_RATIO: f64 = 1.5;
+
+/// One completed trial, as the box sees it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TrialResult {
+    /// Its value, larger is better; `None` if it failed or was stopped early.
+    pub value: Option<f64>,
+    /// Whether it was proposed from the box. Others move the incumbent but are neither success nor failure.
+    pub local: bool,
+}
+
+/// The length `L` of the box.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TrustRegion {
+    /// `L`, from `2^-7` to 1.6.
+    pub length: f64,
+}
+
+impl TrustRegion {
+    /// The state after `results`, in the order of the trials, in a space of `dimensions` features.
+    pub fn replay(dimensions: usize, results: impl IntoIterator<Item = TrialResult>) -> Self {
+        let failures_to_shrink = (dimensions / 4).max(2);
+        let (mut length, mut successes, mut failures) = (START, 0, 0);
+        let mut best = f64::NEG_INFINITY;
+        for result in results {
+            let improved = result.value.is_some_and(|value| value > best);
+            best = best.max(result.value.unwrap_or(best));
+            if !result.local {
+                continue;
+            }
+            (successes, failures) = if improved { (successes + 1, 0) } else { (0, failures + 1) };
+            if successes == SUCCESSES_TO_GROW {
+                (length, successes) = ((2.0 * length).min(LARGEST), 0);
+            }
+            if failures == failures_to_shrink {
+                (length, failures) = (0.5 * length, 0);
+                if length < SMALLEST {
+                    length = START;
+                }
+            }
+        }
+        Self { length }
+    }
+
+    /// Side of the box along each feature: `L sqrt(2/d) l_j / geomean(l)`, the ratio within `e^-1.5` and `e^1.5`.
+    /// `ordered` tells which features count for the geometric mean; categories are never cut.
+    pub fn sides(&self, lengthscales: &[f64], ordered: &[bool]) -> Vec<f64> {
+        let logs = || lengthscales.iter().zip(ordered).filter(|(_, ordered)| **ordered).map(|(l, _)| l.ln());
+        let mean = logs().sum::<f64>() / logs().count().max(1) as f64;
+        let scale = self.length * (2.0 / lengthscales.len() as f64).sqrt();
+        let ratio = |l: &f64| (l.ln() - mean).clamp(-LARGEST_LOG_RATIO, LARGEST_LOG_RATIO).exp();
+        lengthscales.iter().map(|l| scale * ratio(l)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn length(dimensions: usize, script: &str) -> f64 {
+        let mut best = 0.0;
+        let result = |step: char| {
+            best += if step == '+' || step == 'g' { 1.0 } else { 0.0 };
+            let value = if step == 'x' { None } else { Some(best) };
+            TrialResult { value, local: step != 'g' && step != 's' }
+        };
+        TrustRegion::replay(dimensions, script.chars().map(result)).length
+    }
+
+    /// `+` an improvement, `-` none, `x` a failure, `g` a global improvement, `s` a start trial without improvement.
+    #[test]
+    fn scripted_sequences_reach_the_lengths_of_the_rules() {
+        for (dimensions, script, expected) in [
+            (2, "", 0.8),
+            (2, "ssgg", 0.8),
+            (2, "g++", 0.8),
+            (2, "g+++", 1.6),
+            (2, "g++++++", 1.6),
+            (2, "g++-+++", 1.6),
+            (2, "g-+-", 0.8),
+            (2, "g--", 0.4),
+            (2, "g-x", 0.4),
+            (2, "g-g-", 0.4),
+            (2, "g----", 0.2),
+            (12, "g--", 0.8),
+            (12, "g---", 0.4),
+            (2, "g------------", 0.0125),
+            (2, "g--------------", 0.8),
+        ] {
+            assert_eq!(length(dimensions, script), expected, "{dimensions} {script}");
+        }
+    }
+
+    #[test]
+    fn sides_follow_bounded_lengthscale_ratios() {
+        let region = TrustRegion { length: 0.8 };
+        assert_eq!(region.sides(&[0.3, 0.3], &[true, true]), [0.8, 0.8]);
+        let sides = region.sides(&[1e-3, 1e3, 7.0], &[true, true, false]);
+        let unit = 0.8 * (2.0_f64 / 3.0).sqrt();
+        assert!((sides[0] - unit * (-1.5_f64).exp()).abs() < 1e-12 && (sides[1] - unit * 1.5_f64.exp()).abs() < 1e-12);
+    }
+}

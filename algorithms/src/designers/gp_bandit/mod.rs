@@ -1,0 +1,188 @@
+//! Bayesian optimisation by a Gaussian process and expected improvement, in a trust region.
+//!
+//! One suggestion: encode the history; merge replicates and [warp](crate::output_warp) the values; fit the
+//! [model](crate::gp); draw the results of pending trials; maximise log expected improvement around the incumbent
+//! ([`crate::acquisition`]). The first trials are a centre and a star around it. Spaces with a categorical parameter
+//! search the trust region for trials with an odd number and the whole space for those with an even number.
+//!
+//! Failed trials count at a pessimistic value; after five of them their region has a model of its own. Values of
+//! trials stopped early are noisy and never the incumbent. NaN and infinities are failures.
+//!
+//! Sources stand with the parts. The composition follows Golovin et al. 2017 (Google Vizier) and Eriksson et al. 2019
+//! (TuRBO); what differs, and by which measurement, is said where it differs. There is no state between requests:
+//! hyperparameters are fitted anew from the same starts each time.
+
+#[cfg(test)]
+mod convergence_tests;
+mod finite;
+#[cfg(test)]
+mod invariance_tests;
+mod model;
+mod observations;
+mod start;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
+
+use self::finite::FinitePoints;
+use self::model::Model;
+use self::observations::{Observations, Pending};
+use crate::acquisition::{Axis, FANTASY_SAMPLES, Region, Search, TrustRegion};
+use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
+use crate::encoding::{Encoding, FeatureKind, Key};
+use crate::numerics::latin_hypercube::stratified_normals;
+use crate::problem::{Goal, ProblemStatement, TrialId, TrialSuggestion};
+use crate::rng::stream;
+
+const NAME: &str = "GAUSSIAN_PROCESS_BANDIT";
+/// Fewer measured trials than this say nothing about scale.
+const FEWEST_MEASURED: usize = 2;
+
+/// The designer for one problem with one metric.
+#[derive(Debug, Clone)]
+pub struct GpBandit {
+    encoding: Encoding,
+    goal: Goal,
+    seed: u64,
+    finite: Option<FinitePoints>,
+    has_categories: bool,
+}
+
+impl GpBandit {
+    /// A designer for `problem`.
+    ///
+    /// # Errors
+    /// [`DesignerError::Unsupported`] if the problem has more than one metric.
+    pub fn new(problem: ProblemStatement, seed: u64) -> Result<Self, DesignerError> {
+        let [metric] = problem.metrics() else {
+            let reason = format!("it optimises one metric, not {}", problem.metrics().len());
+            return Err(DesignerError::Unsupported { algorithm: NAME, reason });
+        };
+        let encoding = Encoding::new(problem.search_space());
+        let is_category = |kind: &FeatureKind| matches!(kind, FeatureKind::Categorical { .. });
+        Ok(Self {
+            goal: metric.goal,
+            seed,
+            finite: FinitePoints::new(&encoding),
+            has_categories: encoding.features().iter().any(|feature| is_category(&feature.kind)),
+            encoding,
+        })
+    }
+
+    /// Whether `trial` searches the whole space even when there is a trust region.
+    fn is_global(&self, trial: TrialId) -> bool {
+        self.has_categories && trial.0.is_multiple_of(2)
+    }
+
+    /// The next point; `None` if the space is exhausted.
+    fn next_point(&self, state: &mut State, trial: TrialId) -> Result<Option<Vec<f64>>, DesignerError> {
+        if self.finite.as_ref().is_some_and(|finite| finite.exhausted(&state.used)) {
+            return Ok(None);
+        }
+        let d = self.encoding.dimensions();
+        let measured = state.observations.measured();
+        let known = measured + state.observations.pending.len();
+        let start = measured < FEWEST_MEASURED || known < start::start_trials(d);
+        let proposed = if start || !state.observations.are_informative() {
+            self.spread_out(state, trial)
+        } else {
+            self.model_point(state, trial).or_else(|| self.spread_out(state, trial))
+        };
+        if proposed.is_some() {
+            return Ok(proposed);
+        }
+        let walked = self.finite.as_ref().and_then(|finite| finite.any_unused(&state.used, self.seed, trial));
+        match walked.map(|ordinals| self.encoding.encode(&self.encoding.point_at(&ordinals))) {
+            Some(Ok(point)) => Ok(Some(point)),
+            _ => Err(DesignerError::Numerical { algorithm: NAME, reason: "no unused point was found".into() }),
+        }
+    }
+
+    fn spread_out(&self, state: &State, trial: TrialId) -> Option<Vec<f64>> {
+        let points: Vec<Vec<f64>> = state.observations.points().cloned().collect();
+        start::start_point(&self.encoding, &state.used, &points, self.seed, trial)
+    }
+
+    fn model_point(&self, state: &mut State, trial: TrialId) -> Option<Vec<f64>> {
+        if state.model.is_none() {
+            let start_trials = start::start_trials(self.encoding.dimensions());
+            let mut model =
+                Model::new(&self.encoding, &state.observations, start_trials, |trial| self.is_global(trial))?;
+            for pending in &state.observations.pending {
+                self.fantasize(&mut model, pending);
+            }
+            state.model = Some(model);
+        }
+        let model = state.model.as_ref()?;
+        let whole = Region::whole(&self.encoding);
+        let ordered: Vec<bool> = whole.axes.iter().map(|axis| !matches!(axis, Axis::Levels(_))).collect();
+        let unit_box = TrustRegion { length: 1.0 };
+        let scales = unit_box.sides(&model.lengthscales, &ordered);
+        let region = match (&model.trust_region, model.anchors.first()) {
+            (Some(trust_region), Some(incumbent)) if !self.is_global(trial) => {
+                whole.around(incumbent, &trust_region.sides(&model.lengthscales, &ordered))
+            }
+            _ => whole.clone(),
+        };
+        // A box may hold no unused point; the whole space still does.
+        [&region, &whole].into_iter().find_map(|region| {
+            let search = Search {
+                encoding: &self.encoding,
+                region,
+                scales: &scales,
+                anchors: &model.anchors,
+                used: &state.used,
+                seed: self.seed,
+                trial,
+            };
+            match self.finite.as_ref().and_then(|finite| finite.unused_inside(&state.used, region)) {
+                Some(points) => search.best_of(&model.acquisition, &points),
+                None => search.maximize(&model.acquisition),
+            }
+        })
+    }
+
+    /// The results of `pending` in all worlds, fixed by the seed and its number.
+    fn fantasize(&self, model: &mut Model, pending: &Pending) {
+        let normals = stratified_normals(&mut stream(self.seed, pending.id, "fantasy"), FANTASY_SAMPLES);
+        model.acquisition.add_pending(&pending.point, &normals);
+    }
+}
+
+/// What changes between the suggestions of one request.
+struct State {
+    observations: Observations,
+    used: HashSet<Key>,
+    model: Option<Model>,
+}
+
+impl Designer for GpBandit {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { learns: true, doubles: true }
+    }
+
+    fn suggest(&self, history: History<'_>, request: SuggestRequest) -> Result<Vec<TrialSuggestion>, DesignerError> {
+        let observations = Observations::new(&self.encoding, self.goal, history)?;
+        let used = observations.keys().cloned().collect();
+        let mut state = State { observations, used, model: None };
+        let mut suggestions = Vec::with_capacity(request.count.get());
+        for offset in 0..request.count.get() {
+            let id = request.first_trial_id.offset(offset as u64);
+            let Some(point) = self.next_point(&mut state, id)? else { break };
+            let parameters = self.encoding.decode(&point);
+            let key = self
+                .encoding
+                .key(&parameters)
+                .map_err(|error| DesignerError::Numerical { algorithm: NAME, reason: error.to_string() })?;
+            state.used.insert(key.clone());
+            let pending = Pending { id, key, point };
+            if let Some(model) = &mut state.model {
+                self.fantasize(model, &pending);
+            }
+            state.observations.pending.push(pending);
+            suggestions.push(TrialSuggestion { parameters });
+        }
+        Ok(suggestions)
+    }
+}

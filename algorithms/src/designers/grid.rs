@@ -1,0 +1,160 @@
+//! Grid search: every combination of values once.
+//!
+//! The points are numbered in mixed radix, the parameter last by name moving fastest, and never listed in memory.
+//! Trial number `t` gets point `t - 1`, whatever came of other trials; where that point was used already (by a trial
+//! that a user added, or one taken over from another study), the next unused one, cyclically.
+
+use std::collections::{BTreeMap, HashSet};
+
+use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
+use crate::encoding::Encoding;
+use crate::mixed_radix::MixedRadix;
+use crate::problem::{ParameterKind, ParameterValue, ParameterValues, ProblemStatement, TrialSuggestion};
+
+/// Most points that a double may be divided into: they are listed in memory. A guess at what is surely enough.
+pub const MAX_DOUBLE_RESOLUTION: u32 = 1 << 20;
+
+const ALGORITHM: &str = "grid search";
+
+/// Tries every combination of values, in order.
+#[derive(Debug, Clone)]
+pub struct GridSearch {
+    encoding: Encoding,
+    /// One per feature.
+    axes: Vec<Axis>,
+    numbering: MixedRadix,
+    accepts_doubles: bool,
+}
+
+/// The values of one parameter.
+#[derive(Debug, Clone)]
+enum Axis {
+    /// All feasible ones.
+    Every,
+    /// These values of a double, strictly increasing.
+    Points(Vec<f64>),
+}
+
+impl GridSearch {
+    /// The grid over `problem`'s space, with `double_resolution[name]` points for each double `name`: evenly spaced
+    /// on its scale, both ends included; one point is the middle. Doubles so narrow that points coincide have fewer.
+    ///
+    /// # Errors
+    /// [`DesignerError::Unsupported`] for a double without resolution, and for a resolution that is 0,
+    /// above [`MAX_DOUBLE_RESOLUTION`], or of a parameter that is no double.
+    pub fn new(problem: &ProblemStatement, double_resolution: &BTreeMap<String, u32>) -> Result<Self, DesignerError> {
+        let unsupported = |reason: String| DesignerError::Unsupported { algorithm: ALGORITHM, reason };
+        let encoding = Encoding::new(problem.search_space());
+        let is_double = |name: &str| {
+            let mut parameters = problem.search_space().parameters().iter();
+            parameters.any(|spec| spec.name() == name && matches!(spec.kind(), ParameterKind::Double { .. }))
+        };
+        if let Some(name) = double_resolution.keys().find(|name| !is_double(name)) {
+            return Err(unsupported(format!("{name:?} has a resolution but is no parameter of kind double")));
+        }
+        let mut axes = Vec::with_capacity(encoding.dimensions());
+        let mut radices = Vec::with_capacity(encoding.dimensions());
+        for (index, feature) in encoding.features().iter().enumerate() {
+            let name = &feature.name;
+            if let Some(cardinality) = encoding.feature_cardinality(index) {
+                radices.push(cardinality);
+                axes.push(Axis::Every);
+                continue;
+            }
+            let resolution = match double_resolution.get(name) {
+                None => return Err(unsupported(format!("parameter {name:?} is a double and has no resolution"))),
+                Some(&count) if !(1..=MAX_DOUBLE_RESOLUTION).contains(&count) => {
+                    let limits = format!("not between 1 and {MAX_DOUBLE_RESOLUTION}");
+                    return Err(unsupported(format!("the resolution {count} of parameter {name:?} is {limits}")));
+                }
+                Some(&count) => count,
+            };
+            let points = double_points(&encoding, index, resolution);
+            radices.push(points.len() as u128);
+            axes.push(Axis::Points(points));
+        }
+        let accepts_doubles = !double_resolution.is_empty();
+        Ok(Self { encoding, axes, numbering: MixedRadix::new(radices), accepts_doubles })
+    }
+
+    /// The number of points; `None` above `u128::MAX`.
+    pub fn size(&self) -> Option<u128> {
+        self.numbering.size()
+    }
+
+    fn point(&self, index: u128) -> ParameterValues {
+        let digits = self.numbering.digits(index);
+        let mut values = self.encoding.point_at(&digits);
+        for ((feature, axis), &digit) in self.encoding.features().iter().zip(&self.axes).zip(&digits) {
+            if let Axis::Points(points) = axis {
+                values.insert(feature.name.clone(), ParameterValue::Double(points[digit as usize]));
+            }
+        }
+        values
+    }
+
+    /// The number of a point; `None` if it lies between the points of the grid or its number is above `u128::MAX`,
+    /// where no trial gets.
+    fn index(&self, ordinals: &[u64], values: &ParameterValues) -> Option<u128> {
+        let mut digits = ordinals.to_vec();
+        for ((feature, axis), digit) in self.encoding.features().iter().zip(&self.axes).zip(&mut digits) {
+            if let (Axis::Points(points), Some(ParameterValue::Double(value))) = (axis, values.get(&feature.name)) {
+                *digit = points.binary_search_by(|point| point.total_cmp(value)).ok()? as u64;
+            }
+        }
+        self.numbering.index(&digits)
+    }
+
+    /// The numbers of all trials' points.
+    fn used(&self, history: History<'_>) -> Result<HashSet<u128>, DesignerError> {
+        let completed = history.completed.iter().map(|trial| (trial.id, &trial.parameters));
+        let pending = history.pending.iter().map(|trial| (trial.id, &trial.parameters));
+        let mut used = HashSet::with_capacity(history.completed.len() + history.pending.len());
+        for (trial, parameters) in completed.chain(pending) {
+            let key = self
+                .encoding
+                .key(parameters)
+                .map_err(|error| DesignerError::ForeignTrial { trial, reason: error.to_string() })?;
+            used.extend(self.index(key.ordinals(), parameters));
+        }
+        Ok(used)
+    }
+}
+
+impl Designer for GridSearch {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { learns: false, doubles: self.accepts_doubles }
+    }
+
+    fn suggest(&self, history: History<'_>, request: SuggestRequest) -> Result<Vec<TrialSuggestion>, DesignerError> {
+        let size = self.numbering.size().unwrap_or(u128::MAX);
+        let mut used = self.used(history)?;
+        let mut suggestions = Vec::new();
+        let mut index = u128::from(request.first_trial_id.0.saturating_sub(1)) % size;
+        while suggestions.len() < request.count.get() && (used.len() as u128) < size {
+            if used.insert(index) {
+                suggestions.push(TrialSuggestion { parameters: self.point(index) });
+            }
+            index = (index + 1) % size;
+        }
+        Ok(suggestions)
+    }
+}
+
+/// `resolution` values of the double that is feature `index`, evenly spaced on its scale and strictly increasing.
+fn double_points(encoding: &Encoding, index: usize, resolution: u32) -> Vec<f64> {
+    let mut vector = vec![0.0; encoding.dimensions()];
+    let name = &encoding.features()[index].name;
+    let mut points = Vec::with_capacity(resolution as usize);
+    for place in 0..resolution {
+        vector[index] = if resolution == 1 { 0.5 } else { f64::from(place) / f64::from(resolution - 1) };
+        if let Some(ParameterValue::Double(value)) = encoding.decode(&vector).get(name) {
+            points.push(*value);
+        }
+    }
+    points.dedup();
+    points
+}
+
+#[cfg(test)]
+mod tests;

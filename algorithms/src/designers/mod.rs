@@ -1,0 +1,24 @@
+//! The search algorithms, one per file or folder.
+//!
+//! | designer | learns | space |
+//! | --- | --- | --- |
+//! | [`RandomSearch`] | no | any |
+//! | [`QuasiRandomSearch`] | no | any |
+//! | [`GpBandit`] | yes | any |
+//! | [`GridSearch`] | no | any; a double needs an explicit number of points |
+//!
+//! What they promise is the contract in [`crate::designer`]; each runs the whole kit of the module `testing`.
+
+mod gp_bandit;
+mod grid;
+mod quasi_random;
+mod random;
+#[cfg(test)]
+mod tests;
+mod used_points;
+
+pub use gp_bandit::GpBandit;
+pub use grid::{GridSearch, MAX_DOUBLE_RESOLUTION};
+pub use quasi_random::QuasiRandomSearch;
+pub use random::RandomSearch;
+pub use used_points::UsedPoints;

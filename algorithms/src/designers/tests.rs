@@ -1,0 +1,125 @@
+//! What all designers promise, and what the simple ones promise besides.
+
+use std::collections::{BTreeMap, HashSet};
+use std::num::NonZeroUsize;
+
+use super::*;
+use crate::designer::{Designer, DesignerError, History, SuggestRequest};
+use crate::encoding::Encoding;
+use crate::problem::{
+    Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, PendingTrial, ProblemStatement, ScaleType,
+    SearchSpace, TrialId, TrialSuggestion,
+};
+use crate::testing::designer_contract;
+
+#[test]
+fn random_search_keeps_the_contract() {
+    designer_contract(|problem, seed| Ok(Box::new(RandomSearch::new(problem, seed))));
+}
+
+#[test]
+fn quasi_random_search_keeps_the_contract() {
+    designer_contract(|problem, seed| Ok(Box::new(QuasiRandomSearch::new(problem, seed))));
+}
+
+#[test]
+fn gp_bandit_keeps_the_contract() {
+    designer_contract(|problem, seed| Ok(Box::new(GpBandit::new(problem.clone(), seed)?)));
+}
+
+#[test]
+fn grid_search_keeps_the_contract() {
+    designer_contract(|problem, _seed| Ok(Box::new(GridSearch::new(problem, &BTreeMap::new())?)));
+}
+
+fn designers(problem: &ProblemStatement, seed: u64) -> [Box<dyn Designer>; 2] {
+    [Box::new(RandomSearch::new(problem, seed)), Box::new(QuasiRandomSearch::new(problem, seed))]
+}
+
+fn problem(kinds: Vec<(&str, ParameterKind)>) -> ProblemStatement {
+    let parameters = kinds.into_iter().map(|(name, kind)| ParameterSpec::new(name, kind).unwrap()).collect();
+    let metric = MetricSpec { name: "y".into(), goal: Goal::Maximize };
+    ProblemStatement::new(SearchSpace::new(parameters).unwrap(), vec![metric]).unwrap()
+}
+
+fn integer(min: i64, max: i64, scale: ScaleType) -> ParameterKind {
+    ParameterKind::Integer { min, max, scale }
+}
+
+fn pending(suggestions: Vec<TrialSuggestion>, first: u64) -> Vec<PendingTrial> {
+    let trial =
+        |(suggestion, id): (TrialSuggestion, u64)| PendingTrial { id: TrialId(id), parameters: suggestion.parameters };
+    suggestions.into_iter().zip(first..).map(trial).collect()
+}
+
+#[test]
+fn ten_thousand_points_come_once_each_and_then_the_space_is_exhausted() {
+    // Log scales make some points far likelier than others; all must come in the end.
+    let problem =
+        problem(vec![("a", integer(1, 100, ScaleType::UnitLog)), ("b", integer(1, 100, ScaleType::UnitReverseLog))]);
+    let encoding = Encoding::new(problem.search_space());
+    for designer in designers(&problem, 3) {
+        let request =
+            |first, count| SuggestRequest { first_trial_id: TrialId(first), count: NonZeroUsize::new(count).unwrap() };
+        let mut trials = Vec::new();
+        while trials.len() < 10_000 {
+            let first = trials.len() as u64 + 1;
+            let history = History { completed: &[], pending: &trials };
+            let suggestions = designer.suggest(history, request(first, 625)).unwrap();
+            assert_eq!(suggestions.len(), 625);
+            trials.extend(pending(suggestions, first));
+        }
+        let keys: HashSet<_> = trials.iter().map(|trial| encoding.key(&trial.parameters).unwrap()).collect();
+        assert_eq!(keys.len(), 10_000);
+        let last = trials.pop().unwrap();
+        let one_left = History { completed: &[], pending: &trials };
+        let suggestions = designer.suggest(one_left, request(10_000, 5)).unwrap();
+        assert_eq!(suggestions, [TrialSuggestion { parameters: last.parameters.clone() }]);
+        trials.push(last);
+        let none_left = History { completed: &[], pending: &trials };
+        assert_eq!(designer.suggest(none_left, request(10_001, 5)), Ok(vec![]));
+    }
+}
+
+#[test]
+fn a_trial_of_another_space_is_named() {
+    let problem = problem(vec![("a", integer(1, 3, ScaleType::UnitLinear))]);
+    let parameters = [("a".to_owned(), ParameterValue::Integer(4))].into();
+    let foreign = [PendingTrial { id: TrialId(5), parameters }];
+    for designer in designers(&problem, 1) {
+        let history = History { completed: &[], pending: &foreign };
+        let error = designer.suggest(history, SuggestRequest::one(TrialId(6))).unwrap_err();
+        assert_eq!(
+            error,
+            DesignerError::ForeignTrial {
+                trial: TrialId(5),
+                reason: "value 4 of parameter \"a\" lies outside the search space".into()
+            }
+        );
+    }
+}
+
+/// One seed gives one sequence in every process and release: a study that is resumed after an update goes on as it
+/// would have. If this test fails, that promise is broken, and the changelog must say so.
+#[test]
+fn the_sequences_of_a_seed_are_these() {
+    let levels = ["relu", "tanh", "elu"].map(str::to_owned).to_vec();
+    let problem = problem(vec![
+        ("dropout", ParameterKind::Discrete { values: vec![0.0, 0.1, 0.25, 0.5], scale: ScaleType::UnitLinear }),
+        ("units", integer(1, 512, ScaleType::UnitLog)),
+        ("activation", ParameterKind::Categorical { values: levels }),
+        ("momentum", ParameterKind::Double { min: 0.0, max: 1.0, scale: ScaleType::UnitLinear }),
+    ]);
+    let texts = designers(&problem, 2026).map(|designer| {
+        let request = SuggestRequest { first_trial_id: TrialId(1), count: NonZeroUsize::new(3).unwrap() };
+        let suggestions = designer.suggest(History::default(), request).unwrap();
+        let text = |suggestion: &TrialSuggestion| {
+            suggestion.parameters.values().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+        };
+        suggestions.iter().map(text).collect::<Vec<_>>()
+    });
+    let random = ["tanh 0 0.7939644541363816 2", "relu 0.1 0.8669234667389636 28", "elu 0.1 0.3422835874719671 74"];
+    let quasi_random =
+        ["elu 0.25 0.36378313560474207 96", "tanh 0 0.6552965031586233 1", "tanh 0.5 0.20016456906018018 32"];
+    assert_eq!(texts, [random, quasi_random]);
+}

@@ -1,0 +1,344 @@
+//! The median rule: stop a trial that has never been as good as the others were on average.
+//!
+//! Source: Golovin et al., Google Vizier: A Service for Black-Box Optimization, KDD 2017, section 3.2.2. A trial is
+//! stopped at step `s` if the *best* value it has reported up to `s` is strictly worse than the median, over completed
+//! trials, of the *mean* of the values that each of those had reported up to `s`. The paper leaves open how much must
+//! be known before the rule speaks; that is [`MedianRule`].
+
+use crate::problem::Goal;
+
+/// One report of a trial's objective.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CurvePoint {
+    /// The trainer's own step, epoch or whatever it counts; not negative in practice, but any number is accepted.
+    pub step: i64,
+    /// The objective, in the user's own sign.
+    pub value: f64,
+}
+
+/// How much must be known before a trial is stopped.
+///
+/// ```
+/// use tunesmith_algorithms::early_stopping::{CurvePoint, EarlyStopDecision, MedianRule};
+/// use tunesmith_algorithms::problem::Goal;
+///
+/// let curve = |value| (1..=10).map(move |step| CurvePoint { step, value }).collect::<Vec<_>>();
+/// let completed = [0.90, 0.91, 0.92, 0.93, 0.94].map(curve);
+/// let rule = MedianRule::default().prepare(Goal::Maximize, completed.iter().map(Vec::as_slice));
+///
+/// let decision = rule.decide(&curve(0.85)[..4]);
+/// assert_eq!(decision, EarlyStopDecision::Stop { best: 0.85, median: 0.92 });
+/// assert!(!rule.decide(&curve(0.92)[..4]).is_stop(), "a tie does not stop");
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MedianRule {
+    min_completed: usize,
+    min_reports: usize,
+    min_progress: f64,
+}
+
+impl Default for MedianRule {
+    /// 5 completed trials, 4 reports, a tenth of the usual way: guesses on the careful side (Ray asks for 3 trials).
+    fn default() -> Self {
+        Self { min_completed: 5, min_reports: 4, min_progress: 0.1 }
+    }
+}
+
+impl MedianRule {
+    /// A rule that speaks when
+    /// - at least `min_completed` completed trials (at least 1) reported at or before the candidate's last step,
+    /// - the candidate has reported at least `min_reports` times (at least 1), and
+    /// - its last step is at least `min_progress` (from 0 to 1) of the median last step of the completed trials.
+    ///
+    /// # Errors
+    /// [`MedianRuleError`] if one of them is out of range.
+    pub fn new(min_completed: usize, min_reports: usize, min_progress: f64) -> Result<Self, MedianRuleError> {
+        if min_completed == 0 || min_reports == 0 {
+            return Err(MedianRuleError::NoEvidence);
+        }
+        if !(0.0..=1.0).contains(&min_progress) {
+            return Err(MedianRuleError::Progress { min_progress });
+        }
+        Ok(Self { min_completed, min_reports, min_progress })
+    }
+
+    /// Digests the curves of completed trials for any number of decisions, in one pass over all points.
+    ///
+    /// `completed` should hold every trial that ended with a usable value, *with* those that were stopped early:
+    /// without them the median would climb with each stop. Order does not matter. Curves need not be sorted; of
+    /// several reports of one step the last counts. A value that is NaN or infinite counts as never reported.
+    pub fn prepare<'a>(self, goal: Goal, completed: impl IntoIterator<Item = &'a [CurvePoint]>) -> PreparedMedianRule {
+        let curves: Vec<_> =
+            completed.into_iter().map(RunningMeans::new).filter(|curve| !curve.steps.is_empty()).collect();
+        let last_steps = curves.iter().filter_map(|curve| curve.steps.last()).map(|&step| step as f64).collect();
+        let first_step = median(last_steps).map(|median_last_step| self.min_progress * median_last_step);
+        PreparedMedianRule { rule: self, goal, curves, first_step }
+    }
+}
+
+/// The median rule with the completed trials of one moment.
+#[derive(Debug, Clone)]
+pub struct PreparedMedianRule {
+    rule: MedianRule,
+    goal: Goal,
+    curves: Vec<RunningMeans>,
+    /// No trial is stopped before this step; `None` without completed trials.
+    first_step: Option<f64>,
+}
+
+impl PreparedMedianRule {
+    /// Judges a running trial by its reports so far, in any order; see [`MedianRule::prepare`] for repeated steps and
+    /// values that are not finite. Asking again with the same reports gives the same answer.
+    ///
+    /// Costs one binary search in each completed curve.
+    pub fn decide(&self, candidate: &[CurvePoint]) -> EarlyStopDecision {
+        let candidate = cleaned(candidate);
+        let (Some(last), Some(first_step)) = (candidate.last(), self.first_step) else {
+            return EarlyStopDecision::TooEarly;
+        };
+        if candidate.len() < self.rule.min_reports || (last.step as f64) < first_step {
+            return EarlyStopDecision::TooEarly;
+        }
+        let means: Vec<f64> = self.curves.iter().filter_map(|curve| curve.up_to(last.step)).collect();
+        if means.len() < self.rule.min_completed {
+            return EarlyStopDecision::TooEarly;
+        }
+        let values = candidate.iter().map(|point| point.value);
+        let best = values.reduce(|best, value| if self.goal.is_better(value, best) { value } else { best });
+        match (best, median(means)) {
+            (Some(best), Some(median)) if self.goal.is_better(median, best) => EarlyStopDecision::Stop { best, median },
+            (Some(best), Some(median)) => EarlyStopDecision::Continue { best, median },
+            _ => EarlyStopDecision::TooEarly,
+        }
+    }
+}
+
+/// What a stopping rule says about a running trial.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum EarlyStopDecision {
+    /// Not enough is known.
+    TooEarly,
+    /// It may still become good.
+    Continue {
+        /// The candidate's best value so far.
+        best: f64,
+        /// The median it was compared with.
+        median: f64,
+    },
+    /// Stop it.
+    Stop {
+        /// The candidate's best value so far.
+        best: f64,
+        /// The median, strictly better.
+        median: f64,
+    },
+}
+
+impl EarlyStopDecision {
+    /// Whether the trial should be stopped.
+    pub fn is_stop(self) -> bool {
+        matches!(self, Self::Stop { .. })
+    }
+}
+
+/// Why there is no such rule.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MedianRuleError {
+    /// A trial would be judged on nothing.
+    #[error("the median rule needs at least one completed trial and one report")]
+    NoEvidence,
+    /// The share of the way is no share.
+    #[error("the progress {min_progress} is not between 0 and 1")]
+    Progress {
+        /// What was given.
+        min_progress: f64,
+    },
+}
+
+/// A completed curve: at each step that it reported, the mean of its values up to there.
+#[derive(Debug, Clone)]
+struct RunningMeans {
+    /// Strictly increasing.
+    steps: Vec<i64>,
+    means: Vec<f64>,
+}
+
+impl RunningMeans {
+    fn new(curve: &[CurvePoint]) -> Self {
+        let curve = cleaned(curve);
+        let mut mean = 0.0;
+        let mut means = Vec::with_capacity(curve.len());
+        for (index, point) in curve.iter().enumerate() {
+            let count = (index + 1) as f64;
+            // Equal values give exactly that mean, so that a tie is one; dividing first keeps huge values finite.
+            mean += point.value / count - mean / count;
+            means.push(mean);
+        }
+        Self { steps: curve.iter().map(|point| point.step).collect(), means }
+    }
+
+    /// Mean of the values reported at or before `step`, if any.
+    fn up_to(&self, step: i64) -> Option<f64> {
+        let count = self.steps.partition_point(|&other| other <= step);
+        self.means[..count].last().copied()
+    }
+}
+
+/// The finite reports in the order of their steps, the last one of each step.
+fn cleaned(curve: &[CurvePoint]) -> Vec<CurvePoint> {
+    let mut points: Vec<_> = curve.iter().copied().filter(|point| point.value.is_finite()).collect();
+    // Stable: reports of one step keep their order. Backwards, so that dropping repetitions keeps the last.
+    points.sort_by_key(|point| point.step);
+    points.reverse();
+    points.dedup_by_key(|point| point.step);
+    points.reverse();
+    points
+}
+
+/// The middle value, or the mean of the two middle ones; `None` of none. No value may be NaN.
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    let middle = values.len() / 2;
+    if values.is_empty() {
+        return None;
+    }
+    let even = values.len().is_multiple_of(2);
+    let (below, &mut upper, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
+    if !even {
+        return Some(upper);
+    }
+    below.iter().copied().max_by(f64::total_cmp).map(|lower| lower.midpoint(upper))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reports at steps 1, 2, ...
+    fn curve(values: &[f64]) -> Vec<CurvePoint> {
+        values.iter().zip(1..).map(|(&value, step)| CurvePoint { step, value }).collect()
+    }
+
+    fn prepared(goal: Goal, completed: &[Vec<CurvePoint>]) -> PreparedMedianRule {
+        MedianRule::default().prepare(goal, completed.iter().map(Vec::as_slice))
+    }
+
+    /// Running means at step 4: 1, 2, 3, 4, 5. The last values are much better and must not count.
+    fn five() -> Vec<Vec<CurvePoint>> {
+        [
+            [1.0, 1.0, 1.0, 1.0, 50.0],
+            [0.0, 1.0, 3.0, 4.0, 50.0],
+            [0.0, 0.0, 4.0, 8.0, 50.0],
+            [1.0, 3.0, 5.0, 7.0, 50.0],
+            [2.0, 4.0, 6.0, 8.0, 50.0],
+        ]
+        .iter()
+        .map(|values| curve(values))
+        .collect()
+    }
+
+    #[test]
+    fn the_best_of_the_candidate_meets_the_median_of_running_means() {
+        let rule = prepared(Goal::Maximize, &five());
+        let decide = |values: [f64; 4]| rule.decide(&curve(&values));
+        assert_eq!(decide([0.0, 2.9, 0.0, 0.0]), EarlyStopDecision::Stop { best: 2.9, median: 3.0 });
+        assert_eq!(decide([3.1, 0.0, 0.0, 0.0]), EarlyStopDecision::Continue { best: 3.1, median: 3.0 });
+        assert_eq!(decide([0.0, 0.0, 3.0, 0.0]), EarlyStopDecision::Continue { best: 3.0, median: 3.0 });
+    }
+
+    #[test]
+    fn the_rule_is_the_same_upside_down() {
+        let negated: Vec<Vec<_>> = five()
+            .into_iter()
+            .map(|curve| curve.into_iter().map(|point| CurvePoint { value: -point.value, ..point }).collect())
+            .collect();
+        let rule = prepared(Goal::Minimize, &negated);
+        let decide = |values: [f64; 4]| rule.decide(&curve(&values));
+        assert_eq!(decide([0.0, -2.9, 0.0, 0.0]), EarlyStopDecision::Stop { best: -2.9, median: -3.0 });
+        assert!(!decide([0.0, -3.0, 0.0, 0.0]).is_stop());
+    }
+
+    #[test]
+    fn an_even_number_of_trials_has_the_mean_of_the_middle_two() {
+        let mut six = five();
+        six.push(curve(&[6.0; 5]));
+        let decision = prepared(Goal::Maximize, &six).decide(&curve(&[3.4; 4]));
+        assert_eq!(decision, EarlyStopDecision::Stop { best: 3.4, median: 3.5 });
+    }
+
+    #[test]
+    fn equal_curves_tie_whatever_their_value() {
+        for value in [0.1, 1.0 / 3.0, -1e308, 1.7e308, 5e-324] {
+            let completed: Vec<_> = (0..7).map(|_| curve(&[value; 40])).collect();
+            for goal in [Goal::Maximize, Goal::Minimize] {
+                let decision = prepared(goal, &completed).decide(&curve(&[value; 37]));
+                assert_eq!(decision, EarlyStopDecision::Continue { best: value, median: value });
+            }
+        }
+    }
+
+    #[test]
+    fn four_completed_trials_say_nothing() {
+        let bad = curve(&[-9.0; 4]);
+        assert_eq!(prepared(Goal::Maximize, &five()[..4]).decide(&bad), EarlyStopDecision::TooEarly);
+        assert_eq!(prepared(Goal::Maximize, &[]).decide(&bad), EarlyStopDecision::TooEarly);
+        // Five completed, but one of them reported nothing until later than the candidate's last step.
+        let mut late = five();
+        late[0] = vec![CurvePoint { step: 5, value: 1.0 }];
+        let rule = prepared(Goal::Maximize, &late);
+        assert_eq!(rule.decide(&bad), EarlyStopDecision::TooEarly);
+        assert!(rule.decide(&curve(&[-9.0; 5])).is_stop());
+    }
+
+    #[test]
+    fn a_trial_is_judged_after_four_reports_and_a_tenth_of_the_way() {
+        let long: Vec<_> = (0..5).map(|_| curve(&[1.0; 100])).collect();
+        let rule = prepared(Goal::Maximize, &long);
+        assert_eq!(rule.decide(&curve(&[0.0; 3])), EarlyStopDecision::TooEarly);
+        assert_eq!(rule.decide(&curve(&[0.0; 9])), EarlyStopDecision::TooEarly);
+        assert!(rule.decide(&curve(&[0.0; 10])).is_stop());
+        // Three reports, however late, are too few.
+        let sparse = [10, 20, 90].map(|step| CurvePoint { step, value: 0.0 });
+        assert_eq!(rule.decide(&sparse), EarlyStopDecision::TooEarly);
+    }
+
+    #[test]
+    fn values_that_are_not_finite_count_as_never_reported() {
+        let rule = prepared(Goal::Maximize, &five());
+        let with_nan = curve(&[f64::NAN, 0.0, 0.0, f64::INFINITY, 0.0]);
+        assert_eq!(rule.decide(&with_nan), EarlyStopDecision::TooEarly, "three usable reports");
+        assert_eq!(rule.decide(&curve(&[f64::NAN; 9])), EarlyStopDecision::TooEarly);
+        let mut completed = five();
+        completed[2] = curve(&[0.0, f64::NAN, 0.0, 4.0, 8.0, f64::NEG_INFINITY]);
+        // The third trial's mean at step 4 is now 4/3, so the means are 1, 4/3, 2, 4, 5.
+        let decision = prepared(Goal::Maximize, &completed).decide(&curve(&[1.5; 4]));
+        assert_eq!(decision, EarlyStopDecision::Stop { best: 1.5, median: 2.0 });
+        // A trial without any usable report does not count towards the five.
+        completed[2] = curve(&[f64::NAN; 5]);
+        assert_eq!(prepared(Goal::Maximize, &completed).decide(&curve(&[-9.0; 4])), EarlyStopDecision::TooEarly);
+    }
+
+    #[test]
+    fn order_of_reports_and_of_trials_is_of_no_consequence_and_repeated_steps_keep_the_last() {
+        let mut shuffled = five();
+        shuffled.rotate_left(2);
+        for curve in &mut shuffled {
+            curve.reverse();
+            let first_step = curve.iter().position(|point| point.step == 1).unwrap();
+            curve.insert(first_step, CurvePoint { step: 1, value: -1e9 });
+        }
+        let candidate =
+            [(4, 0.0), (1, 2.0), (2, 9.0), (2, 2.9), (3, 1.0)].map(|(step, value)| CurvePoint { step, value });
+        let decision = prepared(Goal::Maximize, &shuffled).decide(&candidate);
+        assert_eq!(decision, EarlyStopDecision::Stop { best: 2.9, median: 3.0 });
+    }
+
+    #[test]
+    fn rules_out_of_range_are_refused() {
+        assert_eq!(MedianRule::new(0, 4, 0.1), Err(MedianRuleError::NoEvidence));
+        assert_eq!(MedianRule::new(5, 0, 0.1), Err(MedianRuleError::NoEvidence));
+        assert_eq!(MedianRule::new(5, 4, 1.5), Err(MedianRuleError::Progress { min_progress: 1.5 }));
+        assert!(MedianRule::new(5, 4, f64::NAN).is_err());
+        assert_eq!(MedianRule::new(5, 4, 0.1), Ok(MedianRule::default()));
+    }
+}

@@ -1,0 +1,103 @@
+//! One numeric range and its scale.
+//!
+//! Values are measured as offsets from the lower bound: differences of integers stay exact up to the ends of `i64`,
+//! and a logarithm over a range that is narrow beside its bounds keeps its digits (`ln_1p` of the offset).
+//!
+//! Notation: `lo` lower bound, `span = hi - lo`, `offset = x - lo` in `[0, span]`, `u` coordinate in `[0, 1]`.
+
+use crate::problem::ScaleType;
+
+/// A range of positive length with its scale.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Axis {
+    span: f64,
+    shape: Shape,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Shape {
+    Linear,
+    Log(Logarithm),
+    /// The mirror image of `Log`: finest near the upper bound.
+    ReverseLog(Logarithm),
+}
+
+/// The logarithmic scale from `lo` to `lo + span`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Logarithm {
+    lo: f64,
+    /// `ln(hi / lo)`.
+    length: f64,
+    /// `hi / lo` fits a double.
+    ratio_fits: bool,
+}
+
+impl Axis {
+    /// The range `[lo, lo + span]`; `span > 0`, and `lo > 0` unless the scale is linear.
+    pub(super) fn new(lo: f64, span: f64, scale: ScaleType) -> Self {
+        let shape = match scale {
+            ScaleType::UnitLinear => Shape::Linear,
+            ScaleType::UnitLog => Shape::Log(Logarithm::new(lo, span)),
+            ScaleType::UnitReverseLog => Shape::ReverseLog(Logarithm::new(lo, span)),
+        };
+        Self { span, shape }
+    }
+
+    /// Coordinate of the value at `offset`: exactly 0 at offset 0, exactly 1 at offset `span`.
+    pub(super) fn unit(&self, offset: f64) -> f64 {
+        let unit = match self.shape {
+            Shape::Linear => offset / self.span,
+            Shape::Log(logarithm) => logarithm.unit(offset),
+            Shape::ReverseLog(logarithm) => 1.0 - logarithm.unit(self.span - offset),
+        };
+        clip(unit)
+    }
+
+    /// Offset of the value at coordinate `u`, clipped to `[0, span]`: exactly 0 at or below 0, exactly `span` at or
+    /// above 1.
+    pub(super) fn offset(&self, u: f64) -> f64 {
+        let u = clip(u);
+        if u == 0.0 || u == 1.0 {
+            return u * self.span;
+        }
+        let offset = match self.shape {
+            Shape::Linear => u * self.span,
+            Shape::Log(logarithm) => logarithm.offset(u),
+            Shape::ReverseLog(logarithm) => self.span - logarithm.offset(1.0 - u),
+        };
+        // Rounding of the exponential overshoots.
+        offset.clamp(0.0, self.span)
+    }
+}
+
+impl Logarithm {
+    fn new(lo: f64, span: f64) -> Self {
+        let ratio_fits = (span / lo).is_finite();
+        let length = log_ratio(lo, span, ratio_fits);
+        Self { lo, length, ratio_fits }
+    }
+
+    fn unit(&self, offset: f64) -> f64 {
+        log_ratio(self.lo, offset, self.ratio_fits) / self.length
+    }
+
+    fn offset(&self, u: f64) -> f64 {
+        let exponent = u * self.length;
+        if self.ratio_fits {
+            self.lo * exponent.exp_m1()
+        } else {
+            // exp(exponent) alone may overflow; the lower bound is lost in rounding unless the exponent is small.
+            (self.lo.ln() + exponent).exp() - self.lo
+        }
+    }
+}
+
+/// `ln((lo + offset) / lo)`; with `ratio_fits`, to full relative precision.
+fn log_ratio(lo: f64, offset: f64, ratio_fits: bool) -> f64 {
+    if ratio_fits { (offset / lo).ln_1p() } else { (lo + offset).ln() - lo.ln() }
+}
+
+/// `u` moved into `[0, 1]`; NaN becomes 0.
+pub(super) fn clip(u: f64) -> f64 {
+    if u > 0.0 { u.min(1.0) } else { 0.0 }
+}

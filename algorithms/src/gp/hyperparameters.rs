@@ -1,0 +1,117 @@
+//! What is fitted: priors, bounds and starts.
+//!
+//! The vector `t` is `(ln l_1 .. ln l_d, ln s2, ln nz, ln s_lin)`; the last entry is there only if some feature is
+//! ordered. `nz` is the noise variance of one observation.
+//!
+//! | entry | prior | box |
+//! |---|---|---|
+//! | `l` | LogNormal(sqrt 2 + ln(d)/2, sqrt 3) (Hvarfner et al. 2024, arXiv 2402.02229), a density in `l` | [0.025, 400] |
+//! | `s2` | `ln s2 ~ N(0, 1)` | [e^-4, e^4] |
+//! | `nz` | `ln nz ~ N(-9, 3^2)` | [1e-8, e] |
+//! | `s_lin` | `ln s_lin ~ N(0, 2^2)` | [e^-12, e^8] |
+//!
+//! Hvarfner et al. fix `s2 = 1`; a free output scale does better on functions with large ranges. The priors on `s2`,
+//! `nz` and `s_lin` and all boxes come from measurements on our own development problems.
+
+use super::kernel::Kernel;
+
+/// `-ln` of an improper density is added to the loss, so constants are dropped.
+const LENGTHSCALE_LOG_VARIANCE: f64 = 3.0;
+const LENGTHSCALE_BOUNDS: (f64, f64) = (0.025, 400.0);
+const RADIAL_LOG_BOUNDS: (f64, f64) = (-4.0, 4.0);
+const NOISE_LOG_MEAN: f64 = -9.0;
+const NOISE_LOG_DEVIATION: f64 = 3.0;
+const NOISE_BOUNDS: (f64, f64) = (1e-8, std::f64::consts::E);
+const LINEAR_LOG_DEVIATION: f64 = 2.0;
+const LINEAR_LOG_BOUNDS: (f64, f64) = (-12.0, 8.0);
+
+/// A fitted or assumed set of parameters of the model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Hyperparameters {
+    /// The covariance function.
+    pub kernel: Kernel,
+    /// `nz`, the noise variance of an observation of weight 1.
+    pub noise_variance: f64,
+}
+
+impl Hyperparameters {
+    /// Reads the vector `t` for features of which `categorical` are categories.
+    pub(super) fn from_logs(t: &[f64], categorical: &[bool]) -> Self {
+        let d = categorical.len();
+        Self {
+            kernel: Kernel {
+                inverse_squared_lengthscales: t[..d].iter().map(|ln_l| (-2.0 * ln_l).exp()).collect(),
+                categorical: categorical.to_vec(),
+                radial_variance: t[d].exp(),
+                linear_variance: t.get(d + 2).map_or(0.0, |ln| ln.exp()),
+            },
+            noise_variance: t[d + 1].exp(),
+        }
+    }
+
+    /// The usual start: length scales at the mode of their prior, `s2 = s_lin = 1`, and the noise given.
+    pub(super) fn start(categorical: &[bool], relative_lengthscale: f64, noise_variance: f64) -> Vec<f64> {
+        let d = categorical.len();
+        let mut t = vec![(lengthscale_mode(d) * relative_lengthscale).ln(); d];
+        t.extend([0.0, noise_variance.ln()]);
+        if has_linear_term(categorical) {
+            t.push(0.0);
+        }
+        t
+    }
+
+    /// The default start as a model, for when nothing could be fitted.
+    pub fn default_for(categorical: &[bool]) -> Self {
+        Self::from_logs(&Self::start(categorical, 1.0, 1e-3), categorical)
+    }
+
+    /// Lower and upper bounds of `t`.
+    pub(super) fn bounds(categorical: &[bool]) -> (Vec<f64>, Vec<f64>) {
+        let d = categorical.len();
+        let mut bounds = vec![(LENGTHSCALE_BOUNDS.0.ln(), LENGTHSCALE_BOUNDS.1.ln()); d];
+        bounds.extend([RADIAL_LOG_BOUNDS, (NOISE_BOUNDS.0.ln(), NOISE_BOUNDS.1.ln())]);
+        if has_linear_term(categorical) {
+            bounds.push(LINEAR_LOG_BOUNDS);
+        }
+        bounds.into_iter().unzip()
+    }
+
+    /// `l_j` of each feature.
+    pub fn lengthscales(&self) -> Vec<f64> {
+        self.kernel.inverse_squared_lengthscales.iter().map(|inverse| inverse.sqrt().recip()).collect()
+    }
+}
+
+/// The mode `exp(mu - sd^2)` of the length-scale prior for `d` features, 0.205 sqrt(d).
+pub(super) fn lengthscale_mode(d: usize) -> f64 {
+    (lengthscale_log_mean(d) - LENGTHSCALE_LOG_VARIANCE).exp()
+}
+
+fn lengthscale_log_mean(d: usize) -> f64 {
+    std::f64::consts::SQRT_2 + 0.5 * (d as f64).ln()
+}
+
+pub(super) fn has_linear_term(categorical: &[bool]) -> bool {
+    categorical.iter().any(|categorical| !categorical)
+}
+
+/// `-ln prior(t)` up to a constant; its gradient is added to `gradient`.
+pub(super) fn add_negative_log_prior(t: &[f64], d: usize, gradient: &mut [f64]) -> f64 {
+    let mean = lengthscale_log_mean(d);
+    let mut loss = 0.0;
+    for (ln_l, slope) in t[..d].iter().zip(gradient.iter_mut()) {
+        // The leading term makes it a density in l: without it the mode would be 4.1 sqrt(d).
+        loss += ln_l + (ln_l - mean).powi(2) / (2.0 * LENGTHSCALE_LOG_VARIANCE);
+        *slope += 1.0 + (ln_l - mean) / LENGTHSCALE_LOG_VARIANCE;
+    }
+    let mut normal = |index: usize, mean: f64, deviation: f64| {
+        let standardised = (t[index] - mean) / deviation;
+        gradient[index] += standardised / deviation;
+        0.5 * standardised * standardised
+    };
+    loss += normal(d, 0.0, 1.0) + normal(d + 1, NOISE_LOG_MEAN, NOISE_LOG_DEVIATION);
+    if t.len() > d + 2 {
+        loss += normal(d + 2, 0.0, LINEAR_LOG_DEVIATION);
+    }
+    loss
+}

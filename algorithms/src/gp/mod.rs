@@ -1,0 +1,18 @@
+//! Gaussian-process regression on encoded points.
+//!
+//! Notation used throughout: `n` observations, `d` features, `X` (n x d) encoded points, `y` (n) standardised values,
+//! `K` (n x n) covariance of the noisy observations, `L` its Cholesky factor, `a = inv(K) y`.
+
+mod fit;
+mod hyperparameters;
+mod kernel;
+mod posterior;
+mod subset;
+#[cfg(test)]
+mod tests;
+
+pub use fit::{TrainingSet, fit, negative_log_posterior};
+pub use hyperparameters::Hyperparameters;
+pub use kernel::Kernel;
+pub use posterior::{Posterior, Prediction};
+pub use subset::representative_subset;

@@ -1,0 +1,81 @@
+//! The power transform of Yeo & Johnson 2000, "A new family of power transformations", Biometrika 87(4).
+
+/// Range of the exponent that is searched.
+const LAMBDA_BOUNDS: (f64, f64) = (-3.0, 5.0);
+/// Halvings by the golden ratio: the exponent is then known to 1e-6.
+const SEARCH_STEPS: u32 = 34;
+
+/// Replaces `values` (z-scores) by their transform with the exponent of largest normal likelihood.
+pub fn power_transform(values: &mut [f64]) {
+    if values.len() < 3 {
+        return;
+    }
+    let lambda = most_likely_lambda(values);
+    values.iter_mut().for_each(|value| *value = yeo_johnson(*value, lambda));
+}
+
+/// The transform of one value; strictly increasing in `value`, the identity for `lambda = 1`.
+pub fn yeo_johnson(value: f64, lambda: f64) -> f64 {
+    if value >= 0.0 { box_cox(value, lambda) } else { -box_cox(-value, 2.0 - lambda) }
+}
+
+/// `((1 + v)^lambda - 1) / lambda` for `v >= 0`, without cancellation near `lambda = 0`.
+fn box_cox(value: f64, lambda: f64) -> f64 {
+    let log = value.ln_1p();
+    if lambda.abs() < 1e-12 { log } else { (lambda * log).exp_m1() / lambda }
+}
+
+fn most_likely_lambda(values: &[f64]) -> f64 {
+    let n = values.len() as f64;
+    let jacobian: f64 = values.iter().map(|value| value.signum() * value.abs().ln_1p()).sum();
+    let log_likelihood = |lambda: f64| {
+        let transformed = || values.iter().map(|value| yeo_johnson(*value, lambda));
+        let mean = transformed().sum::<f64>() / n;
+        let variance = transformed().map(|value| (value - mean) * (value - mean)).sum::<f64>() / n;
+        -0.5 * n * variance.max(f64::MIN_POSITIVE).ln() + (lambda - 1.0) * jacobian
+    };
+    let golden = (5.0_f64.sqrt() - 1.0) / 2.0;
+    let (mut low, mut high) = LAMBDA_BOUNDS;
+    let (mut left, mut right) = (high - golden * (high - low), low + golden * (high - low));
+    let (mut at_left, mut at_right) = (log_likelihood(left), log_likelihood(right));
+    for _ in 0..SEARCH_STEPS {
+        if at_left >= at_right {
+            (high, right, at_right) = (right, left, at_left);
+            left = high - golden * (high - low);
+            at_left = log_likelihood(left);
+        } else {
+            (low, left, at_left) = (left, right, at_right);
+            right = low + golden * (high - low);
+            at_right = log_likelihood(right);
+        }
+    }
+    0.5 * (low + high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_values() {
+        assert_eq!(yeo_johnson(0.7, 1.0), 0.7);
+        assert!((yeo_johnson(-0.7, 1.0) + 0.7).abs() < 1e-15);
+        assert!((yeo_johnson(1.0, 0.0) - 2.0_f64.ln()).abs() < 1e-15);
+        assert!((yeo_johnson(-1.0, 2.0) + 2.0_f64.ln()).abs() < 1e-15);
+        assert!((yeo_johnson(2.0, 2.0) - 4.0).abs() < 1e-14);
+    }
+
+    #[test]
+    fn skewness_is_removed() {
+        let skewness = |values: &[f64]| {
+            let mean = values.iter().sum::<f64>() / values.len() as f64;
+            let moment = |k: i32| values.iter().map(|v| (v - mean).powi(k)).sum::<f64>() / values.len() as f64;
+            moment(3) / moment(2).powf(1.5)
+        };
+        let exponential = (0..200).map(|i| -(1.0 - (f64::from(i) + 0.5) / 200.0).ln() - 1.0);
+        let mut values: Vec<f64> = exponential.collect();
+        assert!(skewness(&values) > 1.5);
+        power_transform(&mut values);
+        assert!(skewness(&values).abs() < 0.5);
+    }
+}

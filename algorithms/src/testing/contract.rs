@@ -1,0 +1,261 @@
+//! The contract of [`crate::designer`] as checks that every designer runs in full.
+
+use std::collections::HashSet;
+use std::num::NonZeroUsize;
+
+use super::history::{OwnedHistory, awkward_histories, everyday_history};
+use super::problems::{defined_backwards, every_kind_and_scale, finite_problem, one_point_problem, upside_down};
+use crate::designer::{Capabilities, Designer, DesignerError, SuggestRequest};
+use crate::encoding::{Encoding, Key};
+use crate::problem::{
+    CompletedTrial, ParameterKind, PendingTrial, ProblemStatement, TrialId, TrialOutcome, TrialSuggestion,
+};
+
+/// Builds the designer under test for a problem and a seed.
+type Factory<'a> = dyn Fn(&ProblemStatement, u64) -> Result<Box<dyn Designer>, DesignerError> + 'a;
+
+const SEED: u64 = 42;
+
+/// Runs every check of the contract on the designers that `factory` builds for a problem and a seed.
+///
+/// The factory may refuse, as [`DesignerError::Unsupported`], spaces with doubles, and only those, if its designer
+/// declares so in its [`Capabilities`].
+///
+/// ```
+/// use tunesmith_algorithms::designers::RandomSearch;
+/// use tunesmith_algorithms::testing::designer_contract;
+///
+/// designer_contract(|problem, seed| Ok(Box::new(RandomSearch::new(problem, seed))));
+/// ```
+///
+/// # Panics
+/// If the contract is broken; the message says how, and on which space and history.
+pub fn designer_contract(factory: impl Fn(&ProblemStatement, u64) -> Result<Box<dyn Designer>, DesignerError>) {
+    let kit = Kit::new(&factory);
+    let mut problems = every_kind_and_scale();
+    problems.push(("finite".to_owned(), finite_problem()));
+    for (space, problem) in &problems {
+        for (name, history) in awkward_histories(problem) {
+            kit.answers_in_full(problem, &history, &format!("space {space:?}, history {name:?}"));
+        }
+        for history in [OwnedHistory::default(), everyday_history(problem)] {
+            kit.depends_on_nothing_else(problem, &history, &format!("space {space:?}, {} trials", history.len()));
+        }
+    }
+    for count in 1..=4 {
+        kit.ends_when_every_point_was_used(count);
+    }
+    kit.copes_with_a_space_of_one_point();
+    kit.refuses_a_history_of_another_problem();
+}
+
+struct Kit<'a> {
+    factory: &'a Factory<'a>,
+    capabilities: Capabilities,
+}
+
+impl<'a> Kit<'a> {
+    fn new(factory: &'a Factory<'a>) -> Self {
+        let designer = factory(&finite_problem(), SEED).unwrap_or_else(|error| panic!("a finite space: {error}"));
+        Self { factory, capabilities: designer.capabilities() }
+    }
+
+    /// `None` if the designer does not do such problems, and said so.
+    fn build(&self, problem: &ProblemStatement) -> Option<Box<dyn Designer>> {
+        let mut parameters = problem.search_space().parameters().iter();
+        let has_doubles =
+            parameters.any(|spec| matches!(spec.kind(), ParameterKind::Double { min, max, .. } if min < max));
+        match (self.factory)(problem, SEED) {
+            Ok(designer) => Some(designer),
+            Err(DesignerError::Unsupported { .. }) if has_doubles && !self.capabilities.doubles => None,
+            Err(error) => panic!("no designer for {problem:?}: {error}"),
+        }
+    }
+
+    fn suggest(
+        &self,
+        problem: &ProblemStatement,
+        history: &OwnedHistory,
+        count: usize,
+        context: &str,
+    ) -> Option<Vec<TrialSuggestion>> {
+        let designer = self.build(problem)?;
+        let count = NonZeroUsize::new(count).expect("the kit asks for at least one suggestion");
+        let request = SuggestRequest { first_trial_id: history.next_id(), count };
+        match designer.suggest(history.as_history(), request) {
+            Ok(suggestions) => Some(suggestions),
+            Err(error) => panic!("{context}: no suggestion: {error}"),
+        }
+    }
+
+    /// As many points as asked for, as far as the space has them; each feasible, none used before in a finite space.
+    fn answers_in_full(&self, problem: &ProblemStatement, history: &OwnedHistory, context: &str) {
+        let encoding = Encoding::new(problem.search_space());
+        let mut used = used_keys(&encoding, history);
+        let Some(suggestions) = self.suggest(problem, history, 3, context) else { return };
+        let left = encoding.cardinality().map(|cardinality| cardinality - used.len() as u64);
+        assert_eq!(suggestions.len() as u64, left.map_or(3, |left| left.min(3)), "{context}: number of suggestions");
+        for TrialSuggestion { parameters } in &suggestions {
+            if let Err(error) = problem.search_space().check(parameters) {
+                panic!("{context}: {parameters:?} is no point of the space: {error}");
+            }
+            let is_new = used.insert(encoding.key(parameters).expect("a point of the space has a key"));
+            assert!(is_new || encoding.cardinality().is_none(), "{context}: {parameters:?} comes twice");
+        }
+    }
+
+    /// Building anew, reordering trials, parameters or levels, and turning the objective upside down change nothing.
+    fn depends_on_nothing_else(&self, problem: &ProblemStatement, history: &OwnedHistory, context: &str) {
+        let Some(first) = self.suggest(problem, history, 2, context) else { return };
+        let again = |problem: &ProblemStatement, history: &OwnedHistory, changed: &str| {
+            let other = self.suggest(problem, history, 2, context);
+            assert_eq!(other.as_ref(), Some(&first), "{context}: suggestions changed with {changed}");
+        };
+        again(problem, history, "nothing but the time");
+        again(problem, &history.reversed(), "the order of trials");
+        again(&defined_backwards(problem), history, "the order of parameters and levels");
+        again(&upside_down(problem), &history.negated(), "the sign of the objective");
+    }
+
+    /// `count` at a time, with trials pending, failed and stopped: each point once, then nothing, for good.
+    fn ends_when_every_point_was_used(&self, count: usize) {
+        let problem = finite_problem();
+        let encoding = Encoding::new(problem.search_space());
+        let context = format!("the finite space, {count} at a time");
+        let mut history = OwnedHistory::default();
+        loop {
+            let suggestions = self.suggest(&problem, &history, count, &context).unwrap_or_default();
+            if suggestions.is_empty() {
+                break;
+            }
+            assert!(suggestions.len() <= count, "{context}: more suggestions than asked for");
+            for TrialSuggestion { parameters } in suggestions {
+                let id = history.next_id();
+                let measured =
+                    |stopped_early| TrialOutcome::Measured { values: vec![(id.0 as f64).cos()], stopped_early };
+                let outcome = match id.0 % 5 {
+                    0 => {
+                        history.pending.push(PendingTrial { id, parameters });
+                        continue;
+                    }
+                    1 => TrialOutcome::Infeasible,
+                    2 => measured(true),
+                    _ => measured(false),
+                };
+                history.completed.push(CompletedTrial { id, parameters, outcome });
+            }
+            assert!(history.len() <= 18, "{context}: the space has 18 points, trial {} is beyond", history.len());
+        }
+        assert_eq!(used_keys(&encoding, &history).len(), 18, "{context}: different points before the end");
+        assert_eq!(history.len(), 18, "{context}: trials before the end");
+        assert_eq!(self.suggest(&problem, &history, 1, &context), Some(vec![]), "{context}: after the end");
+    }
+
+    fn copes_with_a_space_of_one_point(&self) {
+        let problem = one_point_problem();
+        let context = "the space of one point";
+        let mut history = OwnedHistory::default();
+        let mut suggestions = self.suggest(&problem, &history, 2, context).expect("it has no double to choose");
+        assert_eq!(suggestions.len(), 1, "{context}: number of suggestions");
+        let parameters = suggestions.remove(0).parameters;
+        assert_eq!(problem.search_space().check(&parameters), Ok(()), "{context}");
+        history.pending.push(PendingTrial { id: TrialId::FIRST, parameters });
+        assert_eq!(self.suggest(&problem, &history, 1, context), Some(vec![]), "{context}: after the end");
+    }
+
+    /// A trial that is no point of a finite space is the caller's fault, and named.
+    fn refuses_a_history_of_another_problem(&self) {
+        let foreign = PendingTrial { id: TrialId(7), parameters: [].into() };
+        let history = OwnedHistory { completed: vec![], pending: vec![foreign] };
+        let designer = self.build(&finite_problem()).expect("a finite space has no doubles");
+        let answer = designer.suggest(history.as_history(), SuggestRequest::one(TrialId(8)));
+        assert!(
+            matches!(answer, Err(DesignerError::ForeignTrial { trial: TrialId(7), .. })),
+            "a trial without parameters was accepted: {answer:?}"
+        );
+    }
+}
+
+fn used_keys(encoding: &Encoding, history: &OwnedHistory) -> HashSet<Key> {
+    let completed = history.completed.iter().map(|trial| &trial.parameters);
+    let pending = history.pending.iter().map(|trial| &trial.parameters);
+    let key = |parameters| encoding.key(parameters).expect("the kit's trials are points of the space");
+    completed.chain(pending).map(key).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::designer::History;
+    use crate::designers::RandomSearch;
+
+    /// Random search that is shown, or answers, something else.
+    struct Broken {
+        inner: RandomSearch,
+        fault: Fault,
+    }
+
+    #[derive(Clone, Copy)]
+    enum Fault {
+        ForgetsPending,
+        DependsOnOrder,
+        StopsShort,
+        LeavesOut,
+    }
+
+    impl Designer for Broken {
+        fn capabilities(&self) -> Capabilities {
+            self.inner.capabilities()
+        }
+
+        fn suggest(
+            &self,
+            mut history: History<'_>,
+            mut request: SuggestRequest,
+        ) -> Result<Vec<TrialSuggestion>, DesignerError> {
+            if let Fault::ForgetsPending = self.fault {
+                history.pending = &[];
+            }
+            if let (Fault::DependsOnOrder, Some(trial)) = (self.fault, history.completed.first()) {
+                request.first_trial_id = request.first_trial_id.offset(trial.id.0);
+            }
+            let mut suggestions = self.inner.suggest(history, request)?;
+            if let Fault::StopsShort = self.fault {
+                suggestions.truncate(2);
+            }
+            if let (Fault::LeavesOut, Some(suggestion)) = (self.fault, suggestions.first_mut()) {
+                suggestion.parameters.pop_first();
+            }
+            Ok(suggestions)
+        }
+    }
+
+    fn run(fault: Fault) {
+        designer_contract(|problem, seed| Ok(Box::new(Broken { inner: RandomSearch::new(problem, seed), fault })));
+    }
+
+    #[test]
+    #[should_panic(expected = "number of suggestions")]
+    fn a_designer_that_forgets_pending_trials_is_caught() {
+        // It gives more points than are left.
+        run(Fault::ForgetsPending);
+    }
+
+    #[test]
+    #[should_panic(expected = "suggestions changed with the order of trials")]
+    fn a_designer_that_depends_on_the_order_of_trials_is_caught() {
+        run(Fault::DependsOnOrder);
+    }
+
+    #[test]
+    #[should_panic(expected = "number of suggestions")]
+    fn a_designer_that_answers_less_than_asked_for_is_caught() {
+        run(Fault::StopsShort);
+    }
+
+    #[test]
+    #[should_panic(expected = "is no point of the space")]
+    fn a_designer_that_leaves_a_parameter_out_is_caught() {
+        run(Fault::LeavesOut);
+    }
+}

@@ -1,0 +1,132 @@
+//! Histories that a designer must cope with.
+
+use std::num::NonZeroUsize;
+
+use crate::designer::{Designer, History, SuggestRequest};
+use crate::designers::RandomSearch;
+use crate::problem::{CompletedTrial, PendingTrial, ProblemStatement, TrialId, TrialOutcome};
+
+/// How many trials a history has, if the space has as many points and two to spare.
+const TRIALS: usize = 12;
+
+/// Points that are left over in a finite space, for the suggestions to come.
+const SPARED: usize = 2;
+
+/// The trials of a study, with numbers from 1 without gaps.
+#[derive(Debug, Clone, Default)]
+pub struct OwnedHistory {
+    /// Trials with a result.
+    pub completed: Vec<CompletedTrial>,
+    /// Trials without.
+    pub pending: Vec<PendingTrial>,
+}
+
+impl OwnedHistory {
+    /// What a designer is shown.
+    pub fn as_history(&self) -> History<'_> {
+        History { completed: &self.completed, pending: &self.pending }
+    }
+
+    /// How many trials there are.
+    pub fn len(&self) -> usize {
+        self.completed.len() + self.pending.len()
+    }
+
+    /// Whether there is no trial.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The number of the next trial.
+    pub fn next_id(&self) -> TrialId {
+        TrialId::FIRST.offset(self.len() as u64)
+    }
+
+    /// The same trials in the opposite order.
+    pub(super) fn reversed(&self) -> Self {
+        let mut reversed = self.clone();
+        reversed.completed.reverse();
+        reversed.pending.reverse();
+        reversed
+    }
+
+    /// The same trials with the opposite sign of every value.
+    pub(super) fn negated(&self) -> Self {
+        let mut negated = self.clone();
+        for trial in &mut negated.completed {
+            if let TrialOutcome::Measured { values, .. } = &mut trial.outcome {
+                values.iter_mut().for_each(|value| *value = -*value);
+            }
+        }
+        negated
+    }
+}
+
+/// What came of the trial at an index; `None` if it is pending.
+type Outcomes<'a> = &'a dyn Fn(usize) -> Option<TrialOutcome>;
+
+/// Histories of `problem`, each with a name: what real studies come up with.
+pub fn awkward_histories(problem: &ProblemStatement) -> Vec<(&'static str, OwnedHistory)> {
+    let shapes: [(&str, usize, Outcomes<'_>); 9] = [
+        ("no trial at all", 0, &|_| None),
+        ("one measured trial", 1, &|index| Some(measured(wave(index)))),
+        ("only pending trials", TRIALS, &|_| None),
+        ("only infeasible trials", TRIALS, &|_| Some(TrialOutcome::Infeasible)),
+        ("only trials stopped early", TRIALS, &|index| Some(stopped(wave(index)))),
+        ("only measured trials", TRIALS, &|index| Some(measured(wave(index)))),
+        ("equal values", TRIALS, &|_| Some(measured(0.25))),
+        ("values from one end of the doubles to the other", TRIALS, &|index| {
+            Some(measured([f64::MAX, f64::MIN, 0.0, 1e-300, 1.0][index % 5]))
+        }),
+        ("values that differ in the last digit", TRIALS, &|index| Some(measured(1e6 + [0.0, 2e-10, 4e-10][index % 3]))),
+    ];
+    let mut histories: Vec<_> =
+        shapes.into_iter().map(|(name, most, outcome)| (name, history(problem, most, outcome))).collect();
+    histories.push(("a bit of everything", everyday_history(problem)));
+    histories
+}
+
+/// Trials measured, failed, stopped early and pending.
+pub(super) fn everyday_history(problem: &ProblemStatement) -> OwnedHistory {
+    history(problem, TRIALS, &|index| match index % 4 {
+        0 => Some(measured(wave(index))),
+        1 => Some(TrialOutcome::Infeasible),
+        2 => Some(stopped(wave(index))),
+        _ => None,
+    })
+}
+
+fn measured(value: f64) -> TrialOutcome {
+    TrialOutcome::Measured { values: vec![value], stopped_early: false }
+}
+
+fn stopped(value: f64) -> TrialOutcome {
+    TrialOutcome::Measured { values: vec![value], stopped_early: true }
+}
+
+fn wave(index: usize) -> f64 {
+    (index as f64 * 1.7).sin()
+}
+
+/// At most `most` trials at random points.
+fn history(problem: &ProblemStatement, most: usize, outcome: Outcomes<'_>) -> OwnedHistory {
+    let count = NonZeroUsize::new(TRIALS).unwrap_or(NonZeroUsize::MIN);
+    let points = RandomSearch::new(problem, 20_170_813)
+        .suggest(History::default(), SuggestRequest { first_trial_id: TrialId::FIRST, count })
+        .expect("random search accepts every problem");
+    let spared = problem
+        .search_space()
+        .cardinality()
+        .map_or(usize::MAX, |cardinality| usize::try_from(cardinality).unwrap_or(usize::MAX).saturating_sub(SPARED));
+    let mut history = OwnedHistory::default();
+    for (index, point) in points.into_iter().take(most.min(spared)).enumerate() {
+        let id = TrialId::FIRST.offset(index as u64);
+        match outcome(index) {
+            Some(outcome) => {
+                history.completed.push(CompletedTrial { id, parameters: point.parameters, outcome });
+            }
+            None => history.pending.push(PendingTrial { id, parameters: point.parameters }),
+        }
+    }
+    history
+}

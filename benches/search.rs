@@ -1,0 +1,182 @@
+//! What a suggestion costs: encoding, fitting the Gaussian process, maximising the acquisition function, and all
+//! together, for a space of six mixed parameters; beside it the algorithms that learn nothing, late in a long study.
+#![expect(clippy::unwrap_used, reason = "a benchmark that fails has nothing to measure")]
+
+use std::collections::{BTreeMap, HashSet};
+use std::hint::black_box;
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use criterion::measurement::WallTime;
+use criterion::{BenchmarkGroup, BenchmarkId, Criterion, criterion_group, criterion_main};
+use nalgebra::DMatrix;
+use tunesmith_algorithms::acquisition::{Axis, ExpectedImprovement, Region, Search};
+use tunesmith_algorithms::designer::{Designer, History, SuggestRequest};
+use tunesmith_algorithms::designers::{GpBandit, GridSearch, RandomSearch};
+use tunesmith_algorithms::encoding::{Encoding, FeatureKind};
+use tunesmith_algorithms::gp::{Posterior, TrainingSet, fit};
+use tunesmith_algorithms::output_warp::warp;
+use tunesmith_algorithms::problem::{
+    CompletedTrial, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValues, PendingTrial, ProblemStatement,
+    ScaleType, SearchSpace, TrialId, TrialOutcome,
+};
+
+const SEED: u64 = 1;
+
+/// Three doubles, an integer, a list and a category.
+fn mixed_problem() -> ProblemStatement {
+    let levels = ["relu", "tanh", "gelu", "selu"].map(str::to_owned).to_vec();
+    problem(vec![
+        ("activation", ParameterKind::Categorical { values: levels }),
+        ("batch", ParameterKind::Discrete { values: vec![16., 32., 64., 128., 256.], scale: ScaleType::UnitLog }),
+        ("dropout", ParameterKind::Double { min: 0.0, max: 0.7, scale: ScaleType::UnitLinear }),
+        ("layers", ParameterKind::Integer { min: 1, max: 12, scale: ScaleType::UnitLinear }),
+        ("momentum", ParameterKind::Double { min: 0.5, max: 0.999, scale: ScaleType::UnitReverseLog }),
+        ("rate", ParameterKind::Double { min: 1e-5, max: 1.0, scale: ScaleType::UnitLog }),
+    ])
+}
+
+/// 4,000,000 points.
+fn grid_problem() -> ProblemStatement {
+    let integer = |max| ParameterKind::Integer { min: 1, max, scale: ScaleType::UnitLinear };
+    problem(vec![("a", integer(200)), ("b", integer(200)), ("c", integer(100))])
+}
+
+fn problem(kinds: Vec<(&str, ParameterKind)>) -> ProblemStatement {
+    let parameters = kinds.into_iter().map(|(name, kind)| ParameterSpec::new(name, kind).unwrap()).collect();
+    let metric = MetricSpec { name: "loss".to_owned(), goal: Goal::Minimize };
+    ProblemStatement::new(SearchSpace::new(parameters).unwrap(), vec![metric]).unwrap()
+}
+
+/// A waved bowl over the coordinates; categories count too.
+fn loss(encoding: &Encoding, point: &ParameterValues) -> f64 {
+    let term = |(j, u): (usize, f64)| match encoding.features()[j].kind {
+        FeatureKind::Categorical { .. } => 0.1 * u,
+        _ => (u - 0.3 - 0.1 * j as f64).powi(2) + 0.05 * (9.0 * u).sin(),
+    };
+    encoding.encode(point).unwrap().into_iter().enumerate().map(term).sum()
+}
+
+/// `n` random points with their losses.
+fn history(problem: &ProblemStatement, n: usize) -> Vec<CompletedTrial> {
+    history_of(&RandomSearch::new(problem, SEED), problem, n)
+}
+
+/// The first `n` points of `designer` with their losses.
+fn history_of(designer: &dyn Designer, problem: &ProblemStatement, n: usize) -> Vec<CompletedTrial> {
+    let encoding = Encoding::new(problem.search_space());
+    let request = SuggestRequest { first_trial_id: TrialId::FIRST, count: NonZeroUsize::new(n).unwrap() };
+    let points = designer.suggest(History::default(), request).unwrap();
+    let complete = |(index, parameters): (usize, ParameterValues)| {
+        let outcome = TrialOutcome::Measured { values: vec![loss(&encoding, &parameters)], stopped_early: false };
+        CompletedTrial { id: TrialId::FIRST.offset(index as u64), parameters, outcome }
+    };
+    points.into_iter().map(|suggestion| suggestion.parameters).enumerate().map(complete).collect()
+}
+
+fn training_set(encoding: &Encoding, trials: &[CompletedTrial]) -> TrainingSet {
+    let points: Vec<Vec<f64>> = trials.iter().map(|trial| encoding.encode(&trial.parameters).unwrap()).collect();
+    let losses: Vec<f64> = trials.iter().map(|trial| -loss(encoding, &trial.parameters)).collect();
+    TrainingSet {
+        points: DMatrix::from_fn(points.len(), encoding.dimensions(), |row, j| points[row][j]),
+        values: warp(&losses, false),
+        noise_weights: vec![1.0; points.len()],
+        categorical: Region::whole(encoding).axes.iter().map(|axis| matches!(axis, Axis::Levels(_))).collect(),
+    }
+}
+
+fn group<'a>(criterion: &'a mut Criterion, name: &str) -> BenchmarkGroup<'a, WallTime> {
+    let mut group = criterion.benchmark_group(name);
+    group.sample_size(10).warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(1));
+    group
+}
+
+fn encoding(criterion: &mut Criterion) {
+    let problem = mixed_problem();
+    let encoding = Encoding::new(problem.search_space());
+    let values = history(&problem, 1).remove(0).parameters;
+    let vector = encoding.encode(&values).unwrap();
+    let mut group = group(criterion, "search/encoding");
+    group.bench_function("encode", |bencher| bencher.iter(|| encoding.encode(black_box(&values)).unwrap()));
+    group.bench_function("decode", |bencher| bencher.iter(|| encoding.decode(black_box(&vector))));
+    group.finish();
+}
+
+fn fitting(criterion: &mut Criterion) {
+    let problem = mixed_problem();
+    let encoding = Encoding::new(problem.search_space());
+    let mut group = group(criterion, "search/fit");
+    for n in [50, 100, 200] {
+        let data = training_set(&encoding, &history(&problem, n));
+        group.bench_function(BenchmarkId::from_parameter(n), |bencher| bencher.iter(|| fit(black_box(&data))));
+    }
+    group.finish();
+}
+
+fn acquisition(criterion: &mut Criterion) {
+    let problem = mixed_problem();
+    let encoding = Encoding::new(problem.search_space());
+    let trials = history(&problem, 100);
+    let data = training_set(&encoding, &trials);
+    let model = fit(&data);
+    let best = (0..data.values.len()).max_by(|&a, &b| data.values[a].total_cmp(&data.values[b])).unwrap();
+    let posterior = Posterior::new(model.clone(), &data).unwrap();
+    let acquisition = ExpectedImprovement::new(posterior, data.values[best], None);
+    let anchors = [data.points.row(best).iter().copied().collect::<Vec<f64>>()];
+    let used: HashSet<_> = trials.iter().map(|trial| encoding.key(&trial.parameters).unwrap()).collect();
+    let search = Search {
+        encoding: &encoding,
+        region: &Region::whole(&encoding),
+        scales: &model.lengthscales(),
+        anchors: &anchors,
+        used: &used,
+        seed: SEED,
+        trial: TrialId(101),
+    };
+    let mut group = group(criterion, "search/acquisition");
+    group.bench_function("screen and maximise, n = 100", |bencher| {
+        bencher.iter(|| search.maximize(black_box(&acquisition)).unwrap());
+    });
+    group.finish();
+}
+
+fn suggestion(criterion: &mut Criterion) {
+    let problem = mixed_problem();
+    let bandit = GpBandit::new(problem.clone(), SEED).unwrap();
+    let mut group = group(criterion, "search/gp_bandit");
+    for n in [10, 50, 100, 200, 1000] {
+        let completed = history(&problem, n);
+        let request = SuggestRequest::one(TrialId(n as u64 + 1));
+        group.bench_function(BenchmarkId::from_parameter(n), |bencher| {
+            bencher.iter(|| bandit.suggest(History { completed: &completed, pending: &[] }, request).unwrap());
+        });
+    }
+    let trials = history(&problem, 108);
+    let pending: Vec<_> =
+        trials[100..].iter().map(|trial| PendingTrial { id: trial.id, parameters: trial.parameters.clone() }).collect();
+    let request = SuggestRequest::one(TrialId(109));
+    group.bench_function("100, 8 pending", |bencher| {
+        bencher.iter(|| bandit.suggest(History { completed: &trials[..100], pending: &pending }, request).unwrap());
+    });
+    group.finish();
+}
+
+fn without_learning(criterion: &mut Criterion) {
+    const TRIALS: usize = 10_000;
+    let problem = grid_problem();
+    let random = RandomSearch::new(&problem, SEED);
+    let grid = GridSearch::new(&problem, &BTreeMap::new()).unwrap();
+    let mut group = group(criterion, "search/10000_trials");
+    let designers: [(&str, &dyn Designer); 2] = [("random", &random), ("grid", &grid)];
+    for (name, designer) in designers {
+        let completed = history_of(designer, &problem, TRIALS);
+        let request = SuggestRequest::one(TrialId(TRIALS as u64 + 1));
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| designer.suggest(History { completed: &completed, pending: &[] }, request).unwrap());
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, encoding, fitting, acquisition, suggestion, without_learning);
+criterion_main!(benches);
