@@ -3,6 +3,7 @@
 //! The rooms and the direction of their dependencies are described in `ARCHITECTURE.md`.
 
 pub mod clock;
+pub mod data_dir;
 pub mod domain;
 pub mod executor;
 pub mod store;

@@ -1,0 +1,213 @@
+//! The folder that holds everything of one installation: its lock, its store, and where files of jobs go.
+//!
+//! ```text
+//! LOCK                                 who has the folder open
+//! STORE                                which kind of store it holds
+//! store.sqlite or store.sled/          the store
+//! jobs/<job>/trials/<id>/attempt-<n>/  files of one attempt
+//! environments/                        installed programs, by content
+//! local/<run>/                         files of one `local train`
+//! ```
+
+mod error;
+mod lock;
+mod marker;
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+
+use tokio::sync::OnceCell;
+
+use crate::domain::{JobId, TrialId};
+use crate::store::{MemoryStore, OpenMode, SledStore, SqliteStore, Store};
+
+pub use error::DataDirError;
+pub use lock::Holder;
+use lock::Lock;
+
+/// The kinds of store a folder may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum StoreKind {
+    /// One SQLite file; the default.
+    #[default]
+    Sqlite,
+    /// A folder of sled.
+    Sled,
+    /// Nothing on disk: forgotten with the process.
+    Memory,
+}
+
+impl StoreKind {
+    const ALL: [Self; 3] = [Self::Sqlite, Self::Sled, Self::Memory];
+
+    /// The name on the command line and in the marker.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Sqlite => "sqlite",
+            Self::Sled => "sled",
+            Self::Memory => "memory",
+        }
+    }
+
+    /// What its store is called inside the folder; nothing for one in memory.
+    fn file_name(self) -> Option<&'static str> {
+        match self {
+            Self::Sqlite => Some("store.sqlite"),
+            Self::Sled => Some("store.sled"),
+            Self::Memory => None,
+        }
+    }
+}
+
+impl fmt::Display for StoreKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for StoreKind {
+    type Err = UnknownStoreKind;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let kind = Self::ALL.into_iter().find(|kind| kind.as_str() == text);
+        kind.ok_or_else(|| UnknownStoreKind { kind: text.to_owned() })
+    }
+}
+
+/// A text that names no [`StoreKind`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{kind:?} is not a kind of store: use sqlite, sled or memory")]
+pub struct UnknownStoreKind {
+    /// The text.
+    pub kind: String,
+}
+
+/// An open data folder. Opened by [`Self::open`], it belongs to this process until it is dropped.
+#[derive(Debug)]
+pub struct DataDir {
+    path: PathBuf,
+    kind: StoreKind,
+    access: Access,
+    store: OnceCell<StoreHandle>,
+    /// Last, so that it is dropped after the store was closed.
+    _lock: Option<Lock>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Access {
+    Full,
+    ReadOnly,
+}
+
+impl DataDir {
+    /// Opens the folder `path` for this process alone, creating it if needed. `who` is the command line, told to those
+    /// who try the same meanwhile.
+    ///
+    /// # Errors
+    /// [`DataDirError::InUse`], [`DataDirError::OtherKind`] if it holds a store of another kind,
+    /// [`DataDirError::UnknownMarker`], [`DataDirError::Io`].
+    pub fn open(path: &Path, kind: StoreKind, who: &str) -> Result<Self, DataDirError> {
+        fs::create_dir_all(path).map_err(DataDirError::io("create", path))?;
+        let path = path.canonicalize().map_err(DataDirError::io("find", path))?;
+        let lock = Lock::take(&path, who)?;
+        if let Some(holds) = marker::held_kind(&path)?
+            && holds != kind
+        {
+            return Err(DataDirError::OtherKind { path, holds, asked: kind });
+        }
+        Ok(Self { path, kind, access: Access::Full, store: OnceCell::new(), _lock: Some(lock) })
+    }
+
+    /// Opens an existing folder to look at it. With an SQLite store that works while another process has it open;
+    /// sled allows one process only, so there the folder is locked as in [`Self::open`]. `who` is as there.
+    ///
+    /// # Errors
+    /// [`DataDirError::NoStore`] if there is no folder or it holds no store; [`DataDirError::InUse`] for a sled store
+    /// that another process has open; [`DataDirError::UnknownMarker`], [`DataDirError::Io`].
+    pub fn open_read_only(path: &Path, who: &str) -> Result<Self, DataDirError> {
+        let no_store = || DataDirError::NoStore { path: path.to_owned() };
+        let path = match path.canonicalize() {
+            Ok(path) => path,
+            Err(source) if source.kind() == std::io::ErrorKind::NotFound => return Err(no_store()),
+            Err(source) => return Err(DataDirError::io("find", path)(source)),
+        };
+        let kind = marker::held_kind(&path)?.ok_or_else(no_store)?;
+        let lock = match kind {
+            StoreKind::Sqlite | StoreKind::Memory => None,
+            StoreKind::Sled => Some(Lock::take(&path, who)?),
+        };
+        Ok(Self { path, kind, access: Access::ReadOnly, store: OnceCell::new(), _lock: lock })
+    }
+
+    /// The store, opened at the first call. Drop what this returns before the folder itself.
+    ///
+    /// # Errors
+    /// [`DataDirError::Store`] if it cannot be opened, or has been here before and is gone.
+    pub async fn store(&self) -> Result<Arc<dyn Store>, DataDirError> {
+        let open = async || {
+            let (path, kind, access) = (self.path.clone(), self.kind, self.access);
+            let opening = tokio::task::spawn_blocking(move || open_store(&path, kind, access));
+            opening.await.map_err(|source| DataDirError::io("open the store of", &self.path)(source.into()))?
+        };
+        Ok(Arc::clone(&self.store.get_or_try_init(open).await?.0))
+    }
+
+    /// The folder, absolute.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The kind of store it holds.
+    pub fn kind(&self) -> StoreKind {
+        self.kind
+    }
+
+    /// Where programs are installed, each in a folder named after its content.
+    pub fn environments(&self) -> PathBuf {
+        self.path.join("environments")
+    }
+
+    /// Where the files of a job lie. Not created here.
+    pub fn job(&self, job: &JobId) -> PathBuf {
+        self.path.join("jobs").join(job.as_str())
+    }
+
+    /// Where the files of one attempt at a trial lie. Not created here.
+    pub fn attempt(&self, job: &JobId, trial: TrialId, attempt: u64) -> PathBuf {
+        self.job(job).join("trials").join(trial.to_string()).join(format!("attempt-{attempt}"))
+    }
+}
+
+struct StoreHandle(Arc<dyn Store>);
+
+impl fmt::Debug for StoreHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("StoreHandle")
+    }
+}
+
+fn open_store(folder: &Path, kind: StoreKind, access: Access) -> Result<StoreHandle, DataDirError> {
+    let Some(file_name) = kind.file_name() else {
+        return Ok(StoreHandle(Arc::new(MemoryStore::new())));
+    };
+    let path = folder.join(file_name);
+    // Once a store was here, an absent or empty one is a loss to be told, not a beginning.
+    let known = marker::is_written(folder)?;
+    let mode = if known { OpenMode::Existing } else { OpenMode::Create };
+    let store: Arc<dyn Store> = match (kind, access) {
+        (StoreKind::Sqlite, Access::ReadOnly) => Arc::new(SqliteStore::open_read_only(&path)?),
+        (StoreKind::Sqlite, Access::Full) => Arc::new(SqliteStore::open(&path, mode)?),
+        (StoreKind::Sled, _) => Arc::new(SledStore::open(&path, mode)?),
+        (StoreKind::Memory, _) => Arc::new(MemoryStore::new()),
+    };
+    if !known && access == Access::Full {
+        marker::write(folder, kind)?;
+    }
+    Ok(StoreHandle(store))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,109 @@
+use super::*;
+use crate::store::StoreError;
+use crate::store::contract::samples;
+
+#[tokio::test]
+async fn a_second_opening_names_the_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = DataDir::open(folder.path(), StoreKind::Sqlite, "tunesmith run --config a").unwrap();
+    let error = DataDir::open(folder.path(), StoreKind::Sqlite, "tunesmith serve").unwrap_err();
+    let DataDirError::InUse { holder, .. } = &error else { panic!("{error:?}") };
+    assert_eq!(holder.pid, Some(std::process::id()));
+    assert!(holder.since.is_some());
+    let message = error.to_string();
+    let expected = format!("is in use by process {} (tunesmith run --config a) since 2", std::process::id());
+    assert!(message.contains(&expected), "{message}");
+    drop(first);
+    DataDir::open(folder.path(), StoreKind::Sqlite, "tunesmith serve").unwrap();
+}
+
+#[tokio::test]
+async fn a_folder_keeps_its_kind_of_store() {
+    for (kind, other) in [(StoreKind::Sqlite, StoreKind::Sled), (StoreKind::Sled, StoreKind::Memory)] {
+        let folder = tempfile::tempdir().unwrap();
+        let data = DataDir::open(folder.path(), kind, "first").unwrap();
+        data.store().await.unwrap();
+        drop(data);
+        let error = DataDir::open(folder.path(), other, "second").unwrap_err();
+        assert!(matches!(error, DataDirError::OtherKind { holds, asked, .. } if (holds, asked) == (kind, other)));
+        // Also if the first start ended before the marker was written.
+        fs::remove_file(folder.path().join("STORE")).unwrap();
+        let error = DataDir::open(folder.path(), other, "third").unwrap_err();
+        assert!(matches!(error, DataDirError::OtherKind { .. }), "{error:?}");
+        DataDir::open(folder.path(), kind, "fourth").unwrap().store().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_is_gone_or_empty_is_refused() {
+    for kind in [StoreKind::Sqlite, StoreKind::Sled] {
+        let folder = tempfile::tempdir().unwrap();
+        DataDir::open(folder.path(), kind, "first").unwrap().store().await.unwrap();
+        let store = folder.path().join(kind.file_name().unwrap());
+        if store.is_dir() {
+            fs::remove_dir_all(&store).unwrap()
+        } else {
+            fs::remove_file(&store).unwrap()
+        }
+        let data = DataDir::open(folder.path(), kind, "second").unwrap();
+        let Err(DataDirError::Store(StoreError::Damaged { detail, .. })) = data.store().await else {
+            panic!("{kind}: a missing store was opened")
+        };
+        assert!(detail.contains("missing") && detail.contains("restore"), "{detail}");
+        assert!(!store.exists(), "nothing was put in its place");
+    }
+}
+
+#[tokio::test]
+async fn looking_works_beside_a_writer_with_sqlite_and_is_refused_with_sled() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = DataDir::open(folder.path(), StoreKind::Sqlite, "run").unwrap();
+    let store = data.store().await.unwrap();
+    store.create_job(samples::job("a"), None).await.unwrap();
+    let looking = DataDir::open_read_only(folder.path(), "jobs list").unwrap();
+    let seen = looking.store().await.unwrap();
+    assert_eq!(seen.jobs(None, 10).await.unwrap().len(), 1);
+    store.create_job(samples::job("b"), None).await.unwrap();
+    assert_eq!(seen.jobs(None, 10).await.unwrap().len(), 2);
+    let error = seen.create_job(samples::job("c"), None).await.unwrap_err();
+    assert!(matches!(error, StoreError::NotApplied { .. }), "{error:?}");
+
+    let folder = tempfile::tempdir().unwrap();
+    let data = DataDir::open(folder.path(), StoreKind::Sled, "run").unwrap();
+    data.store().await.unwrap();
+    let error = DataDir::open_read_only(folder.path(), "jobs list").unwrap_err();
+    assert!(matches!(error, DataDirError::InUse { .. }), "{error:?}");
+    drop(data);
+    DataDir::open_read_only(folder.path(), "jobs list").unwrap().store().await.unwrap();
+}
+
+#[test]
+fn a_folder_without_a_store_is_not_made_by_looking() {
+    let folder = tempfile::tempdir().unwrap();
+    let absent = folder.path().join("absent");
+    for path in [folder.path(), &absent] {
+        let error = DataDir::open_read_only(path, "jobs list").unwrap_err();
+        assert!(matches!(error, DataDirError::NoStore { .. }), "{error:?}");
+    }
+    assert!(!absent.exists());
+}
+
+#[test]
+fn an_unknown_marker_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("STORE"), "tunesmith data folder 2, store other\n").unwrap();
+    let error = DataDir::open(folder.path(), StoreKind::Sqlite, "run").unwrap_err();
+    assert!(error.to_string().contains("\"tunesmith data folder 2, store other\""), "{error}");
+}
+
+#[test]
+fn files_have_their_places() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = DataDir::open(folder.path(), StoreKind::Memory, "run").unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let job = "census_1".parse().unwrap();
+    assert_eq!(data.attempt(&job, TrialId(7), 2), root.join("jobs/census_1/trials/7/attempt-2"));
+    assert_eq!(data.environments(), root.join("environments"));
+    assert_eq!("sled".parse(), Ok(StoreKind::Sled));
+    assert_eq!("redb".parse::<StoreKind>().unwrap_err().kind, "redb");
+}

@@ -1,0 +1,74 @@
+//! How many changes were acknowledged, in a small file beside a store.
+//!
+//! Both engines open a log that was cut off or damaged at its end as if the rest had never been. So changes are counted
+//! inside their transaction, and here after it was made durable; a store that comes back with a smaller count has lost
+//! something.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use super::{RESTORE_ADVICE, StoreError};
+
+/// Twenty decimal digits hold any `u64`.
+const LENGTH: usize = 20;
+
+/// The count, in memory and in the file.
+#[derive(Debug)]
+pub(super) struct Acknowledged {
+    path: PathBuf,
+    file: File,
+    count: Mutex<u64>,
+}
+
+impl Acknowledged {
+    /// Opens the file `path`, or begins at 0 if there is none.
+    pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
+        let failed = |source: io::Error| StoreError::NotApplied { operation: "open its count", source: source.into() };
+        let file = File::options().read(true).write(true).create(true).truncate(false).open(path).map_err(failed)?;
+        let text = io::read_to_string(&file).map_err(failed)?;
+        let count = match text.parse() {
+            Ok(count) => count,
+            Err(_) if text.is_empty() => 0,
+            Err(_) => {
+                let detail = format!("{text:?} is not a count; {RESTORE_ADVICE}");
+                return Err(StoreError::Damaged { path: path.to_owned(), detail });
+            }
+        };
+        Ok(Self { path: path.to_owned(), file, count: Mutex::new(count) })
+    }
+
+    /// The count.
+    pub(super) fn count(&self) -> u64 {
+        *self.count.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Refuses a store at `store` that holds only `stored` changes, if more were acknowledged.
+    pub(super) fn check(&self, store: &Path, stored: u64) -> Result<(), StoreError> {
+        let acknowledged = self.count();
+        if stored >= acknowledged {
+            return Ok(());
+        }
+        let (lost, file) = (acknowledged - stored, self.path.display());
+        let detail = format!(
+            "the last {lost} of {acknowledged} acknowledged changes are lost; {RESTORE_ADVICE}, or remove {file} to go \
+             on without them"
+        );
+        Err(StoreError::Damaged { path: store.to_owned(), detail })
+    }
+
+    /// Raises the count to `count`, unless it is above that already.
+    pub(super) fn raise(&self, count: u64) -> Result<(), StoreError> {
+        let mut present = self.count.lock().unwrap_or_else(PoisonError::into_inner);
+        if count > *present {
+            // One small write at one place: a reader sees the digits of before or of after.
+            self.file
+                .write_all_at(format!("{count:0LENGTH$}").as_bytes(), 0)
+                .map_err(|source| StoreError::Unknown { source: source.into() })?;
+            *present = count;
+        }
+        Ok(())
+    }
+}

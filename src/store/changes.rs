@@ -1,0 +1,87 @@
+//! What each changing call of a store does, on any engine. Which changes are legal is the domain's matter.
+
+use super::engine::Changes;
+use super::{StoreError, queries};
+use crate::domain::{
+    Job, JobChange, JobId, NewTrial, Study, StudyChange, StudyId, StudyState, TransitionError, Trial, TrialChange,
+    TrialId,
+};
+
+/// [`super::Store::create_job`].
+pub(super) fn create_job(records: &dyn Changes, job: &Job, study: Option<&Study>) -> Result<(), StoreError> {
+    if records.job(&job.id)?.is_some() {
+        return Err(StoreError::AlreadyExists { resource: format!("job {}", job.id) });
+    }
+    if let Some(study) = study {
+        if records.study(&study.id)?.is_some() {
+            return Err(StoreError::AlreadyExists { resource: format!("study {}", study.id) });
+        }
+        records.put_study(study)?;
+    }
+    records.put_job(job)
+}
+
+/// [`super::Store::change_job`].
+pub(super) fn change_job(records: &dyn Changes, id: &JobId, change: JobChange) -> Result<Job, StoreError> {
+    let before = queries::job(records, id)?;
+    let mut job = before.clone();
+    job.apply(change)?;
+    if job != before {
+        records.put_job(&job)?;
+    }
+    Ok(job)
+}
+
+/// [`super::Store::change_study`].
+pub(super) fn change_study(records: &dyn Changes, id: &StudyId, change: StudyChange) -> Result<Study, StoreError> {
+    let before = queries::study(records, id)?;
+    let mut study = before.clone();
+    study.apply(change)?;
+    if study != before {
+        records.put_study(&study)?;
+    }
+    Ok(study)
+}
+
+/// [`super::Store::create_trial`].
+pub(super) fn create_trial(records: &dyn Changes, study: &StudyId, new: NewTrial) -> Result<Trial, StoreError> {
+    let mut study = queries::study(records, study)?;
+    if study.state != StudyState::Active {
+        return Err(StoreError::Refused(TransitionError::WrongState {
+            resource: format!("study {}", study.id),
+            state: study.state.to_string(),
+            change: "add a trial to",
+        }));
+    }
+    if new.id != study.next_trial_id {
+        return Err(StoreError::TrialIdTaken { study: study.id.clone(), next: study.next_trial_id });
+    }
+    let mut trial = Trial::new(new);
+    trial.set_revision(study.record_trial());
+    records.put_trial(&study.id, &trial, None)?;
+    records.put_progress(&study)?;
+    Ok(trial)
+}
+
+/// [`super::Store::change_trial`].
+pub(super) fn change_trial(
+    records: &dyn Changes,
+    study: &StudyId,
+    id: TrialId,
+    change: TrialChange,
+) -> Result<Trial, StoreError> {
+    let mut study = queries::study(records, study)?;
+    let before = queries::trial_of(records, &study, id)?;
+    let mut trial = before.clone();
+    let measurements = trial.apply(change)?;
+    if trial == before {
+        return Ok(trial);
+    }
+    if !measurements.is_empty() {
+        records.add_measurements(&study.id, id, before.measurement_count, &measurements)?;
+    }
+    trial.set_revision(study.next_revision());
+    records.put_trial(&study.id, &trial, Some(before.revision))?;
+    records.put_progress(&study)?;
+    Ok(trial)
+}

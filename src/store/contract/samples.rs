@@ -1,0 +1,118 @@
+//! Jobs, studies and trials to store, with every field in use.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use tunesmith_algorithms::problem::{
+    Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ProblemStatement, ScaleType, SearchSpace,
+};
+
+use crate::domain::{
+    Algorithm, Completion, FinalMeasurement, Job, JobFields, JobState, Measurement, MetricValue, NewTrial, Source,
+    StoppingRule, Study, StudyFields, StudyState, TrialChange, TrialId,
+};
+
+/// A time, `secs` after some beginning, with nanoseconds.
+pub fn at(secs: i64) -> Timestamp {
+    Timestamp::new(1_750_000_000 + secs, 123_456_789).unwrap()
+}
+
+/// A queued job that owns the study of the same name.
+pub fn job(id: &str) -> Job {
+    Job::restore(JobFields {
+        id: id.parse().unwrap(),
+        state: JobState::Queued,
+        study: Some(id.parse().unwrap()),
+        training_input: serde_json::json!({"hyperparameters": {"maxTrials": 3, "goal": "MAXIMIZE"}, "x": 0.1}),
+        launch: serde_json::json!(["python", "-m", "trainer", "é\n\u{0}"]),
+        fingerprint: "sha256:00".to_owned(),
+        labels: BTreeMap::from([("owner".to_owned(), "someone".to_owned())]),
+        create_time: at(0),
+        start_time: None,
+        end_time: None,
+        error_message: String::new(),
+        revision: 0,
+    })
+}
+
+/// An active study without trials, over parameters of all kinds and scales.
+pub fn study(id: &str) -> Study {
+    let spec = |name, kind| ParameterSpec::new(name, kind).unwrap();
+    let parameters = vec![
+        spec("rate", ParameterKind::Double { min: 1e-7, max: 0.1, scale: ScaleType::UnitLog }),
+        spec("layers", ParameterKind::Integer { min: -1, max: i64::MAX, scale: ScaleType::UnitLinear }),
+        spec("size", ParameterKind::Discrete { values: vec![0.5, 32.0], scale: ScaleType::UnitReverseLog }),
+        spec("kind", ParameterKind::Categorical { values: vec!["ä b".to_owned(), "c".to_owned()] }),
+    ];
+    let metrics = vec![
+        MetricSpec { name: "accuracy".to_owned(), goal: Goal::Maximize },
+        MetricSpec { name: "loss".to_owned(), goal: Goal::Minimize },
+    ];
+    Study::restore(StudyFields {
+        id: id.parse().unwrap(),
+        problem: ProblemStatement::new(SearchSpace::new(parameters).unwrap(), metrics).unwrap(),
+        algorithm: Algorithm::GridSearch { double_resolution: BTreeMap::from([("rate".to_owned(), 10)]) },
+        seed: u64::MAX,
+        stopping_rule: Some(StoppingRule::Median),
+        final_measurement: FinalMeasurement::Best,
+        prior_studies: vec!["earlier-1".parse().unwrap()],
+        state: StudyState::Active,
+        state_reason: String::new(),
+        create_time: at(0),
+        next_trial_id: TrialId::FIRST,
+        revision: 0,
+    })
+}
+
+/// Trial `id`, about to be created.
+pub fn new_trial(id: u64) -> NewTrial {
+    NewTrial {
+        id: TrialId(id),
+        parameters: BTreeMap::from([
+            ("rate".to_owned(), ParameterValue::Double(0.1 / 3.0)),
+            ("layers".to_owned(), ParameterValue::Integer(i64::MAX - 1)),
+            ("size".to_owned(), ParameterValue::Discrete(32.0)),
+            ("kind".to_owned(), ParameterValue::Categorical("ä b".to_owned())),
+        ]),
+        client_id: format!("client {id}"),
+        create_time: at(1),
+    }
+}
+
+/// A report of `value` at `step`.
+pub fn measurement(step: i64, value: f64) -> Measurement {
+    Measurement {
+        step,
+        wall_time_secs: 1.75e9 + 0.1,
+        elapsed_secs: Some(0.3),
+        source: Source::MetricFile,
+        mark: u64::MAX - 7,
+        metrics: vec![
+            MetricValue { metric: "accuracy".to_owned(), value },
+            MetricValue { metric: "loss".to_owned(), value: -value },
+        ],
+    }
+}
+
+/// The start of attempt `attempt`.
+pub fn begin(attempt: u64) -> TrialChange {
+    TrialChange::BeginAttempt { attempt, previous_lost: attempt > 1, at: at(2) }
+}
+
+/// A report of attempt `attempt`.
+pub fn report(attempt: u64, measurements: Vec<Measurement>) -> TrialChange {
+    TrialChange::Report { attempt, measurements }
+}
+
+/// The successful end of attempt `attempt`, with a last report.
+pub fn succeed(attempt: u64, value: f64) -> TrialChange {
+    let last = measurement(100, value);
+    let completion = Completion::Succeeded { final_measurement: last.clone() };
+    TrialChange::Complete { attempt, measurements: vec![last], completion, at: at(3) }
+}
+
+/// The end of attempt `attempt` without a result.
+pub fn fail(attempt: u64, reason: &str) -> TrialChange {
+    let completion = Completion::Infeasible { reason: reason.to_owned() };
+    TrialChange::Complete { attempt, measurements: Vec::new(), completion, at: at(3) }
+}

@@ -1,0 +1,157 @@
+//! What a storage engine must provide, and the [`Store`] that follows from it.
+//!
+//! An engine keeps records and runs closures in transactions; what a call means is written once, in
+//! [`super::changes`] and [`super::queries`].
+
+use std::path::Path;
+
+use async_trait::async_trait;
+
+use super::{Store, StoreError, changes, queries};
+use crate::domain::{
+    Job, JobChange, JobId, Measurement, NewTrial, Study, StudyChange, StudyId, Trial, TrialChange, TrialId,
+};
+
+/// Runs closures in transactions. Every engine is a [`Store`].
+pub(super) trait Engine: Send + Sync + 'static {
+    /// Runs `change` in a transaction, and answers once that is durable. If `change` returns an error nothing of it is
+    /// kept. It may be run more than once, but only one run is kept.
+    fn write<T: Send + 'static>(
+        &self,
+        change: impl Fn(&dyn Changes) -> Result<T, StoreError> + Send + 'static,
+    ) -> impl Future<Output = Result<T, StoreError>> + Send;
+
+    /// Runs `query` on a state in which every change is whole.
+    fn read<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&dyn Ranges) -> Result<T, StoreError> + Send + 'static,
+    ) -> impl Future<Output = Result<T, StoreError>> + Send;
+}
+
+/// Single records.
+pub(super) trait Lookups {
+    /// The file or folder, for messages.
+    fn path(&self) -> &Path;
+    /// The job `id`, if there is one.
+    fn job(&self, id: &JobId) -> Result<Option<Job>, StoreError>;
+    /// The study `id`, if there is one.
+    fn study(&self, id: &StudyId) -> Result<Option<Study>, StoreError>;
+    /// The trial `id` of `study`, if there is one.
+    fn trial(&self, study: &StudyId, id: TrialId) -> Result<Option<Trial>, StoreError>;
+}
+
+/// Records in order.
+pub(super) trait Ranges: Lookups {
+    /// Up to `limit` jobs after `after`, by ID.
+    fn jobs(&self, after: Option<&JobId>, limit: usize) -> Result<Vec<Job>, StoreError>;
+    /// Up to `limit` trials with a number above `after`, by number.
+    fn trials(&self, study: &StudyId, after: TrialId, limit: usize) -> Result<Vec<Trial>, StoreError>;
+    /// Up to `limit` trials with a revision above `revision`, by revision.
+    fn changed_trials(&self, study: &StudyId, revision: u64, limit: usize) -> Result<Vec<Trial>, StoreError>;
+    /// Stored chunks of measurements in order, starting with the one that holds number `from`, each with the number
+    /// of its first; enough of them for `limit` measurements if there are so many.
+    fn chunks(
+        &self,
+        study: &StudyId,
+        trial: TrialId,
+        from: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, Vec<Measurement>)>, StoreError>;
+}
+
+/// Writing records within a transaction.
+pub(super) trait Changes: Lookups {
+    /// Adds or replaces a job.
+    fn put_job(&self, job: &Job) -> Result<(), StoreError>;
+    /// Adds or replaces a study, its progress included.
+    fn put_study(&self, study: &Study) -> Result<(), StoreError>;
+    /// Replaces the next trial number and the revision of a study.
+    fn put_progress(&self, study: &Study) -> Result<(), StoreError>;
+    /// Adds a trial, or replaces the one that had the revision `replaces`.
+    fn put_trial(&self, study: &StudyId, trial: &Trial, replaces: Option<u64>) -> Result<(), StoreError>;
+    /// Adds measurements, the first of which has number `first`.
+    fn add_measurements(
+        &self,
+        study: &StudyId,
+        trial: TrialId,
+        first: u64,
+        measurements: &[Measurement],
+    ) -> Result<(), StoreError>;
+}
+
+#[async_trait]
+impl<E: Engine> Store for E {
+    async fn create_job(&self, job: Job, study: Option<Study>) -> Result<(), StoreError> {
+        self.write(move |records| changes::create_job(records, &job, study.as_ref())).await
+    }
+
+    async fn job(&self, id: &JobId) -> Result<Job, StoreError> {
+        let id = id.clone();
+        self.read(move |records| queries::job(records, &id)).await
+    }
+
+    async fn jobs(&self, after: Option<&JobId>, limit: usize) -> Result<Vec<Job>, StoreError> {
+        let after = after.cloned();
+        self.read(move |records| records.jobs(after.as_ref(), limit)).await
+    }
+
+    async fn change_job(&self, id: &JobId, change: JobChange) -> Result<Job, StoreError> {
+        let id = id.clone();
+        self.write(move |records| changes::change_job(records, &id, change.clone())).await
+    }
+
+    async fn study(&self, id: &StudyId) -> Result<Study, StoreError> {
+        let id = id.clone();
+        self.read(move |records| queries::study(records, &id)).await
+    }
+
+    async fn change_study(&self, id: &StudyId, change: StudyChange) -> Result<Study, StoreError> {
+        let id = id.clone();
+        self.write(move |records| changes::change_study(records, &id, change.clone())).await
+    }
+
+    async fn create_trial(&self, study: &StudyId, trial: NewTrial) -> Result<Trial, StoreError> {
+        let study = study.clone();
+        self.write(move |records| changes::create_trial(records, &study, trial.clone())).await
+    }
+
+    async fn trial(&self, study: &StudyId, id: TrialId) -> Result<Trial, StoreError> {
+        let study = study.clone();
+        self.read(move |records| queries::trial(records, &study, id)).await
+    }
+
+    async fn trials(&self, study: &StudyId, after: Option<TrialId>, limit: usize) -> Result<Vec<Trial>, StoreError> {
+        let study = study.clone();
+        self.read(move |records| queries::trials(records, &study, after, limit)).await
+    }
+
+    async fn trials_changed_since(
+        &self,
+        study: &StudyId,
+        revision: u64,
+        limit: usize,
+    ) -> Result<Vec<Trial>, StoreError> {
+        let study = study.clone();
+        self.read(move |records| {
+            queries::study(records, &study)?;
+            records.changed_trials(&study, revision, limit)
+        })
+        .await
+    }
+
+    async fn change_trial(&self, study: &StudyId, id: TrialId, change: TrialChange) -> Result<Trial, StoreError> {
+        let study = study.clone();
+        self.write(move |records| changes::change_trial(records, &study, id, change.clone())).await
+    }
+
+    async fn measurements(
+        &self,
+        study: &StudyId,
+        trial: TrialId,
+        from: u64,
+        limit: usize,
+    ) -> Result<Vec<Measurement>, StoreError> {
+        let study = study.clone();
+        self.read(move |records| queries::measurements(records, &study, trial, from, limit)).await
+    }
+}

@@ -1,0 +1,220 @@
+//! Studies, without what changes with every trial: that is [`Progress`].
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use tunesmith_algorithms::problem::{
+    Goal, MetricSpec, ParameterKind, ParameterSpec, ProblemStatement, ScaleType, SearchSpace,
+};
+
+use super::float::Float;
+use super::{Progress, RecordError, from_json, to_json};
+use crate::domain::{Algorithm, FinalMeasurement, StoppingRule, Study, StudyFields, StudyState};
+
+/// The newest version of the record. 1: as below.
+const VERSION: u32 = 1;
+
+/// The stored form of `study`, and its progress.
+pub(in crate::store) fn encode_study(study: &Study) -> (Vec<u8>, Progress) {
+    let StudyFields {
+        id,
+        problem,
+        algorithm,
+        seed,
+        stopping_rule,
+        final_measurement,
+        prior_studies,
+        state,
+        state_reason,
+        create_time,
+        next_trial_id,
+        revision,
+    } = &**study;
+    let body = to_json(&StudyRecord {
+        v: VERSION,
+        id: id.to_string(),
+        parameters: problem.search_space().parameters().iter().map(ParameterRecord::from).collect(),
+        metrics: problem
+            .metrics()
+            .iter()
+            .map(|metric| MetricSpecRecord { name: metric.name.clone(), goal: metric.goal })
+            .collect(),
+        algorithm: algorithm.clone(),
+        seed: *seed,
+        stopping_rule: stopping_rule.map(StoppingRuleField),
+        final_measurement: *final_measurement,
+        prior_studies: prior_studies.iter().map(ToString::to_string).collect(),
+        state: *state,
+        state_reason: state_reason.clone(),
+        create_time: *create_time,
+    });
+    (body, Progress { next_trial_id: *next_trial_id, revision: *revision })
+}
+
+/// Puts together what [`encode_study`] took apart.
+pub(in crate::store) fn decode_study(bytes: &[u8], progress: Progress) -> Result<Study, RecordError> {
+    let record: StudyRecord = from_json(bytes, VERSION)?;
+    let parameters: Vec<ParameterSpec> =
+        record.parameters.into_iter().map(TryInto::try_into).collect::<Result<_, _>>()?;
+    let space = SearchSpace::new(parameters).map_err(RecordError::malformed)?;
+    let metrics =
+        record.metrics.into_iter().map(|metric| MetricSpec { name: metric.name, goal: metric.goal }).collect();
+    let prior_studies: Result<_, _> = record.prior_studies.iter().map(|id| id.parse()).collect();
+    Ok(Study::restore(StudyFields {
+        id: record.id.parse().map_err(RecordError::malformed)?,
+        problem: ProblemStatement::new(space, metrics).map_err(RecordError::malformed)?,
+        algorithm: record.algorithm,
+        seed: record.seed,
+        stopping_rule: record.stopping_rule.map(|rule| rule.0),
+        final_measurement: record.final_measurement,
+        prior_studies: prior_studies.map_err(RecordError::malformed)?,
+        state: record.state,
+        state_reason: record.state_reason,
+        create_time: record.create_time,
+        next_trial_id: progress.next_trial_id,
+        revision: progress.revision,
+    }))
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StudyRecord {
+    v: u32,
+    id: String,
+    parameters: Vec<ParameterRecord>,
+    metrics: Vec<MetricSpecRecord>,
+    #[serde(with = "AlgorithmRecord")]
+    algorithm: Algorithm,
+    seed: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    stopping_rule: Option<StoppingRuleField>,
+    #[serde(with = "FinalMeasurementRecord")]
+    final_measurement: FinalMeasurement,
+    prior_studies: Vec<String>,
+    #[serde(with = "StateRecord")]
+    state: StudyState,
+    state_reason: String,
+    create_time: Timestamp,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MetricSpecRecord {
+    name: String,
+    #[serde(with = "GoalRecord")]
+    goal: Goal,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ParameterRecord {
+    name: String,
+    kind: KindRecord,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum KindRecord {
+    Double {
+        min: Float,
+        max: Float,
+        #[serde(with = "ScaleRecord")]
+        scale: ScaleType,
+    },
+    Integer {
+        min: i64,
+        max: i64,
+        #[serde(with = "ScaleRecord")]
+        scale: ScaleType,
+    },
+    Discrete {
+        values: Vec<Float>,
+        #[serde(with = "ScaleRecord")]
+        scale: ScaleType,
+    },
+    Categorical {
+        values: Vec<String>,
+    },
+}
+
+impl From<&ParameterSpec> for ParameterRecord {
+    fn from(spec: &ParameterSpec) -> Self {
+        let kind = match spec.kind() {
+            ParameterKind::Double { min, max, scale } => {
+                KindRecord::Double { min: Float(*min), max: Float(*max), scale: *scale }
+            }
+            ParameterKind::Integer { min, max, scale } => KindRecord::Integer { min: *min, max: *max, scale: *scale },
+            ParameterKind::Discrete { values, scale } => {
+                KindRecord::Discrete { values: values.iter().copied().map(Float).collect(), scale: *scale }
+            }
+            ParameterKind::Categorical { values } => KindRecord::Categorical { values: values.clone() },
+        };
+        Self { name: spec.name().to_owned(), kind }
+    }
+}
+
+impl TryFrom<ParameterRecord> for ParameterSpec {
+    type Error = RecordError;
+
+    fn try_from(record: ParameterRecord) -> Result<Self, RecordError> {
+        let kind = match record.kind {
+            KindRecord::Double { min, max, scale } => ParameterKind::Double { min: min.0, max: max.0, scale },
+            KindRecord::Integer { min, max, scale } => ParameterKind::Integer { min, max, scale },
+            KindRecord::Discrete { values, scale } => {
+                ParameterKind::Discrete { values: values.into_iter().map(|value| value.0).collect(), scale }
+            }
+            KindRecord::Categorical { values } => ParameterKind::Categorical { values },
+        };
+        Self::new(record.name, kind).map_err(RecordError::malformed)
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Goal", rename_all = "SCREAMING_SNAKE_CASE")]
+enum GoalRecord {
+    Maximize,
+    Minimize,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "ScaleType", rename_all = "SCREAMING_SNAKE_CASE")]
+#[expect(clippy::enum_variant_names, reason = "a mirror of the domain's type has its names")]
+enum ScaleRecord {
+    UnitLinear,
+    UnitLog,
+    UnitReverseLog,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Algorithm", rename_all = "SCREAMING_SNAKE_CASE")]
+enum AlgorithmRecord {
+    GaussianProcessBandit,
+    GridSearch { double_resolution: BTreeMap<String, u32> },
+    RandomSearch,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(transparent)]
+struct StoppingRuleField(#[serde(with = "StoppingRuleRecord")] StoppingRule);
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "StoppingRule", rename_all = "SCREAMING_SNAKE_CASE")]
+enum StoppingRuleRecord {
+    Median,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "FinalMeasurement", rename_all = "SCREAMING_SNAKE_CASE")]
+enum FinalMeasurementRecord {
+    Last,
+    Best,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "StudyState", rename_all = "SCREAMING_SNAKE_CASE")]
+enum StateRecord {
+    Active,
+    Inactive,
+    Completed,
+}

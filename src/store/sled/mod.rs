@@ -1,0 +1,212 @@
+//! The store in pure Rust: a folder of the `sled` engine.
+//!
+//! Every change is flushed before it is acknowledged, but on Linux sled's flush asks for no sync of the device
+//! (`sync_file_range`): acknowledged changes survive the end of the process, not of the power. What sled loses it does
+//! not tell, so a file beside it keeps count ([`super::acknowledged`]).
+
+mod records;
+
+use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use sled::transaction::{ConflictableTransactionError, TransactionError, TransactionalTree};
+use sled::{Db, Error};
+
+use super::acknowledged::Acknowledged;
+use super::engine::{Changes, Engine, Ranges};
+use super::{OpenMode, RESTORE_ADVICE, StoreError};
+use records::{SledRecords, Snapshot};
+
+/// The version of the folder's layout; that of each record is in the record.
+const FORMAT: u32 = 1;
+
+/// What sled calls its file.
+const LOG_FILE: &str = "db";
+
+/// What the count of acknowledged changes is called, inside the folder.
+const COUNT_FILE: &str = "acknowledged";
+
+/// A [`super::Store`] in a folder of sled.
+#[derive(Debug)]
+pub struct SledStore {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    path: PathBuf,
+    db: Db,
+    acknowledged: Acknowledged,
+    /// Sled's iterators see transactions half done; this keeps reads and writes apart.
+    turn: RwLock<()>,
+    /// Set by the first panic inside sled, which leaves it in no state to go on.
+    broken: OnceLock<String>,
+}
+
+impl SledStore {
+    /// Opens the store in the folder `path`, and says in the log what it promises. Blocks; call it off the async
+    /// runtime.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] if sled cannot read the folder, or acknowledged changes are missing from it, and in
+    /// [`OpenMode::Existing`] if the store is missing or empty. [`StoreError::TooNew`]. [`StoreError::NotApplied`] if
+    /// the folder cannot be read or written, or another process has it open.
+    pub fn open(path: &Path, mode: OpenMode) -> Result<Self, StoreError> {
+        let log = path.join(LOG_FILE);
+        if mode == OpenMode::Existing && !log.metadata().is_ok_and(|metadata| metadata.len() > 0) {
+            return Err(damaged(path, format!("{LOG_FILE} is missing or empty")));
+        }
+        wait_until_released(&log);
+        let open = || sled::Config::new().path(path).flush_every_ms(None).open();
+        let db = match catch_unwind(open) {
+            Ok(opened) => opened.map_err(|error| not_applied(path, "open its folder", error))?,
+            Err(panic) => return Err(damaged(path, format!("sled cannot open it: {}", panic_text(&*panic)))),
+        };
+        let inner = Inner {
+            path: path.to_owned(),
+            acknowledged: Acknowledged::open(&path.join(COUNT_FILE))?,
+            db,
+            turn: RwLock::default(),
+            broken: OnceLock::new(),
+        };
+        inner.guarded(|| inner.check_format(mode))?;
+        tracing::warn!(
+            store.path = %path.display(),
+            "store sled: acknowledged changes survive a crash of this program, but not a power cut or a crash of the \
+             operating system; for that use --store sqlite"
+        );
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    async fn run<T: Send + 'static>(
+        &self,
+        operation: &'static str,
+        work: impl FnOnce(&Inner) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let inner = Arc::clone(&self.inner);
+        let task = tokio::task::spawn_blocking(move || inner.guarded(|| work(&inner)));
+        task.await.map_err(|source| StoreError::NotApplied { operation, source: source.into() })?
+    }
+}
+
+impl Engine for SledStore {
+    async fn write<T: Send + 'static>(
+        &self,
+        change: impl Fn(&dyn Changes) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.run("write", move |inner| inner.write(|records| change(records))).await
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&dyn Ranges) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.run("read", move |inner| {
+            let _turn = inner.turn.read().unwrap_or_else(PoisonError::into_inner);
+            query(&SledRecords::new(Snapshot(&inner.db), &inner.path))
+        })
+        .await
+    }
+}
+
+impl Inner {
+    fn write<T>(
+        &self,
+        change: impl Fn(&SledRecords<'_, &TransactionalTree>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let (answer, count) = {
+            let _turn = self.turn.write().unwrap_or_else(PoisonError::into_inner);
+            let result = self.db.transaction(|transaction| {
+                let records = SledRecords::new(transaction, &self.path);
+                let answer = change(&records).map_err(|error| records.conflict_or(error))?;
+                let count = records.count_change().map_err(|error| records.conflict_or(error))?;
+                Ok((answer, count))
+            });
+            result.map_err(|error| match error {
+                TransactionError::Abort(error) => error,
+                TransactionError::Storage(error) => not_applied(&self.path, "write", error),
+            })?
+        };
+        self.db.flush().map_err(|error| match error {
+            Error::Corruption { .. } => not_applied(&self.path, "write", error),
+            error => StoreError::Unknown { source: Box::new(error) },
+        })?;
+        self.acknowledged.raise(count)?;
+        Ok(answer)
+    }
+
+    fn check_format(&self, mode: OpenMode) -> Result<(), StoreError> {
+        let records = SledRecords::new(Snapshot(&self.db), &self.path);
+        match records.format()? {
+            Some(FORMAT) => {}
+            Some(found) if found > FORMAT => {
+                return Err(StoreError::TooNew { path: self.path.clone(), found, known: FORMAT });
+            }
+            None if mode == OpenMode::Create && self.db.is_empty() && self.acknowledged.count() == 0 => {
+                return self.write(|records| records.put_format(FORMAT));
+            }
+            Some(_) | None => return Err(damaged(&self.path, "its format version is missing".into())),
+        }
+        self.acknowledged.check(&self.path, records.change_count()?)
+    }
+
+    /// Runs `work`, and turns a panic of sled, its answer to much damage, into an error.
+    fn guarded<T>(&self, work: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
+        if let Some(panic) = self.broken.get() {
+            return Err(damaged(&self.path, format!("sled stopped: {panic}")));
+        }
+        catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+            let text = self.broken.get_or_init(|| panic_text(&*panic));
+            Err(damaged(&self.path, format!("sled stopped: {text}")))
+        })
+    }
+}
+
+/// Waits a little while the log is locked. Sled's threads let go of it some time after the store was dropped, and a
+/// child that is just being started has a copy of the lock until it runs its program. Sled itself tells in the end.
+fn wait_until_released(log: &Path) {
+    const PAUSE: Duration = Duration::from_millis(5);
+    const MAX_PAUSES: usize = 200;
+    let Ok(file) = File::open(log) else { return };
+    for _ in 0..MAX_PAUSES {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => std::thread::sleep(PAUSE),
+            Ok(()) => {
+                // Unlocked by name, since such a child may have a copy of this lock too.
+                let _ = flock(&file, FlockOperation::Unlock);
+                return;
+            }
+            Err(_) => return,
+        }
+    }
+}
+
+fn damaged(path: &Path, detail: String) -> StoreError {
+    StoreError::Damaged { path: path.to_owned(), detail: format!("{detail}; {RESTORE_ADVICE}") }
+}
+
+/// The error for `error`, met before anything was committed.
+fn not_applied(path: &Path, operation: &'static str, error: Error) -> StoreError {
+    match error {
+        Error::Io(source) if source.kind() != std::io::ErrorKind::InvalidData => {
+            StoreError::NotApplied { operation, source: Box::new(source) }
+        }
+        error => damaged(path, error.to_string()),
+    }
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
+        (Some(text), _) => (*text).to_owned(),
+        (None, Some(text)) => text.clone(),
+        (None, None) => "for an unknown reason".to_owned(),
+    }
+}
+
+/// The error type that a transaction of sled passes through.
+type Abort = ConflictableTransactionError<StoreError>;

@@ -1,0 +1,102 @@
+//! The default store: one SQLite file, durable with every answer.
+//!
+//! Write-ahead log with `synchronous=FULL`; all changes go through one writer thread that commits what waits together
+//! ([`writer`]); reads have connections of their own, off the async runtime. The tables can be looked at with any SQLite
+//! tool while the store is open: bodies are JSON, only measurements are binary.
+
+mod error;
+mod health;
+mod readers;
+mod records;
+mod schema;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::acknowledged::Acknowledged;
+use super::engine::{Changes, Engine, Ranges};
+use super::{OpenMode, StoreError};
+use health::Health;
+use readers::Readers;
+use writer::Writer;
+
+/// A [`super::Store`] in an SQLite file.
+///
+/// Dropping it waits until the changes under way are committed, and folds the write-ahead log into the file.
+#[derive(Debug)]
+pub struct SqliteStore {
+    readers: Arc<Readers>,
+    writer: Option<Writer>,
+    health: Arc<Health>,
+}
+
+impl SqliteStore {
+    /// Opens the store in the file `path`. Blocks; call it off the async runtime.
+    ///
+    /// A store that was not closed is repaired from its write-ahead log, and its structure is checked: before this
+    /// returns if the file is small, in the background otherwise; once damage is found every call answers so.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] for a file that is no store or is damaged, and in [`OpenMode::Existing`] for one that
+    /// is missing or empty. [`StoreError::TooNew`]. [`StoreError::NotApplied`] if the file cannot be read or written.
+    pub fn open(path: &Path, mode: OpenMode) -> Result<Self, StoreError> {
+        schema::check_presence(path, mode)?;
+        let unclean = health::was_left_open(path);
+        let connection = schema::open_for_writing(path, mode)?;
+        let health = Health::check(path, unclean)?;
+        let readers = Arc::new(Readers::new(path));
+        let acknowledged = Acknowledged::open(&beside(path, "-acknowledged"))?;
+        let count = schema::commit_count(&connection).map_err(|source| error::not_applied(path, "read", source))?;
+        acknowledged.check(path, count)?;
+        let writer = Writer::start(connection, path, acknowledged)?;
+        Ok(Self { readers, writer: Some(writer), health })
+    }
+
+    /// Opens an existing store for reading, also while another process has it open for writing. Blocks; call it off
+    /// the async runtime.
+    ///
+    /// # Errors
+    /// As [`Self::open`] in [`OpenMode::Existing`]. Changing calls answer [`StoreError::NotApplied`].
+    pub fn open_read_only(path: &Path) -> Result<Self, StoreError> {
+        schema::check_presence(path, OpenMode::Existing)?;
+        let readers = Readers::new(path);
+        readers.put_back(schema::open_for_reading(path)?);
+        Ok(Self { readers: Arc::new(readers), writer: None, health: Arc::default() })
+    }
+}
+
+/// The file beside `path` that has its name and `suffix`.
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+impl Engine for SqliteStore {
+    async fn write<T: Send + 'static>(
+        &self,
+        change: impl Fn(&dyn Changes) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.health.ok()?;
+        match &self.writer {
+            Some(writer) => writer.write(change).await,
+            None => Err(StoreError::NotApplied { operation: "write", source: "it was opened for reading only".into() }),
+        }
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&dyn Ranges) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.health.ok()?;
+        self.readers.read(query).await
+    }
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        // The last connection to close folds the log into the file, so that must be the writer's.
+        self.readers.close();
+    }
+}

@@ -1,0 +1,4 @@
+//! Black-box tests: the command line, real processes, real files.
+#![expect(clippy::unwrap_used, reason = "clippy exempts test functions only, not their helpers")]
+
+mod store;

@@ -1,0 +1,181 @@
+//! Stores written by every released format are read, and those of later ones refused.
+//!
+//! The stores lie in `tests/data/stores/v<format>.<kind>`. To add one for a new format, run the test of the present
+//! one with the variable `TUNESMITH_TEST_KEEP_STORES` set to a folder; trailing zeros of sled's file are cut off.
+
+use std::path::{Path, PathBuf};
+
+use tunesmith::domain::{JobChange, JobState, Source, StudyChange, TrialChange, TrialId, TrialState};
+use tunesmith::store::contract::samples;
+use tunesmith::store::{OpenMode, Store, StoreError};
+
+use super::{Kind, copy, study_id};
+
+/// Sled's files are multiples of this.
+const SLED_SEGMENT_BYTES: u64 = 512 * 1024;
+
+/// Makes the store that is kept for every format.
+async fn write(store: &dyn Store) {
+    let study = study_id();
+    store.create_job(samples::job("study"), Some(samples::study("study"))).await.unwrap();
+    store.create_job(samples::job("other"), None).await.unwrap();
+    let running = JobChange::Become { state: JobState::Running, error_message: String::new(), at: samples::at(2) };
+    store.change_job(&"study".parse().unwrap(), running).await.unwrap();
+    for id in 1..=3 {
+        store.create_trial(&study, samples::new_trial(id)).await.unwrap();
+        store.change_trial(&study, TrialId(id), samples::begin(1)).await.unwrap();
+    }
+    let curve = vec![samples::measurement(1, f64::NAN), samples::measurement(2, f64::INFINITY)];
+    store.change_trial(&study, TrialId(1), samples::report(1, curve)).await.unwrap();
+    store.change_trial(&study, TrialId(1), TrialChange::Stop).await.unwrap();
+    store.change_trial(&study, TrialId(1), samples::succeed(1, 0.75)).await.unwrap();
+    store.change_trial(&study, TrialId(2), samples::fail(1, "exit code 1")).await.unwrap();
+    let complete = StudyChange::Complete { reason: "enough".to_owned() };
+    store.change_study(&study, complete).await.unwrap();
+}
+
+/// Reads that store, whichever format it is in. What is expected is spelled out: it must not change with the code.
+async fn check(store: &dyn Store) {
+    let jobs = store.jobs(None, 10).await.unwrap();
+    assert_eq!(jobs.iter().map(|job| job.id.as_str()).collect::<Vec<_>>(), ["other", "study"]);
+    let job = &jobs[1];
+    assert_eq!(job.state, JobState::Running);
+    assert_eq!(job.study.as_ref().unwrap().as_str(), "study");
+    let input = r#"{"hyperparameters":{"goal":"MAXIMIZE","maxTrials":3},"x":0.1}"#;
+    assert_eq!(job.training_input.to_string(), input);
+    assert_eq!(job.launch.to_string(), r#"["python","-m","trainer","é\n\u0000"]"#);
+    assert_eq!((job.fingerprint.as_str(), job.labels["owner"].as_str()), ("sha256:00", "someone"));
+    assert_eq!(job.create_time.to_string(), "2025-06-15T15:06:40.123456789Z");
+    assert_eq!(job.start_time.unwrap().to_string(), "2025-06-15T15:06:42.123456789Z");
+    assert_eq!((job.end_time, job.error_message.as_str(), job.revision), (None, "", 1));
+
+    let study = store.study(&study_id()).await.unwrap();
+    assert_eq!(study.state.to_string(), "COMPLETED");
+    assert_eq!(study.state_reason, "enough");
+    assert_eq!((study.seed, study.next_trial_id, study.revision), (u64::MAX, TrialId(4), 11));
+    assert_eq!(format!("{:?}", study.algorithm), r#"GridSearch { double_resolution: {"rate": 10} }"#);
+    assert_eq!(format!("{:?} {:?}", study.stopping_rule, study.final_measurement), "Some(Median) Best");
+    assert_eq!(study.prior_studies[0].as_str(), "earlier-1");
+    let parameters: Vec<String> = study
+        .problem
+        .search_space()
+        .parameters()
+        .iter()
+        .map(|parameter| format!("{} {:?}", parameter.name(), parameter.kind()))
+        .collect();
+    assert_eq!(
+        parameters,
+        [
+            "rate Double { min: 1e-7, max: 0.1, scale: UnitLog }",
+            "layers Integer { min: -1, max: 9223372036854775807, scale: UnitLinear }",
+            "size Discrete { values: [0.5, 32.0], scale: UnitReverseLog }",
+            r#"kind Categorical { values: ["ä b", "c"] }"#,
+        ]
+    );
+    let metrics: Vec<String> =
+        study.problem.metrics().iter().map(|metric| format!("{} {:?}", metric.name, metric.goal)).collect();
+    assert_eq!(metrics, ["accuracy Maximize", "loss Minimize"]);
+
+    check_trials(store).await;
+}
+
+async fn check_trials(store: &dyn Store) {
+    let trials = store.trials(&study_id(), None, 10).await.unwrap();
+    let states: Vec<TrialState> = trials.iter().map(|trial| trial.state).collect();
+    assert_eq!(states, [TrialState::Succeeded, TrialState::Infeasible, TrialState::Active]);
+    let first = &trials[0];
+    assert_eq!(first.parameters["rate"].to_string(), "0.03333333333333333");
+    assert_eq!(first.parameters["layers"].to_string(), "9223372036854775806");
+    assert_eq!(first.parameters["size"].to_string(), "32");
+    assert_eq!(first.parameters["kind"].to_string(), "ä b");
+    assert_eq!((first.client_id.as_str(), first.attempt, first.lost_attempts), ("client 1", 1, 0));
+    assert_eq!(first.create_time.to_string(), "2025-06-15T15:06:41.123456789Z");
+    assert_eq!(first.start_time.unwrap().to_string(), "2025-06-15T15:06:42.123456789Z");
+    assert_eq!(first.end_time.unwrap().to_string(), "2025-06-15T15:06:43.123456789Z");
+    assert_eq!((first.measurement_count, first.stopped_early, first.revision), (3, true, 9));
+    let last = first.final_measurement.as_ref().unwrap();
+    assert_eq!((last.step, last.value("accuracy"), last.value("loss")), (100, Some(0.75), Some(-0.75)));
+    assert_eq!(trials[1].infeasible_reason.as_deref(), Some("exit code 1"));
+    let changed = store.trials_changed_since(&study_id(), 0, 10).await.unwrap();
+    assert_eq!(changed.iter().map(|trial| trial.id.0).collect::<Vec<_>>(), [3, 1, 2]);
+
+    let curve = store.measurements(&study_id(), TrialId(1), 0, 10).await.unwrap();
+    let bits: Vec<u64> = curve.iter().map(|report| report.metrics[0].value.to_bits()).collect();
+    assert_eq!(bits, [0x7ff8_0000_0000_0000, 0x7ff0_0000_0000_0000, 0x3fe8_0000_0000_0000]);
+    let second = &curve[1];
+    assert_eq!((second.step, second.wall_time_secs, second.elapsed_secs), (2, 1_750_000_000.1, Some(0.3)));
+    assert_eq!((second.source, second.mark), (Source::MetricFile, 18_446_744_073_709_551_608));
+    assert_eq!(second.metrics[1].metric, "loss");
+}
+
+fn kept_store(version: u32, kind: Kind) -> PathBuf {
+    let name = format!("v{version}.{}", kind.name());
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/stores").join(name)
+}
+
+#[tokio::test]
+async fn every_format_is_read_and_can_be_changed() {
+    for (version, kind) in [(1, Kind::Sqlite), (1, Kind::Sled)] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store");
+        copy(&kept_store(version, kind), &path);
+        if let Kind::Sled = kind {
+            let log = std::fs::File::options().write(true).open(path.join("db")).unwrap();
+            log.set_len(log.metadata().unwrap().len().next_multiple_of(SLED_SEGMENT_BYTES)).unwrap();
+        }
+        let store = kind.open(&path, OpenMode::Existing).unwrap();
+        check(&*store).await;
+        store.create_job(samples::job("new"), Some(samples::study("new"))).await.unwrap();
+        store.change_trial(&study_id(), TrialId(3), samples::succeed(1, 0.5)).await.unwrap();
+        drop(store);
+        let store = kind.open(&path, OpenMode::Existing).unwrap();
+        assert_eq!(store.trial(&study_id(), TrialId(3)).await.unwrap().state, TrialState::Succeeded);
+    }
+}
+
+#[tokio::test]
+async fn the_present_format_holds_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let kept = std::env::var_os("TUNESMITH_TEST_KEEP_STORES").map(PathBuf::from);
+    for kind in [Kind::Sqlite, Kind::Sled] {
+        let path = kept.as_deref().unwrap_or(folder.path()).join(format!("v1.{}", kind.name()));
+        let store = kind.open(&path, OpenMode::Create).unwrap();
+        write(&*store).await;
+        drop(store);
+        check(&*kind.open(&path, OpenMode::Existing).unwrap()).await;
+    }
+}
+
+#[tokio::test]
+async fn an_sqlite_store_from_the_future_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let version = |pragma: &str| {
+        let connection = rusqlite::Connection::open(&path).unwrap();
+        connection.execute_batch(pragma).unwrap();
+    };
+    drop(Kind::Sqlite.open(&path, OpenMode::Create).unwrap());
+    version("PRAGMA user_version = 2");
+    match Kind::Sqlite.open(&path, OpenMode::Create).err().unwrap() {
+        StoreError::TooNew { found, known, .. } => assert_eq!((found, known), (2, 1)),
+        other => panic!("{other:?}"),
+    }
+    version("PRAGMA user_version = 1");
+    drop(Kind::Sqlite.open(&path, OpenMode::Existing).unwrap());
+}
+
+#[tokio::test]
+async fn a_sled_store_from_the_future_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    drop(Kind::Sled.open(&path, OpenMode::Create).unwrap());
+    let body = 2_u64.to_be_bytes();
+    let sum = crc32c::crc32c_append(crc32c::crc32c(b"format"), &body);
+    let db = sled::open(&path).unwrap();
+    db.insert(b"!format", [&sum.to_be_bytes()[..], &body].concat()).unwrap();
+    drop(db);
+    match Kind::Sled.open(&path, OpenMode::Create).err().unwrap() {
+        StoreError::TooNew { found, known, .. } => assert_eq!((found, known), (2, 1)),
+        other => panic!("{other:?}"),
+    }
+}
