@@ -6,4 +6,5 @@ pub mod clock;
 pub mod data_dir;
 pub mod domain;
 pub mod executor;
+pub mod python_packages;
 pub mod store;

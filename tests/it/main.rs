@@ -1,4 +1,5 @@
 //! Black-box tests: the command line, real processes, real files.
 #![expect(clippy::unwrap_used, reason = "clippy exempts test functions only, not their helpers")]
 
+mod python_packages;
 mod store;

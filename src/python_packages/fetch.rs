@@ -1,0 +1,214 @@
+//! Gets the bytes of a package archive, from this machine, a web server, or a bucket.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::{Stream, StreamExt, stream};
+use object_store::aws::AmazonS3Builder;
+use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::{ObjectStore, ObjectStoreExt, RetryConfig};
+use reqwest::{StatusCode, Url};
+use sha2::{Digest, Sha256};
+
+use super::source::Location;
+use super::{PackageError, PackageSource, archive, unblock};
+
+/// How long a server may take to accept a connection, and to send the next bytes.
+const SERVER_PATIENCE: Duration = Duration::from_secs(60);
+/// How long a failing bucket is asked again; somebody watches the terminal meanwhile.
+const BUCKET_RETRY: Duration = Duration::from_secs(20);
+
+type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+/// A package archive that passed the check of its kind.
+pub(super) struct Fetched {
+    /// The name it must have for an installer to accept it.
+    pub(super) file_name: String,
+    /// SHA-256 of the bytes.
+    pub(super) digest: [u8; 32],
+    /// The file of the user, or one without a name, which goes away by itself.
+    file: File,
+}
+
+impl Fetched {
+    /// Writes the archive into `folder` under its name and returns its path.
+    pub(super) fn write_into(mut self, folder: &Path) -> Result<PathBuf, PackageError> {
+        let path = folder.join(&self.file_name);
+        let mut copy = || {
+            self.file.rewind()?;
+            io::copy(&mut self.file, &mut File::create(&path)?)
+        };
+        copy().map_err(PackageError::io("write", &path))?;
+        Ok(path)
+    }
+}
+
+/// Fetches `source`; what is downloaded lies in the file system of `root`. Buckets are asked with the credentials and
+/// endpoints in `variables`.
+pub(super) async fn fetch(
+    source: &PackageSource,
+    root: &Path,
+    variables: &BTreeMap<OsString, OsString>,
+) -> Result<Fetched, PackageError> {
+    let uri = source.to_string();
+    let file = match source.location() {
+        Location::File(path) => open(&uri, path)?,
+        Location::Web(url) => {
+            let body = web(&uri, url).await?;
+            download(&uri, root, body).await?
+        }
+        Location::GoogleStorage(url) => {
+            let store = google_storage(url, variables).map_err(|error| fetch_error(&uri, error))?;
+            download(&uri, root, bucket(&uri, &store, url).await?).await?
+        }
+        Location::S3(url) => {
+            let store = s3(url, variables).map_err(|error| fetch_error(&uri, error))?;
+            download(&uri, root, bucket(&uri, &store, url).await?).await?
+        }
+    };
+    let file_name = source.file_name().to_owned();
+    unblock(move || {
+        let (start, digest, file) = read(file).map_err(|error| fetch_error(&uri, error))?;
+        archive::check(&uri, &file_name, &start)?;
+        Ok(Fetched { file_name, digest, file })
+    })
+    .await
+}
+
+fn fetch_error(uri: &str, source: impl Into<Cause>) -> PackageError {
+    PackageError::Fetch { uri: uri.to_owned(), source: source.into() }
+}
+
+fn open(uri: &str, path: &Path) -> Result<File, PackageError> {
+    let file = File::open(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => {
+            PackageError::NotFound { uri: uri.to_owned(), detail: "there is no such file".to_owned() }
+        }
+        _ => fetch_error(uri, error),
+    })?;
+    let metadata = file.metadata().map_err(|error| fetch_error(uri, error))?;
+    if metadata.is_file() {
+        return Ok(file);
+    }
+    let detail = if metadata.is_dir() {
+        "it is a folder; give the folder of a package as --package-path, or build an archive of it"
+    } else {
+        "it is not a regular file"
+    };
+    Err(PackageError::NotAPackage { uri: uri.to_owned(), detail: detail.to_owned() })
+}
+
+/// The first bytes, the digest, and the file again.
+fn read(mut file: File) -> io::Result<(Vec<u8>, [u8; 32], File)> {
+    let mut start = Vec::with_capacity(archive::SIGNATURE_BYTES);
+    (&file).take(archive::SIGNATURE_BYTES as u64).read_to_end(&mut start)?;
+    file.rewind()?;
+    let mut digest = Sha256::new();
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => return Ok((start, digest.finalize().into(), file)),
+            Ok(length) => digest.update(&buffer[..length]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+async fn download(
+    uri: &str,
+    root: &Path,
+    body: impl Stream<Item = Result<Bytes, Cause>>,
+) -> Result<File, PackageError> {
+    tracing::info!(package.uri = uri, "downloading");
+    // Without a name: nothing is left behind, whatever ends this process.
+    let mut file = tempfile::tempfile_in(root).map_err(PackageError::io("create a file in", root))?;
+    let mut body = std::pin::pin!(body);
+    while let Some(bytes) = body.next().await {
+        let bytes = bytes.map_err(|error| fetch_error(uri, error))?;
+        file.write_all(&bytes).map_err(PackageError::io("write a file in", root))?;
+    }
+    file.rewind().map_err(PackageError::io("read a file in", root))?;
+    Ok(file)
+}
+
+/// Not through `object_store`, which drops the query: there the signature of a signed URL lies.
+async fn web(uri: &str, url: &Url) -> Result<impl Stream<Item = Result<Bytes, Cause>>, PackageError> {
+    // An error says that a provider is installed already, which is as good.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    // Messages name `uri` already, and the URL itself may hold a secret.
+    let failed = |error: reqwest::Error| fetch_error(uri, error.without_url());
+    let client = reqwest::Client::builder()
+        .user_agent(concat!("tunesmith/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(SERVER_PATIENCE)
+        .read_timeout(SERVER_PATIENCE)
+        .build()
+        .map_err(failed)?;
+    let response = client.get(url.clone()).send().await.map_err(failed)?;
+    let response = match response.status() {
+        status @ (StatusCode::NOT_FOUND | StatusCode::GONE) => {
+            return Err(PackageError::NotFound {
+                uri: uri.to_owned(),
+                detail: format!("the server answered {status}"),
+            });
+        }
+        _ => response.error_for_status().map_err(failed)?,
+    };
+    Ok(stream::try_unfold(response, |mut response| async move {
+        let chunk = response.chunk().await.map_err(|error| Cause::from(error.without_url()))?;
+        Ok(chunk.map(|bytes| (bytes, response)))
+    }))
+}
+
+async fn bucket(
+    uri: &str,
+    store: &dyn ObjectStore,
+    url: &Url,
+) -> Result<impl Stream<Item = Result<Bytes, Cause>> + use<>, PackageError> {
+    let path = object_store::path::Path::from_url_path(url.path()).map_err(|error| fetch_error(uri, error))?;
+    match store.get(&path).await {
+        Ok(object) => Ok(object.into_stream().map(|bytes| bytes.map_err(Cause::from))),
+        Err(object_store::Error::NotFound { .. }) => {
+            Err(PackageError::NotFound { uri: uri.to_owned(), detail: "the bucket has no such object".to_owned() })
+        }
+        Err(error) => Err(fetch_error(uri, error)),
+    }
+}
+
+fn google_storage(url: &Url, variables: &BTreeMap<OsString, OsString>) -> object_store::Result<impl ObjectStore> {
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let builder = GoogleCloudStorageBuilder::new().with_url(bucket_url(url)).with_retry(retry());
+    settings(variables, "GOOGLE_").fold(builder, |builder, (key, value)| builder.with_config(key, value)).build()
+}
+
+fn s3(url: &Url, variables: &BTreeMap<OsString, OsString>) -> object_store::Result<impl ObjectStore> {
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let builder = AmazonS3Builder::new().with_url(bucket_url(url)).with_retry(retry());
+    settings(variables, "AWS_").fold(builder, |builder, (key, value)| builder.with_config(key, value)).build()
+}
+
+fn bucket_url(url: &Url) -> String {
+    format!("{}://{}", url.scheme(), url.host_str().unwrap_or_default())
+}
+
+fn retry() -> RetryConfig {
+    RetryConfig { retry_timeout: BUCKET_RETRY, ..RetryConfig::default() }
+}
+
+/// What the builders' `from_env` takes from the environment of the process, from `variables` instead.
+fn settings<K: FromStr>(
+    variables: &BTreeMap<OsString, OsString>,
+    prefix: &'static str,
+) -> impl Iterator<Item = (K, String)> {
+    variables.iter().filter_map(move |(name, value)| {
+        let (name, value) = (name.to_str()?, value.to_str()?);
+        let key = name.starts_with(prefix).then(|| name.to_ascii_lowercase().parse().ok())??;
+        Some((key, value.to_owned()))
+    })
+}

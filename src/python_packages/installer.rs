@@ -1,0 +1,122 @@
+//! Finds the interpreter and the installer of this machine, and has them build an environment.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use tokio::process::Command;
+
+use super::PackageError;
+use super::process::InstallerProcess;
+
+/// Prints what tells one interpreter from another, and whether it can make virtual environments.
+const PROBE: &str = "
+import sys
+from importlib.util import find_spec
+print(sys.implementation.name, *sys.version_info, sys.base_prefix)
+print(all(find_spec(name) for name in ('venv', 'ensurepip')))
+";
+
+/// Variables that would let the user's other packages into the environment, or pip believe that they are in it.
+const FOREIGN: [&str; 4] = ["PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX"];
+
+/// What builds environments here.
+pub(super) struct Installer {
+    python: PathBuf,
+    python_version: String,
+    uv: Option<PathBuf>,
+    variables: BTreeMap<OsString, OsString>,
+}
+
+impl Installer {
+    /// `python3` on the `PATH` of `variables`, with `uv` if that is there, else with its own venv and pip.
+    pub(super) async fn find(variables: &BTreeMap<OsString, OsString>) -> Result<Self, PackageError> {
+        let search = variables.get(OsStr::new("PATH")).map(OsString::as_os_str).unwrap_or_default();
+        let python = find_program("python3", search).ok_or(PackageError::PythonMissing)?;
+        let uv = find_program("uv", search);
+        let mut variables = variables.clone();
+        variables.retain(|name, _| !FOREIGN.iter().any(|foreign| name == foreign));
+
+        let output = Command::new(&python)
+            .args(["-I", "-c", PROBE])
+            .env_clear()
+            .envs(&variables)
+            .stdin(Stdio::null())
+            .kill_on_drop(true)
+            .output()
+            .await
+            .map_err(PackageError::io("start", &python))?;
+        let answer = String::from_utf8_lossy(&output.stdout);
+        let mut lines = answer.lines();
+        let (Some(version), Some(makes_environments), true) = (lines.next(), lines.next(), output.status.success())
+        else {
+            let said = String::from_utf8_lossy(&output.stderr);
+            return Err(PackageError::PythonBroken { python, detail: format!("{}: {}", output.status, said.trim()) });
+        };
+        if uv.is_none() && makes_environments != "True" {
+            return Err(PackageError::VenvMissing { python });
+        }
+        Ok(Self { python, python_version: version.to_owned(), uv, variables })
+    }
+
+    /// `uv` or `pip`.
+    pub(super) fn name(&self) -> &'static str {
+        if self.uv.is_some() { "uv" } else { "pip" }
+    }
+
+    /// Implementation, version and place of the interpreter: an environment fits no other.
+    pub(super) fn python_version(&self) -> &str {
+        &self.python_version
+    }
+
+    /// Makes the environment `target` and installs `packages` and `requirements` into it.
+    pub(super) async fn install(
+        &self,
+        process: &InstallerProcess,
+        target: &Path,
+        packages: &[PathBuf],
+        requirements: &[String],
+    ) -> Result<(), PackageError> {
+        let target_python = target.join("bin/python");
+        let (make, mut install): (Vec<&OsStr>, Vec<&OsStr>) = match &self.uv {
+            Some(uv) => (
+                vec![uv.as_ref(), "venv".as_ref(), "--python".as_ref(), self.python.as_ref(), target.as_ref()],
+                vec![uv.as_ref(), "pip".as_ref(), "install".as_ref(), "--python".as_ref(), target_python.as_ref()],
+            ),
+            None => (
+                vec![self.python.as_ref(), "-I".as_ref(), "-m".as_ref(), "venv".as_ref(), target.as_ref()],
+                vec![
+                    target_python.as_ref(),
+                    "-I".as_ref(),
+                    "-m".as_ref(),
+                    "pip".as_ref(),
+                    "install".as_ref(),
+                    "--no-input".as_ref(),
+                    "--disable-pip-version-check".as_ref(),
+                ],
+            ),
+        };
+        process.run(self.name(), &owned(&make), &self.variables).await?;
+        if packages.is_empty() && requirements.is_empty() {
+            return Ok(());
+        }
+        // A requirement that begins with a dash is a wrong requirement, not an option.
+        install.push("--".as_ref());
+        install.extend(packages.iter().map(AsRef::<OsStr>::as_ref));
+        install.extend(requirements.iter().map(AsRef::<OsStr>::as_ref));
+        process.run(self.name(), &owned(&install), &self.variables).await
+    }
+}
+
+fn owned(arguments: &[&OsStr]) -> Vec<OsString> {
+    arguments.iter().map(|&argument| argument.to_owned()).collect()
+}
+
+fn find_program(name: &str, search: &OsStr) -> Option<PathBuf> {
+    std::env::split_paths(search).map(|folder| folder.join(name)).find(|path| {
+        path.is_absolute()
+            && path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    })
+}

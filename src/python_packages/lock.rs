@@ -1,0 +1,52 @@
+//! A lock between processes that can be waited for and given up.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::path::Path;
+use std::thread;
+
+use tokio::sync::oneshot;
+
+/// Locks the file at `path`, made if absent, until the returned file and all copies of its descriptor are closed.
+pub(super) async fn exclusive(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().create(true).truncate(false).read(true).write(true).open(path)?;
+    match file.try_lock() {
+        Ok(()) => return Ok(file),
+        Err(TryLockError::WouldBlock) => {}
+        Err(TryLockError::Error(error)) => return Err(error),
+    }
+    tracing::info!(lock.path = %path.display(), "waiting for another process that installs the same packages");
+    let (sender, receiver) = oneshot::channel();
+    // A thread of its own: one of the runtime's would hold up the end of the program for as long as the other
+    // process takes. When nobody waits any more the file is dropped with the answer, and the lock with it.
+    thread::Builder::new().name("environment-lock".to_owned()).spawn(move || {
+        let answer = file.lock().map(|()| file);
+        drop(sender.send(answer));
+    })?;
+    receiver.await.unwrap_or_else(|_| Err(io::Error::other("the waiting thread ended")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::poll;
+
+    #[tokio::test]
+    async fn the_second_waits_for_the_first_and_may_give_up() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lock");
+        let first = exclusive(&path).await.unwrap();
+
+        let mut given_up = Box::pin(exclusive(&path));
+        assert!(poll!(&mut given_up).is_pending());
+        let mut second = Box::pin(exclusive(&path));
+        assert!(poll!(&mut second).is_pending());
+        drop(given_up);
+
+        drop(first);
+        let second = second.await.unwrap();
+        assert!(poll!(Box::pin(exclusive(&path))).is_pending());
+        drop(second);
+        exclusive(&path).await.unwrap();
+    }
+}

@@ -1,0 +1,146 @@
+//! Runs an installer so that nothing of it outlives the wish to have it.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::process::{Child, Command};
+
+use super::PackageError;
+
+/// How much of the output an error carries.
+const SHOWN_LINES: usize = 60;
+/// Where to start looking for those lines: installers draw progress bars, but not endless lines.
+const SHOWN_BYTES: u64 = 64 * 1024;
+
+/// What the processes of one installation share.
+pub(super) struct InstallerProcess {
+    /// Held while the environment is being built.
+    pub(super) lock: File,
+    /// Takes all output.
+    pub(super) log: File,
+    /// Where the log lies.
+    pub(super) log_path: PathBuf,
+    /// Where they run.
+    pub(super) directory: PathBuf,
+}
+
+impl InstallerProcess {
+    /// Runs `argv` to its end. Dropping the future kills it and everything it started.
+    ///
+    /// # Errors
+    /// [`PackageError::InstallFailed`] in the name of `installer` if it does not end well.
+    pub(super) async fn run(
+        &self,
+        installer: &'static str,
+        argv: &[OsString],
+        variables: &BTreeMap<OsString, OsString>,
+    ) -> Result<(), PackageError> {
+        let Some((program, arguments)) = argv.split_first() else { return Ok(()) };
+        let copy = |file: &File| file.try_clone().map(Stdio::from);
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .env_clear()
+            .envs(variables)
+            .current_dir(&self.directory)
+            .process_group(0)
+            // The lock is an empty file, and with it as its input the installer holds the lock for as long as it
+            // lives: should this process be killed, nobody starts over in a folder that is still written to.
+            .stdin(copy(&self.lock).map_err(PackageError::io("open", &self.directory))?)
+            .stdout(copy(&self.log).map_err(PackageError::io("open", &self.log_path))?)
+            .stderr(copy(&self.log).map_err(PackageError::io("open", &self.log_path))?);
+        let child = command.spawn().map_err(PackageError::io("start", program))?;
+        let status = ProcessGroup(child).wait().await.map_err(PackageError::io("wait for", program))?;
+        if status.success() {
+            return Ok(());
+        }
+        let output = self.last_lines().map_err(PackageError::io("read", &self.log_path))?;
+        Err(PackageError::InstallFailed { installer, end: status.to_string(), output, log: self.log_path.clone() })
+    }
+
+    fn last_lines(&self) -> io::Result<String> {
+        let mut log = File::open(&self.log_path)?;
+        let length = log.metadata()?.len();
+        log.seek(SeekFrom::Start(length.saturating_sub(SHOWN_BYTES)))?;
+        let mut bytes = Vec::new();
+        log.read_to_end(&mut bytes)?;
+        let text = String::from_utf8_lossy(&bytes);
+        let lines: Vec<&str> = text.lines().collect();
+        Ok(lines[lines.len().saturating_sub(SHOWN_LINES)..].join("\n"))
+    }
+}
+
+/// A process that leads a group; all of the group is killed when this is dropped before the process was waited for.
+struct ProcessGroup(Child);
+
+impl ProcessGroup {
+    async fn wait(mut self) -> io::Result<std::process::ExitStatus> {
+        self.0.wait().await
+    }
+}
+
+impl Drop for ProcessGroup {
+    fn drop(&mut self) {
+        // `id` is none once the process was waited for: its number may belong to another by then.
+        let leader = self.0.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        if let Some(leader) = leader
+            && let Err(error) = kill_process_group(leader, Signal::KILL)
+        {
+            tracing::warn!(process.id = leader.as_raw_nonzero().get(), %error, "cannot kill the installer");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::poll;
+    use std::path::Path;
+
+    fn process(directory: &Path) -> InstallerProcess {
+        let log_path = directory.join("log");
+        InstallerProcess {
+            lock: File::create_new(directory.join("lock")).unwrap(),
+            log: File::create_new(&log_path).unwrap(),
+            log_path,
+            directory: directory.to_owned(),
+        }
+    }
+
+    fn shell(script: &str) -> Vec<OsString> {
+        ["/bin/sh", "-c", script].map(OsString::from).to_vec()
+    }
+
+    #[tokio::test]
+    async fn a_failure_shows_the_last_lines() {
+        let directory = tempfile::tempdir().unwrap();
+        let variables = BTreeMap::from([("PATH".into(), std::env::var_os("PATH").unwrap())]);
+        let error = process(directory.path()).run("pip", &shell("seq 1 100; exit 3"), &variables).await.unwrap_err();
+        let PackageError::InstallFailed { installer: "pip", end, output, .. } = error else { panic!("{error}") };
+        assert_eq!(end, "exit status: 3");
+        assert_eq!(output, (41..=100).map(|line| line.to_string()).collect::<Vec<_>>().join("\n"));
+    }
+
+    #[tokio::test]
+    async fn dropping_kills_the_group_and_releases_the_lock() {
+        let directory = tempfile::tempdir().unwrap();
+        let variables = BTreeMap::from([("PATH".into(), std::env::var_os("PATH").unwrap())]);
+        let process = process(directory.path());
+        process.lock.lock().unwrap();
+        // Ends by itself only when it is killed: it waits for a pipe that nobody writes to.
+        let script = "mkfifo pipe; (cat pipe; touch survived) & wait";
+        let argv = shell(script);
+        let mut running = Box::pin(process.run("pip", &argv, &variables));
+        assert!(poll!(&mut running).is_pending());
+        drop(running);
+        drop(process);
+        // Held by the killed until the last of them is gone.
+        super::super::lock::exclusive(&directory.path().join("lock")).await.unwrap();
+        assert!(!directory.path().join("survived").exists());
+    }
+}
