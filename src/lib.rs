@@ -6,5 +6,6 @@ pub mod clock;
 pub mod data_dir;
 pub mod domain;
 pub mod executor;
+pub mod metrics_collector;
 pub mod python_packages;
 pub mod store;

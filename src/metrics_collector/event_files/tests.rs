@@ -1,0 +1,109 @@
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use tempfile::TempDir;
+
+use super::super::tests::{collector, event_record, framed, points, write};
+use super::*;
+
+/// A file as tensorboardX writes it: its version, and `training/hptuning/metric` = 0.5 at step 1.
+const EXAMPLE: &str = "1800000000000000a37f4b220900000040fc54d9411a0d627261696e2e4576656e743a32eced8f9d\
+    2e00000000000000c5cb57fa09bfb5b0293dc0da4110012a210a1f0a18\
+    747261696e696e672f687074756e696e672f6d6574726963150000003f6a0db100";
+
+fn example() -> Vec<u8> {
+    (0..EXAMPLE.len()).step_by(2).map(|index| u8::from_str_radix(&EXAMPLE[index..index + 2], 16).unwrap()).collect()
+}
+
+#[test]
+fn reads_the_example_cut_anywhere_and_then_whole() {
+    let bytes = example();
+    for cut in 0..bytes.len() {
+        let folder = TempDir::new().unwrap();
+        let mut intake = Intake::new("training/hptuning/metric".to_owned(), &[]);
+        let mut files = EventFiles::new(folder.path().to_owned(), intake.tag());
+        intake.begin_batch(usize::MAX);
+        write(&folder.path().join("events.out.tfevents.1"), &bytes[..cut]);
+        files.read(&mut intake);
+        assert_eq!(intake.take_batch(), [], "cut at {cut}");
+        write(&folder.path().join("events.out.tfevents.1"), &bytes);
+        files.read(&mut intake);
+        let batch = intake.take_batch();
+        assert_eq!((batch[0].step, batch[0].metrics[0].value), (1, 0.5));
+        assert!(intake.problems().is_empty());
+    }
+}
+
+#[test]
+fn files_are_found_at_any_depth_while_running_in_the_order_of_their_paths() {
+    let folder = TempDir::new().unwrap();
+    let job = folder.path().join("job");
+    let mut collector = collector(folder.path(), &[]);
+    assert_eq!(collector.poll(), []);
+    write(&job.join("b.tfevents.1"), event_record(1.0, 2, 0.5));
+    write(&job.join("a/deep/er/events.out.tfevents.9.v2"), event_record(1.0, 1, 0.5));
+    write(&job.join("a/model.ckpt"), event_record(1.0, 7, 0.5));
+    assert_eq!(points(&collector.poll()), [(1, 0.5), (2, 0.5)]);
+    for step in 3..9 {
+        write(&job.join(format!("a/deep/{step}/tfevents")), event_record(1.0, step, 0.5));
+        assert_eq!(points(&collector.poll()), [(step.into(), 0.5)]);
+    }
+    fs::remove_dir_all(&job).unwrap();
+    assert_eq!((collector.poll(), collector.finish()), (vec![], vec![]));
+    write(&job.join("c.tfevents"), event_record(1.0, 9, 0.5));
+    assert_eq!(points(&collector.poll()), [(9, 0.5)]);
+    assert!(collector.problems().is_empty());
+}
+
+#[test]
+fn symbolic_links_are_followed_for_the_folder_itself_alone() {
+    let folder = TempDir::new().unwrap();
+    let real = folder.path().join("real");
+    write(&real.join("tfevents"), event_record(1.0, 1, 0.5));
+    write(&folder.path().join("elsewhere/tfevents"), event_record(1.0, 2, 0.5));
+    symlink(&real, real.join("loop")).unwrap();
+    symlink(folder.path().join("elsewhere"), real.join("out")).unwrap();
+    symlink(&real, folder.path().join("job")).unwrap();
+    assert_eq!(points(&collector(folder.path(), &[]).poll()), [(1, 0.5)]);
+}
+
+#[test]
+fn a_corrupt_record_stops_its_file_alone_until_the_end() {
+    let folder = TempDir::new().unwrap();
+    let damaged_path = folder.path().join("job/a.tfevents");
+    let whole = [event_record(1.0, 1, 0.5), event_record(2.0, 2, 0.5), event_record(3.0, 3, 0.5)].concat();
+    let mut damaged = whole.clone();
+    let record_bytes = whole.len() / 3;
+    damaged[record_bytes + 20] ^= 1;
+    write(&damaged_path, &damaged);
+    write(&folder.path().join("job/b.tfevents"), event_record(4.0, 4, 0.5));
+    let mut collector = collector(folder.path(), &[]);
+    assert_eq!(points(&collector.poll()), [(1, 0.5), (4, 0.5)]);
+    assert_eq!(collector.poll(), []);
+    assert_eq!(
+        collector.problems().iter().map(ToString::to_string).collect::<Vec<_>>(),
+        [format!(
+            "{} is corrupt at byte {record_bytes}: the checksum of its data is wrong; the rest of the file is not read",
+            damaged_path.display()
+        )]
+    );
+    write(&damaged_path, &whole);
+    assert_eq!(points(&collector.finish()), [(2, 0.5), (3, 0.5)]);
+}
+
+#[test]
+fn a_record_that_is_no_event_is_noted_and_the_next_ones_read() {
+    let folder = TempDir::new().unwrap();
+    let bytes = [framed(b"\x0b"), framed(b"\x08"), event_record(1.0, 1, 0.5)].concat();
+    write(&folder.path().join("job/tfevents"), bytes);
+    let mut collector = collector(folder.path(), &[]);
+    assert_eq!(points(&collector.poll()), [(1, 0.5)]);
+    assert_eq!(collector.problems().len(), 1);
+}
+
+#[test]
+fn tags_are_cleaned_as_tensorboardx_does() {
+    for (tag, cleaned) in [("x y", "x_y"), ("/a/b.c-d_e", "a/b.c-d_e"), ("größe:%", "größe__"), ("acc", "acc")] {
+        assert_eq!(clean_tag(tag), cleaned);
+    }
+}

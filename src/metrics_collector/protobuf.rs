@@ -1,0 +1,118 @@
+//! The wire format of protocol buffers, as much as reading needs: numbered fields of four wire types.
+//!
+//! By hand and borrowing, not generated: a reader of scalars passes over images and graphs without copying them, and a
+//! strange field spoils no other. Source: <https://protobuf.dev/programming-guides/encoding/>.
+
+/// The fields of one message, in the order they are written.
+#[derive(Debug, Clone)]
+pub(super) struct Fields<'a> {
+    rest: &'a [u8],
+}
+
+/// The value of a field.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum FieldValue<'a> {
+    /// Integers and booleans.
+    Varint(u64),
+    /// `double`, `fixed64`.
+    Fixed64(u64),
+    /// Strings, bytes, messages, packed numbers.
+    Bytes(&'a [u8]),
+    /// `float`, `fixed32`.
+    Fixed32(u32),
+}
+
+/// The bytes are no message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct MalformedMessage(pub &'static str);
+
+const CUT_SHORT: MalformedMessage = MalformedMessage("a field is cut short");
+
+impl<'a> Fields<'a> {
+    pub(super) fn new(message: &'a [u8]) -> Self {
+        Self { rest: message }
+    }
+
+    fn next_field(&mut self) -> Result<(u64, FieldValue<'a>), MalformedMessage> {
+        let key = take_varint(&mut self.rest)?;
+        let value = match key & 7 {
+            0 => FieldValue::Varint(take_varint(&mut self.rest)?),
+            1 => FieldValue::Fixed64(u64::from_le_bytes(take_array(&mut self.rest)?)),
+            2 => {
+                let length = usize::try_from(take_varint(&mut self.rest)?).map_err(|_| CUT_SHORT)?;
+                let (bytes, rest) = self.rest.split_at_checked(length).ok_or(CUT_SHORT)?;
+                self.rest = rest;
+                FieldValue::Bytes(bytes)
+            }
+            5 => FieldValue::Fixed32(u32::from_le_bytes(take_array(&mut self.rest)?)),
+            _ => return Err(MalformedMessage("a field has an unknown wire type")),
+        };
+        Ok((key >> 3, value))
+    }
+}
+
+impl<'a> Iterator for Fields<'a> {
+    /// Field number and value; after an error nothing follows.
+    type Item = Result<(u64, FieldValue<'a>), MalformedMessage>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let field = self.next_field();
+        if field.is_err() {
+            self.rest = &[];
+        }
+        Some(field)
+    }
+}
+
+/// Takes a variable-length integer of at most 10 bytes from the front of `bytes`.
+pub(super) fn take_varint(bytes: &mut &[u8]) -> Result<u64, MalformedMessage> {
+    let mut value = 0;
+    for index in 0..10 {
+        let (byte, rest) = bytes.split_first().ok_or(CUT_SHORT)?;
+        *bytes = rest;
+        value |= u64::from(byte & 0x7f) << (7 * index);
+        if byte & 0x80 == 0 {
+            return Ok(value);
+        }
+    }
+    Err(MalformedMessage("an integer has more than 10 bytes"))
+}
+
+/// Takes `N` bytes from the front of `bytes`.
+pub(super) fn take_array<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N], MalformedMessage> {
+    let (array, rest) = bytes.split_first_chunk().ok_or(CUT_SHORT)?;
+    *bytes = rest;
+    Ok(*array)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_examples_of_the_encoding_guide() {
+        assert_eq!(Fields::new(&[0x08, 0x96, 0x01]).next(), Some(Ok((1, FieldValue::Varint(150)))));
+        let text = [&[0x12, 0x07][..], b"testing"].concat();
+        assert_eq!(Fields::new(&text).next(), Some(Ok((2, FieldValue::Bytes(b"testing")))));
+    }
+
+    #[test]
+    fn refuses_what_is_cut_short_or_unknown_and_then_ends() {
+        for bytes in [&[0x08][..], &[0x08, 0x80], &[0x09, 1, 2], &[0x12, 5, b'a'], &[0x0d, 1], &[0x0b], &[0x80; 12]] {
+            let mut fields = Fields::new(bytes);
+            assert!(fields.next().unwrap().is_err(), "{bytes:?}");
+            assert_eq!(fields.next(), None);
+        }
+        let longest = [0x12, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
+        assert_eq!(Fields::new(&longest).next(), Some(Err(CUT_SHORT)));
+    }
+
+    #[test]
+    fn reads_negative_integers() {
+        let bytes = [0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
+        assert_eq!(Fields::new(&bytes).next(), Some(Ok((1, FieldValue::Varint(u64::MAX)))));
+    }
+}

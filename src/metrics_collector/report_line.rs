@@ -1,0 +1,176 @@
+//! One line of output, read as a report: `tag=value` or `tag: value`, with or without a step.
+//!
+//! Pairs stand anywhere in the line, apart from each other by white space, commas, semicolons, brackets or bars; names
+//! may be quoted. So progress bars, log lines with a prefix and printed dictionaries are read as well.
+
+/// What a line says of the metric.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct LineReport {
+    /// The value; the last one if there are several.
+    pub value: f64,
+    /// The step: `global_step` before `step`, the last one if there are several. None if negative or not whole.
+    pub step: Option<i64>,
+}
+
+/// Reads `line` as a report of `tag`. `note_name` is told every other name that has a number as its value; a tag that
+/// is itself called `step` is the metric, not the step.
+pub(super) fn parse(line: &[u8], tag: &str, mut note_name: impl FnMut(&str)) -> Option<LineReport> {
+    let mut value = None;
+    let mut step = None;
+    let mut global_step = None;
+    for sign in memchr::memchr2_iter(b'=', b':', line) {
+        let Some(token) = value_token(&line[sign + 1..]) else { continue };
+        let before = unquoted(line[..sign].trim_ascii_end());
+        if ends_with_name(before, tag.as_bytes()) {
+            if let Some(number) = parse_number(token) {
+                value = Some(number);
+                note_name(tag);
+            }
+            continue;
+        }
+        let name = last_name(before);
+        match name {
+            b"step" => step = parse_step(token).or(step),
+            b"global_step" => global_step = parse_step(token).or(global_step),
+            _ if name.iter().any(u8::is_ascii_alphabetic) && parse_number(token).is_some() => {
+                if let Ok(name) = std::str::from_utf8(name) {
+                    note_name(name);
+                }
+            }
+            _ => {}
+        }
+    }
+    value.map(|value| LineReport { value, step: global_step.or(step) })
+}
+
+/// What stands apart from names and values.
+fn is_separator(byte: u8) -> bool {
+    byte.is_ascii_whitespace() || byte.is_ascii_control() || b",;|()[]{}\"'".contains(&byte)
+}
+
+/// The word after an equals sign or colon, if it may begin a number.
+fn value_token(after: &[u8]) -> Option<&[u8]> {
+    let after = after.trim_ascii_start();
+    let first = after.first()?;
+    if !first.is_ascii_digit() && !b"+-.iInN".contains(first) {
+        return None;
+    }
+    let end = after.iter().position(|byte| is_separator(*byte)).unwrap_or(after.len());
+    Some(&after[..end])
+}
+
+/// A number as Python and C print it, `nan` and `inf` included; a full stop may follow it.
+fn parse_number(token: &[u8]) -> Option<f64> {
+    let token = std::str::from_utf8(token).ok()?;
+    token.parse().ok().or_else(|| token.strip_suffix('.')?.parse().ok())
+}
+
+/// A step; `3/10`, the third of ten, and `3.0` are 3.
+fn parse_step(token: &[u8]) -> Option<i64> {
+    /// The largest whole number up to which every `f64` is exact, 2^53.
+    const LARGEST_EXACT: f64 = 9_007_199_254_740_992.0;
+    let token = token.split(|byte| *byte == b'/').next()?;
+    if let Ok(step) = std::str::from_utf8(token).ok()?.parse::<i64>() {
+        return (step >= 0).then_some(step);
+    }
+    let step = parse_number(token)?;
+    (step.fract() == 0.0 && (0.0..=LARGEST_EXACT).contains(&step)).then_some(step as i64)
+}
+
+/// `text` without a quotation mark at its end.
+fn unquoted(text: &[u8]) -> &[u8] {
+    text.strip_suffix(b"\"").or_else(|| text.strip_suffix(b"'")).unwrap_or(text)
+}
+
+/// Whether `text` ends with `name`, and not as part of a longer one.
+fn ends_with_name(text: &[u8], name: &[u8]) -> bool {
+    text.strip_suffix(name).is_some_and(|before| before.last().is_none_or(|byte| is_separator(*byte)))
+}
+
+/// The word at the end of `text`; an equals sign or colon also ends a word.
+fn last_name(text: &[u8]) -> &[u8] {
+    let start = text.iter().rposition(|byte| is_separator(*byte) || b"=:".contains(byte)).map_or(0, |index| index + 1);
+    &text[start..]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn report(line: &str, tag: &str) -> Option<(f64, Option<i64>)> {
+        parse(line.as_bytes(), tag, |_| {}).map(|report| (report.value, report.step))
+    }
+
+    fn names(line: &str, tag: &str) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        parse(line.as_bytes(), tag, |name| _ = names.insert(name.to_owned()));
+        names
+    }
+
+    #[test]
+    fn reads_both_signs_and_every_place_of_the_step() {
+        for (line, step) in [
+            ("acc=0.5", None),
+            ("acc: 0.5", None),
+            ("acc = 0.5", None),
+            ("  acc=0.5,step=3", Some(3)),
+            ("step: 3, acc: 0.5", Some(3)),
+            ("global_step=3 acc=0.5", Some(3)),
+            ("global_step=3 step=1 acc=0.5", Some(3)),
+            ("step=1 global_step=3 acc=0.5", Some(3)),
+            ("step=3/10 acc=0.5", Some(3)),
+            ("step=3.0 acc=0.5", Some(3)),
+            ("step=-1 acc=0.5", None),
+            ("step=2.5 acc=0.5", None),
+            ("step=1e300 acc=0.5", None),
+            ("my_step=3 acc=0.5", None),
+            ("{'acc': 0.5, \"step\": 3}", Some(3)),
+            ("2026-01-01 12:30:45 INFO:trainer:step=3 loss=2 acc=0.4 acc=0.5.", Some(3)),
+            ("100%|##| 10/10 [00:01<00:00, 9.5it/s, acc=0.5]", None),
+        ] {
+            assert_eq!(report(line, "acc"), Some((0.5, step)), "{line}");
+        }
+    }
+
+    #[test]
+    fn reads_the_numbers_of_python_and_c() {
+        for (text, value) in [
+            ("1e-4", 1e-4),
+            ("1E+05", 1e5),
+            ("-0.25", -0.25),
+            ("+3", 3.0),
+            (".5", 0.5),
+            ("5.", 5.0),
+            ("inf", f64::INFINITY),
+            ("-inf", f64::NEG_INFINITY),
+            ("Infinity", f64::INFINITY),
+            ("1e999", f64::INFINITY),
+        ] {
+            assert_eq!(report(&format!("acc={text}"), "acc"), Some((value, None)), "{text}");
+        }
+        for text in ["nan", "NaN", "-nan", "NAN"] {
+            assert!(report(&format!("acc: {text}"), "acc").unwrap().0.is_nan(), "{text}");
+        }
+        for text in ["", "good", "0x10", "1,5", "97%", "12:30", "- 1", "none", "1.2.3"] {
+            let expected = if text == "1,5" { Some((1.0, None)) } else { None };
+            assert_eq!(report(&format!("acc={text}"), "acc"), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_tag_is_a_whole_name_of_any_characters() {
+        for tag in ["training/hptuning/metric", "val.acc", "top 1 accuracy", "a:b", "a=b", "größe", "step"] {
+            assert_eq!(report(&format!("x {tag}=0.5"), tag), Some((0.5, None)), "{tag}");
+            assert_eq!(report(&format!("x{tag}=0.5"), tag), None, "{tag}");
+            assert_eq!(report(&format!("{tag}x=0.5"), tag), None, "{tag}");
+        }
+    }
+
+    #[test]
+    fn other_names_with_numbers_are_seen() {
+        let line = "12:30:45 epoch=1 val/loss: 0.3 url=http://host:80/ lr=1e-3 name=bob step=4 INFO:acc=1";
+        assert_eq!(names(line, "other"), ["acc", "epoch", "lr", "val/loss"].map(str::to_owned).into());
+    }
+}

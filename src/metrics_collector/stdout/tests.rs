@@ -1,0 +1,65 @@
+use std::fs::OpenOptions;
+use std::io::Write;
+
+use tempfile::TempDir;
+
+use super::super::tests::{collector, points, write};
+use super::*;
+
+#[test]
+fn lines_without_a_step_follow_the_highest_step() {
+    let folder = TempDir::new().unwrap();
+    write(&folder.path().join("stdout.log"), "acc=1\nloss=3\nacc=2\nacc=3 step=10\nacc=4 step=5\nacc=6\n");
+    let reports = collector(folder.path(), &[]).poll();
+    assert_eq!(points(&reports), [(1, 1.0), (2, 2.0), (10, 3.0), (5, 4.0), (11, 6.0)]);
+    assert_eq!(reports.iter().map(|report| report.mark).collect::<Vec<_>>(), [0, 13, 19, 33, 46]);
+}
+
+#[test]
+fn progress_bars_invalid_text_and_a_last_line_at_the_end_only() {
+    let folder = TempDir::new().unwrap();
+    write(&folder.path().join("stdout.log"), b"\racc=1\racc=2\r\n\xff\xfe acc=3 \xff\n\nacc=4");
+    let mut collector = collector(folder.path(), &[]);
+    assert_eq!(points(&collector.poll()), [(1, 1.0), (2, 2.0), (3, 3.0)]);
+    assert_eq!(collector.poll(), []);
+    assert_eq!(points(&collector.finish()), [(4, 4.0)]);
+    assert_eq!(collector.finish(), []);
+}
+
+#[test]
+fn long_lines_are_passed_over_wherever_polls_cut_them() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("stdout.log");
+    let mut collector = collector(folder.path(), &[]);
+    write(&path, "");
+    let mut log = OpenOptions::new().append(true).open(&path).unwrap();
+    let mut found = Vec::new();
+    let long = "x".repeat(3 * CHUNK_BYTES) + " acc=1 ";
+    let just_fits = "y".repeat(MAX_LINE_BYTES - 6) + " acc=3";
+    let just_too_long = "y".repeat(MAX_LINE_BYTES - 5) + " acc=4";
+    for part in ["acc=0\n", &long, &long, "acc=9\nacc=2\n", &just_fits, "\n", &just_too_long, "\n", "acc=5\n", &long] {
+        log.write_all(part.as_bytes()).unwrap();
+        found.extend(collector.poll());
+    }
+    found.extend(collector.finish());
+    assert_eq!(points(&found), [(1, 0.0), (2, 2.0), (3, 3.0), (4, 5.0)]);
+    assert_eq!(
+        collector.problems().iter().map(ToString::to_string).collect::<Vec<_>>(),
+        [format!("{} has a line of more than 65536 bytes at byte 6, which is not read", path.display())]
+    );
+}
+
+#[test]
+fn a_truncated_log_is_read_from_its_beginning() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("stdout.log");
+    let mut collector = collector(folder.path(), &[]);
+    write(&path, "acc=1\nacc=2\nacc=3\n");
+    assert_eq!(collector.poll().len(), 3);
+    write(&path, "start\nacc=7 step=9\n");
+    std::fs::File::options().write(true).open(&path).unwrap().set_len(11).unwrap();
+    assert_eq!(collector.poll(), []);
+    write(&path, "start\nacc=7 step=9\n");
+    assert_eq!(points(&collector.poll()), [(9, 7.0)]);
+    assert_eq!(collector.problems().len(), 1);
+}

@@ -1,0 +1,39 @@
+//! A Python environment with real packages, installed once.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use sha2::{Digest, Sha256};
+
+/// The packages by which trainers report.
+pub(crate) const REPORTERS: [&str; 2] = ["cloudml-hypertune==0.1.0.dev6", "tensorboardX==2.6.5"];
+
+/// The interpreter of an environment in which `requirements`, lines as of `pip install`, are installed. It is kept
+/// between runs, one for each text of requirements; processes that want the same one wait for each other.
+pub(crate) fn interpreter(requirements: &[&str]) -> PathBuf {
+    let text = requirements.join("\n");
+    let key: String = Sha256::digest(&text).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("python-{key}"));
+    fs::create_dir_all(&folder).unwrap();
+    let lock = File::create(folder.join("lock")).unwrap();
+    lock.lock().unwrap();
+    let (environment, done) = (folder.join("environment"), folder.join("requirements.txt"));
+    let python = environment.join("bin").join("python");
+    if !done.exists() {
+        run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment));
+        run(Command::new(&python).args(["-m", "pip", "install", "--disable-pip-version-check"]).args(requirements));
+        fs::write(done, text).unwrap();
+    }
+    python
+}
+
+fn run(command: &mut Command) {
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    assert!(
+        output.status.success(),
+        "{command:?} failed:\n{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
