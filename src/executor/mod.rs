@@ -10,6 +10,11 @@
 //! - A program goes on when the process that submitted it dies, and can be found again by its ID.
 //! - Being unable to ask is an error, never an answer: no state may be made up.
 
+#[cfg(feature = "testing")]
+pub mod contract;
+pub mod local;
+pub mod tf_config;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;

@@ -1,0 +1,319 @@
+//! Runs programs on this machine, each attempt under a supervising process of its own that outlives the server.
+//!
+//! See `attempt` for the files through which submitter and supervisor agree, `supervisor` for what the latter does.
+//!
+//! One thing is not promised: when the supervisor itself is killed by force, a process that had detached itself from
+//! its parents *and* wiped its environment is no longer known to be of the attempt.
+
+mod attempt;
+mod containers;
+mod launch;
+mod processes;
+mod supervisor;
+mod system;
+
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use self::attempt::{Attempt, End, FORMAT, Outcome, StopRequest, Submission};
+use self::containers::Engine;
+use super::{
+    Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec, ExecutorJobState, ExitStatus, Program, ProgramEnd, Role,
+    StopMode, StopReason,
+};
+
+pub use self::launch::log_files;
+pub use self::supervisor::{SUPERVISOR_LOG, supervise};
+
+/// The first argument with which the supervisor binary is started; the second is the folder of the attempt.
+pub const SUPERVISE_ARGUMENT: &str = "__supervise";
+
+/// How long a supervisor that has not told its process ID yet is left alone before it is looked for again.
+const STARTING_TICK: Duration = Duration::from_millis(10);
+
+/// How long left-over processes of a lost attempt may take to die.
+const KILL_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How a [`LocalExecutor`] works.
+#[derive(Debug, Clone)]
+pub struct LocalSettings {
+    /// The program that calls [`supervise`] when its first argument is [`SUPERVISE_ARGUMENT`].
+    pub supervisor: PathBuf,
+    /// Absolute path of the folder in which an attempt is found by its ID: one symbolic link for each to its
+    /// folder. Made when needed. Executors that share it know each other's jobs.
+    pub registry: PathBuf,
+    /// Options of docker or podman, before the subcommand.
+    pub container_options: Vec<String>,
+    /// Options of docker or podman, after `run`.
+    pub container_run_options: Vec<String>,
+}
+
+/// Runs programs on this machine.
+#[derive(Debug, Clone)]
+pub struct LocalExecutor(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    settings: LocalSettings,
+    /// Looked for when first needed.
+    engine: OnceLock<Option<Engine>>,
+}
+
+impl LocalExecutor {
+    /// An executor with `settings`. Looks at nothing yet.
+    pub fn new(settings: LocalSettings) -> Self {
+        Self(Arc::new(Inner { settings, engine: OnceLock::new() }))
+    }
+
+    /// Runs `work` where it may block.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        id: &ExecutorJobId,
+        work: impl FnOnce(&Inner) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, ExecutorError> {
+        let inner = Arc::clone(&self.0);
+        let result = tokio::task::spawn_blocking(move || work(&inner)).await;
+        result.unwrap_or_else(|error| Err(Failure::Io(io::Error::other(error)))).map_err(|failure| match failure {
+            Failure::Io(source) => ExecutorError::Unreachable { id: id.clone(), source },
+            Failure::Rejected(reason) => ExecutorError::Rejected { id: id.clone(), reason },
+        })
+    }
+}
+
+/// An [`ExecutorError`] before the job is named.
+enum Failure {
+    Io(io::Error),
+    Rejected(String),
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+#[async_trait]
+impl Executor for LocalExecutor {
+    async fn submit(&self, spec: &ExecutorJobSpec) -> Result<(), ExecutorError> {
+        let id = spec.id.clone();
+        let spec = spec.clone();
+        self.blocking(&id, move |inner| inner.submit(spec)).await
+    }
+
+    async fn state(&self, id: &ExecutorJobId) -> Result<ExecutorJobState, ExecutorError> {
+        let known = id.clone();
+        self.blocking(id, move |inner| inner.state(&known)).await
+    }
+
+    async fn wait(&self, id: &ExecutorJobId) -> Result<ExecutorJobState, ExecutorError> {
+        loop {
+            let known = id.clone();
+            let (state, supervisor) = self
+                .blocking(id, move |inner| {
+                    // Opened first: if it still runs afterwards, this was its process and no later one of that number.
+                    let supervisor = inner.supervisor(&known)?;
+                    Ok((inner.state(&known)?, supervisor))
+                })
+                .await?;
+            if state != ExecutorJobState::Running {
+                return Ok(state);
+            }
+            let unreachable = |source| ExecutorError::Unreachable { id: id.clone(), source };
+            match supervisor {
+                Some(process) => {
+                    let process = system::watch(process).map_err(unreachable)?;
+                    let _ended = process.readable().await.map_err(unreachable)?;
+                }
+                None => tokio::time::sleep(STARTING_TICK).await,
+            }
+        }
+    }
+
+    async fn stop(&self, id: &ExecutorJobId, how: StopMode) -> Result<(), ExecutorError> {
+        let known = id.clone();
+        self.blocking(id, move |inner| Ok(inner.stop(&known, how)?)).await
+    }
+}
+
+impl Inner {
+    fn submit(&self, spec: ExecutorJobSpec) -> Result<(), Failure> {
+        check(&spec).map_err(Failure::Rejected)?;
+        let is_container = |program: &Program| matches!(program, Program::Container { .. });
+        let engine = if spec.replicas.iter().any(|replica| is_container(&replica.program)) {
+            Some(self.engine().ok_or_else(|| Failure::Rejected(containers::NONE_FOUND.to_owned()))?.clone())
+        } else {
+            None
+        };
+        let attempt = self.register(&spec)?;
+        let _gate = attempt.enter()?;
+        if attempt.end()?.is_some() || attempt.has_started()? {
+            return Ok(());
+        }
+        let Some(lock) = attempt.try_lock()? else { return Ok(()) };
+        lock.set_len(0)?;
+        if attempt.submission()?.is_none() {
+            // A new identity for each attempt: the system's source of them needs no state of ours.
+            let token = fs::read_to_string("/proc/sys/kernel/random/uuid")?.trim().replace('-', "");
+            attempt.write_submission(&Submission { format: FORMAT, token, spec, engine })?;
+        }
+        let mut command = tokio::process::Command::new(&self.settings.supervisor);
+        command.arg(SUPERVISE_ARGUMENT).arg(attempt.directory());
+        // A process group of its own, so that Ctrl-C in a terminal does not reach it.
+        command.process_group(0).stdin(lock.try_clone()?).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = match command.spawn() {
+            Ok(child) => child,
+            Err(error) => {
+                // Nothing was started, and nothing is to be found.
+                fs::remove_file(attempt.directory().join("spec.json"))?;
+                let message = format!("cannot start the supervisor {}: {error}", self.settings.supervisor.display());
+                return Err(Failure::Io(io::Error::new(error.kind(), message)));
+            }
+        };
+        if let Some(pid) = child.id() {
+            Attempt::write_pid(&lock, pid)?;
+        }
+        // It is waited for only so that no zombie is left; its end is seen through `exit.json`.
+        tokio::spawn(async move { child.wait().await });
+        Ok(())
+    }
+
+    fn state(&self, id: &ExecutorJobId) -> Result<ExecutorJobState, Failure> {
+        let Some(attempt) = self.find(id)? else { return Ok(ExecutorJobState::Unknown) };
+        if let Some(end) = attempt.end()? {
+            return Ok(state_of(end.outcome));
+        }
+        if !attempt.is_submitted()? {
+            return Ok(ExecutorJobState::Unknown);
+        }
+        let _gate = attempt.enter()?;
+        // While this lock is held no supervisor can start.
+        let Some(_lock) = attempt.try_lock()? else { return Ok(ExecutorJobState::Running) };
+        if let Some(end) = attempt.end()? {
+            return Ok(state_of(end.outcome));
+        }
+        Ok(state_of(bury(&attempt)?))
+    }
+
+    fn stop(&self, id: &ExecutorJobId, how: StopMode) -> io::Result<()> {
+        let Some(attempt) = self.find(id)? else { return Ok(()) };
+        if attempt.end()?.is_some() || !attempt.is_submitted()? {
+            return Ok(());
+        }
+        let _gate = attempt.enter()?;
+        // For a supervisor that is not yet ready for signals, or dies of this one before it has started anything.
+        attempt.write_stop_request(StopRequest::from(how))?;
+        let supervisor = self.supervisor(id)?;
+        if attempt.try_lock()?.is_some() {
+            return Ok(());
+        }
+        // Without a process ID it is about to write one, and to look for the request after that.
+        let Some(supervisor) = supervisor else { return Ok(()) };
+        let signal = match how {
+            StopMode::Graceful => Signal::TERM,
+            StopMode::Immediate => Signal::USR1,
+        };
+        match pidfd_send_signal(supervisor, signal) {
+            Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// A handle on the supervising process that `id` had a moment ago, if one is known.
+    fn supervisor(&self, id: &ExecutorJobId) -> io::Result<Option<OwnedFd>> {
+        let Some(pid) = self.find(id)?.and_then(|attempt| attempt.supervisor_pid()) else { return Ok(None) };
+        match pidfd_open(pid, PidfdFlags::NONBLOCK) {
+            Ok(process) => Ok(Some(process)),
+            Err(rustix::io::Errno::SRCH) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn find(&self, id: &ExecutorJobId) -> io::Result<Option<Attempt>> {
+        match fs::read_link(self.settings.registry.join(id.to_string())) {
+            Ok(directory) => Ok(Some(Attempt::new(directory))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes the folder of an attempt and lets it be found by its ID. Of several folders for one ID the first stays.
+    fn register(&self, spec: &ExecutorJobSpec) -> io::Result<Attempt> {
+        let link = self.settings.registry.join(spec.id.to_string());
+        fs::create_dir_all(&spec.directory)?;
+        fs::create_dir_all(&self.settings.registry)?;
+        match symlink(&spec.directory, &link) {
+            Ok(()) => return Ok(Attempt::new(&spec.directory)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+        let directory = fs::read_link(&link)?;
+        // The folder may have been deleted to clean up; the attempt is then forgotten and can be made again there.
+        fs::create_dir_all(&directory)?;
+        Ok(Attempt::new(directory))
+    }
+
+    fn engine(&self) -> Option<&Engine> {
+        let find = || Engine::find(&self.settings.container_options, &self.settings.container_run_options);
+        self.engine.get_or_init(find).as_ref()
+    }
+}
+
+/// What can never be run, whatever the machine.
+fn check(spec: &ExecutorJobSpec) -> Result<(), String> {
+    if !spec.directory.is_absolute() {
+        return Err(format!("its folder {} is not an absolute path", spec.directory.display()));
+    }
+    if spec.replicas.first().is_none_or(|replica| replica.role != Role::Master) {
+        return Err("its first replica is not a master".to_owned());
+    }
+    for replica in &spec.replicas {
+        match &replica.program {
+            Program::Command { argv } if argv.is_empty() => return Err("its command is empty".to_owned()),
+            Program::Container { image, .. } if image.is_empty() => return Err("its image has no name".to_owned()),
+            Program::Command { .. } | Program::Container { .. } => {}
+        }
+    }
+    Ok(())
+}
+
+/// Ends an attempt whose supervisor is gone: kills what is left of it, and only then records the end. The caller holds
+/// both locks.
+fn bury(attempt: &Attempt) -> io::Result<Outcome> {
+    let submission = attempt.submission()?;
+    let token = submission.as_ref().map(|submission| submission.token.clone()).unwrap_or_default();
+    let started = attempt.has_started()?;
+    if let Some(submission) = &submission
+        && started
+    {
+        processes::kill_all_with_token(&token, KILL_PATIENCE)?;
+        if let Some(engine) = &submission.engine {
+            engine.remove(&submission.spec, &token);
+        }
+    }
+    let outcome = match (started, attempt.stop_request()?) {
+        (false, Some(_)) => Outcome::Ended(ExitStatus {
+            end: ProgramEnd::NotStarted("it was stopped before it started".to_owned()),
+            stopped: Some(StopReason::Requested),
+        }),
+        (false, None) => Outcome::Lost { reason: "its supervisor went away before the program started".to_owned() },
+        (true, _) => Outcome::Lost { reason: "its supervisor went away while the program ran".to_owned() },
+    };
+    attempt.write_end(&End { format: FORMAT, token, outcome: outcome.clone() }, true)?;
+    Ok(outcome)
+}
+
+fn state_of(outcome: Outcome) -> ExecutorJobState {
+    match outcome {
+        Outcome::Ended(status) => ExecutorJobState::Ended(status),
+        Outcome::Lost { reason } => ExecutorJobState::Lost { reason },
+    }
+}
