@@ -2,7 +2,9 @@
 //!
 //! The rooms and the direction of their dependencies are described in `ARCHITECTURE.md`.
 
+pub mod api;
 pub mod clock;
+pub mod config;
 pub mod data_dir;
 pub mod domain;
 pub mod executor;

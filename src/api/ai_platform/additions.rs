@@ -1,0 +1,73 @@
+//! Tunesmith's own additions to `TrainingInput`, all under its key `tunesmith`.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{ProtoDuration, is_default};
+
+/// How long a program may take to end after SIGTERM, unless [`Additions::stop_grace_period`] says otherwise.
+/// A guess: the default of Kubernetes.
+pub const DEFAULT_STOP_GRACE_PERIOD: Duration = Duration::from_secs(30);
+
+/// How often a trial whose place was lost is run again, unless [`Additions::max_lost_attempts`] says otherwise.
+/// A guess: enough for a machine that is restarted a few times, few enough to end on one that always dies.
+pub const DEFAULT_MAX_LOST_ATTEMPTS: u32 = 3;
+
+/// Tunesmith's own additions; AI Platform knows none of them.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct Additions {
+    /// (Tunesmith) Key of all randomness: the same seed gives the same trials. Drawn at random if it is not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// (Tunesmith) By parameter name, how many points `GRID_SEARCH` divides a `DOUBLE` parameter into, at least 1.
+    /// Without an entry `GRID_SEARCH` refuses a `DOUBLE`, as AI Platform does.
+    #[serde(skip_serializing_if = "is_default")]
+    pub double_resolution: BTreeMap<String, NonZeroU32>,
+    /// (Tunesmith) Also read the metric from lines `tag=value` or `tag: value` on standard output. Default false.
+    #[serde(skip_serializing_if = "is_default")]
+    pub metric_from_stdout: bool,
+    /// (Tunesmith) Which report of a trial is its result. Default `LAST`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub final_measurement: FinalMeasurement,
+    /// (Tunesmith) How long one trial may run; it then fails. No limit by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trial_time_limit: Option<ProtoDuration>,
+    /// (Tunesmith) How long a program may take to end after SIGTERM, before SIGKILL. Default `30s`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop_grace_period: Option<ProtoDuration>,
+    /// (Tunesmith) Requirements for pip, installed beside the packages, such as `scikit-learn==1.5`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub requirements: Vec<String>,
+    /// (Tunesmith) How often a trial is run again when the place it ran in was lost (not when its program failed).
+    /// Default 3.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_lost_attempts: Option<u32>,
+}
+
+impl Additions {
+    /// How long a program may take to end after SIGTERM.
+    pub fn stop_grace_period(&self) -> Duration {
+        self.stop_grace_period.map_or(DEFAULT_STOP_GRACE_PERIOD, |period| period.0)
+    }
+
+    /// How often a trial whose place was lost is run again.
+    pub fn max_lost_attempts(&self) -> u32 {
+        self.max_lost_attempts.unwrap_or(DEFAULT_MAX_LOST_ATTEMPTS)
+    }
+}
+
+/// Which report of a trial is its result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum FinalMeasurement {
+    /// The one with the highest step.
+    #[default]
+    Last,
+    /// The best by the goal.
+    Best,
+}

@@ -1,0 +1,81 @@
+//! What the replicas of a job run in.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::scalars::int32_or_text;
+use super::{Int64, is_default};
+
+/// The container and the machine of one kind of replica.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct ReplicaConfig {
+    /// The container image to run. Workers, parameter servers and evaluators use the master's if they have none.
+    #[serde(skip_serializing_if = "is_default")]
+    pub image_uri: String,
+    /// Replaces the entry point of the image and drops its default arguments. Excludes `args`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub container_command: Vec<String>,
+    /// Arguments to the entry point, or to `containerCommand`. Excludes `args`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub container_args: Vec<String>,
+    /// Accelerators of each machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accelerator_config: Option<AcceleratorConfig>,
+    /// The boot disk of each machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disk_config: Option<DiskConfig>,
+    /// TensorFlow version of the TPU image, with a custom container on TPUs.
+    #[serde(skip_serializing_if = "is_default")]
+    pub tpu_tf_version: String,
+}
+
+/// Accelerators of a machine.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct AcceleratorConfig {
+    /// How many.
+    #[serde(skip_serializing_if = "is_default")]
+    pub count: Int64,
+    /// Which.
+    #[serde(rename = "type", skip_serializing_if = "is_default")]
+    pub accelerator_type: AcceleratorType,
+}
+
+/// The accelerators that AI Platform offered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[expect(missing_docs, reason = "the published names say all there is")]
+pub enum AcceleratorType {
+    #[default]
+    AcceleratorTypeUnspecified,
+    NvidiaTeslaK80,
+    NvidiaTeslaP100,
+    NvidiaTeslaV100,
+    NvidiaTeslaP4,
+    NvidiaTeslaT4,
+    NvidiaTeslaA100,
+    #[serde(rename = "TPU_V2")]
+    TpuV2,
+    #[serde(rename = "TPU_V3")]
+    TpuV3,
+    #[serde(rename = "TPU_V2_POD")]
+    TpuV2Pod,
+    #[serde(rename = "TPU_V3_POD")]
+    TpuV3Pod,
+    #[serde(rename = "TPU_V4_POD")]
+    TpuV4Pod,
+}
+
+/// The boot disk of a machine.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct DiskConfig {
+    /// Size in GB, at least 1; 100 if it is not given.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "int32_or_text")]
+    #[schemars(range(min = 1), extend("type" = ["integer", "string", "null"], "pattern" = "^-?[0-9]+$"))]
+    pub boot_disk_size_gb: Option<i32>,
+    /// `pd-ssd` (default) or `pd-standard`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub boot_disk_type: String,
+}

@@ -1,0 +1,279 @@
+//! The published rules that types alone cannot hold, checked all at once.
+//!
+//! Not here: rules that depend on how a job is launched. That a program must be named (`pythonModule` with
+//! `packageUris`, `masterConfig.imageUri`, or a command), and that one of `runtimeVersion` and `masterConfig.imageUri`
+//! is needed on AI Platform, is for the caller, who knows the command line.
+
+use std::fmt::Display;
+use std::time::Duration;
+
+use super::hyperparameter_rules::check_hyperparameters;
+use super::{Additions, Int64, ProtoDuration, ReplicaConfig, ScaleTier, Scheduling, TrainingInput};
+
+/// Most packages of a job.
+const MAX_PACKAGES: usize = 100;
+/// The Python versions that AI Platform knew.
+const PYTHON_VERSIONS: [&str; 3] = ["3.7", "3.5", "2.7"];
+/// The boot disks that AI Platform knew.
+const BOOT_DISK_TYPES: [&str; 2] = ["pd-ssd", "pd-standard"];
+/// Shortest `maxWaitTime`.
+const MIN_WAIT_TIME: Duration = Duration::from_secs(1800);
+/// Highest `priority`.
+const MAX_PRIORITY: i32 = 1000;
+
+/// How bad a [`Violation`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Severity {
+    /// The input is refused.
+    Error,
+    /// The input is accepted, but probably not what was meant.
+    Warning,
+}
+
+/// A rule that one field of a `TrainingInput` breaks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// Path of the field from the `TrainingInput`, such as `hyperparameters.params[2].minValue`.
+    pub field: String,
+    /// Whether it is refused.
+    pub severity: Severity,
+    /// What is wrong, naming the value.
+    pub message: String,
+    /// What is allowed.
+    pub allowed: String,
+    /// What to write instead, where that can be guessed.
+    pub help: Option<String>,
+}
+
+/// Checks every rule; the violations come in no particular order. Nothing of [`Severity::Error`] means accepted.
+pub fn check(input: &TrainingInput) -> Vec<Violation> {
+    let mut violations = Violations::default();
+    check_machines(input, &mut violations);
+    check_program(input, &mut violations);
+    for (name, config) in replica_configs(input) {
+        check_replica(name, config, input, &mut violations);
+    }
+    if let Some(scheduling) = &input.scheduling {
+        check_scheduling(scheduling, &mut violations);
+    }
+    check_additions(&input.tunesmith, &mut violations);
+    match &input.hyperparameters {
+        Some(spec) => check_hyperparameters(spec, &input.tunesmith, &mut violations),
+        None => {
+            for name in input.tunesmith.double_resolution.keys() {
+                violations.error(
+                    format!("tunesmith.doubleResolution.{name}"),
+                    "there are no hyperparameters",
+                    "only names of DOUBLE parameters",
+                );
+            }
+        }
+    }
+    violations.0
+}
+
+/// Collects violations.
+#[derive(Default)]
+pub(super) struct Violations(Vec<Violation>);
+
+impl Violations {
+    pub(super) fn error(&mut self, field: impl Display, message: impl Display, allowed: impl Display) {
+        self.push(Severity::Error, field, message, allowed, None);
+    }
+
+    pub(super) fn error_with_help(
+        &mut self,
+        field: impl Display,
+        message: impl Display,
+        allowed: impl Display,
+        help: Option<String>,
+    ) {
+        self.push(Severity::Error, field, message, allowed, help);
+    }
+
+    pub(super) fn warning(&mut self, field: impl Display, message: impl Display, allowed: impl Display) {
+        self.push(Severity::Warning, field, message, allowed, None);
+    }
+
+    fn push(
+        &mut self,
+        severity: Severity,
+        field: impl Display,
+        message: impl Display,
+        allowed: impl Display,
+        help: Option<String>,
+    ) {
+        self.0.push(Violation {
+            field: field.to_string(),
+            severity,
+            message: message.to_string(),
+            allowed: allowed.to_string(),
+            help,
+        });
+    }
+}
+
+fn replica_configs(input: &TrainingInput) -> impl Iterator<Item = (&'static str, &ReplicaConfig)> {
+    [
+        ("masterConfig", &input.master_config),
+        ("workerConfig", &input.worker_config),
+        ("parameterServerConfig", &input.parameter_server_config),
+        ("evaluatorConfig", &input.evaluator_config),
+    ]
+    .into_iter()
+    .filter_map(|(name, config)| Some((name, config.as_ref()?)))
+}
+
+fn check_machines(input: &TrainingInput, violations: &mut Violations) {
+    let custom = input.scale_tier == Some(ScaleTier::Custom);
+    if custom && input.master_type.is_empty() {
+        violations.error("masterType", "is missing", "required with scaleTier CUSTOM");
+    }
+    let replicas = [
+        ("worker", input.worker_count, &input.worker_type),
+        ("parameterServer", input.parameter_server_count, &input.parameter_server_type),
+        ("evaluator", input.evaluator_count, &input.evaluator_type),
+    ];
+    for (role, Int64(count), machine_type) in replicas {
+        let field = format!("{role}Count");
+        if count < 0 {
+            violations.error(&field, format_args!("{count} is negative"), "a whole number from 0");
+        }
+        if count <= 0 {
+            continue;
+        }
+        // The scale tier may still come from the command line: only one that is given can contradict.
+        if input.scale_tier.is_some() && !custom {
+            violations.error(
+                &field,
+                format_args!("{count} replicas, but the scale tier is fixed"),
+                "above 0 only with scaleTier CUSTOM",
+            );
+        } else if custom && machine_type.is_empty() {
+            violations.error(
+                format_args!("{role}Type"),
+                "is missing",
+                format_args!("required because {role}Count is {count}"),
+            );
+        }
+    }
+}
+
+fn check_program(input: &TrainingInput, violations: &mut Violations) {
+    if input.package_uris.len() > MAX_PACKAGES {
+        let count = input.package_uris.len();
+        violations.error(
+            "packageUris",
+            format_args!("{count} packages are given"),
+            format_args!("at most {MAX_PACKAGES}"),
+        );
+    }
+    for (index, uri) in input.package_uris.iter().enumerate() {
+        if uri.is_empty() {
+            violations.error(format_args!("packageUris[{index}]"), "is empty", "the URI or path of a Python package");
+        }
+    }
+    let version = input.python_version.as_str();
+    if !version.is_empty() && !PYTHON_VERSIONS.contains(&version) {
+        violations.error(
+            "pythonVersion",
+            format_args!("{version:?} is not a Python version of AI Platform"),
+            format_args!("one of {}", PYTHON_VERSIONS.join(", ")),
+        );
+    }
+    let Some(master) = &input.master_config else { return };
+    if !master.image_uri.is_empty() && !input.runtime_version.is_empty() {
+        violations.error(
+            "runtimeVersion",
+            format_args!("{:?} is given beside a container image", input.runtime_version),
+            "exactly one of runtimeVersion and masterConfig.imageUri",
+        );
+    }
+    if !input.args.is_empty() && (!master.container_command.is_empty() || !master.container_args.is_empty()) {
+        let other = if master.container_command.is_empty() { "containerArgs" } else { "containerCommand" };
+        violations.error(
+            "args",
+            format_args!("are given beside masterConfig.{other}"),
+            "either args, or containerCommand and containerArgs",
+        );
+    }
+}
+
+fn check_replica(name: &str, config: &ReplicaConfig, input: &TrainingInput, violations: &mut Violations) {
+    let master_image = input.master_config.as_ref().is_some_and(|master| !master.image_uri.is_empty());
+    if config.image_uri.is_empty() && !master_image {
+        if !config.container_command.is_empty() {
+            violations.warning(
+                format_args!("{name}.containerCommand"),
+                "is given without imageUri: the command is run on this machine, not in a container",
+                "AI Platform allows it only with imageUri",
+            );
+        } else if !config.container_args.is_empty() {
+            violations.error(
+                format_args!("{name}.containerArgs"),
+                "are given without imageUri",
+                "only with imageUri; the arguments of a program without a container go to args",
+            );
+        }
+    }
+    if let Some(accelerators) = &config.accelerator_config
+        && accelerators.count.0 < 0
+    {
+        violations.error(
+            format_args!("{name}.acceleratorConfig.count"),
+            format_args!("{} is negative", accelerators.count),
+            "a whole number from 0",
+        );
+    }
+    let Some(disk) = &config.disk_config else { return };
+    if let Some(size) = disk.boot_disk_size_gb.filter(|size| *size < 1) {
+        violations.error(
+            format_args!("{name}.diskConfig.bootDiskSizeGb"),
+            format_args!("{size} is below the minimum"),
+            "a whole number from 1",
+        );
+    }
+    if !disk.boot_disk_type.is_empty() && !BOOT_DISK_TYPES.contains(&disk.boot_disk_type.as_str()) {
+        violations.error(
+            format_args!("{name}.diskConfig.bootDiskType"),
+            format_args!("{:?} is not a boot disk type", disk.boot_disk_type),
+            format_args!("one of {}", BOOT_DISK_TYPES.join(", ")),
+        );
+    }
+}
+
+fn check_scheduling(scheduling: &Scheduling, violations: &mut Violations) {
+    if scheduling.max_running_time.is_some_and(|time| time.0.is_zero()) {
+        violations.error("scheduling.maxRunningTime", "is zero", "longer than 0s");
+    }
+    if let Some(time) = scheduling.max_wait_time.filter(|time| time.0 < MIN_WAIT_TIME) {
+        violations.error(
+            "scheduling.maxWaitTime",
+            format_args!("{time} is too short"),
+            format_args!("at least {}", ProtoDuration(MIN_WAIT_TIME)),
+        );
+    }
+    if let Some(priority) = scheduling.priority.filter(|priority| !(0..=MAX_PRIORITY).contains(priority)) {
+        violations.error(
+            "scheduling.priority",
+            format_args!("{priority} is out of range"),
+            format_args!("a whole number from 0 to {MAX_PRIORITY}"),
+        );
+    }
+}
+
+fn check_additions(additions: &Additions, violations: &mut Violations) {
+    if additions.trial_time_limit.is_some_and(|time| time.0.is_zero()) {
+        violations.error("tunesmith.trialTimeLimit", "is zero", "longer than 0s");
+    }
+    for (index, requirement) in additions.requirements.iter().enumerate() {
+        // What starts with a dash would be an option of pip.
+        if requirement.trim().is_empty() || requirement.trim_start().starts_with('-') {
+            violations.error(
+                format_args!("tunesmith.requirements[{index}]"),
+                format_args!("{requirement:?} is not a requirement"),
+                "a requirement such as scikit-learn==1.5",
+            );
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! Scalars that proto3's JSON mapping writes otherwise than Rust would.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{Error, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Above this, not every whole number is a double.
+pub(super) const LARGEST_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
+
+/// A 64-bit integer: read from a JSON number or decimal text, written as text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Int64(pub i64);
+
+impl fmt::Display for Int64 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Serialize for Int64 {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Int64 {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct IntegerVisitor;
+
+        impl Visitor<'_> for IntegerVisitor {
+            type Value = Int64;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a 64-bit integer, as a number or as decimal text")
+            }
+
+            fn visit_i64<E: Error>(self, value: i64) -> Result<Int64, E> {
+                Ok(Int64(value))
+            }
+
+            fn visit_u64<E: Error>(self, value: u64) -> Result<Int64, E> {
+                i64::try_from(value).map(Int64).map_err(|_| E::invalid_value(Unexpected::Unsigned(value), &self))
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Int64, E> {
+                text.parse().map(Int64).map_err(|_| E::invalid_value(Unexpected::Str(text), &self))
+            }
+        }
+
+        deserializer.deserialize_any(IntegerVisitor)
+    }
+}
+
+impl JsonSchema for Int64 {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Int64".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": ["integer", "string"], "format": "int64", "pattern": "^-?[0-9]+$" })
+    }
+}
+
+/// Reads an optional 32-bit integer from a JSON number or decimal text.
+pub(super) fn int32_or_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i32>, D::Error> {
+    let Some(Int64(value)) = Option::deserialize(deserializer)? else { return Ok(None) };
+    i32::try_from(value).map(Some).map_err(|_| D::Error::invalid_value(Unexpected::Signed(value), &"a 32-bit integer"))
+}
+
+/// A double: read from a JSON number or from text such as `"1e-4"`, written as a number; whole ones without a point.
+///
+/// May be NaN or infinite (`"NaN"`, `"Infinity"`, `"-Infinity"`), as proto3 allows: the rules refuse that.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
+pub struct Double(pub f64);
+
+impl fmt::Display for Double {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.as_exact_integer() {
+            Some(whole) => whole.fmt(f),
+            None => write!(f, "{:?}", self.0),
+        }
+    }
+}
+
+impl Double {
+    /// The value as an integer, if it is whole and within the range where doubles are exact (2^53).
+    pub fn as_exact_integer(self) -> Option<i64> {
+        (self.0.fract() == 0.0 && self.0.abs() <= LARGEST_EXACT_INTEGER).then_some(self.0 as i64)
+    }
+}
+
+impl FromStr for Double {
+    type Err = std::num::ParseFloatError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self)
+    }
+}
+
+impl Serialize for Double {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.0.is_nan() {
+            return serializer.serialize_str("NaN");
+        }
+        if self.0.is_infinite() {
+            return serializer.serialize_str(if self.0 > 0.0 { "Infinity" } else { "-Infinity" });
+        }
+        match self.as_exact_integer() {
+            Some(whole) => serializer.serialize_i64(whole),
+            None => serializer.serialize_f64(self.0),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Double {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct DoubleVisitor;
+
+        impl Visitor<'_> for DoubleVisitor {
+            type Value = Double;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number, or a number as text")
+            }
+
+            fn visit_f64<E: Error>(self, value: f64) -> Result<Double, E> {
+                Ok(Double(value))
+            }
+
+            fn visit_i64<E: Error>(self, value: i64) -> Result<Double, E> {
+                Ok(Double(value as f64))
+            }
+
+            fn visit_u64<E: Error>(self, value: u64) -> Result<Double, E> {
+                Ok(Double(value as f64))
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Double, E> {
+                text.parse().map_err(|_| E::invalid_value(Unexpected::Str(text), &self))
+            }
+        }
+
+        deserializer.deserialize_any(DoubleVisitor)
+    }
+}
+
+impl JsonSchema for Double {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Double".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": ["number", "string"],
+            "format": "double",
+            "pattern": r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$",
+        })
+    }
+}
+
+/// A span of time, not negative: seconds with up to nine decimals and an `s`, such as `"3600s"`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct ProtoDuration(pub Duration);
+
+impl fmt::Display for ProtoDuration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nanos = self.0.subsec_nanos();
+        if nanos == 0 {
+            return write!(f, "{}s", self.0.as_secs());
+        }
+        let decimals = format!("{nanos:09}");
+        write!(f, "{}.{}s", self.0.as_secs(), decimals.trim_end_matches('0'))
+    }
+}
+
+/// A text that is not a [`ProtoDuration`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not a duration such as \"3600s\"")]
+pub struct DurationError {
+    /// The text.
+    pub text: String,
+}
+
+impl FromStr for ProtoDuration {
+    type Err = DurationError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        parse_duration(text).map(Self).ok_or_else(|| DurationError { text: text.to_owned() })
+    }
+}
+
+fn parse_duration(text: &str) -> Option<Duration> {
+    let (whole, decimals) = match text.strip_suffix('s')?.split_once('.') {
+        Some((whole, decimals)) if !decimals.is_empty() => (whole, decimals),
+        Some(_) => return None,
+        None => (text.strip_suffix('s')?, "0"),
+    };
+    let all_digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    if !all_digits(whole) || !all_digits(decimals) || decimals.len() > 9 {
+        return None;
+    }
+    Some(Duration::new(whole.parse().ok()?, format!("{decimals:0<9}").parse().ok()?))
+}
+
+impl Serialize for ProtoDuration {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for ProtoDuration {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Cow::<'de, str>::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
+impl JsonSchema for ProtoDuration {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Duration".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "format": "protobuf-duration", "pattern": r"^[0-9]+(\.[0-9]{1,9})?s$" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{from_value, json, to_value};
+
+    use super::*;
+
+    #[test]
+    fn integers_come_as_numbers_or_text_and_leave_as_text() {
+        for value in [json!(-3), json!("-3")] {
+            assert_eq!(from_value::<Int64>(value).unwrap(), Int64(-3));
+        }
+        for value in [json!(u64::MAX), json!("3.5"), json!(true), json!("")] {
+            assert!(from_value::<Int64>(value).is_err());
+        }
+        assert_eq!(to_value(Int64(i64::MIN)).unwrap(), json!("-9223372036854775808"));
+    }
+
+    #[test]
+    fn small_integers_come_as_numbers_or_text_too() {
+        let read = |value| int32_or_text(value).map_err(|error: serde_json::Error| error.to_string());
+        assert_eq!(read(json!(7)), Ok(Some(7)));
+        assert_eq!(read(json!("-7")), Ok(Some(-7)));
+        assert_eq!(read(json!(null)), Ok(None));
+        assert!(read(json!(3_000_000_000_u32)).is_err());
+    }
+
+    #[test]
+    fn doubles_come_as_numbers_or_text_and_whole_ones_leave_without_a_point() {
+        assert_eq!(from_value::<Double>(json!("1e-4")).unwrap(), Double(1e-4));
+        assert_eq!(from_value::<Double>(json!(7)).unwrap(), Double(7.0));
+        assert!(from_value::<Double>(json!("seven")).is_err());
+        assert_eq!(serde_json::to_string(&[Double(32.0), Double(0.5)]).unwrap(), "[32,0.5]");
+        assert_eq!(to_value(Double(f64::NEG_INFINITY)).unwrap(), json!("-Infinity"));
+    }
+
+    #[test]
+    fn durations_are_seconds_with_an_s() {
+        for (text, nanos) in [("0s", 0), ("3.5s", 3_500_000_000), ("0.000000001s", 1), ("604800s", 604_800_000_000_000)]
+        {
+            let duration: ProtoDuration = text.parse().unwrap();
+            assert_eq!(duration.0.as_nanos(), nanos);
+            assert_eq!(duration.to_string(), text);
+        }
+        for text in ["", "s", "3", "3.s", ".5s", "-1s", "+1s", "1m", "1.0000000001s", "99999999999999999999s"] {
+            assert!(text.parse::<ProtoDuration>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! From `HyperparameterSpec` to the words of the engine.
+
+use tunesmith_algorithms::problem::{
+    Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterSpecError, ProblemError, ProblemStatement, ScaleType,
+    SearchSpace, SearchSpaceError,
+};
+
+use super::{Additions, Algorithm, FinalMeasurement, GoalType, HyperparameterSpec, ParameterType};
+use crate::domain;
+
+/// The study of a tuning job, and how many trials it has.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StudySpec {
+    /// What is searched.
+    pub problem: ProblemStatement,
+    /// How.
+    pub algorithm: domain::Algorithm,
+    /// Whether and how running trials are stopped early.
+    pub stopping_rule: Option<domain::StoppingRule>,
+    /// Which report becomes a trial's result.
+    pub final_measurement: domain::FinalMeasurement,
+    /// How many trials in all, at least 1.
+    pub max_trials: u32,
+    /// How many trials run at once, at least 1.
+    pub max_parallel_trials: u32,
+    /// How many failed trials fail the job; 0 leaves it to the service.
+    pub max_failed_trials: u32,
+}
+
+/// Why a spec is not a study. A spec that [`super::check`] accepts gives none of these.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StudySpecError {
+    /// A parameter breaks a rule.
+    #[error("parameter {index} cannot be searched")]
+    Parameter {
+        /// Its index in `params`.
+        index: usize,
+        /// The rule.
+        #[source]
+        source: ParameterSpecError,
+    },
+    /// A parameter lacks its type or one of its bounds.
+    #[error("parameter {index} lacks its type or a whole bound")]
+    Incomplete {
+        /// Its index in `params`.
+        index: usize,
+    },
+    /// The parameters together are not a search space.
+    #[error(transparent)]
+    Space(#[from] SearchSpaceError),
+    /// The metric cannot be optimised.
+    #[error(transparent)]
+    Problem(#[from] ProblemError),
+}
+
+/// The study that `spec`, with our additions, asks for.
+///
+/// # Errors
+/// [`StudySpecError`] if `spec` breaks a rule that [`super::check`] would have reported.
+pub fn study_spec(spec: &HyperparameterSpec, additions: &Additions) -> Result<StudySpec, StudySpecError> {
+    let mut parameters = Vec::with_capacity(spec.params.len());
+    for (index, parameter) in spec.params.iter().enumerate() {
+        let kind = parameter_kind(parameter).ok_or(StudySpecError::Incomplete { index })?;
+        let parameter = ParameterSpec::new(&*parameter.parameter_name, kind)
+            .map_err(|source| StudySpecError::Parameter { index, source })?;
+        parameters.push(parameter);
+    }
+    let goal = match spec.goal {
+        GoalType::GoalTypeUnspecified | GoalType::Maximize => Goal::Maximize,
+        GoalType::Minimize => Goal::Minimize,
+    };
+    let metric = MetricSpec { name: spec.metric_tag().to_owned(), goal };
+    Ok(StudySpec {
+        problem: ProblemStatement::new(SearchSpace::new(parameters)?, vec![metric])?,
+        algorithm: match spec.algorithm {
+            Algorithm::AlgorithmUnspecified | Algorithm::GaussianProcessBandit => {
+                domain::Algorithm::GaussianProcessBandit
+            }
+            Algorithm::GridSearch => {
+                let points = additions.double_resolution.iter().map(|(name, points)| (name.clone(), points.get()));
+                domain::Algorithm::GridSearch { double_resolution: points.collect() }
+            }
+            Algorithm::RandomSearch => domain::Algorithm::RandomSearch,
+        },
+        stopping_rule: spec.enable_trial_early_stopping.then_some(domain::StoppingRule::Median),
+        final_measurement: match additions.final_measurement {
+            FinalMeasurement::Last => domain::FinalMeasurement::Last,
+            FinalMeasurement::Best => domain::FinalMeasurement::Best,
+        },
+        max_trials: count(spec.max_trials).max(1),
+        max_parallel_trials: count(spec.max_parallel_trials).max(1),
+        max_failed_trials: count(spec.max_failed_trials),
+    })
+}
+
+/// The number that an optional count stands for; negative ones are 0.
+fn count(count: Option<i32>) -> u32 {
+    u32::try_from(count.unwrap_or(0)).unwrap_or(0)
+}
+
+fn parameter_kind(parameter: &super::ParameterSpec) -> Option<ParameterKind> {
+    let scale = match parameter.scale_type {
+        super::ScaleType::None | super::ScaleType::UnitLinearScale => ScaleType::UnitLinear,
+        super::ScaleType::UnitLogScale => ScaleType::UnitLog,
+        super::ScaleType::UnitReverseLogScale => ScaleType::UnitReverseLog,
+    };
+    Some(match parameter.parameter_type {
+        ParameterType::ParameterTypeUnspecified => return None,
+        ParameterType::Double => {
+            ParameterKind::Double { min: parameter.min_value?.0, max: parameter.max_value?.0, scale }
+        }
+        ParameterType::Integer => ParameterKind::Integer {
+            min: parameter.min_value?.as_exact_integer()?,
+            max: parameter.max_value?.as_exact_integer()?,
+            scale,
+        },
+        ParameterType::Discrete => {
+            let values = parameter.discrete_values.iter().map(|value| value.0).collect();
+            ParameterKind::Discrete { values, scale }
+        }
+        ParameterType::Categorical => ParameterKind::Categorical { values: parameter.categorical_values.clone() },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::api::ai_platform::{self, Double, ScaleType as Scale, Severity, TrainingInput};
+
+    #[test]
+    fn a_spec_becomes_the_study_it_describes() {
+        let json = serde_json::json!({
+            "goal": "MINIMIZE", "maxTrials": 9, "maxParallelTrials": 2, "maxFailedTrials": 3,
+            "hyperparameterMetricTag": "loss", "enableTrialEarlyStopping": true, "algorithm": "GRID_SEARCH",
+            "params": [
+                {"parameterName": "a", "type": "DOUBLE", "minValue": "1e-3", "maxValue": 1, "scaleType": "UNIT_LOG_SCALE"},
+                {"parameterName": "b", "type": "INTEGER", "minValue": -1, "maxValue": 4},
+                {"parameterName": "c", "type": "DISCRETE", "discreteValues": [1, 2.5], "scaleType": "UNIT_REVERSE_LOG_SCALE"},
+                {"parameterName": "d", "type": "CATEGORICAL", "categoricalValues": ["x", "y"]},
+            ],
+        });
+        let additions = serde_json::from_str(r#"{"doubleResolution": {"a": 4}, "finalMeasurement": "BEST"}"#).unwrap();
+        let study = study_spec(&serde_json::from_value(json).unwrap(), &additions).unwrap();
+
+        let kinds = [
+            ("a", ParameterKind::Double { min: 1e-3, max: 1.0, scale: ScaleType::UnitLog }),
+            ("b", ParameterKind::Integer { min: -1, max: 4, scale: ScaleType::UnitLinear }),
+            ("c", ParameterKind::Discrete { values: vec![1.0, 2.5], scale: ScaleType::UnitReverseLog }),
+            ("d", ParameterKind::Categorical { values: vec!["x".into(), "y".into()] }),
+        ];
+        let parameters = kinds.into_iter().map(|(name, kind)| ParameterSpec::new(name, kind).unwrap()).collect();
+        let metric = MetricSpec { name: "loss".into(), goal: Goal::Minimize };
+        let expected = StudySpec {
+            problem: ProblemStatement::new(SearchSpace::new(parameters).unwrap(), vec![metric]).unwrap(),
+            algorithm: domain::Algorithm::GridSearch { double_resolution: [("a".to_owned(), 4)].into() },
+            stopping_rule: Some(domain::StoppingRule::Median),
+            final_measurement: domain::FinalMeasurement::Best,
+            max_trials: 9,
+            max_parallel_trials: 2,
+            max_failed_trials: 3,
+        };
+        assert_eq!(study, expected);
+    }
+
+    #[test]
+    fn what_is_not_given_has_its_published_default() {
+        let json = r#"{"params": [{"parameterName": "a", "type": "CATEGORICAL", "categoricalValues": ["x"]}]}"#;
+        let study = study_spec(&serde_json::from_str(json).unwrap(), &Additions::default()).unwrap();
+        assert_eq!((study.max_trials, study.max_parallel_trials, study.max_failed_trials), (1, 1, 0));
+        assert_eq!(study.algorithm, domain::Algorithm::GaussianProcessBandit);
+        assert_eq!(study.problem.metrics()[0].name, "training/hptuning/metric");
+        assert_eq!(study.problem.metrics()[0].goal, Goal::Maximize);
+        assert_eq!(study.stopping_rule, None);
+    }
+
+    fn parameters() -> impl Strategy<Value = ai_platform::ParameterSpec> {
+        let number = prop_oneof![
+            (-4_i32..4).prop_map(f64::from),
+            prop::sample::select(vec![0.5, 1e308, -1e308, 1e17, f64::INFINITY, f64::NAN]),
+        ]
+        .prop_map(Double);
+        let kind = prop::sample::select(vec![
+            ParameterType::ParameterTypeUnspecified,
+            ParameterType::Double,
+            ParameterType::Integer,
+            ParameterType::Categorical,
+            ParameterType::Discrete,
+        ]);
+        let scale = prop::sample::select(vec![
+            Scale::None,
+            Scale::UnitLinearScale,
+            Scale::UnitLogScale,
+            Scale::UnitReverseLogScale,
+        ]);
+        let bound = || prop::option::of(number.clone());
+        let levels = prop::collection::vec("[ab]", 0..3);
+        let points = prop::collection::vec(number.clone(), 0..3);
+        ("[ab]?", kind, bound(), bound(), levels, points, scale).prop_map(
+            |(
+                parameter_name,
+                parameter_type,
+                min_value,
+                max_value,
+                categorical_values,
+                discrete_values,
+                scale_type,
+            )| {
+                ai_platform::ParameterSpec {
+                    parameter_name,
+                    parameter_type,
+                    min_value,
+                    max_value,
+                    categorical_values,
+                    discrete_values,
+                    scale_type,
+                }
+            },
+        )
+    }
+
+    proptest! {
+        /// What the rules accept is a study, so no error can come up later.
+        #[test]
+        fn the_rules_refuse_what_is_no_study(params in prop::collection::vec(parameters(), 0..3)) {
+            let spec = HyperparameterSpec { params, ..HyperparameterSpec::default() };
+            let study = study_spec(&spec, &Additions::default());
+            let input = TrainingInput { hyperparameters: Some(spec), ..TrainingInput::default() };
+            let refused = ai_platform::check(&input).iter().any(|violation| violation.severity == Severity::Error);
+            prop_assert!(refused || study.is_ok(), "{:?}", study);
+        }
+    }
+}

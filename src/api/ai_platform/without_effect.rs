@@ -1,0 +1,50 @@
+//! Which fields a local run keeps but cannot honour.
+
+use super::TrainingInput;
+
+/// Paths of the fields of `input` that have no effect in a local run, in the order AI Platform lists them.
+pub fn without_effect(input: &TrainingInput) -> Vec<String> {
+    let mut fields: Vec<String> = [
+        ("scaleTier", input.scale_tier.is_some()),
+        ("masterType", !input.master_type.is_empty()),
+        ("workerType", !input.worker_type.is_empty()),
+        ("parameterServerType", !input.parameter_server_type.is_empty()),
+        ("evaluatorType", !input.evaluator_type.is_empty()),
+        ("region", !input.region.is_empty()),
+        ("runtimeVersion", !input.runtime_version.is_empty()),
+        ("pythonVersion", !input.python_version.is_empty()),
+        ("encryptionConfig", input.encryption_config.is_some()),
+        ("network", !input.network.is_empty()),
+        ("serviceAccount", !input.service_account.is_empty()),
+        ("enableWebAccess", input.enable_web_access),
+    ]
+    .into_iter()
+    .filter(|(_, given)| *given)
+    .map(|(field, _)| field.to_owned())
+    .collect();
+    let configs = [
+        ("masterConfig", &input.master_config),
+        ("workerConfig", &input.worker_config),
+        ("parameterServerConfig", &input.parameter_server_config),
+        ("evaluatorConfig", &input.evaluator_config),
+    ];
+    for (name, config) in configs {
+        let Some(config) = config else { continue };
+        let machine = [
+            ("acceleratorConfig", config.accelerator_config.is_some()),
+            ("diskConfig", config.disk_config.is_some()),
+            ("tpuTfVersion", !config.tpu_tf_version.is_empty()),
+        ];
+        fields.extend(machine.into_iter().filter(|(_, given)| *given).map(|(field, _)| format!("{name}.{field}")));
+    }
+    if let Some(scheduling) = &input.scheduling {
+        // One job at a time has no queue to wait in.
+        if scheduling.max_wait_time.is_some() {
+            fields.push("scheduling.maxWaitTime".to_owned());
+        }
+        if scheduling.priority.is_some() {
+            fields.push("scheduling.priority".to_owned());
+        }
+    }
+    fields
+}

@@ -1,0 +1,3 @@
+//! Wire formats, and their mapping to use cases.
+
+pub mod ai_platform;

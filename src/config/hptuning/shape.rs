@@ -1,0 +1,128 @@
+//! What a value may look like: the few constructs of JSON Schema that the wire types generate.
+//!
+//! The schema is the one source of what a file may hold; a shape is that schema in the form that walking a tree needs.
+
+use std::collections::BTreeMap;
+
+use schemars::Schema;
+use serde_json::Value;
+
+/// What a value may look like.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Shape {
+    /// A message: these fields, of which some must be there.
+    Message {
+        fields: BTreeMap<String, Shape>,
+        required: Vec<String>,
+    },
+    /// Free keys to values of one shape.
+    Map(Box<Shape>),
+    /// Items of one shape.
+    List(Box<Shape>),
+    /// One of these names.
+    Choice(Vec<String>),
+    Text,
+    Bool,
+    /// Seconds and an `s`.
+    Duration,
+    /// A whole number in this range, bounds included.
+    Integer {
+        min: i128,
+        max: i128,
+    },
+    Double,
+}
+
+impl Shape {
+    /// The shape that `schema`, generated from the wire types, describes.
+    pub(super) fn of(schema: &Schema) -> Self {
+        let root = schema.as_value();
+        Self::of_value(root, root.get("$defs").unwrap_or(&Value::Null))
+    }
+
+    fn of_value(schema: &Value, definitions: &Value) -> Self {
+        if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
+            let name = reference.rsplit('/').next().unwrap_or_default();
+            return Self::of_value(&definitions[name], definitions);
+        }
+        // An optional message is "a message or null"; null is handled for all fields alike.
+        if let Some(variants) = schema.get("anyOf").and_then(Value::as_array)
+            && let Some(variant) = variants.iter().find(|variant| variant["type"] != "null")
+        {
+            return Self::of_value(variant, definitions);
+        }
+        if let Some(names) = choices(schema) {
+            return Self::Choice(names);
+        }
+        match (first_type(schema), schema["format"].as_str()) {
+            ("object", _) if schema.get("properties").is_some() => Self::message(schema, definitions),
+            ("object", _) => Self::Map(Box::new(Self::of_value(&schema["additionalProperties"], definitions))),
+            ("array", _) => Self::List(Box::new(Self::of_value(&schema["items"], definitions))),
+            ("boolean", _) => Self::Bool,
+            ("number", _) => Self::Double,
+            ("integer", format) => {
+                let (min, max) = match format {
+                    Some("int32") => (i32::MIN.into(), i32::MAX.into()),
+                    Some("uint32") => (0, u32::MAX.into()),
+                    Some("uint64") => (0, u64::MAX.into()),
+                    _ => (i64::MIN.into(), i64::MAX.into()),
+                };
+                let narrower = |name: &str| schema[name].as_i64().map(i128::from);
+                Self::Integer { min: narrower("minimum").unwrap_or(min), max: narrower("maximum").unwrap_or(max) }
+            }
+            ("string", Some("protobuf-duration")) => Self::Duration,
+            _ => Self::Text,
+        }
+    }
+
+    fn message(schema: &Value, definitions: &Value) -> Self {
+        let properties = schema["properties"].as_object();
+        let fields = properties.into_iter().flatten();
+        let required = schema["required"].as_array();
+        Self::Message {
+            fields: fields.map(|(name, field)| (name.clone(), Self::of_value(field, definitions))).collect(),
+            required: required.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect(),
+        }
+    }
+
+    /// What is allowed, for people.
+    pub(super) fn describe(&self) -> String {
+        match self {
+            Self::Message { .. } => "fields, as `name: value`".to_owned(),
+            Self::Map(_) => "names and values, as `name: value`".to_owned(),
+            Self::List(_) => "a list".to_owned(),
+            Self::Choice(names) => format!("one of {}", names.join(", ")),
+            Self::Text => "text".to_owned(),
+            Self::Bool => "true or false".to_owned(),
+            Self::Duration => "seconds followed by an s, such as 3600s".to_owned(),
+            Self::Integer { min, max } => format!("a whole number from {min} to {max}"),
+            Self::Double => "a number".to_owned(),
+        }
+    }
+}
+
+/// The first type that is not null; types are a name or a list of names.
+fn first_type(schema: &Value) -> &str {
+    match &schema["type"] {
+        Value::String(name) => name,
+        Value::Array(names) => names.iter().filter_map(Value::as_str).find(|name| *name != "null").unwrap_or_default(),
+        _ => "",
+    }
+}
+
+/// The names of an enum: documented variants are `const` schemas, others are plain names, and both kinds may mix.
+fn choices(schema: &Value) -> Option<Vec<String>> {
+    if let Some(names) = schema.get("enum").and_then(Value::as_array) {
+        return Some(names.iter().filter_map(Value::as_str).map(str::to_owned).collect());
+    }
+    let variants = schema.get("oneOf").and_then(Value::as_array)?;
+    let mut names = Vec::new();
+    for variant in variants {
+        if let Some(name) = variant.get("const").and_then(Value::as_str) {
+            names.push(name.to_owned());
+        } else if let Some(more) = choices(variant) {
+            names.extend(more);
+        }
+    }
+    Some(names)
+}

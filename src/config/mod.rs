@@ -1,0 +1,3 @@
+//! What people configure, one area per file.
+
+pub mod hptuning;

@@ -1,0 +1,130 @@
+//! Reading `hptuning_config.yaml`: every wrong config has a snapshot of its whole message, every good one of what was
+//! understood.
+#![expect(clippy::unwrap_used, reason = "the lint does not see that helpers of tests are tests")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use proptest::prelude::*;
+use tunesmith::config::hptuning::{self, ConfigErrors};
+
+fn data(folder: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(folder);
+    let mut files: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+/// Parses as `load` does, with the bare file name in messages.
+fn parse_file(path: &Path) -> Result<hptuning::HptuningConfig, ConfigErrors> {
+    let name = path.file_name().unwrap().to_str().unwrap();
+    match String::from_utf8(fs::read(path).unwrap()) {
+        Ok(text) => hptuning::parse(name, &text),
+        Err(_) => hptuning::load(path),
+    }
+}
+
+#[test]
+fn each_wrong_config_says_what_is_wrong() {
+    let files = data("bad_configs");
+    assert!(files.len() >= 40, "{}", files.len());
+    for path in files {
+        let errors = parse_file(&path).expect_err(&path.display().to_string());
+        let folder = path.parent().unwrap().display().to_string();
+        let message = errors.to_string().replace(&format!("{folder}/"), "");
+        insta::with_settings!({ snapshot_path => "snapshots/bad_configs", prepend_module_to_snapshot => false, omit_expression => true }, {
+            insta::assert_snapshot!(path.file_name().unwrap().to_str().unwrap(), message);
+        });
+    }
+}
+
+#[test]
+fn each_good_config_is_understood() {
+    for path in data("good_configs") {
+        let config = parse_file(&path).unwrap_or_else(|errors| panic!("{errors}"));
+        let warnings: String = config.warnings.iter().map(|warning| format!("{warning}\n\n")).collect();
+        let canonical = serde_json::to_string_pretty(&config.training_input).unwrap();
+        let understood = format!("{}\n{warnings}{canonical}", hptuning::describe(&config));
+        insta::with_settings!({ snapshot_path => "snapshots/good_configs", prepend_module_to_snapshot => false, omit_expression => true }, {
+            insta::assert_snapshot!(path.file_name().unwrap().to_str().unwrap(), understood);
+        });
+    }
+}
+
+#[test]
+fn canonical_json_reads_back_as_the_same_config() {
+    for path in data("good_configs") {
+        let config = parse_file(&path).unwrap();
+        let json = serde_json::to_string(&config.training_input).unwrap();
+        let again = hptuning::parse("canonical.json", &json).unwrap_or_else(|errors| panic!("{errors}"));
+        assert_eq!(again.training_input, config.training_input, "{}", path.display());
+        assert_eq!(again.study, config.study, "{}", path.display());
+    }
+}
+
+/// `TUNESMITH_UPDATE_SCHEMA=1 cargo test --test it config::` writes the file anew.
+#[test]
+fn the_published_schema_is_the_generated_one() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/hptuning_config.schema.json");
+    let generated = format!("{:#}\n", hptuning::json_schema().to_value());
+    if std::env::var_os("TUNESMITH_UPDATE_SCHEMA").is_some() {
+        fs::write(&path, &generated).unwrap();
+    }
+    assert!(
+        fs::read_to_string(&path).unwrap_or_default() == generated,
+        "schemas/hptuning_config.schema.json is out of date: set TUNESMITH_UPDATE_SCHEMA=1 and run this test again"
+    );
+}
+
+#[test]
+fn a_file_that_cannot_be_read_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = hptuning::load(&folder.path().join("missing.yaml")).unwrap_err().to_string();
+    assert!(missing.contains("cannot be read: No such file"), "{missing}");
+    assert!(hptuning::load(folder.path()).unwrap_err().to_string().contains("cannot be read"));
+    let large = folder.path().join("large.yaml");
+    fs::write(&large, vec![b'#'; (4 << 20) + 1]).unwrap();
+    assert!(hptuning::load(&large).unwrap_err().to_string().contains("larger than 4 MiB"));
+}
+
+#[test]
+fn nesting_and_aliases_are_limited() {
+    let error = |text: &str| hptuning::parse("deep", text).unwrap_err().to_string();
+    assert!(error(&"[".repeat(100_000)).contains("too deep"));
+    assert!(error(&"- ".repeat(100_000)).contains("too deep"));
+    assert!(error(&"{a: ".repeat(100_000)).contains("too deep"));
+    let mut bomb = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+    for level in 1..9 {
+        let uses = vec![format!("*a{}", level - 1); 10].join(", ");
+        bomb += &format!("a{level}: &a{level} [{uses}]\n");
+    }
+    assert!(error(&bomb).contains("too large"));
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_the_reader_panic(text in "[-a-z0-9:{}\\[\\]\"'&*!|>#%@,. \t\n\\\\é😀]{0,200}") {
+        let _ = hptuning::parse("any", &text).map_err(|errors| errors.to_string());
+    }
+
+    #[test]
+    fn no_mutation_of_a_config_makes_the_reader_panic(
+        which in 0_usize..1000,
+        at in 0.0..1.0_f64,
+        removed in 0_usize..20,
+        inserted in "[-a-z0-9:{}\\[\\]\"'&*!|>#%@,. \t\n\\\\é😀]{0,12}",
+    ) {
+        let files = data("good_configs");
+        let text: Vec<char> = fs::read_to_string(&files[which % files.len()]).unwrap().chars().collect();
+        let start = (at * text.len() as f64) as usize;
+        let end = (start + removed).min(text.len());
+        let mutated: String =
+            text[..start].iter().copied().chain(inserted.chars()).chain(text[end..].iter().copied()).collect();
+        if let Err(errors) = hptuning::parse("mutated", &mutated) {
+            for diagnostic in errors.diagnostics() {
+                prop_assert!(diagnostic.line >= 1 && diagnostic.line <= mutated.lines().count().max(1) + 1);
+            }
+            prop_assert!(!errors.to_string().is_empty());
+        }
+    }
+}
