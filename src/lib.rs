@@ -3,11 +3,14 @@
 //! The rooms and the direction of their dependencies are described in `ARCHITECTURE.md`.
 
 pub mod api;
+pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod data_dir;
 pub mod domain;
 pub mod executor;
 pub mod metrics_collector;
+pub mod policy;
 pub mod python_packages;
+pub mod service;
 pub mod store;

@@ -15,5 +15,5 @@ fn main() -> ExitCode {
             None => ExitCode::FAILURE,
         };
     }
-    ExitCode::SUCCESS
+    tunesmith::cli::main()
 }

@@ -2,8 +2,16 @@
 #![expect(clippy::unwrap_used, reason = "clippy exempts test functions only, not their helpers")]
 
 mod config;
+mod containers;
+mod crash;
+mod examples;
 mod executor;
+mod local_train;
 mod metrics_collector;
+mod misbehaving_trainers;
 mod python;
 mod python_packages;
+mod real_trainers;
+mod run;
 mod store;
+mod support;

@@ -13,6 +13,8 @@
 mod additions;
 mod hyperparameter_rules;
 mod hyperparameters;
+pub mod job;
+pub mod plan;
 mod replica_config;
 mod rules;
 mod scalars;

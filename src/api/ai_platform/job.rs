@@ -1,0 +1,132 @@
+//! The `Job` resource of AI Platform, as `--output` writes it.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::domain::{Job, JobState, Measurement, Study, Trial, TrialState};
+use tunesmith_algorithms::problem::Goal;
+
+/// `google.cloud.ml.v1.Job`. Fields at their defaults are left out, int64 fields are strings.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct JobResource {
+    job_id: String,
+    training_input: serde_json::Value,
+    create_time: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    start_time: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end_time: Option<Timestamp>,
+    state: JobState,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    error_message: String,
+    training_output: TrainingOutput,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    labels: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TrainingOutput {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    completed_trial_count: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    trials: Vec<HyperparameterOutput>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_hyperparameter_tuning_job: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hyperparameter_metric_tag: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct HyperparameterOutput {
+    trial_id: String,
+    hyperparameters: BTreeMap<String, String>,
+    final_metric: HyperparameterMetric,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_trial_stopped_early: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    start_time: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end_time: Option<Timestamp>,
+    state: JobState,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct HyperparameterMetric {
+    training_step: String,
+    objective_value: f64,
+}
+
+/// The resource of `job`, with the successful ones of `trials` best first, as published.
+pub fn job_resource(job: &Job, study: Option<&Study>, trials: &[Trial]) -> JobResource {
+    let training_output = match study {
+        Some(study) => tuning_output(study, trials),
+        None => TrainingOutput {
+            completed_trial_count: None,
+            trials: Vec::new(),
+            is_hyperparameter_tuning_job: false,
+            hyperparameter_metric_tag: None,
+        },
+    };
+    JobResource {
+        job_id: job.id.to_string(),
+        training_input: job.training_input.clone(),
+        create_time: job.create_time,
+        start_time: job.start_time,
+        end_time: job.end_time,
+        state: job.state,
+        error_message: job.error_message.clone(),
+        training_output,
+        labels: job.labels.clone(),
+    }
+}
+
+fn tuning_output(study: &Study, trials: &[Trial]) -> TrainingOutput {
+    let metric = &study.problem.metrics()[0];
+    let outputs: Vec<HyperparameterOutput> = best_first(trials, &metric.name, metric.goal)
+        .into_iter()
+        .filter(|trial| trial.state == TrialState::Succeeded)
+        .filter_map(|trial| hyperparameter_output(trial, &metric.name))
+        .collect();
+    TrainingOutput {
+        completed_trial_count: Some(outputs.len().to_string()),
+        trials: outputs,
+        is_hyperparameter_tuning_job: true,
+        hyperparameter_metric_tag: Some(metric.name.clone()),
+    }
+}
+
+fn hyperparameter_output(trial: &Trial, metric: &str) -> Option<HyperparameterOutput> {
+    let measurement = trial.final_measurement.as_ref()?;
+    Some(HyperparameterOutput {
+        trial_id: trial.id.to_string(),
+        hyperparameters: trial.parameters.iter().map(|(name, value)| (name.clone(), value.to_string())).collect(),
+        final_metric: HyperparameterMetric {
+            training_step: measurement.step.to_string(),
+            objective_value: measurement.value(metric)?,
+        },
+        is_trial_stopped_early: trial.stopped_early,
+        start_time: trial.start_time,
+        end_time: trial.end_time,
+        state: JobState::Succeeded,
+    })
+}
+
+/// Trials with a result from the best to the worst, ties by number, then those without one by number.
+pub fn best_first<'a>(trials: &'a [Trial], metric: &str, goal: Goal) -> Vec<&'a Trial> {
+    let value = |trial: &Trial| trial.final_measurement.as_ref().and_then(|m: &Measurement| m.value(metric));
+    let mut sorted: Vec<&Trial> = trials.iter().collect();
+    sorted.sort_by(|a, b| {
+        let by_value = match (value(a), value(b)) {
+            (Some(a), Some(b)) => goal.to_maximized(b).total_cmp(&goal.to_maximized(a)),
+            (a, b) => b.is_some().cmp(&a.is_some()),
+        };
+        by_value.then(a.id.cmp(&b.id))
+    });
+    sorted
+}

@@ -1,0 +1,73 @@
+//! The command line.
+//!
+//! Exit codes: 0 success; 1 the job failed or was cancelled; 2 bad input (arguments, configuration, data folder);
+//! 130 interrupted. `local train` passes on the exit code of the trainer instead.
+
+mod completions;
+mod jobs;
+mod local;
+mod logging;
+mod output;
+mod progress;
+mod results;
+mod run;
+mod validate;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use self::logging::LogFormat;
+use self::progress::say;
+
+/// Exit code for bad input.
+const BAD_INPUT: u8 = 2;
+/// Exit code after Ctrl-C, as shells have it.
+const INTERRUPTED: u8 = 130;
+
+/// Tunes hyperparameters: AI Platform's hptuning_config.yaml, trainers and REST clients, unchanged.
+#[derive(Debug, Parser)]
+#[command(name = "tunesmith", version, propagate_version = true)]
+#[command(after_help = "Exit codes: 0 success, 1 the job failed, 2 bad input, 130 interrupted.")]
+struct Cli {
+    /// Form of the log on standard error.
+    #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text, value_name = "FORMAT")]
+    log_format: LogFormat,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a training job on this machine, trial by trial, and print the best hyperparameters.
+    Run(Box<run::RunArgs>),
+    /// Run a trainer on this machine as it is, without a service around it.
+    #[command(subcommand)]
+    Local(local::LocalCommand),
+    /// Check a configuration and print its search space.
+    Validate(validate::Args),
+    /// Look at the jobs of a data folder.
+    #[command(subcommand)]
+    Jobs(jobs::JobsCommand),
+    /// Print a completion script for a shell.
+    Completions(completions::CompletionsArgs),
+}
+
+/// Parses the process's arguments, carries the command out, and tells the exit code.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    logging::init(cli.log_format);
+    let outcome = match cli.command {
+        Command::Run(args) => run::run(*args, cli.log_format),
+        Command::Local(local::LocalCommand::Train(args)) => local::train(&args),
+        Command::Validate(args) => {
+            validate::run(&args, &mut std::io::stdout(), &mut std::io::stderr()).map_err(anyhow::Error::from)
+        }
+        Command::Jobs(command) => jobs::run(command),
+        Command::Completions(args) => completions::run(&args),
+    };
+    outcome.unwrap_or_else(|error| {
+        say(&format!("error: {error:#}"));
+        ExitCode::from(BAD_INPUT)
+    })
+}

@@ -1,0 +1,101 @@
+//! Follows log files that programs still write, line by line.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+
+/// Whether more may be written to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Writers {
+    /// A last line without its end is kept until it is whole.
+    Alive,
+    /// A last line without its end is a line.
+    Gone,
+}
+
+/// Files, as far as their lines were told.
+#[derive(Default)]
+pub(super) struct Followed {
+    files: BTreeMap<PathBuf, (BufReader<File>, Vec<u8>)>,
+}
+
+impl Followed {
+    /// Tells `each` the lines, without their ends, that were added to the file `path`. A file that does not exist has
+    /// none yet.
+    ///
+    /// # Errors
+    /// Those of reading the file and of `each`.
+    pub(super) fn new_lines(
+        &mut self,
+        path: &Path,
+        writers: Writers,
+        mut each: impl FnMut(&[u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        if !self.files.contains_key(path) {
+            match File::open(path) {
+                Ok(file) => self.files.insert(path.to_owned(), (BufReader::new(file), Vec::new())),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+                Err(error) => return Err(error),
+            };
+        }
+        let Some((reader, line)) = self.files.get_mut(path) else { return Ok(()) };
+        while reader.read_until(b'\n', line)? > 0 && line.ends_with(b"\n") {
+            each(&line[..line.len() - 1])?;
+            line.clear();
+        }
+        if writers == Writers::Gone && !line.is_empty() {
+            each(line)?;
+            line.clear();
+        }
+        Ok(())
+    }
+}
+
+/// Writes `label`, a space and `line` as one line, at once.
+pub(super) fn write_line(output: &mut dyn Write, label: &str, line: &[u8]) -> io::Result<()> {
+    let mut text = Vec::with_capacity(label.len() + line.len() + 2);
+    text.extend_from_slice(label.as_bytes());
+    text.push(b' ');
+    text.extend_from_slice(line);
+    text.push(b'\n');
+    output.write_all(&text)?;
+    output.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(followed: &mut Followed, path: &Path, writers: Writers) -> Vec<String> {
+        let mut lines = Vec::new();
+        let each = |line: &[u8]| {
+            lines.push(String::from_utf8_lossy(line).into_owned());
+            Ok(())
+        };
+        followed.new_lines(path, writers, each).unwrap();
+        lines
+    }
+
+    #[test]
+    fn lines_are_told_once_and_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("stdout.log");
+        let mut followed = Followed::default();
+        assert!(told(&mut followed, &path, Writers::Alive).is_empty());
+        let mut file = File::create(&path).unwrap();
+        file.write_all(b"one\n\ntw").unwrap();
+        assert_eq!(told(&mut followed, &path, Writers::Alive), ["one", ""]);
+        file.write_all(b"o\nthree").unwrap();
+        assert_eq!(told(&mut followed, &path, Writers::Alive), ["two"]);
+        assert_eq!(told(&mut followed, &path, Writers::Gone), ["three"]);
+        assert!(told(&mut followed, &path, Writers::Gone).is_empty());
+    }
+
+    #[test]
+    fn a_labelled_line_keeps_its_bytes() {
+        let mut output = Vec::new();
+        write_line(&mut output, "[ps 1]", b"a\xffb").unwrap();
+        assert_eq!(output, b"[ps 1] a\xffb\n");
+    }
+}

@@ -1,0 +1,267 @@
+//! Shows a job while it runs: live lines on a terminal, plain lines elsewhere, log events when logs are JSON.
+
+use std::collections::BTreeMap;
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use tunesmith_algorithms::problem::{Goal, ParameterValues, TrialId};
+
+use crate::domain::{JobState, Trial, TrialState};
+use crate::service::JobEvent;
+
+/// Shows events as they come.
+pub(super) struct Progress {
+    tally: Tally,
+    view: View,
+}
+
+/// What the counts and the estimate are made from.
+struct Tally {
+    metric: String,
+    goal: Goal,
+    max_trials: u64,
+    parallel: u64,
+    done: u64,
+    failed: u64,
+    best: Option<(f64, TrialId)>,
+    running: BTreeMap<TrialId, Instant>,
+    /// Seconds that the trials ended under this process took, together, and how many they are.
+    spent: (f64, u32),
+}
+
+enum View {
+    Live { lines: MultiProgress, total: ProgressBar, trials: BTreeMap<TrialId, ProgressBar> },
+    Plain,
+    Log,
+}
+
+impl Progress {
+    /// For a job of `max_trials` trials, `parallel` at once; `json` if logs are JSON.
+    pub(super) fn new(metric: &str, goal: Goal, max_trials: u64, parallel: u64, json: bool) -> Self {
+        let tally = Tally {
+            metric: metric.to_owned(),
+            goal,
+            max_trials,
+            parallel: parallel.max(1),
+            done: 0,
+            failed: 0,
+            best: None,
+            running: BTreeMap::new(),
+            spent: (0.0, 0),
+        };
+        let view = if json {
+            View::Log
+        } else if std::io::stderr().is_terminal() {
+            let lines = MultiProgress::new();
+            let total = lines.add(ProgressBar::new(max_trials).with_style(total_style()));
+            total.enable_steady_tick(Duration::from_millis(250));
+            View::Live { lines, total, trials: BTreeMap::new() }
+        } else {
+            View::Plain
+        };
+        Self { tally, view }
+    }
+
+    /// Takes trials into account that had their results before this process began.
+    pub(super) fn start_from(&mut self, trials: &[Trial]) {
+        for trial in trials.iter().filter(|trial| trial.state.is_final()) {
+            self.tally.end(trial);
+        }
+        self.update_total();
+    }
+
+    /// Shows `event`.
+    pub(super) fn show(&mut self, event: &JobEvent) {
+        match event {
+            JobEvent::TrialStarted { id, .. } => {
+                self.tally.running.insert(*id, Instant::now());
+            }
+            JobEvent::TrialEnded { trial } => self.tally.end(trial),
+            _ => {}
+        }
+        match &mut self.view {
+            View::Log => log(event),
+            View::Plain => {
+                if let Some(line) = self.tally.line(event) {
+                    say(&line);
+                }
+            }
+            View::Live { lines, total, trials } => {
+                match event {
+                    JobEvent::TrialStarted { id, parameters, .. } => {
+                        let bar = lines.insert_before(total, ProgressBar::new_spinner().with_style(trial_style()));
+                        bar.set_prefix(format!("trial {id}  {}", parameter_text(parameters)));
+                        bar.enable_steady_tick(Duration::from_millis(250));
+                        trials.insert(*id, bar);
+                    }
+                    JobEvent::TrialMeasured { id, step, value } => {
+                        if let Some(bar) = trials.get(id) {
+                            bar.set_message(format!("{}={value} step {step}", self.tally.metric));
+                        }
+                    }
+                    JobEvent::TrialStopping { id, .. } => {
+                        if let Some(bar) = trials.get(id) {
+                            bar.set_message("stopping early");
+                        }
+                    }
+                    _ => {}
+                }
+                if let JobEvent::TrialEnded { trial } = event
+                    && let Some(bar) = trials.remove(&trial.id)
+                {
+                    bar.finish_and_clear();
+                    lines.remove(&bar);
+                }
+                if let Some(line) = self.tally.line(event) {
+                    // The terminal may have gone away; the job has not.
+                    let _ = lines.println(line);
+                }
+            }
+        }
+        self.update_total();
+    }
+
+    /// Takes the live lines away, so that other text can follow.
+    pub(super) fn finish(self) {
+        if let View::Live { lines, total, trials } = self.view {
+            for bar in trials.into_values() {
+                bar.finish_and_clear();
+            }
+            total.finish_and_clear();
+            let _ = lines.clear();
+        }
+    }
+
+    fn update_total(&self) {
+        if let View::Live { total, .. } = &self.view {
+            total.set_position(self.tally.done + self.tally.failed);
+            total.set_message(self.tally.summary());
+        }
+    }
+}
+
+impl Tally {
+    fn end(&mut self, trial: &Trial) {
+        if let Some(since) = self.running.remove(&trial.id) {
+            self.spent.0 += since.elapsed().as_secs_f64();
+            self.spent.1 += 1;
+        }
+        if trial.state != TrialState::Succeeded {
+            self.failed += 1;
+            return;
+        }
+        self.done += 1;
+        if let Some(value) = trial.final_measurement.as_ref().and_then(|found| found.value(&self.metric))
+            && self.best.is_none_or(|(best, _)| self.goal.is_better(value, best))
+        {
+            self.best = Some((value, trial.id));
+        }
+    }
+
+    fn summary(&self) -> String {
+        let to_go = self.max_trials.saturating_sub(self.done + self.failed);
+        let mut text = format!("{} done, {} failed, {to_go} to go", self.done, self.failed);
+        if let Some((value, trial)) = self.best {
+            text.push_str(&format!(", best {}={value} (trial {trial})", self.metric));
+        }
+        if self.spent.1 > 0 && to_go > 0 {
+            let mean = self.spent.0 / f64::from(self.spent.1);
+            let left = mean * (to_go as f64 / self.parallel as f64).ceil();
+            text.push_str(&format!(", about {} left", duration_text(left)));
+        }
+        text
+    }
+
+    /// The line that tells an event to someone who reads a log; none for what happens too often.
+    fn line(&self, event: &JobEvent) -> Option<String> {
+        Some(match event {
+            JobEvent::StateChanged { state: JobState::Preparing, .. } => "preparing the trainer".to_owned(),
+            JobEvent::StateChanged { state: JobState::Cancelling, error_message } => {
+                format!("cancelling: {error_message}")
+            }
+            JobEvent::StateChanged { .. } | JobEvent::TrialMeasured { .. } => return None,
+            JobEvent::Resumed { completed, unfinished } => {
+                format!("going on with the job: {completed} trials have results, {unfinished} were unfinished")
+            }
+            JobEvent::Prepared { log } => format!("trainer installed (log: {})", log.display()),
+            JobEvent::TrialStarted { id, parameters, attempt, adopted } => {
+                let how = match (adopted, attempt) {
+                    (true, _) => " still running".to_owned(),
+                    (false, 1) => " started".to_owned(),
+                    (false, attempt) => format!(" started again (attempt {attempt})"),
+                };
+                format!("trial {id}{how}: {}", parameter_text(parameters))
+            }
+            JobEvent::TrialStopping { id, reason } => format!("trial {id} is stopped early: {reason}"),
+            JobEvent::TrialLost { id, reason } => format!("trial {id} lost the place it ran in: {reason}"),
+            JobEvent::TrialEnded { trial } => match (&trial.final_measurement, &trial.infeasible_reason) {
+                (Some(measurement), _) => {
+                    let value = measurement.value(&self.metric).unwrap_or(f64::NAN);
+                    let early = if trial.stopped_early { ", stopped early" } else { "" };
+                    format!("trial {} ended: {}={value}{early} | {}", trial.id, self.metric, self.summary())
+                }
+                (None, reason) => {
+                    let reason = reason.as_deref().unwrap_or("no result");
+                    format!("trial {} failed: {reason} | {}", trial.id, self.summary())
+                }
+            },
+            JobEvent::Warning { message } => format!("warning: {message}"),
+        })
+    }
+}
+
+fn log(event: &JobEvent) {
+    match event {
+        JobEvent::StateChanged { state, error_message } => {
+            tracing::info!(job.state = %state, job.error = error_message, "job state changed");
+        }
+        JobEvent::Resumed { completed, unfinished } => {
+            tracing::info!(trials.completed = completed, trials.unfinished = unfinished, "job resumed");
+        }
+        JobEvent::Prepared { log } => tracing::info!(log.path = %log.display(), "trainer installed"),
+        JobEvent::TrialStarted { id, parameters, attempt, adopted } => {
+            let parameters = parameter_text(parameters);
+            tracing::info!(trial.id = %id, trial.attempt = attempt, trial.adopted = adopted, parameters, "trial started");
+        }
+        JobEvent::TrialMeasured { id, step, value } => {
+            tracing::info!(trial.id = %id, metric.step = step, metric.value = value, "trial measured");
+        }
+        JobEvent::TrialStopping { id, reason } => tracing::info!(trial.id = %id, reason, "trial stopping early"),
+        JobEvent::TrialLost { id, reason } => tracing::warn!(trial.id = %id, reason, "trial lost its place"),
+        JobEvent::TrialEnded { trial } => {
+            let reason = trial.infeasible_reason.as_deref().unwrap_or_default();
+            tracing::info!(trial.id = %trial.id, trial.state = %trial.state, reason, "trial ended");
+        }
+        JobEvent::Warning { message } => tracing::warn!("{message}"),
+    }
+}
+
+/// Writes a line to standard error; that nobody reads it is no reason to stop.
+pub(super) fn say(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// `name=value` for each parameter.
+pub(super) fn parameter_text(parameters: &ParameterValues) -> String {
+    let parts: Vec<String> = parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    parts.join(" ")
+}
+
+/// Seconds as people say them.
+pub(super) fn duration_text(seconds: f64) -> String {
+    let whole = seconds.round().max(0.0) as u64;
+    match whole {
+        0..60 => format!("{seconds:.1} s"),
+        60..3600 => format!("{} min {:02} s", whole / 60, whole % 60),
+        _ => format!("{} h {:02} min", whole / 3600, whole % 3600 / 60),
+    }
+}
+
+fn total_style() -> ProgressStyle {
+    ProgressStyle::with_template("{bar:30} {pos}/{len}  {elapsed}  {wide_msg}").expect("the template is well formed")
+}
+
+fn trial_style() -> ProgressStyle {
+    ProgressStyle::with_template("{spinner} {elapsed} {prefix}  {wide_msg}").expect("the template is well formed")
+}

@@ -1,0 +1,84 @@
+//! `tunesmith validate`: checks a config and prints its search space.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use super::BAD_INPUT;
+use crate::config::hptuning;
+
+/// Check a config and print its search space.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The hptuning_config.yaml, in YAML or JSON.
+    #[arg(long, value_name = "FILE", required_unless_present = "schema")]
+    config: Option<PathBuf>,
+    /// Print the JSON Schema of configs instead.
+    #[arg(long, conflicts_with = "config")]
+    schema: bool,
+}
+
+/// Does what `args` say: the search space goes to `out`, warnings and errors to `err`. The exit code is 0 if the config
+/// is good, else 2.
+///
+/// # Errors
+/// If `out` or `err` cannot be written.
+pub(super) fn run(args: &Args, out: &mut impl Write, err: &mut impl Write) -> io::Result<ExitCode> {
+    let Some(path) = &args.config else {
+        writeln!(out, "{:#}", hptuning::json_schema().to_value())?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    match hptuning::load(path) {
+        Ok(config) => {
+            for warning in &config.warnings {
+                writeln!(err, "{warning}\n")?;
+            }
+            write!(out, "{}", hptuning::describe(&config))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(errors) => {
+            writeln!(err, "{errors}")?;
+            Ok(ExitCode::from(BAD_INPUT))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[derive(clap::Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn validate(config: &str) -> (String, String, String) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config.yaml");
+        std::fs::write(&path, config).unwrap();
+        let cli = Cli::try_parse_from(["validate", "--config", path.to_str().unwrap()]).unwrap();
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let code = run(&cli.args, &mut out, &mut err).unwrap();
+        (format!("{code:?}"), String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
+    }
+
+    #[test]
+    fn a_good_config_prints_its_search_space() {
+        let params = "[{parameterName: x, type: INTEGER, minValue: 1, maxValue: 3}]";
+        let (code, out, err) = validate(&format!("hyperparameters: {{goal: MAXIMIZE, params: {params}}}"));
+        assert_eq!(code, format!("{:?}", ExitCode::SUCCESS));
+        assert!(out.contains("1 to 3"), "{out}");
+        assert_eq!(err, "");
+    }
+
+    #[test]
+    fn a_bad_config_prints_its_errors_and_exits_with_2() {
+        let (code, out, err) = validate("hyperparameters: {goal: UP, params: []}");
+        assert_eq!(code, format!("{:?}", ExitCode::from(2)));
+        assert_eq!(out, "");
+        assert!(err.contains("2 errors in"), "{err}");
+    }
+}

@@ -1,0 +1,151 @@
+//! What a study's designer knows: its completed and pending trials, kept up to date by reading only what changed.
+
+use std::collections::{HashMap, HashSet};
+
+use tunesmith_algorithms::designer::{Designer, History};
+use tunesmith_algorithms::problem::{
+    CompletedTrial, MetricSpec, PendingTrial, ProblemStatement, TrialId, TrialOutcome,
+};
+
+use crate::domain::{Study, StudyId, Trial, TrialState};
+use crate::store::{Store, StoreError};
+
+/// How many trials are read at once.
+const PAGE: usize = 1000;
+
+/// A study's trials in the form of a designer, with the designer.
+pub(super) struct StudyHistory {
+    study: StudyId,
+    problem: ProblemStatement,
+    designer: Box<dyn Designer>,
+    /// Revision of the study up to which the trials below are known.
+    revision: u64,
+    /// Trials of earlier studies. To the designer they come before the study's own: it counts on from them.
+    prior_count: u64,
+    completed: Vec<CompletedTrial>,
+    pending: Vec<PendingTrial>,
+    /// Place in `pending` of each pending trial.
+    pending_index: HashMap<TrialId, usize>,
+    completed_ids: HashSet<TrialId>,
+}
+
+impl StudyHistory {
+    /// An empty history of `study`, but for what its earlier studies teach.
+    pub(super) async fn open(
+        store: &dyn Store,
+        study: &Study,
+        designer: Box<dyn Designer>,
+    ) -> Result<Self, StoreError> {
+        let mut history = Self {
+            study: study.id.clone(),
+            problem: study.problem.clone(),
+            designer,
+            revision: 0,
+            prior_count: 0,
+            completed: Vec::new(),
+            pending: Vec::new(),
+            pending_index: HashMap::new(),
+            completed_ids: HashSet::new(),
+        };
+        for prior in &study.prior_studies {
+            history.learn_from(store, prior).await?;
+        }
+        Ok(history)
+    }
+
+    /// Reads what has changed since the last call.
+    pub(super) async fn refresh(&mut self, store: &dyn Store) -> Result<(), StoreError> {
+        loop {
+            let changed = store.trials_changed_since(&self.study, self.revision, PAGE).await?;
+            let last_page = changed.len() < PAGE;
+            for trial in changed {
+                self.revision = trial.revision;
+                self.record(&trial);
+            }
+            if last_page {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The number by which the designer knows the study's trial `id`.
+    pub(super) fn designer_id(&self, id: TrialId) -> TrialId {
+        id.offset(self.prior_count)
+    }
+
+    /// What the designer is told.
+    pub(super) fn known(&self) -> History<'_> {
+        History { completed: &self.completed, pending: &self.pending }
+    }
+
+    /// The study's designer.
+    pub(super) fn designer(&self) -> &dyn Designer {
+        &*self.designer
+    }
+
+    fn record(&mut self, trial: &Trial) {
+        let id = self.designer_id(trial.id);
+        if !trial.state.is_final() {
+            // Another change of a trial that is pending already does not concern the designer.
+            self.pending_index.entry(id).or_insert_with(|| {
+                self.pending.push(PendingTrial { id, parameters: trial.parameters.clone() });
+                self.pending.len() - 1
+            });
+            return;
+        }
+        if let Some(index) = self.pending_index.remove(&id) {
+            self.pending.swap_remove(index);
+            if let Some(moved) = self.pending.get(index) {
+                self.pending_index.insert(moved.id, index);
+            }
+        }
+        if !self.completed_ids.insert(id) {
+            return;
+        }
+        let outcome = outcome(trial, self.problem.metrics());
+        self.completed.push(CompletedTrial { id, parameters: trial.parameters.clone(), outcome });
+    }
+
+    /// Takes over the completed trials of `prior` that are points of this study's space.
+    async fn learn_from(&mut self, store: &dyn Store, prior: &StudyId) -> Result<(), StoreError> {
+        let mut after = None;
+        let mut foreign = 0_u64;
+        loop {
+            let page = store.trials(prior, after, PAGE).await?;
+            for trial in page.iter().filter(|trial| trial.state.is_final()) {
+                if self.problem.search_space().check(&trial.parameters).is_err() {
+                    foreign += 1;
+                    continue;
+                }
+                self.prior_count += 1;
+                self.completed.push(CompletedTrial {
+                    id: TrialId(self.prior_count),
+                    parameters: trial.parameters.clone(),
+                    outcome: outcome(trial, self.problem.metrics()),
+                });
+            }
+            after = page.last().map(|trial| trial.id);
+            if page.len() < PAGE {
+                break;
+            }
+        }
+        if foreign > 0 {
+            tracing::warn!(
+                study.name = %self.study, prior.name = %prior, trials = foreign,
+                "trials of the earlier study lie outside this search space and are left out"
+            );
+        }
+        Ok(())
+    }
+}
+
+/// A final trial's result; infeasible if it lacks one of the metrics.
+fn outcome(trial: &Trial, metrics: &[MetricSpec]) -> TrialOutcome {
+    let values = trial.final_measurement.as_ref().and_then(|measurement| {
+        metrics.iter().map(|metric| measurement.value(&metric.name)).collect::<Option<Vec<f64>>>()
+    });
+    match (trial.state, values) {
+        (TrialState::Succeeded, Some(values)) => TrialOutcome::Measured { values, stopped_early: trial.stopped_early },
+        _ => TrialOutcome::Infeasible,
+    }
+}

@@ -1,0 +1,128 @@
+//! Runs a search algorithm for a study: brings its knowledge up to date and asks for the next point.
+//!
+//! A designer is a pure function, so all that is kept between calls (the history read so far, the designer itself) is
+//! an optimisation: losing it costs time, never a different answer. Computing happens on blocking threads, at most as
+//! many at once as the policy was given.
+
+mod history;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::{OwnedMutexGuard, Semaphore};
+use tunesmith_algorithms::designer::{Designer, DesignerError, SuggestRequest};
+use tunesmith_algorithms::designers::{GpBandit, GridSearch, RandomSearch};
+use tunesmith_algorithms::problem::{ParameterValues, TrialId};
+
+use self::history::StudyHistory;
+use crate::domain::{Algorithm, Study, StudyId};
+use crate::store::{Store, StoreError};
+
+/// The next point of a study, as far as it is known now.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Proposal {
+    /// Try this as trial `id`.
+    Trial {
+        /// The number it was computed for: the study's next one.
+        id: TrialId,
+        /// The point.
+        parameters: ParameterValues,
+    },
+    /// Every point of the search space has been given out.
+    Exhausted,
+}
+
+/// Why there is no proposal.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PolicyError {
+    /// The history could not be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The algorithm cannot handle the study, or failed.
+    #[error("study {study}: the search algorithm failed")]
+    Designer {
+        /// The study.
+        study: StudyId,
+        /// The cause.
+        #[source]
+        source: DesignerError,
+    },
+    /// The computation did not come to an end.
+    #[error("study {study}: the search algorithm stopped unexpectedly")]
+    Interrupted {
+        /// The study.
+        study: StudyId,
+        /// The cause.
+        #[source]
+        source: tokio::task::JoinError,
+    },
+}
+
+/// Proposes trials for any number of studies of one store.
+pub struct Policy {
+    store: Arc<dyn Store>,
+    processors: Arc<Semaphore>,
+    studies: Mutex<HashMap<StudyId, Arc<tokio::sync::Mutex<StudyHistory>>>>,
+}
+
+impl Policy {
+    /// A policy that computes at most `processors` suggestions at once; at least 1.
+    pub fn new(store: Arc<dyn Store>, processors: usize) -> Self {
+        Self { store, processors: Arc::new(Semaphore::new(processors.max(1))), studies: Mutex::default() }
+    }
+
+    /// The next point of `study`, given all that the store knows now.
+    ///
+    /// # Errors
+    /// [`PolicyError`]; nothing was changed.
+    pub async fn propose(&self, study: &StudyId) -> Result<Proposal, PolicyError> {
+        let mut history = self.history(study).await?;
+        let current = self.store.study(study).await?;
+        history.refresh(&*self.store).await?;
+        let request = SuggestRequest::one(history.designer_id(current.next_trial_id));
+        // The semaphore is never closed, so a permit always comes.
+        let permit = Arc::clone(&self.processors).acquire_owned().await.ok();
+        let outcome = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            history.designer().suggest(history.known(), request)
+        })
+        .await
+        .map_err(|source| PolicyError::Interrupted { study: study.clone(), source })?;
+        let suggestions = outcome.map_err(|source| PolicyError::Designer { study: study.clone(), source })?;
+        Ok(match suggestions.into_iter().next() {
+            Some(suggestion) => Proposal::Trial { id: current.next_trial_id, parameters: suggestion.parameters },
+            None => Proposal::Exhausted,
+        })
+    }
+
+    async fn history(&self, id: &StudyId) -> Result<OwnedMutexGuard<StudyHistory>, PolicyError> {
+        let known = self.studies.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned();
+        let history = match known {
+            Some(history) => history,
+            None => {
+                let study = self.store.study(id).await?;
+                let designer =
+                    designer(&study).map_err(|source| PolicyError::Designer { study: id.clone(), source })?;
+                let fresh = StudyHistory::open(&*self.store, &study, designer).await?;
+                let mut studies = self.studies.lock().unwrap_or_else(PoisonError::into_inner);
+                let entry = studies.entry(id.clone()).or_insert_with(|| Arc::new(tokio::sync::Mutex::new(fresh)));
+                Arc::clone(entry)
+            }
+        };
+        Ok(history.lock_owned().await)
+    }
+}
+
+/// The designer that a study's algorithm names.
+///
+/// # Errors
+/// [`DesignerError::Unsupported`] if it cannot search the study's space.
+pub fn designer(study: &Study) -> Result<Box<dyn Designer>, DesignerError> {
+    let problem = study.problem.clone();
+    Ok(match &study.algorithm {
+        Algorithm::GaussianProcessBandit => Box::new(GpBandit::new(problem, study.seed)?),
+        Algorithm::GridSearch { double_resolution } => Box::new(GridSearch::new(&problem, double_resolution)?),
+        Algorithm::RandomSearch => Box::new(RandomSearch::new(&problem, study.seed)),
+    })
+}

@@ -1,0 +1,138 @@
+//! A temporary folder with a configuration, and the `tunesmith` command run in it.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A folder in which jobs are run.
+pub(crate) struct Workspace {
+    folder: TempDir,
+}
+
+/// What a finished command said.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Workspace {
+    /// With `config` as `hptuning_config.yaml`.
+    pub(crate) fn new(config: &str) -> Self {
+        let workspace = Self { folder: TempDir::new().unwrap() };
+        workspace.write("hptuning_config.yaml", config);
+        workspace
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    /// `tunesmith run` with the workspace's configuration and some more arguments, not started yet.
+    pub(crate) fn run_command<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
+        let mut command = self.command();
+        command.args(["run", "--config", "hptuning_config.yaml", "--output", "job.json", "--export", "trials.csv"]);
+        command.args(args);
+        command
+    }
+
+    /// `tunesmith`, not started yet.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tunesmith"));
+        command.current_dir(self.path()).stdin(Stdio::null()).env_remove("TUNESMITH_LOG");
+        command
+    }
+
+    /// Runs a job to its end.
+    pub(crate) fn run<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Finished {
+        finished(self.run_command(args).output().unwrap())
+    }
+
+    /// The job resource that the last run wrote.
+    pub(crate) fn job(&self) -> Value {
+        serde_json::from_str(&self.read("job.json")).unwrap()
+    }
+
+    /// The trials that the last run wrote, by column, in the order of their numbers.
+    pub(crate) fn trials(&self) -> Vec<BTreeMap<String, String>> {
+        csv::Reader::from_path(self.path().join("trials.csv")).unwrap().deserialize().map(Result::unwrap).collect()
+    }
+
+    /// One column of the trials, in the order of their numbers.
+    pub(crate) fn column(&self, name: &str) -> Vec<String> {
+        self.trials().into_iter().map(|mut trial| trial.remove(name).unwrap()).collect()
+    }
+}
+
+impl Finished {
+    /// Panics with everything that was said unless the exit code is `code`.
+    #[track_caller]
+    pub(crate) fn expect(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+        self
+    }
+}
+
+pub(crate) fn finished(output: Output) -> Finished {
+    Finished {
+        code: output.status.code(),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// Reads `output` up to a line with `text`.
+#[track_caller]
+pub(crate) fn wait_for_line(output: impl Read, text: &str) {
+    // One byte at a time, so that nothing behind the line is taken away from the next reader.
+    let mut reader = BufReader::with_capacity(1, output);
+    let mut line = String::new();
+    while reader.read_line(&mut line).unwrap() > 0 {
+        if line.contains(text) {
+            return;
+        }
+        line.clear();
+    }
+    panic!("the output ended without {text:?}");
+}
+
+/// Sends `signal` to a child.
+pub(crate) fn signal(child: &Child, signal: Signal) {
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(pid, signal).unwrap();
+}
+
+/// Processes whose environment or arguments hold `text`, with their arguments. The caller itself does not count.
+pub(crate) fn processes_with(text: &str) -> Vec<(u32, String)> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        if pid == std::process::id() {
+            continue;
+        }
+        let read = |file: &str| std::fs::read(entry.path().join(file)).unwrap_or_default();
+        let (arguments, environment) = (read("cmdline"), read("environ"));
+        let holds = |bytes: &[u8]| bytes.windows(text.len()).any(|window| window == text.as_bytes());
+        if holds(&arguments) || holds(&environment) {
+            found.push((pid, String::from_utf8_lossy(&arguments).replace('\0', " ")));
+        }
+    }
+    found
+}
