@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Builds Tunesmith, makes Python ready, and tunes the digits example: 20 trials, two at a time.
+# Further arguments go to `tunesmith run`, such as --seed 7.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+. .ci/setup.sh
+install_missing
+
+cargo build --release --locked
+exec cargo run --quiet --release --locked -- run \
+    --config examples/digits/hptuning_config.yaml \
+    --package-path examples/digits/trainer \
+    --module-name trainer.task \
+    --job-dir digits-output \
+    "$@"
