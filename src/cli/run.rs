@@ -196,9 +196,14 @@ async fn carry_out(args: &RunArgs, submission: Submission, json: bool) -> anyhow
         }
     }
     progress.finish();
-    match running.await?? {
-        JobOutcome::Ended(job) => conclude(args, &*store, &data_dir, job, false).await,
-        JobOutcome::Interrupted(job) => conclude(args, &*store, &data_dir, job, true).await,
+    match running.await? {
+        Ok(JobOutcome::Ended(job)) => conclude(args, &*store, &data_dir, job, false).await,
+        Ok(JobOutcome::Interrupted(job)) => conclude(args, &*store, &data_dir, job, true).await,
+        Err(error) => {
+            let error = anyhow::Error::from(error);
+            say(&format!("error: {error:#}\nthe same command with --job-id {} takes the job up again", job.id));
+            Ok(ExitCode::FAILURE)
+        }
     }
 }
 

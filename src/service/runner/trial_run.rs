@@ -100,7 +100,9 @@ impl TrialRun {
         seen_tags: BTreeSet<String>,
     ) -> Result<Next, RunError> {
         let abandoned = self.abandon.borrow().clone();
-        if let Some(reason) = abandoned {
+        // A program that had come to its own end when the job was given up keeps its result.
+        let ended_by_itself = matches!(&state, ExecutorJobState::Ended(status) if status.stopped.is_none());
+        if let Some(reason) = abandoned.filter(|_| !ended_by_itself) {
             let completion = Completion::Infeasible { reason: format!("stopped, because {reason}") };
             return self.complete(&trial, completion, None).await;
         }
