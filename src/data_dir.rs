@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use tokio::sync::OnceCell;
 
-use crate::domain::{JobId, TrialId};
+use crate::domain::JobId;
 use crate::store::{MemoryStore, OpenMode, SledStore, SqliteStore, Store};
 
 pub use error::DataDirError;
@@ -173,11 +173,6 @@ impl DataDir {
     /// Where the files of a job lie. Not created here.
     pub fn job(&self, job: &JobId) -> PathBuf {
         self.path.join("jobs").join(job.as_str())
-    }
-
-    /// Where the files of one attempt at a trial lie. Not created here.
-    pub fn attempt(&self, job: &JobId, trial: TrialId, attempt: u64) -> PathBuf {
-        self.job(job).join("trials").join(trial.to_string()).join(format!("attempt-{attempt}"))
     }
 }
 

@@ -102,7 +102,7 @@ fn files_have_their_places() {
     let data = DataDir::open(folder.path(), StoreKind::Memory, "run").unwrap();
     let root = folder.path().canonicalize().unwrap();
     let job = "census_1".parse().unwrap();
-    assert_eq!(data.attempt(&job, TrialId(7), 2), root.join("jobs/census_1/trials/7/attempt-2"));
+    assert_eq!(data.job(&job), root.join("jobs/census_1"));
     assert_eq!(data.environments(), root.join("environments"));
     assert_eq!("sled".parse(), Ok(StoreKind::Sled));
     assert_eq!("redb".parse::<StoreKind>().unwrap_err().kind, "redb");

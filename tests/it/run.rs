@@ -58,6 +58,7 @@ fn a_job_runs_to_its_best_trial() {
     assert!(run.stdout.contains(&best), "{}", run.stdout);
     assert!(run.stderr.contains("no effect in a local run: "), "{}", run.stderr);
     assert!(workspace.path().join("models/12").is_dir());
+    assert!(workspace.path().join(".tunesmith/jobs/first/trials/12/attempt-1/stdout.log").is_file());
     assert_eq!(workspace.column("trial_id").len(), 12);
 }
 
