@@ -36,7 +36,7 @@ fn main() -> ExitCode {
 /// Checks the direction of dependencies and the length of files.
 fn rules(root: &Path) -> Result<()> {
     let mut breaches = rooms::check(&root.join("src"))?;
-    for folder in ["src", "algorithms", "xtask", "tests", "benches", "examples"] {
+    for folder in ["src", "algorithms", "benchmark", "xtask", "tests", "benches", "examples"] {
         breaches.extend(lengths::check(&root.join(folder))?);
     }
     if !breaches.is_empty() {

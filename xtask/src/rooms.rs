@@ -17,10 +17,12 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("service", &["clock", "domain", "executor", "metrics_collector", "policy", "python_packages", "store"]),
     ("api", &["clock", "domain", "executor", "service", "store"]),
     ("config", &["api", "domain"]),
+    ("bench", &["api", "config", "domain", "metrics_collector"]),
     (
         "cli",
         &[
             "api",
+            "bench",
             "clock",
             "config",
             "data_dir",

@@ -12,8 +12,6 @@
 //! (TuRBO); what differs, and by which measurement, is said where it differs. There is no state between requests:
 //! hyperparameters are fitted anew from the same starts each time.
 
-#[cfg(test)]
-mod convergence_tests;
 mod finite;
 #[cfg(test)]
 mod invariance_tests;

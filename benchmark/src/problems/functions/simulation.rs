@@ -1,8 +1,9 @@
 //! Whole studies of a test function, one trial at a time.
 
-use super::{OwnedHistory, TestFunction};
-use crate::designer::{Designer, DesignerError, SuggestRequest};
-use crate::problem::{CompletedTrial, TrialOutcome};
+use tunesmith_algorithms::designer::{Designer, DesignerError, History, SuggestRequest};
+use tunesmith_algorithms::problem::{CompletedTrial, TrialId, TrialOutcome};
+
+use super::TestFunction;
 
 /// Runs `designer` on `function` for at most `trials` trials, fewer if the space is exhausted, and returns the
 /// function's values in the order of the trials.
@@ -10,18 +11,19 @@ use crate::problem::{CompletedTrial, TrialOutcome};
 /// # Errors
 /// The designer's.
 pub fn simulate(designer: &dyn Designer, function: &TestFunction, trials: usize) -> Result<Vec<f64>, DesignerError> {
-    let mut history = OwnedHistory::default();
+    let mut completed = Vec::with_capacity(trials);
     let mut values = Vec::with_capacity(trials);
-    for _ in 0..trials {
-        let id = history.next_id();
-        let Some(suggestion) = designer.suggest(history.as_history(), SuggestRequest::one(id))?.pop() else {
+    for index in 0..trials {
+        let id = TrialId::FIRST.offset(index as u64);
+        let history = History { completed: &completed, pending: &[] };
+        let Some(suggestion) = designer.suggest(history, SuggestRequest::one(id))?.pop() else {
             break;
         };
         let parameters = suggestion.parameters;
         let value = function.value(&parameters);
         values.push(value);
         let outcome = TrialOutcome::Measured { values: vec![value], stopped_early: false };
-        history.completed.push(CompletedTrial { id, parameters, outcome });
+        completed.push(CompletedTrial { id, parameters, outcome });
     }
     Ok(values)
 }
@@ -38,14 +40,16 @@ pub fn best_so_far(values: &[f64]) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
+    use tunesmith_algorithms::designers::{QuasiRandomSearch, RandomSearch};
+
     use super::*;
-    use crate::designers::{QuasiRandomSearch, RandomSearch};
-    use crate::testing::{branin, network_recipe};
+    use crate::problem::Problem;
+    use crate::problems::functions::{branin, network_recipe};
 
     #[test]
     fn a_study_of_a_finite_space_ends_with_its_optimum() {
         let function = network_recipe();
-        let values = simulate(&RandomSearch::new(function.problem(), 1), &function, 3_000).unwrap();
+        let values = simulate(&RandomSearch::new(function.statement(), 1), &function, 3_000).unwrap();
         assert_eq!(values.len(), 2_304);
         assert!((best_so_far(&values)[2_303] - function.optimum()).abs() < 1e-12);
     }
@@ -53,7 +57,7 @@ mod tests {
     #[test]
     fn more_trials_come_closer() {
         let function = branin();
-        let values = simulate(&QuasiRandomSearch::new(function.problem(), 1), &function, 512).unwrap();
+        let values = simulate(&QuasiRandomSearch::new(function.statement(), 1), &function, 512).unwrap();
         let best = best_so_far(&values);
         assert!(best.is_sorted_by(|a, b| a >= b));
         assert!(best[511] - function.optimum() < 0.5, "{}", best[511]);

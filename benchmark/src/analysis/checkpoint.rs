@@ -1,0 +1,147 @@
+//! The standing of contestants after some number of evaluations: gaps, scores, ranks and their tests.
+//!
+//! The unit of all tests is the problem: the runs of its seeds are put together first, as the mean of their log10 gaps.
+
+use serde::Serialize;
+
+use super::groups::Cells;
+use super::options::{AnalysisError, AnalysisOptions};
+use super::pairwise::{PairTest, pair_tests};
+use super::runs::{Run, RunSet};
+use super::significance::rank_test;
+use crate::statistics::score::normalized_score;
+
+/// Results after `evaluations`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Checkpoint {
+    /// After how many evaluations.
+    pub evaluations: usize,
+    /// How many problems all contestants of `standings` have a result on: what all means and ranks are over.
+    pub problems: usize,
+    /// The contestants, best mean rank first.
+    pub standings: Vec<Standing>,
+    /// Those with results on less than half of the problems, which would leave too few in common; they appear among
+    /// the pairs alone.
+    pub partial: Vec<Partial>,
+    /// The Friedman test and the critical difference; `None` with fewer than 2 contestants or problems.
+    pub ranking: Option<Ranking>,
+    /// Each other contestant against the baseline; empty if the baseline has no results.
+    pub pairs: Vec<PairTest>,
+}
+
+/// One contestant among the others.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Standing {
+    /// Index of the contestant.
+    pub contestant: usize,
+    /// How many runs count.
+    pub runs: usize,
+    /// Mean over problems of the mean over seeds of log10 of the gap, floored at [`AnalysisOptions::floor`].
+    pub mean_log_gap: f64,
+    /// The same floored at [`AnalysisOptions::coarse_floor`].
+    pub coarse_mean_log_gap: f64,
+    /// Mean over problems of the score of the mean loss, on which that of random search has 0 and the best known is
+    /// 100, as [`normalized_score`]; `None` without random search, or if it is everywhere as good as the best known.
+    pub normalised_score: Option<f64>,
+    /// Mean rank over problems, 1 is best.
+    pub mean_rank: f64,
+}
+
+/// A contestant with results on few problems.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Partial {
+    /// Index of the contestant.
+    pub contestant: usize,
+    /// On how many it has results.
+    pub problems: usize,
+}
+
+/// Whether the mean ranks differ.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Ranking {
+    /// p-value of the Friedman test.
+    pub friedman_p: f64,
+    /// Mean ranks further apart than this differ (Nemenyi).
+    pub critical_difference: f64,
+    /// Contestants, by index, whose mean ranks do not differ; by increasing rank, none within another, each of at least
+    /// two.
+    pub cliques: Vec<Vec<usize>>,
+}
+
+/// The gap of a run after `evaluations`, as log10 with the floor of its problem.
+pub(super) fn log_gap(run: &Run<'_>, set: &RunSet<'_>, evaluations: usize, options: &AnalysisOptions) -> f64 {
+    let floor = if set.problems[run.problem].is_exact { options.floor } else { options.coarse_floor };
+    run.losses[evaluations - 1].max(floor).log10()
+}
+
+pub(super) fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let count = values.len();
+    values.sum::<f64>() / count as f64
+}
+
+/// `None` if no contestant has a result.
+pub(super) fn checkpoint(
+    set: &RunSet<'_>,
+    cells: &Cells<'_>,
+    evaluations: usize,
+    options: &AnalysisOptions,
+) -> Result<Option<Checkpoint>, AnalysisError> {
+    let (contestants, partial) = cells.coverage(evaluations);
+    let problems = cells.common_problems(&contestants, evaluations);
+    if contestants.is_empty() {
+        return Ok(None);
+    }
+    // One row for each problem, one column for each contestant.
+    let mut log_gaps: Vec<Vec<f64>> = Vec::new();
+    let (mut coarse, mut runs) = (vec![0.0; contestants.len()], vec![0; contestants.len()]);
+    let mut scores: Vec<Vec<f64>> = vec![Vec::new(); contestants.len()];
+    let random = set.random.and_then(|random| contestants.iter().position(|&contestant| contestant == random));
+    for &problem in &problems {
+        let paired = cells.paired(&contestants, problem, evaluations);
+        let losses: Vec<f64> =
+            paired.iter().map(|runs| mean(runs.iter().map(|run| run.losses[evaluations - 1]))).collect();
+        log_gaps.push(
+            paired.iter().map(|runs| mean(runs.iter().map(|run| log_gap(run, set, evaluations, options)))).collect(),
+        );
+        for (index, of_contestant) in paired.iter().enumerate() {
+            let coarse_gap = |run: &&Run<'_>| run.losses[evaluations - 1].max(options.coarse_floor).log10();
+            coarse[index] += mean(of_contestant.iter().map(coarse_gap));
+            runs[index] += of_contestant.len();
+            if let Some(random) = random {
+                scores[index].extend(normalized_score(losses[index], losses[random], 0.0));
+            }
+        }
+    }
+    let count = problems.len() as f64;
+    let rank_test = rank_test(&log_gaps, options.significance)?;
+    let mut standings: Vec<Standing> = if problems.is_empty() {
+        Vec::new()
+    } else {
+        let standing = |(index, &contestant): (usize, &usize)| Standing {
+            contestant,
+            runs: runs[index],
+            mean_log_gap: mean(log_gaps.iter().map(|row| row[index])),
+            coarse_mean_log_gap: coarse[index] / count,
+            normalised_score: Some(&scores[index])
+                .filter(|scores| !scores.is_empty())
+                .map(|scores| mean(scores.iter().copied())),
+            mean_rank: rank_test.mean_ranks[index],
+        };
+        contestants.iter().enumerate().map(standing).collect()
+    };
+    standings.sort_by(|one, other| one.mean_rank.total_cmp(&other.mean_rank));
+    let name = |clique: &Vec<usize>| clique.iter().map(|&index| contestants[index]).collect();
+    let ranking = rank_test.difference.as_ref().map(|difference| Ranking {
+        friedman_p: difference.friedman_p,
+        critical_difference: difference.critical_difference,
+        cliques: difference.cliques.iter().map(name).collect(),
+    });
+    Ok(Some(Checkpoint {
+        evaluations,
+        problems: problems.len(),
+        standings,
+        partial: partial.into_iter().map(|(contestant, problems)| Partial { contestant, problems }).collect(),
+        ranking,
+        pairs: pair_tests(set, cells, evaluations, options)?,
+    }))
+}

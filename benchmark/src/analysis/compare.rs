@@ -1,0 +1,282 @@
+//! Two sets of records of the same contestants, old and new: what a change made better or worse.
+//!
+//! Only runs with the same key in both sets count: the same suite, problem, seed, budget and schedule. If each set has
+//! one contestant, the two are compared whatever their names; otherwise contestants of the same name.
+
+use std::collections::{BTreeSet, HashSet};
+
+use serde::Serialize;
+
+use super::checkpoint::{log_gap, mean};
+use super::groups::{Cells, GroupKey, groups};
+use super::options::{AnalysisError, AnalysisOptions};
+use super::pairwise::Finding;
+use super::runs::RunSet;
+use super::significance::judged;
+use crate::record::{Failure, RunKey, RunRecord};
+use crate::statistics::summary::standard_error;
+use crate::statistics::verdict::Judgement;
+
+/// How the new records differ from the old.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Change {
+    /// How many pairs of runs count.
+    pub pairs: usize,
+    /// How many old runs have no new one.
+    pub only_old: usize,
+    /// How many new runs have no old one.
+    pub only_new: usize,
+    /// How many of the old runs that count failed.
+    pub failed_old: usize,
+    /// How many of the new runs that count failed.
+    pub failed_new: usize,
+    /// [`AnalysisOptions::floor`].
+    pub floor: f64,
+    /// [`AnalysisOptions::significance`].
+    pub significance: f64,
+    /// By contestant, then by suite: all of it, then by dimension.
+    pub rows: Vec<ChangeRow>,
+    /// The gate: [`Finding::Worse`] if any contestant is worse on any whole suite; otherwise [`Finding::Better`] if one
+    /// is better; otherwise none.
+    pub overall: Finding,
+}
+
+/// One contestant on one group of problems.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ChangeRow {
+    /// Name of the contestant; `old -> new` where the names differ.
+    pub contestant: String,
+    /// The suite.
+    pub suite: String,
+    /// The number of parameters; `None`: all problems of a suite of several.
+    pub dimension: Option<usize>,
+    /// Whether the group is all of the suite, and counts for the gate.
+    pub is_whole_suite: bool,
+    /// After how many evaluations: the largest budget of these runs.
+    pub evaluations: usize,
+    /// How many problems.
+    pub problems: usize,
+    /// How many pairs of runs.
+    pub pairs: usize,
+    /// Mean over problems of the new log10 gap minus the old; below 0 the new is better.
+    pub difference: f64,
+    /// Standard error of `difference` over problems; `None` with fewer than 2.
+    pub standard_error: Option<f64>,
+    /// Lower end of the bootstrap interval of `difference`, problems drawn anew; its coverage is 1 less the level.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// Two-sided p-value of Wilcoxon's signed-rank test over problems.
+    pub p_value: f64,
+    /// The same after Holm's correction: for all whole suites and contestants, or for all dimensions and contestants.
+    pub adjusted_p: f64,
+    /// Matched-pairs rank-biserial correlation, in [-1, 1]; below 0 the new is better.
+    pub effect: f64,
+    /// Better or worse if `adjusted_p` is below the level, and `effect` and interval are on one side of 0.
+    pub finding: Finding,
+}
+
+/// Compares `new` records with `old` ones.
+///
+/// # Errors
+/// [`AnalysisError`]: no runs, none in common, a setting out of range. [`AnalysisOptions::baseline`] is not used.
+pub fn compare_records(
+    old: &[RunRecord],
+    new: &[RunRecord],
+    options: &AnalysisOptions,
+) -> Result<Change, AnalysisError> {
+    if old.is_empty() || new.is_empty() {
+        return Err(AnalysisError::NoRuns);
+    }
+    let (old, new) = same_names(wanted(old, options), wanted(new, options));
+    let keys = |records: &[RunRecord]| records.iter().map(|record| record.key.clone()).collect::<HashSet<RunKey>>();
+    let (old_keys, new_keys) = (keys(&old), keys(&new));
+    let pairs = old_keys.intersection(&new_keys).count();
+    if pairs == 0 {
+        return Err(AnalysisError::NothingShared);
+    }
+    let kept = |records: Vec<RunRecord>, others: &HashSet<RunKey>, prefix: &str| -> Vec<RunRecord> {
+        let mut records: Vec<RunRecord> = records.into_iter().filter(|record| others.contains(&record.key)).collect();
+        for record in &mut records {
+            record.key.contestant.insert_str(0, prefix);
+        }
+        records
+    };
+    let mut records = kept(old, &new_keys, OLD);
+    let first_new = records.len();
+    records.extend(kept(new, &old_keys, NEW));
+    let failed = |records: &[RunRecord]| {
+        records.iter().filter(|record| matches!(record.failure, Some(Failure::Failed(_)))).count()
+    };
+    let rows = rows(&records, options)?;
+    let has = |finding: Finding| rows.iter().any(|row| row.is_whole_suite && row.finding == finding);
+    let overall = [Finding::Worse, Finding::Better].into_iter().find(|&finding| has(finding)).unwrap_or(Finding::None);
+    Ok(Change {
+        pairs,
+        only_old: old_keys.len() - pairs,
+        only_new: new_keys.len() - pairs,
+        failed_old: failed(&records[..first_new]),
+        failed_new: failed(&records[first_new..]),
+        floor: options.floor,
+        significance: options.significance,
+        rows,
+        overall,
+    })
+}
+
+/// Before the names of old contestants.
+const OLD: &str = "old ";
+/// Before the names of new contestants.
+const NEW: &str = "new ";
+
+/// The records of the contestants that are compared, without their points, which are large.
+fn wanted(records: &[RunRecord], options: &AnalysisOptions) -> Vec<RunRecord> {
+    let asked = &options.contestants;
+    records
+        .iter()
+        .filter(|record| asked.is_empty() || asked.contains(&record.key.contestant))
+        .map(|record| RunRecord { points: Vec::new(), ..record.clone() })
+        .collect()
+}
+
+fn same_names(mut old: Vec<RunRecord>, mut new: Vec<RunRecord>) -> (Vec<RunRecord>, Vec<RunRecord>) {
+    let names = |records: &[RunRecord]| -> BTreeSet<String> {
+        records.iter().map(|record| record.key.contestant.clone()).collect()
+    };
+    let (old_names, new_names) = (names(&old), names(&new));
+    if let (Some(one), Some(other)) = (old_names.first(), new_names.first())
+        && one != other
+        && (old_names.len(), new_names.len()) == (1, 1)
+    {
+        let name = format!("{one} -> {other}");
+        for record in old.iter_mut().chain(&mut new) {
+            record.key.contestant.clone_from(&name);
+        }
+    }
+    (old, new)
+}
+
+fn rows(records: &[RunRecord], options: &AnalysisOptions) -> Result<Vec<ChangeRow>, AnalysisError> {
+    let set_options = AnalysisOptions { contestants: Vec::new(), baseline: None, ..options.clone() };
+    let set = RunSet::new(records, &set_options)?;
+    let groups = groups(&set);
+    let mut rows = Vec::new();
+    for (old, label) in set.contestants.iter().enumerate() {
+        let Some(name) = label.strip_prefix(OLD) else { continue };
+        let Some(new) = set.contestants.iter().position(|other| other.strip_prefix(NEW) == Some(name)) else {
+            continue;
+        };
+        for group in &groups {
+            if let Some(found) = paired(&set, group, (old, new), options) {
+                rows.push((name, group, found));
+            }
+        }
+    }
+    let mut judgements = vec![None; rows.len()];
+    for is_whole_suite in [true, false] {
+        let family: Vec<usize> = (0..rows.len()).filter(|&row| rows[row].1.is_whole_suite == is_whole_suite).collect();
+        let differences: Vec<Vec<f64>> = family.iter().map(|&row| rows[row].2.differences.clone()).collect();
+        for (&row, judgement) in family.iter().zip(judged(&differences, options)?) {
+            judgements[row] = Some(judgement);
+        }
+    }
+    let row = |((name, group, found), judgement): ((&str, &GroupKey, Paired), Option<Judgement>)| {
+        let judgement = judgement?;
+        Some(ChangeRow {
+            contestant: name.to_owned(),
+            suite: group.suite.clone(),
+            dimension: group.dimension,
+            is_whole_suite: group.is_whole_suite,
+            evaluations: found.evaluations,
+            problems: found.differences.len(),
+            pairs: found.pairs,
+            difference: judgement.mean_difference,
+            standard_error: standard_error(&found.differences),
+            low: judgement.interval.low,
+            high: judgement.interval.high,
+            p_value: judgement.wilcoxon.p,
+            adjusted_p: judgement.adjusted_p,
+            effect: judgement.wilcoxon.rank_biserial,
+            finding: judgement.verdict.into(),
+        })
+    };
+    Ok(rows.into_iter().zip(judgements).filter_map(row).collect())
+}
+
+/// The new and old runs of one contestant on one group.
+struct Paired {
+    /// New log10 gap minus old, by problem; at least one.
+    differences: Vec<f64>,
+    pairs: usize,
+    evaluations: usize,
+}
+
+fn paired(set: &RunSet<'_>, group: &GroupKey, (old, new): (usize, usize), options: &AnalysisOptions) -> Option<Paired> {
+    let cells = Cells::new(set, group);
+    let evaluations = cells.runs(new).map(|run| run.losses.len()).max()?;
+    let mut differences = Vec::new();
+    let mut pairs = 0;
+    for problem in cells.common_problems(&[old, new], 1) {
+        let runs = cells.paired(&[old, new], problem, 1);
+        pairs += runs[0].len();
+        let of = |index: usize| mean(runs[index].iter().map(|run| log_gap(run, set, run.losses.len(), options)));
+        differences.push(of(1) - of(0));
+    }
+    (!differences.is_empty()).then_some(Paired { differences, pairs, evaluations })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up::record;
+    use super::*;
+
+    /// Eight problems, two seeds each, with gaps of `factor` times 2, 3, 4 ...
+    fn records(contestant: &str, factor: impl Fn(usize) -> f64) -> Vec<RunRecord> {
+        (1..=8)
+            .flat_map(|problem| [1, 2].map(|seed| (problem, seed)))
+            .map(|(problem, seed)| {
+                let gap = factor(problem) * (problem + 1) as f64;
+                record(contestant, &format!("f{problem}"), seed, &[50.0, gap])
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_tenth_of_the_gap_is_one_less_and_better() {
+        let change =
+            compare_records(&records("gp", |_| 1.0), &records("gp", |_| 0.1), &AnalysisOptions::default()).unwrap();
+        assert_eq!((change.pairs, change.only_old, change.only_new, change.overall), (16, 0, 0, Finding::Better));
+        let row = &change.rows[0];
+        assert_eq!((row.contestant.as_str(), row.evaluations, row.problems, row.pairs), ("gp", 2, 8, 16));
+        assert!((row.difference + 1.0).abs() < 1e-12 && row.standard_error.unwrap() < 1e-12);
+        assert!((row.low + 1.0).abs() < 1e-12 && (row.high + 1.0).abs() < 1e-12);
+        // All eight differences have one sign: 2 / 2^8.
+        assert!((row.p_value - 2.0 / 256.0).abs() < 1e-9, "{}", row.p_value);
+        assert_eq!(row.effect, -1.0);
+    }
+
+    #[test]
+    fn what_is_worse_fails_the_gate_and_what_varies_does_not() {
+        let old = records("gp", |_| 1.0);
+        let options = AnalysisOptions::default();
+        let worse = compare_records(&old, &records("gp", |problem| 1.5 + problem as f64 / 10.0), &options).unwrap();
+        assert_eq!(worse.overall, Finding::Worse);
+        let mixed = records("gp", |problem| if problem % 2 == 0 { 2.0 } else { 0.5 });
+        let mixed = compare_records(&old, &mixed, &options).unwrap();
+        assert_eq!((mixed.overall, mixed.rows[0].finding), (Finding::None, Finding::None));
+    }
+
+    #[test]
+    fn single_contestants_are_paired_whatever_their_names_and_runs_of_one_set_alone_do_not_count() {
+        let mut new = records("gp-2", |_| 0.1);
+        new.truncate(12);
+        let change = compare_records(&records("gp-1", |_| 1.0), &new, &AnalysisOptions::default()).unwrap();
+        assert_eq!((change.pairs, change.only_old, change.rows[0].problems), (12, 4, 6));
+        assert_eq!(change.rows[0].contestant, "gp-1 -> gp-2");
+
+        let mut both = records("gp", |_| 1.0);
+        both.extend(records("tpe", |_| 1.0));
+        let error = compare_records(&both, &records("other", |_| 1.0), &AnalysisOptions::default()).unwrap_err();
+        assert_eq!(error, AnalysisError::NothingShared);
+    }
+}

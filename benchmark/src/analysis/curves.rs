@@ -1,0 +1,142 @@
+//! How results grow with the number of evaluations: best-so-far curves with bands, and shares of targets reached.
+
+use serde::Serialize;
+
+use super::checkpoint::{log_gap, mean};
+use super::groups::Cells;
+use super::options::AnalysisOptions;
+use super::runs::{Run, RunSet};
+use super::significance::stratified_interval;
+use crate::statistics::bootstrap::Interval;
+use crate::statistics::summary::median;
+
+/// A curve has at most this many points.
+const MOST_POINTS: usize = 60;
+/// How many targets a problem has, as in COCO: 51, five for each power of ten from 10^2 to 10^-8.
+const TARGETS: usize = 51;
+/// The easiest target of COCO.
+const EASIEST_TARGET: f64 = 100.0;
+
+/// The mean log10 gap of a contestant along its runs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Curve {
+    /// Index of the contestant.
+    pub contestant: usize,
+    /// By increasing number of evaluations.
+    pub points: Vec<CurveBand>,
+}
+
+/// One point of a curve.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct CurveBand {
+    /// After how many evaluations.
+    pub evaluations: usize,
+    /// Mean over problems of the mean over seeds of the log10 gap.
+    pub mean: f64,
+    /// Lower end of the bootstrap band: seeds drawn anew within each problem. It says how much the mean would move
+    /// with other seeds on the same problems.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+/// The share of targets that a contestant reached, as it grows.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TargetCurve {
+    /// Index of the contestant.
+    pub contestant: usize,
+    /// Numbers of evaluations, increasing, and the share in [0, 1] of all (problem, seed, target) reached by then.
+    pub points: Vec<(usize, f64)>,
+}
+
+/// The runs that curves are made of: those of the contestants with results on most problems, on their common problems.
+struct CurveRuns<'a> {
+    contestants: Vec<usize>,
+    /// By contestant, then by problem.
+    runs: Vec<Vec<Vec<&'a Run<'a>>>>,
+}
+
+impl<'a> CurveRuns<'a> {
+    fn new(cells: &Cells<'a>) -> Self {
+        let (contestants, _) = cells.coverage(1);
+        let mut runs = vec![Vec::new(); contestants.len()];
+        for problem in cells.common_problems(&contestants, 1) {
+            for (index, of_contestant) in cells.paired(&contestants, problem, 1).into_iter().enumerate() {
+                runs[index].push(of_contestant);
+            }
+        }
+        Self { contestants, runs }
+    }
+
+    /// The contestants with their runs and the budget that all these have.
+    fn each(&self) -> impl Iterator<Item = (usize, &Vec<Vec<&'a Run<'a>>>, usize)> {
+        self.contestants.iter().zip(&self.runs).filter_map(|(&contestant, runs)| {
+            let budget = runs.iter().flatten().map(|run| run.losses.len()).min()?;
+            Some((contestant, runs, budget))
+        })
+    }
+}
+
+/// In the order of the contestants.
+pub(super) fn curves(set: &RunSet<'_>, cells: &Cells<'_>, options: &AnalysisOptions) -> Vec<Curve> {
+    let curve_runs = CurveRuns::new(cells);
+    let curve = |(contestant, problems, budget): (usize, &Vec<Vec<&Run<'_>>>, usize)| {
+        let point = |evaluations: usize| {
+            let strata: Vec<Vec<f64>> = problems
+                .iter()
+                .map(|runs| runs.iter().map(|run| log_gap(run, set, evaluations, options)).collect())
+                .collect();
+            let mean = mean(strata.iter().map(|values| mean(values.iter().copied())));
+            let band = stratified_interval(&strata, options).unwrap_or(Interval { low: mean, high: mean });
+            CurveBand { evaluations, mean, low: band.low, high: band.high }
+        };
+        Curve { contestant, points: spread(budget).into_iter().map(point).collect() }
+    };
+    curve_runs.each().map(curve).collect()
+}
+
+/// In the order of the contestants.
+///
+/// The targets of a problem are 51 gaps, evenly spaced in their logarithm: from 100, or the median gap of all first
+/// evaluations where that is less, to [`AnalysisOptions::floor`]; without a known optimum to
+/// [`AnalysisOptions::coarse_floor`] times the first. Of functions with gaps above 100 these are the targets of COCO.
+pub(super) fn target_curves(set: &RunSet<'_>, cells: &Cells<'_>, options: &AnalysisOptions) -> Vec<TargetCurve> {
+    let curve_runs = CurveRuns::new(cells);
+    let problems = curve_runs.runs.first().map_or(0, Vec::len);
+    let targets: Vec<Vec<f64>> = (0..problems)
+        .map(|problem| {
+            let runs: Vec<&Run<'_>> = curve_runs.runs.iter().flat_map(|of| of[problem].iter().copied()).collect();
+            let first: Vec<f64> = runs.iter().map(|run| run.losses[0]).collect();
+            let is_exact = runs.first().is_some_and(|run| set.problems[run.problem].is_exact);
+            let easiest = median(&first).clamp(10.0 * options.floor, EASIEST_TARGET.max(10.0 * options.floor));
+            let hardest = if is_exact { options.floor } else { easiest * options.coarse_floor.min(0.1) };
+            let step = (hardest.log10() - easiest.log10()) / (TARGETS - 1) as f64;
+            (0..TARGETS).map(|index| 10f64.powf(easiest.log10() + step * index as f64)).collect()
+        })
+        .collect();
+    let curve = |(contestant, problems, budget): (usize, &Vec<Vec<&Run<'_>>>, usize)| {
+        let share = |evaluations: usize| {
+            let (mut reached, mut all) = (0, 0);
+            for (runs, targets) in problems.iter().zip(&targets) {
+                for run in runs {
+                    let loss = run.losses[evaluations - 1];
+                    // Rounding of the powers of ten must not hide a loss at the floor.
+                    reached += targets.iter().filter(|target| loss <= **target * (1.0 + 1e-9)).count();
+                    all += targets.len();
+                }
+            }
+            (evaluations, f64::from(reached as u32) / f64::from((all as u32).max(1)))
+        };
+        TargetCurve { contestant, points: spread(budget).into_iter().map(share).collect() }
+    };
+    curve_runs.each().map(curve).collect()
+}
+
+/// Numbers of evaluations from 1 to `budget`: all of them if there are few, otherwise evenly spaced.
+fn spread(budget: usize) -> Vec<usize> {
+    if budget <= MOST_POINTS {
+        return (1..=budget).collect();
+    }
+    let step = (budget - 1) as f64 / (MOST_POINTS - 1) as f64;
+    (0..MOST_POINTS).map(|index| 1 + (index as f64 * step).round() as usize).collect()
+}

@@ -1,0 +1,83 @@
+//! Runs that failed and contestants that do not take part, by reason.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::record::{Failure, RunRecord};
+
+/// Runs of one contestant in one suite that ended for one reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FailureSummary {
+    /// Name of the contestant.
+    pub contestant: String,
+    /// The suite.
+    pub suite: String,
+    /// Whether it declared that it cannot search the problem: a limit, not a failure.
+    pub is_unsupported: bool,
+    /// What it, or the one who ran it, said.
+    pub reason: String,
+    /// How many runs.
+    pub runs: usize,
+    /// On how many problems.
+    pub problems: usize,
+    /// The first of them, by name.
+    pub example: String,
+}
+
+/// By contestant in the order of `contestants`, failures first, then by suite and reason.
+pub(super) fn failures(contestants: &[String], failed: &[(String, &RunRecord)]) -> Vec<FailureSummary> {
+    let mut by_reason: BTreeMap<(usize, bool, &str, &str), Vec<&str>> = BTreeMap::new();
+    for (label, record) in failed {
+        let (is_unsupported, reason) = match &record.failure {
+            Some(Failure::Unsupported(reason)) => (true, reason),
+            Some(Failure::Failed(reason)) => (false, reason),
+            None => continue,
+        };
+        let Some(contestant) = contestants.iter().position(|name| name == label) else { continue };
+        let key = (contestant, is_unsupported, record.key.suite.as_str(), reason.as_str());
+        by_reason.entry(key).or_default().push(&record.key.problem);
+    }
+    let summary =
+        |((contestant, is_unsupported, suite, reason), mut problems): ((usize, bool, &str, &str), Vec<&str>)| {
+            let runs = problems.len();
+            problems.sort_unstable();
+            problems.dedup();
+            FailureSummary {
+                contestant: contestants[contestant].clone(),
+                suite: suite.to_owned(),
+                is_unsupported,
+                reason: reason.to_owned(),
+                runs,
+                problems: problems.len(),
+                example: problems.first().copied().unwrap_or_default().to_owned(),
+            }
+        };
+    by_reason.into_iter().map(summary).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up::record;
+    use super::*;
+
+    #[test]
+    fn failures_are_counted_by_reason() {
+        let failed = |problem: &str, seed: u64, failure: Failure| RunRecord {
+            failure: Some(failure),
+            ..record("tpe", problem, seed, &[1.0])
+        };
+        let died = || Failure::Failed("died".to_owned());
+        let records = [
+            failed("f2", 1, died()),
+            failed("f1", 1, died()),
+            failed("f1", 2, died()),
+            failed("f3", 1, Failure::Unsupported("one metric".to_owned())),
+        ];
+        let named: Vec<(String, &RunRecord)> = records.iter().map(|record| ("tpe".to_owned(), record)).collect();
+        let found = failures(&["tpe".to_owned()], &named);
+        assert_eq!(found.len(), 2);
+        assert_eq!((found[0].runs, found[0].problems, found[0].example.as_str()), (3, 2, "f1"));
+        assert_eq!((found[1].is_unsupported, found[1].reason.as_str(), found[1].runs), (true, "one metric", 1));
+    }
+}

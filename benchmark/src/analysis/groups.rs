@@ -1,0 +1,185 @@
+//! Which problems are looked at together, and the runs of such a group by contestant, problem and seed.
+
+use std::collections::BTreeMap;
+
+use super::runs::{Run, RunSet};
+
+/// A suite has groups by dimension only where they have at least this many problems; with fewer no test can find a
+/// difference.
+const LEAST_PROBLEMS: usize = 3;
+
+/// The problems of a group.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct GroupKey {
+    pub(super) suite: String,
+    /// `None`: all of the suite.
+    pub(super) dimension: Option<usize>,
+    /// Indices into [`RunSet::problems`], increasing.
+    pub(super) problems: Vec<usize>,
+    /// Whether these are all problems of the suite.
+    pub(super) is_whole_suite: bool,
+}
+
+/// By suite: all its problems, then those of each dimension. A suite whose problems have one dimension is one group of
+/// that dimension.
+pub(super) fn groups(set: &RunSet<'_>) -> Vec<GroupKey> {
+    let mut suites: BTreeMap<&str, BTreeMap<usize, Vec<usize>>> = BTreeMap::new();
+    for (index, problem) in set.problems.iter().enumerate() {
+        suites.entry(&problem.suite).or_default().entry(problem.parameters).or_default().push(index);
+    }
+    let mut groups = Vec::new();
+    for (suite, dimensions) in suites {
+        let has_one_dimension = dimensions.len() == 1;
+        if !has_one_dimension {
+            let problems = dimensions.values().flatten().copied().collect();
+            groups.push(GroupKey { suite: suite.to_owned(), dimension: None, problems, is_whole_suite: true });
+        }
+        for (dimension, problems) in dimensions {
+            if has_one_dimension || problems.len() >= LEAST_PROBLEMS {
+                let suite = suite.to_owned();
+                let dimension = Some(dimension);
+                groups.push(GroupKey { suite, dimension, problems, is_whole_suite: has_one_dimension });
+            }
+        }
+    }
+    groups
+}
+
+/// The runs of a group.
+pub(super) struct Cells<'a> {
+    /// By contestant and position of the problem in the group.
+    by_contestant: Vec<Vec<BTreeMap<u64, &'a Run<'a>>>>,
+}
+
+impl<'a> Cells<'a> {
+    pub(super) fn new(set: &'a RunSet<'_>, group: &GroupKey) -> Self {
+        let mut by_contestant = vec![vec![BTreeMap::new(); group.problems.len()]; set.contestants.len()];
+        for run in &set.runs {
+            if let Ok(position) = group.problems.binary_search(&run.problem) {
+                by_contestant[run.contestant][position].insert(run.record.key.seed, run);
+            }
+        }
+        Self { by_contestant }
+    }
+
+    /// All runs of a contestant.
+    pub(super) fn runs(&self, contestant: usize) -> impl Iterator<Item = &'a Run<'a>> {
+        self.by_contestant[contestant].iter().flat_map(|seeds| seeds.values().copied())
+    }
+
+    /// The runs of a contestant on a problem of at least `budget` evaluations, by seed.
+    pub(super) fn at(&self, contestant: usize, problem: usize, budget: usize) -> BTreeMap<u64, &'a Run<'a>> {
+        let seeds = &self.by_contestant[contestant][problem];
+        seeds.iter().filter(|(_, run)| run.losses.len() >= budget).map(|(&seed, &run)| (seed, run)).collect()
+    }
+
+    /// The problems on which each of `contestants` has a run of at least `budget` evaluations.
+    pub(super) fn common_problems(&self, contestants: &[usize], budget: usize) -> Vec<usize> {
+        let count = self.by_contestant.first().map_or(0, Vec::len);
+        let has = |contestant: usize, problem: usize| {
+            self.by_contestant[contestant][problem].values().any(|run| run.losses.len() >= budget)
+        };
+        (0..count).filter(|&problem| contestants.iter().all(|&contestant| has(contestant, problem))).collect()
+    }
+
+    /// Those of all contestants that are looked at together at `budget`: with runs on at least half of the problems that
+    /// any has a run on; and those with fewer, with how many they have.
+    pub(super) fn coverage(&self, budget: usize) -> (Vec<usize>, Vec<(usize, usize)>) {
+        let counts: Vec<usize> =
+            (0..self.by_contestant.len()).map(|contestant| self.common_problems(&[contestant], budget).len()).collect();
+        let problems = self.by_contestant.first().map_or(0, Vec::len);
+        let all = (0..problems)
+            .filter(|&problem| {
+                self.by_contestant.iter().any(|row| row[problem].values().any(|run| run.losses.len() >= budget))
+            })
+            .count();
+        let (mut whole, mut partial) = (Vec::new(), Vec::new());
+        for (contestant, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+            if 2 * count >= all {
+                whole.push(contestant);
+            } else {
+                partial.push((contestant, count));
+            }
+        }
+        (whole, partial)
+    }
+
+    /// For each of `contestants` its runs on a problem: those of the seeds that all have, or all if they share none.
+    pub(super) fn paired(&self, contestants: &[usize], problem: usize, budget: usize) -> Vec<Vec<&'a Run<'a>>> {
+        let runs: Vec<BTreeMap<u64, &Run<'_>>> =
+            contestants.iter().map(|&contestant| self.at(contestant, problem, budget)).collect();
+        let is_shared = |seed: &u64| runs.iter().all(|of| of.contains_key(seed));
+        let any_shared = runs.first().is_some_and(|first| first.keys().any(is_shared));
+        runs.iter()
+            .map(|of| of.iter().filter(|(seed, _)| !any_shared || is_shared(seed)).map(|(_, &run)| run).collect())
+            .collect()
+    }
+
+    /// The largest budget of any run, and the largest that two contestants have.
+    pub(super) fn budgets(&self) -> (usize, usize) {
+        let mut budgets: Vec<usize> = (0..self.by_contestant.len())
+            .filter_map(|contestant| self.runs(contestant).map(|run| run.losses.len()).max())
+            .collect();
+        budgets.sort_unstable_by(|one, other| other.cmp(one));
+        let largest = budgets.first().copied().unwrap_or(0);
+        (largest, budgets.get(1).copied().unwrap_or(largest))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up::record;
+    use super::super::options::AnalysisOptions;
+    use super::*;
+    use crate::record::RunRecord;
+
+    fn of_dimension(problem: &str, parameters: usize) -> RunRecord {
+        RunRecord { parameters, ..record("gp", problem, 1, &[1.0]) }
+    }
+
+    #[test]
+    fn a_suite_of_several_dimensions_has_a_group_of_all_and_one_for_each_with_three_problems() {
+        let records: Vec<RunRecord> =
+            [("f1/d02", 2), ("f2/d02", 2), ("f3/d02", 2), ("f1/d05", 5)].map(|(name, d)| of_dimension(name, d)).into();
+        let set = RunSet::new(&records, &AnalysisOptions::default()).unwrap();
+        let found: Vec<(Option<usize>, usize)> =
+            groups(&set).iter().map(|group| (group.dimension, group.problems.len())).collect();
+        assert_eq!(found, [(None, 4), (Some(2), 3)]);
+        let set = RunSet::new(&records[3..], &AnalysisOptions::default()).unwrap();
+        assert_eq!(groups(&set)[0].dimension, Some(5));
+    }
+
+    #[test]
+    fn pairs_share_their_seeds_and_use_all_where_they_share_none() {
+        let records = vec![
+            record("gp", "f1", 1, &[1.0, 1.0]),
+            record("gp", "f1", 2, &[2.0, 1.0]),
+            record("tpe", "f1", 2, &[4.0]),
+            record("tpe", "f1", 3, &[3.0]),
+            record("hebo", "f1", 7, &[3.0]),
+        ];
+        let set = RunSet::new(&records, &AnalysisOptions::default()).unwrap();
+        let cells = Cells::new(&set, &groups(&set)[0]);
+        let first = |contestants: &[usize]| -> Vec<Vec<f64>> {
+            let paired = cells.paired(contestants, 0, 1);
+            paired.iter().map(|runs| runs.iter().map(|run| run.losses[0]).collect()).collect()
+        };
+        assert_eq!(first(&[0, 1]), [[2.0], [4.0]]);
+        assert_eq!(first(&[1, 2]), [vec![4.0, 3.0], vec![3.0]]);
+        assert_eq!(cells.budgets(), (2, 1));
+        assert_eq!(cells.common_problems(&[0, 1], 2), Vec::<usize>::new());
+    }
+
+    #[test]
+    fn a_contestant_on_less_than_half_of_the_problems_is_set_apart() {
+        let mut records: Vec<RunRecord> =
+            (1..=3).map(|problem| record("gp", &format!("f{problem}"), 1, &[1.0])).collect();
+        records.push(record("hebo", "f1", 1, &[1.0]));
+        records.push(record("tpe", "f1", 1, &[1.0]));
+        records.push(record("tpe", "f3", 1, &[1.0]));
+        let set = RunSet::new(&records, &AnalysisOptions::default()).unwrap();
+        let cells = Cells::new(&set, &groups(&set)[0]);
+        assert_eq!(cells.coverage(1), (vec![0, 2], vec![(1, 1)]));
+        assert_eq!(cells.common_problems(&[0, 2], 1), [0, 2]);
+    }
+}

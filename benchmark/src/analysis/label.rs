@@ -1,0 +1,75 @@
+//! Names of what is compared: a contestant, with what its schedule has of its own.
+
+use std::collections::BTreeSet;
+
+use crate::record::{Mode, RunRecord, Schedule, StoppingRule};
+
+/// Which parts of the schedule are not the same in all records, and therefore belong to a name.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Varying {
+    mode: bool,
+    initial_points: bool,
+    early_stopping: bool,
+}
+
+impl Varying {
+    pub(super) fn among<'a>(records: impl Iterator<Item = &'a RunRecord>) -> Self {
+        let schedules: BTreeSet<&Schedule> = records.map(|record| &record.key.schedule).collect();
+        let differ = |same: &dyn Fn(&Schedule, &Schedule) -> bool| {
+            schedules.iter().zip(schedules.iter().skip(1)).any(|(one, other)| !same(one, other))
+        };
+        Self {
+            mode: differ(&|one, other| (one.mode, one.parallel) == (other.mode, other.parallel)),
+            initial_points: differ(&|one, other| one.initial_points == other.initial_points),
+            early_stopping: differ(&|one, other| one.early_stopping == other.early_stopping),
+        }
+    }
+
+    /// `gp`, `gp (median stopping)`, `gp (batches of 4, 10 initial points)`.
+    pub(super) fn label(self, record: &RunRecord) -> String {
+        let schedule = &record.key.schedule;
+        let mut parts = Vec::new();
+        if self.mode {
+            parts.push(match schedule.mode {
+                Mode::Sequential => "one at a time".to_owned(),
+                Mode::Batch => format!("batches of {}", schedule.parallel),
+                Mode::Asynchronous => format!("{} at once", schedule.parallel),
+            });
+        }
+        if self.initial_points {
+            parts.push(format!("{} initial points", schedule.initial_points));
+        }
+        if self.early_stopping
+            && let Some(StoppingRule::Median) = schedule.early_stopping
+        {
+            parts.push("median stopping".to_owned());
+        }
+        if parts.is_empty() {
+            return record.key.contestant.clone();
+        }
+        format!("{} ({})", record.key.contestant, parts.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up::record;
+    use super::*;
+
+    #[test]
+    fn only_what_differs_is_named() {
+        let plain = record("gp", "f1", 1, &[1.0]);
+        let mut batch = plain.clone();
+        batch.key.schedule.mode = Mode::Batch;
+        batch.key.schedule.parallel = 4;
+        let mut stopped = batch.clone();
+        stopped.key.schedule.early_stopping = Some(StoppingRule::Median);
+
+        let same = Varying::among([&plain, &plain].into_iter());
+        assert_eq!(same.label(&plain), "gp");
+        let modes = Varying::among([&plain, &batch].into_iter());
+        assert_eq!([modes.label(&plain), modes.label(&batch)], ["gp (one at a time)", "gp (batches of 4)"]);
+        let rules = Varying::among([&batch, &stopped].into_iter());
+        assert_eq!([rules.label(&batch), rules.label(&stopped)], ["gp", "gp (median stopping)"]);
+    }
+}

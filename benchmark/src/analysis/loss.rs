@@ -1,0 +1,148 @@
+//! From the results of a run to its loss: the gap between the best known and the best so far. Smaller is better.
+//!
+//! Not here: which runs belong together, and logarithms.
+
+use crate::hypervolume::hypervolume_curve;
+use crate::record::{RecordedQuality, ResultValue, RunRecord};
+
+/// The results of one run in the sign in which smaller is better.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct RawRun {
+    /// Best so far after each result, `None` before the first feasible one; at most as long as the budget.
+    pub(super) best_so_far: Vec<Option<f64>>,
+    /// The worst value of any feasible result; 0 for hypervolumes, where nothing found is a volume of 0.
+    pub(super) worst: Option<f64>,
+    /// What the record says of the best possible.
+    pub(super) best_known: Option<f64>,
+    /// The least loss that counts.
+    resolution: f64,
+}
+
+impl RawRun {
+    pub(super) fn of(record: &RunRecord) -> Self {
+        let results = &record.results[..record.results.len().min(record.key.budget)];
+        let resolution = record.resolution.unwrap_or(0.0);
+        match &record.quality {
+            RecordedQuality::Value { best_known } => {
+                let sign = |value: f64| record.goals.first().map_or(value, |goal| -goal.to_maximized(value));
+                let values: Vec<Option<f64>> = results.iter().map(|result| single(result.as_ref()).map(sign)).collect();
+                let mut best = None;
+                let best_so_far = values
+                    .iter()
+                    .map(|value| {
+                        best = smaller(best, *value);
+                        best
+                    })
+                    .collect();
+                let worst = values.iter().flatten().copied().reduce(f64::max);
+                Self { best_so_far, worst, best_known: best_known.map(sign), resolution }
+            }
+            RecordedQuality::Hypervolume { reference_point, best_known } => {
+                let best_so_far = hypervolume_curve(&record.goals, reference_point, results.iter().map(values))
+                    .into_iter()
+                    .map(|volume| Some(-volume))
+                    .collect();
+                Self { best_so_far, worst: Some(0.0), best_known: best_known.map(|volume| -volume), resolution }
+            }
+        }
+    }
+
+    /// The best value of the run.
+    pub(super) fn best(&self) -> Option<f64> {
+        self.best_so_far.last().copied().flatten()
+    }
+
+    /// The loss after each of `budget` evaluations, given the best value of the problem and the loss before the first
+    /// feasible result. After the last result, if the run ended early, it stays as it was.
+    pub(super) fn losses(&self, budget: usize, best: f64, before_feasible: f64) -> Vec<f64> {
+        let mut last = before_feasible;
+        let mut losses = Vec::with_capacity(budget);
+        for index in 0..budget {
+            if let Some(Some(value)) = self.best_so_far.get(index) {
+                last = (value - best).max(self.resolution);
+            }
+            losses.push(last);
+        }
+        losses
+    }
+}
+
+fn single(result: Option<&ResultValue>) -> Option<f64> {
+    let value = match result? {
+        ResultValue::One(value) => *value,
+        ResultValue::Many(values) => *values.first()?,
+    };
+    value.is_finite().then_some(value)
+}
+
+fn values(result: &Option<ResultValue>) -> Option<&[f64]> {
+    match result.as_ref()? {
+        ResultValue::One(value) => Some(std::slice::from_ref(value)),
+        ResultValue::Many(values) => Some(values),
+    }
+}
+
+fn smaller(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tunesmith_algorithms::problem::Goal;
+
+    use super::super::made_up::record;
+    use super::*;
+
+    #[test]
+    fn the_loss_is_the_gap_to_the_best_known_and_never_grows() {
+        let mut run = record("gp", "f1", 1, &[5.0, 7.0, 3.5, 4.0]);
+        run.quality = RecordedQuality::Value { best_known: Some(3.0) };
+        let raw = RawRun::of(&run);
+        assert_eq!((raw.best(), raw.worst, raw.best_known), (Some(3.5), Some(7.0), Some(3.0)));
+        assert_eq!(raw.losses(4, 3.0, 100.0), [2.0, 2.0, 0.5, 0.5]);
+    }
+
+    #[test]
+    fn of_a_maximised_metric_more_is_better() {
+        let mut run = record("gp", "f1", 1, &[0.5, 0.75, 0.25]);
+        run.goals = vec![Goal::Maximize];
+        run.quality = RecordedQuality::Value { best_known: Some(1.0) };
+        let raw = RawRun::of(&run);
+        assert_eq!((raw.best(), raw.worst, raw.best_known), (Some(-0.75), Some(-0.25), Some(-1.0)));
+        assert_eq!(raw.losses(3, -1.0, 9.0), [0.5, 0.25, 0.25]);
+    }
+
+    #[test]
+    fn before_the_first_feasible_result_the_loss_is_the_given_one_and_after_a_failure_it_stays() {
+        let mut run = record("gp", "f1", 1, &[5.0, 2.0]);
+        run.results[0] = None;
+        let raw = RawRun::of(&run);
+        assert_eq!(raw.losses(4, 0.0, 9.0), [9.0, 2.0, 2.0, 2.0]);
+    }
+
+    #[test]
+    fn a_value_beyond_the_best_known_has_no_loss() {
+        assert_eq!(RawRun::of(&record("gp", "f1", 1, &[-1.0])).losses(1, 0.0, 9.0), [0.0]);
+    }
+
+    #[test]
+    fn no_loss_is_below_the_resolution() {
+        let mut run = record("gp", "forest", 1, &[5.0, 1.5, 1.0]);
+        run.quality = RecordedQuality::Value { best_known: Some(1.0) };
+        run.resolution = Some(0.75);
+        assert_eq!(RawRun::of(&run).losses(3, 1.0, 9.0), [4.0, 0.75, 0.75]);
+    }
+
+    #[test]
+    fn of_several_metrics_the_loss_is_the_volume_that_is_missing() {
+        let mut run = record("gp", "zdt1", 1, &[0.0, 0.0, 0.0]);
+        run.goals = vec![Goal::Minimize, Goal::Minimize];
+        run.quality = RecordedQuality::Hypervolume { reference_point: vec![2.0, 2.0], best_known: Some(4.0) };
+        run.results = vec![None, Some(ResultValue::Many(vec![1.0, 1.0])), Some(ResultValue::Many(vec![0.0, 1.0]))];
+        let raw = RawRun::of(&run);
+        assert_eq!(raw.losses(3, -4.0, 4.0), [4.0, 3.0, 2.0]);
+    }
+}

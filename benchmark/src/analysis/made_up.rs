@@ -1,0 +1,30 @@
+//! Hand-made records for the tests of the analysis.
+
+use tunesmith_algorithms::problem::Goal;
+
+use crate::record::{Mode, RecordedQuality, ResultValue, RunKey, RunRecord, Schedule};
+
+/// A sequential run of suite `made` in 2 parameters: goal Minimize, optimum 0, one second a trial, 2 ms a suggestion.
+pub(super) fn record(contestant: &str, problem: &str, seed: u64, values: &[f64]) -> RunRecord {
+    RunRecord {
+        key: RunKey {
+            suite: "made".to_owned(),
+            problem: problem.to_owned(),
+            seed,
+            contestant: contestant.to_owned(),
+            budget: values.len(),
+            schedule: Schedule { parallel: 1, mode: Mode::Sequential, initial_points: 0, early_stopping: None },
+        },
+        parameters: 2,
+        goals: vec![Goal::Minimize],
+        quality: RecordedQuality::Value { best_known: Some(0.0) },
+        results: values.iter().map(|&value| Some(ResultValue::One(value))).collect(),
+        ended_secs: (1..=values.len()).map(|trial| trial as f64).collect(),
+        suggest_ms: vec![2.0; values.len()],
+        stopped_early: Vec::new(),
+        points: Vec::new(),
+        failure: None,
+        version: None,
+        resolution: None,
+    }
+}

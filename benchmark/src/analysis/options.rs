@@ -1,0 +1,101 @@
+//! What an analysis can be told, and why it may refuse.
+
+use crate::statistics::StatisticsError;
+
+/// Choices of an analysis. The defaults are those of the reports of `tunesmith bench`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AnalysisOptions {
+    /// Names of the contestants to compare, in the order of the report; empty: all, in the order of their first run.
+    pub contestants: Vec<String>,
+    /// The contestant that each other is tested against; `None`: the first.
+    pub baseline: Option<String>,
+    /// Name of the contestant whose result is 0 on the normalised score. Default `random`.
+    pub random: String,
+    /// Numbers of evaluations at which results are compared. Those beyond the budgets of all but one contestant are left
+    /// out; the largest budget that two contestants share is always one. Default 25, 50, 100, 200, 500, 1000.
+    pub checkpoints: Vec<usize>,
+    /// Least gap to the optimum that counts, for problems whose optimum is known; positive. Default 1e-8, the last
+    /// target of COCO (Hansen et al. 2021, "COCO: a platform for comparing continuous optimizers").
+    pub floor: f64,
+    /// Least gap that counts in the coarse mean log gap, and everywhere for problems without a known optimum, where a
+    /// gap of 0 is an accident of who found the best value; positive. Default 1e-3.
+    pub coarse_floor: f64,
+    /// Level of all tests, in (0, 1). Default 0.05.
+    pub significance: f64,
+    /// Coverage of the bootstrap bands of curves, in (0, 1). Default 0.95.
+    pub confidence: f64,
+    /// How many resamples a bootstrap draws; at least 1. Default 1000.
+    pub resamples: usize,
+    /// Seed of the bootstrap.
+    pub seed: u64,
+}
+
+impl Default for AnalysisOptions {
+    fn default() -> Self {
+        Self {
+            contestants: Vec::new(),
+            baseline: None,
+            random: "random".to_owned(),
+            checkpoints: vec![25, 50, 100, 200, 500, 1000],
+            floor: 1e-8,
+            coarse_floor: 1e-3,
+            significance: 0.05,
+            confidence: 0.95,
+            resamples: 1000,
+            seed: 0,
+        }
+    }
+}
+
+/// Why records cannot be analysed.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AnalysisError {
+    /// There is nothing to compare.
+    #[error("there are no runs to compare")]
+    NoRuns,
+    /// A contestant was asked for that has no run.
+    #[error("no run is of contestant {name:?}; there are runs of {}", known.join(", "))]
+    UnknownContestant {
+        /// The name.
+        name: String,
+        /// Those with runs.
+        known: Vec<String>,
+    },
+    /// Two sets of records share no contestant, problem and seed.
+    #[error("the two sets have no runs of the same contestant, problem and seed")]
+    NothingShared,
+    /// A statistic has no value.
+    #[error(transparent)]
+    Statistics(#[from] StatisticsError),
+    /// A setting is out of its range.
+    #[error("{name} is {value}; it must be {allowed}")]
+    Setting {
+        /// The setting.
+        name: &'static str,
+        /// Its value.
+        value: f64,
+        /// What is allowed.
+        allowed: &'static str,
+    },
+}
+
+impl AnalysisOptions {
+    /// Checks the ranges.
+    pub(super) fn check(&self) -> Result<(), AnalysisError> {
+        let positive = |value: f64| value > 0.0 && value.is_finite();
+        let share = |value: f64| value > 0.0 && value < 1.0;
+        for (name, value, is_valid, allowed) in [
+            ("floor", self.floor, positive(self.floor), "positive and finite"),
+            ("coarse_floor", self.coarse_floor, positive(self.coarse_floor), "positive and finite"),
+            ("significance", self.significance, share(self.significance), "above 0 and below 1"),
+            ("confidence", self.confidence, share(self.confidence), "above 0 and below 1"),
+            ("resamples", self.resamples as f64, self.resamples > 0, "at least 1"),
+        ] {
+            if !is_valid {
+                return Err(AnalysisError::Setting { name, value, allowed });
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,100 @@
+//! Simulated time: when a contestant was as good as the baseline in the end, and how long its runs took in all.
+//!
+//! This is where early stopping and parallel trials show: at equal numbers of evaluations they can only lose.
+
+use serde::Serialize;
+
+use super::groups::Cells;
+
+/// The simulated time of a contestant beside that of the baseline, over all pairs of runs of one problem and seed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SimulatedTime {
+    /// Index of the contestant.
+    pub contestant: usize,
+    /// How many pairs of runs there are.
+    pub pairs: usize,
+    /// How many of them reached the final loss of the baseline.
+    pub reached: usize,
+    /// Upper median, over all pairs, of the time at which it was reached, divided by the time at which the baseline itself
+    /// reached it; below 1 is faster. `None` if no more than half reached it.
+    pub median_time_ratio: Option<f64>,
+    /// Mean simulated time of a whole run, in seconds.
+    pub mean_total_secs: f64,
+    /// Mean simulated time of the baseline's runs in the same pairs, in seconds.
+    pub baseline_total_secs: f64,
+    /// Share of its trials that were stopped early, in [0, 1].
+    pub stopped_early: f64,
+}
+
+/// Of each contestant that shares problems and seeds with the baseline; the baseline itself included.
+pub(super) fn simulated_times(cells: &Cells<'_>, contestants: usize, baseline: usize) -> Vec<SimulatedTime> {
+    let mut found = Vec::new();
+    for contestant in 0..contestants {
+        let mut ratios = Vec::new();
+        let (mut total, mut baseline_total, mut stopped, mut trials) = (0.0, 0.0, 0, 0);
+        for problem in cells.common_problems(&[contestant, baseline], 1) {
+            let others = cells.at(contestant, problem, 1);
+            for (seed, reference) in cells.at(baseline, problem, 1) {
+                let Some(run) = others.get(&seed) else { continue };
+                let Some(&goal) = reference.losses.last() else { continue };
+                let own = reached_secs(&reference.losses, &reference.record.ended_secs, goal);
+                let Some(own) = own.filter(|secs| *secs > 0.0) else { continue };
+                let time = reached_secs(&run.losses, &run.record.ended_secs, goal);
+                ratios.push(time.map_or(f64::INFINITY, |secs| secs / own));
+                total += run.record.ended_secs.last().copied().unwrap_or(0.0);
+                baseline_total += reference.record.ended_secs.last().copied().unwrap_or(0.0);
+                stopped += run.record.stopped_early.len();
+                trials += run.record.results.len();
+            }
+        }
+        if ratios.is_empty() {
+            continue;
+        }
+        ratios.sort_unstable_by(f64::total_cmp);
+        // The lower of both middle ones is not good enough: half and no more reached it.
+        let middle = ratios[ratios.len() / 2];
+        let pairs = ratios.len();
+        found.push(SimulatedTime {
+            contestant,
+            pairs,
+            reached: ratios.iter().filter(|ratio| ratio.is_finite()).count(),
+            median_time_ratio: Some(middle).filter(|ratio| ratio.is_finite()),
+            mean_total_secs: total / pairs as f64,
+            baseline_total_secs: baseline_total / pairs as f64,
+            stopped_early: if trials == 0 { 0.0 } else { stopped as f64 / trials as f64 },
+        });
+    }
+    found
+}
+
+/// When the loss first was at most `goal`; `None` if it never was while the run went on.
+fn reached_secs(losses: &[f64], ended_secs: &[f64], goal: f64) -> Option<f64> {
+    losses.iter().zip(ended_secs).find(|(loss, _)| **loss <= goal).map(|(_, &secs)| secs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::groups::groups;
+    use super::super::made_up::record;
+    use super::super::options::AnalysisOptions;
+    use super::super::runs::RunSet;
+    use super::*;
+
+    #[test]
+    fn time_to_the_final_loss_of_the_baseline_is_compared_run_by_run() {
+        let mut slow = record("gp", "f1", 1, &[4.0, 2.0, 1.0, 3.0]);
+        slow.ended_secs = vec![10.0, 20.0, 30.0, 40.0];
+        let mut fast = record("stopping", "f1", 1, &[4.0, 1.0, 2.0, 0.5]);
+        fast.ended_secs = vec![5.0, 15.0, 20.0, 25.0];
+        fast.stopped_early = vec![2];
+        let never = record("random", "f1", 1, &[4.0, 4.0, 4.0, 4.0]);
+        let records = [slow, fast, never];
+        let set = RunSet::new(&records, &AnalysisOptions::default()).unwrap();
+        let times = simulated_times(&Cells::new(&set, &groups(&set)[0]), 3, 0);
+        assert_eq!(times[0].median_time_ratio, Some(1.0));
+        assert_eq!(times[1].median_time_ratio, Some(0.5));
+        assert_eq!((times[1].reached, times[1].mean_total_secs, times[1].baseline_total_secs), (1, 25.0, 40.0));
+        assert_eq!(times[1].stopped_early, 0.25);
+        assert_eq!((times[2].reached, times[2].median_time_ratio), (0, None));
+    }
+}

@@ -1,0 +1,10 @@
+#![doc = include_str!("../README.md")]
+
+pub mod analysis;
+pub mod contestant;
+pub mod hypervolume;
+pub mod problem;
+pub mod problems;
+pub mod record;
+pub mod simulation;
+pub mod statistics;

@@ -1,0 +1,172 @@
+//! The functions of BBOB with whole numbers for four fifths of the variables: the suite `bbob-mixint` of COCO.
+//!
+//! The first fifth of the variables has 2 values, the next ones 4, 8 and 16, and the last fifth is continuous. The whole
+//! numbers 0 to n - 1 stand for n evenly spaced coordinates in (-4, 4), which is n + 1 steps wide, all shifted so that
+//! the optimizer is one of them. So the optimum of the continuous function stays, and with it the landscape.
+//!
+//! Values, the optimum included, are multiplied by a factor for each function, which makes them similarly hard to
+//! reach to a given precision.
+//!
+//! Source: T. Tušar, D. Brockhoff, N. Hansen, Mixed-Integer Benchmark Problems for Single- and Bi-Objective
+//! Optimization, GECCO 2019, and the COCO platform for the factors and the rounding.
+
+use tunesmith_algorithms::problem::{ParameterKind, ParameterValues, ProblemStatement, ScaleType};
+
+use super::functions::Function;
+use super::transformations::round_half_up;
+use super::{BbobError, MAX_DIMENSIONS, checked_function, continuous, evaluate, is_defined, name, random, statement};
+use crate::problem::{Draw, Evaluation, Problem, Quality};
+
+/// The variables come in this many groups of the same size; the last is continuous.
+const FIFTHS: usize = 5;
+
+/// How many values the variables of the first four fifths have.
+const VALUES: [u8; 4] = [2, 4, 8, 16];
+
+/// What the values of f1 to f24 are multiplied by.
+const FACTORS: [f64; 24] = [
+    1.0, 1e-3, 1e-1, 1e-1, 1.0, // separable
+    1e-2, 1.0, 1e-2, 1e-2, // moderate conditioning
+    1e-3, 1e-2, 1e-4, 1e-1, 1.0, // high conditioning
+    1e-1, 1.0, 10.0, 1.0, 10.0, // multi-modal
+    1e-1, 1.0, 1.0, 10.0, 1e-1, // weakly structured
+];
+
+/// The bound of the coordinates for which whole numbers stand, before they are shifted.
+const INNER_BOUND: f64 = 4.0;
+
+/// Added to the optimizer before it is rounded to a whole number: two of them may be equally close.
+const ROUNDING_OFFSET: f64 = 1e-7;
+
+/// A function of `dimensions` variables, x01, x02, ...: integers from 0 for the first four fifths, then continuous ones
+/// in [-5, 5]. The metric is `objective`, which is to be minimized.
+///
+/// `dimensions` is a multiple of 5, at most 40. COCO's suite has 5, 10, 20 and 40 of them; its larger ones are made of
+/// other functions.
+///
+/// # Errors
+/// [`BbobError`] names the argument that is out of range.
+pub fn bbob_mixint(function: u8, dimensions: usize, instance: u64) -> Result<BbobMixintProblem, BbobError> {
+    if dimensions == 0 || dimensions > MAX_DIMENSIONS || !dimensions.is_multiple_of(FIFTHS) {
+        return Err(BbobError::UnsupportedMixintDimensions { dimensions });
+    }
+    let implementation = checked_function(function, dimensions, instance)?;
+    let factor = FACTORS[usize::from(function) - 1];
+    let inner_optimum = random::optimal_value(function, instance);
+    let optimum = factor * inner_optimum;
+    let counts = VALUES.iter().flat_map(|count| std::iter::repeat_n(*count, dimensions / FIFTHS));
+    let mut optimizer = implementation.optimizer().to_vec();
+    let grids: Vec<Grid> =
+        counts.zip(&mut optimizer).map(|(count, coordinate)| Grid::through(count, coordinate)).collect();
+    let kinds = grids.iter().map(Grid::kind).chain((grids.len()..dimensions).map(|_| continuous()));
+    Ok(BbobMixintProblem {
+        name: name(function, dimensions),
+        statement: statement(kinds),
+        quality: Quality::Value { best_known: Some(optimum) },
+        function: implementation,
+        grids,
+        factor,
+        inner_optimum,
+        optimum,
+        optimizer,
+    })
+}
+
+/// One of the mixed-integer functions in one instance; [`bbob_mixint`] makes it.
+#[derive(Debug)]
+pub struct BbobMixintProblem {
+    name: String,
+    statement: ProblemStatement,
+    quality: Quality,
+    function: Box<dyn Function>,
+    /// Of the first variables; the others are continuous.
+    grids: Vec<Grid>,
+    factor: f64,
+    /// The optimum before it is multiplied.
+    inner_optimum: f64,
+    optimum: f64,
+    optimizer: Vec<f64>,
+}
+
+impl BbobMixintProblem {
+    /// The value at `point`, which has whole numbers first and then continuous coordinates. Other numbers in place of
+    /// whole ones are rounded to the nearest in range; continuous coordinates may lie outside the box. NaN if a
+    /// coordinate is NaN or their number is not that of the variables.
+    pub fn value(&self, point: &[f64]) -> f64 {
+        if !is_defined(point, self.optimizer.len()) {
+            return f64::NAN;
+        }
+        let mut coordinates = point.to_vec();
+        for (coordinate, grid) in coordinates.iter_mut().zip(&self.grids) {
+            *coordinate = grid.coordinate(*coordinate);
+        }
+        self.factor * (self.inner_optimum + self.function.excess(&coordinates))
+    }
+
+    /// The least value.
+    pub fn optimum(&self) -> f64 {
+        self.optimum
+    }
+
+    /// Where the least value is: a point of the space, one number per variable, whole for the integers.
+    pub fn optimizer(&self) -> &[f64] {
+        &self.optimizer
+    }
+}
+
+impl Problem for BbobMixintProblem {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn statement(&self) -> &ProblemStatement {
+        &self.statement
+    }
+
+    fn quality(&self) -> &Quality {
+        &self.quality
+    }
+
+    fn evaluate(&self, point: &ParameterValues, _: Draw) -> Evaluation {
+        evaluate(&self.statement, point, |coordinates| self.value(coordinates))
+    }
+}
+
+/// The coordinates for which the values of an integer variable stand.
+#[derive(Debug)]
+struct Grid {
+    /// The largest value; the least is 0.
+    last: u8,
+    /// How far the coordinates were moved down.
+    shift: f64,
+}
+
+impl Grid {
+    /// `count` values, one of which stands for `optimum`, which is set to that value.
+    fn through(count: u8, optimum: &mut f64) -> Self {
+        let mut grid = Self { last: count - 1, shift: 0.0 };
+        let (least, greatest) = grid.ends();
+        let index = f64::from(grid.last) * (*optimum - least) / (greatest - least);
+        let index = round_half_up(index + ROUNDING_OFFSET).clamp(0.0, f64::from(grid.last));
+        grid.shift = grid.coordinate(index) - *optimum;
+        *optimum = index;
+        grid
+    }
+
+    /// The coordinate for which the whole number closest to `value` stands.
+    fn coordinate(&self, value: f64) -> f64 {
+        let (least, greatest) = self.ends();
+        let index = round_half_up(value).clamp(0.0, f64::from(self.last));
+        least + (greatest - least) * index / f64::from(self.last) - self.shift
+    }
+
+    /// The first and the last coordinate before they are shifted.
+    fn ends(&self) -> (f64, f64) {
+        let step = 2.0 * INNER_BOUND / (f64::from(self.last) + 2.0);
+        (step - INNER_BOUND, INNER_BOUND - step)
+    }
+
+    fn kind(&self) -> ParameterKind {
+        ParameterKind::Integer { min: 0, max: i64::from(self.last), scale: ScaleType::UnitLinear }
+    }
+}

@@ -1,0 +1,207 @@
+//! The 24 noiseless functions of BBOB and their mixed-integer variants.
+//!
+//! Each function comes in any number of instances, which shift and rotate it; the number of the instance is the seed of
+//! a run, so it is not in the name of the problem. Values are those of the COCO platform, from which
+//! `benches/reference/bbob.py` makes the table that `tests/bbob_reference.rs` compares them with.
+//!
+//! Not here: the noisy functions, those of two objectives, and the large-scale variants, whose rotations are in blocks.
+//!
+//! Source: N. Hansen, S. Finck, R. Ros, A. Auger, Real-Parameter Black-Box Optimization Benchmarking 2009: Noiseless
+//! Functions Definitions, INRIA RR-6829; for the mixed-integer ones T. Tušar, D. Brockhoff, N. Hansen, Mixed-Integer
+//! Benchmark Problems for Single- and Bi-Objective Optimization, GECCO 2019.
+//!
+//! ```
+//! use tunesmith_benchmark::problem::Problem;
+//! use tunesmith_benchmark::problems::bbob::bbob;
+//!
+//! let sphere = bbob(1, 5, 1)?;
+//! assert_eq!(sphere.name(), "f01/d05");
+//! assert_eq!(sphere.optimum(), 79.48);
+//! assert_eq!(sphere.value(sphere.optimizer()), 79.48);
+//! # Ok::<(), tunesmith_benchmark::problems::bbob::BbobError>(())
+//! ```
+
+mod functions;
+mod matrix;
+mod mixint;
+mod random;
+#[cfg(test)]
+mod tests;
+mod transformations;
+
+use tunesmith_algorithms::problem::{
+    Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ParameterValues, ProblemStatement, ScaleType,
+    SearchSpace,
+};
+
+use crate::problem::{Draw, Evaluation, Outcome, Problem, Quality};
+use functions::Function;
+
+pub use mixint::{BbobMixintProblem, bbob_mixint};
+
+/// How many functions there are; they are numbered from 1.
+pub const FUNCTIONS: u8 = 24;
+
+/// The fewest variables: some functions join neighbours.
+pub const MIN_DIMENSIONS: usize = 2;
+
+/// The most variables: above, COCO has other functions.
+pub const MAX_DIMENSIONS: usize = 40;
+
+/// The largest number of an instance: above about 214,000 the seeds leave the range of COCO's generator.
+pub const MAX_INSTANCE: u64 = 200_000;
+
+/// The bounds of continuous variables are this and its negative.
+const BOUND: f64 = 5.0;
+
+/// A function of `dimensions` continuous variables in [-5, 5], named x01, x02, ..., with the metric `objective`, which
+/// is to be minimized.
+///
+/// # Errors
+/// [`BbobError`] names the argument that is out of range.
+pub fn bbob(function: u8, dimensions: usize, instance: u64) -> Result<BbobProblem, BbobError> {
+    check_dimensions(dimensions)?;
+    let implementation = checked_function(function, dimensions, instance)?;
+    let optimum = random::optimal_value(function, instance);
+    Ok(BbobProblem {
+        name: name(function, dimensions),
+        statement: statement((0..dimensions).map(|_| continuous())),
+        quality: Quality::Value { best_known: Some(optimum) },
+        function: implementation,
+        optimum,
+    })
+}
+
+/// One of the functions in one instance; [`bbob`] makes it.
+#[derive(Debug)]
+pub struct BbobProblem {
+    name: String,
+    statement: ProblemStatement,
+    quality: Quality,
+    function: Box<dyn Function>,
+    optimum: f64,
+}
+
+impl BbobProblem {
+    /// The value at `point`, also outside the box. NaN if a coordinate is NaN or their number is not that of the
+    /// variables.
+    pub fn value(&self, point: &[f64]) -> f64 {
+        if !is_defined(point, self.optimizer().len()) {
+            return f64::NAN;
+        }
+        self.optimum + self.function.excess(point)
+    }
+
+    /// The least value.
+    pub fn optimum(&self) -> f64 {
+        self.optimum
+    }
+
+    /// Where the least value is: a point of the box, one coordinate per variable.
+    pub fn optimizer(&self) -> &[f64] {
+        self.function.optimizer()
+    }
+}
+
+impl Problem for BbobProblem {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn statement(&self) -> &ProblemStatement {
+        &self.statement
+    }
+
+    fn quality(&self) -> &Quality {
+        &self.quality
+    }
+
+    fn evaluate(&self, point: &ParameterValues, _: Draw) -> Evaluation {
+        evaluate(&self.statement, point, |coordinates| self.value(coordinates))
+    }
+}
+
+/// Why there is no such problem.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BbobError {
+    /// No function has this number.
+    #[error("function {function} does not exist: BBOB has the functions 1 to {FUNCTIONS}")]
+    UnknownFunction {
+        /// The number.
+        function: u8,
+    },
+    /// The functions are not defined for this number of variables.
+    #[error("{dimensions} dimensions are not supported by bbob: {MIN_DIMENSIONS} to {MAX_DIMENSIONS} are")]
+    UnsupportedDimensions {
+        /// The number of variables.
+        dimensions: usize,
+    },
+    /// The mixed-integer functions are not defined for this number of variables.
+    #[error("{dimensions} dimensions are not supported by bbob-mixint: multiples of 5 up to {MAX_DIMENSIONS} are")]
+    UnsupportedMixintDimensions {
+        /// The number of variables.
+        dimensions: usize,
+    },
+    /// No instance has this number.
+    #[error("instance {instance} does not exist: those from 1 to {MAX_INSTANCE} do")]
+    UnknownInstance {
+        /// The number.
+        instance: u64,
+    },
+}
+
+fn check_dimensions(dimensions: usize) -> Result<(), BbobError> {
+    if !(MIN_DIMENSIONS..=MAX_DIMENSIONS).contains(&dimensions) {
+        return Err(BbobError::UnsupportedDimensions { dimensions });
+    }
+    Ok(())
+}
+
+/// `dimensions` were checked before.
+fn checked_function(function: u8, dimensions: usize, instance: u64) -> Result<Box<dyn Function>, BbobError> {
+    if !(1..=MAX_INSTANCE).contains(&instance) {
+        return Err(BbobError::UnknownInstance { instance });
+    }
+    functions::function(function, dimensions, instance).ok_or(BbobError::UnknownFunction { function })
+}
+
+fn name(function: u8, dimensions: usize) -> String {
+    format!("f{function:02}/d{dimensions:02}")
+}
+
+fn continuous() -> ParameterKind {
+    ParameterKind::Double { min: -BOUND, max: BOUND, scale: ScaleType::UnitLinear }
+}
+
+/// The statement with these variables, x01, x02 and so on.
+fn statement(kinds: impl Iterator<Item = ParameterKind>) -> ProblemStatement {
+    let parameters = kinds.enumerate().map(|(index, kind)| {
+        ParameterSpec::new(format!("x{:02}", index + 1), kind).expect("the ranges are those of BBOB, not empty")
+    });
+    let space = SearchSpace::new(parameters.collect()).expect("there are variables, and each has its own number");
+    let objective = MetricSpec { name: "objective".to_owned(), goal: Goal::Minimize };
+    ProblemStatement::new(space, vec![objective]).expect("one metric is enough")
+}
+
+/// The value at a point of the space, as an evaluation. A point that is not of the space is infeasible.
+fn evaluate(statement: &ProblemStatement, point: &ParameterValues, value: impl FnOnce(&[f64]) -> f64) -> Evaluation {
+    if let Err(error) = statement.search_space().check(point) {
+        let outcome = Outcome::Infeasible { reason: error.to_string() };
+        return Evaluation { outcome, duration_secs: 1.0, curve: Vec::new() };
+    }
+    let parameters = statement.search_space().parameters().iter();
+    let coordinates: Vec<f64> = parameters
+        .filter_map(|parameter| match point.get(parameter.name()) {
+            Some(ParameterValue::Double(coordinate)) => Some(*coordinate),
+            Some(ParameterValue::Integer(coordinate)) => Some(*coordinate as f64),
+            _ => None,
+        })
+        .collect();
+    Evaluation::exact(value(&coordinates))
+}
+
+/// Whether a function of `dimensions` variables has a value at `point`.
+fn is_defined(point: &[f64], dimensions: usize) -> bool {
+    point.len() == dimensions && !point.iter().any(|coordinate| coordinate.is_nan())
+}

@@ -1,0 +1,134 @@
+//! The seeded numbers from which BBOB makes its instances: uniform, normal, and what is drawn with them.
+//!
+//! Not for anything else: the generator is old and short, and only here because the instances are defined by it.
+//!
+//! Source: N. Hansen, S. Finck, R. Ros, A. Auger, Real-Parameter Black-Box Optimization Benchmarking 2009: Noiseless
+//! Functions Definitions, INRIA RR-6829, section 0.2; the generator is the multiplicative congruential one of S. Park and
+//! K. Miller, Random Number Generators: Good Ones Are Hard to Find, CACM 31, 1988, behind a shuffle table as in
+//! C. Bays and S. Durham, Improving a Poor Random Number Generator, ACM TOMS 2, 1976. What the report leaves open
+//! (seeds, the table's size and its filling) is as in the COCO platform, which is the definition in practice.
+
+use std::f64::consts::PI;
+
+/// The modulus of the generator, a Mersenne prime: 2^31 - 1. Seeds lie below it.
+const MODULUS: i64 = 2_147_483_647;
+
+/// The multiplier of the generator.
+const MULTIPLIER: i64 = 16_807;
+
+/// How many states the shuffle table holds.
+const TABLE_SIZE: usize = 32;
+
+/// How many states are thrown away before the table is filled.
+const WARM_UP: usize = 8;
+
+/// What stands for an exact 0, whose logarithm would be infinite.
+const ALMOST_ZERO: f64 = 1e-99;
+
+/// `count` numbers, uniform in (0, 1), from a seed from 1 to 2^31 - 2.
+pub(super) fn uniform(count: usize, seed: i64) -> Vec<f64> {
+    let mut state = seed;
+    for _ in 0..WARM_UP {
+        state = successor(state);
+    }
+    let mut table = [0; TABLE_SIZE];
+    for entry in table.iter_mut().rev() {
+        state = successor(state);
+        *entry = state;
+    }
+    let mut last = table[0];
+    let mut numbers = Vec::with_capacity(count);
+    for _ in 0..count {
+        state = successor(state);
+        // The last output chooses the entry that is the next one: 67108865 is just over a 32nd of the modulus.
+        let index = usize::try_from(last / 67_108_865).unwrap_or(0);
+        last = std::mem::replace(&mut table[index], state);
+        let number = last as f64 / MODULUS as f64;
+        numbers.push(if number == 0.0 { ALMOST_ZERO } else { number });
+    }
+    numbers
+}
+
+fn successor(state: i64) -> i64 {
+    (MULTIPLIER * state).rem_euclid(MODULUS)
+}
+
+/// `count` numbers with the standard normal distribution: Box and Muller's cosine of two uniform numbers, the first of
+/// the first half and the second of the second half of the sequence.
+pub(super) fn gaussian(count: usize, seed: i64) -> Vec<f64> {
+    let numbers = uniform(2 * count, seed);
+    let (radii, angles) = numbers.split_at(count);
+    radii
+        .iter()
+        .zip(angles)
+        .map(|(radius, angle)| {
+            let number = (-2.0 * radius.ln()).sqrt() * (2.0 * PI * angle).cos();
+            if number == 0.0 { ALMOST_ZERO } else { number }
+        })
+        .collect()
+}
+
+/// Where the optimum of most functions is: in [-4, 4]^`dimensions`, in steps of 0.0008.
+pub(super) fn location(dimensions: usize, seed: i64) -> Vec<f64> {
+    uniform(dimensions, seed)
+        .into_iter()
+        .map(|number| {
+            let coordinate = 8.0 * (1e4 * number).floor() / 1e4 - 4.0;
+            if coordinate == 0.0 { -1e-5 } else { coordinate }
+        })
+        .collect()
+}
+
+/// The value of a function at its optimum: a multiple of 0.01 in [-1000, 1000] from a Cauchy distribution.
+///
+/// f4 has that of f3 and f18 that of f17, with the same instance.
+pub(super) fn optimal_value(function: u8, instance: u64) -> f64 {
+    let seed = seed(function, instance);
+    let quotient = gaussian(1, seed)[0] / gaussian(1, seed + 1)[0];
+    let hundredths = (100.0 * 100.0 * quotient + 0.5).floor();
+    (hundredths / 100.0).clamp(-1000.0, 1000.0)
+}
+
+/// The seed of everything that is drawn for a function. `instance` is at most [`super::MAX_INSTANCE`].
+///
+/// f4 shares the seed of f3 and f18 that of f17, with the same instance.
+pub(super) fn seed(function: u8, instance: u64) -> i64 {
+    let base = match function {
+        4 => 3,
+        18 => 17,
+        other => i64::from(other),
+    };
+    // An instance above `i64::MAX` is turned away before.
+    base + 10_000 * i64::try_from(instance).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_generator_is_that_of_park_and_miller() {
+        // Their check value: the 10,001st state from 1 is 1043618065.
+        let state = (0..10_000).fold(1, |state, _| successor(state));
+        assert_eq!(state, 1_043_618_065);
+    }
+
+    #[test]
+    fn optimal_values_are_those_of_coco() {
+        // `cocoex.bare_problem.BareProblem("bbob", f, 5, 3).best_value()` of coco-experiment 2.8.2.
+        let expected = [(1, -247.11), (3, 115.68), (4, 115.68), (6, -1000.0), (17, 273.15), (18, 273.15), (24, 13.64)];
+        for (function, value) in expected {
+            assert_eq!(optimal_value(function, 3), value, "f{function}");
+        }
+    }
+
+    #[test]
+    fn numbers_look_as_they_are_named() {
+        let numbers = uniform(2000, 7);
+        assert!(numbers.iter().all(|number| 0.0 < *number && *number < 1.0));
+        let mean = numbers.iter().sum::<f64>() / 2000.0;
+        assert!((mean - 0.5).abs() < 0.03, "{mean}");
+        let squares = gaussian(2000, 7).iter().map(|number| number * number).sum::<f64>() / 2000.0;
+        assert!((squares - 1.0).abs() < 0.15, "{squares}");
+    }
+}

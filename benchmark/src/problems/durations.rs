@@ -1,0 +1,179 @@
+//! Trials that take their time.
+
+use std::sync::Arc;
+
+use rand_distr::{Distribution, LogNormal};
+use tunesmith_algorithms::problem::{ParameterValues, ProblemStatement, TrialId};
+use tunesmith_algorithms::rng;
+
+use crate::problem::{Draw, Evaluation, Problem, Quality};
+
+/// Median of the durations of [`WithDurations`], in simulated seconds. A guess at a small training.
+const MEDIAN_SECS: f64 = 60.0;
+
+/// Standard deviation of the logarithm of a duration: 95 % lie between 22 and 160 seconds. A guess.
+const SIGMA: f64 = 0.5;
+
+/// A problem with durations of its own: log-normal with median 60 simulated seconds and sigma 0.5.
+///
+/// A duration depends on the point and the seed of the run, not on the trial or the metrics: with one seed every
+/// contestant waits equally long for the same point. A reported curve is stretched to the new duration.
+#[derive(Debug, Clone)]
+pub struct WithDurations<P> {
+    problem: P,
+}
+
+impl<P: Problem> WithDurations<P> {
+    /// `problem`, under the same name.
+    pub fn new(problem: P) -> Self {
+        Self { problem }
+    }
+}
+
+impl<P: Problem> Problem for WithDurations<P> {
+    fn name(&self) -> &str {
+        self.problem.name()
+    }
+
+    fn statement(&self) -> &ProblemStatement {
+        self.problem.statement()
+    }
+
+    fn quality(&self) -> &Quality {
+        self.problem.quality()
+    }
+
+    fn resolution(&self) -> Option<f64> {
+        self.problem.resolution()
+    }
+
+    fn constraints(&self) -> usize {
+        self.problem.constraints()
+    }
+
+    fn evaluate(&self, point: &ParameterValues, draw: Draw) -> Evaluation {
+        let mut evaluation = self.problem.evaluate(point, draw);
+        let duration_secs = duration_secs(point, draw.seed);
+        for report in &mut evaluation.curve {
+            // Rounding must not carry a report beyond the end.
+            report.elapsed_secs = (report.elapsed_secs / evaluation.duration_secs * duration_secs).min(duration_secs);
+        }
+        evaluation.duration_secs = duration_secs;
+        evaluation
+    }
+}
+
+/// So that a problem out of a suite can be wrapped.
+impl<P: Problem + ?Sized> Problem for Arc<P> {
+    fn name(&self) -> &str {
+        self.as_ref().name()
+    }
+
+    fn statement(&self) -> &ProblemStatement {
+        self.as_ref().statement()
+    }
+
+    fn quality(&self) -> &Quality {
+        self.as_ref().quality()
+    }
+
+    fn resolution(&self) -> Option<f64> {
+        self.as_ref().resolution()
+    }
+
+    fn constraints(&self) -> usize {
+        self.as_ref().constraints()
+    }
+
+    fn evaluate(&self, point: &ParameterValues, draw: Draw) -> Evaluation {
+        self.as_ref().evaluate(point, draw)
+    }
+}
+
+fn duration_secs(point: &ParameterValues, seed: u64) -> f64 {
+    // Parameters are separated by what no value contains unescaped, so that different points have different keys.
+    let values: Vec<String> = point.iter().map(|(name, value)| format!("{name:?}={value:?}")).collect();
+    let purpose = format!("duration of {}", values.join(","));
+    // No trial has number 0: the duration is that of the point.
+    let mut rng = rng::stream(seed, TrialId(0), &purpose);
+    let distribution = LogNormal::new(MEDIAN_SECS.ln(), SIGMA).expect("sigma is finite and positive");
+    distribution.sample(&mut rng)
+}
+
+#[cfg(test)]
+mod tests {
+    use tunesmith_algorithms::problem::Goal;
+
+    use super::*;
+    use crate::problem::CurvePoint;
+    use crate::problems::constrained::gramacy;
+    use crate::problems::functions::branin;
+    use crate::problems::functions::builders::{linear, parameter, point_of_doubles, statement};
+
+    #[test]
+    fn durations_have_the_stated_median_and_spread() {
+        let problem = WithDurations::new(branin());
+        let mut logs: Vec<f64> = (0..10_000)
+            .map(|index| {
+                let point = point_of_doubles(&[index as f64 / 1000.0, 1.0]);
+                problem.evaluate(&point, Draw { seed: 3, trial: TrialId(1) }).duration_secs.ln()
+            })
+            .collect();
+        logs.sort_by(f64::total_cmp);
+        let mean = logs.iter().sum::<f64>() / 1e4;
+        let deviation = (logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / 1e4).sqrt();
+        // Four standard errors each.
+        assert!((logs[5000] - 60.0_f64.ln()).abs() < 0.025, "median {}", logs[5000].exp());
+        assert!((deviation - 0.5).abs() < 0.015, "{deviation}");
+    }
+
+    #[test]
+    fn a_duration_is_that_of_the_point_and_the_seed() {
+        let problem = WithDurations::new(branin());
+        let duration = |x: f64, seed, trial| {
+            problem.evaluate(&point_of_doubles(&[x, 1.0]), Draw { seed, trial: TrialId(trial) }).duration_secs
+        };
+        assert_eq!(duration(2.0, 1, 1), duration(2.0, 1, 9));
+        assert_ne!(duration(2.0, 1, 1), duration(2.0, 2, 1));
+        assert_ne!(duration(2.0, 1, 1), duration(3.0, 1, 1));
+        let shared: Arc<dyn Problem> = Arc::new(branin());
+        let shared = WithDurations::new(shared);
+        let (point, draw) = (point_of_doubles(&[2.0, 1.0]), Draw { seed: 1, trial: TrialId(1) });
+        assert_eq!(shared.evaluate(&point, draw), problem.evaluate(&point, draw));
+        assert_eq!((problem.name(), shared.name()), ("branin", "branin"));
+        let constrained: Arc<dyn Problem> = Arc::new(gramacy());
+        assert_eq!(WithDurations::new(constrained).constraints(), 2);
+    }
+
+    /// Takes two seconds and reports after one and at the end.
+    struct Slow(ProblemStatement);
+
+    impl Problem for Slow {
+        fn name(&self) -> &str {
+            "slow"
+        }
+
+        fn statement(&self) -> &ProblemStatement {
+            &self.0
+        }
+
+        fn quality(&self) -> &Quality {
+            &Quality::Value { best_known: None }
+        }
+
+        fn evaluate(&self, _point: &ParameterValues, _draw: Draw) -> Evaluation {
+            let report = |step| CurvePoint { step, elapsed_secs: step as f64, value: 0.5 };
+            Evaluation { duration_secs: 2.0, curve: vec![report(1), report(2)], ..Evaluation::exact(0.5) }
+        }
+    }
+
+    #[test]
+    fn a_curve_is_stretched_to_the_duration() {
+        let slow = Slow(statement(vec![parameter("x01", linear(0.0, 1.0))], &[Goal::Minimize]));
+        let evaluation =
+            WithDurations::new(slow).evaluate(&point_of_doubles(&[0.25]), Draw { seed: 1, trial: TrialId(1) });
+        let elapsed: Vec<f64> = evaluation.curve.iter().map(|report| report.elapsed_secs).collect();
+        assert_eq!(elapsed, [evaluation.duration_secs / 2.0, evaluation.duration_secs]);
+        assert_ne!(evaluation.duration_secs, 2.0);
+    }
+}

@@ -1,0 +1,88 @@
+//! How the problems of this crate are put together, and how their functions read a point.
+//!
+//! The panics here are faults of this crate or points outside the space, which [`crate::problem::Problem`] excludes.
+
+use tunesmith_algorithms::problem::{
+    Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ParameterValues, ProblemStatement, ScaleType,
+    SearchSpace,
+};
+
+/// A double on a linear scale.
+pub(crate) fn linear(min: f64, max: f64) -> ParameterKind {
+    double(min, max, ScaleType::UnitLinear)
+}
+
+pub(crate) fn double(min: f64, max: f64, scale: ScaleType) -> ParameterKind {
+    ParameterKind::Double { min, max, scale }
+}
+
+pub(crate) fn integer(min: i64, max: i64, scale: ScaleType) -> ParameterKind {
+    ParameterKind::Integer { min, max, scale }
+}
+
+pub(crate) fn discrete(values: Vec<f64>, scale: ScaleType) -> ParameterKind {
+    ParameterKind::Discrete { values, scale }
+}
+
+pub(crate) fn categorical(levels: &[&str]) -> ParameterKind {
+    ParameterKind::Categorical { values: levels.iter().map(|&level| level.to_owned()).collect() }
+}
+
+pub(crate) fn parameter(name: &str, kind: ParameterKind) -> ParameterSpec {
+    ParameterSpec::new(name, kind).expect("the parameters of the problems are valid")
+}
+
+/// Doubles x01, x02, ... on linear scales.
+pub(crate) fn box_of_doubles(ranges: &[(f64, f64)]) -> Vec<ParameterSpec> {
+    let spec = |(index, &(min, max)): (usize, &(f64, f64))| parameter(&label(index), linear(min, max));
+    ranges.iter().enumerate().map(spec).collect()
+}
+
+/// The point of [`box_of_doubles`] with these coordinates.
+pub(crate) fn point_of_doubles(x: &[f64]) -> ParameterValues {
+    x.iter().enumerate().map(|(index, &x)| (label(index), ParameterValue::Double(x))).collect()
+}
+
+fn label(index: usize) -> String {
+    format!("x{:02}", index + 1)
+}
+
+/// Metrics `objective`, or `objective_1`, `objective_2`, ... if there are several.
+pub(crate) fn statement(parameters: Vec<ParameterSpec>, goals: &[Goal]) -> ProblemStatement {
+    let metric = |(index, &goal): (usize, &Goal)| {
+        let name = if goals.len() == 1 { "objective".to_owned() } else { format!("objective_{}", index + 1) };
+        MetricSpec { name, goal }
+    };
+    let metrics = goals.iter().enumerate().map(metric).collect();
+    let space = SearchSpace::new(parameters).expect("a problem has parameters, and they have different names");
+    ProblemStatement::new(space, metrics).expect("a problem has metrics, and they are numbered")
+}
+
+/// The values of a point of doubles, by name.
+pub(crate) fn doubles(point: &ParameterValues) -> Vec<f64> {
+    point.keys().map(|name| number(point, name)).collect()
+}
+
+/// The value of an integer.
+pub(crate) fn whole(point: &ParameterValues, name: &str) -> f64 {
+    match point.get(name) {
+        Some(ParameterValue::Integer(value)) => *value as f64,
+        other => panic!("{name} is {other:?}, not an integer"),
+    }
+}
+
+/// The value of a double or of a discrete parameter.
+pub(crate) fn number(point: &ParameterValues, name: &str) -> f64 {
+    match point.get(name) {
+        Some(ParameterValue::Double(value) | ParameterValue::Discrete(value)) => *value,
+        other => panic!("{name} is {other:?}, not a number"),
+    }
+}
+
+/// The level of a categorical parameter.
+pub(crate) fn level<'a>(point: &'a ParameterValues, name: &str) -> &'a str {
+    match point.get(name) {
+        Some(ParameterValue::Categorical(level)) => level,
+        other => panic!("{name} is {other:?}, not a level"),
+    }
+}

@@ -1,0 +1,136 @@
+//! Classic test functions with known optima, all to be minimised.
+//!
+//! Formulas, ranges and optima as collected by Surjanovic and Bingham, Virtual Library of Simulation Experiments, 2013,
+//! unless a function names another source. Further digits of optima come from Newton's method in 30 digits. Each
+//! function proves its own optimum in a test: it is taken at the stated points, and no descent goes below it.
+//!
+//! Where the usual range has the optimum in the middle of a parameter, which an algorithm that begins with the centre
+//! would find by luck, ours is moved, and the function says so.
+
+pub(crate) mod builders;
+pub(crate) mod fixed;
+mod recipes;
+mod scalable;
+mod simulation;
+#[cfg(test)]
+mod tests;
+
+use tunesmith_algorithms::problem::{Goal, ParameterSpec, ParameterValues, ProblemStatement};
+
+pub use fixed::{
+    bohachevsky, branin, eggholder, goldstein_price, hartmann3, hartmann6, shekel5, shekel7, shekel10, six_hump_camel,
+};
+pub use recipes::{moved_training_recipe, network_recipe, training_recipe};
+pub use scalable::{ackley, griewank, levy, michalewicz, rastrigin, rosenbrock, styblinski_tang};
+pub use simulation::{best_so_far, simulate};
+
+use crate::problem::{Draw, Evaluation, Problem, Quality};
+
+/// Every classic function that the suite `classic` compares by, in the order of its results: those of fixed dimension,
+/// then those of any in 2 and 6 or the usual dimensions, then the mixed spaces.
+pub fn classic() -> Vec<Box<dyn Problem>> {
+    classic_functions().into_iter().map(|function| Box::new(function) as Box<dyn Problem>).collect()
+}
+
+fn classic_functions() -> Vec<TestFunction> {
+    vec![
+        branin(),
+        six_hump_camel(),
+        goldstein_price(),
+        bohachevsky(),
+        eggholder(),
+        hartmann3(),
+        shekel5(),
+        shekel7(),
+        shekel10(),
+        hartmann6(),
+        levy(2),
+        levy(6),
+        ackley(2),
+        ackley(6),
+        michalewicz(2),
+        michalewicz(5),
+        michalewicz(10),
+        styblinski_tang(2),
+        styblinski_tang(6),
+        rosenbrock(2),
+        rosenbrock(6),
+        griewank(2),
+        griewank(6),
+        rastrigin(2),
+        rastrigin(6),
+        network_recipe(),
+        moved_training_recipe(),
+    ]
+}
+
+/// A function to be minimised whose optimum is known.
+#[derive(Debug, Clone)]
+pub struct TestFunction {
+    name: String,
+    statement: ProblemStatement,
+    optimum: f64,
+    quality: Quality,
+    optimizers: Vec<ParameterValues>,
+    function: fn(&ParameterValues) -> f64,
+}
+
+impl TestFunction {
+    fn new(
+        name: impl Into<String>,
+        parameters: Vec<ParameterSpec>,
+        optimum: f64,
+        optimizers: Vec<ParameterValues>,
+        function: fn(&ParameterValues) -> f64,
+    ) -> Self {
+        let statement = builders::statement(parameters, &[Goal::Minimize]);
+        let quality = Quality::Value { best_known: Some(optimum) };
+        Self { name: name.into(), statement, optimum, quality, optimizers, function }
+    }
+
+    /// A function of doubles x01, x02, ... in a box, from lower and upper bound of each.
+    fn continuous(
+        name: impl Into<String>,
+        ranges: &[(f64, f64)],
+        optimum: f64,
+        optimizers: &[Vec<f64>],
+        function: fn(&ParameterValues) -> f64,
+    ) -> Self {
+        let optimizers = optimizers.iter().map(|x| builders::point_of_doubles(x)).collect();
+        Self::new(name, builders::box_of_doubles(ranges), optimum, optimizers, function)
+    }
+
+    /// The smallest value.
+    pub fn optimum(&self) -> f64 {
+        self.optimum
+    }
+
+    /// Points where the smallest value is taken; all of them, unless the function says otherwise.
+    pub fn optimizers(&self) -> &[ParameterValues] {
+        &self.optimizers
+    }
+
+    /// The value at a point of the space.
+    pub fn value(&self, point: &ParameterValues) -> f64 {
+        (self.function)(point)
+    }
+}
+
+impl Problem for TestFunction {
+    /// The usual name, with the number of dimensions where that varies: `branin`, `levy/d06`.
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn statement(&self) -> &ProblemStatement {
+        &self.statement
+    }
+
+    fn quality(&self) -> &Quality {
+        &self.quality
+    }
+
+    fn evaluate(&self, point: &ParameterValues, _draw: Draw) -> Evaluation {
+        Evaluation::exact(self.value(point))
+    }
+}

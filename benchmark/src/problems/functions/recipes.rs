@@ -1,0 +1,82 @@
+//! Made-up recipes for training a network: mixed spaces whose optimum is known.
+
+use tunesmith_algorithms::problem::{ParameterValue, ParameterValues, ScaleType};
+
+use super::TestFunction;
+use super::builders::{categorical, discrete, double, integer, level, number, parameter, whole};
+
+/// A recipe from a finite space: units (16 to 63, log scale), layers (1 to 4), dropout (a list of 4) and activation (3
+/// levels), of which some shift what is best for others. 2,304 points.
+pub fn network_recipe() -> TestFunction {
+    let value = |point: &ParameterValues| {
+        let (units, layers) = (whole(point, "units"), whole(point, "layers"));
+        let dropout = number(point, "dropout");
+        // Depth wants dropout, width does not need depth, and each activation has a width of its own.
+        let (width, penalty) = match level(point, "activation") {
+            "elu" => (40.0, 0.02),
+            "relu" => (52.0, 0.0),
+            _ => (24.0, 0.05),
+        };
+        let narrow = (units / width).ln();
+        let unregularized = dropout - 0.1 * (layers - 1.0);
+        0.1 + penalty + 0.3 * narrow * narrow + 0.05 * (layers - 3.0).powi(2) + unregularized * unregularized
+    };
+    let parameters = vec![
+        parameter("units", integer(16, 63, ScaleType::UnitLog)),
+        parameter("layers", integer(1, 4, ScaleType::UnitLinear)),
+        parameter("dropout", discrete(vec![0.0, 0.1, 0.2, 0.5], ScaleType::UnitLinear)),
+        parameter("activation", categorical(&["tanh", "relu", "elu"])),
+    ];
+    let optimizer = ParameterValues::from([
+        ("units".to_owned(), ParameterValue::Integer(52)),
+        ("layers".to_owned(), ParameterValue::Integer(3)),
+        ("dropout".to_owned(), ParameterValue::Discrete(0.2)),
+        ("activation".to_owned(), ParameterValue::Categorical("relu".to_owned())),
+    ]);
+    TestFunction::new("network_recipe", parameters, 0.1, vec![optimizer], value)
+}
+
+/// A recipe of all kinds and scales: learning rate and momentum (doubles), layers, batch size and activation (4
+/// levels), which decides where the learning rate is best.
+///
+/// The best learning rate and batch size lie in the middle of their ranges, which helps algorithms that begin there:
+/// the suite compares by [`moved_training_recipe`].
+pub fn training_recipe() -> TestFunction {
+    training("training_recipe", 1e-5, vec![16.0, 32.0, 64.0, 128.0, 256.0])
+}
+
+/// [`training_recipe`] with smaller learning rates and larger batches, so that no optimum lies in the middle.
+pub fn moved_training_recipe() -> TestFunction {
+    training("moved_training_recipe", 1e-6, vec![16.0, 32.0, 64.0, 128.0, 256.0, 512.0])
+}
+
+fn training(name: &str, least_rate: f64, batches: Vec<f64>) -> TestFunction {
+    let value = |point: &ParameterValues| {
+        let (best_rate, penalty) = match level(point, "activation") {
+            "gelu" => (-2.5, 0.0),
+            "relu" => (-3.0, 0.3),
+            "tanh" => (-1.5, 0.6),
+            _ => (-4.0, 1.0),
+        };
+        let rate = number(point, "rate").log10() - best_rate;
+        let momentum = (1.0 - number(point, "momentum")).log10() + 1.2;
+        let layers = (whole(point, "layers") - 7.0) / 4.0;
+        let batch = (number(point, "batch") / 64.0).log2();
+        penalty + 0.5 * rate * rate + momentum * momentum + layers * layers + 0.1 * batch * batch
+    };
+    let parameters = vec![
+        parameter("rate", double(least_rate, 1.0, ScaleType::UnitLog)),
+        parameter("momentum", double(0.5, 0.999, ScaleType::UnitReverseLog)),
+        parameter("layers", integer(1, 12, ScaleType::UnitLinear)),
+        parameter("batch", discrete(batches, ScaleType::UnitLog)),
+        parameter("activation", categorical(&["relu", "tanh", "gelu", "selu"])),
+    ];
+    let optimizer = ParameterValues::from([
+        ("rate".to_owned(), ParameterValue::Double(10.0_f64.powf(-2.5))),
+        ("momentum".to_owned(), ParameterValue::Double(1.0 - 10.0_f64.powf(-1.2))),
+        ("layers".to_owned(), ParameterValue::Integer(7)),
+        ("batch".to_owned(), ParameterValue::Discrete(64.0)),
+        ("activation".to_owned(), ParameterValue::Categorical("gelu".to_owned())),
+    ]);
+    TestFunction::new(name, parameters, 0.0, vec![optimizer], value)
+}

@@ -1,0 +1,11 @@
+//! The problems, by family.
+
+pub mod bbob;
+pub mod constrained;
+#[cfg(test)]
+mod descent;
+pub mod durations;
+pub mod functions;
+pub mod multi_objective;
+pub mod noisy;
+pub mod table;

@@ -1,0 +1,113 @@
+//! Deb, Thiele, Laumanns and Zitzler, Scalable test problems for evolutionary multiobjective optimization, 2005.
+//!
+//! All metrics are to be minimised. The first parameters, one less than there are metrics, choose a place on the front;
+//! the others, how far from it. `dimensions` counts both and is at least the number of metrics.
+
+use std::f64::consts::{FRAC_PI_2, PI};
+
+use tunesmith_algorithms::problem::{Goal, ParameterValues};
+
+use super::builders::{box_of_doubles, doubles};
+use super::{MetricCount, MultiObjectiveFunction};
+
+/// DTLZ1: the front is the simplex where the metrics sum to 1/2, behind many local ones.
+///
+/// Distance parameters in `[0, 1.25]`; the usual `[0, 1]` has the front, at 0.5, in its middle. The reference point is
+/// 400 in each of m metrics; all but the corner below the simplex is dominated: 400^m - (1/2)^m / m!.
+pub fn dtlz1(metrics: MetricCount, dimensions: usize) -> MultiObjectiveFunction {
+    let (corner, volume) = match metrics {
+        MetricCount::Two => (vec![400.0; 2], 400.0 * 400.0 - 1.0 / 8.0),
+        MetricCount::Three => (vec![400.0; 3], 400.0 * 400.0 * 400.0 - 1.0 / 48.0),
+    };
+    let values = match metrics {
+        MetricCount::Two => |point: &ParameterValues| dtlz1_values::<1>(&doubles(point)),
+        MetricCount::Three => |point: &ParameterValues| dtlz1_values::<2>(&doubles(point)),
+    };
+    dtlz("dtlz1", metrics, dimensions, 1.25, corner, volume, values)
+}
+
+/// DTLZ2: the front is the part of the unit sphere where all metrics are positive.
+///
+/// Distance parameters in `[0, 1.25]`; the usual `[0, 1]` has the front, at 0.5, in its middle. The reference point is
+/// 2 in each metric; all but a quarter of the disc, or an eighth of the ball, is dominated: 4 - pi/4 and 8 - pi/6.
+pub fn dtlz2(metrics: MetricCount, dimensions: usize) -> MultiObjectiveFunction {
+    let (corner, volume) = match metrics {
+        MetricCount::Two => (vec![2.0; 2], 4.0 - PI / 4.0),
+        MetricCount::Three => (vec![2.0; 3], 8.0 - PI / 6.0),
+    };
+    let values = match metrics {
+        MetricCount::Two => |point: &ParameterValues| dtlz2_values::<1>(&doubles(point)),
+        MetricCount::Three => |point: &ParameterValues| dtlz2_values::<2>(&doubles(point)),
+    };
+    dtlz("dtlz2", metrics, dimensions, 1.25, corner, volume, values)
+}
+
+/// DTLZ7: a front of 2 pieces with two metrics and of 4 with three.
+///
+/// The reference point is (2, 15) or (2, 2, 25). On the front the last metric is 2 m less s(f) = f (1 + sin(3 pi f)) of
+/// each other metric. With S(f), the largest s up to f, the volume is that of (corner - 2 m + S(f1) + ...) over the
+/// square of the others: 22 + J and 4 (25 - 6) + 4 J, where J is the integral of S from 0 to 2. S is constant but for
+/// two pieces of s, whose ends are roots; integrated in 30 digits.
+pub fn dtlz7(metrics: MetricCount, dimensions: usize) -> MultiObjectiveFunction {
+    const J: f64 = 2.4218302270278413;
+    let (corner, volume) = match metrics {
+        MetricCount::Two => (vec![2.0, 15.0], 22.0 + J),
+        MetricCount::Three => (vec![2.0, 2.0, 25.0], 76.0 + 4.0 * J),
+    };
+    let values = match metrics {
+        MetricCount::Two => |point: &ParameterValues| dtlz7_values::<1>(&doubles(point)),
+        MetricCount::Three => |point: &ParameterValues| dtlz7_values::<2>(&doubles(point)),
+    };
+    dtlz("dtlz7", metrics, dimensions, 1.0, corner, volume, values)
+}
+
+/// `PLACES` is one less than the number of metrics, here and below.
+fn dtlz1_values<const PLACES: usize>(x: &[f64]) -> Vec<f64> {
+    let (place, distance) = x.split_at(PLACES);
+    let ripple = |x: &f64| 1.0 + (x - 0.5).powi(2) - (20.0 * PI * (x - 0.5)).cos();
+    let g = 100.0 * distance.iter().map(ripple).sum::<f64>();
+    on_shape(place, 0.5 * (1.0 + g), |x| x, |x| 1.0 - x)
+}
+
+fn dtlz2_values<const PLACES: usize>(x: &[f64]) -> Vec<f64> {
+    let (place, distance) = x.split_at(PLACES);
+    let g = distance.iter().map(|x| (x - 0.5).powi(2)).sum::<f64>();
+    on_shape(place, 1.0 + g, |x| (x * FRAC_PI_2).cos(), |x| (x * FRAC_PI_2).sin())
+}
+
+/// The scale times the product of `inner` of the first places, the last of them replaced by `outer`: metric i has all
+/// but the last i places.
+fn on_shape(place: &[f64], scale: f64, inner: fn(f64) -> f64, outer: fn(f64) -> f64) -> Vec<f64> {
+    let metric = |index: usize| {
+        let kept = place.len() - index;
+        let product: f64 = place[..kept].iter().map(|&x| inner(x)).product();
+        scale * product * place.get(kept).map_or(1.0, |&x| outer(x))
+    };
+    (0..=place.len()).map(metric).collect()
+}
+
+fn dtlz7_values<const PLACES: usize>(x: &[f64]) -> Vec<f64> {
+    let (place, distance) = x.split_at(PLACES);
+    let g = 1.0 + 9.0 * distance.iter().sum::<f64>() / distance.len() as f64;
+    let bends: f64 = place.iter().map(|f| f / (1.0 + g) * (1.0 + (3.0 * PI * f).sin())).sum();
+    let mut values = place.to_vec();
+    values.push((1.0 + g) * (PLACES as f64 + 1.0 - bends));
+    values
+}
+
+/// Places in `[0, 1]`, distances in `[0, widest]`.
+fn dtlz(
+    family: &str,
+    metrics: MetricCount,
+    dimensions: usize,
+    widest: f64,
+    corner: Vec<f64>,
+    volume: f64,
+    values: fn(&ParameterValues) -> Vec<f64>,
+) -> MultiObjectiveFunction {
+    let count = metrics.count();
+    let mut ranges = vec![(0.0, widest); dimensions.max(count)];
+    ranges[..count - 1].fill((0.0, 1.0));
+    let name = format!("{family}/m{count:02}/d{:02}", ranges.len());
+    MultiObjectiveFunction::new(name, box_of_doubles(&ranges), &vec![Goal::Minimize; count], corner, volume, values)
+}

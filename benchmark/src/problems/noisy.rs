@@ -1,0 +1,152 @@
+//! Problems whose answers carry noise.
+
+use rand_distr::{Distribution, StandardNormal};
+use tunesmith_algorithms::problem::{ParameterValues, ProblemStatement};
+use tunesmith_algorithms::rng;
+
+use super::functions::{ackley, branin, hartmann6};
+use crate::problem::{Draw, Evaluation, Outcome, Problem, Quality};
+
+/// Every noisy function that the suite `noisy` compares by: Branin with standard deviation 1 (values range over 300),
+/// Hartmann's of 6 variables with 0.2 (over 3.3) and Ackley's in 6 dimensions with 1 (over 22).
+pub fn noisy() -> Vec<Box<dyn Problem>> {
+    let problems = [(branin(), 1.0), (hartmann6(), 0.2), (ackley(6), 1.0)];
+    let noisy =
+        problems.map(|(problem, standard_deviation)| Noisy { name: noisy_name(&problem), problem, standard_deviation });
+    noisy.into_iter().map(|problem| Box::new(problem) as Box<dyn Problem>).collect()
+}
+
+/// A problem with Gaussian noise on what is observed; what counts stays as it is.
+///
+/// Each metric has noise of its own, keyed by the seed of the run, the trial and the problem: contestants that try the
+/// same point in different trials see different values, and trial 7 has the same luck whoever runs it. A reported curve
+/// is moved by the noise of the first metric as a whole.
+#[derive(Debug, Clone)]
+pub struct Noisy<P> {
+    name: String,
+    problem: P,
+    standard_deviation: f64,
+}
+
+impl<P: Problem> Noisy<P> {
+    /// `problem`, with `noisy_` before its name, and noise of `standard_deviation` in the unit of the metrics.
+    ///
+    /// # Errors
+    /// [`NoiseError`] if the standard deviation is negative, infinite or NaN.
+    pub fn new(problem: P, standard_deviation: f64) -> Result<Self, NoiseError> {
+        if !standard_deviation.is_finite() || standard_deviation < 0.0 {
+            return Err(NoiseError { standard_deviation });
+        }
+        Ok(Self { name: noisy_name(&problem), problem, standard_deviation })
+    }
+}
+
+fn noisy_name(problem: &impl Problem) -> String {
+    format!("noisy_{}", problem.name())
+}
+
+/// A number that is no standard deviation.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("the standard deviation of noise is {standard_deviation}, but must be finite and at least 0")]
+pub struct NoiseError {
+    /// The number.
+    pub standard_deviation: f64,
+}
+
+impl<P: Problem> Problem for Noisy<P> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn statement(&self) -> &ProblemStatement {
+        self.problem.statement()
+    }
+
+    fn quality(&self) -> &Quality {
+        self.problem.quality()
+    }
+
+    fn constraints(&self) -> usize {
+        self.problem.constraints()
+    }
+
+    fn evaluate(&self, point: &ParameterValues, draw: Draw) -> Evaluation {
+        let mut evaluation = self.problem.evaluate(point, draw);
+        let mut rng = rng::stream(draw.seed, draw.trial, &format!("noise of {}", self.name));
+        let mut noise = || {
+            let standard: f64 = StandardNormal.sample(&mut rng);
+            self.standard_deviation * standard
+        };
+        if let Outcome::Measured { observed, .. } = &mut evaluation.outcome {
+            for (metric, value) in observed.iter_mut().enumerate() {
+                let noise = noise();
+                *value += noise;
+                if metric == 0 {
+                    evaluation.curve.iter_mut().for_each(|report| report.value += noise);
+                }
+            }
+        }
+        evaluation
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tunesmith_algorithms::problem::TrialId;
+
+    use super::*;
+    use crate::problems::constrained::gramacy;
+
+    /// Observed and noiseless values at an optimum.
+    fn values(problem: &dyn Problem, point: &ParameterValues, seed: u64, trial: u64) -> (Vec<f64>, Vec<f64>) {
+        let Outcome::Measured { observed, noiseless, .. } =
+            problem.evaluate(point, Draw { seed, trial: TrialId(trial) }).outcome
+        else {
+            panic!("no values")
+        };
+        (observed, noiseless)
+    }
+
+    #[test]
+    fn noise_has_the_stated_mean_and_deviation_and_spares_what_counts() {
+        let optimizers = [branin(), hartmann6(), ackley(6)].map(|function| function.optimizers()[0].clone());
+        let stated = [(0.397887357729738, 1.0), (-3.322368011415515, 0.2), (0.0, 1.0)];
+        for ((problem, point), (optimum, deviation)) in noisy().iter().zip(&optimizers).zip(stated) {
+            let mut noise = Vec::new();
+            for trial in 1..=10_000 {
+                let (observed, noiseless) = values(problem.as_ref(), point, 5, trial);
+                assert!((noiseless[0] - optimum).abs() < 1e-9, "{}: {noiseless:?}", problem.name());
+                noise.push((observed[0] - noiseless[0]) / deviation);
+            }
+            let mean = noise.iter().sum::<f64>() / 1e4;
+            let variance = noise.iter().map(|noise| (noise - mean).powi(2)).sum::<f64>() / 1e4;
+            // Four standard errors each.
+            assert!(mean.abs() < 0.04, "{}: mean {mean}", problem.name());
+            assert!((variance.sqrt() - 1.0).abs() < 0.03, "{}: deviation {}", problem.name(), variance.sqrt());
+        }
+    }
+
+    #[test]
+    fn equal_keys_give_equal_noise_and_others_do_not() {
+        let problem = Noisy::new(branin(), 1.0).unwrap();
+        let point = &branin().optimizers()[0].clone();
+        let reference = values(&problem, point, 1, 1);
+        assert_eq!(reference, values(&problem, point, 1, 1));
+        assert_ne!(reference, values(&problem, point, 2, 1));
+        assert_ne!(reference, values(&problem, point, 1, 2));
+        let hartmann = Noisy::new(hartmann6(), 1.0).unwrap();
+        let (observed, noiseless) = values(&hartmann, &hartmann6().optimizers()[0], 1, 1);
+        assert!((observed[0] - noiseless[0] - (reference.0[0] - reference.1[0])).abs() > 1e-6, "problems share noise");
+    }
+
+    #[test]
+    fn a_standard_deviation_is_finite_and_not_negative() {
+        for wrong in [-0.1, f64::NAN, f64::INFINITY] {
+            assert!(Noisy::new(branin(), wrong).is_err(), "{wrong}");
+        }
+        let none = Noisy::new(branin(), 0.0).unwrap();
+        let (observed, noiseless) = values(&none, &branin().optimizers()[1], 1, 1);
+        assert_eq!((none.name(), observed), ("noisy_branin", noiseless));
+        assert_eq!((none.constraints(), Noisy::new(gramacy(), 0.1).unwrap().constraints()), (0, 2));
+    }
+}

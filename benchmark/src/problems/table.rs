@@ -1,0 +1,303 @@
+//! Tables of real measurements as problems: an answer is that of the nearest recorded trial.
+//!
+//! Points are compared as [`Encoding`] encodes them, so on the scale of each parameter. The distance of two points is
+//! Euclidean; an ordered feature adds the square of the difference of its coordinates, a categorical one adds 1 if the
+//! levels differ. Of rows at the same distance the first one answers.
+//!
+//! The problem is therefore piecewise constant, exact only where a trial was recorded: it keeps what real training has
+//! in hills, plateaus and failures, and says nothing on a method's last digits. Not here: reading files.
+
+#[cfg(test)]
+mod tests;
+
+use tunesmith_algorithms::encoding::{Encoding, EncodingError, FeatureKind};
+use tunesmith_algorithms::problem::{MetricSpec, ParameterValues, ProblemStatement};
+
+use crate::problem::{CurvePoint, Draw, Evaluation, Outcome, Problem, Quality};
+use crate::statistics::summary::median;
+
+/// Simulated duration of a trial in a table where no row has a duration, in seconds.
+const UNKNOWN_DURATION_SECS: f64 = 1.0;
+/// See [`TableProblem::resolution`].
+const RESOLUTION_SHARE: f64 = 0.01;
+
+/// One recorded trial.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TableRow {
+    /// Its point in the search space.
+    pub parameters: ParameterValues,
+    /// One finite value per metric of the problem, in its order; `None` for an infeasible trial.
+    pub values: Option<Vec<f64>>,
+    /// How long it took, in seconds, positive and finite. `None` if that is not known: it then takes as long as the mean
+    /// of the rows that know it, and one second if there are none.
+    pub duration_secs: Option<f64>,
+    /// What it reported of the first metric on its way: steps from 1, strictly increasing, and finite values. The time
+    /// of a report is its share of the last step, of the duration. May be empty.
+    pub curve: Vec<(u64, f64)>,
+}
+
+/// A problem that looks up its answers among recorded trials. See the module for how.
+///
+/// A problem with one metric is judged by its best row. One with several is judged by the volume between its front and
+/// the worst value of each metric among the rows; the largest volume is not known.
+///
+/// ```
+/// use tunesmith_algorithms::problem::{
+///     Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ParameterValues, ProblemStatement, ScaleType,
+///     SearchSpace, TrialId,
+/// };
+/// use tunesmith_benchmark::problem::{Draw, Evaluation, Problem};
+/// use tunesmith_benchmark::problems::table::{TableProblem, TableRow};
+///
+/// let kind = ParameterKind::Integer { min: 1, max: 9, scale: ScaleType::UnitLinear };
+/// let space = SearchSpace::new(vec![ParameterSpec::new("depth", kind)?])?;
+/// let metric = MetricSpec { name: "loss".into(), goal: Goal::Minimize };
+/// let point = |depth| ParameterValues::from([("depth".to_owned(), ParameterValue::Integer(depth))]);
+/// let row = |depth, loss| TableRow {
+///     parameters: point(depth),
+///     values: Some(vec![loss]),
+///     duration_secs: None,
+///     curve: Vec::new(),
+/// };
+/// let statement = ProblemStatement::new(space, vec![metric])?;
+/// let problem = TableProblem::new("trees", statement, vec![row(2, 0.5), row(7, 0.25)])?;
+/// assert_eq!(problem.evaluate(&point(5), Draw { seed: 0, trial: TrialId::FIRST }), Evaluation::exact(0.25));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct TableProblem {
+    name: String,
+    statement: ProblemStatement,
+    quality: Quality,
+    resolution: Option<f64>,
+    encoding: Encoding,
+    /// Which features are categorical; shape `[dimensions]`.
+    categorical: Vec<bool>,
+    /// The encoded points of the rows, one after the other; shape `[rows * dimensions]`.
+    coordinates: Vec<f64>,
+    /// What each row answers.
+    evaluations: Vec<Evaluation>,
+}
+
+impl TableProblem {
+    /// A problem named `name` that answers with `rows`, of which there must be at least one.
+    ///
+    /// # Errors
+    /// [`TableError`] names the first row that breaks a rule of [`TableRow`], counted from 0.
+    pub fn new(name: impl Into<String>, statement: ProblemStatement, rows: Vec<TableRow>) -> Result<Self, TableError> {
+        if rows.is_empty() {
+            return Err(TableError::NoRows);
+        }
+        let encoding = Encoding::new(statement.search_space());
+        let mut coordinates = Vec::with_capacity(rows.len() * encoding.dimensions());
+        for (index, row) in rows.iter().enumerate() {
+            let point = encoding.encode(&row.parameters);
+            coordinates.extend(point.map_err(|source| TableError::Point { row: index, source })?);
+            check_row(index, row, statement.metrics())?;
+        }
+        let quality = quality(statement.metrics(), &rows);
+        let resolution = resolution(&quality, &rows);
+        let otherwise_secs = mean_duration_secs(&rows);
+        let evaluations = rows.into_iter().enumerate().map(|(index, row)| evaluation(index, row, otherwise_secs));
+        Ok(Self {
+            name: name.into(),
+            quality,
+            resolution,
+            categorical: encoding
+                .features()
+                .iter()
+                .map(|feature| matches!(feature.kind, FeatureKind::Categorical { .. }))
+                .collect(),
+            evaluations: evaluations.collect(),
+            encoding,
+            coordinates,
+            statement,
+        })
+    }
+
+    /// The number of recorded trials, at least 1.
+    pub fn rows(&self) -> usize {
+        self.evaluations.len()
+    }
+
+    /// The index of the row that answers for `point`, from 0.
+    ///
+    /// # Errors
+    /// The first parameter that keeps `point` from being one of the search space.
+    pub fn nearest(&self, point: &ParameterValues) -> Result<usize, EncodingError> {
+        let wanted = self.encoding.encode(point)?;
+        let mut nearest = 0;
+        let mut smallest = f64::INFINITY;
+        // A space of one point has no coordinate: the first row answers.
+        for (index, row) in self.coordinates.chunks_exact(wanted.len().max(1)).enumerate() {
+            let squared: f64 = row
+                .iter()
+                .zip(&wanted)
+                .zip(&self.categorical)
+                .map(|((a, b), categorical)| if *categorical { f64::from(a != b) } else { (a - b).powi(2) })
+                .sum();
+            if squared < smallest {
+                (nearest, smallest) = (index, squared);
+            }
+        }
+        Ok(nearest)
+    }
+}
+
+impl Problem for TableProblem {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn statement(&self) -> &ProblemStatement {
+        &self.statement
+    }
+
+    fn quality(&self) -> &Quality {
+        &self.quality
+    }
+
+    /// A hundredth of the way from the best row to the median one (a guess): which of the best rows is found is luck.
+    fn resolution(&self) -> Option<f64> {
+        self.resolution
+    }
+
+    fn evaluate(&self, point: &ParameterValues, _draw: Draw) -> Evaluation {
+        let row = self.nearest(point).expect("callers give points of the search space, as the trait says");
+        self.evaluations[row].clone()
+    }
+}
+
+/// Why some rows are not a table.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TableError {
+    /// There is no row.
+    #[error("a table needs at least one row")]
+    NoRows,
+    /// The parameters of a row are not a point of the search space.
+    #[error("row {row} is not a point of the search space")]
+    Point {
+        /// Index of the row, from 0.
+        row: usize,
+        /// The parameter and its value.
+        #[source]
+        source: EncodingError,
+    },
+    /// A row has another number of values than the problem has metrics.
+    #[error("row {row} has {count} values, but the problem has {metrics} metrics")]
+    ValueCount {
+        /// Index of the row, from 0.
+        row: usize,
+        /// How many values it has.
+        count: usize,
+        /// How many metrics there are.
+        metrics: usize,
+    },
+    /// A metric is NaN or infinite.
+    #[error("row {row} has {value} for metric {metric:?}; a finite number is needed, or none for an infeasible trial")]
+    NotFinite {
+        /// Index of the row, from 0.
+        row: usize,
+        /// The metric.
+        metric: String,
+        /// Its value.
+        value: f64,
+    },
+    /// A duration is not positive and finite.
+    #[error("row {row} took {duration_secs} seconds; a positive finite number is needed")]
+    Duration {
+        /// Index of the row, from 0.
+        row: usize,
+        /// The duration.
+        duration_secs: f64,
+    },
+    /// The steps of a curve do not strictly increase from 1.
+    #[error("row {row} reports step {step} after step {before}; steps start at 1 and increase")]
+    Step {
+        /// Index of the row, from 0.
+        row: usize,
+        /// The step.
+        step: u64,
+        /// The step before it, 0 at the start.
+        before: u64,
+    },
+}
+
+fn check_row(index: usize, row: &TableRow, metrics: &[MetricSpec]) -> Result<(), TableError> {
+    if let Some(values) = &row.values
+        && values.len() != metrics.len()
+    {
+        return Err(TableError::ValueCount { row: index, count: values.len(), metrics: metrics.len() });
+    }
+    let reported = row.curve.iter().map(|(_, value)| (&metrics[0], *value));
+    for (metric, value) in metrics.iter().zip(row.values.iter().flatten().copied()).chain(reported) {
+        if !value.is_finite() {
+            return Err(TableError::NotFinite { row: index, metric: metric.name.clone(), value });
+        }
+    }
+    if let Some(duration_secs) = row.duration_secs
+        && !(duration_secs > 0.0 && duration_secs.is_finite())
+    {
+        return Err(TableError::Duration { row: index, duration_secs });
+    }
+    let mut before = 0;
+    for &(step, _) in &row.curve {
+        if step <= before {
+            return Err(TableError::Step { row: index, step, before });
+        }
+        before = step;
+    }
+    Ok(())
+}
+
+/// How results are judged, by the best and the worst of `rows`.
+fn quality(metrics: &[MetricSpec], rows: &[TableRow]) -> Quality {
+    let extreme = |metric: usize, best: bool| {
+        let goal = metrics[metric].goal;
+        let values = rows.iter().filter_map(|row| row.values.as_ref()).map(|values| values[metric]);
+        values.reduce(|a, b| if goal.is_better(b, a) == best { b } else { a })
+    };
+    if metrics.len() == 1 {
+        return Quality::Value { best_known: extreme(0, true) };
+    }
+    let worst = (0..metrics.len()).filter_map(|metric| extreme(metric, false)).collect::<Vec<_>>();
+    // Without a feasible row there is no front, and any corner bounds it.
+    let reference_point = if worst.is_empty() { vec![0.0; metrics.len()] } else { worst };
+    Quality::Hypervolume { reference_point, best_known: None }
+}
+
+/// The resolution of a table with one metric; `None` for others, and for tables whose better half is all equal.
+fn resolution(quality: &Quality, rows: &[TableRow]) -> Option<f64> {
+    let Quality::Value { best_known: Some(best) } = quality else { return None };
+    let values: Vec<f64> = rows.iter().filter_map(|row| row.values.as_ref()?.first().copied()).collect();
+    let resolution = RESOLUTION_SHARE * (median(&values) - best).abs();
+    (resolution > 0.0 && resolution.is_finite()).then_some(resolution)
+}
+
+fn mean_duration_secs(rows: &[TableRow]) -> f64 {
+    let known: Vec<f64> = rows.iter().filter_map(|row| row.duration_secs).collect();
+    if known.is_empty() {
+        return UNKNOWN_DURATION_SECS;
+    }
+    // Divided first, so that no sum overflows.
+    known.iter().map(|duration| duration / known.len() as f64).sum()
+}
+
+fn evaluation(index: usize, row: TableRow, otherwise_secs: f64) -> Evaluation {
+    let duration_secs = row.duration_secs.unwrap_or(otherwise_secs);
+    let last_step = row.curve.last().map_or(1, |(step, _)| *step) as f64;
+    let curve = row.curve.into_iter().map(|(step, value)| CurvePoint {
+        step,
+        elapsed_secs: duration_secs * (step as f64 / last_step),
+        value,
+    });
+    Evaluation {
+        outcome: match row.values {
+            Some(values) => Outcome::Measured { observed: values.clone(), noiseless: values, constraints: Vec::new() },
+            None => Outcome::Infeasible { reason: format!("recorded trial {} was infeasible", index + 1) },
+        },
+        duration_secs,
+        curve: curve.collect(),
+    }
+}

@@ -1,0 +1,251 @@
+//! A study of one problem by one contestant, on a virtual clock.
+//!
+//! Trials take the simulated time that their problem says; nobody waits for it. The order of events is a pure function
+//! of the points that the contestant chooses: ties in time go to the trial with the smaller number.
+//!
+//! A stopped trial keeps its last report as its result, as the service has it (median rule with its defaults).
+
+mod running;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use tunesmith_algorithms::designer::{Designer, History, SuggestRequest};
+use tunesmith_algorithms::designers::RandomSearch;
+use tunesmith_algorithms::early_stopping::{self, MedianRule};
+use tunesmith_algorithms::problem::{CompletedTrial, ParameterValues, PendingTrial, TrialId, TrialOutcome};
+
+use self::running::{Ended, Event, Running};
+use crate::contestant::{Contestant, ContestantError, StudyRequest, TrialResult};
+use crate::problem::{Draw, Problem, Quality};
+use crate::record::{Failure, Mode, RecordedQuality, ResultValue, RunKey, RunRecord, Schedule};
+
+/// What a run is made of besides problem and contestant.
+pub struct Plan<'a> {
+    /// The key under which the run is recorded.
+    pub key: &'a RunKey,
+    /// Whether the record is to hold the points.
+    pub keep_points: bool,
+    /// A clock that the contestant's time is taken by; any origin.
+    pub now: &'a dyn Fn() -> Duration,
+}
+
+/// Lets `contestant` search `problem` until the budget is spent, the space is exhausted, or it fails. Failures are in
+/// the record: one contestant's must not end a comparison.
+pub fn simulate(problem: &dyn Problem, contestant: &mut dyn Contestant, plan: &Plan<'_>) -> RunRecord {
+    let mut study = Study::new(problem, plan);
+    let failure = study.run(contestant).err().map(|error| match error {
+        ContestantError::Unsupported { reason } => Failure::Unsupported(reason),
+        ContestantError::Failed { reason } => Failure::Failed(reason),
+    });
+    let mut record = study.record;
+    record.failure = failure;
+    record
+}
+
+struct Study<'a> {
+    problem: &'a dyn Problem,
+    plan: &'a Plan<'a>,
+    record: RunRecord,
+    running: Running,
+    /// Every point given out, for the initial ones of a finite space and for nothing else.
+    given_out: Vec<PendingTrial>,
+    /// Reports of the trials that ended with a value.
+    curves: Vec<Vec<early_stopping::CurvePoint>>,
+    /// What the contestant took since its last suggestion.
+    spent: Duration,
+    exhausted: bool,
+}
+
+impl<'a> Study<'a> {
+    fn new(problem: &'a dyn Problem, plan: &'a Plan<'a>) -> Self {
+        let statement = problem.statement();
+        let quality = match problem.quality().clone() {
+            Quality::Value { best_known } => RecordedQuality::Value { best_known },
+            Quality::Hypervolume { reference_point, best_known } => {
+                RecordedQuality::Hypervolume { reference_point, best_known }
+            }
+        };
+        let record = RunRecord {
+            key: plan.key.clone(),
+            version: None,
+            resolution: problem.resolution(),
+            parameters: statement.search_space().parameters().len(),
+            goals: statement.metrics().iter().map(|metric| metric.goal).collect(),
+            quality,
+            results: Vec::new(),
+            ended_secs: Vec::new(),
+            suggest_ms: Vec::new(),
+            stopped_early: Vec::new(),
+            points: Vec::new(),
+            failure: None,
+        };
+        Self {
+            problem,
+            plan,
+            record,
+            running: Running::default(),
+            given_out: Vec::new(),
+            curves: Vec::new(),
+            spent: Duration::ZERO,
+            exhausted: false,
+        }
+    }
+
+    fn run(&mut self, contestant: &mut dyn Contestant) -> Result<(), ContestantError> {
+        let RunKey { seed, budget, schedule, .. } = &self.plan.key;
+        contestant.create(&StudyRequest {
+            problem: self.problem.statement().clone(),
+            seed: *seed,
+            budget: *budget,
+            parallel: schedule.parallel,
+            constraints: self.problem.constraints(),
+        })?;
+        loop {
+            self.start_trials(contestant)?;
+            match self.running.next_event() {
+                Some(Event::End(ended)) => self.end(contestant, ended)?,
+                Some(Event::Report { trial }) => self.report(trial),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Starts as many trials as the schedule wants now.
+    fn start_trials(&mut self, contestant: &mut dyn Contestant) -> Result<(), ContestantError> {
+        let Schedule { parallel, mode, initial_points, .. } = self.plan.key.schedule;
+        loop {
+            let left = self.plan.key.budget.saturating_sub(self.given_out.len());
+            let free = match mode {
+                Mode::Batch if !self.running.is_empty() => 0,
+                Mode::Batch => parallel,
+                Mode::Sequential | Mode::Asynchronous => parallel.saturating_sub(self.running.len()).min(1),
+            };
+            let wanted = left.min(free);
+            if wanted == 0 || self.exhausted {
+                return Ok(());
+            }
+            let first = TrialId::FIRST.offset(self.given_out.len() as u64);
+            if self.given_out.len() < initial_points {
+                // The contestant learns of these points with their results only.
+                let initial = wanted.min(initial_points - self.given_out.len());
+                for place in 0..initial as u64 {
+                    match self.initial_point(first.offset(place)) {
+                        Some(point) => self.start(first.offset(place), point),
+                        None => self.exhausted = true,
+                    }
+                }
+            } else {
+                let trials: Vec<TrialId> = (0..wanted as u64).map(|place| first.offset(place)).collect();
+                let points = self.ask(contestant, &trials)?;
+                self.exhausted = points.len() < trials.len();
+                for (&trial, point) in trials.iter().zip(points) {
+                    self.start(trial, point);
+                }
+            }
+        }
+    }
+
+    fn ask(
+        &mut self,
+        contestant: &mut dyn Contestant,
+        trials: &[TrialId],
+    ) -> Result<Vec<ParameterValues>, ContestantError> {
+        let before = (self.plan.now)();
+        let answer = contestant.suggest(trials);
+        self.spent += (self.plan.now)().saturating_sub(before);
+        let points = answer?;
+        self.record.suggest_ms.push(milliseconds(std::mem::take(&mut self.spent)));
+        let failed = |reason: String| ContestantError::Failed { reason };
+        if points.len() > trials.len() {
+            return Err(failed(format!("it gave {} points for {} trials", points.len(), trials.len())));
+        }
+        for (trial, point) in trials.iter().zip(&points) {
+            let check = self.problem.statement().search_space().check(point);
+            check.map_err(|error| failed(format!("its point for trial {trial} is outside the space: {error}")))?;
+        }
+        Ok(points)
+    }
+
+    /// Uniform in the space, the same for every contestant; `None` if the space holds no more.
+    fn initial_point(&self, trial: TrialId) -> Option<ParameterValues> {
+        let designer = RandomSearch::new(self.problem.statement(), self.plan.key.seed);
+        let history = History { completed: &[], pending: &self.given_out };
+        let suggestion = designer.suggest(history, SuggestRequest::one(trial)).ok()?.pop()?;
+        Some(suggestion.parameters)
+    }
+
+    fn start(&mut self, trial: TrialId, point: ParameterValues) {
+        let evaluation = self.problem.evaluate(&point, Draw { seed: self.plan.key.seed, trial });
+        let watched = self.plan.key.schedule.early_stopping.is_some();
+        self.given_out.push(PendingTrial { id: trial, parameters: point.clone() });
+        self.running.start(trial, point, evaluation, watched);
+    }
+
+    /// A running trial reported: stop it if the rule says so.
+    fn report(&mut self, trial: TrialId) {
+        let Some(metric) = self.problem.statement().metrics().first() else { return };
+        let rule = MedianRule::default().prepare(metric.goal, self.curves.iter().map(Vec::as_slice));
+        if rule.decide(&self.running.reports(trial)).is_stop() {
+            self.running.stop(trial);
+        }
+    }
+
+    fn end(&mut self, contestant: &mut dyn Contestant, ended: Ended) -> Result<(), ContestantError> {
+        let feasible = ended.values.is_some() && ended.constraints.iter().all(|constraint| *constraint <= 0.0);
+        let outcome = match &ended.values {
+            Some(values) if feasible => {
+                TrialOutcome::Measured { values: values.clone(), stopped_early: ended.stopped_early }
+            }
+            _ => TrialOutcome::Infeasible,
+        };
+        if ended.stopped_early {
+            self.record.stopped_early.push(self.record.results.len());
+        }
+        let noiseless = ended.noiseless.filter(|_| feasible);
+        self.record.results.push(noiseless.map(|values| self.recorded(&values)));
+        self.record.ended_secs.push(round_to(self.running.now_secs(), 6));
+        if self.plan.keep_points {
+            self.record.points.push(ended.point.clone());
+        }
+        if !ended.reports.is_empty() {
+            self.curves.push(ended.reports);
+        }
+        let trial = CompletedTrial { id: ended.trial, parameters: ended.point, outcome };
+        let before = (self.plan.now)();
+        let answer = contestant.complete(&TrialResult { trial, values: ended.values, constraints: ended.constraints });
+        self.spent += (self.plan.now)().saturating_sub(before);
+        answer
+    }
+
+    fn recorded(&self, values: &[f64]) -> ResultValue {
+        match (values, &self.record.quality) {
+            ([value], RecordedQuality::Value { best_known }) => ResultValue::One(rounded(*value, *best_known)),
+            _ => ResultValue::Many(values.iter().map(|value| rounded(*value, None)).collect()),
+        }
+    }
+}
+
+/// `value` with so few digits that it moves by at most a millionth of its distance from `best_known` (or from 0):
+/// results are stored by the ten thousand.
+fn rounded(value: f64, best_known: Option<f64>) -> f64 {
+    let distance = (value - best_known.unwrap_or(0.0)).abs();
+    if distance == 0.0 || !distance.is_finite() {
+        return value;
+    }
+    let digits = 6 - distance.log10().floor() as i32;
+    let short = round_to(value, digits);
+    // Near the limit of f64 rounding would do more harm than good.
+    if (short - value).abs() <= distance * 1e-6 { short } else { value }
+}
+
+/// Rounds to `digits` decimals through text, the only way that gives the shortest number.
+fn round_to(value: f64, digits: i32) -> f64 {
+    let digits = usize::try_from(digits.max(0)).unwrap_or(0);
+    format!("{value:.digits$}").parse().unwrap_or(value)
+}
+
+fn milliseconds(duration: Duration) -> f64 {
+    round_to(duration.as_secs_f64() * 1e3, 3)
+}

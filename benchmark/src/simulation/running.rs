@@ -1,0 +1,141 @@
+//! The trials that run, and what happens to them next.
+
+use tunesmith_algorithms::early_stopping::CurvePoint;
+use tunesmith_algorithms::problem::{ParameterValues, TrialId};
+
+use crate::problem::{Evaluation, Outcome};
+
+/// The running trials and the virtual clock.
+#[derive(Debug, Default)]
+pub(super) struct Running {
+    trials: Vec<RunningTrial>,
+    now_secs: f64,
+}
+
+#[derive(Debug)]
+struct RunningTrial {
+    trial: TrialId,
+    point: ParameterValues,
+    evaluation: Evaluation,
+    started_secs: f64,
+    /// Whether its reports are events.
+    watched: bool,
+    /// How many of its reports were made.
+    reported: usize,
+    stopped: bool,
+}
+
+/// What happens next.
+#[derive(Debug)]
+pub(super) enum Event {
+    /// A watched trial made a report.
+    Report {
+        /// The trial.
+        trial: TrialId,
+    },
+    /// A trial ended.
+    End(Ended),
+}
+
+/// A trial that ended.
+#[derive(Debug)]
+pub(super) struct Ended {
+    pub(super) trial: TrialId,
+    pub(super) point: ParameterValues,
+    /// What the contestant is told; `None` if it failed.
+    pub(super) values: Option<Vec<f64>>,
+    /// What the contestant is judged by; `None` if it failed.
+    pub(super) noiseless: Option<Vec<f64>>,
+    pub(super) constraints: Vec<f64>,
+    pub(super) stopped_early: bool,
+    /// The reports that it made.
+    pub(super) reports: Vec<CurvePoint>,
+}
+
+impl Running {
+    pub(super) fn len(&self) -> usize {
+        self.trials.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.trials.is_empty()
+    }
+
+    /// Simulated seconds since the study began.
+    pub(super) fn now_secs(&self) -> f64 {
+        self.now_secs
+    }
+
+    pub(super) fn start(&mut self, trial: TrialId, point: ParameterValues, evaluation: Evaluation, watched: bool) {
+        let started_secs = self.now_secs;
+        let running = RunningTrial { trial, point, evaluation, started_secs, watched, reported: 0, stopped: false };
+        self.trials.push(running);
+    }
+
+    /// Moves the clock to the next event; `None` if nothing runs.
+    pub(super) fn next_event(&mut self) -> Option<Event> {
+        let next = (0..self.trials.len()).min_by(|&a, &b| {
+            let (a, b) = (&self.trials[a], &self.trials[b]);
+            self.time_of(a).total_cmp(&self.time_of(b)).then(a.trial.cmp(&b.trial))
+        })?;
+        self.now_secs = self.time_of(&self.trials[next]);
+        let running = &mut self.trials[next];
+        if running.next_report_secs().is_some() {
+            running.reported += 1;
+            return Some(Event::Report { trial: running.trial });
+        }
+        Some(Event::End(self.trials.swap_remove(next).end()))
+    }
+
+    /// The reports that `trial` has made; empty if it does not run.
+    pub(super) fn reports(&self, trial: TrialId) -> Vec<CurvePoint> {
+        self.trials.iter().find(|running| running.trial == trial).map(RunningTrial::reports).unwrap_or_default()
+    }
+
+    /// Ends `trial` now, with its last report as its result.
+    pub(super) fn stop(&mut self, trial: TrialId) {
+        if let Some(running) = self.trials.iter_mut().find(|running| running.trial == trial) {
+            running.stopped = true;
+        }
+    }
+
+    fn time_of(&self, running: &RunningTrial) -> f64 {
+        if running.stopped {
+            return self.now_secs;
+        }
+        let end = running.started_secs + running.evaluation.duration_secs;
+        running.next_report_secs().map_or(end, |report| report.min(end))
+    }
+}
+
+impl RunningTrial {
+    /// When it makes its next report that matters: the last one is its end.
+    fn next_report_secs(&self) -> Option<f64> {
+        if !self.watched || self.stopped || self.reported + 1 >= self.evaluation.curve.len() {
+            return None;
+        }
+        Some(self.started_secs + self.evaluation.curve[self.reported].elapsed_secs)
+    }
+
+    fn reports(&self) -> Vec<CurvePoint> {
+        let made = &self.evaluation.curve[..self.reported];
+        made.iter().map(|point| CurvePoint { step: point.step as i64, value: point.value }).collect()
+    }
+
+    fn end(mut self) -> Ended {
+        let stopped_at = self.reported.checked_sub(1).filter(|_| self.stopped).map(|last| self.evaluation.curve[last]);
+        if !self.stopped {
+            self.reported = self.evaluation.curve.len();
+        }
+        let reports = self.reports();
+        let (values, noiseless, constraints) = match (self.evaluation.outcome, stopped_at) {
+            (_, Some(last)) => (Some(vec![last.value]), Some(vec![last.value]), Vec::new()),
+            (Outcome::Measured { observed, noiseless, constraints }, None) => {
+                (Some(observed), Some(noiseless), constraints)
+            }
+            (Outcome::Infeasible { .. }, None) => (None, None, Vec::new()),
+        };
+        let Self { trial, point, stopped, .. } = self;
+        Ended { trial, point, values, noiseless, constraints, stopped_early: stopped, reports }
+    }
+}

@@ -1,0 +1,187 @@
+use std::cell::Cell;
+
+use tunesmith_algorithms::problem::{
+    Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ProblemStatement, ScaleType, SearchSpace,
+};
+
+use super::*;
+use crate::problem::{CurvePoint, Evaluation};
+use crate::record::StoppingRule;
+
+/// Whole numbers 1 to 100; the value is the number, and so is the duration. Trials report four times.
+struct Numbers {
+    statement: ProblemStatement,
+    quality: Quality,
+}
+
+impl Numbers {
+    fn new(max: i64) -> Self {
+        let kind = ParameterKind::Integer { min: 1, max, scale: ScaleType::UnitLinear };
+        let space = SearchSpace::new(vec![ParameterSpec::new("k", kind).unwrap()]).unwrap();
+        let metrics = vec![MetricSpec { name: "objective".into(), goal: Goal::Minimize }];
+        let statement = ProblemStatement::new(space, metrics).unwrap();
+        Self { statement, quality: Quality::Value { best_known: Some(1.0) } }
+    }
+}
+
+impl Problem for Numbers {
+    fn name(&self) -> &str {
+        "numbers"
+    }
+
+    fn statement(&self) -> &ProblemStatement {
+        &self.statement
+    }
+
+    fn quality(&self) -> &Quality {
+        &self.quality
+    }
+
+    fn evaluate(&self, point: &ParameterValues, _: Draw) -> Evaluation {
+        let Some(ParameterValue::Integer(k)) = point.get("k") else { panic!("not a point: {point:?}") };
+        let value = *k as f64;
+        let report = |step: u32| {
+            let part = f64::from(step) / 5.0;
+            CurvePoint { step: u64::from(step), elapsed_secs: value * part, value: value + 5.0 - f64::from(step) }
+        };
+        Evaluation { duration_secs: value, curve: (1..=5).map(report).collect(), ..Evaluation::exact(value) }
+    }
+}
+
+/// Answers from a list and writes down what it is told.
+#[derive(Default)]
+struct Scripted {
+    numbers: Vec<i64>,
+    asked: Vec<usize>,
+    told: Vec<u64>,
+    refuse_after: Option<usize>,
+}
+
+impl Contestant for Scripted {
+    fn create(&mut self, _: &StudyRequest) -> Result<(), ContestantError> {
+        Ok(())
+    }
+
+    fn suggest(&mut self, trials: &[TrialId]) -> Result<Vec<ParameterValues>, ContestantError> {
+        if self.refuse_after.is_some_and(|limit| self.asked.len() >= limit) {
+            return Err(ContestantError::Failed { reason: "no more".into() });
+        }
+        self.asked.push(trials.len());
+        let taken = trials.len().min(self.numbers.len());
+        let point = |k| ParameterValues::from([("k".to_owned(), ParameterValue::Integer(k))]);
+        Ok(self.numbers.drain(..taken).map(point).collect())
+    }
+
+    fn complete(&mut self, result: &TrialResult) -> Result<(), ContestantError> {
+        self.told.push(result.trial.id.0);
+        Ok(())
+    }
+}
+
+fn scripted(numbers: &[i64]) -> Scripted {
+    Scripted { numbers: numbers.to_vec(), ..Scripted::default() }
+}
+
+fn key(budget: usize, parallel: usize, mode: Mode) -> RunKey {
+    let schedule = Schedule { parallel, mode, initial_points: 0, early_stopping: None };
+    let (suite, problem, contestant) = ("test".into(), "numbers".into(), "scripted".into());
+    RunKey { suite, problem, seed: 1, contestant, budget, schedule }
+}
+
+fn run(contestant: &mut dyn Contestant, key: &RunKey) -> RunRecord {
+    let clock = Cell::new(0);
+    let now = || {
+        clock.set(clock.get() + 1);
+        Duration::from_millis(clock.get())
+    };
+    simulate(&Numbers::new(100), contestant, &Plan { key, keep_points: false, now: &now })
+}
+
+fn values(record: &RunRecord) -> Vec<f64> {
+    let value = |result: &Option<ResultValue>| match result {
+        Some(ResultValue::One(value)) => *value,
+        other => panic!("{other:?} is not one value"),
+    };
+    record.results.iter().map(value).collect()
+}
+
+#[test]
+fn one_after_the_other() {
+    let mut contestant = scripted(&[7, 3, 5]);
+    let record = run(&mut contestant, &key(3, 1, Mode::Sequential));
+    assert_eq!(values(&record), [7.0, 3.0, 5.0]);
+    assert_eq!(record.ended_secs, [7.0, 10.0, 15.0]);
+    // The clock ticks once a call: one for each suggestion, one more for the result before it.
+    assert_eq!(record.suggest_ms, [1.0, 2.0, 2.0]);
+    assert_eq!(record.failure, None);
+}
+
+#[test]
+fn a_batch_waits_for_its_slowest() {
+    let mut contestant = scripted(&[7, 3, 5, 1]);
+    let record = run(&mut contestant, &key(4, 3, Mode::Batch));
+    assert_eq!(contestant.asked, [3, 1]);
+    assert_eq!(values(&record), [3.0, 5.0, 7.0, 1.0]);
+    assert_eq!(record.ended_secs, [3.0, 5.0, 7.0, 8.0]);
+}
+
+#[test]
+fn asynchronous_workers_take_the_next_as_they_become_free() {
+    let mut contestant = scripted(&[7, 3, 5, 1]);
+    let record = run(&mut contestant, &key(4, 2, Mode::Asynchronous));
+    // Trial 3 begins at 3 s; trials 1 ends at 7 s, trial 3 and 4 both at 8 s.
+    assert_eq!(contestant.asked, [1, 1, 1, 1]);
+    assert_eq!(contestant.told, [2, 1, 3, 4]);
+    assert_eq!(record.ended_secs, [3.0, 7.0, 8.0, 8.0]);
+}
+
+#[test]
+fn the_run_ends_with_the_space_or_with_the_contestant() {
+    let record = run(&mut scripted(&[7]), &key(4, 2, Mode::Asynchronous));
+    assert_eq!((values(&record), record.failure), (vec![7.0], None));
+
+    let mut contestant = Scripted { refuse_after: Some(2), ..scripted(&[7, 3, 5]) };
+    let record = run(&mut contestant, &key(3, 1, Mode::Sequential));
+    assert_eq!(values(&record), [7.0, 3.0]);
+    assert_eq!(record.failure, Some(Failure::Failed("no more".into())));
+
+    let record = run(&mut scripted(&[7, 101]), &key(3, 1, Mode::Sequential));
+    assert_eq!(values(&record), [7.0]);
+    let Some(Failure::Failed(reason)) = record.failure else { panic!("it left the space") };
+    assert_eq!(
+        reason,
+        "its point for trial 2 is outside the space: value 101 of parameter \"k\" lies outside the search space"
+    );
+}
+
+#[test]
+fn initial_points_are_the_same_for_all_and_told_with_their_results() {
+    let mut key = key(5, 1, Mode::Sequential);
+    key.schedule.initial_points = 3;
+    let (mut first, mut second) = (scripted(&[1, 2]), scripted(&[3, 4]));
+    let (a, b) = (run(&mut first, &key), run(&mut second, &key));
+    assert_eq!(values(&a)[..3], values(&b)[..3]);
+    assert_eq!(values(&a)[3..], [1.0, 2.0]);
+    assert_eq!(first.told, [1, 2, 3, 4, 5]);
+    assert_eq!(first.asked, [1, 1]);
+}
+
+#[test]
+fn the_median_rule_saves_time_and_keeps_the_last_report() {
+    let mut key = key(6, 1, Mode::Sequential);
+    key.schedule.early_stopping = Some(StoppingRule::Median);
+    let record = run(&mut scripted(&[10, 10, 10, 10, 10, 90]), &key);
+    // The rule wants five completed trials and four reports: the sixth is stopped at its fourth of five.
+    assert_eq!(record.stopped_early, [5]);
+    assert_eq!(values(&record)[5], 91.0);
+    assert_eq!(record.ended_secs[5], 50.0 + 72.0);
+}
+
+#[test]
+fn rounding_keeps_the_gap_to_the_optimum() {
+    assert_eq!(rounded(79.481_234_567_891, Some(79.48)), 79.481_234_568);
+    assert_eq!(rounded(123.456_789, None), 123.4568);
+    assert_eq!(rounded(0.0, None), 0.0);
+    assert_eq!(rounded(1e-12, Some(0.0)), 1e-12);
+    assert_eq!(rounded(-1.234_567_89e9, None), -1_234_567_890.0);
+}

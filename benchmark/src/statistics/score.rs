@@ -1,0 +1,128 @@
+//! The normalised score of a result: random search is 0, the best known value 100.
+//!
+//! Source: the score of Bayesmark and of the 2020 black-box optimisation challenge; Turner et al., "Bayesian
+//! optimization is superior to random search for machine learning hyperparameter tuning", 2021.
+
+/// The least score, and its distance from 0 that of the best: a result as far below random search as the best known is
+/// above it.
+///
+/// Scores are clipped because their mean is taken: where random search is already near the best known value the
+/// denominator is small, and one bad run would outweigh all other problems. The price is that results below the floor
+/// are not told apart, which ranks and regret do.
+pub const SCORE_FLOOR: f64 = -100.0;
+
+/// The greatest score. A result better than the best known value counts as that value, for the same reason; it is a sign
+/// that the best known value wants an update.
+pub const SCORE_CEILING: f64 = 100.0;
+
+/// The gap to the optimum below which results are not told apart on the logarithmic scale: the last of COCO's targets.
+/// It also gives an exact hit a logarithm.
+pub const REGRET_FLOOR: f64 = 1e-8;
+
+/// 100 (random − value) / (random − best), within [`SCORE_FLOOR`] and [`SCORE_CEILING`]; larger is better, for either
+/// goal.
+///
+/// `value` is the best of a run, `random_level` the mean of the same over runs of random search with the same budget and
+/// `best_known` the best known value, all in the sign of the metric, or all logarithms of regrets
+/// ([`log10_regret`]). On the raw scale a score says how much of the possible gain was made; on the logarithmic one it
+/// still moves when the gap is small, and suits problems with a known optimum.
+///
+/// An infinite `value`, of a run without a feasible result, has the floor. `None` if a number is NaN, if the levels or
+/// their difference are not finite, or if random search is as good as the best known value: such a problem tells nobody apart. (If random
+/// search is better than it, then `best_known` is not what it says, and the score is upside down.)
+///
+/// ```
+/// use tunesmith_benchmark::statistics::score::normalized_score;
+/// assert_eq!(normalized_score(0.25, 1.0, 0.0), Some(75.0)); // minimise
+/// assert_eq!(normalized_score(0.9, 0.8, 1.0), Some(50.0)); // maximise
+/// assert_eq!(normalized_score(0.9, 0.8, 0.8), None);
+/// ```
+pub fn normalized_score(value: f64, random_level: f64, best_known: f64) -> Option<f64> {
+    if value.is_nan() || !random_level.is_finite() || !best_known.is_finite() {
+        return None;
+    }
+    let gain = random_level - best_known;
+    if gain.is_infinite() {
+        return None;
+    }
+    // A difference in the last digits is rounding.
+    if gain.abs() <= 1e-12 * random_level.abs().max(best_known.abs()) {
+        return None;
+    }
+    if value.is_infinite() {
+        return Some(SCORE_FLOOR);
+    }
+    Some((100.0 * (random_level - value) / gain).clamp(SCORE_FLOOR, SCORE_CEILING))
+}
+
+/// [`normalized_score`] of regrets on the logarithmic scale; the best known regret is `floor` ([`REGRET_FLOOR`]).
+///
+/// `mean_log10_random` is the mean of [`log10_regret`] over runs of random search with the same `floor`. `None` as there,
+/// and if `regret` or `floor` has no logarithm.
+pub fn normalized_log_score(regret: f64, mean_log10_random: f64, floor: f64) -> Option<f64> {
+    normalized_score(log10_regret(regret, floor)?, mean_log10_random, log10_regret(floor, floor)?)
+}
+
+/// The decimal logarithm of a simple regret (gap to the optimum), at least that of `floor`.
+///
+/// Infinite for an infinite regret. A regret below 0, better than the best known value, counts as `floor`. `None` if
+/// `regret` is NaN or `floor` is not positive and finite.
+pub fn log10_regret(regret: f64, floor: f64) -> Option<f64> {
+    if regret.is_nan() || !(floor > 0.0 && floor.is_finite()) {
+        return None;
+    }
+    Some(regret.max(floor).log10())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn random_is_zero_and_the_best_known_is_a_hundred_for_either_goal() {
+        assert_eq!(
+            [3.0, 5.0, 4.0].map(|value| normalized_score(value, 5.0, 3.0)),
+            [Some(100.0), Some(0.0), Some(50.0)]
+        );
+        assert_eq!(
+            [3.0, 5.0, 4.0].map(|value| normalized_score(value, 3.0, 5.0)),
+            [Some(0.0), Some(100.0), Some(50.0)]
+        );
+    }
+
+    #[test]
+    fn scores_are_clipped_at_both_ends() {
+        assert_eq!(normalized_score(1e9, 5.0, 3.0), Some(-100.0));
+        assert_eq!(normalized_score(2.0, 5.0, 3.0), Some(100.0));
+        assert_eq!(normalized_score(f64::INFINITY, 5.0, 3.0), Some(-100.0));
+        assert_eq!(normalized_score(f64::NEG_INFINITY, 3.0, 5.0), Some(-100.0));
+    }
+
+    #[test]
+    fn without_a_scale_there_is_no_score() {
+        assert_eq!(normalized_score(1.0, 3.0, 3.0), None);
+        assert_eq!(normalized_score(0.3, 0.1 + 0.2, 0.3), None, "equal but for rounding");
+        assert_eq!(normalized_score(0.0, 0.0, 0.0), None);
+        assert_eq!(normalized_score(f64::NAN, 1.0, 0.0), None);
+        assert_eq!(normalized_score(1.0, f64::INFINITY, 0.0), None);
+        assert_eq!(normalized_score(1.0, 1.0, f64::NAN), None);
+        assert_eq!(normalized_score(1e308, 1e308, -1e308), None);
+    }
+
+    #[test]
+    fn logarithmic_score_measures_decades() {
+        // Random search at 1e0, floor at 1e-8: 1e-2 is a quarter of the way.
+        assert_eq!(normalized_log_score(1e-2, 0.0, 1e-8), Some(25.0));
+        assert_eq!(normalized_log_score(0.0, 0.0, 1e-8), Some(100.0));
+        assert_eq!(normalized_log_score(f64::INFINITY, 0.0, 1e-8), Some(-100.0));
+        assert_eq!(normalized_log_score(f64::NAN, 0.0, 1e-8), None);
+    }
+
+    #[test]
+    fn regret_is_floored() {
+        assert_eq!(log10_regret(100.0, REGRET_FLOOR), Some(2.0));
+        assert_eq!(log10_regret(-1.0, 1e-8), Some(-8.0));
+        assert_eq!(log10_regret(f64::INFINITY, 1e-8), Some(f64::INFINITY));
+        assert_eq!([log10_regret(1.0, 0.0), log10_regret(1.0, f64::NAN), log10_regret(f64::NAN, 1.0)], [None; 3]);
+    }
+}

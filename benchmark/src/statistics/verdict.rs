@@ -1,0 +1,154 @@
+//! Whether one contestant is better than another: a difference inside the noise is called none.
+//!
+//! The rule. A contestant is better (or worse) than a reference if all three hold for its paired differences, one per
+//! problem:
+//! 1. the two-sided p value of the signed-rank test ([`super::wilcoxon`] with its default options), corrected by
+//!    [`super::holm`] for all comparisons that are made together, is below α;
+//! 2. the percentile bootstrap interval of the mean difference ([`super::bootstrap`]) does not contain 0;
+//! 3. both point the same way.
+//!
+//! Both, because each alone misleads: the test sees only ranks, so that many tiny gains hide one disaster, and the
+//! interval follows the mean, which one outlier can carry, and is too narrow for few problems. The differences are means
+//! per problem, as runs of one problem are no independent evidence on problems.
+
+use super::StatisticsError;
+use super::bootstrap::{Interval, bootstrap_interval};
+use super::holm::holm_adjust;
+use super::summary::mean;
+use super::wilcoxon::{WilcoxonOptions, WilcoxonTest, wilcoxon};
+
+/// What a comparison came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// Better than the reference.
+    Better,
+    /// Worse than the reference.
+    Worse,
+    /// No difference beyond the noise; not a proof that there is none.
+    NoDifference,
+}
+
+/// How comparisons are judged.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct VerdictOptions {
+    /// Level α that the adjusted p value must stay below, and one less the coverage of the interval; between 0 and 1.
+    /// Default 0.05.
+    pub alpha: f64,
+    /// Number of bootstrap resamples. Default 10,000.
+    pub resamples: usize,
+    /// Seed of the bootstrap. Default 0.
+    pub seed: u64,
+}
+
+impl Default for VerdictOptions {
+    fn default() -> Self {
+        Self { alpha: 0.05, resamples: 10_000, seed: 0 }
+    }
+}
+
+/// A verdict and what it rests on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judgement {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Mean difference over problems.
+    pub mean_difference: f64,
+    /// Bootstrap interval of the mean difference.
+    pub interval: Interval,
+    /// The signed-rank test, with its own p value and the effect size.
+    pub wilcoxon: WilcoxonTest,
+    /// The p value of the test, corrected for all comparisons that were judged together.
+    pub adjusted_p: f64,
+}
+
+/// Judges comparisons that are made together, for instance one contestant with each other one.
+///
+/// Each comparison holds the differences contestant − reference, one per problem, of a number that is *smaller when
+/// better* (log10 simple regret, loss, rank): negative differences speak for the contestant. Negate those of a score.
+/// With five problems or fewer the verdict is always [`Verdict::NoDifference`] at 0.05: no p value can be small enough.
+/// Empty without comparisons.
+///
+/// # Errors
+/// [`StatisticsError::TooFew`] if a comparison has no differences, [`StatisticsError::NotANumber`] if a difference is
+/// not finite, [`StatisticsError::OutOfRange`] if α is not between 0 and 1.
+pub fn judge<Row: AsRef<[f64]>>(
+    comparisons: &[Row],
+    options: VerdictOptions,
+) -> Result<Vec<Judgement>, StatisticsError> {
+    let mut tests = Vec::with_capacity(comparisons.len());
+    for differences in comparisons {
+        tests.push(wilcoxon(differences.as_ref(), WilcoxonOptions::default())?);
+    }
+    let p_values: Vec<f64> = tests.iter().map(|test| test.p).collect();
+    let adjusted = holm_adjust(&p_values)?;
+    let mut judgements = Vec::with_capacity(comparisons.len());
+    for ((differences, wilcoxon), adjusted_p) in comparisons.iter().zip(tests).zip(adjusted) {
+        let differences = differences.as_ref();
+        let interval = bootstrap_interval(differences, mean, 1.0 - options.alpha, options.resamples, options.seed)?;
+        let significant = adjusted_p < options.alpha;
+        let verdict = if significant && interval.high < 0.0 && wilcoxon.rank_biserial < 0.0 {
+            Verdict::Better
+        } else if significant && interval.low > 0.0 && wilcoxon.rank_biserial > 0.0 {
+            Verdict::Worse
+        } else {
+            Verdict::NoDifference
+        };
+        let mean_difference = mean(differences);
+        judgements.push(Judgement { verdict, mean_difference, interval, wilcoxon, adjusted_p });
+    }
+    Ok(judgements)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdicts(comparisons: &[Vec<f64>]) -> Vec<Verdict> {
+        let judgements = judge(comparisons, VerdictOptions { resamples: 500, ..VerdictOptions::default() }).unwrap();
+        judgements.iter().map(|judgement| judgement.verdict).collect()
+    }
+
+    fn gains(count: usize) -> Vec<f64> {
+        (1..=count).map(|index| -0.1 * index as f64).collect()
+    }
+
+    #[test]
+    fn a_clear_difference_has_its_direction() {
+        let losses = gains(10).iter().map(|difference| -difference).collect();
+        assert_eq!(verdicts(&[gains(10), losses]), [Verdict::Better, Verdict::Worse]);
+    }
+
+    #[test]
+    fn noise_too_few_problems_and_equality_are_no_difference() {
+        let noise = vec![0.3, -0.2, 0.1, -0.4, 0.25, -0.15, 0.05, -0.1];
+        assert_eq!(verdicts(&[noise]), [Verdict::NoDifference]);
+        assert_eq!(verdicts(&[gains(5)]), [Verdict::NoDifference]);
+        assert_eq!(verdicts(&[vec![0.0; 20]]), [Verdict::NoDifference]);
+        assert_eq!(verdicts(&[]), []);
+    }
+
+    #[test]
+    fn more_comparisons_ask_for_more_evidence() {
+        // Six gains have p = 2/64 = 0.03125: enough alone, not among three.
+        assert_eq!(verdicts(&[gains(6)]), [Verdict::Better]);
+        assert_eq!(verdicts(&[gains(6), gains(6), gains(6)]), [Verdict::NoDifference; 3]);
+    }
+
+    #[test]
+    fn one_disaster_among_many_small_gains_is_no_difference() {
+        let mut differences = gains(20);
+        differences.push(60.0);
+        let judgement = &judge(&[differences], VerdictOptions::default()).unwrap()[0];
+        assert!(judgement.adjusted_p < 0.05 && judgement.interval.contains(0.0), "{judgement:?}");
+        assert_eq!(judgement.verdict, Verdict::NoDifference);
+    }
+
+    #[test]
+    fn bad_input_is_an_error() {
+        let options = VerdictOptions::default();
+        assert!(matches!(judge(&[vec![]], options), Err(StatisticsError::TooFew { .. })));
+        assert!(matches!(judge(&[[f64::NAN]], options), Err(StatisticsError::NotANumber { .. })));
+        let level = judge(&[[1.0]], VerdictOptions { alpha: 0.0, ..options });
+        assert!(matches!(level, Err(StatisticsError::OutOfRange { .. })));
+    }
+}

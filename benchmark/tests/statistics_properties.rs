@@ -1,0 +1,74 @@
+//! Whatever the numbers, a statistic is a number in its range or an error; never a panic, never NaN.
+
+use proptest::prelude::*;
+use tunesmith_benchmark::statistics::bootstrap::bootstrap_interval;
+use tunesmith_benchmark::statistics::ecdf::{Run, ecdf};
+use tunesmith_benchmark::statistics::friedman::friedman;
+use tunesmith_benchmark::statistics::hodges_lehmann::hodges_lehmann;
+use tunesmith_benchmark::statistics::nemenyi::groups;
+use tunesmith_benchmark::statistics::permutation::sign_flip_test;
+use tunesmith_benchmark::statistics::ranks::average_ranks;
+use tunesmith_benchmark::statistics::score::normalized_score;
+use tunesmith_benchmark::statistics::summary::{median, quantile};
+use tunesmith_benchmark::statistics::wilcoxon::{WilcoxonOptions, ZeroMethod, wilcoxon};
+
+/// Numbers of any size, NaN and infinities included, and many equal ones.
+fn any_number() -> impl Strategy<Value = f64> {
+    prop_oneof![
+        1 => any::<f64>(),
+        1 => prop::sample::select(vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, f64::MAX, f64::MIN]),
+        20 => (-3_i8..=3).prop_map(f64::from),
+        20 => -1e3..1e3,
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn samples_of_any_numbers(sample in prop::collection::vec(any_number(), 0..30)) {
+        let finite = !sample.is_empty() && sample.iter().all(|value| value.is_finite());
+        for zero_method in [ZeroMethod::Wilcox, ZeroMethod::Pratt] {
+            let test = wilcoxon(&sample, WilcoxonOptions { zero_method, ..WilcoxonOptions::default() });
+            prop_assert_eq!(test.is_ok(), finite);
+            if let Ok(test) = test {
+                prop_assert!((0.0..=1.0).contains(&test.p) && test.rank_biserial.abs() <= 1.0, "{:?}", test);
+            }
+        }
+        if let Ok(p) = sign_flip_test(&sample, 0) {
+            prop_assert!(finite && p > 0.0 && p <= 1.0);
+        }
+        if let Ok(interval) = bootstrap_interval(&sample, median, 0.9, 20, 0) {
+            prop_assert!(finite && interval.low <= interval.high);
+        }
+        if let Ok(found) = hodges_lehmann(&sample, 0.9) {
+            prop_assert!(finite && !found.estimate.is_nan());
+        }
+        if let Ok(ranks) = average_ranks(&sample) {
+            let count = sample.len() as f64;
+            prop_assert_eq!(ranks.iter().sum::<f64>(), count * (count + 1.0) / 2.0);
+        }
+        prop_assert!(quantile(&sample, 0.3).is_none_or(|value| !value.is_nan()));
+        if let Ok(curve) = ecdf(&[Run { dimension: 3, gaps: &sample }], &[1.0, 0.1]) {
+            prop_assert!(curve.steps.iter().all(|step| step.share > 0.0 && step.share <= 1.0));
+        }
+        if let Ok(found) = groups(&sample, 1.0) {
+            prop_assert!(found.iter().all(|group| group.len() >= 2));
+        }
+    }
+
+    #[test]
+    fn tables_of_any_numbers(flat in prop::collection::vec(any_number(), 0..40), columns in 1_usize..6) {
+        let blocks: Vec<&[f64]> = flat.chunks(columns).collect();
+        if let Ok(test) = friedman(&blocks) {
+            prop_assert!((0.0..=1.0).contains(&test.p) && (0.0..=1.0).contains(&test.f_p), "{:?}", test);
+            prop_assert!(test.statistic >= 0.0 && test.f_statistic >= 0.0, "{:?}", test);
+        }
+    }
+
+    #[test]
+    fn scores_of_any_numbers(value in any_number(), random in any_number(), best in any_number()) {
+        let score = normalized_score(value, random, best);
+        prop_assert!(score.is_none_or(|score| (-100.0..=100.0).contains(&score)), "{:?}", score);
+    }
+}
