@@ -1,7 +1,8 @@
 //! What makes a point worth trying, and the search for the best one.
 
 mod candidates;
-mod expected_improvement;
+mod criterion;
+mod function;
 pub mod log_expected_improvement;
 mod refine;
 mod region;
@@ -10,7 +11,8 @@ mod search;
 mod tests;
 mod trust_region;
 
-pub use expected_improvement::{AcquisitionValue, ExpectedImprovement, FANTASY_SAMPLES};
+pub use criterion::{Criterion, DEFAULT_BETA};
+pub use function::{AcquisitionFunction, AcquisitionValue, FANTASY_SAMPLES};
 pub use region::{Axis, Region};
 pub use search::{Search, screen};
 pub use trust_region::{TrialResult, TrustRegion};

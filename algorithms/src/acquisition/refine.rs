@@ -2,15 +2,15 @@
 //!
 //! Interval features move by projected L-BFGS, all starts in one batch; then each grid or categorical feature in turn
 //! is set to its best value with the others fixed; and so on until no discrete feature moves any more. Discrete
-//! features are searched on their grid: expected improvement peaks *between* the grid points already tried, so that a
-//! rounded continuous optimum would propose them again.
+//! features are searched on their grid: expected improvement, for one, peaks *between* the grid points already tried, so
+//! that a rounded continuous optimum would propose them again.
 //!
 //! Source: Optuna's alternating scheme (`optuna/_gp/optim_mixed.py`). Departure: grids of more than 16 values are
 //! probed at distances 1, 2, 4 ... from the current value in one batch, where Optuna runs a line search.
 
 use nalgebra::DMatrix;
 
-use super::expected_improvement::ExpectedImprovement;
+use super::function::AcquisitionFunction;
 use super::region::{Axis, Region};
 use crate::optimizers::{Evaluation, Objective, ProjectedLbfgs, minimize};
 
@@ -23,7 +23,7 @@ const FULL_GRID: usize = 16;
 
 /// Improves each of `starts` (points inside `region`); `scales[j]` is a natural step of feature j.
 pub(super) fn refine(
-    acquisition: &ExpectedImprovement,
+    acquisition: &AcquisitionFunction,
     region: &Region,
     scales: &[f64],
     mut points: Vec<Vec<f64>>,
@@ -49,7 +49,7 @@ pub(super) fn rows(points: &[Vec<f64>], d: usize) -> DMatrix<f64> {
     DMatrix::from_fn(points.len(), d, |row, column| points[row][column])
 }
 
-fn refine_continuous(acquisition: &ExpectedImprovement, region: &Region, scales: &[f64], points: &mut [Vec<f64>]) {
+fn refine_continuous(acquisition: &AcquisitionFunction, region: &Region, scales: &[f64], points: &mut [Vec<f64>]) {
     let mut free = Vec::new();
     let (mut lower, mut upper) = (Vec::new(), Vec::new());
     for (j, axis) in region.axes.iter().enumerate() {
@@ -78,7 +78,7 @@ fn refine_continuous(acquisition: &ExpectedImprovement, region: &Region, scales:
 
 /// The acquisition as a function of the interval features, scaled; the others are those of each start.
 struct Slices<'a> {
-    acquisition: &'a ExpectedImprovement,
+    acquisition: &'a AcquisitionFunction,
     bases: &'a [Vec<f64>],
     free: &'a [usize],
     scales: &'a [f64],
@@ -101,7 +101,7 @@ impl Objective for Slices<'_> {
 }
 
 /// Sets coordinate `j` of each point to the best value found on its axis. Returns whether any moved.
-fn improve_coordinate(acquisition: &ExpectedImprovement, axis: &Axis, j: usize, points: &mut [Vec<f64>]) -> bool {
+fn improve_coordinate(acquisition: &AcquisitionFunction, axis: &Axis, j: usize, points: &mut [Vec<f64>]) -> bool {
     let mut trials = Vec::new();
     let mut owners = Vec::new();
     for (owner, point) in points.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Expected improvement through a model: limits, Monte Carlo and gradients; and where the search may go.
+//! Criteria through a model: limits, Monte Carlo and gradients; and where the search may go.
 
 use std::collections::HashSet;
 
@@ -46,12 +46,16 @@ fn model() -> Hyperparameters {
     Hyperparameters { kernel, noise_variance: NOISE }
 }
 
-fn acquisition(threshold: f64, feasibility: bool) -> ExpectedImprovement {
+fn acquisition(threshold: f64, feasibility: bool) -> AcquisitionFunction {
+    by_criterion(Criterion::ExpectedImprovement, threshold, feasibility)
+}
+
+fn by_criterion(criterion: Criterion, threshold: f64, feasibility: bool) -> AcquisitionFunction {
     let feasibility = feasibility.then(|| {
         let labels = TrainingSet { values: (0..7).map(|i| f64::from(i % 3) - 1.0).collect(), ..data() };
         Posterior::new(model(), &labels).unwrap()
     });
-    ExpectedImprovement::new(Posterior::new(model(), &data()).unwrap(), threshold, feasibility)
+    AcquisitionFunction::new(Posterior::new(model(), &data()).unwrap(), criterion, threshold, feasibility)
 }
 
 fn normals(pending: u64) -> Vec<f64> {
@@ -121,9 +125,44 @@ fn with_one_trial_pending_the_value_agrees_with_monte_carlo() {
 
 #[test]
 fn gradients_agree_with_central_differences() {
+    assert_gradients(Criterion::ExpectedImprovement);
+}
+
+#[test]
+fn gradients_of_the_upper_confidence_bound_agree_with_central_differences() {
+    assert_gradients(Criterion::UpperConfidenceBound { beta: DEFAULT_BETA });
+}
+
+#[test]
+fn gradients_of_the_mean_agree_with_central_differences() {
+    assert_gradients(Criterion::Mean);
+}
+
+#[test]
+fn a_pending_trial_takes_away_the_deviation_of_the_bound_and_leaves_the_mean() {
+    let probes = points(1, 4);
+    let row: Vec<f64> = probes.row(0).iter().copied().collect();
+    let prediction = acquisition(0.0, false).posterior().predict(&probes);
+    let (mean, deviation) = (prediction.means[(0, 0)], prediction.deviations[0]);
+    let value = |criterion, pending| {
+        let mut acquisition = by_criterion(criterion, 0.0, false);
+        if pending {
+            acquisition.add_pending(&row, &normals(1));
+        }
+        acquisition.values(&probes)[0]
+    };
+    let bound = Criterion::UpperConfidenceBound { beta: 2.0 };
+    assert!((value(bound, false) - mean - 2.0 * deviation).abs() < 1e-12);
+    assert_eq!(value(Criterion::Mean, false), mean);
+    // 128 worlds leave a small error of the mean; what is left of the deviation is the fantasy's noise.
+    assert!((value(Criterion::Mean, true) - mean).abs() < 0.02 * deviation);
+    assert!((value(bound, true) - mean).abs() < 0.05 * deviation);
+}
+
+fn assert_gradients(criterion: Criterion) {
     let probes = points(12, 4);
     for (pending, feasibility) in [(0, false), (0, true), (1, false), (3, true)] {
-        let mut acquisition = acquisition(0.9, feasibility);
+        let mut acquisition = by_criterion(criterion, 0.9, feasibility);
         for (i, row) in points(pending, 5).row_iter().enumerate() {
             acquisition.add_pending(&row.iter().copied().collect::<Vec<f64>>(), &normals(i as u64 + 1));
         }

@@ -17,7 +17,7 @@ mod random;
 mod tests;
 mod used_points;
 
-pub use gp_bandit::GpBandit;
+pub use gp_bandit::{GpBandit, GpBanditOptions, Start};
 pub use grid::{GridSearch, MAX_DOUBLE_RESOLUTION};
 pub use quasi_random::QuasiRandomSearch;
 pub use random::RandomSearch;

@@ -7,7 +7,7 @@
 
 use nalgebra::{DMatrix, DVector};
 
-use super::hyperparameters::{Hyperparameters, add_negative_log_prior, has_linear_term};
+use super::hyperparameters::{Hyperparameters, KernelTerms, add_negative_log_prior, has_linear_term};
 use super::kernel::{add_squared_distances, matern, matern_derivative};
 use crate::numerics::triangular::InverseFactor;
 use crate::optimizers::{Evaluation, Objective, ProjectedLbfgs, minimize};
@@ -47,20 +47,26 @@ impl TrainingSet {
 /// The hyperparameters of largest posterior density that the search finds; the default ones if none can be evaluated
 /// (and for an empty set, where the priors alone decide).
 pub fn fit(data: &TrainingSet) -> Hyperparameters {
+    fit_with_terms(data, KernelTerms::default())
+}
+
+/// As [`fit`], for a covariance of these terms.
+pub fn fit_with_terms(data: &TrainingSet, terms: KernelTerms) -> Hyperparameters {
+    let default = || Hyperparameters::default_with_terms(&data.categorical, terms);
     if data.values.is_empty() {
-        return Hyperparameters::default_for(&data.categorical);
+        return default();
     }
-    let mut starts = vec![Hyperparameters::start(&data.categorical, 1.0, 1e-3)];
+    let mut starts = vec![Hyperparameters::start(&data.categorical, terms, 1.0, 1e-3)];
     if data.values.len() <= TWO_STARTS_UP_TO {
         // Smooth and noisier: the other explanation that data often allow.
-        starts.push(Hyperparameters::start(&data.categorical, 4.0, 1e-2));
+        starts.push(Hyperparameters::start(&data.categorical, terms, 4.0, 1e-2));
     }
-    let (lower, upper) = Hyperparameters::bounds(&data.categorical);
+    let (lower, upper) = Hyperparameters::bounds(&data.categorical, terms);
     let solver = ProjectedLbfgs::new(lower, upper, &starts, 0.7, 1e-3, 1e-6);
     let results = minimize(Loss::new(data), solver, MAX_ROUNDS);
     match results.into_iter().min_by(|a, b| a.1.total_cmp(&b.1)) {
         Some((t, cost)) if cost.is_finite() => Hyperparameters::from_logs(&t, &data.categorical),
-        _ => Hyperparameters::default_for(&data.categorical),
+        _ => default(),
     }
 }
 

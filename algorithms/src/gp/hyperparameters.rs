@@ -1,7 +1,7 @@
 //! What is fitted: priors, bounds and starts.
 //!
-//! The vector `t` is `(ln l_1 .. ln l_d, ln s2, ln nz, ln s_lin)`; the last entry is there only if some feature is
-//! ordered. `nz` is the noise variance of one observation.
+//! The vector `t` is `(ln l_1 .. ln l_d, ln s2, ln nz, ln s_lin)`; the last entry is there only if the kernel has a
+//! linear term and some feature is ordered. `nz` is the noise variance of one observation.
 //!
 //! | entry | prior | box |
 //! |---|---|---|
@@ -25,6 +25,22 @@ const NOISE_BOUNDS: (f64, f64) = (1e-8, std::f64::consts::E);
 const LINEAR_LOG_DEVIATION: f64 = 2.0;
 const LINEAR_LOG_BOUNDS: (f64, f64) = (-12.0, 8.0);
 
+/// Which terms of the covariance are fitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum KernelTerms {
+    /// The radial term alone: `s_lin = 0`.
+    Radial,
+    /// Both, as far as there are ordered features for the linear one.
+    #[default]
+    RadialAndLinear,
+}
+
+impl KernelTerms {
+    fn have_linear(self, categorical: &[bool]) -> bool {
+        self == Self::RadialAndLinear && has_linear_term(categorical)
+    }
+}
+
 /// A fitted or assumed set of parameters of the model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hyperparameters {
@@ -35,7 +51,7 @@ pub struct Hyperparameters {
 }
 
 impl Hyperparameters {
-    /// Reads the vector `t` for features of which `categorical` are categories.
+    /// Reads the vector `t`, with or without a linear term, for features of which `categorical` are categories.
     pub(super) fn from_logs(t: &[f64], categorical: &[bool]) -> Self {
         let d = categorical.len();
         Self {
@@ -50,27 +66,37 @@ impl Hyperparameters {
     }
 
     /// The usual start: length scales at the mode of their prior, `s2 = s_lin = 1`, and the noise given.
-    pub(super) fn start(categorical: &[bool], relative_lengthscale: f64, noise_variance: f64) -> Vec<f64> {
+    pub(super) fn start(
+        categorical: &[bool],
+        terms: KernelTerms,
+        relative_lengthscale: f64,
+        noise_variance: f64,
+    ) -> Vec<f64> {
         let d = categorical.len();
         let mut t = vec![(lengthscale_mode(d) * relative_lengthscale).ln(); d];
         t.extend([0.0, noise_variance.ln()]);
-        if has_linear_term(categorical) {
+        if terms.have_linear(categorical) {
             t.push(0.0);
         }
         t
     }
 
-    /// The default start as a model, for when nothing could be fitted.
+    /// The default start as a model of both terms, for when nothing could be fitted.
     pub fn default_for(categorical: &[bool]) -> Self {
-        Self::from_logs(&Self::start(categorical, 1.0, 1e-3), categorical)
+        Self::default_with_terms(categorical, KernelTerms::default())
+    }
+
+    /// As [`Self::default_for`], with these terms.
+    pub fn default_with_terms(categorical: &[bool], terms: KernelTerms) -> Self {
+        Self::from_logs(&Self::start(categorical, terms, 1.0, 1e-3), categorical)
     }
 
     /// Lower and upper bounds of `t`.
-    pub(super) fn bounds(categorical: &[bool]) -> (Vec<f64>, Vec<f64>) {
+    pub(super) fn bounds(categorical: &[bool], terms: KernelTerms) -> (Vec<f64>, Vec<f64>) {
         let d = categorical.len();
         let mut bounds = vec![(LENGTHSCALE_BOUNDS.0.ln(), LENGTHSCALE_BOUNDS.1.ln()); d];
         bounds.extend([RADIAL_LOG_BOUNDS, (NOISE_BOUNDS.0.ln(), NOISE_BOUNDS.1.ln())]);
-        if has_linear_term(categorical) {
+        if terms.have_linear(categorical) {
             bounds.push(LINEAR_LOG_BOUNDS);
         }
         bounds.into_iter().unzip()

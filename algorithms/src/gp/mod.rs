@@ -11,8 +11,8 @@ mod subset;
 #[cfg(test)]
 mod tests;
 
-pub use fit::{TrainingSet, fit, negative_log_posterior};
-pub use hyperparameters::Hyperparameters;
+pub use fit::{TrainingSet, fit, fit_with_terms, negative_log_posterior};
+pub use hyperparameters::{Hyperparameters, KernelTerms};
 pub use kernel::Kernel;
 pub use posterior::{Posterior, Prediction};
 pub use subset::representative_subset;

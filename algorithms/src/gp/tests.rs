@@ -283,3 +283,25 @@ fn two_hundred_appended_points_are_the_model_built_anew() {
     let deviations = a.deviations.iter().zip(&b.deviations).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
     assert!(means < 1e-9 && deviations < 1e-9, "{means:e} {deviations:e}");
 }
+
+#[test]
+fn a_fit_without_the_linear_term_is_the_best_of_those_without() {
+    let data = data(20, &[false, true, false], 3);
+    let radial = fit_with_terms(&data, KernelTerms::Radial);
+    assert_eq!(radial.kernel.linear_variance, 0.0);
+    assert_eq!(fit_with_terms(&data, KernelTerms::RadialAndLinear), fit(&data));
+    let t: Vec<f64> = radial
+        .lengthscales()
+        .into_iter()
+        .chain([radial.kernel.radial_variance, radial.noise_variance])
+        .map(f64::ln)
+        .collect();
+    let (least, _) = negative_log_posterior(&data, &t).unwrap();
+    for j in 0..t.len() {
+        for step in [-0.3, 0.3] {
+            let mut other = t.clone();
+            other[j] += step;
+            assert!(negative_log_posterior(&data, &other).unwrap().0 > least - 1e-6, "{j} {step}");
+        }
+    }
+}

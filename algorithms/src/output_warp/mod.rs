@@ -21,27 +21,45 @@ const RELATIVE_FLOOR: f64 = 1e-13;
 /// Targets for `values` (finite, larger is better), in order; mean 0 and population variance 1, or all 0 if the values
 /// are equal. `failures` tells that there are trials without a value, which makes outliers likely.
 pub fn warp(values: &[f64], failures: bool) -> Vec<f64> {
+    let Some(mut targets) = centered(values) else { return vec![0.0; values.len()] };
+    if failures || has_low_outlier(&targets) {
+        half_rank(&mut targets);
+    }
+    standardize_range(&mut targets);
+    power_transform(&mut targets);
+    standardize(&mut targets);
+    targets
+}
+
+/// As [`warp`], but without guard and transform: the values only get mean 0 and population variance 1, or become 0.
+pub fn standardized(values: &[f64]) -> Vec<f64> {
+    let Some(mut targets) = centered(values) else { return vec![0.0; values.len()] };
+    standardize_range(&mut targets);
+    targets
+}
+
+/// Values on a harmless scale with median 0; `None` if they are equal but for rounding, or there are none.
+fn centered(values: &[f64]) -> Option<Vec<f64>> {
     let largest = values.iter().fold(0.0_f64, |largest, value| largest.max(value.abs()));
     if largest == 0.0 {
-        return vec![0.0; values.len()];
+        return None;
     }
     // Divided first, so that not even the difference of two huge values overflows. Then the median goes, not the mean:
     // beside one huge loss the others must keep their digits.
     let mut targets: Vec<f64> = values.iter().map(|value| value / largest).collect();
     if range(&targets) <= RELATIVE_FLOOR {
-        return vec![0.0; values.len()];
+        return None;
     }
     let center = median(&targets);
     targets.iter_mut().for_each(|value| *value -= center);
-    if failures || has_low_outlier(&targets) {
-        half_rank(&mut targets);
-    }
-    let unit = range(&targets);
-    targets.iter_mut().for_each(|value| *value /= unit);
-    standardize(&mut targets);
-    power_transform(&mut targets);
-    standardize(&mut targets);
-    targets
+    Some(targets)
+}
+
+/// Mean 0 and variance 1 for values that differ, through a range of 1: their squares neither vanish nor overflow.
+fn standardize_range(values: &mut [f64]) {
+    let unit = range(values);
+    values.iter_mut().for_each(|value| *value /= unit);
+    standardize(values);
 }
 
 /// The target of a trial that failed, given the targets of the others: below the worst by half their range and one
@@ -112,6 +130,19 @@ mod tests {
                 assert!((target - other).abs() < 1e-9, "{target} {other}");
             }
         }
+    }
+
+    #[test]
+    fn standardised_values_keep_their_proportions() {
+        let targets = standardized(&[-3.0, 1.0, 5.0, 1.0]);
+        let unit = 8.0_f64.sqrt();
+        for (target, expected) in targets.iter().zip([-4.0 / unit, 0.0, 4.0 / unit, 0.0]) {
+            assert!((target - expected).abs() < 1e-12, "{targets:?}");
+        }
+        assert_eq!(standardized(&[4.2; 5]), [0.0; 5]);
+        assert!(standardized(&[]).is_empty());
+        let huge = standardized(&[f64::MAX, -f64::MAX, 0.0]);
+        assert!((huge[0] - 1.5_f64.sqrt()).abs() < 1e-12 && huge[0] == -huge[1] && huge[2] == 0.0, "{huge:?}");
     }
 
     #[test]

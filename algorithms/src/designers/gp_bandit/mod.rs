@@ -8,6 +8,8 @@
 //! Failed trials count at a pessimistic value; after five of them their region has a model of its own. Values of
 //! trials stopped early are noisy and never the incumbent. NaN and infinities are failures.
 //!
+//! That is the default: [`GpBanditOptions`] put other parts in place of these.
+//!
 //! Sources stand with the parts. The composition follows Golovin et al. 2017 (Google Vizier) and Eriksson et al. 2019
 //! (TuRBO); what differs, and by which measurement, is said where it differs. There is no state between requests:
 //! hyperparameters are fitted anew from the same starts each time.
@@ -17,6 +19,9 @@ mod finite;
 mod invariance_tests;
 mod model;
 mod observations;
+mod options;
+#[cfg(test)]
+mod options_tests;
 mod start;
 #[cfg(test)]
 mod tests;
@@ -26,6 +31,7 @@ use std::collections::HashSet;
 use self::finite::FinitePoints;
 use self::model::Model;
 use self::observations::{Observations, Pending};
+pub use self::options::{GpBanditOptions, Start};
 use crate::acquisition::{Axis, FANTASY_SAMPLES, Region, Search, TrustRegion};
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
 use crate::encoding::{Encoding, FeatureKind, Key};
@@ -45,6 +51,7 @@ pub struct GpBandit {
     seed: u64,
     finite: Option<FinitePoints>,
     has_categories: bool,
+    options: GpBanditOptions,
 }
 
 impl GpBandit {
@@ -53,6 +60,17 @@ impl GpBandit {
     /// # Errors
     /// [`DesignerError::Unsupported`] if the problem has more than one metric.
     pub fn new(problem: ProblemStatement, seed: u64) -> Result<Self, DesignerError> {
+        Self::with_options(problem, seed, GpBanditOptions::default())
+    }
+
+    /// A designer for `problem` with other parts than the usual ones.
+    ///
+    /// # Errors
+    /// [`DesignerError::Unsupported`] if the problem has more than one metric, or an option a value it cannot have.
+    pub fn with_options(problem: ProblemStatement, seed: u64, options: GpBanditOptions) -> Result<Self, DesignerError> {
+        if let Some(reason) = options.fault() {
+            return Err(DesignerError::Unsupported { algorithm: NAME, reason });
+        }
         let [metric] = problem.metrics() else {
             let reason = format!("it optimises one metric, not {}", problem.metrics().len());
             return Err(DesignerError::Unsupported { algorithm: NAME, reason });
@@ -65,6 +83,7 @@ impl GpBandit {
             finite: FinitePoints::new(&encoding),
             has_categories: encoding.features().iter().any(|feature| is_category(&feature.kind)),
             encoding,
+            options,
         })
     }
 
@@ -81,7 +100,7 @@ impl GpBandit {
         let d = self.encoding.dimensions();
         let measured = state.observations.measured();
         let known = measured + state.observations.pending.len();
-        let start = measured < FEWEST_MEASURED || known < start::start_trials(d);
+        let start = measured < FEWEST_MEASURED || known < self.options.start.trials(d);
         let proposed = if start || !state.observations.are_informative() {
             self.spread_out(state, trial)
         } else {
@@ -99,14 +118,13 @@ impl GpBandit {
 
     fn spread_out(&self, state: &State, trial: TrialId) -> Option<Vec<f64>> {
         let points: Vec<Vec<f64>> = state.observations.points().cloned().collect();
-        start::start_point(&self.encoding, &state.used, &points, self.seed, trial)
+        start::start_point(self.options.start, &self.encoding, &state.used, &points, self.seed, trial)
     }
 
     fn model_point(&self, state: &mut State, trial: TrialId) -> Option<Vec<f64>> {
         if state.model.is_none() {
-            let start_trials = start::start_trials(self.encoding.dimensions());
-            let mut model =
-                Model::new(&self.encoding, &state.observations, start_trials, |trial| self.is_global(trial))?;
+            let is_global = |trial| self.is_global(trial);
+            let mut model = Model::new(&self.encoding, &state.observations, &self.options, is_global)?;
             for pending in &state.observations.pending {
                 self.fantasize(&mut model, pending);
             }

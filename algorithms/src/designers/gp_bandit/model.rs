@@ -1,9 +1,10 @@
 //! The fitted model of one history: acquisition function, incumbent and trust region.
 
 use super::observations::{Evidence, Observations};
-use crate::acquisition::{ExpectedImprovement, TrustRegion};
+use super::options::GpBanditOptions;
+use crate::acquisition::{AcquisitionFunction, TrustRegion};
 use crate::encoding::Encoding;
-use crate::gp::{Hyperparameters, Posterior, TrainingSet, fit, representative_subset};
+use crate::gp::{Hyperparameters, KernelTerms, Posterior, TrainingSet, fit_with_terms, representative_subset};
 use crate::problem::TrialId;
 
 /// Hyperparameters are fitted to at most this many observations.
@@ -19,11 +20,11 @@ const ANCHORS: usize = 5;
 
 /// Everything that is computed once per request.
 pub(super) struct Model {
-    pub(super) acquisition: ExpectedImprovement,
+    pub(super) acquisition: AcquisitionFunction,
     /// The best points, the incumbent first; may be empty.
     pub(super) anchors: Vec<Vec<f64>>,
     pub(super) lengthscales: Vec<f64>,
-    /// `None` if there is no incumbent to be near to, or nothing tells points apart.
+    /// `None` if it is not wanted, there is no incumbent to be near to, or nothing tells points apart.
     pub(super) trust_region: Option<TrustRegion>,
 }
 
@@ -32,10 +33,10 @@ impl Model {
     pub(super) fn new(
         encoding: &Encoding,
         observations: &Observations,
-        start_trials: usize,
+        options: &GpBanditOptions,
         is_global: impl Fn(TrialId) -> bool,
     ) -> Option<Self> {
-        let evidence = observations.evidence(encoding);
+        let evidence = observations.evidence(encoding, options.warp);
         let mut eligible = evidence.eligible();
         let values = &evidence.data.values;
         let best_first = |rows: &mut Vec<usize>, key: &dyn Fn(usize) -> f64| {
@@ -43,7 +44,8 @@ impl Model {
         };
         best_first(&mut eligible, &|row| values[row]);
         let center = eligible.first().map(|&row| evidence.point(row));
-        let posterior = condition(&evidence.data, center.as_deref())?;
+        let terms = options.kernel_terms();
+        let posterior = condition(&evidence.data, terms, center.as_deref())?;
 
         let data = &evidence.data;
         let hyperparameters = posterior.hyperparameters().clone();
@@ -56,12 +58,13 @@ impl Model {
             threshold = means[(0, eligible[0])];
         }
         let told_apart = eligible.iter().any(|&row| values[row] != values[eligible[0]]);
-        let feasibility = feasibility_model(&evidence);
+        let feasibility = feasibility_model(&evidence, terms);
+        let start_trials = options.start.trials(encoding.dimensions());
         Some(Self {
-            acquisition: ExpectedImprovement::new(posterior, threshold, feasibility),
+            acquisition: AcquisitionFunction::new(posterior, options.acquisition, threshold, feasibility),
             anchors: eligible.iter().take(ANCHORS).map(|&row| evidence.point(row)).collect(),
             lengthscales: hyperparameters.lengthscales(),
-            trust_region: told_apart
+            trust_region: (options.trust_region && told_apart)
                 .then(|| TrustRegion::replay(encoding.dimensions(), observations.results(start_trials, is_global))),
         })
     }
@@ -69,15 +72,15 @@ impl Model {
 
 /// Fits hyperparameters (to a subset if there are many observations) and conditions on all, or on those that matter
 /// near `center`.
-fn condition(data: &TrainingSet, center: Option<&[f64]>) -> Option<Posterior> {
-    let hyperparameters = fit(&data.select(&representative_subset(data, FIT_SIZE, None)));
+fn condition(data: &TrainingSet, terms: KernelTerms, center: Option<&[f64]>) -> Option<Posterior> {
+    let hyperparameters = fit_with_terms(&data.select(&representative_subset(data, FIT_SIZE, None)), terms);
     let near = data.select(&representative_subset(data, EXACT_SIZE, center));
     Posterior::new(hyperparameters, &near)
-        .or_else(|| Posterior::new(Hyperparameters::default_for(&data.categorical), &near))
+        .or_else(|| Posterior::new(Hyperparameters::default_with_terms(&data.categorical, terms), &near))
 }
 
 /// +1 where a trial was measured, -1 where it failed.
-fn feasibility_model(evidence: &Evidence) -> Option<Posterior> {
+fn feasibility_model(evidence: &Evidence, terms: KernelTerms) -> Option<Posterior> {
     if evidence.failures() < FAILURES_FOR_MODEL {
         return None;
     }
@@ -87,5 +90,5 @@ fn feasibility_model(evidence: &Evidence) -> Option<Posterior> {
         noise_weights: vec![1.0; n],
         ..evidence.data.clone()
     };
-    condition(&labels, None)
+    condition(&labels, terms, None)
 }

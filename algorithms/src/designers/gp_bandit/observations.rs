@@ -8,7 +8,7 @@ use crate::acquisition::TrialResult;
 use crate::designer::{DesignerError, History};
 use crate::encoding::{Encoding, EncodingError, FeatureKind, Key};
 use crate::gp::TrainingSet;
-use crate::output_warp::{failure_target, warp};
+use crate::output_warp::{failure_target, standardized, warp};
 use crate::problem::{Goal, TrialId, TrialOutcome};
 
 /// Noise variance of the last value of a trial that was stopped early, relative to a finished one (a guess).
@@ -113,8 +113,8 @@ impl Observations {
         })
     }
 
-    /// Merges the trials of each point and transforms their values.
-    pub(super) fn evidence(&self, encoding: &Encoding) -> Evidence {
+    /// Merges the trials of each point and transforms their values: warps them, or only standardises them.
+    pub(super) fn evidence(&self, encoding: &Encoding, warped: bool) -> Evidence {
         let mut groups: BTreeMap<TrialId, Vec<&Observation>> = BTreeMap::new();
         let mut first_of: BTreeMap<&Key, TrialId> = BTreeMap::new();
         for observation in &self.completed {
@@ -126,7 +126,7 @@ impl Observations {
         rows.sort_by_key(|row| row.value.is_none());
         let raw: Vec<f64> = rows.iter().filter_map(|row| row.value).collect();
         let failures = rows.len() - raw.len();
-        let mut values = warp(&raw, failures > 0);
+        let mut values = if warped { warp(&raw, failures > 0) } else { standardized(&raw) };
         if failures > 0 {
             let failed = failure_target(&values);
             values.resize(rows.len(), failed);

@@ -2,18 +2,21 @@
 //!
 //! The centre first; then a star: parameter j alone moves from the centre by 1/6 of its range, in the order of names.
 //! The star serves the linear kernel term and the trust region, which want a direction; a measurement on our
-//! development problems put it ahead of quasi-random starts. What is left over is filled by the candidate
-//! farthest from all trials so far (maximin design, Johnson et al. 1990), where the prototype took Sobol points.
+//! development problems put it ahead of quasi-random starts, which are there for comparison. What is left over is
+//! filled by the candidate farthest from all trials so far (maximin design, Johnson et al. 1990), where the prototype
+//! took Sobol points.
 
 use std::collections::HashSet;
 
 use nalgebra::DMatrix;
 
+use super::options::Start;
 use crate::acquisition::{Axis, Region};
 use crate::encoding::{Encoding, Key};
 use crate::numerics::latin_hypercube::stratified;
 use crate::problem::TrialId;
 use crate::rng::stream;
+use crate::sampling::sobol_point;
 
 /// Step of the star.
 const STEP: f64 = 1.0 / 6.0;
@@ -22,15 +25,18 @@ const LARGEST_STAR: usize = 15;
 /// Candidates for a filling point.
 const FILLERS: usize = 256;
 
-/// How many trials, completed or pending, the start takes in a space of `dimensions` features.
-pub(super) fn start_trials(dimensions: usize) -> usize {
-    let few = (dimensions + 1).clamp(4, 6);
-    if dimensions > LARGEST_STAR { few } else { few.max(dimensions + 1) }
+impl Start {
+    /// How many trials, completed or pending, the start takes in a space of `dimensions` features.
+    pub(super) fn trials(self, dimensions: usize) -> usize {
+        let few = (dimensions + 1).clamp(4, 6);
+        if self == Self::SpaceFilling || dimensions > LARGEST_STAR { few } else { few.max(dimensions + 1) }
+    }
 }
 
-/// The next point of the start that is not in `used`, or the farthest of some random points from `points`; `None` if
+/// The next point of `start` that is not in `used`, or the farthest of some random points from `points`; `None` if
 /// all of those are used.
 pub(super) fn start_point(
+    start: Start,
     encoding: &Encoding,
     used: &HashSet<Key>,
     points: &[Vec<f64>],
@@ -38,7 +44,11 @@ pub(super) fn start_point(
     trial: TrialId,
 ) -> Option<Vec<f64>> {
     let unused = |point: &Vec<f64>| encoding.key(&encoding.decode(point)).is_ok_and(|key| !used.contains(&key));
-    star(encoding).into_iter().find(unused).or_else(|| farthest(encoding, &unused, points, seed, trial))
+    let own = match start {
+        Start::Star => star(encoding),
+        Start::SpaceFilling => vec![sobol_point(encoding, seed, trial)],
+    };
+    own.into_iter().find(unused).or_else(|| farthest(encoding, &unused, points, seed, trial))
 }
 
 /// The centre and, in spaces that are not too large, the star around it.

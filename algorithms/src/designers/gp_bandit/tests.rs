@@ -12,7 +12,7 @@ fn double(name: &str, min: f64, max: f64) -> ParameterSpec {
     ParameterSpec::new(name, ParameterKind::Double { min, max, scale: ScaleType::UnitLinear }).unwrap()
 }
 
-fn problem(parameters: Vec<ParameterSpec>, goal: Goal) -> ProblemStatement {
+pub(super) fn problem(parameters: Vec<ParameterSpec>, goal: Goal) -> ProblemStatement {
     ProblemStatement::new(SearchSpace::new(parameters).unwrap(), vec![MetricSpec { name: "m".into(), goal }]).unwrap()
 }
 
@@ -20,7 +20,7 @@ fn bandit(parameters: Vec<ParameterSpec>, goal: Goal) -> GpBandit {
     GpBandit::new(problem(parameters, goal), 7).unwrap()
 }
 
-fn square() -> Vec<ParameterSpec> {
+pub(super) fn square() -> Vec<ParameterSpec> {
     vec![double("a", 0.0, 1.0), double("b", 0.0, 1.0)]
 }
 
@@ -35,7 +35,7 @@ fn trial(id: u64, values: &[(&str, f64)], value: Option<f64>) -> CompletedTrial 
 }
 
 /// Eight spread points of the square `[0, size]^2` with `f(a, b)` in units of the square.
-fn history(size: f64, f: impl Fn(f64, f64) -> f64) -> Vec<CompletedTrial> {
+pub(super) fn history(size: f64, f: impl Fn(f64, f64) -> f64) -> Vec<CompletedTrial> {
     (0..8)
         .map(|i| {
             let (a, b) = ((0.1 + 0.37 * f64::from(i)).fract(), (0.3 + 0.61 * f64::from(i)).fract());
@@ -44,15 +44,15 @@ fn history(size: f64, f: impl Fn(f64, f64) -> f64) -> Vec<CompletedTrial> {
         .collect()
 }
 
-fn bowl(a: f64, b: f64) -> f64 {
+pub(super) fn bowl(a: f64, b: f64) -> f64 {
     -(a - 0.3).powi(2) - 2.0 * (b - 0.6).powi(2) + 0.3 * a * b
 }
 
-fn next(bandit: &GpBandit, completed: &[CompletedTrial]) -> ParameterValues {
+pub(super) fn next(bandit: &GpBandit, completed: &[CompletedTrial]) -> ParameterValues {
     suggest(bandit, completed, &[], 1).remove(0)
 }
 
-fn suggest(
+pub(super) fn suggest(
     bandit: &GpBandit,
     completed: &[CompletedTrial],
     pending: &[PendingTrial],
@@ -64,7 +64,7 @@ fn suggest(
     bandit.suggest(history, request).unwrap().into_iter().map(|suggestion| suggestion.parameters).collect()
 }
 
-fn coordinates(values: &ParameterValues) -> Vec<f64> {
+pub(super) fn coordinates(values: &ParameterValues) -> Vec<f64> {
     let number = |value: &ParameterValue| match value {
         ParameterValue::Double(x) | ParameterValue::Discrete(x) => *x,
         ParameterValue::Integer(k) => *k as f64,
@@ -73,7 +73,7 @@ fn coordinates(values: &ParameterValues) -> Vec<f64> {
     values.values().map(number).collect()
 }
 
-fn distance(a: &ParameterValues, b: &ParameterValues) -> f64 {
+pub(super) fn distance(a: &ParameterValues, b: &ParameterValues) -> f64 {
     coordinates(a).iter().zip(coordinates(b)).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
 }
 
@@ -235,20 +235,25 @@ fn a_value_of_a_trial_stopped_early_is_not_the_incumbent() {
     trials[2].outcome = early;
     let observations =
         Observations::new(&encoding, Goal::Maximize, History { completed: &trials, pending: &[] }).unwrap();
-    let evidence = observations.evidence(&encoding);
+    let evidence = observations.evidence(&encoding, true);
     assert!(!evidence.eligible().contains(&2));
     assert_eq!(evidence.data.noise_weights[2], 4.0);
 }
 
-#[test]
-fn proposals_lie_in_the_trust_region() {
-    let bandit = bandit(square(), Goal::Maximize);
-    // Many trials without improvement after the first: the box has shrunk to its smallest sizes.
+/// Many trials without improvement after the first, at (0.31, 0.59): the box has shrunk to its smallest sizes.
+pub(super) fn shrunk_box() -> Vec<CompletedTrial> {
     let mut trials = vec![trial(1, &[("a", 0.31), ("b", 0.59)], Some(1.0))];
     trials.extend((1..14_u32).map(|i| {
         let (a, b) = ((0.1 + 0.37 * f64::from(i)).fract(), (0.3 + 0.61 * f64::from(i)).fract());
         trial(u64::from(i) + 1, &[("a", a), ("b", b)], Some(bowl(a, b)))
     }));
+    trials
+}
+
+#[test]
+fn proposals_lie_in_the_trust_region() {
+    let bandit = bandit(square(), Goal::Maximize);
+    let trials = shrunk_box();
     let point = coordinates(&next(&bandit, &trials));
     // Ten local failures: five halvings, side 0.025 (length scale ratio at most e^1.5, half a side to each end).
     assert!((point[0] - 0.31).abs() < 0.06 && (point[1] - 0.59).abs() < 0.06, "{point:?}");

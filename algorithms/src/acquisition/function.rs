@@ -1,16 +1,18 @@
-//! Expected improvement of a model, with pending trials and failures taken into account.
+//! A [criterion](Criterion) of a model, with pending trials and failures taken into account.
 //!
 //! Pending trials: their results are drawn in `S` worlds, jointly, and the value of a point is the mean over the worlds
-//! of its *analytic* expected improvement given the drawn results: `logsumexp_s logEI_s - ln S`. Smoother than a
-//! maximum over samples, and exactly `logEI` when nothing is pending. The worlds are Latin-hypercube normals fixed by
-//! (study seed, pending trial). Sequential-greedy batches follow Wilson et al. 2018, arXiv 1805.10196; the fantasies
-//! Snoek et al. 2012, arXiv 1206.2944, section 3.2.
+//! of its *analytic* value given the drawn results, for expected improvement `logsumexp_s logEI_s - ln S`. Smoother
+//! than a maximum over samples, and exactly that of one point when nothing is pending. The worlds are Latin-hypercube
+//! normals fixed by (study seed, pending trial). Sequential-greedy batches follow Wilson et al. 2018, arXiv 1805.10196;
+//! the fantasies Snoek et al. 2012, arXiv 1206.2944, section 3.2.
 //!
-//! Failures: with a model of feasibility, `ln Phi(mu_f / s_f)` is added, the log probability of a feasible trial.
+//! Failures: with a model of feasibility, `ln Phi(mu_f / s_f)` is added, the log probability of a feasible trial. For
+//! expected improvement that is the product of the two; for the other criteria, in units of the standardised values, a
+//! penalty that is 0 where a failure is unthinkable.
 
 use nalgebra::DMatrix;
 
-use super::log_expected_improvement::{LogExpectedImprovement, log_expected_improvement};
+use super::criterion::Criterion;
 use crate::gp::Posterior;
 use crate::numerics::normal::{log_distribution, log_distribution_derivative};
 
@@ -19,8 +21,9 @@ pub const FANTASY_SAMPLES: usize = 128;
 
 /// The acquisition function of one suggestion.
 #[derive(Debug, Clone)]
-pub struct ExpectedImprovement {
+pub struct AcquisitionFunction {
     posterior: Posterior,
+    criterion: Criterion,
     /// `f*` in each world.
     thresholds: Vec<f64>,
     feasibility: Option<Posterior>,
@@ -29,18 +32,18 @@ pub struct ExpectedImprovement {
 /// Value and gradient at one point.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AcquisitionValue {
-    /// Log expected improvement, plus the log probability of feasibility.
+    /// The criterion, plus the log probability of feasibility.
     pub value: f64,
     /// By the ordered features; 0 for categories.
     pub gradient: Vec<f64>,
 }
 
-impl ExpectedImprovement {
-    /// Improvement over `threshold` under `posterior`, whose values are maximised; `feasibility` models +1 for
-    /// feasible and -1 for infeasible points.
-    pub fn new(posterior: Posterior, threshold: f64, feasibility: Option<Posterior>) -> Self {
+impl AcquisitionFunction {
+    /// `criterion` under `posterior`, whose values are maximised; improvements are over `threshold`; `feasibility`
+    /// models +1 for feasible and -1 for infeasible points.
+    pub fn new(posterior: Posterior, criterion: Criterion, threshold: f64, feasibility: Option<Posterior>) -> Self {
         let thresholds = vec![threshold; posterior.samples()];
-        Self { posterior, thresholds, feasibility }
+        Self { posterior, criterion, thresholds, feasibility }
     }
 
     /// The model.
@@ -65,7 +68,9 @@ impl ExpectedImprovement {
             .deviations
             .iter()
             .enumerate()
-            .map(|(i, deviation)| self.pool(prediction.means.column(i).as_slice(), *deviation).0)
+            .map(|(i, deviation)| {
+                self.criterion.value(prediction.means.column(i).as_slice(), *deviation, &self.thresholds)
+            })
             .collect();
         if let Some(feasibility) = &self.feasibility {
             let prediction = feasibility.predict(points);
@@ -83,13 +88,14 @@ impl ExpectedImprovement {
         let mut by_variances = Vec::with_capacity(points.nrows());
         let mut values = Vec::with_capacity(points.nrows());
         for (i, &deviation) in prediction.deviations.iter().enumerate() {
-            let (value, worlds) = self.pool(prediction.means.column(i).as_slice(), deviation);
-            let mut by_deviation = 0.0;
-            for (s, world) in worlds.iter().enumerate() {
-                let share = (world.value - value).exp() / worlds.len() as f64;
-                by_means[(s, i)] = share * world.by_mean;
-                by_deviation += share * world.by_deviation;
-            }
+            let means = prediction.means.column(i);
+            let mut by_means = by_means.column_mut(i);
+            let (value, by_deviation) = self.criterion.value_and_derivatives(
+                means.as_slice(),
+                deviation,
+                &self.thresholds,
+                by_means.as_mut_slice(),
+            );
             by_variances.push(by_deviation / (2.0 * deviation));
             values.push(value);
         }
@@ -100,18 +106,6 @@ impl ExpectedImprovement {
             add_log_feasibility(feasibility, points, &mut results);
         }
         results
-    }
-
-    /// The value over all worlds and its parts.
-    fn pool(&self, means: &[f64], deviation: f64) -> (f64, Vec<LogExpectedImprovement>) {
-        let world = |(mean, threshold): (&f64, &f64)| log_expected_improvement(*mean, deviation, *threshold);
-        let worlds: Vec<_> = means.iter().zip(&self.thresholds).map(world).collect();
-        if let [only] = worlds[..] {
-            return (only.value, worlds);
-        }
-        let largest = worlds.iter().map(|world| world.value).fold(f64::NEG_INFINITY, f64::max);
-        let sum: f64 = worlds.iter().map(|world| (world.value - largest).exp()).sum();
-        (largest + (sum / worlds.len() as f64).ln(), worlds)
     }
 }
 

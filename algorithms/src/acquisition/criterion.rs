@@ -1,0 +1,116 @@
+//! What makes one point worth more than another, given the posterior there.
+//!
+//! Notation: `S` sampled worlds (1 if nothing is pending), `mu_s` posterior mean in world `s`, `s` the posterior
+//! standard deviation, the same in all worlds, `f*_s` the threshold. Values of the objective are maximised.
+//!
+//! | criterion | value over all worlds |
+//! |---|---|
+//! | expected improvement | `logsumexp_s logEI(mu_s, s, f*_s) - ln S`, the log of the mean expected improvement |
+//! | upper confidence bound | `mean_s mu_s + beta s` |
+//! | mean | `mean_s mu_s` |
+//!
+//! Sources: expected improvement as in [`super::log_expected_improvement`]; the bound Srinivas et al. 2010, "Gaussian
+//! Process Optimization in the Bandit Setting", arXiv 0912.3995, with a constant `beta` in place of its square root;
+//! with trials pending it is that of Desautels et al. 2014, JMLR 15 (GP-BUCB), where only the deviation knows of them.
+//! Greed by the mean alone is discussed in De Ath et al. 2021, "Greed is Good", arXiv 1911.12809.
+
+use super::log_expected_improvement::{LogExpectedImprovement, log_expected_improvement};
+
+/// The weight of the deviation that OSS Vizier uses (`vizier/_src/algorithms/designers/gp/acquisitions.py`).
+pub const DEFAULT_BETA: f64 = 1.8;
+
+/// How a point is valued.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum Criterion {
+    /// The logarithm of expected improvement over the threshold.
+    #[default]
+    ExpectedImprovement,
+    /// Posterior mean plus `beta` standard deviations. The threshold does not matter.
+    UpperConfidenceBound {
+        /// How many deviations, finite, above 0: the larger, the more is explored. [`DEFAULT_BETA`] unless told.
+        beta: f64,
+    },
+    /// The posterior mean alone: nothing is explored. The threshold does not matter, and pending trials only through
+    /// the rounding of their drawn worlds, so that a batch lies close together.
+    Mean,
+}
+
+impl Criterion {
+    /// The value over all worlds from `mu_s` and `f*_s` (length S both) and `s > 0`.
+    pub(super) fn value(&self, means: &[f64], deviation: f64, thresholds: &[f64]) -> f64 {
+        match self {
+            Self::ExpectedImprovement => pool(means, deviation, thresholds).0,
+            Self::UpperConfidenceBound { beta } => average(means) + beta * deviation,
+            Self::Mean => average(means),
+        }
+    }
+
+    /// As [`Self::value`], with its derivative by `s`; those by `mu_s` are written to `by_means` (length S).
+    pub(super) fn value_and_derivatives(
+        &self,
+        means: &[f64],
+        deviation: f64,
+        thresholds: &[f64],
+        by_means: &mut [f64],
+    ) -> (f64, f64) {
+        let by_deviation = match self {
+            Self::ExpectedImprovement => {
+                let (value, worlds) = pool(means, deviation, thresholds);
+                let mut by_deviation = 0.0;
+                for (by_mean, world) in by_means.iter_mut().zip(&worlds) {
+                    let share = (world.value - value).exp() / worlds.len() as f64;
+                    *by_mean = share * world.by_mean;
+                    by_deviation += share * world.by_deviation;
+                }
+                return (value, by_deviation);
+            }
+            Self::UpperConfidenceBound { beta } => *beta,
+            Self::Mean => 0.0,
+        };
+        by_means.fill(1.0 / means.len() as f64);
+        (self.value(means, deviation, thresholds), by_deviation)
+    }
+}
+
+fn average(means: &[f64]) -> f64 {
+    means.iter().sum::<f64>() / means.len() as f64
+}
+
+/// Log expected improvement over all worlds and its parts.
+fn pool(means: &[f64], deviation: f64, thresholds: &[f64]) -> (f64, Vec<LogExpectedImprovement>) {
+    let world = |(mean, threshold): (&f64, &f64)| log_expected_improvement(*mean, deviation, *threshold);
+    let worlds: Vec<_> = means.iter().zip(thresholds).map(world).collect();
+    if let [only] = worlds[..] {
+        return (only.value, worlds);
+    }
+    let largest = worlds.iter().map(|world| world.value).fold(f64::NEG_INFINITY, f64::max);
+    let sum: f64 = worlds.iter().map(|world| (world.value - largest).exp()).sum();
+    (largest + (sum / worlds.len() as f64).ln(), worlds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MEANS: [f64; 3] = [0.5, -0.25, 1.25];
+
+    #[test]
+    fn bound_and_mean_by_hand() {
+        let bound = Criterion::UpperConfidenceBound { beta: 3.0 };
+        let mut by_means = [f64::NAN; 3];
+        assert_eq!(bound.value(&MEANS, 0.25, &[9.0; 3]), 0.5 + 0.75);
+        assert_eq!(bound.value_and_derivatives(&MEANS, 0.25, &[9.0; 3], &mut by_means), (1.25, 3.0));
+        assert_eq!(by_means, [1.0 / 3.0; 3]);
+        assert_eq!(Criterion::Mean.value(&MEANS, 0.25, &[9.0; 3]), 0.5);
+        assert_eq!(Criterion::Mean.value_and_derivatives(&MEANS, 0.25, &[9.0; 3], &mut by_means), (0.5, 0.0));
+        assert_eq!(by_means, [1.0 / 3.0; 3]);
+    }
+
+    #[test]
+    fn expected_improvement_is_averaged_before_the_logarithm() {
+        let alone = |mean| log_expected_improvement(mean, 0.25, 1.0).value.exp();
+        let expected = (MEANS.map(alone).iter().sum::<f64>() / 3.0).ln();
+        let actual = Criterion::ExpectedImprovement.value(&MEANS, 0.25, &[1.0; 3]);
+        assert!((actual - expected).abs() < 1e-12, "{actual} {expected}");
+    }
+}

@@ -1,0 +1,188 @@
+//! What each option changes, and that the default changes nothing.
+
+use super::tests::{bowl, coordinates, distance, history, next, problem, shrunk_box, square, suggest};
+use super::*;
+use crate::acquisition::{Criterion, DEFAULT_BETA};
+use crate::output_warp::{standardized, warp};
+use crate::problem::CompletedTrial;
+use crate::sampling::sobol_point;
+use crate::testing::designer_contract;
+
+const BOUND: Criterion = Criterion::UpperConfidenceBound { beta: DEFAULT_BETA };
+
+fn bandit(options: GpBanditOptions) -> GpBandit {
+    GpBandit::with_options(problem(square(), Goal::Maximize), 7, options).unwrap()
+}
+
+fn usual() -> GpBanditOptions {
+    GpBanditOptions::default()
+}
+
+/// Each option alone at another value than its default.
+fn variants() -> [GpBanditOptions; 6] {
+    [
+        GpBanditOptions { acquisition: BOUND, ..usual() },
+        GpBanditOptions { acquisition: Criterion::Mean, ..usual() },
+        GpBanditOptions { trust_region: false, ..usual() },
+        GpBanditOptions { start: Start::SpaceFilling, ..usual() },
+        GpBanditOptions { linear_term: false, ..usual() },
+        GpBanditOptions { warp: false, ..usual() },
+    ]
+}
+
+fn model(options: &GpBanditOptions, trials: &[CompletedTrial]) -> Model {
+    let bandit = bandit(*options);
+    let history = History { completed: trials, pending: &[] };
+    let observations = Observations::new(&bandit.encoding, bandit.goal, history).unwrap();
+    Model::new(&bandit.encoding, &observations, options, |_| false).unwrap()
+}
+
+/// Suggested before there were options.
+#[test]
+fn the_default_suggestions_are_these() {
+    let expected = [
+        [0.4854024093962549, 0.6392706126769292],
+        [0.8075447614837606, 0.8437256551425263],
+        [0.654039479703643, 0.7051593836644544],
+    ];
+    let found = suggest(&bandit(usual()), &history(1.0, bowl), &[], 3);
+    for (point, expected) in found.iter().map(coordinates).zip(expected) {
+        // Other processors may round the sums of matrix products otherwise.
+        assert!((point[0] - expected[0]).abs() < 1e-4 && (point[1] - expected[1]).abs() < 1e-4, "{found:?}");
+    }
+    let new = GpBandit::new(problem(square(), Goal::Maximize), 7).unwrap();
+    assert_eq!(suggest(&new, &history(1.0, bowl), &[], 3), found);
+}
+
+#[test]
+fn each_option_changes_a_suggestion() {
+    let histories = [vec![], history(1.0, bowl), shrunk_box()];
+    for options in variants() {
+        let change = |trials: &Vec<_>| distance(&next(&bandit(options), trials), &next(&bandit(usual()), trials));
+        let changes: Vec<f64> = histories.iter().map(change).collect();
+        assert!(changes.iter().any(|change| *change > 1e-3), "{options:?}: {changes:?}");
+    }
+}
+
+#[test]
+fn each_criterion_proposes_what_it_values_most() {
+    let trials = history(1.0, bowl);
+    let criteria = [Criterion::ExpectedImprovement, BOUND, Criterion::Mean];
+    let all = criteria.map(|acquisition| GpBanditOptions { acquisition, trust_region: false, ..usual() });
+    let points = all.map(|options| coordinates(&next(&bandit(options), &trials)));
+    let rows = nalgebra::DMatrix::from_fn(3, 2, |row, j| points[row][j]);
+    for (own, options) in all.iter().enumerate() {
+        let values = model(options, &trials).acquisition.values(&rows);
+        for other in (0..3).filter(|&other| other != own) {
+            assert!(values[own] > values[other], "{options:?}: {values:?} at {points:?}");
+        }
+    }
+}
+
+#[test]
+fn a_larger_beta_explores_more() {
+    let trials = history(1.0, bowl);
+    let model = model(&usual(), &trials);
+    let deviation = |beta| {
+        let acquisition = Criterion::UpperConfidenceBound { beta };
+        let options = GpBanditOptions { acquisition, trust_region: false, ..usual() };
+        let point = coordinates(&next(&bandit(options), &trials));
+        model.acquisition.posterior().predict(&nalgebra::DMatrix::from_row_slice(1, 2, &point)).deviations[0]
+    };
+    let deviations = [0.01, 0.3, 1.8].map(deviation);
+    assert!(deviations[0] < deviations[1] && deviations[1] < deviations[2], "{deviations:?}");
+}
+
+#[test]
+fn a_beta_that_is_no_positive_number_is_refused() {
+    for beta in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        let options = GpBanditOptions { acquisition: Criterion::UpperConfidenceBound { beta }, ..usual() };
+        let error = GpBandit::with_options(problem(square(), Goal::Maximize), 7, options).unwrap_err();
+        assert!(matches!(error, DesignerError::Unsupported { .. }), "{error}");
+    }
+}
+
+#[test]
+fn without_a_trust_region_proposals_leave_the_box() {
+    // The bound looks far away; the box, of a side of 0.025, is around (0.31, 0.59).
+    let away = |trust_region| {
+        let options = GpBanditOptions { acquisition: BOUND, trust_region, ..usual() };
+        let point = coordinates(&next(&bandit(options), &shrunk_box()));
+        (point[0] - 0.31).abs().max((point[1] - 0.59).abs())
+    };
+    assert!(away(true) < 0.06);
+    assert!(away(false) > 0.1, "{}", away(false));
+}
+
+#[test]
+fn a_space_filling_start_is_a_sobol_sequence() {
+    let bandit = bandit(GpBanditOptions { start: Start::SpaceFilling, ..usual() });
+    let found: Vec<_> = suggest(&bandit, &[], &[], 6).iter().map(coordinates).collect();
+    let expected: Vec<_> = (1..=6).map(|id| sobol_point(&bandit.encoding, 7, TrialId(id))).collect();
+    assert_eq!(found, expected);
+    for (dimensions, star, sobol) in [(1, 4, 4), (4, 5, 5), (9, 10, 6), (15, 16, 6), (16, 6, 6)] {
+        assert_eq!(Start::Star.trials(dimensions), star);
+        assert_eq!(Start::SpaceFilling.trials(dimensions), sobol);
+    }
+}
+
+#[test]
+fn the_linear_term_is_left_out() {
+    let trials = history(1.0, |a, b| 3.0 * a + b);
+    let linear_variance =
+        |options| model(&options, &trials).acquisition.posterior().hyperparameters().kernel.linear_variance;
+    assert_eq!(linear_variance(GpBanditOptions { linear_term: false, ..usual() }), 0.0);
+    assert!(linear_variance(usual()) > 0.1);
+}
+
+#[test]
+fn values_are_warped_or_only_standardised() {
+    let trials = history(1.0, |a, b| (8.0 * bowl(a, b)).exp());
+    let bandit = bandit(usual());
+    let history = History { completed: &trials, pending: &[] };
+    let observations = Observations::new(&bandit.encoding, Goal::Maximize, history).unwrap();
+    let raw: Vec<f64> = trials.iter().map(|trial| trial.outcome.clone()).map(measured).collect();
+    assert_eq!(observations.evidence(&bandit.encoding, true).data.values, warp(&raw, false));
+    assert_eq!(observations.evidence(&bandit.encoding, false).data.values, standardized(&raw));
+}
+
+fn measured(outcome: crate::problem::TrialOutcome) -> f64 {
+    match outcome {
+        crate::problem::TrialOutcome::Measured { values, .. } => values[0],
+        other => panic!("{other:?}"),
+    }
+}
+
+fn keeps_the_contract(options: GpBanditOptions) {
+    designer_contract(|problem, seed| Ok(Box::new(GpBandit::with_options(problem.clone(), seed, options)?)));
+}
+
+#[test]
+fn the_upper_confidence_bound_keeps_the_contract() {
+    keeps_the_contract(variants()[0]);
+}
+
+#[test]
+fn the_mean_keeps_the_contract() {
+    keeps_the_contract(variants()[1]);
+}
+
+#[test]
+fn a_search_of_the_whole_space_keeps_the_contract() {
+    keeps_the_contract(variants()[2]);
+}
+
+#[test]
+fn a_space_filling_start_keeps_the_contract() {
+    keeps_the_contract(variants()[3]);
+}
+
+#[test]
+fn a_model_without_a_linear_term_keeps_the_contract() {
+    keeps_the_contract(variants()[4]);
+}
+
+#[test]
+fn values_that_are_only_standardised_keep_the_contract() {
+    keeps_the_contract(variants()[5]);
+}
