@@ -10,7 +10,7 @@ use std::time::Duration;
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, criterion_group, criterion_main};
 use nalgebra::DMatrix;
-use tunesmith_algorithms::acquisition::{Axis, ExpectedImprovement, Region, Search};
+use tunesmith_algorithms::acquisition::{AcquisitionFunction, Axis, Criterion as Valuation, Region, Search};
 use tunesmith_algorithms::designer::{Designer, History, SuggestRequest};
 use tunesmith_algorithms::designers::{GpBandit, GridSearch, RandomSearch};
 use tunesmith_algorithms::encoding::{Encoding, FeatureKind};
@@ -20,20 +20,13 @@ use tunesmith_algorithms::problem::{
     CompletedTrial, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValues, PendingTrial, ProblemStatement,
     ScaleType, SearchSpace, TrialId, TrialOutcome,
 };
+use tunesmith_benchmark::problem::Problem;
 
 const SEED: u64 = 1;
 
-/// Three doubles, an integer, a list and a category.
+/// Three doubles, an integer, a list and a category: what `tunesmith bench latency` is measured on.
 fn mixed_problem() -> ProblemStatement {
-    let levels = ["relu", "tanh", "gelu", "selu"].map(str::to_owned).to_vec();
-    problem(vec![
-        ("activation", ParameterKind::Categorical { values: levels }),
-        ("batch", ParameterKind::Discrete { values: vec![16., 32., 64., 128., 256.], scale: ScaleType::UnitLog }),
-        ("dropout", ParameterKind::Double { min: 0.0, max: 0.7, scale: ScaleType::UnitLinear }),
-        ("layers", ParameterKind::Integer { min: 1, max: 12, scale: ScaleType::UnitLinear }),
-        ("momentum", ParameterKind::Double { min: 0.5, max: 0.999, scale: ScaleType::UnitReverseLog }),
-        ("rate", ParameterKind::Double { min: 1e-5, max: 1.0, scale: ScaleType::UnitLog }),
-    ])
+    tunesmith::bench::latency::mixed_problem().unwrap().statement().clone()
 }
 
 /// 4,000,000 points.
@@ -121,7 +114,7 @@ fn acquisition(criterion: &mut Criterion) {
     let model = fit(&data);
     let best = (0..data.values.len()).max_by(|&a, &b| data.values[a].total_cmp(&data.values[b])).unwrap();
     let posterior = Posterior::new(model.clone(), &data).unwrap();
-    let acquisition = ExpectedImprovement::new(posterior, data.values[best], None);
+    let acquisition = AcquisitionFunction::new(posterior, Valuation::default(), data.values[best], None);
     let anchors = [data.points.row(best).iter().copied().collect::<Vec<f64>>()];
     let used: HashSet<_> = trials.iter().map(|trial| encoding.key(&trial.parameters).unwrap()).collect();
     let search = Search {

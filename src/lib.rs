@@ -3,6 +3,7 @@
 //! The rooms and the direction of their dependencies are described in `ARCHITECTURE.md`.
 
 pub mod api;
+pub mod bench;
 pub mod cli;
 pub mod clock;
 pub mod config;

@@ -1,6 +1,5 @@
 //! `tunesmith jobs list|describe|stream-logs`: looks at a data folder, also while a job runs in it.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -9,7 +8,7 @@ use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
 use comfy_table::{Table, presets};
 
-use super::output::{Followed, Writers, write_line};
+use super::output::{Followed, Writers, print, write_line};
 use super::results::Results;
 use crate::api::ai_platform::job::job_resource;
 use crate::data_dir::DataDir;
@@ -105,7 +104,7 @@ async fn list(args: &ListArgs) -> anyhow::Result<()> {
         let created = job.create_time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         table.add_row([job.id.to_string(), job.state.to_string(), created, job.error_message.clone()]);
     }
-    print(&format!("{table}\n"))
+    Ok(print(&format!("{table}\n"))?)
 }
 
 async fn describe(args: &DescribeArgs) -> anyhow::Result<()> {
@@ -119,7 +118,7 @@ async fn describe(args: &DescribeArgs) -> anyhow::Result<()> {
         Format::Json => format!("{}\n", serde_json::to_string_pretty(&resource)?),
         Format::Table => results.text(),
     };
-    print(&text)
+    Ok(print(&text)?)
 }
 
 async fn stream_logs(args: &StreamLogsArgs) -> anyhow::Result<()> {
@@ -180,11 +179,4 @@ fn subfolders(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
         }
     }
     Ok(folders)
-}
-
-/// Writes to standard output.
-pub(super) fn print(text: &str) -> anyhow::Result<()> {
-    let mut output = std::io::stdout().lock();
-    output.write_all(text.as_bytes())?;
-    Ok(output.flush()?)
 }

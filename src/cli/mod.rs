@@ -3,6 +3,7 @@
 //! Exit codes: 0 success; 1 the job failed or was cancelled; 2 bad input (arguments, configuration, data folder);
 //! 130 interrupted. `local train` passes on the exit code of the trainer instead.
 
+mod bench;
 mod completions;
 mod jobs;
 mod local;
@@ -49,6 +50,8 @@ enum Command {
     /// Look at the jobs of a data folder.
     #[command(subcommand)]
     Jobs(jobs::JobsCommand),
+    /// Compare search algorithms on problems whose answers are known, offline.
+    Bench(Box<bench::BenchArgs>),
     /// Print a completion script for a shell.
     Completions(completions::CompletionsArgs),
 }
@@ -64,6 +67,7 @@ pub fn main() -> ExitCode {
             validate::run(&args, &mut std::io::stdout(), &mut std::io::stderr()).map_err(anyhow::Error::from)
         }
         Command::Jobs(command) => jobs::run(command),
+        Command::Bench(args) => bench::run(*args),
         Command::Completions(args) => completions::run(&args),
     };
     outcome.unwrap_or_else(|error| {

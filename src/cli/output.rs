@@ -1,4 +1,4 @@
-//! Follows log files that programs still write, line by line.
+//! Standard output, and log files that programs still write, followed line by line.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -50,6 +50,13 @@ impl Followed {
         }
         Ok(())
     }
+}
+
+/// Writes `text` to standard output.
+pub(super) fn print(text: &str) -> io::Result<()> {
+    let mut output = io::stdout().lock();
+    output.write_all(text.as_bytes())?;
+    output.flush()
 }
 
 /// Writes `label`, a space and `line` as one line, at once.

@@ -12,8 +12,8 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 
-use super::jobs::print;
 use super::logging::LogFormat;
+use super::output::print;
 use super::progress::{Progress, say};
 use super::results::Results;
 use super::{BAD_INPUT, INTERRUPTED};

@@ -1,0 +1,291 @@
+//! The lines that the benchmark and a contestant of another program exchange.
+//!
+//! One JSON object a line, in strict alternation: the benchmark asks, the contestant answers each request with one
+//! line. `examples/external_optimizer` describes the protocol for those who write a contestant.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use tunesmith_algorithms::problem::{
+    Goal, ParameterKind, ParameterSpec, ParameterValue, ParameterValues, ProblemStatement, ScaleType, SearchSpace,
+};
+
+/// A question of the benchmark.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "method", rename_all = "snake_case")]
+pub(in crate::bench) enum Request {
+    /// Begins a study; the one before has ended.
+    Create {
+        /// What to search.
+        problem: WireProblem,
+        /// For the contestant's random numbers.
+        seed: u64,
+        /// How many trials there will be.
+        budget: usize,
+        /// How many of them run at once.
+        parallel: usize,
+    },
+    /// Asks for a point for each of these trials.
+    Suggest {
+        /// Their numbers.
+        trials: Vec<u64>,
+    },
+    /// Tells the result of a trial.
+    Complete {
+        /// Its number; one that was never asked for if the benchmark chose the point.
+        trial: u64,
+        /// Its point.
+        parameters: Map<String, Value>,
+        /// Its metrics by name; absent if it gave none.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        metrics: BTreeMap<String, f64>,
+        /// Its constraints, feasible up to 0; absent if the problem has none.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        constraints: Vec<f64>,
+        /// Why it must not count, if so: it failed, or violates a constraint.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        infeasible: Option<String>,
+    },
+}
+
+/// An answer of the contestant; which fields it needs depends on the request.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(in crate::bench) struct Answer {
+    /// To create: what it calls itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::bench) name: Option<String>,
+    /// To create: its version, with that of the library behind it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::bench) version: Option<String>,
+    /// To create: why it cannot search this problem.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::bench) unsupported: Option<String>,
+    /// To suggest: one point for each trial, fewer if the space is exhausted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::bench) suggestions: Option<Vec<Map<String, Value>>>,
+    /// To any: what went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::bench) error: Option<String>,
+}
+
+/// A [`ProblemStatement`] as it goes over the wire.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(in crate::bench) struct WireProblem {
+    parameters: Vec<WireParameter>,
+    metrics: Vec<WireMetric>,
+    /// How many constraint values come with each result.
+    #[serde(default)]
+    pub(in crate::bench) constraints: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "UPPERCASE")]
+enum WireParameter {
+    Double { name: String, min: f64, max: f64, scale: WireScale },
+    Integer { name: String, min: i64, max: i64, scale: WireScale },
+    Discrete { name: String, values: Vec<f64>, scale: WireScale },
+    Categorical { name: String, values: Vec<String> },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+enum WireScale {
+    #[serde(rename = "UNIT_LINEAR_SCALE")]
+    Linear,
+    #[serde(rename = "UNIT_LOG_SCALE")]
+    Log,
+    #[serde(rename = "UNIT_REVERSE_LOG_SCALE")]
+    ReverseLog,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct WireMetric {
+    name: String,
+    goal: WireGoal,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+enum WireGoal {
+    Maximize,
+    Minimize,
+}
+
+impl WireProblem {
+    /// `problem` with `constraints` constraint values.
+    pub(in crate::bench) fn new(problem: &ProblemStatement, constraints: usize) -> Self {
+        let metric = |metric: &tunesmith_algorithms::problem::MetricSpec| WireMetric {
+            name: metric.name.clone(),
+            goal: match metric.goal {
+                Goal::Maximize => WireGoal::Maximize,
+                Goal::Minimize => WireGoal::Minimize,
+            },
+        };
+        Self {
+            parameters: problem.search_space().parameters().iter().map(WireParameter::new).collect(),
+            metrics: problem.metrics().iter().map(metric).collect(),
+            constraints,
+        }
+    }
+
+    /// The problem.
+    ///
+    /// # Errors
+    /// A message for people if it is none.
+    pub(in crate::bench) fn statement(&self) -> Result<ProblemStatement, String> {
+        let parameters: Result<Vec<_>, _> = self.parameters.iter().map(WireParameter::spec).collect();
+        let space = SearchSpace::new(parameters?).map_err(|error| error.to_string())?;
+        let metric = |metric: &WireMetric| tunesmith_algorithms::problem::MetricSpec {
+            name: metric.name.clone(),
+            goal: match metric.goal {
+                WireGoal::Maximize => Goal::Maximize,
+                WireGoal::Minimize => Goal::Minimize,
+            },
+        };
+        ProblemStatement::new(space, self.metrics.iter().map(metric).collect()).map_err(|error| error.to_string())
+    }
+}
+
+impl WireParameter {
+    fn new(parameter: &ParameterSpec) -> Self {
+        let name = parameter.name().to_owned();
+        match parameter.kind().clone() {
+            ParameterKind::Double { min, max, scale } => Self::Double { name, min, max, scale: scale.into() },
+            ParameterKind::Integer { min, max, scale } => Self::Integer { name, min, max, scale: scale.into() },
+            ParameterKind::Discrete { values, scale } => Self::Discrete { name, values, scale: scale.into() },
+            ParameterKind::Categorical { values } => Self::Categorical { name, values },
+        }
+    }
+
+    fn spec(&self) -> Result<ParameterSpec, String> {
+        let (name, kind) = match self.clone() {
+            Self::Double { name, min, max, scale } => (name, ParameterKind::Double { min, max, scale: scale.into() }),
+            Self::Integer { name, min, max, scale } => (name, ParameterKind::Integer { min, max, scale: scale.into() }),
+            Self::Discrete { name, values, scale } => (name, ParameterKind::Discrete { values, scale: scale.into() }),
+            Self::Categorical { name, values } => (name, ParameterKind::Categorical { values }),
+        };
+        ParameterSpec::new(name.as_str(), kind).map_err(|error| format!("parameter {name:?}: {error}"))
+    }
+}
+
+impl From<ScaleType> for WireScale {
+    fn from(scale: ScaleType) -> Self {
+        match scale {
+            ScaleType::UnitLinear => Self::Linear,
+            ScaleType::UnitLog => Self::Log,
+            ScaleType::UnitReverseLog => Self::ReverseLog,
+        }
+    }
+}
+
+impl From<WireScale> for ScaleType {
+    fn from(scale: WireScale) -> Self {
+        match scale {
+            WireScale::Linear => Self::UnitLinear,
+            WireScale::Log => Self::UnitLog,
+            WireScale::ReverseLog => Self::UnitReverseLog,
+        }
+    }
+}
+
+/// A point as a JSON object.
+pub(in crate::bench) fn point_to_json(point: &ParameterValues) -> Map<String, Value> {
+    let value = |value: &ParameterValue| match value {
+        ParameterValue::Double(x) | ParameterValue::Discrete(x) => Value::from(*x),
+        ParameterValue::Integer(k) => Value::from(*k),
+        ParameterValue::Categorical(level) => Value::from(level.as_str()),
+    };
+    point.iter().map(|(name, given)| (name.clone(), value(given))).collect()
+}
+
+/// A point of `space` from a JSON object.
+///
+/// # Errors
+/// A message for people that names the parameter and its value, if the object is not a point of the space.
+pub(in crate::bench) fn point_from_json(
+    space: &SearchSpace,
+    object: &Map<String, Value>,
+) -> Result<ParameterValues, String> {
+    let mut point = ParameterValues::new();
+    for (name, value) in object {
+        let parameter = space.parameters().iter().find(|parameter| parameter.name() == name);
+        let parameter = parameter.ok_or_else(|| format!("the search space has no parameter {name:?}"))?;
+        let typed = match parameter.kind() {
+            ParameterKind::Double { .. } => value.as_f64().map(ParameterValue::Double),
+            ParameterKind::Discrete { .. } => value.as_f64().map(ParameterValue::Discrete),
+            ParameterKind::Integer { .. } => whole_number(value).map(ParameterValue::Integer),
+            ParameterKind::Categorical { .. } => {
+                value.as_str().map(|level| ParameterValue::Categorical(level.to_owned()))
+            }
+        };
+        let typed = typed.ok_or_else(|| format!("parameter {name:?} cannot be {value}"))?;
+        point.insert(name.clone(), typed);
+    }
+    space.check(&point).map_err(|error| error.to_string())?;
+    Ok(point)
+}
+
+/// An integer, also one that was written as 3.0.
+fn whole_number(value: &Value) -> Option<i64> {
+    value.as_i64().or_else(|| {
+        let number = value.as_f64()?;
+        // 2^53: beyond it a float says nothing about its last digits.
+        (number.fract() == 0.0 && number.abs() <= 9_007_199_254_740_992.0).then_some(number as i64)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn problem() -> WireProblem {
+        serde_json::from_value(json!({
+            "parameters": [
+                {"type": "DOUBLE", "name": "rate", "min": 1e-3, "max": 1.0, "scale": "UNIT_LOG_SCALE"},
+                {"type": "INTEGER", "name": "layers", "min": 1, "max": 4, "scale": "UNIT_LINEAR_SCALE"},
+                {"type": "DISCRETE", "name": "batch", "values": [16.0, 32.0], "scale": "UNIT_LINEAR_SCALE"},
+                {"type": "CATEGORICAL", "name": "activation", "values": ["relu", "tanh"]},
+            ],
+            "metrics": [{"name": "loss", "goal": "MINIMIZE"}],
+            "constraints": 2,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_problem_survives_the_wire() {
+        let wire = problem();
+        let statement = wire.statement().unwrap();
+        assert_eq!(WireProblem::new(&statement, 2), wire);
+        assert_eq!(statement.search_space().parameters().len(), 4);
+        assert_eq!(statement.metrics()[0].goal, Goal::Minimize);
+    }
+
+    #[test]
+    fn a_point_survives_the_wire_and_must_lie_in_the_space() {
+        let statement = problem().statement().unwrap();
+        let space = statement.search_space();
+        let object = json!({"rate": 0.5, "layers": 3.0, "batch": 16, "activation": "relu"});
+        let point = point_from_json(space, object.as_object().unwrap()).unwrap();
+        assert_eq!(point["layers"], ParameterValue::Integer(3));
+        assert_eq!(
+            Value::from(point_to_json(&point)),
+            json!({"rate": 0.5, "layers": 3, "batch": 16.0, "activation": "relu"})
+        );
+
+        let wrong = [
+            (json!({"rate": 0.5, "layers": 3, "batch": 16}), "parameter \"activation\" has no value"),
+            (json!({"rate": 0.5, "layers": 3.5}), "parameter \"layers\" cannot be 3.5"),
+            (json!({"speed": 1}), "the search space has no parameter \"speed\""),
+            (json!({"rate": null}), "parameter \"rate\" cannot be null"),
+        ];
+        for (object, expected) in wrong {
+            assert_eq!(point_from_json(space, object.as_object().unwrap()), Err(expected.to_owned()));
+        }
+        let outside = json!({"rate": 2.0, "layers": 3, "batch": 16, "activation": "relu"});
+        let error = point_from_json(space, outside.as_object().unwrap()).unwrap_err();
+        assert_eq!(error, "value 2.0 of parameter \"rate\" lies outside the search space");
+    }
+}

@@ -1,0 +1,79 @@
+//! One of our algorithms as a contestant of another process: the other side of the protocol.
+//!
+//! `bench latency` measures ours and others' through the same pipe, and other benchmarks can call us.
+
+use std::io::{BufRead, Write};
+
+use tunesmith_algorithms::problem::{CompletedTrial, ProblemStatement, TrialId, TrialOutcome};
+use tunesmith_benchmark::contestant::{Contestant, ContestantError, StudyRequest, TrialResult};
+
+use super::algorithm::Algorithm;
+use super::external::messages::{Answer, Request, point_from_json, point_to_json};
+use super::in_process::InProcess;
+
+/// Answers the requests on `input` one by one on `output`, until `input` ends.
+///
+/// # Errors
+/// Of reading or writing. A request that makes no sense is answered with an error.
+pub fn serve(algorithm: &str, input: impl BufRead, mut output: impl Write) -> anyhow::Result<()> {
+    let algorithm: Algorithm = algorithm.parse()?;
+    let mut server = Server { name: algorithm.to_string(), contestant: InProcess::new(algorithm), problem: None };
+    for line in input.lines() {
+        let answer = match serde_json::from_str::<Request>(&line?) {
+            Ok(request) => server.answer(request),
+            Err(error) => Err(format!("this is not a request: {error}")),
+        };
+        let answer = answer.unwrap_or_else(|error| Answer { error: Some(error), ..Answer::default() });
+        serde_json::to_writer(&mut output, &answer)?;
+        output.write_all(b"\n")?;
+        output.flush()?;
+    }
+    Ok(())
+}
+
+struct Server {
+    name: String,
+    contestant: InProcess,
+    problem: Option<ProblemStatement>,
+}
+
+impl Server {
+    fn answer(&mut self, request: Request) -> Result<Answer, String> {
+        match request {
+            Request::Create { problem, seed, budget, parallel } => {
+                let constraints = problem.constraints;
+                let problem = problem.statement()?;
+                self.problem = Some(problem.clone());
+                let created = self.contestant.create(&StudyRequest { problem, seed, budget, parallel, constraints });
+                let version = format!("tunesmith {}", env!("CARGO_PKG_VERSION"));
+                let answer = Answer { name: Some(self.name.clone()), version: Some(version), ..Answer::default() };
+                match created {
+                    Err(ContestantError::Unsupported { reason }) => Ok(Answer { unsupported: Some(reason), ..answer }),
+                    created => created.map(|()| answer).map_err(|error| error.to_string()),
+                }
+            }
+            Request::Suggest { trials } => {
+                let trials: Vec<TrialId> = trials.into_iter().map(TrialId).collect();
+                let points = self.contestant.suggest(&trials).map_err(|error| error.to_string())?;
+                let suggestions = Some(points.iter().map(point_to_json).collect());
+                Ok(Answer { suggestions, ..Answer::default() })
+            }
+            Request::Complete { trial, parameters, metrics, constraints, infeasible } => {
+                let problem = self.problem.as_ref().ok_or("no study was begun")?;
+                let parameters = point_from_json(problem.search_space(), &parameters)?;
+                let values: Option<Vec<f64>> =
+                    problem.metrics().iter().map(|metric| metrics.get(&metric.name).copied()).collect();
+                let outcome = match &values {
+                    Some(values) if infeasible.is_none() => {
+                        TrialOutcome::Measured { values: values.clone(), stopped_early: false }
+                    }
+                    _ => TrialOutcome::Infeasible,
+                };
+                let trial = CompletedTrial { id: TrialId(trial), parameters, outcome };
+                let result = TrialResult { trial, values, constraints };
+                self.contestant.complete(&result).map_err(|error| error.to_string())?;
+                Ok(Answer::default())
+            }
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! What results were made on.
+
+use std::collections::BTreeMap;
+
+/// Operating system, processor, cores and memory, as far as the machine tells.
+pub fn machine() -> BTreeMap<String, String> {
+    let mut machine = BTreeMap::new();
+    let mut tell = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            machine.insert(name.to_owned(), value);
+        }
+    };
+    tell("system", first_line("/proc/sys/kernel/osrelease").map(|release| format!("Linux {release}")));
+    tell("distribution", field("/etc/os-release", "PRETTY_NAME=").map(|name| name.trim_matches('"').to_owned()));
+    tell(
+        "processor",
+        field("/proc/cpuinfo", "model name").map(|name| name.trim_start_matches([':', ' ', '\t']).to_owned()),
+    );
+    tell("cores", std::thread::available_parallelism().ok().map(|cores| cores.to_string()));
+    tell("memory", field("/proc/meminfo", "MemTotal:").map(|memory| memory.trim().to_owned()));
+    machine
+}
+
+fn first_line(path: &str) -> Option<String> {
+    std::fs::read_to_string(path).ok()?.lines().next().map(str::to_owned)
+}
+
+/// What follows `key` on the first line of the file that begins with it.
+fn field(path: &str, key: &str) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?;
+    text.lines().find_map(|line| line.strip_prefix(key)).map(|rest| rest.trim().to_owned())
+}

@@ -1,0 +1,97 @@
+//! What the columns of a CSV of trials are, by their names.
+
+use csv::StringRecord;
+use tunesmith_algorithms::problem::MetricSpec;
+
+use super::RecordedError;
+
+/// The first columns of an exported study, in their order; those of its parameters follow.
+pub(super) const EXPORT_COLUMNS: [&str; 8] =
+    ["trial_id", "state", "objective_value", "training_step", "stopped_early", "reason", "start_time", "end_time"];
+pub(super) const STATE: usize = 1;
+pub(super) const OBJECTIVE_VALUE: usize = 2;
+pub(super) const START_TIME: usize = 6;
+pub(super) const END_TIME: usize = 7;
+
+const SECONDS: &str = "seconds";
+
+/// What a file's columns are, apart from its parameters.
+pub(super) struct Columns {
+    /// Whether the file is an exported study.
+    pub(super) exported: bool,
+    /// The column of each metric.
+    pub(super) metrics: Vec<usize>,
+    /// The column of durations.
+    pub(super) seconds: Option<usize>,
+    /// Step and column of each point of the curve, by step.
+    pub(super) curve: Vec<(u64, usize)>,
+    /// Name and column of all others, in their order.
+    pub(super) others: Vec<(String, usize)>,
+}
+
+impl Columns {
+    /// Sorts the columns of `header`. Names in `parameters` are parameters, whatever else they could mean.
+    pub(super) fn new(
+        header: &StringRecord,
+        metrics: &[MetricSpec],
+        parameters: &[&str],
+    ) -> Result<Self, RecordedError> {
+        if header.iter().all(str::is_empty) {
+            return Err(RecordedError::Empty);
+        }
+        let exported = header.len() >= EXPORT_COLUMNS.len() && header.iter().zip(EXPORT_COLUMNS).all(|(a, b)| a == b);
+        // A parameter of an exported study may have the name of a fixed column.
+        let first = if exported { EXPORT_COLUMNS.len() } else { 0 };
+        let names: Vec<(usize, &str)> = header.iter().enumerate().skip(first).collect();
+        for (place, (second, name)) in names.iter().enumerate() {
+            if let Some((first, _)) = names[..place].iter().find(|(_, other)| other == name) {
+                let (column, first, second) = ((*name).to_owned(), first + 1, second + 1);
+                return Err(RecordedError::RepeatedColumn { column, first, second });
+            }
+        }
+        let place_of = |name: &str| names.iter().find(|(_, other)| *other == name).map(|(place, _)| *place);
+        let mut metric_places = Vec::with_capacity(metrics.len());
+        for metric in metrics {
+            let place = if exported && metrics.len() == 1 {
+                Some(OBJECTIVE_VALUE)
+            } else {
+                place_of(&metric.name).filter(|_| !parameters.contains(&&*metric.name))
+            };
+            metric_places.push(place.ok_or_else(|| RecordedError::MissingColumn {
+                column: metric.name.clone(),
+                columns: header.iter().map(str::to_owned).collect(),
+            })?);
+        }
+        let mut columns =
+            Self { exported, metrics: metric_places, seconds: None, curve: Vec::new(), others: Vec::new() };
+        for (place, name) in names {
+            let is_parameter = parameters.contains(&name);
+            if columns.metrics.contains(&place) {
+                continue;
+            } else if name == SECONDS && !is_parameter {
+                columns.seconds = Some(place);
+            } else if let Some(step) = curve_step(name, metrics).filter(|_| !is_parameter) {
+                columns.curve.push((step, place));
+            } else {
+                columns.others.push((name.to_owned(), place));
+            }
+        }
+        columns.curve.sort_unstable();
+        Ok(columns)
+    }
+
+    /// What a column may be named, for messages.
+    pub(super) fn allowed(metrics: &[MetricSpec], parameters: &[&str]) -> Vec<String> {
+        let named = parameters.iter().copied().chain(metrics.iter().map(|metric| &*metric.name));
+        let mut allowed: Vec<String> = named.chain([SECONDS]).map(str::to_owned).collect();
+        allowed.push(format!("{}@STEP", metrics[0].name));
+        allowed.extend(EXPORT_COLUMNS.map(str::to_owned));
+        allowed
+    }
+}
+
+/// The step of a column `METRIC@STEP`, for the first metric.
+fn curve_step(name: &str, metrics: &[MetricSpec]) -> Option<u64> {
+    let (metric, step) = name.rsplit_once('@')?;
+    (metric == metrics.first()?.name).then(|| step.parse().ok())?
+}

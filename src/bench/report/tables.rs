@@ -1,0 +1,322 @@
+//! The tables of a comparison, before they are given the form of a page, Markdown or the terminal.
+
+use tunesmith_benchmark::analysis::{Change, Checkpoint, Comparison, Finding, GroupComparison, Standing};
+
+use super::format::{
+    count, finding, group_name, group_title, milliseconds, one, p_value, seconds, signed, threshold, two,
+};
+
+/// A table.
+pub(super) struct Table {
+    pub(super) header: Vec<String>,
+    /// The first cell of each row is its name.
+    pub(super) rows: Vec<Vec<Cell>>,
+    /// What the numbers mean.
+    pub(super) note: String,
+}
+
+/// A cell.
+#[derive(Clone)]
+pub(super) struct Cell {
+    pub(super) text: String,
+    pub(super) tone: Tone,
+}
+
+/// What a cell says beyond its text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tone {
+    Plain,
+    /// The best of its column.
+    Best,
+    /// Better than the baseline.
+    Better,
+    /// Worse than the baseline, or failed.
+    Worse,
+}
+
+impl Cell {
+    fn plain(text: impl Into<String>) -> Self {
+        Self { text: text.into(), tone: Tone::Plain }
+    }
+
+    fn finding(found: Finding) -> Self {
+        let tone = match found {
+            Finding::Better => Tone::Better,
+            Finding::Worse => Tone::Worse,
+            Finding::None => Tone::Plain,
+        };
+        Self { text: finding(found).to_owned(), tone }
+    }
+}
+
+fn header(names: &[&str]) -> Vec<String> {
+    names.iter().map(|&name| name.to_owned()).collect()
+}
+
+/// A column of numbers, the best of which stands out; `None` is a dash.
+fn column(values: &[Option<f64>], is_less_better: bool, text: impl Fn(f64) -> String) -> Vec<Cell> {
+    let best = values.iter().flatten().copied().reduce(|a, b| if is_less_better { a.min(b) } else { a.max(b) });
+    let best = best.map(&text);
+    let cell = |value: &Option<f64>| {
+        let Some(value) = value else { return Cell::plain("-") };
+        let text = text(*value);
+        // What reads the same is equally good.
+        let tone = if best.as_ref() == Some(&text) && values.len() > 1 { Tone::Best } else { Tone::Plain };
+        Cell { text, tone }
+    };
+    values.iter().map(cell).collect()
+}
+
+/// Rows from columns.
+fn transposed(columns: Vec<Vec<Cell>>) -> Vec<Vec<Cell>> {
+    let rows = columns.first().map_or(0, Vec::len);
+    (0..rows).map(|row| columns.iter().map(|column| column[row].clone()).collect()).collect()
+}
+
+/// The mean rank of each contestant at the last checkpoint of each whole suite.
+pub(super) fn overview(comparison: &Comparison) -> Table {
+    let mut columns = vec![comparison.contestants.iter().map(Cell::plain).collect::<Vec<Cell>>()];
+    let mut names = vec!["contestant".to_owned()];
+    for group in whole_suites(comparison) {
+        let Some(checkpoint) = group.checkpoints.last() else { continue };
+        names.push(format!("{} @ {}", group.suite, checkpoint.evaluations));
+        let rank = |contestant: usize| {
+            let mut standings = checkpoint.standings.iter();
+            standings.find(|standing| standing.contestant == contestant).map(|standing| standing.mean_rank)
+        };
+        let ranks: Vec<Option<f64>> = (0..comparison.contestants.len()).map(rank).collect();
+        columns.push(column(&ranks, true, two));
+    }
+    let note = "Mean rank over the problems of each suite after the given number of evaluations; 1 is best.";
+    Table { header: names, rows: transposed(columns), note: note.to_owned() }
+}
+
+/// The first group of each suite holds all of it.
+pub(super) fn whole_suites(comparison: &Comparison) -> impl Iterator<Item = &GroupComparison> {
+    let mut last: Option<&str> = None;
+    comparison.groups.iter().filter(move |group| last.replace(&group.suite) != Some(&group.suite))
+}
+
+/// The contestants of a checkpoint, best first.
+pub(super) fn standings(comparison: &Comparison, checkpoint: &Checkpoint) -> Table {
+    let rows = &checkpoint.standings;
+    let names = rows.iter().map(|row| Cell::plain(&comparison.contestants[row.contestant])).collect();
+    let of = |value: &dyn Fn(&Standing) -> Option<f64>| -> Vec<Option<f64>> { rows.iter().map(value).collect() };
+    let columns = vec![
+        names,
+        column(&of(&|row| Some(row.mean_rank)), true, two),
+        column(&of(&|row| Some(row.mean_log_gap)), true, two),
+        column(&of(&|row| Some(row.coarse_mean_log_gap)), true, two),
+        column(&of(&|row| row.normalised_score), false, one),
+        rows.iter().map(|row| Cell::plain(row.runs.to_string())).collect(),
+    ];
+    let coarse = format!("log10 gap, floor {}", threshold(comparison.coarse_floor));
+    let mut header = header(&["contestant", "mean rank", "log10 gap", "", "score", "runs"]);
+    header[3] = coarse;
+    Table { header, rows: transposed(columns), note: standings_note(comparison, checkpoint) }
+}
+
+fn standings_note(comparison: &Comparison, checkpoint: &Checkpoint) -> String {
+    let mut note = format!("Means over {} that all have.", count(checkpoint.problems, "problem"));
+    if let Some(ranking) = &checkpoint.ranking {
+        note.push_str(&format!(
+            " Friedman p {}; ranks less than {} apart do not differ (Nemenyi, level {}).",
+            p_value(ranking.friedman_p),
+            two(ranking.critical_difference),
+            comparison.significance
+        ));
+        for clique in &ranking.cliques {
+            let names: Vec<&str> =
+                clique.iter().map(|&contestant| comparison.contestants[contestant].as_str()).collect();
+            note.push_str(&format!(" No difference among: {}.", names.join(", ")));
+        }
+    }
+    for partial in &checkpoint.partial {
+        note.push_str(&format!(
+            " {} has results on {} only and is compared in pairs alone.",
+            comparison.contestants[partial.contestant],
+            count(partial.problems, "problem")
+        ));
+    }
+    note
+}
+
+/// Each contestant against the baseline.
+pub(super) fn pairs(comparison: &Comparison, checkpoint: &Checkpoint) -> Table {
+    let baseline = &comparison.contestants[comparison.baseline];
+    let rows = checkpoint.pairs.iter().map(|pair| {
+        vec![
+            Cell::plain(&comparison.contestants[pair.contestant]),
+            Cell::finding(pair.finding),
+            Cell::plain(difference(pair.difference, pair.standard_error)),
+            Cell::plain(format!("{} to {}", signed(pair.low), signed(pair.high))),
+            Cell::plain(format!("{} / {}", pair.wins, pair.losses)),
+            Cell::plain(p_value(pair.adjusted_p)),
+            Cell::plain(signed(pair.effect)),
+            Cell::plain(pair.problems.to_string()),
+        ]
+    });
+    let mut names =
+        header(&["contestant", "", "log10 gap ± SE", "interval", "wins / losses", "p", "effect", "problems"]);
+    names[1] = format!("than {baseline}");
+    let note = format!(
+        "Difference of log10 gaps to {baseline}, over the problems both have; below 0 is better. p of Wilcoxon's \
+         signed-rank test, adjusted by Holm; effect is the rank-biserial correlation. A difference inside the noise is \
+         none."
+    );
+    Table { header: names, rows: rows.collect(), note }
+}
+
+fn difference(value: f64, standard_error: Option<f64>) -> String {
+    match standard_error {
+        Some(error) => format!("{} ± {}", signed(value), two(error)),
+        None => signed(value),
+    }
+}
+
+/// Median and p90 of suggestion times; `None` if none were recorded.
+pub(super) fn suggestion_times(comparison: &Comparison, group: &GroupComparison) -> Option<Table> {
+    let mut bins: Vec<(usize, usize)> = group.suggestion_times.iter().map(|time| (time.from, time.to)).collect();
+    bins.sort_unstable();
+    bins.dedup();
+    let mut header = vec!["contestant".to_owned()];
+    header.extend(bins.iter().map(|(from, to)| match *to {
+        usize::MAX => format!("from {from}"),
+        to => format!("{from} to {}", to - 1),
+    }));
+    let mut rows = Vec::new();
+    for (contestant, name) in comparison.contestants.iter().enumerate() {
+        let find =
+            |from: usize| group.suggestion_times.iter().find(|time| time.contestant == contestant && time.from == from);
+        let cell = |(from, _): &(usize, usize)| match find(*from) {
+            Some(time) => Cell::plain(format!("{} / {}", milliseconds(time.median_ms), milliseconds(time.p90_ms))),
+            None => Cell::plain("-"),
+        };
+        if group.suggestion_times.iter().any(|time| time.contestant == contestant) {
+            rows.push(std::iter::once(Cell::plain(name)).chain(bins.iter().map(cell)).collect());
+        }
+    }
+    let note = "Wall time of a suggestion, median / 90th percentile, by the number of results before it. A batch counts \
+                as one.";
+    (!rows.is_empty()).then(|| Table { header, rows, note: note.to_owned() })
+}
+
+/// Simulated time beside the baseline; `None` if only the baseline has any.
+pub(super) fn simulated_times(comparison: &Comparison, group: &GroupComparison) -> Option<Table> {
+    let baseline = &comparison.contestants[comparison.baseline];
+    let times = &group.simulated_times;
+    let rows = times.iter().map(|time| {
+        vec![
+            Cell::plain(&comparison.contestants[time.contestant]),
+            Cell::plain(format!("{} of {}", time.reached, time.pairs)),
+            Cell::plain(time.median_time_ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}"))),
+            Cell::plain(seconds(time.mean_total_secs)),
+            Cell::plain(format!("{:.2}", time.mean_total_secs / time.baseline_total_secs)),
+            Cell::plain(format!("{:.0}%", 100.0 * time.stopped_early)),
+        ]
+    });
+    let note = format!(
+        "Over pairs of runs of one problem and seed: how many reached the final result of {baseline}; the median time to \
+         it, as a multiple of the time {baseline} took; simulated time of whole runs; trials stopped early."
+    );
+    let header = header(&["contestant", "reached", "time to reach", "total", "total / baseline", "stopped early"]);
+    (times.len() > 1).then(|| Table { header, rows: rows.collect(), note })
+}
+
+/// What failed, and what is not supported; `None` if all went well.
+pub(super) fn failures(comparison: &Comparison) -> Option<Table> {
+    let rows = comparison.failures.iter().map(|failure| {
+        let (kind, tone) =
+            if failure.is_unsupported { ("not supported", Tone::Plain) } else { ("failed", Tone::Worse) };
+        vec![
+            Cell::plain(&failure.contestant),
+            Cell { text: kind.to_owned(), tone },
+            Cell::plain(&failure.suite),
+            Cell::plain(failure.runs.to_string()),
+            Cell::plain(failure.problems.to_string()),
+            Cell::plain(&failure.example),
+            Cell::plain(&failure.reason),
+        ]
+    });
+    let header = header(&["contestant", "kind", "suite", "runs", "problems", "first", "reason"]);
+    let note = "A run that failed keeps its last result up to the budget. A contestant is left out where it does not \
+                support the problem.";
+    (!comparison.failures.is_empty()).then(|| Table { header, rows: rows.collect(), note: note.to_owned() })
+}
+
+/// Old and new.
+pub(super) fn change(change: &Change) -> Table {
+    let rows = change.rows.iter().map(|row| {
+        vec![
+            Cell::plain(&row.contestant),
+            Cell::plain(group_name(&row.suite, row.dimension)),
+            Cell::finding(row.finding),
+            Cell::plain(difference(row.difference, row.standard_error)),
+            Cell::plain(format!("{} to {}", signed(row.low), signed(row.high))),
+            Cell::plain(p_value(row.adjusted_p)),
+            Cell::plain(signed(row.effect)),
+            Cell::plain(row.problems.to_string()),
+            Cell::plain(row.pairs.to_string()),
+            Cell::plain(row.evaluations.to_string()),
+        ]
+    });
+    let names = [
+        "contestant",
+        "group",
+        "new is",
+        "log10 gap ± SE",
+        "interval",
+        "p",
+        "effect",
+        "problems",
+        "pairs",
+        "evaluations",
+    ];
+    let note = format!(
+        "New log10 gap minus old, floored at {}, mean over problems; below 0 is better. p of Wilcoxon's signed-rank test \
+         over problems, adjusted by Holm; level {}.",
+        threshold(change.floor),
+        change.significance
+    );
+    Table { header: header(&names), rows: rows.collect(), note }
+}
+
+/// What stands in all reports about how the numbers came about.
+pub(super) fn method(comparison: &Comparison) -> Vec<String> {
+    let mut lines = vec![
+        format!(
+            "The gap is the distance from the best value so far to the best known one: the optimum or, where none is \
+             known, the best that any run found; for several metrics the hypervolume that is missing. log10 gaps are \
+             floored at {}, at {} without a known optimum.",
+            threshold(comparison.floor),
+            threshold(comparison.coarse_floor)
+        ),
+        "Before the first feasible result the gap is the worst of any result on the problem.".to_owned(),
+        "Seeds that all compared contestants have are averaged within each problem first; tests are over problems."
+            .to_owned(),
+    ];
+    if let Some(random) = comparison.random {
+        lines.push(format!("The score has {} at 0 and the best known value at 100.", comparison.contestants[random]));
+    }
+    if !comparison.without_result.is_empty() {
+        lines.push(format!("Left out, as nothing feasible was found: {}.", comparison.without_result.join(", ")));
+    }
+    lines
+}
+
+/// One sentence with what was compared.
+pub(super) fn extent(comparison: &Comparison) -> String {
+    let problems: usize = whole_suites(comparison).map(|group| group.problems).sum();
+    format!(
+        "{}, {}, {}; each is tested against {}.",
+        count(comparison.contestants.len(), "contestant"),
+        count(problems, "problem"),
+        count(comparison.runs, "run"),
+        comparison.contestants[comparison.baseline]
+    )
+}
+
+/// The caption of a checkpoint.
+pub(super) fn checkpoint_title(group: &GroupComparison, checkpoint: &Checkpoint) -> String {
+    format!("{}, after {}", group_title(group), count(checkpoint.evaluations, "evaluation"))
+}

@@ -1,0 +1,70 @@
+//! What reports hold, on made-up records.
+
+use tunesmith_benchmark::analysis::compare_records;
+use tunesmith_benchmark::record::ResultValue;
+
+use super::made_up::{comparison, meta, options, records};
+use super::*;
+
+/// The page without plotly.js.
+fn own_part(page: &str) -> String {
+    let library = plotly::Plot::offline_js_sources();
+    let library = &library[..library.find("</script>").unwrap()];
+    assert_eq!(page.matches(library).count(), 1, "plotly.js is embedded once");
+    page.replace(library, "")
+}
+
+#[test]
+fn the_page_is_whole_and_loads_nothing() {
+    let page = html(&comparison(), &meta());
+    if let Ok(path) = std::env::var("TUNESMITH_REPORT_PAGE") {
+        std::fs::write(path, &page).unwrap();
+    }
+    let page = own_part(&page);
+    for name in ["gp&lt;b&gt;&amp;", "tpe|fast", "random", "bbob, all dimensions", "bbob, 5 parameters"] {
+        assert!(page.contains(name), "{name} is missing");
+    }
+    for loads in ["http://", "https://", "src=", "<link", "@import", "url("] {
+        assert!(!page.contains(loads), "the page loads something by {loads}");
+    }
+    assert!(!page.contains("alert(1)</script>") && !page.contains("<b>&"));
+    // Curves, targets and times of each of three groups.
+    assert_eq!(page.matches("class=\"plot\"").count(), 9);
+    assert_eq!(page.matches("<svg class=\"ranks\"").count(), 1);
+    assert!(page.contains("tunesmith bench --suite bbob --dims 2,5"));
+}
+
+#[test]
+fn plot_data_is_json_with_every_contestant() {
+    let page = own_part(&html(&comparison(), &meta()));
+    let start = page.find("id=\"plot-1-data\">").unwrap() + "id=\"plot-1-data\">".len();
+    let data = &page[start..start + page[start..].find("</script>").unwrap()];
+    let plot: serde_json::Value = serde_json::from_str(data).unwrap();
+    let names: Vec<&str> = plot["data"].as_array().unwrap().iter().filter_map(|trace| trace["name"].as_str()).collect();
+    assert_eq!(names, ["gp&lt;b&gt;&amp;", "tpe|fast", "random"]);
+    assert_eq!(plot["data"][0]["y"].as_array().unwrap().len(), 50);
+}
+
+#[test]
+fn markdown_holds_all_tables() {
+    insta::assert_snapshot!(markdown(&comparison(), &meta()));
+}
+
+#[test]
+fn the_terminal_shows_the_end_of_each_group() {
+    insta::assert_snapshot!(terminal(&comparison(), &meta()));
+}
+
+#[test]
+fn a_change_is_told_with_its_gate() {
+    let old = records();
+    let mut new = old.clone();
+    for result in new.iter_mut().flat_map(|record| &mut record.results) {
+        if let Some(ResultValue::One(value)) = result {
+            *value *= 2.0;
+        }
+    }
+    let change = compare_records(&old, &new, &options()).unwrap();
+    insta::assert_snapshot!(change_markdown(&change, &meta()));
+    assert!(change_terminal(&change, &meta()).ends_with("overall: worse\n"));
+}

@@ -1,0 +1,201 @@
+//! All runs of a comparison: each contestant on each problem with each seed, several at once.
+//!
+//! The order is seeds first, then problems, then contestants: however early a comparison is interrupted, what it has is
+//! balanced.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tunesmith_benchmark::record::{Failure, RunKey, RunRecord, Schedule};
+use tunesmith_benchmark::simulation::{Plan, simulate};
+
+use super::children::unless_ending;
+use super::contestants::{ContestantSpec, StartedContestant};
+use super::folder::{FolderError, ResultsFolder};
+use super::suites::Task;
+
+/// After so many failed runs in a row a contestant is not asked again: each may have cost a whole time limit.
+const FAILURES_BEFORE_GIVING_UP: usize = 3;
+
+/// What is compared, and how.
+pub struct Comparison {
+    /// The problems.
+    pub tasks: Vec<Task>,
+    /// Who takes part.
+    pub contestants: Vec<ContestantSpec>,
+    /// Seeds 1 to this.
+    pub seeds: u64,
+    /// Trials of each run.
+    pub budget: usize,
+    /// How they follow one another.
+    pub schedule: Schedule,
+    /// How many runs at once; at least 1.
+    pub jobs: usize,
+    /// How long a contestant may take for one answer.
+    pub answer_limit: Duration,
+    /// Whether records hold the points.
+    pub keep_points: bool,
+    /// Whether runs that failed are run again.
+    pub retry_failed: bool,
+}
+
+/// What came of a comparison.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// Runs that were recorded before.
+    pub known: usize,
+    /// Runs that were recorded now.
+    pub run: usize,
+    /// Those of them that failed.
+    pub failed: usize,
+    /// Runs of contestants that were given up.
+    pub skipped: usize,
+    /// Contestants that were given up, with their last failure.
+    pub given_up: Vec<(String, String)>,
+}
+
+/// One thing that happened, for whoever watches.
+#[derive(Debug)]
+pub enum Progress<'a> {
+    /// So many runs are to be done.
+    Planned(usize),
+    /// A run has ended.
+    Ended(&'a RunRecord),
+}
+
+impl Comparison {
+    /// Carries out the runs that `folder` does not have.
+    ///
+    /// # Errors
+    /// [`FolderError`] if a record cannot be written. A contestant's failure is a result.
+    pub fn run(
+        &self,
+        folder: &mut ResultsFolder,
+        progress: &(dyn Fn(Progress<'_>) + Sync),
+    ) -> Result<Outcome, FolderError> {
+        let (todo, known) = self.todo(folder);
+        progress(Progress::Planned(todo.len()));
+        let logs = folder.logs();
+        let shared = Mutex::new(Shared {
+            folder,
+            todo: todo.into_iter(),
+            outcome: Outcome { known, ..Outcome::default() },
+            failures: HashMap::new(),
+            error: None,
+        });
+        std::thread::scope(|scope| {
+            for _ in 0..self.jobs.max(1) {
+                scope.spawn(|| self.work(&shared, &logs, progress));
+            }
+        });
+        let shared = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
+        match shared.error {
+            Some(error) => Err(error),
+            None => Ok(shared.outcome),
+        }
+    }
+
+    fn todo(&self, folder: &ResultsFolder) -> (Vec<Run>, usize) {
+        let mut todo = Vec::new();
+        let mut known = 0;
+        for seed in 1..=self.seeds {
+            for (task, Task { suite, problem, .. }) in self.tasks.iter().enumerate() {
+                for (contestant, spec) in self.contestants.iter().enumerate() {
+                    let key = RunKey {
+                        suite: suite.clone(),
+                        problem: problem.clone(),
+                        seed,
+                        contestant: spec.name().to_owned(),
+                        budget: self.budget,
+                        schedule: self.schedule.clone(),
+                    };
+                    let again =
+                        |record: &RunRecord| self.retry_failed && matches!(record.failure, Some(Failure::Failed(_)));
+                    match folder.find(&key) {
+                        Some(record) if !again(record) => known += 1,
+                        _ => todo.push(Run { key, task, contestant }),
+                    }
+                }
+            }
+        }
+        (todo, known)
+    }
+
+    fn work(&self, shared: &Mutex<Shared<'_>>, logs: &Path, progress: &(dyn Fn(Progress<'_>) + Sync)) {
+        let mut started: HashMap<usize, StartedContestant> = HashMap::new();
+        let clock = Instant::now();
+        loop {
+            // Not `while let`, which would hold the lock through the body.
+            let Some(run) = lock(shared).next() else { return };
+            let task = &self.tasks[run.task];
+            let problem = (task.make)(run.key.seed);
+            let spec = &self.contestants[run.contestant];
+            let contestant = started.entry(run.contestant).or_insert_with(|| spec.start(logs, self.answer_limit));
+            let now = || clock.elapsed();
+            let plan = Plan { key: &run.key, keep_points: self.keep_points, now: &now };
+            let mut record = simulate(&*problem, contestant, &plan);
+            record.version = contestant.version();
+            unless_ending(|| {
+                progress(Progress::Ended(&record));
+                lock(shared).add(record);
+            });
+        }
+    }
+}
+
+struct Run {
+    key: RunKey,
+    task: usize,
+    contestant: usize,
+}
+
+struct Shared<'a> {
+    folder: &'a mut ResultsFolder,
+    todo: std::vec::IntoIter<Run>,
+    outcome: Outcome,
+    /// Failed runs in a row, by contestant.
+    failures: HashMap<String, usize>,
+    error: Option<FolderError>,
+}
+
+impl Shared<'_> {
+    /// The next run of a contestant that is still trusted.
+    fn next(&mut self) -> Option<Run> {
+        if self.error.is_some() {
+            return None;
+        }
+        loop {
+            let run = self.todo.next()?;
+            if self.failures.get(&run.key.contestant).is_none_or(|count| *count < FAILURES_BEFORE_GIVING_UP) {
+                return Some(run);
+            }
+            self.outcome.skipped += 1;
+        }
+    }
+
+    fn add(&mut self, record: RunRecord) {
+        let contestant = record.key.contestant.clone();
+        self.outcome.run += 1;
+        let failures = self.failures.entry(contestant.clone()).or_default();
+        match &record.failure {
+            Some(Failure::Failed(reason)) => {
+                *failures += 1;
+                self.outcome.failed += 1;
+                if *failures == FAILURES_BEFORE_GIVING_UP {
+                    self.outcome.given_up.push((contestant.clone(), reason.clone()));
+                }
+            }
+            _ if *failures < FAILURES_BEFORE_GIVING_UP => *failures = 0,
+            _ => {}
+        }
+        if let Err(error) = self.folder.add(record) {
+            self.error.get_or_insert(error);
+        }
+    }
+}
+
+fn lock<'a, 'b>(shared: &'a Mutex<Shared<'b>>) -> MutexGuard<'a, Shared<'b>> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}

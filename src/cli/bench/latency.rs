@@ -1,0 +1,103 @@
+//! `tunesmith bench latency`: time and memory of a suggestion.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use comfy_table::{Table, presets};
+
+use crate::bench::ContestantSpec;
+use crate::bench::latency::{Latency, LatencyResult, LatencyRow, mixed_problem};
+use crate::cli::output::print;
+use crate::cli::progress::say;
+
+/// Whose time, and at which numbers of completed trials.
+#[derive(Debug, clap::Args)]
+pub(super) struct LatencyArgs {
+    /// Our own algorithms.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "gp,random")]
+    algorithms: Vec<String>,
+    /// Another program as a contestant, speaking JSON lines; may be given several times.
+    #[arg(long, value_name = "[NAME=]COMMAND")]
+    external: Vec<String>,
+    /// Numbers of completed trials.
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "10,50,100,200,500,1000,2000,5000,10000")]
+    history: Vec<usize>,
+    /// Measured steps at each; the median counts.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    repeats: u16,
+    /// Leave out larger histories once a step took longer than so many seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
+    step_limit: f64,
+    /// Write the rows to this file as well, a JSON object a line.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Print the table as Markdown.
+    #[arg(long)]
+    markdown: bool,
+}
+
+pub(super) fn run(args: &LatencyArgs) -> anyhow::Result<ExitCode> {
+    let own = args.algorithms.iter().filter(|text| !text.is_empty()).map(|text| ContestantSpec::parse(text));
+    let external = args.external.iter().map(|text| ContestantSpec::external(text));
+    let contestants = own.chain(external).collect::<Result<Vec<_>, _>>()?;
+    if contestants.is_empty() {
+        anyhow::bail!("nobody takes part: name contestants by --algorithms or --external");
+    }
+    if !(args.step_limit > 0.0 && args.step_limit <= 1e6) {
+        anyhow::bail!("--step-limit {}: it is more than 0 and at most 1000000 seconds", args.step_limit);
+    }
+    let mut histories = args.history.clone();
+    histories.sort_unstable();
+    histories.dedup();
+    let latency = Latency {
+        contestants,
+        histories,
+        repeats: args.repeats.into(),
+        step_limit: Duration::from_secs_f64(args.step_limit),
+        // The history is told step by step, and the first suggestion may have to take it all in.
+        answer_limit: Duration::from_secs_f64(args.step_limit * 20.0),
+        program: std::env::current_exe()?,
+    };
+    let logs = tempfile::tempdir()?;
+    let mut tell = |row: &LatencyRow| say(&format!("{} n={}: {}", row.contestant, row.history, text(&row.result)));
+    let rows = latency.run(&mixed_problem()?, logs.path(), &mut tell)?;
+    if let Some(path) = &args.out {
+        let mut lines = String::new();
+        for row in &rows {
+            lines.push_str(&serde_json::to_string(row)?);
+            lines.push('\n');
+        }
+        std::fs::write(path, lines)?;
+    }
+    print(&format!("{}\n", table(&rows, &latency.histories, args.markdown)))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A row for each contestant, a column for each number of completed trials.
+fn table(rows: &[LatencyRow], histories: &[usize], markdown: bool) -> Table {
+    let mut table = Table::new();
+    let header = histories.iter().map(|history| format!("n = {history}"));
+    let style = if markdown { presets::ASCII_MARKDOWN } else { presets::UTF8_HORIZONTAL_ONLY };
+    table.load_style(style).set_header([String::new()].into_iter().chain(header));
+    for of_contestant in rows.chunk_by(|a, b| a.contestant == b.contestant) {
+        let cells = of_contestant.iter().map(|row| text(&row.result));
+        table.add_row([of_contestant[0].contestant.clone()].into_iter().chain(cells));
+    }
+    table
+}
+
+fn text(result: &LatencyResult) -> String {
+    match result {
+        LatencyResult::Measured { wall_ms, processor_ms, memory_mib } => {
+            format!("{} ms ({} ms cpu), {memory_mib:.0} MiB", short(*wall_ms), short(*processor_ms))
+        }
+        LatencyResult::LeftOut => "-".to_owned(),
+        LatencyResult::Failed(reason) => format!("failed: {reason}"),
+    }
+}
+
+/// Two digits or so.
+fn short(number: f64) -> String {
+    if number < 10.0 { format!("{number:.2}") } else { format!("{number:.0}") }
+}

@@ -1,0 +1,166 @@
+//! `tunesmith bench report` and `tunesmith bench compare`: what results say.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use tunesmith_benchmark::analysis::{AnalysisOptions, Finding, compare_contestants, compare_records};
+use tunesmith_benchmark::record::RunRecord;
+
+use crate::bench::report::{ReportMeta, change_markdown, change_terminal, html, markdown, terminal};
+use crate::bench::{Invocation, read_results};
+use crate::cli::output::print;
+use crate::cli::progress::say;
+
+const PAGE: &str = "report.html";
+const MARKDOWN: &str = "report.md";
+/// Exit code of `compare` if something became worse.
+const WORSE: u8 = 1;
+
+/// Which results, and what to write.
+#[derive(Debug, clap::Args)]
+pub(super) struct ReportArgs {
+    /// Folders of results; of several runs of one contestant, problem and seed the last counts.
+    #[arg(required = true, value_name = "DIR")]
+    folders: Vec<PathBuf>,
+    /// Where report.html and report.md go.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    #[command(flatten)]
+    options: ReportOptions,
+}
+
+/// What the report is about.
+#[derive(Debug, Default, Clone, clap::Args)]
+pub(super) struct ReportOptions {
+    /// Only these contestants, in this order.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    contestants: Vec<String>,
+    /// The contestant that the others are tested against [default: the first].
+    #[arg(long, value_name = "NAME")]
+    baseline: Option<String>,
+    /// Only these suites.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    suites: Vec<String>,
+    /// Heading of the report.
+    #[arg(long, value_name = "TEXT")]
+    title: Option<String>,
+    /// A remark, as a paragraph of its own; may be given several times.
+    #[arg(long, value_name = "TEXT")]
+    note: Vec<String>,
+}
+
+impl ReportOptions {
+    /// All there is, held against this contestant, or against the first by name.
+    pub(super) fn against(baseline: Option<String>) -> Self {
+        Self { baseline, ..Self::default() }
+    }
+}
+
+/// Two folders of results of the same contestants.
+#[derive(Debug, clap::Args)]
+pub(super) struct CompareArgs {
+    /// Results before a change.
+    #[arg(value_name = "OLD")]
+    old: PathBuf,
+    /// Results after it.
+    #[arg(value_name = "NEW")]
+    new: PathBuf,
+    /// Print Markdown.
+    #[arg(long)]
+    markdown: bool,
+    /// Only these contestants.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    contestants: Vec<String>,
+}
+
+pub(super) fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
+    write(&args.folders, &args.out, &args.options)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Compares the contestants of `folders`: prints the summary, and writes the page and the Markdown into `out`.
+pub(super) fn write(folders: &[PathBuf], out: &Path, options: &ReportOptions) -> anyhow::Result<()> {
+    let (mut records, invocations) = read_results(folders)?;
+    records.retain(|record| options.suites.is_empty() || options.suites.contains(&record.key.suite));
+    if records.is_empty() {
+        bail!("there are no runs to report on in {}", listed(folders));
+    }
+    let analysis = AnalysisOptions {
+        contestants: options.contestants.clone(),
+        baseline: options.baseline.clone(),
+        ..AnalysisOptions::default()
+    };
+    let comparison = compare_contestants(&records, &analysis)?;
+    let title = options.title.clone().unwrap_or_else(|| format!("Search algorithms on {}", suites(&records)));
+    let meta = meta(title, &records, &invocations, options.note.clone());
+    std::fs::create_dir_all(out).with_context(|| out.display().to_string())?;
+    for (name, text) in [(PAGE, html(&comparison, &meta)), (MARKDOWN, markdown(&comparison, &meta))] {
+        let path = out.join(name);
+        std::fs::write(&path, text).with_context(|| path.display().to_string())?;
+    }
+    print(&terminal(&comparison, &meta))?;
+    say(&format!("the whole report: {}", out.join(PAGE).display()));
+    Ok(())
+}
+
+pub(super) fn compare(args: &CompareArgs) -> anyhow::Result<ExitCode> {
+    let (old, _) = read_results(std::slice::from_ref(&args.old))?;
+    let (new, invocations) = read_results(std::slice::from_ref(&args.new))?;
+    let analysis = AnalysisOptions { contestants: args.contestants.clone(), ..AnalysisOptions::default() };
+    let change = compare_records(&old, &new, &analysis)?;
+    let title = format!("From {} to {}", args.old.display(), args.new.display());
+    let meta = meta(title, &new, &invocations, Vec::new());
+    print(&if args.markdown { change_markdown(&change, &meta) } else { change_terminal(&change, &meta) })?;
+    Ok(match change.overall {
+        Finding::Worse => ExitCode::from(WORSE),
+        _ => ExitCode::SUCCESS,
+    })
+}
+
+fn meta(title: String, records: &[RunRecord], invocations: &[Invocation], notes: Vec<String>) -> ReportMeta {
+    let mut versions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for record in records {
+        let known = versions.entry(&record.key.contestant).or_default();
+        let version = record.version.as_deref().filter(|version| !known.contains(version));
+        known.extend(version);
+    }
+    let mut machine = Vec::new();
+    for entry in invocations.iter().flat_map(|invocation| &invocation.machine) {
+        let entry = (entry.0.clone(), entry.1.clone());
+        if !machine.contains(&entry) {
+            machine.push(entry);
+        }
+    }
+    let mut commands: Vec<String> = Vec::new();
+    for invocation in invocations {
+        let command = invocation.command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
+        if !commands.contains(&command) {
+            commands.push(command);
+        }
+    }
+    let versions = versions.into_iter().filter(|(_, known)| !known.is_empty());
+    let versions = versions.map(|(contestant, known)| (contestant.to_owned(), known.join(", "))).collect();
+    ReportMeta { title, commands, versions, machine, notes }
+}
+
+/// A word as a shell would read it again.
+fn quoted(word: &str) -> String {
+    let plain = |letter: char| letter.is_alphanumeric() || "-_=./:,+@%".contains(letter);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+fn suites(records: &[RunRecord]) -> String {
+    let mut suites: Vec<&str> = records.iter().map(|record| record.key.suite.as_str()).collect();
+    suites.sort_unstable();
+    suites.dedup();
+    suites.join(", ")
+}
+
+fn listed(folders: &[PathBuf]) -> String {
+    folders.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,300 @@
+//! A comparison: its options, its progress, its reports.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::ValueEnum;
+use indicatif::{ProgressBar, ProgressStyle};
+use jiff::Timestamp;
+use tokio::signal::unix::{SignalKind, signal};
+use tunesmith_algorithms::problem::{Goal, MetricSpec, ProblemStatement};
+use tunesmith_benchmark::problems::table::TableProblem;
+use tunesmith_benchmark::record::{Mode, Schedule, StoppingRule};
+
+use super::report::{ReportOptions, write as write_report};
+use crate::bench::recorded::{infer_statement, read_csv, read_job};
+use crate::bench::suites::{Selection, Task, fixed_task, tasks};
+use crate::bench::{
+    CommandProblem, Comparison, ContestantSpec, Invocation, Outcome, Progress, ResultsFolder, content_hash,
+    kill_children, machine,
+};
+use crate::cli::INTERRUPTED;
+use crate::cli::progress::say;
+
+/// Which problems, who, how.
+#[derive(Debug, clap::Args)]
+pub(super) struct RunArgs {
+    /// Suites of problems; `tunesmith bench list` has them all.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', required_unless_present_any = ["objective", "replay"])]
+    suite: Vec<String>,
+    /// Numbers of parameters, for suites whose problems have any number.
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "5")]
+    dims: Vec<usize>,
+    /// Only these problems of the suites: `f01`, `f01/d05`, `branin`.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    problems: Vec<String>,
+    /// A command as the problem: it gets --NAME=VALUE for each parameter of --config, and reports the metric as a
+    /// trainer does or as a line METRIC=VALUE.
+    #[arg(long, value_name = "COMMAND", requires = "config", conflicts_with_all = ["suite", "replay"])]
+    objective: Option<String>,
+    /// Trials as the problem, a CSV or the JSON of `jobs describe`: a point is answered by the nearest one of the file.
+    #[arg(long, value_name = "FILE", conflicts_with = "suite")]
+    replay: Option<PathBuf>,
+    /// The hptuning_config.yaml whose parameters --objective and --replay have; a CSV can do without.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The metric of --replay without --config.
+    #[arg(long, value_name = "NAME", default_value = "objective")]
+    metric: String,
+    /// Which way it is better.
+    #[arg(long, value_enum, default_value_t = GoalArg::Minimize)]
+    goal: GoalArg,
+
+    /// Our own algorithms, with options: gp, gp:acquisition=ucb, grid:doubles=5. The first is the one that the others are held against.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "gp,random")]
+    algorithms: Vec<String>,
+    /// Another program as a contestant, speaking JSON lines; may be given several times.
+    #[arg(long, value_name = "[NAME=]COMMAND")]
+    external: Vec<String>,
+
+    /// Trials of each run.
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    budget: u32,
+    /// Runs of each contestant on each problem; the seed is also the number of a problem's instance.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    seeds: u32,
+    /// Trials that run at once, on a virtual clock.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    parallel: u32,
+    /// When the next trial is asked for [default: sequential, or asynchronous with --parallel].
+    #[arg(long, value_enum)]
+    mode: Option<ModeArg>,
+    /// Random points, the same for every contestant, that come before its own.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    initial_points: u32,
+    /// Stop running trials by this rule, on problems with learning curves.
+    #[arg(long, value_enum)]
+    early_stopping: Option<StoppingArg>,
+
+    /// Folder of the results; a comparison that was interrupted goes on there.
+    #[arg(long, value_name = "DIR", default_value = "bench-results")]
+    out: PathBuf,
+    /// Runs at once. Suggestion times suffer if there are more than processors.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    jobs: u16,
+    /// Seconds that a contestant may take for one answer.
+    #[arg(long, value_name = "SECONDS", default_value_t = 300.0)]
+    answer_limit: f64,
+    /// Store the point of each trial as well.
+    #[arg(long)]
+    keep_points: bool,
+    /// Run again what failed.
+    #[arg(long)]
+    retry_failed: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ModeArg {
+    /// One after the other.
+    Sequential,
+    /// --parallel at once, when all before have ended.
+    Batch,
+    /// As soon as one of --parallel has ended.
+    Asynchronous,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum GoalArg {
+    /// Larger is better.
+    Maximize,
+    /// Smaller is better.
+    Minimize,
+}
+
+impl From<GoalArg> for Goal {
+    fn from(goal: GoalArg) -> Self {
+        match goal {
+            GoalArg::Maximize => Self::Maximize,
+            GoalArg::Minimize => Self::Minimize,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum StoppingArg {
+    /// Worse than the median of the others' running means.
+    Median,
+}
+
+pub(super) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
+    let contestants = contestants(args)?;
+    let baseline = contestants.first().map(|first| first.name().to_owned());
+    let schedule = schedule(args)?;
+    if !(args.answer_limit > 0.0 && args.answer_limit <= 1e6) {
+        bail!("--answer-limit {}: it is more than 0 and at most 1000000 seconds", args.answer_limit);
+    }
+    let objective = match &args.objective {
+        Some(command) => Some((command, statement(args.config.as_deref())?.context("--objective needs --config")?)),
+        None => None,
+    };
+    let mut tasks = if objective.is_some() { Vec::new() } else { problems(args)? };
+    let mut folder = ResultsFolder::open(&args.out)?;
+    // Its evaluations lie in the folder, which is ours from here on.
+    if let Some((command, statement)) = objective {
+        tasks.push(fixed_task("objective", Arc::new(CommandProblem::open(command, statement, &args.out)?)));
+    }
+    let comparison = Comparison {
+        tasks,
+        contestants,
+        seeds: args.seeds.into(),
+        budget: args.budget as usize,
+        schedule,
+        jobs: args.jobs.into(),
+        answer_limit: Duration::from_secs_f64(args.answer_limit),
+        keep_points: args.keep_points,
+        retry_failed: args.retry_failed,
+    };
+    folder.note(&Invocation {
+        started: Timestamp::now().to_string(),
+        command: std::iter::once("tunesmith".to_owned()).chain(std::env::args().skip(1)).collect(),
+        machine: machine(),
+    })?;
+    end_children_on_interrupt()?;
+    let outcome = with_progress(|progress| comparison.run(&mut folder, progress))?;
+    tell(&outcome, &args.out);
+    drop(folder);
+    let options = ReportOptions::against(baseline);
+    write_report(std::slice::from_ref(&args.out), &args.out, &options)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn contestants(args: &RunArgs) -> anyhow::Result<Vec<ContestantSpec>> {
+    let mut contestants: Vec<ContestantSpec> = Vec::new();
+    let own = args.algorithms.iter().filter(|text| !text.is_empty()).map(|text| ContestantSpec::parse(text));
+    let external = args.external.iter().map(|text| ContestantSpec::external(text));
+    for spec in own.chain(external) {
+        let spec = spec?;
+        if contestants.iter().any(|other| other.name() == spec.name()) {
+            bail!("two contestants are called {:?}: name one by --external NAME=COMMAND", spec.name());
+        }
+        contestants.push(spec);
+    }
+    if contestants.is_empty() {
+        bail!("nobody takes part: name contestants by --algorithms or --external");
+    }
+    Ok(contestants)
+}
+
+fn schedule(args: &RunArgs) -> anyhow::Result<Schedule> {
+    let mode = match args.mode {
+        None if args.parallel == 1 => Mode::Sequential,
+        Some(ModeArg::Sequential) if args.parallel > 1 => {
+            bail!("--mode sequential runs one trial at a time, not --parallel {}", args.parallel)
+        }
+        Some(ModeArg::Sequential) => Mode::Sequential,
+        Some(ModeArg::Batch) => Mode::Batch,
+        None | Some(ModeArg::Asynchronous) => Mode::Asynchronous,
+    };
+    Ok(Schedule {
+        parallel: args.parallel as usize,
+        mode,
+        initial_points: args.initial_points as usize,
+        early_stopping: args.early_stopping.map(|StoppingArg::Median| StoppingRule::Median),
+    })
+}
+
+/// The problems of suites or a replay.
+fn problems(args: &RunArgs) -> anyhow::Result<Vec<Task>> {
+    if let Some(path) = &args.replay {
+        let statement = statement(args.config.as_deref())?;
+        let metric = MetricSpec { name: args.metric.clone(), goal: args.goal.into() };
+        return Ok(vec![fixed_task("replay", Arc::new(replayed(path, statement, metric)?))]);
+    }
+    let selection = Selection {
+        dimensions: args.dims.clone(),
+        problems: args.problems.clone(),
+        // One after the other it makes no difference how long they take.
+        durations: args.parallel > 1,
+    };
+    Ok(tasks(&args.suite, &selection)?)
+}
+
+/// A file of trials as a problem: the resource of a job in JSON, or a CSV of `statement`, or else one that tells its own
+/// search space.
+fn replayed(path: &Path, statement: Option<ProblemStatement>, metric: MetricSpec) -> anyhow::Result<TableProblem> {
+    let place = || path.display().to_string();
+    let text = std::fs::read(path).with_context(place)?;
+    let stem = path.file_stem().map(|stem| stem.to_string_lossy().replace(' ', "_")).unwrap_or_default();
+    let name = format!("{stem}-{}", content_hash(&text));
+    if path.extension().is_some_and(|extension| extension == "json") {
+        return read_job(&name, text.as_slice()).with_context(place);
+    }
+    let statement = match statement {
+        Some(statement) => statement,
+        None => infer_statement(text.as_slice(), metric).with_context(place)?,
+    };
+    read_csv(&name, text.as_slice(), &statement).with_context(place)
+}
+
+/// The search space and metric of a configuration.
+fn statement(config: Option<&Path>) -> anyhow::Result<Option<ProblemStatement>> {
+    let Some(path) = config else { return Ok(None) };
+    let config = crate::config::hptuning::load(path)?;
+    let study = config.study.with_context(|| format!("{} has no hyperparameters", path.display()))?;
+    Ok(Some(study.problem))
+}
+
+/// From here on SIGINT, SIGTERM and SIGHUP end this process and all that it started. Whole runs are on the disk by then.
+fn end_children_on_interrupt() -> std::io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let entered = runtime.enter();
+    let mut signals = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(signal);
+    drop(entered);
+    if let Some(position) = signals.iter().position(Result::is_err) {
+        return signals.into_iter().nth(position).map_or(Ok(()), |failed| failed.map(drop));
+    }
+    std::thread::spawn(move || {
+        let any = signals.iter_mut().flatten().map(|signal| Box::pin(signal.recv()));
+        runtime.block_on(futures::future::select_all(any));
+        kill_children();
+        say("interrupted; the same command goes on");
+        std::process::exit(INTERRUPTED.into())
+    });
+    Ok(())
+}
+
+/// Shows how far `work` is.
+fn with_progress<T>(work: impl FnOnce(&(dyn Fn(Progress<'_>) + Sync)) -> T) -> T {
+    let bar = ProgressBar::new(0);
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} runs, {elapsed} so far, {eta} to go  {msg}") {
+        bar.set_style(style);
+    }
+    let result = work(&|progress| match progress {
+        Progress::Planned(count) => bar.set_length(count as u64),
+        Progress::Ended(record) => {
+            bar.set_message(format!("{} {} {}", record.key.contestant, record.key.problem, record.key.seed));
+            bar.inc(1);
+        }
+    });
+    bar.finish_and_clear();
+    result
+}
+
+fn tell(outcome: &Outcome, folder: &Path) {
+    say(&format!(
+        "{} runs are new, {} were there, {} failed; results are in {}",
+        outcome.run,
+        outcome.known,
+        outcome.failed,
+        folder.display()
+    ));
+    for (contestant, reason) in &outcome.given_up {
+        say(&format!("warning: {contestant} failed three times in a row and was given up: {reason}"));
+    }
+    if outcome.skipped > 0 {
+        say(&format!("warning: {} runs of contestants that were given up were left out", outcome.skipped));
+    }
+}

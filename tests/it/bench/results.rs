@@ -1,0 +1,135 @@
+//! What is made of results: merged reports, comparisons of two folders, lists, latencies.
+
+use serde_json::Value;
+
+use super::{bench, lines, records, workspace};
+use crate::support::Workspace;
+
+/// Easy functions, so that few evaluations tell a search from random draws.
+const FUNCTIONS: &str = "--suite bbob --dims 2 --problems f01,f02,f05,f06,f08,f10,f11,f14 --budget 25 --seeds 2";
+
+/// Copies the runs of `contestant` in `from` to a new folder, under the name `called`.
+fn rename(workspace: &Workspace, from: &str, contestant: &str, to: &str, called: &str) {
+    let mut text = String::new();
+    for mut record in records(workspace, from) {
+        if record["contestant"] == contestant {
+            record["contestant"] = called.into();
+            text.push_str(&format!("{record}\n"));
+        }
+    }
+    std::fs::create_dir(workspace.path().join(to)).unwrap();
+    workspace.write(&format!("{to}/runs.jsonl"), &text);
+}
+
+#[test]
+fn compare_finds_what_became_worse_and_fails_then() {
+    let workspace = workspace();
+    bench(&workspace, &format!("{FUNCTIONS} --algorithms gp,random --out out")).expect(0);
+    rename(&workspace, "out", "gp", "strong", "search");
+    rename(&workspace, "out", "random", "weak", "search");
+
+    let same = bench(&workspace, "compare out out").expect(0);
+    assert!(same.stdout.starts_with("From out to out\n32 pairs of runs.\n"), "{}", same.stdout);
+    assert!(same.stdout.ends_with("\noverall: none\n"), "{}", same.stdout);
+    let worse = bench(&workspace, "compare strong weak").expect(1);
+    assert!(worse.stdout.ends_with("\noverall: worse\n"), "{}", worse.stdout);
+    let better = bench(&workspace, "compare weak strong").expect(0);
+    assert!(better.stdout.ends_with("\noverall: better\n"), "{}", better.stdout);
+
+    let markdown = bench(&workspace, "compare strong weak --markdown").expect(1).stdout;
+    assert!(markdown.starts_with("# From strong to weak\n\n**Overall: worse.** 16 pairs of runs."), "{markdown}");
+    let chosen = bench(&workspace, "compare out out --contestants random").expect(0).stdout;
+    assert!(chosen.contains("16 pairs of runs.") && !chosen.contains("gp"), "{chosen}");
+}
+
+#[test]
+fn a_report_merges_folders_and_chooses() {
+    let workspace = workspace();
+    let functions = "--suite bbob --dims 2 --problems f01,f08 --budget 6 --seeds 2";
+    bench(&workspace, &format!("{functions} --algorithms quasi_random --out one")).expect(0);
+    bench(&workspace, &format!("{functions} --algorithms random,grid --out two")).expect(0);
+    bench(
+        &workspace,
+        "--suite trained --problems random-forest-wine --algorithms random --budget 6 --seeds 1 --out two",
+    )
+    .expect(0);
+
+    let merged = bench(&workspace, "report one two --out merged").expect(0);
+    assert!(merged.stdout.starts_with("Search algorithms on bbob, trained\n"), "{}", merged.stdout);
+    assert!(merged.stdout.contains("3 contestants, 3 problems, 13 runs"), "{}", merged.stdout);
+    assert_eq!(merged.stderr, "the whole report: merged/report.html\n");
+    let (page, markdown) = (workspace.read("merged/report.html"), workspace.read("merged/report.md"));
+    for text in [&page, &markdown] {
+        assert!(text.contains("grid") && text.contains("random"), "{text}");
+        assert!(text.contains("tunesmith bench --suite trained"), "each command is told");
+    }
+    assert!(!workspace.path().join("merged/runs.jsonl").exists(), "a report is no folder of results");
+
+    let args = "report one two --out chosen --suites bbob --contestants random,quasi_random --baseline quasi_random \
+                --title Chosen --note Remark";
+    let chosen = bench(&workspace, args).expect(0);
+    assert!(
+        chosen.stdout.starts_with("Chosen\n2 contestants, 2 problems, 8 runs; each is tested against quasi_random."),
+        "{}",
+        chosen.stdout
+    );
+    assert!(!chosen.stdout.contains("grid") && !chosen.stdout.contains("trained"), "{}", chosen.stdout);
+    assert!(workspace.read("chosen/report.md").contains("\nRemark\n"));
+}
+
+#[test]
+fn the_first_contestant_is_the_one_that_others_are_held_against() {
+    let workspace = workspace();
+    let functions = "--suite bbob --dims 2 --problems f01,f08 --budget 4 --seeds 1";
+    let run = bench(&workspace, &format!("{functions} --algorithms random,gp,grid --out out")).expect(0);
+    assert!(run.stdout.contains("each is tested against random."), "{}", run.stdout);
+    let run = bench(&workspace, &format!("{functions} --algorithms grid,random --out out")).expect(0);
+    assert!(run.stdout.contains("3 contestants, 2 problems, 6 runs; each is tested against grid."), "{}", run.stdout);
+}
+
+#[test]
+fn everything_there_is_can_be_listed() {
+    let workspace = workspace();
+    let all = bench(&workspace, "list").expect(0).stdout;
+    for name in ["bbob", "bbob-mixint", "classic", "noisy", "constrained", "multi-objective", "trained"] {
+        assert!(all.lines().any(|line| line.split_whitespace().next() == Some(name)), "{name}: {all}");
+    }
+    for name in ["gp", "random", "quasi_random", "grid"] {
+        assert!(all.lines().any(|line| line.split_whitespace().next() == Some(name)), "{name}: {all}");
+    }
+    let bbob = bench(&workspace, "list --suite bbob --dims 2").expect(0).stdout;
+    let expected: String = (1..=24).map(|function| format!("bbob f{function:02}/d02\n")).collect();
+    assert_eq!(bbob, expected);
+    let two = bench(&workspace, "list --suite bbob-mixint,trained --dims 5,10").expect(0).stdout;
+    assert_eq!(two.lines().filter(|line| line.starts_with("bbob-mixint f")).count(), 48);
+    assert_eq!(two.lines().filter(|line| line.starts_with("trained ")).count(), 9);
+    assert!(two.contains("\nbbob-mixint f24/d10\n"), "{two}");
+    assert!(two.contains("\ntrained support-vectors-digits\n"), "{two}");
+}
+
+#[test]
+fn latency_measures_each_contestant_at_each_history() {
+    let workspace = workspace();
+    let run = bench(
+        &workspace,
+        "latency --algorithms gp,random --history 50,10,10 --repeats 2 --out rows.jsonl \
+                     --external absent=/no/such/program",
+    )
+    .expect(0);
+    let rows = lines(&workspace, "rows.jsonl");
+    let cells: Vec<(&str, u64)> =
+        rows.iter().map(|row| (row["contestant"].as_str().unwrap(), row["history"].as_u64().unwrap())).collect();
+    let expected = ["gp", "random", "absent"].map(|name| [(name, 10), (name, 50)]).concat();
+    assert_eq!(cells, expected);
+    for row in &rows[..4] {
+        assert_eq!(row["version"], format!("tunesmith {}", env!("CARGO_PKG_VERSION")));
+        for figure in ["wall_ms", "processor_ms", "memory_mib"] {
+            let value = row["result"]["measured"][figure].as_f64();
+            assert!(value.is_some_and(|value| value > 0.0 && value.is_finite()), "{figure} of {row}");
+        }
+    }
+    assert!(rows[4]["result"]["failed"].as_str().is_some_and(|reason| reason.contains("exit code 127")), "{}", rows[4]);
+    assert_eq!(rows[5]["result"], Value::from("left_out"));
+    assert!(run.stderr.contains("random n=50: "), "{}", run.stderr);
+    assert!(run.stdout.contains("n = 10") && run.stdout.contains("n = 50"), "{}", run.stdout);
+}
