@@ -1,0 +1,111 @@
+"""Optuna as a contestant: `optuna_peer.py tpe|gp|cmaes|random|nsgaii`. Written against Optuna 5.0.0.
+
+| parameter | in Optuna |
+| --- | --- |
+| DOUBLE | `FloatDistribution`, `log=True` on a log scale |
+| INTEGER | `IntDistribution`, `log=True` on a log scale |
+| DISCRETE | `IntDistribution` over the places of the values, which keeps their order and drops their distances |
+| CATEGORICAL | `CategoricalDistribution` |
+| reverse log scale | the mirrored value `min + max - x` on a log scale |
+
+Metrics: any number with tpe, random and nsgaii (and gp, whose sampler then takes the hypervolume improvement); the
+goals are handed on. Constraints, with tpe, gp and nsgaii: `Trial.set_constraint`.
+A trial that failed is told as `FAIL`, which the samplers ignore. Trials of others are added with `add_trial`.
+
+The budget is not used. Every sampler has Optuna's defaults (`CmaEsSampler` searches categories independently and at
+random) and the seed of the study; trials in a row are asked with `Study.ask`, storage is in memory.
+"""
+
+import sys
+import warnings
+
+import tunesmith_peer
+
+tunesmith_peer.prepare()
+
+import optuna  # noqa: E402
+
+SAMPLERS = {
+    "tpe": optuna.samplers.TPESampler,
+    "gp": optuna.samplers.GPSampler,
+    "cmaes": optuna.samplers.CmaEsSampler,
+    "random": optuna.samplers.RandomSampler,
+    "nsgaii": optuna.samplers.NSGAIISampler,
+}
+TAKES_CONSTRAINTS = ("tpe", "gp", "nsgaii")
+TAKES_METRICS = ("tpe", "gp", "random", "nsgaii")
+
+
+class OptunaPeer(tunesmith_peer.Peer):
+    """One of Optuna's samplers."""
+
+    def __init__(self, sampler):
+        super().__init__(f"optuna-{sampler}", f"optuna {optuna.__version__}")
+        self.sampler = sampler
+
+    def create(self, study):
+        study.require(metrics=sys.maxsize if self.sampler in TAKES_METRICS else 1,
+                      constraints=self.sampler in TAKES_CONSTRAINTS)
+        self.problem = study
+        self.pending = {}
+        self.study = optuna.create_study(
+            sampler=SAMPLERS[self.sampler](seed=study.seed32),
+            directions=["minimize"] * len(study.metrics))
+        self.distributions = {parameter.name: distribution(parameter) for parameter in study.free}
+
+    def suggest(self, trials):
+        points = []
+        for trial in trials:
+            asked = self.study.ask(self.distributions)
+            self.pending[trial] = asked
+            points.append({parameter.name: from_optuna(parameter, asked.params[parameter.name])
+                           for parameter in self.problem.free})
+        return points
+
+    def complete(self, result):
+        asked = self.pending.pop(result.trial, None)
+        constraints = {str(at): value for at, value in enumerate(result.constraints)}
+        if asked is None:
+            failed = result.losses is None
+            self.study.add_trial(optuna.trial.create_trial(
+                state=optuna.trial.TrialState.FAIL if failed else optuna.trial.TrialState.COMPLETE,
+                values=result.losses,
+                params={parameter.name: to_optuna(parameter, result.parameters[parameter.name])
+                        for parameter in self.problem.free},
+                distributions=self.distributions,
+                constraints=constraints))
+        elif result.losses is None:
+            self.study.tell(asked, state=optuna.trial.TrialState.FAIL)
+        else:
+            for name, value in constraints.items():
+                asked.set_constraint(name, value)
+            self.study.tell(asked, result.losses)
+
+
+def distribution(parameter):
+    """The distribution of `parameter`."""
+    if parameter.kind == "DOUBLE":
+        return optuna.distributions.FloatDistribution(parameter.minimum, parameter.maximum, log=parameter.is_log)
+    if parameter.kind == "INTEGER":
+        return optuna.distributions.IntDistribution(parameter.minimum, parameter.maximum, log=parameter.is_log)
+    if parameter.kind == "DISCRETE":
+        return optuna.distributions.IntDistribution(0, len(parameter.values) - 1)
+    return optuna.distributions.CategoricalDistribution(parameter.values)
+
+
+def to_optuna(parameter, value):
+    """`value` as Optuna has it."""
+    return parameter.index(value) if parameter.kind == "DISCRETE" else parameter.mirror(value)
+
+
+def from_optuna(parameter, value):
+    """The inverse of `to_optuna`."""
+    return parameter.values[value] if parameter.kind == "DISCRETE" else parameter.mirror(value)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2 or sys.argv[1] not in SAMPLERS:
+        sys.exit(f"usage: optuna_peer.py {'|'.join(SAMPLERS)}")
+    warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    tunesmith_peer.serve(OptunaPeer(sys.argv[1]))

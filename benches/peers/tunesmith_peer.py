@@ -1,0 +1,286 @@
+"""The protocol of `tunesmith bench --external`, so that an adapter only has to talk to its library.
+
+`tunesmith bench --external 'NAME=COMMAND'` starts COMMAND and speaks JSON lines with it: a request on standard input,
+one answer on standard output, in order (`examples/external_optimizer/README.md` describes every message). An adapter
+subclasses `Peer` and hands itself to `serve`:
+
+    import tunesmith_peer
+    tunesmith_peer.prepare()          # before the library is imported: one thread, and standard output is ours alone
+
+    class MyPeer(tunesmith_peer.Peer):
+        def create(self, study): ...
+        def suggest(self, trials): ...
+        def complete(self, result): ...
+
+    tunesmith_peer.serve(MyPeer("mine", "mine 1.0"))
+
+Not in here: anything of one library. Only the standard library is imported.
+"""
+
+import dataclasses
+import json
+import math
+import os
+import sys
+import traceback
+
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS",
+                    "VECLIB_MAXIMUM_THREADS", "RAYON_NUM_THREADS")
+_answers = None
+
+
+class Unsupported(Exception):
+    """Raised by `Peer.create`: the library cannot search such a problem, and does not take part. The text says why."""
+
+
+class ProtocolError(Exception):
+    """A request that makes no sense; answered with an error, without a trace on standard error."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameter:
+    """A parameter of the search space.
+
+    `minimum` and `maximum` are inclusive, of DOUBLE and INTEGER only. `values` are the possible values of a DISCRETE
+    (increasing numbers) or CATEGORICAL (text) parameter. `scale` is empty for CATEGORICAL.
+    """
+    name: str
+    kind: str
+    scale: str
+    minimum: float | int | None
+    maximum: float | int | None
+    values: tuple
+
+    @classmethod
+    def parse(cls, message):
+        """Reads a parameter of a `create` request."""
+        kind = message["type"]
+        if kind not in ("DOUBLE", "INTEGER", "DISCRETE", "CATEGORICAL"):
+            raise ValueError(f"parameter {message['name']} has the unknown type {kind}")
+        number = int if kind == "INTEGER" else float
+        bounds = [number(message[bound]) if kind in ("DOUBLE", "INTEGER") else None for bound in ("min", "max")]
+        values = message.get("values", ())
+        values = tuple(sorted(map(float, values))) if kind == "DISCRETE" else tuple(values)
+        scale = "" if kind == "CATEGORICAL" else message.get("scale", "UNIT_LINEAR_SCALE")
+        return cls(message["name"], kind, scale, *bounds, values)
+
+    @property
+    def is_log(self):
+        """Whether the library should see a log scale, be it of the value or of the mirrored value."""
+        return self.scale in ("UNIT_LOG_SCALE", "UNIT_REVERSE_LOG_SCALE")
+
+    @property
+    def is_fixed(self):
+        """Whether there is but one value, which many libraries refuse as a parameter."""
+        return len(self.values) == 1 if self.values else self.minimum == self.maximum
+
+    @property
+    def fixed_value(self):
+        """The value of a parameter that `is_fixed`."""
+        return self.values[0] if self.values else self.minimum
+
+    def mirror(self, value):
+        """`minimum + maximum - value` on a reverse log scale, else the value itself; its own inverse.
+
+        The range stays the same, and the reverse log scale becomes a log scale, which libraries know.
+        """
+        if self.scale == "UNIT_REVERSE_LOG_SCALE" and self.minimum is not None:
+            return min(max(self.minimum + self.maximum - value, self.minimum), self.maximum)
+        return value
+
+    def index(self, value):
+        """Where `value` is among `values`; of a DISCRETE parameter the nearest one."""
+        if self.kind == "CATEGORICAL":
+            return self.values.index(value)
+        return min(range(len(self.values)), key=lambda at: abs(self.values[at] - value))
+
+    def legal(self, value):
+        """The value of the parameter nearest to `value`, as JSON wants it: for the last digit that a library rounds."""
+        if self.kind == "CATEGORICAL":
+            return self.values[self.values.index(value)]
+        if self.kind == "DISCRETE":
+            return self.values[self.index(float(value))]
+        if not math.isfinite(value):
+            raise ValueError(f"the library suggests {value} for parameter {self.name}")
+        if self.kind == "INTEGER":
+            return min(max(int(round(value)), self.minimum), self.maximum)
+        return min(max(float(value), self.minimum), self.maximum)
+
+    # For libraries that only know plain numbers.
+
+    def transformed_bounds(self):
+        """The range of `transformed`; of an INTEGER on a log scale each end is half a step wider, so that it can round."""
+        if not self.is_log:
+            return float(self.minimum), float(self.maximum)
+        half = 0.5 if self.kind == "INTEGER" else 0.0
+        return math.log(self.minimum - half), math.log(self.maximum + half)
+
+    def transformed(self, value):
+        """`value` of a DOUBLE or INTEGER mirrored, and its natural logarithm if it is on a log scale."""
+        value = self.mirror(value)
+        return math.log(value) if self.is_log else float(value)
+
+    def restored(self, number):
+        """The inverse of `transformed`, with the nearest legal value."""
+        return self.legal(self.mirror(self.legal(math.exp(number) if self.is_log else number)))
+
+
+@dataclasses.dataclass(frozen=True)
+class Metric:
+    """A metric; `goal` is MINIMIZE or MAXIMIZE."""
+    name: str
+    goal: str
+
+    @property
+    def sign(self):
+        """What a value is multiplied with so that less is better: 1 or -1."""
+        return -1.0 if self.goal == "MAXIMIZE" else 1.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Study:
+    """What a `create` request says: the space, the metrics, and how many trials there will be."""
+    parameters: tuple
+    metrics: tuple
+    constraints: int
+    seed: int
+    budget: int
+    parallel: int
+
+    @classmethod
+    def parse(cls, request):
+        """Reads a `create` request."""
+        problem = request["problem"]
+        return cls(tuple(map(Parameter.parse, problem["parameters"])),
+                   tuple(Metric(metric["name"], metric["goal"]) for metric in problem["metrics"]),
+                   int(problem.get("constraints", 0)), int(request["seed"]), int(request["budget"]),
+                   int(request.get("parallel", 1)))
+
+    @property
+    def seed32(self):
+        """The seed in 0 .. 2^31, which every library takes."""
+        return self.seed % (1 << 31)
+
+    @property
+    def free(self):
+        """The parameters with more than one value."""
+        return [parameter for parameter in self.parameters if not parameter.is_fixed]
+
+    def complete_point(self, point):
+        """`point` in the order of the parameters and with the values of those that are fixed, each made legal."""
+        return {parameter.name: parameter.fixed_value if parameter.is_fixed else parameter.legal(point[parameter.name])
+                for parameter in self.parameters}
+
+    def require(self, *, metrics=1, constraints=False):
+        """Raises `Unsupported` if there are more metrics than `metrics`, or constraints and it takes none."""
+        if len(self.metrics) > metrics:
+            raise Unsupported(f"{len(self.metrics)} metrics; takes at most {metrics}")
+        if self.constraints and not constraints:
+            raise Unsupported("constraints")
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What a `complete` request says.
+
+    `losses` are the metrics in order, in the sign that less is better, or `None` if the trial gave no values.
+    `constraints` are at most 0 where feasible; empty if the trial gave none. A trial that violates a constraint is
+    `infeasible` and has values all the same; one with `infeasible` and no `losses` failed.
+    """
+    trial: int
+    parameters: dict
+    losses: list | None
+    constraints: list
+    infeasible: str | None
+
+    @classmethod
+    def parse(cls, request, study):
+        """Reads a `complete` request of `study`."""
+        given = request.get("metrics") or {}
+        losses = [metric.sign * float(given[metric.name]) for metric in study.metrics] if given else None
+        if losses is None and request.get("infeasible") is None:
+            raise ValueError(f"trial {request['trial']} has neither metrics nor a reason why it is infeasible")
+        return cls(request["trial"], study.complete_point(request["parameters"]), losses,
+                   [float(value) for value in request.get("constraints") or []], request.get("infeasible"))
+
+
+class Peer:
+    """A library that takes part. One object runs many studies, one after the other."""
+
+    def __init__(self, name, version):
+        """`name` and `version` are what `create` answers, for example `optuna-tpe` and `optuna 5.0.0`."""
+        self.name = name
+        self.version = version
+
+    def create(self, study):
+        """Begins `study` and lets go of the former one. Raises `Unsupported` if the library cannot search it."""
+        raise NotImplementedError
+
+    def suggest(self, trials):
+        """A point (dictionary from parameter name to value) for each id of `trials`; fewer if there are no more.
+
+        Parameters that are fixed may be left out, and values may be off by a rounding error: `serve` puts both right.
+        """
+        raise NotImplementedError
+
+    def complete(self, result):
+        """Takes the result of a trial, also of one that this peer never suggested."""
+        raise NotImplementedError
+
+
+def prepare():
+    """Limits numerical libraries to one thread, and keeps standard output for answers: all else goes to stderr.
+
+    Call it before such a library is imported. Calling it again does nothing.
+    """
+    global _answers
+    if _answers is not None:
+        return
+    for variable in THREAD_VARIABLES:
+        os.environ[variable] = "1"
+    sys.stdout.flush()
+    _answers = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
+    os.dup2(2, 1)
+
+
+def serve(peer):
+    """Answers requests from standard input with `peer` until it ends."""
+    prepare()
+    study = None
+    for line in sys.stdin:
+        if not line.strip():
+            continue
+        try:
+            request = json.loads(line)
+            method = request["method"]
+            if method == "create":
+                study = None
+                begun = Study.parse(request)
+                if begun.free:
+                    peer.create(begun)
+                study = begun
+                answer = {"name": peer.name, "version": peer.version}
+            elif method not in ("suggest", "complete"):
+                raise ProtocolError(f"unknown method {method}")
+            elif study is None:
+                raise ProtocolError(f"{method} without a study")
+            elif method == "suggest":
+                trials = request["trials"]
+                points = peer.suggest(trials) if study.free else [{}] * len(trials)
+                answer = {"suggestions": [study.complete_point(point) for point in points]}
+            else:
+                result = Result.parse(request, study)
+                if study.free:
+                    peer.complete(result)
+                answer = {}
+        except Unsupported as reason:
+            answer = {"unsupported": str(reason)}
+        except ProtocolError as error:
+            answer = {"error": str(error)}
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # The next study may go well. A panic in Rust is no Exception.
+            traceback.print_exc()
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        _answers.write(json.dumps(answer) + "\n")
+        _answers.flush()

@@ -1,0 +1,130 @@
+"""Open Source Vizier as a contestant: `vizier_peer.py [default|gp-bandit]`. Written against google-vizier 0.1.24.
+
+`default` is the designer that its service runs when the study names no algorithm, `VizierGPUCBPEBandit`; `gp-bandit` is
+`VizierGPBandit`. Both are called in this process, without a service.
+
+| parameter | in Vizier |
+| --- | --- |
+| DOUBLE | `add_float_param` |
+| INTEGER | `add_int_param` |
+| DISCRETE | `add_discrete_param` |
+| CATEGORICAL | `add_categorical_param` |
+| any scale | the scale of the same name, reverse log as well |
+
+Several metrics: one `MetricInformation` each. Constraints are unsupported: these designers do not model safety metrics.
+A trial that failed is completed with an infeasibility reason. Trials of others are handed to `update` as any.
+
+The budget is not used. Designers have their defaults and the seed of the study, with numbers of 64 bits, which the
+service switches on. JAX compiles anew for each number of
+trials and each space, which costs seconds a suggestion and memory; compiled code is let go of when a study begins
+after the process passed 4 GiB.
+"""
+
+import os
+import random
+import sys
+
+import tunesmith_peer
+
+tunesmith_peer.prepare()
+os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+os.environ["JAX_PLATFORMS"] = "cpu"
+
+import importlib.metadata  # noqa: E402
+import logging  # noqa: E402
+import warnings  # noqa: E402
+
+import jax  # noqa: E402
+
+jax.config.update("jax_enable_x64", True)  # As the service does.
+
+import numpy  # noqa: E402
+from vizier import algorithms  # noqa: E402
+from vizier import pyvizier  # noqa: E402
+# The public module vizier.algorithms.designers imports every designer, and with them packages that these two do not use.
+from vizier._src.algorithms.designers import gp_bandit  # noqa: E402
+from vizier._src.algorithms.designers import gp_ucb_pe  # noqa: E402
+
+DESIGNERS = {
+    "default": lambda problem, seed: gp_ucb_pe.VizierGPUCBPEBandit(problem, rng=jax.random.PRNGKey(seed)),
+    "gp-bandit": lambda problem, seed: gp_bandit.VizierGPBandit.from_problem(problem, seed=seed),
+}
+SCALES = {
+    "UNIT_LINEAR_SCALE": pyvizier.ScaleType.LINEAR,
+    "UNIT_LOG_SCALE": pyvizier.ScaleType.LOG,
+    "UNIT_REVERSE_LOG_SCALE": pyvizier.ScaleType.REVERSE_LOG,
+}
+MEMORY_LIMIT_BYTES = 4 << 30
+
+
+class VizierPeer(tunesmith_peer.Peer):
+    """One of Vizier's designers."""
+
+    def __init__(self, designer):
+        super().__init__("vizier" if designer == "default" else f"vizier-{designer}",
+                         f"google-vizier {importlib.metadata.version('google-vizier')}")
+        self.factory = DESIGNERS[designer]
+
+    def create(self, study):
+        study.require(metrics=sys.maxsize)
+        if resident_bytes() > MEMORY_LIMIT_BYTES:
+            jax.clear_caches()
+        random.seed(study.seed)
+        numpy.random.seed(study.seed32)
+        self.problem = study
+        problem = pyvizier.ProblemStatement()
+        root = problem.search_space.root
+        for parameter in study.free:
+            if parameter.kind == "CATEGORICAL":
+                root.add_categorical_param(parameter.name, list(parameter.values))
+            elif parameter.kind == "DISCRETE":
+                root.add_discrete_param(parameter.name, list(parameter.values), scale_type=SCALES[parameter.scale])
+            else:
+                add = root.add_int_param if parameter.kind == "INTEGER" else root.add_float_param
+                add(parameter.name, parameter.minimum, parameter.maximum, scale_type=SCALES[parameter.scale])
+        for metric in study.metrics:
+            problem.metric_information.append(pyvizier.MetricInformation(
+                name=metric.name, goal=pyvizier.ObjectiveMetricGoal[metric.goal]))
+        self.designer = self.factory(problem, study.seed32)
+        self.pending = {}
+        self.completed = []
+
+    def suggest(self, trials):
+        active = [pyvizier.Trial(id=trial, parameters=parameters) for trial, parameters in self.pending.items()]
+        self.designer.update(algorithms.CompletedTrials(self.completed), algorithms.ActiveTrials(active))
+        self.completed = []
+        points = []
+        for trial, suggestion in zip(trials, self.designer.suggest(len(trials))):
+            self.pending[trial] = suggestion.parameters
+            points.append({parameter.name: suggestion.parameters[parameter.name].value
+                           for parameter in self.problem.free})
+        return points
+
+    def complete(self, result):
+        self.pending.pop(result.trial, None)
+        trial = pyvizier.Trial(id=result.trial, parameters={
+            parameter.name: result.parameters[parameter.name] for parameter in self.problem.free})
+        if result.losses is None:
+            trial.complete(pyvizier.Measurement(), infeasibility_reason=result.infeasible or "failed")
+        else:
+            trial.complete(pyvizier.Measurement(metrics={
+                metric.name: metric.sign * loss for metric, loss in zip(self.problem.metrics, result.losses)}))
+        self.completed.append(trial)
+
+
+def resident_bytes():
+    """The memory of this process, 0 where the system does not tell."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
+
+
+if __name__ == "__main__":
+    chosen = sys.argv[1] if len(sys.argv) == 2 else "default"
+    if len(sys.argv) > 2 or chosen not in DESIGNERS:
+        sys.exit(f"usage: vizier_peer.py [{'|'.join(DESIGNERS)}]")
+    logging.disable(logging.WARNING)
+    warnings.simplefilter("ignore")
+    tunesmith_peer.serve(VizierPeer(chosen))
