@@ -10,29 +10,50 @@ use tunesmith_algorithms::problem::{ParameterValues, ProblemStatement, TrialId};
 /// - Every point of the search space has an evaluation. Callers check points before: a point outside the space may
 ///   panic.
 pub trait Problem: Send + Sync {
-    /// Name within its suite, with what tells variants apart but for the instance: `f01/d05`, `branin`. Results of
-    /// several seeds are put together under it. No spaces.
-    fn name(&self) -> &str;
-
-    /// The space and the metrics.
-    fn statement(&self) -> &ProblemStatement;
-
-    /// How results are turned into one number.
-    fn quality(&self) -> &Quality;
-
-    /// Gaps to the best known value below this say nothing about an algorithm: of a table, whose best row is found by
-    /// luck. `None` where every gap counts.
-    fn resolution(&self) -> Option<f64> {
-        None
-    }
-
-    /// How many constraint values come with each result.
-    fn constraints(&self) -> usize {
-        0
-    }
+    /// What is known of it before anything is tried.
+    fn profile(&self) -> &Profile;
 
     /// What a trial at `point` gives. `draw` keys the noise of problems that have some.
     fn evaluate(&self, point: &ParameterValues, draw: Draw) -> Evaluation;
+
+    /// [`Profile::name`].
+    fn name(&self) -> &str {
+        &self.profile().name
+    }
+
+    /// [`Profile::statement`].
+    fn statement(&self) -> &ProblemStatement {
+        &self.profile().statement
+    }
+
+    /// [`Profile::quality`].
+    fn quality(&self) -> &Quality {
+        &self.profile().quality
+    }
+}
+
+/// What is known of a problem before anything is tried.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Profile {
+    /// Name within its suite, with what tells variants apart but for the instance: `f01/d05`, `branin`. Results of
+    /// several seeds are put together under it. No spaces.
+    pub name: String,
+    /// The space and the metrics.
+    pub statement: ProblemStatement,
+    /// How results are turned into one number.
+    pub quality: Quality,
+    /// How many constraint values come with each result.
+    pub constraints: usize,
+    /// Gaps to the best known value below this say nothing about an algorithm: of a table, whose best row is found by
+    /// luck. `None` where every gap counts.
+    pub resolution: Option<f64>,
+}
+
+impl Profile {
+    /// A problem without constraints, of which every gap counts.
+    pub fn new(name: impl Into<String>, statement: ProblemStatement, quality: Quality) -> Self {
+        Self { name: name.into(), statement, quality, constraints: 0, resolution: None }
+    }
 }
 
 /// Keys the randomness of one evaluation.

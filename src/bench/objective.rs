@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use tunesmith_algorithms::problem::{ParameterValues, ProblemStatement};
-use tunesmith_benchmark::problem::{CurvePoint, Draw, Evaluation, Outcome, Problem, Quality};
+use tunesmith_benchmark::problem::{CurvePoint, Draw, Evaluation, Outcome, Problem, Profile, Quality};
 
 use super::children::{Group, unless_ending};
 use super::contestants::point_to_json;
@@ -33,9 +33,7 @@ const TRIALS: &str = "trials";
 
 /// A command whose metric is the objective.
 pub struct CommandProblem {
-    name: String,
-    statement: ProblemStatement,
-    quality: Quality,
+    profile: Profile,
     command: String,
     /// Where evaluations and the files of trials are kept.
     folder: PathBuf,
@@ -85,9 +83,7 @@ impl CommandProblem {
         let name = format!("command-{}", content_hash(identity.as_bytes()));
         let next = std::fs::read_dir(folder.join(TRIALS)).map_err(io)?.count() + 1;
         Ok(Self {
-            name,
-            statement,
-            quality: Quality::Value { best_known: None },
+            profile: Profile::new(name, statement, Quality::Value { best_known: None }),
             command: command.to_owned(),
             folder: folder.to_owned(),
             stored: Mutex::new(Stored { file, evaluations, next }),
@@ -100,7 +96,7 @@ impl CommandProblem {
         // Only what the program does from here is measured, and reported paths must not depend on where we stand.
         let folder = folder.canonicalize()?;
         let (stdout, metric_file) = (folder.join("stdout.log"), folder.join("metrics.jsonl"));
-        let metrics = self.statement.metrics();
+        let metrics = self.statement().metrics();
         let began = Instant::now();
         let mut command = Command::new("/bin/sh");
         command
@@ -162,16 +158,8 @@ impl CommandProblem {
 }
 
 impl Problem for CommandProblem {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn statement(&self) -> &ProblemStatement {
-        &self.statement
-    }
-
-    fn quality(&self) -> &Quality {
-        &self.quality
+    fn profile(&self) -> &Profile {
+        &self.profile
     }
 
     fn evaluate(&self, point: &ParameterValues, draw: Draw) -> Evaluation {

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use rand_distr::{Distribution, LogNormal};
-use tunesmith_algorithms::problem::{ParameterValues, ProblemStatement, TrialId};
+use tunesmith_algorithms::problem::{ParameterValues, TrialId};
 use tunesmith_algorithms::rng;
 
-use crate::problem::{Draw, Evaluation, Problem, Quality};
+use crate::problem::{Draw, Evaluation, Problem, Profile};
 
 /// Median of the durations of [`WithDurations`], in simulated seconds. A guess at a small training.
 const MEDIAN_SECS: f64 = 60.0;
@@ -31,24 +31,8 @@ impl<P: Problem> WithDurations<P> {
 }
 
 impl<P: Problem> Problem for WithDurations<P> {
-    fn name(&self) -> &str {
-        self.problem.name()
-    }
-
-    fn statement(&self) -> &ProblemStatement {
-        self.problem.statement()
-    }
-
-    fn quality(&self) -> &Quality {
-        self.problem.quality()
-    }
-
-    fn resolution(&self) -> Option<f64> {
-        self.problem.resolution()
-    }
-
-    fn constraints(&self) -> usize {
-        self.problem.constraints()
+    fn profile(&self) -> &Profile {
+        self.problem.profile()
     }
 
     fn evaluate(&self, point: &ParameterValues, draw: Draw) -> Evaluation {
@@ -65,24 +49,8 @@ impl<P: Problem> Problem for WithDurations<P> {
 
 /// So that a problem out of a suite can be wrapped.
 impl<P: Problem + ?Sized> Problem for Arc<P> {
-    fn name(&self) -> &str {
-        self.as_ref().name()
-    }
-
-    fn statement(&self) -> &ProblemStatement {
-        self.as_ref().statement()
-    }
-
-    fn quality(&self) -> &Quality {
-        self.as_ref().quality()
-    }
-
-    fn resolution(&self) -> Option<f64> {
-        self.as_ref().resolution()
-    }
-
-    fn constraints(&self) -> usize {
-        self.as_ref().constraints()
+    fn profile(&self) -> &Profile {
+        self.as_ref().profile()
     }
 
     fn evaluate(&self, point: &ParameterValues, draw: Draw) -> Evaluation {
@@ -105,7 +73,7 @@ mod tests {
     use tunesmith_algorithms::problem::Goal;
 
     use super::*;
-    use crate::problem::CurvePoint;
+    use crate::problem::{CurvePoint, Quality};
     use crate::problems::constrained::gramacy;
     use crate::problems::functions::branin;
     use crate::problems::functions::builders::{linear, parameter, point_of_doubles, statement};
@@ -142,23 +110,15 @@ mod tests {
         assert_eq!(shared.evaluate(&point, draw), problem.evaluate(&point, draw));
         assert_eq!((problem.name(), shared.name()), ("branin", "branin"));
         let constrained: Arc<dyn Problem> = Arc::new(gramacy());
-        assert_eq!(WithDurations::new(constrained).constraints(), 2);
+        assert_eq!(WithDurations::new(constrained).profile().constraints, 2);
     }
 
     /// Takes two seconds and reports after one and at the end.
-    struct Slow(ProblemStatement);
+    struct Slow(Profile);
 
     impl Problem for Slow {
-        fn name(&self) -> &str {
-            "slow"
-        }
-
-        fn statement(&self) -> &ProblemStatement {
+        fn profile(&self) -> &Profile {
             &self.0
-        }
-
-        fn quality(&self) -> &Quality {
-            &Quality::Value { best_known: None }
         }
 
         fn evaluate(&self, _point: &ParameterValues, _draw: Draw) -> Evaluation {
@@ -169,7 +129,8 @@ mod tests {
 
     #[test]
     fn a_curve_is_stretched_to_the_duration() {
-        let slow = Slow(statement(vec![parameter("x01", linear(0.0, 1.0))], &[Goal::Minimize]));
+        let statement = statement(vec![parameter("x01", linear(0.0, 1.0))], &[Goal::Minimize]);
+        let slow = Slow(Profile::new("slow", statement, Quality::Value { best_known: None }));
         let evaluation =
             WithDurations::new(slow).evaluate(&point_of_doubles(&[0.25]), Draw { seed: 1, trial: TrialId(1) });
         let elapsed: Vec<f64> = evaluation.curve.iter().map(|report| report.elapsed_secs).collect();

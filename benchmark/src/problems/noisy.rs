@@ -1,18 +1,21 @@
 //! Problems whose answers carry noise.
 
 use rand_distr::{Distribution, StandardNormal};
-use tunesmith_algorithms::problem::{ParameterValues, ProblemStatement};
+use tunesmith_algorithms::problem::ParameterValues;
 use tunesmith_algorithms::rng;
 
 use super::functions::{ackley, branin, hartmann6};
-use crate::problem::{Draw, Evaluation, Outcome, Problem, Quality};
+use crate::problem::{Draw, Evaluation, Outcome, Problem, Profile};
 
 /// Every noisy function that the suite `noisy` compares by: Branin with standard deviation 1 (values range over 300),
 /// Hartmann's of 6 variables with 0.2 (over 3.3) and Ackley's in 6 dimensions with 1 (over 22).
 pub fn noisy() -> Vec<Box<dyn Problem>> {
     let problems = [(branin(), 1.0), (hartmann6(), 0.2), (ackley(6), 1.0)];
-    let noisy =
-        problems.map(|(problem, standard_deviation)| Noisy { name: noisy_name(&problem), problem, standard_deviation });
+    let noisy = problems.map(|(problem, standard_deviation)| Noisy {
+        profile: noisy_profile(&problem),
+        problem,
+        standard_deviation,
+    });
     noisy.into_iter().map(|problem| Box::new(problem) as Box<dyn Problem>).collect()
 }
 
@@ -23,7 +26,7 @@ pub fn noisy() -> Vec<Box<dyn Problem>> {
 /// is moved by the noise of the first metric as a whole.
 #[derive(Debug, Clone)]
 pub struct Noisy<P> {
-    name: String,
+    profile: Profile,
     problem: P,
     standard_deviation: f64,
 }
@@ -37,12 +40,12 @@ impl<P: Problem> Noisy<P> {
         if !standard_deviation.is_finite() || standard_deviation < 0.0 {
             return Err(NoiseError { standard_deviation });
         }
-        Ok(Self { name: noisy_name(&problem), problem, standard_deviation })
+        Ok(Self { profile: noisy_profile(&problem), problem, standard_deviation })
     }
 }
 
-fn noisy_name(problem: &impl Problem) -> String {
-    format!("noisy_{}", problem.name())
+fn noisy_profile(problem: &impl Problem) -> Profile {
+    Profile { name: format!("noisy_{}", problem.name()), ..problem.profile().clone() }
 }
 
 /// A number that is no standard deviation.
@@ -54,25 +57,13 @@ pub struct NoiseError {
 }
 
 impl<P: Problem> Problem for Noisy<P> {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn statement(&self) -> &ProblemStatement {
-        self.problem.statement()
-    }
-
-    fn quality(&self) -> &Quality {
-        self.problem.quality()
-    }
-
-    fn constraints(&self) -> usize {
-        self.problem.constraints()
+    fn profile(&self) -> &Profile {
+        &self.profile
     }
 
     fn evaluate(&self, point: &ParameterValues, draw: Draw) -> Evaluation {
         let mut evaluation = self.problem.evaluate(point, draw);
-        let mut rng = rng::stream(draw.seed, draw.trial, &format!("noise of {}", self.name));
+        let mut rng = rng::stream(draw.seed, draw.trial, &format!("noise of {}", self.profile.name));
         let mut noise = || {
             let standard: f64 = StandardNormal.sample(&mut rng);
             self.standard_deviation * standard
@@ -147,6 +138,6 @@ mod tests {
         let none = Noisy::new(branin(), 0.0).unwrap();
         let (observed, noiseless) = values(&none, &branin().optimizers()[1], 1, 1);
         assert_eq!((none.name(), observed), ("noisy_branin", noiseless));
-        assert_eq!((none.constraints(), Noisy::new(gramacy(), 0.1).unwrap().constraints()), (0, 2));
+        assert_eq!((none.profile().constraints, Noisy::new(gramacy(), 0.1).unwrap().profile().constraints), (0, 2));
     }
 }

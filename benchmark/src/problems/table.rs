@@ -13,12 +13,13 @@ mod tests;
 use tunesmith_algorithms::encoding::{Encoding, EncodingError, FeatureKind};
 use tunesmith_algorithms::problem::{MetricSpec, ParameterValues, ProblemStatement};
 
-use crate::problem::{CurvePoint, Draw, Evaluation, Outcome, Problem, Quality};
+use crate::problem::{CurvePoint, Draw, Evaluation, Outcome, Problem, Profile, Quality};
 use crate::statistics::summary::median;
 
 /// Simulated duration of a trial in a table where no row has a duration, in seconds.
 const UNKNOWN_DURATION_SECS: f64 = 1.0;
-/// See [`TableProblem::resolution`].
+/// Of the way from the best row to the median one, what the resolution is (a guess): which of the best rows is found is
+/// luck.
 const RESOLUTION_SHARE: f64 = 0.01;
 
 /// One recorded trial.
@@ -66,10 +67,7 @@ pub struct TableRow {
 /// ```
 #[derive(Debug, Clone)]
 pub struct TableProblem {
-    name: String,
-    statement: ProblemStatement,
-    quality: Quality,
-    resolution: Option<f64>,
+    profile: Profile,
     encoding: Encoding,
     /// Which features are categorical; shape `[dimensions]`.
     categorical: Vec<bool>,
@@ -100,9 +98,7 @@ impl TableProblem {
         let otherwise_secs = mean_duration_secs(&rows);
         let evaluations = rows.into_iter().enumerate().map(|(index, row)| evaluation(index, row, otherwise_secs));
         Ok(Self {
-            name: name.into(),
-            quality,
-            resolution,
+            profile: Profile { resolution, ..Profile::new(name, statement, quality) },
             categorical: encoding
                 .features()
                 .iter()
@@ -111,7 +107,6 @@ impl TableProblem {
             evaluations: evaluations.collect(),
             encoding,
             coordinates,
-            statement,
         })
     }
 
@@ -145,21 +140,8 @@ impl TableProblem {
 }
 
 impl Problem for TableProblem {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn statement(&self) -> &ProblemStatement {
-        &self.statement
-    }
-
-    fn quality(&self) -> &Quality {
-        &self.quality
-    }
-
-    /// A hundredth of the way from the best row to the median one (a guess): which of the best rows is found is luck.
-    fn resolution(&self) -> Option<f64> {
-        self.resolution
+    fn profile(&self) -> &Profile {
+        &self.profile
     }
 
     fn evaluate(&self, point: &ParameterValues, _draw: Draw) -> Evaluation {

@@ -70,7 +70,7 @@ impl<'a> Study<'a> {
         let record = RunRecord {
             key: plan.key.clone(),
             version: None,
-            resolution: problem.resolution(),
+            resolution: problem.profile().resolution,
             parameters: statement.search_space().parameters().len(),
             goals: statement.metrics().iter().map(|metric| metric.goal).collect(),
             quality,
@@ -100,7 +100,7 @@ impl<'a> Study<'a> {
             seed: *seed,
             budget: *budget,
             parallel: schedule.parallel,
-            constraints: self.problem.constraints(),
+            constraints: self.problem.profile().constraints,
         })?;
         loop {
             self.start_trials(contestant)?;

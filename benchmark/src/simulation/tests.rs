@@ -5,13 +5,12 @@ use tunesmith_algorithms::problem::{
 };
 
 use super::*;
-use crate::problem::{CurvePoint, Evaluation};
+use crate::problem::{CurvePoint, Evaluation, Profile};
 use crate::record::StoppingRule;
 
 /// Whole numbers 1 to 100; the value is the number, and so is the duration. Trials report four times.
 struct Numbers {
-    statement: ProblemStatement,
-    quality: Quality,
+    profile: Profile,
 }
 
 impl Numbers {
@@ -20,21 +19,13 @@ impl Numbers {
         let space = SearchSpace::new(vec![ParameterSpec::new("k", kind).unwrap()]).unwrap();
         let metrics = vec![MetricSpec { name: "objective".into(), goal: Goal::Minimize }];
         let statement = ProblemStatement::new(space, metrics).unwrap();
-        Self { statement, quality: Quality::Value { best_known: Some(1.0) } }
+        Self { profile: Profile::new("numbers", statement, Quality::Value { best_known: Some(1.0) }) }
     }
 }
 
 impl Problem for Numbers {
-    fn name(&self) -> &str {
-        "numbers"
-    }
-
-    fn statement(&self) -> &ProblemStatement {
-        &self.statement
-    }
-
-    fn quality(&self) -> &Quality {
-        &self.quality
+    fn profile(&self) -> &Profile {
+        &self.profile
     }
 
     fn evaluate(&self, point: &ParameterValues, _: Draw) -> Evaluation {

@@ -121,7 +121,7 @@ impl Latency {
             seed: SEED,
             budget: history.len() + repeats + 1,
             parallel: 1,
-            constraints: problem.constraints(),
+            constraints: problem.profile().constraints,
         })?;
         for result in history {
             contestant.complete(result)?;

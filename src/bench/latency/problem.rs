@@ -4,12 +4,11 @@ use tunesmith_algorithms::problem::{
     Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ParameterValues, ProblemStatement, ScaleType,
     SearchSpace,
 };
-use tunesmith_benchmark::problem::{Draw, Evaluation, Problem, Quality};
+use tunesmith_benchmark::problem::{Draw, Evaluation, Problem, Profile, Quality};
 
 /// A smooth function of six parameters with one optimum for each activation.
 pub struct MixedProblem {
-    statement: ProblemStatement,
-    quality: Quality,
+    profile: Profile,
 }
 
 /// The problem.
@@ -31,20 +30,12 @@ pub fn mixed_problem() -> anyhow::Result<MixedProblem> {
         parameters.into_iter().map(|(name, kind)| ParameterSpec::new(name, kind)).collect();
     let metric = MetricSpec { name: "objective".to_owned(), goal: Goal::Minimize };
     let statement = ProblemStatement::new(SearchSpace::new(parameters?)?, vec![metric])?;
-    Ok(MixedProblem { statement, quality: Quality::Value { best_known: None } })
+    Ok(MixedProblem { profile: Profile::new("mixed", statement, Quality::Value { best_known: None }) })
 }
 
 impl Problem for MixedProblem {
-    fn name(&self) -> &str {
-        "mixed"
-    }
-
-    fn statement(&self) -> &ProblemStatement {
-        &self.statement
-    }
-
-    fn quality(&self) -> &Quality {
-        &self.quality
+    fn profile(&self) -> &Profile {
+        &self.profile
     }
 
     fn evaluate(&self, point: &ParameterValues, _: Draw) -> Evaluation {

@@ -10,12 +10,12 @@
 //! Source: T. Tušar, D. Brockhoff, N. Hansen, Mixed-Integer Benchmark Problems for Single- and Bi-Objective
 //! Optimization, GECCO 2019, and the COCO platform for the factors and the rounding.
 
-use tunesmith_algorithms::problem::{ParameterKind, ParameterValues, ProblemStatement, ScaleType};
+use tunesmith_algorithms::problem::{ParameterKind, ParameterValues, ScaleType};
 
 use super::functions::Function;
 use super::transformations::round_half_up;
 use super::{BbobError, MAX_DIMENSIONS, checked_function, continuous, evaluate, is_defined, name, random, statement};
-use crate::problem::{Draw, Evaluation, Problem, Quality};
+use crate::problem::{Draw, Evaluation, Problem, Profile, Quality};
 
 /// The variables come in this many groups of the same size; the last is continuous.
 const FIFTHS: usize = 5;
@@ -60,9 +60,11 @@ pub fn bbob_mixint(function: u8, dimensions: usize, instance: u64) -> Result<Bbo
         counts.zip(&mut optimizer).map(|(count, coordinate)| Grid::through(count, coordinate)).collect();
     let kinds = grids.iter().map(Grid::kind).chain((grids.len()..dimensions).map(|_| continuous()));
     Ok(BbobMixintProblem {
-        name: name(function, dimensions),
-        statement: statement(kinds),
-        quality: Quality::Value { best_known: Some(optimum) },
+        profile: Profile::new(
+            name(function, dimensions),
+            statement(kinds),
+            Quality::Value { best_known: Some(optimum) },
+        ),
         function: implementation,
         grids,
         factor,
@@ -75,9 +77,7 @@ pub fn bbob_mixint(function: u8, dimensions: usize, instance: u64) -> Result<Bbo
 /// One of the mixed-integer functions in one instance; [`bbob_mixint`] makes it.
 #[derive(Debug)]
 pub struct BbobMixintProblem {
-    name: String,
-    statement: ProblemStatement,
-    quality: Quality,
+    profile: Profile,
     function: Box<dyn Function>,
     /// Of the first variables; the others are continuous.
     grids: Vec<Grid>,
@@ -115,20 +115,12 @@ impl BbobMixintProblem {
 }
 
 impl Problem for BbobMixintProblem {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn statement(&self) -> &ProblemStatement {
-        &self.statement
-    }
-
-    fn quality(&self) -> &Quality {
-        &self.quality
+    fn profile(&self) -> &Profile {
+        &self.profile
     }
 
     fn evaluate(&self, point: &ParameterValues, _: Draw) -> Evaluation {
-        evaluate(&self.statement, point, |coordinates| self.value(coordinates))
+        evaluate(self.statement(), point, |coordinates| self.value(coordinates))
     }
 }
 

@@ -34,7 +34,7 @@ use tunesmith_algorithms::problem::{
     SearchSpace,
 };
 
-use crate::problem::{Draw, Evaluation, Outcome, Problem, Quality};
+use crate::problem::{Draw, Evaluation, Outcome, Problem, Profile, Quality};
 use functions::Function;
 
 pub use mixint::{BbobMixintProblem, bbob_mixint};
@@ -64,9 +64,11 @@ pub fn bbob(function: u8, dimensions: usize, instance: u64) -> Result<BbobProble
     let implementation = checked_function(function, dimensions, instance)?;
     let optimum = random::optimal_value(function, instance);
     Ok(BbobProblem {
-        name: name(function, dimensions),
-        statement: statement((0..dimensions).map(|_| continuous())),
-        quality: Quality::Value { best_known: Some(optimum) },
+        profile: Profile::new(
+            name(function, dimensions),
+            statement((0..dimensions).map(|_| continuous())),
+            Quality::Value { best_known: Some(optimum) },
+        ),
         function: implementation,
         optimum,
     })
@@ -75,9 +77,7 @@ pub fn bbob(function: u8, dimensions: usize, instance: u64) -> Result<BbobProble
 /// One of the functions in one instance; [`bbob`] makes it.
 #[derive(Debug)]
 pub struct BbobProblem {
-    name: String,
-    statement: ProblemStatement,
-    quality: Quality,
+    profile: Profile,
     function: Box<dyn Function>,
     optimum: f64,
 }
@@ -104,20 +104,12 @@ impl BbobProblem {
 }
 
 impl Problem for BbobProblem {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn statement(&self) -> &ProblemStatement {
-        &self.statement
-    }
-
-    fn quality(&self) -> &Quality {
-        &self.quality
+    fn profile(&self) -> &Profile {
+        &self.profile
     }
 
     fn evaluate(&self, point: &ParameterValues, _: Draw) -> Evaluation {
-        evaluate(&self.statement, point, |coordinates| self.value(coordinates))
+        evaluate(self.statement(), point, |coordinates| self.value(coordinates))
     }
 }
 

@@ -9,13 +9,13 @@ mod synthetic;
 #[cfg(test)]
 mod tests;
 
-use tunesmith_algorithms::problem::{Goal, ParameterSpec, ParameterValues, ProblemStatement};
+use tunesmith_algorithms::problem::{Goal, ParameterSpec, ParameterValues};
 
 pub use engineering::{pressure_vessel, speed_reducer, tension_spring, welded_beam};
 pub use synthetic::{gardner1, gardner2, gramacy};
 
 use super::functions::builders;
-use crate::problem::{Draw, Evaluation, Problem, Quality};
+use crate::problem::{Draw, Evaluation, Problem, Profile, Quality};
 
 /// Every problem that the suite `constrained` compares by: three of two parameters, four of engineering.
 pub fn constrained() -> Vec<Box<dyn Problem>> {
@@ -29,11 +29,8 @@ fn functions() -> Vec<ConstrainedFunction> {
 /// A function to be minimised where its constraints hold.
 #[derive(Debug, Clone)]
 pub struct ConstrainedFunction {
-    name: String,
-    statement: ProblemStatement,
+    profile: Profile,
     optimum: f64,
-    quality: Quality,
-    constraints: usize,
     optimizer: ParameterValues,
     function: fn(&ParameterValues) -> Constrained,
 }
@@ -65,7 +62,8 @@ impl ConstrainedFunction {
         let statement = builders::statement(parameters, &[Goal::Minimize]);
         let quality = Quality::Value { best_known: Some(optimum) };
         let constraints = function(&optimizer).constraints.len();
-        Self { name: name.to_owned(), statement, optimum, quality, constraints, optimizer, function }
+        let profile = Profile { constraints, ..Profile::new(name, statement, quality) };
+        Self { profile, optimum, optimizer, function }
     }
 
     /// The smallest feasible value, or the smallest known where the function says so.
@@ -86,20 +84,8 @@ impl ConstrainedFunction {
 
 impl Problem for ConstrainedFunction {
     /// Its usual name: `gramacy`.
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn statement(&self) -> &ProblemStatement {
-        &self.statement
-    }
-
-    fn quality(&self) -> &Quality {
-        &self.quality
-    }
-
-    fn constraints(&self) -> usize {
-        self.constraints
+    fn profile(&self) -> &Profile {
+        &self.profile
     }
 
     fn evaluate(&self, point: &ParameterValues, _draw: Draw) -> Evaluation {

@@ -69,7 +69,7 @@ fn evaluations_carry_the_constraints() {
                 panic!("no values")
             };
             assert_eq!((observed.len(), &observed), (1, &noiseless), "{}", problem.name());
-            assert_eq!(problem.constraints(), constraints.len(), "{}", problem.name());
+            assert_eq!(problem.profile().constraints, constraints.len(), "{}", problem.name());
             (problem.name().to_owned(), constraints.len())
         })
         .collect();

@@ -15,7 +15,7 @@ mod simulation;
 #[cfg(test)]
 mod tests;
 
-use tunesmith_algorithms::problem::{Goal, ParameterSpec, ParameterValues, ProblemStatement};
+use tunesmith_algorithms::problem::{Goal, ParameterSpec, ParameterValues};
 
 pub use fixed::{
     bohachevsky, branin, eggholder, goldstein_price, hartmann3, hartmann6, shekel5, shekel7, shekel10, six_hump_camel,
@@ -24,7 +24,7 @@ pub use recipes::{moved_training_recipe, network_recipe, training_recipe};
 pub use scalable::{ackley, griewank, levy, michalewicz, rastrigin, rosenbrock, styblinski_tang};
 pub use simulation::{best_so_far, simulate};
 
-use crate::problem::{Draw, Evaluation, Problem, Quality};
+use crate::problem::{Draw, Evaluation, Problem, Profile, Quality};
 
 /// Every classic function that the suite `classic` compares by, in the order of its results: those of fixed dimension,
 /// then those of any in 2 and 6 or the usual dimensions, then the mixed spaces.
@@ -67,10 +67,8 @@ fn classic_functions() -> Vec<TestFunction> {
 /// A function to be minimised whose optimum is known.
 #[derive(Debug, Clone)]
 pub struct TestFunction {
-    name: String,
-    statement: ProblemStatement,
+    profile: Profile,
     optimum: f64,
-    quality: Quality,
     optimizers: Vec<ParameterValues>,
     function: fn(&ParameterValues) -> f64,
 }
@@ -85,7 +83,7 @@ impl TestFunction {
     ) -> Self {
         let statement = builders::statement(parameters, &[Goal::Minimize]);
         let quality = Quality::Value { best_known: Some(optimum) };
-        Self { name: name.into(), statement, optimum, quality, optimizers, function }
+        Self { profile: Profile::new(name, statement, quality), optimum, optimizers, function }
     }
 
     /// A function of doubles x01, x02, ... in a box, from lower and upper bound of each.
@@ -118,16 +116,8 @@ impl TestFunction {
 
 impl Problem for TestFunction {
     /// The usual name, with the number of dimensions where that varies: `branin`, `levy/d06`.
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn statement(&self) -> &ProblemStatement {
-        &self.statement
-    }
-
-    fn quality(&self) -> &Quality {
-        &self.quality
+    fn profile(&self) -> &Profile {
+        &self.profile
     }
 
     fn evaluate(&self, point: &ParameterValues, _draw: Draw) -> Evaluation {

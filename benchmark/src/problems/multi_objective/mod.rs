@@ -11,14 +11,14 @@ mod mixed;
 mod tests;
 mod zdt;
 
-use tunesmith_algorithms::problem::{Goal, ParameterSpec, ParameterValues, ProblemStatement};
+use tunesmith_algorithms::problem::{Goal, ParameterSpec, ParameterValues};
 
 pub use dtlz::{dtlz1, dtlz2, dtlz7};
 pub use mixed::{branin_currin, network_trade_off};
 pub use zdt::{zdt1, zdt2, zdt3, zdt4, zdt6};
 
 use super::functions::builders;
-use crate::problem::{Draw, Evaluation, Problem, Quality};
+use crate::problem::{Draw, Evaluation, Problem, Profile, Quality};
 
 /// Every problem that the suite `multi_objective` compares by: Branin-Currin; ZDT in 6 parameters (ZDT4 in 4, for its
 /// many local fronts); DTLZ with 2 and 3 metrics and 4 parameters more than metrics less one; a mixed space.
@@ -67,9 +67,7 @@ impl MetricCount {
 /// A function with several values whose Pareto front is known.
 #[derive(Debug, Clone)]
 pub struct MultiObjectiveFunction {
-    name: String,
-    statement: ProblemStatement,
-    quality: Quality,
+    profile: Profile,
     function: fn(&ParameterValues) -> Vec<f64>,
 }
 
@@ -85,7 +83,7 @@ impl MultiObjectiveFunction {
     ) -> Self {
         let statement = builders::statement(parameters, goals);
         let quality = Quality::Hypervolume { reference_point, best_known: Some(volume) };
-        Self { name: name.into(), statement, quality, function }
+        Self { profile: Profile::new(name, statement, quality), function }
     }
 
     /// The values at a point of the space, one per metric.
@@ -96,16 +94,8 @@ impl MultiObjectiveFunction {
 
 impl Problem for MultiObjectiveFunction {
     /// The usual name, with the number of metrics and of parameters where those vary: `zdt1/d06`, `dtlz2/m03/d06`.
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn statement(&self) -> &ProblemStatement {
-        &self.statement
-    }
-
-    fn quality(&self) -> &Quality {
-        &self.quality
+    fn profile(&self) -> &Profile {
+        &self.profile
     }
 
     fn evaluate(&self, point: &ParameterValues, _draw: Draw) -> Evaluation {
