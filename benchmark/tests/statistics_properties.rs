@@ -49,7 +49,7 @@ proptest! {
             prop_assert_eq!(ranks.iter().sum::<f64>(), count * (count + 1.0) / 2.0);
         }
         prop_assert!(quantile(&sample, 0.3).is_none_or(|value| !value.is_nan()));
-        if let Ok(curve) = ecdf(&[Run { dimension: 3, gaps: &sample }], &[1.0, 0.1]) {
+        if let Ok(curve) = ecdf(&[Run { dimension: 3, gaps: &sample, targets: &[1.0, 0.1] }]) {
             prop_assert!(curve.steps.iter().all(|step| step.share > 0.0 && step.share <= 1.0));
         }
         if let Ok(found) = groups(&sample, 1.0) {

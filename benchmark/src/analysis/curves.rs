@@ -1,19 +1,20 @@
 //! How results grow with the number of evaluations: best-so-far curves with bands, and shares of targets reached.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::checkpoint::{log_gap, mean};
 use super::groups::Cells;
-use super::options::AnalysisOptions;
+use super::options::{AnalysisError, AnalysisOptions};
 use super::runs::{Run, RunSet};
 use super::significance::stratified_interval;
 use crate::statistics::bootstrap::Interval;
+use crate::statistics::ecdf::{self, Ecdf, ecdf, spaced_targets};
 use crate::statistics::summary::median;
 
 /// A curve has at most this many points.
 const MOST_POINTS: usize = 60;
-/// How many targets a problem has, as in COCO: 51, five for each power of ten from 10^2 to 10^-8.
-const TARGETS: usize = 51;
 /// The easiest target of COCO.
 const EASIEST_TARGET: f64 = 100.0;
 
@@ -40,13 +41,18 @@ pub struct CurveBand {
     pub high: f64,
 }
 
-/// The share of targets that a contestant reached, as it grows.
+/// The share of targets that a contestant reached, as it grows: its empirical distribution function of run lengths, as
+/// COCO draws it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TargetCurve {
     /// Index of the contestant.
     pub contestant: usize,
-    /// Numbers of evaluations, increasing, and the share in [0, 1] of all (problem, seed, target) reached by then.
-    pub points: Vec<(usize, f64)>,
+    /// Numbers of evaluations divided by the number of parameters of the problem, increasing, and the share in [0, 1] of
+    /// all (problem, seed, target) reached by then. A run that has ended counts with what it reached.
+    pub points: Vec<(f64, f64)>,
+    /// Mean share, in [0, 1], over the logarithm of evaluations per parameter: from the first evaluation of the problem
+    /// with most parameters to where the first of the curves ends. `None` if there is nothing between.
+    pub area: Option<f64>,
 }
 
 /// The runs that curves are made of: those of the contestants with results on most problems, on their common problems.
@@ -100,36 +106,76 @@ pub(super) fn curves(set: &RunSet<'_>, cells: &Cells<'_>, options: &AnalysisOpti
 /// The targets of a problem are 51 gaps, evenly spaced in their logarithm: from 100, or the median gap of all first
 /// evaluations where that is less, to [`AnalysisOptions::floor`]; without a known optimum to
 /// [`AnalysisOptions::coarse_floor`] times the first. Of functions with gaps above 100 these are the targets of COCO.
-pub(super) fn target_curves(set: &RunSet<'_>, cells: &Cells<'_>, options: &AnalysisOptions) -> Vec<TargetCurve> {
+///
+/// # Errors
+/// None with losses that are numbers.
+pub(super) fn target_curves(
+    set: &RunSet<'_>,
+    cells: &Cells<'_>,
+    options: &AnalysisOptions,
+) -> Result<Vec<TargetCurve>, AnalysisError> {
     let curve_runs = CurveRuns::new(cells);
     let problems = curve_runs.runs.first().map_or(0, Vec::len);
     let targets: Vec<Vec<f64>> = (0..problems)
         .map(|problem| {
             let runs: Vec<&Run<'_>> = curve_runs.runs.iter().flat_map(|of| of[problem].iter().copied()).collect();
-            let first: Vec<f64> = runs.iter().map(|run| run.losses[0]).collect();
-            let is_exact = runs.first().is_some_and(|run| set.problems[run.problem].is_exact);
-            let easiest = median(&first).clamp(10.0 * options.floor, EASIEST_TARGET.max(10.0 * options.floor));
-            let hardest = if is_exact { options.floor } else { easiest * options.coarse_floor.min(0.1) };
-            let step = (hardest.log10() - easiest.log10()) / (TARGETS - 1) as f64;
-            (0..TARGETS).map(|index| 10f64.powf(easiest.log10() + step * index as f64)).collect()
+            targets(&runs, set, options)
         })
         .collect();
-    let curve = |(contestant, problems, budget): (usize, &Vec<Vec<&Run<'_>>>, usize)| {
-        let share = |evaluations: usize| {
-            let (mut reached, mut all) = (0, 0);
-            for (runs, targets) in problems.iter().zip(&targets) {
-                for run in runs {
-                    let loss = run.losses[evaluations - 1];
-                    // Rounding of the powers of ten must not hide a loss at the floor.
-                    reached += targets.iter().filter(|target| loss <= **target * (1.0 + 1e-9)).count();
-                    all += targets.len();
-                }
-            }
-            (evaluations, f64::from(reached as u32) / f64::from((all as u32).max(1)))
-        };
-        TargetCurve { contestant, points: spread(budget).into_iter().map(share).collect() }
+    let mut functions: Vec<(usize, Ecdf, Vec<f64>)> = Vec::new();
+    for (contestant, problems, _) in curve_runs.each() {
+        let mut runs = Vec::new();
+        for (of_problem, targets) in problems.iter().zip(&targets) {
+            runs.extend(of_problem.iter().map(|run| ecdf::Run {
+                // A problem without parameters counts as one of 1.
+                dimension: set.problems[run.problem].parameters.max(1),
+                gaps: &run.losses,
+                targets,
+            }));
+        }
+        functions.push((contestant, ecdf(&runs)?, efforts(&runs)));
+    }
+    let first = functions.iter().filter_map(|(.., efforts)| efforts.first().copied()).reduce(f64::min);
+    let shared = functions.iter().filter_map(|(.., efforts)| efforts.last().copied()).reduce(f64::min);
+    let curve = |(contestant, function, efforts): (usize, Ecdf, Vec<f64>)| TargetCurve {
+        contestant,
+        points: efforts.into_iter().map(|effort| (effort, function.share_at(effort))).collect(),
+        area: first.zip(shared).and_then(|(first, shared)| function.area(first, shared).ok()),
     };
-    curve_runs.each().map(curve).collect()
+    Ok(functions.into_iter().map(curve).collect())
+}
+
+/// The targets of a problem, given all runs on it.
+fn targets(runs: &[&Run<'_>], set: &RunSet<'_>, options: &AnalysisOptions) -> Vec<f64> {
+    let first: Vec<f64> = runs.iter().map(|run| run.losses[0]).collect();
+    let is_exact = runs.first().is_some_and(|run| set.problems[run.problem].is_exact);
+    let easiest = median(&first).clamp(10.0 * options.floor, EASIEST_TARGET.max(10.0 * options.floor));
+    let hardest = if is_exact { options.floor } else { easiest * options.coarse_floor.min(0.1) };
+    // Rounding of the powers of ten must not hide a loss at the floor.
+    spaced_targets(easiest, hardest).into_iter().map(|target| target * (1.0 + 1e-9)).collect()
+}
+
+/// Numbers of evaluations per parameter, increasing, from the first to the last of any of `runs`: all that occur if
+/// there are few, otherwise evenly spaced in their logarithm.
+fn efforts(runs: &[ecdf::Run<'_>]) -> Vec<f64> {
+    let mut longest: BTreeMap<usize, usize> = BTreeMap::new();
+    for run in runs {
+        let evaluations = longest.entry(run.dimension).or_default();
+        *evaluations = run.gaps.len().max(*evaluations);
+    }
+    let mut efforts: Vec<f64> = longest
+        .into_iter()
+        .flat_map(|(dimension, longest)| (1..=longest).map(move |evaluations| evaluations as f64 / dimension as f64))
+        .collect();
+    efforts.sort_by(f64::total_cmp);
+    efforts.dedup();
+    if efforts.len() <= MOST_POINTS {
+        return efforts;
+    }
+    let (first, last) = (efforts[0], efforts[efforts.len() - 1]);
+    let ratio = (last / first).ln() / (MOST_POINTS - 1) as f64;
+    let spaced = (0..MOST_POINTS - 1).map(|index| first * (index as f64 * ratio).exp());
+    spaced.chain(std::iter::once(last)).collect()
 }
 
 /// Numbers of evaluations from 1 to `budget`: all of them if there are few, otherwise evenly spaced.

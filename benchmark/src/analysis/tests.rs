@@ -2,7 +2,7 @@
 
 use super::made_up::record;
 use super::*;
-use crate::record::{Failure, RecordedQuality, RunRecord};
+use crate::record::{Failure, RecordedQuality, RunKey, RunRecord};
 
 /// Six problems in which `gp` ends at 0.001, `tpe` at 0.1 and `random` at 1; after one evaluation all stand at 10.
 fn records() -> Vec<RunRecord> {
@@ -99,6 +99,30 @@ fn curves_have_bands_and_targets_are_reached_in_shares() {
     let shares = &group.target_curves[0].points;
     assert!((shares[0].1 - 1.0 / 51.0).abs() < 1e-12);
     assert!((shares[1].1 - 88.0 / 153.0).abs() < 1e-12, "{shares:?}");
+    // The problems have 2 parameters.
+    assert_eq!(shares.iter().map(|(effort, _)| *effort).collect::<Vec<f64>>(), [0.5, 1.0]);
+}
+
+#[test]
+fn targets_are_reached_by_evaluations_per_parameter_over_problems_of_several_dimensions() {
+    // The gap of 1, which is 11 of 51 targets, is found at 4 / 2 = 2 and at 4 / 4 = 1 evaluations per parameter.
+    let values = [100.0, 100.0, 100.0, 1.0];
+    let wide = |name: &str| RunRecord { parameters: 4, ..record(name, "f2", 1, &values) };
+    let mut records = vec![record("gp", "f1", 1, &values), wide("gp"), record("tpe", "f1", 1, &[100.0; 3])];
+    records.push(RunRecord { key: RunKey { problem: "f2".to_owned(), ..records[2].key.clone() }, ..wide("tpe") });
+    records[3].key.budget = 3;
+    let curves = compare_contestants(&records, &options()).unwrap().groups.remove(0).target_curves;
+    let close = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-12, "{found} is not {expected}");
+    let efforts = |curve: &TargetCurve| curve.points.iter().map(|(effort, _)| *effort).collect::<Vec<f64>>();
+    assert_eq!(efforts(&curves[0]), [0.25, 0.5, 0.75, 1.0, 1.5, 2.0]);
+    for ((_, share), reached) in curves[0].points.iter().zip([1.0, 2.0, 2.0, 12.0, 12.0, 22.0]) {
+        close(*share, reached / 102.0);
+    }
+    // The other ends at 3 / 2: the areas are over the logarithm from 1/4 to 3/2.
+    assert_eq!(efforts(&curves[1]), [0.25, 0.5, 0.75, 1.0, 1.5]);
+    let part = |low: f64, high: f64| (high / low).ln() / 6f64.ln() / 102.0;
+    close(curves[0].area.unwrap(), part(0.25, 0.5) + 2.0 * part(0.5, 1.0) + 12.0 * part(1.0, 1.5));
+    close(curves[1].area.unwrap(), part(0.25, 0.5) + 2.0 * part(0.5, 1.5));
 }
 
 #[test]

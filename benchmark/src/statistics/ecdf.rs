@@ -1,4 +1,4 @@
-//! Fixed-target distribution functions and expected running times, as in COCO.
+//! Fixed-target distribution functions, as in COCO.
 //!
 //! Source: Hansen, Auger, Brockhoff, Tušar, Tušar, "COCO: performance assessment", 2016. The gap of a
 //! run is its best value so far less the optimum, 0 or more; a target is a gap to reach. COCO adds runs that it
@@ -7,6 +7,9 @@
 use super::StatisticsError;
 use super::error::require_count;
 
+/// How many targets COCO gives to a problem: five for each power of ten from 10^2 to 10^-8, both ends included.
+pub const TARGETS: usize = 51;
+
 /// One run as it is judged by targets.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Run<'a> {
@@ -14,6 +17,8 @@ pub struct Run<'a> {
     pub dimension: usize,
     /// The gap after each evaluation, from the first; not increasing. Infinite as long as there is no feasible result.
     pub gaps: &'a [f64],
+    /// The gaps to reach, at least one; those of its problem, as problems with small gaps need others.
+    pub targets: &'a [f64],
 }
 
 impl Run<'_> {
@@ -23,9 +28,12 @@ impl Run<'_> {
     }
 }
 
-/// COCO's 51 targets: 10^2, 10^1.8, ... 10^−8, decreasing.
-pub fn coco_targets() -> Vec<f64> {
-    (0..=50).map(|index| 10_f64.powf(f64::from(10 - index) / 5.0)).collect()
+/// [`TARGETS`] gaps from `easiest` to `hardest`, both included and positive, evenly spaced in their logarithm. From 100
+/// to 1e-8 they are those of COCO.
+pub fn spaced_targets(easiest: f64, hardest: f64) -> Vec<f64> {
+    let (first, last) = (easiest.log10(), hardest.log10());
+    let step = (last - first) / (TARGETS - 1) as f64;
+    (0..TARGETS).map(|index| 10_f64.powf(first + step * index as f64)).collect()
 }
 
 /// The share of pairs of a run and a target that are reached, by evaluations over dimension: a step function.
@@ -76,82 +84,43 @@ impl Ecdf {
     }
 }
 
-/// The distribution function of `runs` over `targets`. Runs of several problems and dimensions may be mixed; each pair
-/// weighs the same.
+/// The distribution function of `runs`, each over its own targets. Runs of several problems and dimensions may be mixed;
+/// each pair weighs the same.
 ///
 /// # Errors
-/// [`StatisticsError::TooFew`] without runs or targets or with a run of dimension 0, [`StatisticsError::NotANumber`] if
-/// a target or a gap is NaN.
-pub fn ecdf(runs: &[Run<'_>], targets: &[f64]) -> Result<Ecdf, StatisticsError> {
-    check(runs, targets)?;
-    require_count("targets", targets.len(), 1)?;
-    let mut efforts = Vec::with_capacity(runs.len() * targets.len());
+/// [`StatisticsError::TooFew`] without runs, or for a run without targets or of dimension 0;
+/// [`StatisticsError::NotANumber`] if a target or a gap is NaN.
+pub fn ecdf(runs: &[Run<'_>]) -> Result<Ecdf, StatisticsError> {
+    require_count("runs", runs.len(), 1)?;
+    let mut efforts = Vec::new();
+    let mut pairs = 0;
     for run in runs {
-        for &target in targets {
+        check(run)?;
+        pairs += run.targets.len();
+        for &target in run.targets {
             if let Some(evaluations) = run.evaluations_to(target) {
                 efforts.push(evaluations as f64 / run.dimension as f64);
             }
         }
     }
     efforts.sort_by(f64::total_cmp);
-    let pairs = (runs.len() * targets.len()) as f64;
     let mut reached = 0;
     let mut steps = Vec::new();
     for equal in efforts.chunk_by(|first, second| first == second) {
         reached += equal.len();
-        steps.push(EcdfStep { evaluations_per_dimension: equal[0], share: reached as f64 / pairs });
+        steps.push(EcdfStep { evaluations_per_dimension: equal[0], share: reached as f64 / pairs as f64 });
     }
     Ok(Ecdf { steps })
 }
 
-/// How long it takes to reach one target.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ExpectedRunningTime {
-    /// Number of runs that reach it.
-    pub successes: usize,
-    /// Evaluations of all runs until they reach it or end.
-    pub evaluations: usize,
-    /// `evaluations` over `successes`: the expected number of evaluations if runs are restarted until one succeeds.
-    /// `None` without success.
-    pub expected: Option<f64>,
-}
-
-/// The expected running time to `target` from `runs` of one problem, in evaluations.
-///
-/// # Errors
-/// As [`ecdf`].
-pub fn expected_running_time(runs: &[Run<'_>], target: f64) -> Result<ExpectedRunningTime, StatisticsError> {
-    check(runs, &[target])?;
-    let mut successes = 0;
-    let mut evaluations = 0;
-    for run in runs {
-        match run.evaluations_to(target) {
-            Some(needed) => {
-                successes += 1;
-                evaluations += needed;
-            }
-            None => evaluations += run.gaps.len(),
+fn check(run: &Run<'_>) -> Result<(), StatisticsError> {
+    require_count("dimensions of a run", run.dimension, 1)?;
+    require_count("targets of a run", run.targets.len(), 1)?;
+    for (what, values) in [("targets of a run", run.targets), ("gaps of a run", run.gaps)] {
+        if let Some(index) = values.iter().position(|value| value.is_nan()) {
+            let allowed = "numbers, infinite ones included";
+            return Err(StatisticsError::NotANumber { what, index, value: f64::NAN, allowed });
         }
-    }
-    let expected = (successes > 0).then(|| evaluations as f64 / successes as f64);
-    Ok(ExpectedRunningTime { successes, evaluations, expected })
-}
-
-fn check(runs: &[Run<'_>], targets: &[f64]) -> Result<(), StatisticsError> {
-    require_count("runs", runs.len(), 1)?;
-    let nan = |what, values: &[f64]| match values.iter().position(|value| value.is_nan()) {
-        Some(index) => Err(StatisticsError::NotANumber {
-            what,
-            index,
-            value: f64::NAN,
-            allowed: "numbers, infinite ones included",
-        }),
-        None => Ok(()),
-    };
-    nan("targets", targets)?;
-    for run in runs {
-        require_count("dimensions of a run", run.dimension, 1)?;
-        nan("gaps of a run", run.gaps)?;
     }
     Ok(())
 }
@@ -160,12 +129,12 @@ fn check(runs: &[Run<'_>], targets: &[f64]) -> Result<(), StatisticsError> {
 mod tests {
     use super::*;
 
-    const FAST: Run<'static> = Run { dimension: 2, gaps: &[5.0, 0.5, 0.5, 0.01] };
-    const SLOW: Run<'static> = Run { dimension: 1, gaps: &[f64::INFINITY, 2.0, 1.0] };
+    const FAST: Run<'static> = Run { dimension: 2, gaps: &[5.0, 0.5, 0.5, 0.01], targets: &[1.0, 0.1] };
+    const SLOW: Run<'static> = Run { dimension: 1, gaps: &[f64::INFINITY, 2.0, 1.0], targets: &[1.0, 0.1] };
 
     #[test]
-    fn coco_targets_go_from_a_hundred_to_1e_minus_8() {
-        let targets = coco_targets();
+    fn the_targets_of_coco_are_five_for_each_power_of_ten() {
+        let targets = spaced_targets(100.0, 1e-8);
         assert_eq!((targets.len(), targets[0], targets[10]), (51, 100.0, 1.0));
         assert!((targets[50] / 1e-8 - 1.0).abs() < 1e-12);
         assert!(targets.windows(2).all(|pair| (pair[1] / pair[0] - 10_f64.powf(-0.2)).abs() < 1e-12));
@@ -174,10 +143,19 @@ mod tests {
     #[test]
     fn shares_count_pairs_of_run_and_target() {
         // FAST reaches 1 at 2/2 and 0.1 at 4/2; SLOW reaches 1 (equal) at 3/1 and never 0.1.
-        let found = ecdf(&[FAST, SLOW], &[1.0, 0.1]).unwrap();
+        let found = ecdf(&[FAST, SLOW]).unwrap();
         let steps: Vec<_> = found.steps.iter().map(|step| (step.evaluations_per_dimension, step.share)).collect();
         assert_eq!(steps, [(1.0, 0.25), (2.0, 0.5), (3.0, 0.75)]);
         assert_eq!([0.5, 1.0, 2.9, 1e9, f64::NAN].map(|x| found.share_at(x)), [0.0, 0.25, 0.5, 0.75, 0.0]);
+    }
+
+    #[test]
+    fn each_run_has_its_own_targets_and_each_pair_weighs_the_same() {
+        // FAST reaches 0.02 at 4/2; SLOW reaches 2 at 2/1 and 1 at 3/1, and not 0.5.
+        let fast = Run { targets: &[0.02], ..FAST };
+        let found = ecdf(&[fast, Run { targets: &[2.0, 1.0, 0.5], ..SLOW }]).unwrap();
+        let steps: Vec<_> = found.steps.iter().map(|step| (step.evaluations_per_dimension, step.share)).collect();
+        assert_eq!(steps, [(2.0, 0.5), (3.0, 0.75)]);
     }
 
     #[test]
@@ -198,22 +176,15 @@ mod tests {
     }
 
     #[test]
-    fn expected_running_time_counts_the_evaluations_of_failures() {
-        let found = expected_running_time(&[FAST, SLOW, FAST], 0.1).unwrap();
-        assert_eq!(found, ExpectedRunningTime { successes: 2, evaluations: 11, expected: Some(5.5) });
-        let never = expected_running_time(&[FAST, SLOW], 1e-8).unwrap();
-        assert_eq!(never, ExpectedRunningTime { successes: 0, evaluations: 7, expected: None });
-    }
-
-    #[test]
     fn bad_input_is_an_error_and_a_run_without_evaluations_reaches_nothing() {
-        assert!(matches!(ecdf(&[], &[1.0]), Err(StatisticsError::TooFew { what: "runs", .. })));
-        assert!(matches!(ecdf(&[FAST], &[]), Err(StatisticsError::TooFew { what: "targets", .. })));
-        assert!(matches!(ecdf(&[FAST], &[f64::NAN]), Err(StatisticsError::NotANumber { what: "targets", .. })));
-        let nan = Run { dimension: 1, gaps: &[1.0, f64::NAN] };
-        assert!(matches!(ecdf(&[nan], &[1.0]), Err(StatisticsError::NotANumber { index: 1, .. })));
-        let flat = Run { dimension: 0, gaps: &[1.0] };
-        assert!(matches!(expected_running_time(&[flat], 1.0), Err(StatisticsError::TooFew { .. })));
-        assert_eq!(ecdf(&[Run { dimension: 1, gaps: &[] }], &[1.0]), Ok(Ecdf { steps: vec![] }));
+        assert!(matches!(ecdf(&[]), Err(StatisticsError::TooFew { what: "runs", .. })));
+        let without = Run { targets: &[], ..SLOW };
+        assert!(matches!(ecdf(&[FAST, without]), Err(StatisticsError::TooFew { what: "targets of a run", .. })));
+        let nan = Run { targets: &[1.0, f64::NAN], ..FAST };
+        assert!(matches!(ecdf(&[nan]), Err(StatisticsError::NotANumber { what: "targets of a run", index: 1, .. })));
+        let nan = Run { gaps: &[1.0, f64::NAN], ..FAST };
+        assert!(matches!(ecdf(&[nan]), Err(StatisticsError::NotANumber { what: "gaps of a run", index: 1, .. })));
+        assert!(matches!(ecdf(&[Run { dimension: 0, ..FAST }]), Err(StatisticsError::TooFew { .. })));
+        assert_eq!(ecdf(&[Run { gaps: &[], ..FAST }]), Ok(Ecdf { steps: vec![] }));
     }
 }

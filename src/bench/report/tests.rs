@@ -34,15 +34,34 @@ fn the_page_is_whole_and_loads_nothing() {
     assert!(page.contains("tunesmith bench --suite bbob --dims 2,5"));
 }
 
-#[test]
-fn plot_data_is_json_with_every_contestant() {
-    let page = own_part(&html(&comparison(), &meta()));
-    let start = page.find("id=\"plot-1-data\">").unwrap() + "id=\"plot-1-data\">".len();
+/// The data of a plot, and the names of its lines.
+fn plot_data(page: &str, number: usize) -> (serde_json::Value, Vec<String>) {
+    let element = format!("id=\"plot-{number}-data\">");
+    let start = page.find(&element).unwrap() + element.len();
     let data = &page[start..start + page[start..].find("</script>").unwrap()];
     let plot: serde_json::Value = serde_json::from_str(data).unwrap();
-    let names: Vec<&str> = plot["data"].as_array().unwrap().iter().filter_map(|trace| trace["name"].as_str()).collect();
+    let traces = plot["data"].as_array().unwrap();
+    let names = traces.iter().filter_map(|trace| trace["name"].as_str().map(str::to_owned)).collect();
+    (plot, names)
+}
+
+#[test]
+fn plot_data_is_json_with_every_contestant() {
+    let (plot, names) = plot_data(&own_part(&html(&comparison(), &meta())), 1);
     assert_eq!(names, ["gp&lt;b&gt;&amp;", "tpe|fast", "random"]);
     assert_eq!(plot["data"][0]["y"].as_array().unwrap().len(), 50);
+}
+
+#[test]
+fn targets_are_drawn_over_evaluations_per_parameter_with_their_areas() {
+    let comparison = comparison();
+    let (plot, names) = plot_data(&own_part(&html(&comparison, &meta())), 2);
+    assert_eq!(plot["layout"]["xaxis"]["title"]["text"], "evaluations / parameters");
+    // From the first evaluation of 5 parameters to the last of 2.
+    let x = plot["data"][0]["x"].as_array().unwrap();
+    assert_eq!((x[0].as_f64(), x[x.len() - 1].as_f64()), (Some(0.2), Some(25.0)));
+    let area = comparison.groups[0].target_curves[0].area.unwrap();
+    assert_eq!(names[0], format!("gp&lt;b&gt;&amp;, {area:.3}"));
 }
 
 #[test]

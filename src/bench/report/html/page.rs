@@ -144,7 +144,8 @@ impl Page {
         let band =
             format!("Mean over problems; bands: {:.0}% bootstrap intervals over seeds.", 100.0 * comparison.confidence);
         self.plot("Best so far", &band, plots::curves(comparison, group));
-        let explanation = "51 targets a problem, evenly spaced in the logarithm of the gap.";
+        let explanation = "51 targets a problem, evenly spaced in the logarithm of the gap; beside the names the area \
+                           under the curve, as far as all curves go.";
         self.plot("Targets reached", explanation, plots::targets(comparison, group));
         let explanation = "Wall time, median; dotted: 90th percentile.";
         self.plot("Suggestion time", explanation, plots::suggestion_times(comparison, group));

@@ -41,15 +41,20 @@ pub(super) fn curves(comparison: &Comparison, group: &GroupComparison) -> Option
     (!group.curves.is_empty()).then(|| json(plot))
 }
 
-/// Shares of targets reached; `None` without curves.
+/// Shares of targets reached, with the area under each curve in the legend; `None` without curves.
 pub(super) fn targets(comparison: &Comparison, group: &GroupComparison) -> Option<String> {
     let mut plot = Plot::new();
     for curve in &group.target_curves {
-        let (x, y): (Vec<usize>, Vec<f64>) = curve.points.iter().copied().unzip();
-        plot.add_trace(line(comparison, curve.contestant, x, y, Mode::Lines));
+        let (x, y): (Vec<f64>, Vec<f64>) = curve.points.iter().copied().unzip();
+        let mut trace = line(comparison, curve.contestant, x, y, Mode::Lines);
+        if let Some(area) = curve.area {
+            trace = trace.name(format!("{}, {area:.3}", escaped(&comparison.contestants[curve.contestant])));
+        }
+        plot.add_trace(trace);
     }
+    let x_axis = Axis::new().title(title("evaluations / parameters")).type_(AxisType::Log);
     let y_axis = Axis::new().title(title("share of targets reached")).range(AxisRange::new(0.0, 1.0));
-    plot.set_layout(layout(Axis::new().title(title("evaluations")).type_(AxisType::Log), y_axis));
+    plot.set_layout(layout(x_axis, y_axis));
     (!group.target_curves.is_empty()).then(|| json(plot))
 }
 
@@ -82,13 +87,11 @@ pub(super) fn suggestion_times(comparison: &Comparison, group: &GroupComparison)
     (!group.suggestion_times.is_empty()).then(|| json(plot))
 }
 
-fn line<Y: serde::Serialize + Clone + 'static>(
-    comparison: &Comparison,
-    contestant: usize,
-    x: Vec<usize>,
-    y: Vec<Y>,
-    mode: Mode,
-) -> Box<Scatter<usize, Y>> {
+fn line<X, Y>(comparison: &Comparison, contestant: usize, x: Vec<X>, y: Vec<Y>, mode: Mode) -> Box<Scatter<X, Y>>
+where
+    X: serde::Serialize + Clone + 'static,
+    Y: serde::Serialize + Clone + 'static,
+{
     let line = Line::new().width(2.2).color(solid(contestant));
     let line = if contestant < PALETTE.len() { line } else { line.dash(DashType::Dash) };
     Scatter::new(x, y)
