@@ -9,9 +9,7 @@
 use serde_json::Value;
 use tunesmith_benchmark::statistics::bootstrap::bootstrap_interval;
 use tunesmith_benchmark::statistics::friedman::friedman;
-use tunesmith_benchmark::statistics::hodges_lehmann::hodges_lehmann;
 use tunesmith_benchmark::statistics::nemenyi::studentized_range_quantile;
-use tunesmith_benchmark::statistics::permutation::sign_flip_test;
 use tunesmith_benchmark::statistics::ranks::average_ranks;
 use tunesmith_benchmark::statistics::summary::{mean, median, quantile, standard_error};
 use tunesmith_benchmark::statistics::wilcoxon::{Method, WilcoxonOptions, ZeroMethod, wilcoxon};
@@ -83,35 +81,6 @@ fn signed_rank_tests() {
     assert!(exact >= 100, "only {exact} exact tests");
 }
 
-#[test]
-fn sign_flip_tests() {
-    let reference = reference();
-    let small: Vec<_> = rows(&reference, "samples").iter().filter(|row| row.get("sign_flip_p").is_some()).collect();
-    assert_eq!(small.len(), 21);
-    for row in small {
-        let found = sign_flip_test(&numbers(&row["values"]), 0).unwrap();
-        assert_close(row["name"].as_str().unwrap(), found, &row["sign_flip_p"], P_TOLERANCE);
-    }
-}
-
-#[test]
-fn location_estimates() {
-    let reference = reference();
-    for row in rows(&reference, "samples") {
-        let name = row["name"].as_str().unwrap();
-        let found = hodges_lehmann(&numbers(&row["values"]), 0.95).unwrap();
-        let expected = &row["hodges_lehmann"];
-        assert_close(name, found.estimate, &expected["estimate"], TOLERANCE);
-        match found.interval {
-            None => assert!(expected["interval"].is_null(), "{name}"),
-            Some(interval) => {
-                assert_close(name, interval.low, &expected["interval"][0], TOLERANCE);
-                assert_close(name, interval.high, &expected["interval"][1], TOLERANCE);
-            }
-        }
-    }
-}
-
 /// Both draw their own resamples, so that the ends only agree within the noise of 4,000 draws: 0.15 standard errors, and one step
 /// more for samples of whole numbers, whose means are multiples of 1 / n.
 #[test]
@@ -142,8 +111,6 @@ fn friedman_tests() {
         let found = friedman(&blocks).unwrap();
         assert_close(name, found.statistic, &row["statistic"], TOLERANCE);
         assert_close(name, found.p, &row["p"], P_TOLERANCE);
-        assert_close(name, found.f_statistic, &row["f_statistic"], TOLERANCE);
-        assert_close(name, found.f_p, &row["f_p"], P_TOLERANCE);
         for (rank, expected) in found.mean_ranks.iter().zip(row["mean_ranks"].as_array().unwrap()) {
             assert_close(name, *rank, expected, TOLERANCE);
         }

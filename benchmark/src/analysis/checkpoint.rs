@@ -10,6 +10,7 @@ use super::pairwise::{PairTest, pair_tests};
 use super::runs::{Run, RunSet};
 use super::significance::rank_test;
 use crate::statistics::score::normalized_score;
+use crate::statistics::summary::mean;
 
 /// Results after `evaluations`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -74,9 +75,17 @@ pub(super) fn log_gap(run: &Run<'_>, set: &RunSet<'_>, evaluations: usize, optio
     run.losses[evaluations - 1].max(floor).log10()
 }
 
-pub(super) fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
-    let count = values.len();
-    values.sum::<f64>() / count as f64
+/// The mean over `runs`, those of one contestant on one problem, of a number of each; NaN without runs.
+pub(super) fn mean_over(runs: &[&Run<'_>], number: impl Fn(&Run<'_>) -> f64) -> f64 {
+    mean(&runs.iter().map(|run| number(run)).collect::<Vec<f64>>())
+}
+
+/// What a contestant has, problem by problem.
+#[derive(Clone, Default)]
+struct Column {
+    runs: usize,
+    coarse_log_gaps: Vec<f64>,
+    scores: Vec<f64>,
 }
 
 /// `None` if no contestant has a result.
@@ -93,41 +102,35 @@ pub(super) fn checkpoint(
     }
     // One row for each problem, one column for each contestant.
     let mut log_gaps: Vec<Vec<f64>> = Vec::new();
-    let (mut coarse, mut runs) = (vec![0.0; contestants.len()], vec![0; contestants.len()]);
-    let mut scores: Vec<Vec<f64>> = vec![Vec::new(); contestants.len()];
+    // By contestant.
+    let mut columns = vec![Column::default(); contestants.len()];
     let random = set.random.and_then(|random| contestants.iter().position(|&contestant| contestant == random));
     for &problem in &problems {
         let paired = cells.paired(&contestants, problem, evaluations);
-        let losses: Vec<f64> =
-            paired.iter().map(|runs| mean(runs.iter().map(|run| run.losses[evaluations - 1]))).collect();
-        log_gaps.push(
-            paired.iter().map(|runs| mean(runs.iter().map(|run| log_gap(run, set, evaluations, options)))).collect(),
-        );
-        for (index, of_contestant) in paired.iter().enumerate() {
-            let coarse_gap = |run: &&Run<'_>| run.losses[evaluations - 1].max(options.coarse_floor).log10();
-            coarse[index] += mean(of_contestant.iter().map(coarse_gap));
-            runs[index] += of_contestant.len();
-            if let Some(random) = random {
-                scores[index].extend(normalized_score(losses[index], losses[random], 0.0));
-            }
+        let loss = |runs: &Vec<&Run<'_>>| mean_over(runs, |run| run.losses[evaluations - 1]);
+        let random_loss = random.map(|random| loss(&paired[random]));
+        log_gaps
+            .push(paired.iter().map(|runs| mean_over(runs, |run| log_gap(run, set, evaluations, options))).collect());
+        for (column, runs) in columns.iter_mut().zip(&paired) {
+            let coarse_gap = |run: &Run<'_>| run.losses[evaluations - 1].max(options.coarse_floor).log10();
+            column.coarse_log_gaps.push(mean_over(runs, coarse_gap));
+            column.runs += runs.len();
+            column.scores.extend(random_loss.and_then(|random_loss| normalized_score(loss(runs), random_loss, 0.0)));
         }
     }
-    let count = problems.len() as f64;
     let rank_test = rank_test(&log_gaps, options.significance)?;
     let mut standings: Vec<Standing> = if problems.is_empty() {
         Vec::new()
     } else {
-        let standing = |(index, &contestant): (usize, &usize)| Standing {
+        let standing = |(index, (&contestant, column)): (usize, (&usize, &Column))| Standing {
             contestant,
-            runs: runs[index],
-            mean_log_gap: mean(log_gaps.iter().map(|row| row[index])),
-            coarse_mean_log_gap: coarse[index] / count,
-            normalised_score: Some(&scores[index])
-                .filter(|scores| !scores.is_empty())
-                .map(|scores| mean(scores.iter().copied())),
+            runs: column.runs,
+            mean_log_gap: mean(&log_gaps.iter().map(|row| row[index]).collect::<Vec<f64>>()),
+            coarse_mean_log_gap: mean(&column.coarse_log_gaps),
+            normalised_score: (!column.scores.is_empty()).then(|| mean(&column.scores)),
             mean_rank: rank_test.mean_ranks[index],
         };
-        contestants.iter().enumerate().map(standing).collect()
+        contestants.iter().zip(&columns).enumerate().map(standing).collect()
     };
     standings.sort_by(|one, other| one.mean_rank.total_cmp(&other.mean_rank));
     let name = |clique: &Vec<usize>| clique.iter().map(|&index| contestants[index]).collect();

@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use serde::Serialize;
 
-use super::checkpoint::{log_gap, mean};
+use super::checkpoint::{log_gap, mean_over};
 use super::groups::{Cells, GroupKey, groups};
 use super::options::{AnalysisError, AnalysisOptions};
 use super::pairwise::Finding;
@@ -219,7 +219,7 @@ fn paired(set: &RunSet<'_>, group: &GroupKey, (old, new): (usize, usize), option
     for problem in cells.common_problems(&[old, new], 1) {
         let runs = cells.paired(&[old, new], problem, 1);
         pairs += runs[0].len();
-        let of = |index: usize| mean(runs[index].iter().map(|run| log_gap(run, set, run.losses.len(), options)));
+        let of = |index: usize| mean_over(&runs[index], |run| log_gap(run, set, run.losses.len(), options));
         differences.push(of(1) - of(0));
     }
     (!differences.is_empty()).then_some(Paired { differences, pairs, evaluations })

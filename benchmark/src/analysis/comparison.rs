@@ -98,7 +98,7 @@ fn group_comparison(
         dimension: group.dimension,
         problems: group.problems.len(),
         checkpoints,
-        curves: curves(set, &cells, options),
+        curves: curves(set, &cells, options)?,
         target_curves: target_curves(set, &cells, options)?,
         suggestion_times: suggestion_times(&cells, contestants),
         simulated_times: simulated_times(&cells, contestants, set.baseline),

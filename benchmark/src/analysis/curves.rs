@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::checkpoint::{log_gap, mean};
+use super::checkpoint::log_gap;
 use super::groups::Cells;
 use super::options::{AnalysisError, AnalysisOptions};
 use super::runs::{Run, RunSet};
-use super::significance::stratified_interval;
-use crate::statistics::bootstrap::Interval;
+use crate::statistics::bootstrap::stratified_interval;
 use crate::statistics::ecdf::{self, Ecdf, ecdf, spaced_targets};
-use crate::statistics::summary::median;
+use crate::statistics::summary::{mean, median};
 
 /// A curve has at most this many points.
 const MOST_POINTS: usize = 60;
@@ -84,21 +83,30 @@ impl<'a> CurveRuns<'a> {
 }
 
 /// In the order of the contestants.
-pub(super) fn curves(set: &RunSet<'_>, cells: &Cells<'_>, options: &AnalysisOptions) -> Vec<Curve> {
+///
+/// # Errors
+/// [`AnalysisError::Statistics`] if a gap is infinite.
+pub(super) fn curves(
+    set: &RunSet<'_>,
+    cells: &Cells<'_>,
+    options: &AnalysisOptions,
+) -> Result<Vec<Curve>, AnalysisError> {
     let curve_runs = CurveRuns::new(cells);
-    let curve = |(contestant, problems, budget): (usize, &Vec<Vec<&Run<'_>>>, usize)| {
-        let point = |evaluations: usize| {
+    let mut curves = Vec::new();
+    for (contestant, problems, budget) in curve_runs.each() {
+        let mut points = Vec::new();
+        for evaluations in spread(budget) {
             let strata: Vec<Vec<f64>> = problems
                 .iter()
                 .map(|runs| runs.iter().map(|run| log_gap(run, set, evaluations, options)).collect())
                 .collect();
-            let mean = mean(strata.iter().map(|values| mean(values.iter().copied())));
-            let band = stratified_interval(&strata, options).unwrap_or(Interval { low: mean, high: mean });
-            CurveBand { evaluations, mean, low: band.low, high: band.high }
-        };
-        Curve { contestant, points: spread(budget).into_iter().map(point).collect() }
-    };
-    curve_runs.each().map(curve).collect()
+            let band = stratified_interval(&strata, options.confidence, options.resamples, options.seed)?;
+            let mean = mean(&strata.iter().map(|values| mean(values)).collect::<Vec<f64>>());
+            points.push(CurveBand { evaluations, mean, low: band.low, high: band.high });
+        }
+        curves.push(Curve { contestant, points });
+    }
+    Ok(curves)
 }
 
 /// In the order of the contestants.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::checkpoint::{log_gap, mean};
+use super::checkpoint::{log_gap, mean_over};
 use super::groups::Cells;
 use super::options::{AnalysisError, AnalysisOptions};
 use super::runs::RunSet;
@@ -75,7 +75,7 @@ pub(super) fn pair_tests(
         let mut differences = Vec::new();
         for problem in cells.common_problems(&pair, evaluations) {
             let runs = cells.paired(&pair, problem, evaluations);
-            let of = |index: usize| mean(runs[index].iter().map(|run| log_gap(run, set, evaluations, options)));
+            let of = |index: usize| mean_over(&runs[index], |run| log_gap(run, set, evaluations, options));
             differences.push(of(0) - of(1));
         }
         if !differences.is_empty() {

@@ -1,4 +1,4 @@
-//! Percentile bootstrap intervals of a sample and of best-so-far curves.
+//! Percentile bootstrap intervals of a sample and of a sample in strata.
 //!
 //! Source: Efron and Tibshirani, "An introduction to the bootstrap", 1993, section 13.3. The percentile interval, not a
 //! corrected one (BCa): it also serves the median, for which the acceleration of BCa is not defined. It is a little too
@@ -9,8 +9,8 @@ use tunesmith_algorithms::problem::TrialId;
 use tunesmith_algorithms::rng::stream;
 
 use super::StatisticsError;
-use super::error::{require_count, require_finite, require_open_unit, require_rectangle};
-use super::summary::quantile_of_sorted;
+use super::error::{require_count, require_finite, require_open_unit};
+use super::summary::{mean, quantile_of_sorted};
 
 /// A range of values, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -50,35 +50,48 @@ pub fn bootstrap_interval(
 ) -> Result<Interval, StatisticsError> {
     check(sample.len(), level, resamples)?;
     require_finite("sample", sample)?;
-    interval_of(sample, statistic, level, resamples, seed)
+    let mut random = stream(seed, TrialId(0), "bootstrap");
+    let mut resample = vec![0.0; sample.len()];
+    let mut values = Vec::with_capacity(resamples);
+    for _ in 0..resamples {
+        resample.fill_with(|| sample[random.random_range(0..sample.len())]);
+        values.push(statistic(&resample));
+    }
+    percentiles(values, level)
 }
 
-/// The percentile interval of `statistic` at each point of `curves`, shape runs × points.
+/// The percentile interval of the mean over `strata` of the mean of each, from `resamples` in which the values are drawn
+/// anew within each stratum; the strata stay. The same seed gives the same interval.
 ///
-/// Whole runs are drawn, the same for all points. A point at which a run has no finite value (it found nothing feasible
-/// yet) has no interval. Empty for curves without points.
+/// With problems as strata and seeds as values it says how much the mean would move with other seeds on the same
+/// problems. The mean itself is always inside.
 ///
 /// # Errors
-/// As [`bootstrap_interval`]; [`StatisticsError::Ragged`] if curves differ in length.
-pub fn bootstrap_curve<Row: AsRef<[f64]>>(
-    curves: &[Row],
-    statistic: fn(&[f64]) -> f64,
+/// As [`bootstrap_interval`]; also [`StatisticsError::TooFew`] if a stratum is empty.
+pub fn stratified_interval<Row: AsRef<[f64]>>(
+    strata: &[Row],
     level: f64,
     resamples: usize,
     seed: u64,
-) -> Result<Vec<Option<Interval>>, StatisticsError> {
-    let points = require_rectangle(curves)?;
-    check(curves.len(), level, resamples)?;
-    let mut intervals = Vec::with_capacity(points);
-    for point in 0..points {
-        let sample: Vec<f64> = curves.iter().map(|curve| curve.as_ref()[point]).collect();
-        intervals.push(if sample.iter().all(|value| value.is_finite()) {
-            Some(interval_of(&sample, statistic, level, resamples, seed)?)
-        } else {
-            None
-        });
+) -> Result<Interval, StatisticsError> {
+    check(strata.len(), level, resamples)?;
+    let strata: Vec<&[f64]> = strata.iter().map(AsRef::as_ref).collect();
+    for values in &strata {
+        require_count("stratum", values.len(), 1)?;
+        require_finite("stratum", values)?;
     }
-    Ok(intervals)
+    let mut random = stream(seed, TrialId(0), "stratified bootstrap");
+    let mut resample = || {
+        let drawn = |values: &&[f64]| {
+            let sum: f64 = (0..values.len()).map(|_| values[random.random_range(0..values.len())]).sum();
+            sum / values.len() as f64
+        };
+        strata.iter().map(drawn).sum::<f64>() / strata.len() as f64
+    };
+    let found = percentiles((0..resamples).map(|_| resample()).collect(), level)?;
+    // Rounding may leave the mean of values that are all the same outside by the last digit.
+    let centre = mean(&strata.iter().map(|values| mean(values)).collect::<Vec<f64>>());
+    Ok(Interval { low: found.low.min(centre), high: found.high.max(centre) })
 }
 
 fn check(size: usize, level: f64, resamples: usize) -> Result<(), StatisticsError> {
@@ -87,22 +100,8 @@ fn check(size: usize, level: f64, resamples: usize) -> Result<(), StatisticsErro
     require_open_unit("level", level)
 }
 
-/// The interval for checked input. The draws depend on `seed` and the size of the sample only, hence the points of a
-/// curve share them.
-fn interval_of(
-    sample: &[f64],
-    statistic: fn(&[f64]) -> f64,
-    level: f64,
-    resamples: usize,
-    seed: u64,
-) -> Result<Interval, StatisticsError> {
-    let mut random = stream(seed, TrialId(0), "bootstrap");
-    let mut resample = vec![0.0; sample.len()];
-    let mut values = Vec::with_capacity(resamples);
-    for _ in 0..resamples {
-        resample.fill_with(|| sample[random.random_range(0..sample.len())]);
-        values.push(statistic(&resample));
-    }
+/// The interval between the quantiles of the values of a statistic over resamples.
+fn percentiles(mut values: Vec<f64>, level: f64) -> Result<Interval, StatisticsError> {
     require_finite("bootstrap statistic", &values)?;
     values.sort_by(f64::total_cmp);
     let tail = (1.0 - level) / 2.0;
@@ -114,7 +113,7 @@ fn interval_of(
 
 #[cfg(test)]
 mod tests {
-    use super::super::summary::{mean, median};
+    use super::super::summary::median;
     use super::*;
 
     #[test]
@@ -134,13 +133,11 @@ mod tests {
     }
 
     #[test]
-    fn each_point_of_a_curve_has_the_interval_of_its_values() {
-        let curves = [[f64::INFINITY, 5.0, 1.0], [9.0, 6.0, 2.0], [8.0, 7.0, 0.0]];
-        let band = bootstrap_curve(&curves, mean, 0.8, 300, 4).unwrap();
-        assert_eq!(band[0], None);
-        assert_eq!(band[1], bootstrap_interval(&[5.0, 6.0, 7.0], mean, 0.8, 300, 4).ok());
-        assert_eq!(band[2], bootstrap_interval(&[1.0, 2.0, 0.0], mean, 0.8, 300, 4).ok());
-        assert_eq!(bootstrap_curve(&[[0.0; 0]], mean, 0.8, 300, 4), Ok(vec![]));
+    fn values_are_drawn_within_strata_that_weigh_the_same() {
+        // The second stratum cannot vary. The mean of two draws of 0 and 4 is 0, 2 or 4, with 1/4, 1/2 and 1/4.
+        let found = stratified_interval(&[vec![0.0, 4.0], vec![10.0; 5]], 0.95, 200, 1);
+        assert_eq!(found, Ok(Interval { low: 5.0, high: 7.0 }));
+        assert_eq!(stratified_interval(&[[1.0], [2.0]], 0.95, 50, 1), Ok(Interval { low: 1.5, high: 1.5 }));
     }
 
     #[test]
@@ -154,7 +151,8 @@ mod tests {
         assert!(matches!(bootstrap_interval(&[1.0], mean, 1.0, 9, 0), Err(StatisticsError::OutOfRange { .. })));
         let undefined = bootstrap_interval(&[1.0, 2.0], |_| f64::NAN, 0.9, 9, 0);
         assert!(matches!(undefined, Err(StatisticsError::NotANumber { what: "bootstrap statistic", .. })));
-        let ragged = bootstrap_curve(&[vec![1.0], vec![]], mean, 0.9, 9, 0);
-        assert!(matches!(ragged, Err(StatisticsError::Ragged { .. })));
+        assert!(matches!(stratified_interval(&[[0.0; 0]], 0.9, 9, 0), Err(StatisticsError::TooFew { .. })));
+        assert!(matches!(stratified_interval::<Vec<f64>>(&[], 0.9, 9, 0), Err(StatisticsError::TooFew { .. })));
+        assert!(matches!(stratified_interval(&[[f64::NAN]], 0.9, 9, 0), Err(StatisticsError::NotANumber { .. })));
     }
 }

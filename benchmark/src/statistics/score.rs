@@ -15,17 +15,12 @@ pub const SCORE_FLOOR: f64 = -100.0;
 /// that the best known value wants an update.
 pub const SCORE_CEILING: f64 = 100.0;
 
-/// The gap to the optimum below which results are not told apart on the logarithmic scale: the last of COCO's targets.
-/// It also gives an exact hit a logarithm.
-pub const REGRET_FLOOR: f64 = 1e-8;
-
 /// 100 (random − value) / (random − best), within [`SCORE_FLOOR`] and [`SCORE_CEILING`]; larger is better, for either
 /// goal.
 ///
 /// `value` is the best of a run, `random_level` the mean of the same over runs of random search with the same budget and
-/// `best_known` the best known value, all in the sign of the metric, or all logarithms of regrets
-/// ([`log10_regret`]). On the raw scale a score says how much of the possible gain was made; on the logarithmic one it
-/// still moves when the gap is small, and suits problems with a known optimum.
+/// `best_known` the best known value, all in the sign of the metric. The score says how much of the possible gain was
+/// made.
 ///
 /// An infinite `value`, of a run without a feasible result, has the floor. `None` if a number is NaN, if the levels or
 /// their difference are not finite, or if random search is as good as the best known value: such a problem tells nobody apart. (If random
@@ -53,25 +48,6 @@ pub fn normalized_score(value: f64, random_level: f64, best_known: f64) -> Optio
         return Some(SCORE_FLOOR);
     }
     Some((100.0 * (random_level - value) / gain).clamp(SCORE_FLOOR, SCORE_CEILING))
-}
-
-/// [`normalized_score`] of regrets on the logarithmic scale; the best known regret is `floor` ([`REGRET_FLOOR`]).
-///
-/// `mean_log10_random` is the mean of [`log10_regret`] over runs of random search with the same `floor`. `None` as there,
-/// and if `regret` or `floor` has no logarithm.
-pub fn normalized_log_score(regret: f64, mean_log10_random: f64, floor: f64) -> Option<f64> {
-    normalized_score(log10_regret(regret, floor)?, mean_log10_random, log10_regret(floor, floor)?)
-}
-
-/// The decimal logarithm of a simple regret (gap to the optimum), at least that of `floor`.
-///
-/// Infinite for an infinite regret. A regret below 0, better than the best known value, counts as `floor`. `None` if
-/// `regret` is NaN or `floor` is not positive and finite.
-pub fn log10_regret(regret: f64, floor: f64) -> Option<f64> {
-    if regret.is_nan() || !(floor > 0.0 && floor.is_finite()) {
-        return None;
-    }
-    Some(regret.max(floor).log10())
 }
 
 #[cfg(test)]
@@ -107,22 +83,5 @@ mod tests {
         assert_eq!(normalized_score(1.0, f64::INFINITY, 0.0), None);
         assert_eq!(normalized_score(1.0, 1.0, f64::NAN), None);
         assert_eq!(normalized_score(1e308, 1e308, -1e308), None);
-    }
-
-    #[test]
-    fn logarithmic_score_measures_decades() {
-        // Random search at 1e0, floor at 1e-8: 1e-2 is a quarter of the way.
-        assert_eq!(normalized_log_score(1e-2, 0.0, 1e-8), Some(25.0));
-        assert_eq!(normalized_log_score(0.0, 0.0, 1e-8), Some(100.0));
-        assert_eq!(normalized_log_score(f64::INFINITY, 0.0, 1e-8), Some(-100.0));
-        assert_eq!(normalized_log_score(f64::NAN, 0.0, 1e-8), None);
-    }
-
-    #[test]
-    fn regret_is_floored() {
-        assert_eq!(log10_regret(100.0, REGRET_FLOOR), Some(2.0));
-        assert_eq!(log10_regret(-1.0, 1e-8), Some(-8.0));
-        assert_eq!(log10_regret(f64::INFINITY, 1e-8), Some(f64::INFINITY));
-        assert_eq!([log10_regret(1.0, 0.0), log10_regret(1.0, f64::NAN), log10_regret(f64::NAN, 1.0)], [None; 3]);
     }
 }
