@@ -14,7 +14,7 @@ use tunesmith_benchmark::problem::{Draw, Problem};
 use tunesmith_benchmark::problems::bbob::bbob;
 use tunesmith_benchmark::statistics::bootstrap::bootstrap_interval;
 use tunesmith_benchmark::statistics::summary::mean;
-use tunesmith_benchmark::statistics::wilcoxon::{WilcoxonOptions, wilcoxon};
+use tunesmith_benchmark::statistics::wilcoxon::wilcoxon;
 
 const DRAW: Draw = Draw { seed: 1, trial: TrialId(1) };
 
@@ -61,7 +61,7 @@ fn statistics(criterion: &mut Criterion) {
     });
     let differences: Vec<f64> = (1..=48).map(|index| f64::from(index).sin() + 0.2).collect();
     criterion.bench_function("wilcoxon, 48 pairs, exact", |bencher| {
-        bencher.iter(|| wilcoxon(black_box(&differences), WilcoxonOptions::default()).unwrap());
+        bencher.iter(|| wilcoxon(black_box(&differences)).unwrap());
     });
     criterion.bench_function("bootstrap of a mean, 48 values, 1000 resamples", |bencher| {
         bencher.iter_batched(

@@ -2,7 +2,7 @@
 //!
 //! The rule. A contestant is better (or worse) than a reference if all three hold for its paired differences, one per
 //! problem:
-//! 1. the two-sided p value of the signed-rank test ([`super::wilcoxon`] with its default options), corrected by
+//! 1. the two-sided p value of the signed-rank test ([`super::wilcoxon`]), corrected by
 //!    [`super::holm`] for all comparisons that are made together, is below α;
 //! 2. the percentile bootstrap interval of the mean difference ([`super::bootstrap`]) does not contain 0;
 //! 3. both point the same way.
@@ -15,7 +15,7 @@ use super::StatisticsError;
 use super::bootstrap::{Interval, bootstrap_interval};
 use super::holm::holm_adjust;
 use super::summary::mean;
-use super::wilcoxon::{WilcoxonOptions, WilcoxonTest, wilcoxon};
+use super::wilcoxon::{WilcoxonTest, wilcoxon};
 
 /// What a comparison came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -77,7 +77,7 @@ pub fn judge<Row: AsRef<[f64]>>(
 ) -> Result<Vec<Judgement>, StatisticsError> {
     let mut tests = Vec::with_capacity(comparisons.len());
     for differences in comparisons {
-        tests.push(wilcoxon(differences.as_ref(), WilcoxonOptions::default())?);
+        tests.push(wilcoxon(differences.as_ref())?);
     }
     let p_values: Vec<f64> = tests.iter().map(|test| test.p).collect();
     let adjusted = holm_adjust(&p_values)?;
