@@ -21,22 +21,14 @@ pub fn average_ranks(values: &[f64]) -> Result<Vec<f64>, StatisticsError> {
     Ok(ranks_and_ties(values)?.0)
 }
 
-/// The ranks of each row by itself; shape as `blocks`.
-///
-/// # Errors
-/// As [`average_ranks`]; [`StatisticsError::Ragged`] if rows differ in length.
-pub fn rank_matrix<Row: AsRef<[f64]>>(blocks: &[Row]) -> Result<Vec<Vec<f64>>, StatisticsError> {
-    require_rectangle(blocks)?;
-    blocks.iter().map(|block| average_ranks(block.as_ref())).collect()
-}
-
 /// The mean rank of each column over the rows of `blocks`.
 ///
 /// # Errors
-/// As [`rank_matrix`]; [`StatisticsError::TooFew`] without rows.
+/// As [`average_ranks`]; [`StatisticsError::Ragged`] if rows differ in length, [`StatisticsError::TooFew`] without rows.
 pub fn mean_ranks<Row: AsRef<[f64]>>(blocks: &[Row]) -> Result<Vec<f64>, StatisticsError> {
     require_count("blocks", blocks.len(), 1)?;
-    let ranks = rank_matrix(blocks)?;
+    require_rectangle(blocks)?;
+    let ranks: Vec<Vec<f64>> = blocks.iter().map(|block| average_ranks(block.as_ref())).collect::<Result<_, _>>()?;
     Ok((0..ranks[0].len())
         .map(|column| ranks.iter().map(|row| row[column]).sum::<f64>() / ranks.len() as f64)
         .collect())
@@ -86,7 +78,7 @@ mod tests {
     #[test]
     fn nan_and_ragged_rows_are_errors() {
         assert!(matches!(average_ranks(&[1.0, f64::NAN]), Err(StatisticsError::NotANumber { index: 1, .. })));
-        let ragged = rank_matrix(&[vec![1.0, 2.0], vec![1.0]]);
+        let ragged = mean_ranks(&[vec![1.0, 2.0], vec![1.0]]);
         assert_eq!(ragged, Err(StatisticsError::Ragged { row: 1, found: 1, expected: 2 }));
         assert!(matches!(mean_ranks::<Vec<f64>>(&[]), Err(StatisticsError::TooFew { .. })));
     }

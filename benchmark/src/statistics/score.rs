@@ -23,8 +23,8 @@ pub const SCORE_CEILING: f64 = 100.0;
 /// made.
 ///
 /// An infinite `value`, of a run without a feasible result, has the floor. `None` if a number is NaN, if the levels or
-/// their difference are not finite, or if random search is as good as the best known value: such a problem tells nobody apart. (If random
-/// search is better than it, then `best_known` is not what it says, and the score is upside down.)
+/// their difference are not finite, or if random search is as good as the best known value: such a problem tells nobody
+/// apart. (If random search is better than it, then `best_known` is not what it says, and the score is upside down.)
 ///
 /// ```
 /// use tunesmith_benchmark::statistics::score::normalized_score;
