@@ -17,11 +17,7 @@ fn bbob_has_the_values_of_coco() {
     let mut greatest = Deviation::default();
     for row in &rows {
         let problem = bbob(row.function, row.dimensions, row.instance).unwrap();
-        greatest.record(row, "best value", problem.optimum(), row.best_value);
-        greatest.record(row, "value at the optimizer", problem.value(problem.optimizer()), row.best_value);
-        for (point, expected) in points.of(row.dimensions, problem.optimizer()).iter().zip(&row.values) {
-            greatest.record(row, "value", problem.value(point), *expected);
-        }
+        greatest.record_row(row, &points, problem.optimum(), problem.optimizer(), |point| problem.value(point));
     }
     println!("greatest of {} deviations: {}", greatest.count, greatest.of);
     greatest.check();
@@ -35,11 +31,7 @@ fn bbob_mixint_has_the_values_of_coco() {
     let mut greatest = Deviation::default();
     for row in &rows {
         let problem = bbob_mixint(row.function, row.dimensions, row.instance).unwrap();
-        greatest.record(row, "best value", problem.optimum(), row.best_value);
-        greatest.record(row, "value at the optimizer", problem.value(problem.optimizer()), row.best_value);
-        for (point, expected) in points.of(row.dimensions, problem.optimizer()).iter().zip(&row.values) {
-            greatest.record(row, "value", problem.value(point), *expected);
-        }
+        greatest.record_row(row, &points, problem.optimum(), problem.optimizer(), |point| problem.value(point));
     }
     println!("greatest of {} deviations: {}", greatest.count, greatest.of);
     greatest.check();
@@ -122,6 +114,24 @@ struct Deviation {
 }
 
 impl Deviation {
+    /// Compares a problem with its row: its best value, and its value at the optimizer and at every point.
+    fn record_row(
+        &mut self,
+        row: &Row,
+        points: &Points,
+        optimum: f64,
+        optimizer: &[f64],
+        value: impl Fn(&[f64]) -> f64,
+    ) {
+        self.record(row, "best value", optimum, row.best_value);
+        self.record(row, "value at the optimizer", value(optimizer), row.best_value);
+        let points = points.of(row.dimensions, optimizer);
+        assert_eq!(points.len(), row.values.len());
+        for (point, expected) in points.iter().zip(&row.values) {
+            self.record(row, "value", value(point), *expected);
+        }
+    }
+
     fn record(&mut self, row: &Row, what: &str, value: f64, expected: f64) {
         let deviation = (value - expected).abs() / expected.abs().max(LEAST_SIZE);
         let Row { function, dimensions, instance, .. } = row;
