@@ -40,7 +40,8 @@ impl Region {
     }
 
     /// The part inside the box of side `sides[j]` around `center`. Grids keep their coordinates inside, and always the
-    /// centre's own; categories stay free.
+    /// centre's own and its two neighbours: a box that is smaller than a step would otherwise hold an integer fast at
+    /// its first good value. Categories stay free.
     pub fn around(&self, center: &[f64], sides: &[f64]) -> Self {
         let cut = |((axis, &center), &side): ((&Axis, &f64), &f64)| {
             let (low, high) = (center - 0.5 * side, center + 0.5 * side);
@@ -49,7 +50,9 @@ impl Region {
                     Axis::Interval { lower: low.clamp(*lower, *upper), upper: high.clamp(*lower, *upper) }
                 }
                 Axis::Grid(points) => {
-                    Axis::Grid(points.iter().copied().filter(|u| *u == center || (low..=high).contains(u)).collect())
+                    let own = points.partition_point(|u| *u < center);
+                    let is_near = |(index, u): &(usize, &f64)| index.abs_diff(own) <= 1 || (low..=high).contains(*u);
+                    Axis::Grid(points.iter().enumerate().filter(is_near).map(|(_, u)| *u).collect())
                 }
                 Axis::Levels(levels) => Axis::Levels(*levels),
             }

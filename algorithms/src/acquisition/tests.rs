@@ -213,3 +213,13 @@ fn a_search_in_a_box_stays_there_but_for_categories() {
     }
     assert!(levels_met.iter().any(|(from, to)| from != to), "{levels_met:?}");
 }
+
+#[test]
+fn a_box_smaller_than_a_step_still_holds_the_neighbours_on_a_grid() {
+    let kind = |max| ParameterKind::Integer { min: 0, max, scale: ScaleType::UnitLinear };
+    let specs = [("a", 1), ("b", 4), ("c", 100)].map(|(name, max)| ParameterSpec::new(name, kind(max)).unwrap());
+    let encoding = Encoding::new(&SearchSpace::new(specs.to_vec()).unwrap());
+    let region = Region::whole(&encoding).around(&[1.0, 0.5, 0.0], &[0.01, 0.01, 0.08]);
+    let expected = [vec![0.0, 1.0], vec![0.25, 0.5, 0.75], vec![0.0, 0.01, 0.02, 0.03, 0.04]];
+    assert_eq!(region.axes, expected.map(Axis::Grid));
+}
