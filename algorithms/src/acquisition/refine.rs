@@ -5,13 +5,18 @@
 //! features are searched on their grid: expected improvement, for one, peaks *between* the grid points already tried, so
 //! that a rounded continuous optimum would propose them again.
 //!
+//! In a conditional space continuous steps move active features only. Another value of a parent may activate features,
+//! which start from the best observed point that has them, or from the middle, whichever promises more; the next cycle
+//! refines them.
+//!
 //! Source: Optuna's alternating scheme (`optuna/_gp/optim_mixed.py`). Departure: grids of more than 16 values are
 //! probed at distances 1, 2, 4 ... from the current value in one batch, where Optuna runs a line search.
 
 use nalgebra::DMatrix;
 
 use super::function::AcquisitionFunction;
-use super::region::{Axis, Region};
+use super::region::Axis;
+use super::search::Search;
 use crate::optimizers::{Evaluation, Objective, ProjectedLbfgs, minimize};
 
 /// Batches of L-BFGS evaluations per cycle.
@@ -21,26 +26,27 @@ const CYCLES: usize = 4;
 /// Grids up to this size are tried completely.
 const FULL_GRID: usize = 16;
 
-/// Improves each of `starts` (points inside `region`); `scales[j]` is a natural step of feature j.
+/// Improves each of `starts` (canonical points inside the region of `search`).
 pub(super) fn refine(
     acquisition: &AcquisitionFunction,
-    region: &Region,
-    scales: &[f64],
+    search: &Search<'_>,
     mut points: Vec<Vec<f64>>,
 ) -> Vec<(Vec<f64>, f64)> {
+    let axes = &search.region.axes;
+    let is_parent = parents(search);
     let discrete: Vec<usize> =
-        (0..region.axes.len()).filter(|&j| !matches!(region.axes[j], Axis::Interval { .. })).collect();
+        (0..axes.len()).filter(|&j| is_parent[j] || !matches!(axes[j], Axis::Interval { .. })).collect();
     for _ in 0..CYCLES {
-        refine_continuous(acquisition, region, scales, &mut points);
+        refine_continuous(acquisition, search, &mut points);
         let mut moved = false;
         for &j in &discrete {
-            moved |= improve_coordinate(acquisition, &region.axes[j], j, &mut points);
+            moved |= improve_coordinate(acquisition, search, j, is_parent[j], &mut points);
         }
         if !moved {
             break;
         }
     }
-    let values = acquisition.values(&rows(&points, region.axes.len()));
+    let values = acquisition.values(&rows(&points, axes.len()));
     points.into_iter().zip(values).collect()
 }
 
@@ -49,7 +55,17 @@ pub(super) fn rows(points: &[Vec<f64>], d: usize) -> DMatrix<f64> {
     DMatrix::from_fn(points.len(), d, |row, column| points[row][column])
 }
 
-fn refine_continuous(acquisition: &AcquisitionFunction, region: &Region, scales: &[f64], points: &mut [Vec<f64>]) {
+/// Whether other features are active by the value of each feature.
+fn parents(search: &Search<'_>) -> Vec<bool> {
+    let mut is_parent = vec![false; search.region.axes.len()];
+    for parent in (0..is_parent.len()).filter_map(|j| search.encoding.parent(j)) {
+        is_parent[parent] = true;
+    }
+    is_parent
+}
+
+fn refine_continuous(acquisition: &AcquisitionFunction, search: &Search<'_>, points: &mut [Vec<f64>]) {
+    let (region, scales) = (search.region, search.scales);
     let mut free = Vec::new();
     let (mut lower, mut upper) = (Vec::new(), Vec::new());
     for (j, axis) in region.axes.iter().enumerate() {
@@ -62,24 +78,29 @@ fn refine_continuous(acquisition: &AcquisitionFunction, region: &Region, scales:
     if free.is_empty() || points.is_empty() {
         return;
     }
+    let active: Vec<Vec<bool>> = points.iter().map(|point| search.encoding.active(point)).collect();
     let starts: Vec<Vec<f64>> =
         points.iter().map(|point| free.iter().map(|&j| point[j] / scales[j]).collect()).collect();
-    let objective = Slices { acquisition, bases: points, free: &free, scales };
+    let objective = Slices { acquisition, bases: points, active: &active, free: &free, scales };
     let results = minimize(objective, ProjectedLbfgs::new(lower, upper, &starts, 0.1, 1e-4, 1e-7), ROUNDS);
-    for (point, (refined, cost)) in points.iter_mut().zip(results) {
+    for ((point, (refined, cost)), active) in points.iter_mut().zip(results).zip(&active) {
         if cost.is_finite() {
-            for (&j, scaled) in free.iter().zip(refined) {
+            for (&j, scaled) in free.iter().zip(refined).filter(|(j, _)| active[**j]) {
                 // Scaling back may leave the interval by a rounding error.
                 point[j] = region.axes[j].nearest(scaled * scales[j]);
             }
+            // A parent too long to list moves as if it were continuous, and may have crossed to another branch.
+            search.encoding.reactivate(point, active, |j| region.axes[j].middle());
         }
     }
 }
 
-/// The acquisition as a function of the interval features, scaled; the others are those of each start.
+/// The acquisition as a function of the interval features, scaled; the others, and the inactive ones, are those of each
+/// start.
 struct Slices<'a> {
     acquisition: &'a AcquisitionFunction,
     bases: &'a [Vec<f64>],
+    active: &'a [Vec<bool>],
     free: &'a [usize],
     scales: &'a [f64],
 }
@@ -88,30 +109,51 @@ impl Objective for Slices<'_> {
     fn evaluate(&self, runs: &[usize], points: &[Vec<f64>]) -> Vec<Evaluation> {
         let mut full = DMatrix::from_fn(points.len(), self.scales.len(), |row, j| self.bases[runs[row]][j]);
         for (row, point) in points.iter().enumerate() {
-            for (&j, scaled) in self.free.iter().zip(point) {
+            for (&j, scaled) in self.free.iter().zip(point).filter(|(j, _)| self.active[runs[row]][**j]) {
                 full[(row, j)] = scaled * self.scales[j];
             }
         }
-        let evaluation = |at: super::AcquisitionValue| Evaluation {
-            cost: -at.value,
-            gradient: self.free.iter().map(|&j| -at.gradient[j] * self.scales[j]).collect(),
+        let evaluation = |(at, run): (super::AcquisitionValue, &usize)| {
+            let slope = |j: usize| if self.active[*run][j] { -at.gradient[j] * self.scales[j] } else { 0.0 };
+            Evaluation { cost: -at.value, gradient: self.free.iter().map(|&j| slope(j)).collect() }
         };
-        self.acquisition.values_and_gradients(&full).into_iter().map(evaluation).collect()
+        self.acquisition.values_and_gradients(&full).into_iter().zip(runs).map(evaluation).collect()
     }
 }
 
 /// Sets coordinate `j` of each point to the best value found on its axis. Returns whether any moved.
-fn improve_coordinate(acquisition: &AcquisitionFunction, axis: &Axis, j: usize, points: &mut [Vec<f64>]) -> bool {
+fn improve_coordinate(
+    acquisition: &AcquisitionFunction,
+    search: &Search<'_>,
+    j: usize,
+    is_parent: bool,
+    points: &mut [Vec<f64>],
+) -> bool {
     let mut trials = Vec::new();
     let mut owners = Vec::new();
     for (owner, point) in points.iter().enumerate() {
         // The current value comes first, so that only a strict improvement moves.
-        let others = alternatives(axis, point[j]);
-        for value in std::iter::once(point[j]).chain(others) {
+        trials.push(point.clone());
+        owners.push(owner);
+        if search.encoding.is_conditional() && !search.encoding.active(point)[j] {
+            continue;
+        }
+        let axis = &search.region.axes[j];
+        let mut others = alternatives(axis, point[j]);
+        if let (true, Axis::Interval { .. }) = (is_parent, axis) {
+            others = branch_coordinates(search, j, point[j]);
+        }
+        for value in others {
             let mut trial = point.clone();
             trial[j] = value;
-            trials.push(trial);
-            owners.push(owner);
+            if is_parent {
+                let found = switch(search, point, trial);
+                owners.extend(found.iter().map(|_| owner));
+                trials.extend(found);
+            } else {
+                owners.push(owner);
+                trials.push(trial);
+            }
         }
     }
     let Some(first) = points.first() else { return false };
@@ -126,6 +168,34 @@ fn improve_coordinate(acquisition: &AcquisitionFunction, axis: &Axis, j: usize, 
         }
     }
     moved
+}
+
+/// `changed` is `point` with another value of a parent. What to try there: features that become active at the middle of
+/// their axes, or as in the best anchor that has them, if there is one.
+fn switch(search: &Search<'_>, point: &[f64], changed: Vec<f64>) -> Vec<Vec<f64>> {
+    let was_active = search.encoding.active(point);
+    let axes = &search.region.axes;
+    let mut from_middle = changed.clone();
+    search.encoding.reactivate(&mut from_middle, &was_active, |j| axes[j].middle());
+    let observed = |j: usize| {
+        let anchor = search.anchors.iter().find(|anchor| search.encoding.active(anchor)[j]);
+        anchor.map_or(axes[j].middle(), |anchor| axes[j].nearest(anchor[j]))
+    };
+    let mut from_observed = changed;
+    search.encoding.reactivate(&mut from_observed, &was_active, observed);
+    if from_observed == from_middle { vec![from_middle] } else { vec![from_middle, from_observed] }
+}
+
+/// The coordinates of the values of parent `j`, too many to list, that its children name, inside the region and
+/// different from `current`.
+fn branch_coordinates(search: &Search<'_>, j: usize, current: f64) -> Vec<f64> {
+    let encoding = search.encoding;
+    let children = (0..encoding.dimensions()).filter(|&child| encoding.parent(child) == Some(j));
+    let mut ordinals: Vec<u64> = children.flat_map(|child| encoding.parent_ordinals(child)).copied().collect();
+    ordinals.sort_unstable();
+    ordinals.dedup();
+    let coordinates = ordinals.into_iter().map(|ordinal| encoding.coordinate_at(j, ordinal));
+    coordinates.filter(|&u| u != current && search.region.axes[j].nearest(u) == u).collect()
 }
 
 /// The values of a discrete axis to try instead of `current`.
