@@ -10,6 +10,7 @@ use nalgebra::DMatrix;
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 
+use super::branches::{branch_coordinates, has_children};
 use super::region::{Axis, Region};
 use crate::encoding::Encoding;
 use crate::numerics::latin_hypercube::stratified;
@@ -43,8 +44,17 @@ pub(super) fn candidates(
     let active: Vec<Vec<bool>> = anchors.iter().map(|anchor| encoding.active(anchor)).collect();
     for (j, (axis, feature)) in region.axes.iter().zip(encoding.features()).enumerate() {
         let mut rng = stream(seed, trial, &format!("candidates/{}", feature.name));
+        let branches = match axis {
+            Axis::Interval { .. } if has_children(encoding, j) => branch_coordinates(encoding, axis, j),
+            _ => Vec::new(),
+        };
         for (row, uniform) in stratified(&mut rng, count - perturbed).into_iter().enumerate() {
-            points[(row, j)] = axis.at(uniform);
+            points[(row, j)] = match 2.0 * uniform {
+                // Of a parent too long to list the few values with children would not come up by chance.
+                twice if !branches.is_empty() && twice >= 1.0 => Axis::Grid(branches.clone()).at(twice - 1.0),
+                twice if !branches.is_empty() => axis.at(twice),
+                _ => axis.at(uniform),
+            };
         }
         for row in count - perturbed..count {
             let anchor = anchors[row % anchors.len()][j];

@@ -14,6 +14,7 @@
 
 use nalgebra::DMatrix;
 
+use super::branches::{branch_coordinates, has_children, switch};
 use super::function::AcquisitionFunction;
 use super::region::Axis;
 use super::search::Search;
@@ -33,7 +34,7 @@ pub(super) fn refine(
     mut points: Vec<Vec<f64>>,
 ) -> Vec<(Vec<f64>, f64)> {
     let axes = &search.region.axes;
-    let is_parent = parents(search);
+    let is_parent: Vec<bool> = (0..axes.len()).map(|j| has_children(search.encoding, j)).collect();
     let discrete: Vec<usize> =
         (0..axes.len()).filter(|&j| is_parent[j] || !matches!(axes[j], Axis::Interval { .. })).collect();
     for _ in 0..CYCLES {
@@ -55,15 +56,6 @@ pub(super) fn rows(points: &[Vec<f64>], d: usize) -> DMatrix<f64> {
     DMatrix::from_fn(points.len(), d, |row, column| points[row][column])
 }
 
-/// Whether other features are active by the value of each feature.
-fn parents(search: &Search<'_>) -> Vec<bool> {
-    let mut is_parent = vec![false; search.region.axes.len()];
-    for parent in (0..is_parent.len()).filter_map(|j| search.encoding.parent(j)) {
-        is_parent[parent] = true;
-    }
-    is_parent
-}
-
 fn refine_continuous(acquisition: &AcquisitionFunction, search: &Search<'_>, points: &mut [Vec<f64>]) {
     let (region, scales) = (search.region, search.scales);
     let mut free = Vec::new();
@@ -79,13 +71,15 @@ fn refine_continuous(acquisition: &AcquisitionFunction, search: &Search<'_>, poi
         return;
     }
     let active: Vec<Vec<bool>> = points.iter().map(|point| search.encoding.active(point)).collect();
+    let movable: Vec<Vec<bool>> =
+        points.iter().zip(&active).map(|(point, active)| movable(search, point, active)).collect();
     let starts: Vec<Vec<f64>> =
         points.iter().map(|point| free.iter().map(|&j| point[j] / scales[j]).collect()).collect();
-    let objective = Slices { acquisition, bases: points, active: &active, free: &free, scales };
+    let objective = Slices { acquisition, bases: points, movable: &movable, free: &free, scales };
     let results = minimize(objective, ProjectedLbfgs::new(lower, upper, &starts, 0.1, 1e-4, 1e-7), ROUNDS);
-    for ((point, (refined, cost)), active) in points.iter_mut().zip(results).zip(&active) {
+    for (((point, (refined, cost)), active), movable) in points.iter_mut().zip(results).zip(&active).zip(&movable) {
         if cost.is_finite() {
-            for (&j, scaled) in free.iter().zip(refined).filter(|(j, _)| active[**j]) {
+            for (&j, scaled) in free.iter().zip(refined).filter(|(j, _)| movable[**j]) {
                 // Scaling back may leave the interval by a rounding error.
                 point[j] = region.axes[j].nearest(scaled * scales[j]);
             }
@@ -95,12 +89,23 @@ fn refine_continuous(acquisition: &AcquisitionFunction, search: &Search<'_>, poi
     }
 }
 
-/// The acquisition as a function of the interval features, scaled; the others, and the inactive ones, are those of each
-/// start.
+/// Which features a continuous step from `point` may move: the active ones, without parents too long to list where they
+/// have a value that a child needs; the next step would leave that branch.
+fn movable(search: &Search<'_>, point: &[f64], active: &[bool]) -> Vec<bool> {
+    let axes = &search.region.axes;
+    let needed = |j: usize| {
+        has_children(search.encoding, j) && branch_coordinates(search.encoding, &axes[j], j).contains(&point[j])
+    };
+    let is_interval = |j: usize| matches!(axes[j], Axis::Interval { .. });
+    (0..point.len()).map(|j| active[j] && !(is_interval(j) && needed(j))).collect()
+}
+
+/// The acquisition as a function of the interval features, scaled; the others, and those that are not movable, are those
+/// of each start.
 struct Slices<'a> {
     acquisition: &'a AcquisitionFunction,
     bases: &'a [Vec<f64>],
-    active: &'a [Vec<bool>],
+    movable: &'a [Vec<bool>],
     free: &'a [usize],
     scales: &'a [f64],
 }
@@ -109,12 +114,12 @@ impl Objective for Slices<'_> {
     fn evaluate(&self, runs: &[usize], points: &[Vec<f64>]) -> Vec<Evaluation> {
         let mut full = DMatrix::from_fn(points.len(), self.scales.len(), |row, j| self.bases[runs[row]][j]);
         for (row, point) in points.iter().enumerate() {
-            for (&j, scaled) in self.free.iter().zip(point).filter(|(j, _)| self.active[runs[row]][**j]) {
+            for (&j, scaled) in self.free.iter().zip(point).filter(|(j, _)| self.movable[runs[row]][**j]) {
                 full[(row, j)] = scaled * self.scales[j];
             }
         }
         let evaluation = |(at, run): (super::AcquisitionValue, &usize)| {
-            let slope = |j: usize| if self.active[*run][j] { -at.gradient[j] * self.scales[j] } else { 0.0 };
+            let slope = |j: usize| if self.movable[*run][j] { -at.gradient[j] * self.scales[j] } else { 0.0 };
             Evaluation { cost: -at.value, gradient: self.free.iter().map(|&j| slope(j)).collect() }
         };
         self.acquisition.values_and_gradients(&full).into_iter().zip(runs).map(evaluation).collect()
@@ -141,7 +146,8 @@ fn improve_coordinate(
         let axis = &search.region.axes[j];
         let mut others = alternatives(axis, point[j]);
         if let (true, Axis::Interval { .. }) = (is_parent, axis) {
-            others = branch_coordinates(search, j, point[j]);
+            others = branch_coordinates(search.encoding, axis, j);
+            others.retain(|u| *u != point[j]);
         }
         for value in others {
             let mut trial = point.clone();
@@ -168,34 +174,6 @@ fn improve_coordinate(
         }
     }
     moved
-}
-
-/// `changed` is `point` with another value of a parent. What to try there: features that become active at the middle of
-/// their axes, or as in the best anchor that has them, if there is one.
-fn switch(search: &Search<'_>, point: &[f64], changed: Vec<f64>) -> Vec<Vec<f64>> {
-    let was_active = search.encoding.active(point);
-    let axes = &search.region.axes;
-    let mut from_middle = changed.clone();
-    search.encoding.reactivate(&mut from_middle, &was_active, |j| axes[j].middle());
-    let observed = |j: usize| {
-        let anchor = search.anchors.iter().find(|anchor| search.encoding.active(anchor)[j]);
-        anchor.map_or(axes[j].middle(), |anchor| axes[j].nearest(anchor[j]))
-    };
-    let mut from_observed = changed;
-    search.encoding.reactivate(&mut from_observed, &was_active, observed);
-    if from_observed == from_middle { vec![from_middle] } else { vec![from_middle, from_observed] }
-}
-
-/// The coordinates of the values of parent `j`, too many to list, that its children name, inside the region and
-/// different from `current`.
-fn branch_coordinates(search: &Search<'_>, j: usize, current: f64) -> Vec<f64> {
-    let encoding = search.encoding;
-    let children = (0..encoding.dimensions()).filter(|&child| encoding.parent(child) == Some(j));
-    let mut ordinals: Vec<u64> = children.flat_map(|child| encoding.parent_ordinals(child)).copied().collect();
-    ordinals.sort_unstable();
-    ordinals.dedup();
-    let coordinates = ordinals.into_iter().map(|ordinal| encoding.coordinate_at(j, ordinal));
-    coordinates.filter(|&u| u != current && search.region.axes[j].nearest(u) == u).collect()
 }
 
 /// The values of a discrete axis to try instead of `current`.

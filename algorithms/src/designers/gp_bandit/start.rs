@@ -85,7 +85,10 @@ pub(super) fn star(encoding: &Encoding) -> Vec<Vec<f64>> {
         };
         activate(encoding, &axes, &active, &mut point);
         encoding.snap(&mut point);
-        points.push(point);
+        // The step of a parent may lead to the centre of another branch.
+        if !points.contains(&point) {
+            points.push(point);
+        }
     }
     points
 }
