@@ -3,12 +3,16 @@
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 
+use nalgebra::DMatrix;
+
 use super::tests::{double, problem};
 use super::*;
+use crate::gp::{Hyperparameters, KernelTerms};
 use crate::problem::{
     CompletedTrial, Condition, ParameterKind, ParameterSpec, ParameterValue, ParameterValues, ScaleType, SearchSpace,
     TrialOutcome,
 };
+use crate::sampling::RandomPoints;
 
 fn integer(name: &str, min: i64, max: i64) -> ParameterSpec {
     ParameterSpec::new(name, ParameterKind::Integer { min, max, scale: ScaleType::UnitLinear }).unwrap()
@@ -144,6 +148,24 @@ fn every_proposal_is_canonical_and_in_the_box_where_it_is_active() {
             assert!((point[j] - incumbent[j]).abs() <= 0.5 * sides[j] + 1e-9, "{j}: {parameters:?}");
         }
     }
+}
+
+#[test]
+fn the_covariance_of_points_of_all_branches_is_positive_semi_definite() {
+    let encoding = Encoding::new(&SearchSpace::new(families()).unwrap());
+    let points: Vec<Vec<f64>> = RandomPoints::new(&encoding, 1, TrialId(1), "test").take(60).collect();
+    let branches: BTreeSet<_> = points.iter().map(|point| encoding.active(point)).collect();
+    assert_eq!(branches.len(), 4);
+    let rows = DMatrix::from_fn(points.len(), encoding.dimensions(), |row, j| points[row][j]);
+    let categorical: Vec<bool> =
+        encoding.features().iter().map(|feature| matches!(feature.kind, FeatureKind::Categorical { .. })).collect();
+    let kernel = Hyperparameters::default_with_terms(&categorical, KernelTerms::RadialAndLinear).kernel;
+    let covariance = kernel.cross(&rows, &rows);
+    let least = covariance.symmetric_eigenvalues().min();
+    assert!(least > -1e-9, "{least:e}");
+    // Along features that both points lack there is no distance: a line and itself but for what it shares.
+    let line = |u: f64| encoding.encode(&encoding.decode(&[0.0, u, u, u, u, 0.25])).unwrap();
+    assert_eq!(line(0.1), line(0.9));
 }
 
 #[test]
