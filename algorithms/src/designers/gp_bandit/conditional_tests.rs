@@ -164,7 +164,7 @@ fn the_covariance_of_points_of_all_branches_is_positive_semi_definite() {
     let least = covariance.symmetric_eigenvalues().min();
     assert!(least > -1e-9, "{least:e}");
     // Along features that both points lack there is no distance: a line and itself but for what it shares.
-    let line = |u: f64| encoding.encode(&encoding.decode(&[0.0, u, u, u, u, 0.25])).unwrap();
+    let line = |u: f64| encoding.encode(&encoding.decode(&[0.0, u, u, u, 0.25, u])).unwrap();
     assert_eq!(line(0.1), line(0.9));
 }
 
