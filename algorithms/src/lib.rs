@@ -6,7 +6,6 @@ pub mod designers;
 pub mod early_stopping;
 pub mod encoding;
 pub mod gp;
-pub mod mixed_radix;
 pub mod numerics;
 pub mod optimizers;
 pub mod output_warp;

@@ -36,6 +36,21 @@ FOREIGN = [
 ]
 
 
+CONDITIONAL = [
+    {"name": "momentum", "type": "DOUBLE", "min": 0.5, "max": 0.99, "scale": "UNIT_LINEAR_SCALE",
+     "condition": {"parent": "schedule", "values": ["cosine"]}},
+    {"name": "optimizer", "type": "CATEGORICAL", "values": ["adam", "sgd"]},
+    {"name": "rate", "type": "DOUBLE", "min": 1e-5, "max": 1.0, "scale": "UNIT_LOG_SCALE"},
+    {"name": "schedule", "type": "CATEGORICAL", "values": ["constant", "cosine"],
+     "condition": {"parent": "optimizer", "values": ["sgd"]}},
+    {"name": "steps", "type": "INTEGER", "min": 1, "max": 4, "scale": "UNIT_LINEAR_SCALE"},
+    {"name": "drop", "type": "DISCRETE", "values": [0.1, 0.5], "scale": "UNIT_LINEAR_SCALE",
+     "condition": {"parent": "steps", "values": [2, 3]}},
+    {"name": "only", "type": "INTEGER", "min": 5, "max": 5, "scale": "UNIT_LINEAR_SCALE",
+     "condition": {"parent": "drop", "values": [0.5]}},
+]
+
+
 class Adapter:
     """The process under test."""
 
@@ -82,9 +97,18 @@ class Adapter:
 
 def check_point(parameters, point):
     """Ends the check unless `point` lies in the space."""
-    if sorted(point) != sorted(parameter["name"] for parameter in parameters):
-        sys.exit(f"the point {point} has not the parameters of the space")
-    for parameter in parameters:
+    named = {parameter["name"]: parameter for parameter in parameters}
+
+    def is_active(parameter):
+        condition = parameter.get("condition")
+        if condition is None:
+            return True
+        return is_active(named[condition["parent"]]) and point.get(condition["parent"]) in condition["values"]
+
+    active = [parameter for parameter in parameters if is_active(parameter)]
+    if sorted(point) != sorted(parameter["name"] for parameter in active):
+        sys.exit(f"the point {point} has not the active parameters of the space")
+    for parameter in active:
         value = point[parameter["name"]]
         kind = parameter["type"]
         if kind in ("DISCRETE", "CATEGORICAL"):
@@ -174,6 +198,7 @@ def check_all(command, quick):
                 result["infeasible"] = "a constraint is violated"
             adapter.do(method="complete", trial=trial, parameters=point, **result)
         print(f"{title}: ok, last point {point}")
+    check_conditions(adapter, quick)
     only = [MIXED[-1]]
     adapter.create(only)
     print("a space of one point: ok,", adapter.suggest(only, [1]))
@@ -181,6 +206,25 @@ def check_all(command, quick):
         sys.exit("an unknown method was not answered with an error")
     adapter.end()
     print("all checks passed")
+
+
+def check_conditions(adapter, quick):
+    """A conditional space of depth 2: points of it, or a refusal that says why."""
+    answer = adapter.create(CONDITIONAL, seed=11, budget=30)
+    if "unsupported" in answer:
+        if "conditional" not in answer["unsupported"]:
+            sys.exit(f"the refusal {answer['unsupported']!r} does not name the conditional parameters")
+        print(f"conditional parameters: unsupported ({answer['unsupported']})")
+        return
+    foreign = {"optimizer": "sgd", "rate": 0.1, "schedule": "cosine", "momentum": 0.9, "steps": 1}
+    adapter.do(method="complete", trial=1, parameters=foreign, metrics={"m0": 0.5}, constraints=[])
+    shapes = set()
+    for trial in range(2, 14 if quick else 30):
+        [point] = adapter.suggest(CONDITIONAL, [trial])
+        shapes.add(tuple(sorted(point)))
+        value = point.get("momentum", 1.0) + abs(math.log10(point["rate"]) + 2.0)
+        adapter.do(method="complete", trial=trial, parameters=point, metrics={"m0": value}, constraints=[])
+    print(f"conditional parameters: ok, {len(shapes)} sets of active parameters")
 
 
 def measure(command, trials):

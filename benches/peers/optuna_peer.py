@@ -8,6 +8,9 @@
 | CATEGORICAL | `CategoricalDistribution` |
 | reverse log scale | the mirrored value `min + max - x` on a log scale |
 
+Conditional parameters, with tpe and random: the trial is asked without a space, and each active parameter by its
+`suggest_` function after its parent, as Optuna means it. Where all are unconditional the space is fixed beforehand.
+
 Metrics: any number with tpe, random and nsgaii (and gp, whose sampler then takes the hypervolume improvement); the
 goals are handed on. Constraints, with tpe, gp and nsgaii: `Trial.set_constraint`.
 A trial that failed is told as `FAIL`, which the samplers ignore. Trials of others are added with `add_trial`.
@@ -34,6 +37,8 @@ SAMPLERS = {
 }
 TAKES_CONSTRAINTS = ("tpe", "gp", "nsgaii")
 TAKES_METRICS = ("tpe", "gp", "random", "nsgaii")
+# The others draw conditional parameters at random, which says nothing about them.
+TAKES_CONDITIONS = ("tpe", "random")
 
 
 class OptunaPeer(tunesmith_peer.Peer):
@@ -45,7 +50,8 @@ class OptunaPeer(tunesmith_peer.Peer):
 
     def create(self, study):
         study.require(metrics=sys.maxsize if self.sampler in TAKES_METRICS else 1,
-                      constraints=self.sampler in TAKES_CONSTRAINTS)
+                      constraints=self.sampler in TAKES_CONSTRAINTS,
+                      conditions=self.sampler in TAKES_CONDITIONS)
         self.problem = study
         self.pending = {}
         self.study = optuna.create_study(
@@ -55,12 +61,29 @@ class OptunaPeer(tunesmith_peer.Peer):
 
     def suggest(self, trials):
         points = []
+        conditional = any(parameter.parent is not None for parameter in self.problem.parameters)
         for trial in trials:
-            asked = self.study.ask(self.distributions)
+            asked = self.study.ask() if conditional else self.study.ask(self.distributions)
             self.pending[trial] = asked
-            points.append({parameter.name: from_optuna(parameter, asked.params[parameter.name])
-                           for parameter in self.problem.free})
+            if conditional:
+                points.append(self.define_by_run(asked))
+            else:
+                points.append({parameter.name: from_optuna(parameter, asked.params[parameter.name])
+                               for parameter in self.problem.free})
         return points
+
+    def define_by_run(self, asked):
+        """A point of a conditional space, its parameters asked for one after the other."""
+        point = {}
+        for parameter in self.problem.parameters:
+            if not parameter.is_active(point):
+                continue
+            if parameter.is_fixed:
+                point[parameter.name] = parameter.fixed_value
+            else:
+                # Parents are compared with the values of the problem, of which a library may round the last digit.
+                point[parameter.name] = parameter.legal(from_optuna(parameter, ask_one(asked, parameter)))
+        return point
 
     def complete(self, result):
         asked = self.pending.pop(result.trial, None)
@@ -71,8 +94,8 @@ class OptunaPeer(tunesmith_peer.Peer):
                 state=optuna.trial.TrialState.FAIL if failed else optuna.trial.TrialState.COMPLETE,
                 values=result.losses,
                 params={parameter.name: to_optuna(parameter, result.parameters[parameter.name])
-                        for parameter in self.problem.free},
-                distributions=self.distributions,
+                        for parameter in self.problem.free if parameter.name in result.parameters},
+                distributions={name: kind for name, kind in self.distributions.items() if name in result.parameters},
                 constraints=constraints))
         elif result.losses is None:
             self.study.tell(asked, state=optuna.trial.TrialState.FAIL)
@@ -91,6 +114,17 @@ def distribution(parameter):
     if parameter.kind == "DISCRETE":
         return optuna.distributions.IntDistribution(0, len(parameter.values) - 1)
     return optuna.distributions.CategoricalDistribution(parameter.values)
+
+
+def ask_one(asked, parameter):
+    """What `asked`, a running trial, gives for `parameter`, as Optuna has it."""
+    if parameter.kind == "DOUBLE":
+        return asked.suggest_float(parameter.name, parameter.minimum, parameter.maximum, log=parameter.is_log)
+    if parameter.kind == "INTEGER":
+        return asked.suggest_int(parameter.name, parameter.minimum, parameter.maximum, log=parameter.is_log)
+    if parameter.kind == "DISCRETE":
+        return asked.suggest_int(parameter.name, 0, len(parameter.values) - 1)
+    return asked.suggest_categorical(parameter.name, parameter.values)
 
 
 def to_optuna(parameter, value):

@@ -42,7 +42,8 @@ class Parameter:
     """A parameter of the search space.
 
     `minimum` and `maximum` are inclusive, of DOUBLE and INTEGER only. `values` are the possible values of a DISCRETE
-    (increasing numbers) or CATEGORICAL (text) parameter. `scale` is empty for CATEGORICAL.
+    (increasing numbers) or CATEGORICAL (text) parameter. `scale` is empty for CATEGORICAL. A conditional parameter has
+    a value only in points where the parameter `parent` has one of `parent_values`.
     """
     name: str
     kind: str
@@ -50,6 +51,8 @@ class Parameter:
     minimum: float | int | None
     maximum: float | int | None
     values: tuple
+    parent: str | None = None
+    parent_values: tuple = ()
 
     @classmethod
     def parse(cls, message):
@@ -62,7 +65,12 @@ class Parameter:
         values = message.get("values", ())
         values = tuple(sorted(map(float, values))) if kind == "DISCRETE" else tuple(values)
         scale = "" if kind == "CATEGORICAL" else message.get("scale", "UNIT_LINEAR_SCALE")
-        return cls(message["name"], kind, scale, *bounds, values)
+        condition = message.get("condition") or {"parent": None, "values": ()}
+        return cls(message["name"], kind, scale, *bounds, values, condition["parent"], tuple(condition["values"]))
+
+    def is_active(self, point):
+        """Whether the parameter has a value beside those of `point`, in which its parent comes before it."""
+        return self.parent is None or point.get(self.parent) in self.parent_values
 
     @property
     def is_log(self):
@@ -139,7 +147,10 @@ class Metric:
 
 @dataclasses.dataclass(frozen=True)
 class Study:
-    """What a `create` request says: the space, the metrics, and how many trials there will be."""
+    """What a `create` request says: the space, the metrics, and how many trials there will be.
+
+    `parameters` has each parent before its children.
+    """
     parameters: tuple
     metrics: tuple
     constraints: int
@@ -151,7 +162,7 @@ class Study:
     def parse(cls, request):
         """Reads a `create` request."""
         problem = request["problem"]
-        return cls(tuple(map(Parameter.parse, problem["parameters"])),
+        return cls(tuple(parents_first(map(Parameter.parse, problem["parameters"]))),
                    tuple(Metric(metric["name"], metric["goal"]) for metric in problem["metrics"]),
                    int(problem.get("constraints", 0)), int(request["seed"]), int(request["budget"]),
                    int(request.get("parallel", 1)))
@@ -167,16 +178,36 @@ class Study:
         return [parameter for parameter in self.parameters if not parameter.is_fixed]
 
     def complete_point(self, point):
-        """`point` in the order of the parameters and with the values of those that are fixed, each made legal."""
-        return {parameter.name: parameter.fixed_value if parameter.is_fixed else parameter.legal(point[parameter.name])
-                for parameter in self.parameters}
+        """The active parameters of `point` in order, with the values of those that are fixed, each made legal."""
+        complete = {}
+        for parameter in self.parameters:
+            if parameter.is_active(complete):
+                complete[parameter.name] = parameter.fixed_value if parameter.is_fixed \
+                    else parameter.legal(point[parameter.name])
+        return complete
 
-    def require(self, *, metrics=1, constraints=False):
-        """Raises `Unsupported` if there are more metrics than `metrics`, or constraints and it takes none."""
+    def require(self, *, metrics=1, constraints=False, conditions=False):
+        """Raises `Unsupported` if there are more metrics than `metrics`, constraints, or conditions that it cannot."""
+        conditional = [parameter.name for parameter in self.parameters if parameter.parent is not None]
+        if conditional and not conditions:
+            raise Unsupported(f"conditional parameters ({', '.join(conditional)})")
         if len(self.metrics) > metrics:
             raise Unsupported(f"{len(self.metrics)} metrics; takes at most {metrics}")
         if self.constraints and not constraints:
             raise Unsupported("constraints")
+
+
+def parents_first(parameters):
+    """`parameters` in their order, but each after its parent."""
+    waiting, ordered = list(parameters), []
+    while waiting:
+        known = {parameter.name for parameter in ordered}
+        ready = [parameter for parameter in waiting if parameter.parent is None or parameter.parent in known]
+        if not ready:
+            raise ValueError(f"parameter {waiting[0].name} has no parent {waiting[0].parent}")
+        ordered += ready
+        waiting = [parameter for parameter in waiting if parameter not in ready]
+    return ordered
 
 
 @dataclasses.dataclass(frozen=True)

@@ -20,6 +20,8 @@ for line in sys.stdin:
         reply = {"name": "hill-climber", "version": "1.0"}
         if len(problem["metrics"]) > 1:
             reply["unsupported"] = "more than one metric"
+        if any("condition" in parameter for parameter in problem["parameters"]):
+            reply["unsupported"] = "conditional parameters"
     elif problem is None:
         reply["error"] = "no study was begun"
     elif request["method"] == "suggest":

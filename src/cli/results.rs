@@ -1,5 +1,6 @@
 //! What is shown and written when a job is done: the table of trials, the best one's arguments, the files.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -131,7 +132,8 @@ impl Results {
     fn table(&self, metric: &str, goal: Goal) -> String {
         let mut table = Table::new();
         table.load_style(presets::UTF8_BORDERS_ONLY);
-        let parameters: Vec<&String> = self.trials[0].parameters.keys().collect();
+        // A conditional parameter may be missing in any one trial.
+        let parameters: BTreeSet<&String> = self.trials.iter().flat_map(|trial| trial.parameters.keys()).collect();
         let mut header = vec!["trial".to_owned(), metric.to_owned(), "step".to_owned()];
         header.extend(parameters.iter().map(|name| (*name).clone()));
         header.extend(["duration".to_owned(), "state".to_owned()]);

@@ -116,6 +116,40 @@ tunesmith: {metricFromStdout: true}
 }
 
 #[test]
+fn a_program_gets_flags_of_active_parameters_alone() {
+    let workspace = Workspace::new(
+        "
+hyperparameters:
+  goal: MAXIMIZE
+  hyperparameterMetricTag: score
+  maxTrials: 100
+  algorithm: GRID_SEARCH
+  params:
+    - {parameterName: momentum, type: DISCRETE, discreteValues: [0.5, 0.9]}
+    - {parameterName: nesterov, type: CATEGORICAL, categoricalValues: [no, yes]}
+    - {parameterName: optimizer, type: CATEGORICAL, categoricalValues: [adam, sgd]}
+tunesmith:
+  metricFromStdout: true
+  conditions:
+    - {parameter: momentum, parent: optimizer, values: [sgd]}
+    - {parameter: nesterov, parent: momentum, values: [0.9]}
+",
+    );
+    // The score is the number of flags.
+    let run = workspace.run(["--", "sh", "-c", "echo score: $#", "trainer"]).expect(0);
+    let mut flags: Vec<(String, String, String, String)> = workspace
+        .trials()
+        .into_iter()
+        .map(|trial| ["objective_value", "optimizer", "momentum", "nesterov"].map(|name| trial[name].clone()).into())
+        .collect();
+    flags.sort();
+    let expected =
+        [("1.0", "adam", "", ""), ("2.0", "sgd", "0.5", ""), ("3.0", "sgd", "0.9", "no"), ("3.0", "sgd", "0.9", "yes")];
+    assert_eq!(flags, expected.map(|(score, a, b, c)| (score.into(), a.into(), b.into(), c.into())));
+    assert!(run.stdout.contains("search space exhausted after 4 trials"), "{}", run.stdout);
+}
+
+#[test]
 fn a_wrong_tag_ends_the_job_with_the_first_trial() {
     let workspace = quadratic();
     workspace.write("hptuning_config.yaml", &QUADRATIC_CONFIG.replace("Tag: loss", "Tag: los"));

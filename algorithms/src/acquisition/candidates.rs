@@ -3,11 +3,14 @@
 //! Three quarters fill the region (a Latin hypercube, one stream per feature name); one quarter are perturbations of
 //! the best observed points, which is what makes high dimensions work (Papenmeier et al. 2025; TuRBO's code moves each
 //! coordinate with probability `min(1, 20/d)` as well). None is proposed as it is: all are starts.
+//!
+//! A perturbation may activate parameters that its origin lacks; those are drawn from their whole axes.
 
 use nalgebra::DMatrix;
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 
+use super::branches::{branch_coordinates, has_children};
 use super::region::{Axis, Region};
 use crate::encoding::Encoding;
 use crate::numerics::latin_hypercube::stratified;
@@ -24,7 +27,8 @@ pub(super) fn candidate_count(dimensions: usize) -> usize {
     (100 * dimensions).clamp(512, 2048)
 }
 
-/// `count` candidates (count x d) inside `region`, fixed by `seed` and `trial`. `anchors` are the best observed points.
+/// `count` canonical candidates (count x d) inside `region`, fixed by `seed` and `trial`. `anchors` are the best observed
+/// points.
 pub(super) fn candidates(
     encoding: &Encoding,
     region: &Region,
@@ -37,10 +41,20 @@ pub(super) fn candidates(
     let mut points = DMatrix::zeros(count, region.axes.len());
     let moving = (MOVED_COORDINATES / region.axes.len() as f64).min(1.0);
     let resampling = 1.0 / region.axes.len() as f64;
+    let active: Vec<Vec<bool>> = anchors.iter().map(|anchor| encoding.active(anchor)).collect();
     for (j, (axis, feature)) in region.axes.iter().zip(encoding.features()).enumerate() {
         let mut rng = stream(seed, trial, &format!("candidates/{}", feature.name));
+        let branches = match axis {
+            Axis::Interval { .. } if has_children(encoding, j) => branch_coordinates(encoding, axis, j),
+            _ => Vec::new(),
+        };
         for (row, uniform) in stratified(&mut rng, count - perturbed).into_iter().enumerate() {
-            points[(row, j)] = axis.at(uniform);
+            points[(row, j)] = match 2.0 * uniform {
+                // Of a parent too long to list the few values with children would not come up by chance.
+                twice if !branches.is_empty() && twice >= 1.0 => Axis::Grid(branches.clone()).at(twice - 1.0),
+                twice if !branches.is_empty() => axis.at(twice),
+                _ => axis.at(uniform),
+            };
         }
         for row in count - perturbed..count {
             let anchor = anchors[row % anchors.len()][j];
@@ -48,11 +62,19 @@ pub(super) fn candidates(
             let normal: f64 = StandardNormal.sample(&mut rng);
             let choice: f64 = rng.random();
             points[(row, j)] = match axis {
+                _ if !active[row % anchors.len()][j] => axis.draw(&mut rng),
                 Axis::Levels(_) if choice < resampling => axis.draw(&mut rng),
                 Axis::Levels(_) => anchor,
                 _ if choice < moving => axis.nearest(anchor + normal * 10.0_f64.powf(-decades)),
                 _ => axis.nearest(anchor),
             };
+        }
+    }
+    if encoding.is_conditional() {
+        for mut row in points.row_iter_mut() {
+            let mut point: Vec<f64> = row.iter().copied().collect();
+            encoding.canonicalize(&mut point);
+            row.copy_from_slice(&point);
         }
     }
     points

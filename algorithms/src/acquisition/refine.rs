@@ -5,13 +5,19 @@
 //! features are searched on their grid: expected improvement, for one, peaks *between* the grid points already tried, so
 //! that a rounded continuous optimum would propose them again.
 //!
+//! In a conditional space continuous steps move active features only. Another value of a parent may activate features,
+//! which start from the best observed point that has them, or from the middle, whichever promises more; the next cycle
+//! refines them.
+//!
 //! Source: Optuna's alternating scheme (`optuna/_gp/optim_mixed.py`). Departure: grids of more than 16 values are
 //! probed at distances 1, 2, 4 ... from the current value in one batch, where Optuna runs a line search.
 
 use nalgebra::DMatrix;
 
+use super::branches::{branch_coordinates, has_children, switch};
 use super::function::AcquisitionFunction;
-use super::region::{Axis, Region};
+use super::region::Axis;
+use super::search::Search;
 use crate::optimizers::{Evaluation, Objective, ProjectedLbfgs, minimize};
 
 /// Batches of L-BFGS evaluations per cycle.
@@ -21,26 +27,27 @@ const CYCLES: usize = 4;
 /// Grids up to this size are tried completely.
 const FULL_GRID: usize = 16;
 
-/// Improves each of `starts` (points inside `region`); `scales[j]` is a natural step of feature j.
+/// Improves each of `starts` (canonical points inside the region of `search`).
 pub(super) fn refine(
     acquisition: &AcquisitionFunction,
-    region: &Region,
-    scales: &[f64],
+    search: &Search<'_>,
     mut points: Vec<Vec<f64>>,
 ) -> Vec<(Vec<f64>, f64)> {
+    let axes = &search.region.axes;
+    let is_parent: Vec<bool> = (0..axes.len()).map(|j| has_children(search.encoding, j)).collect();
     let discrete: Vec<usize> =
-        (0..region.axes.len()).filter(|&j| !matches!(region.axes[j], Axis::Interval { .. })).collect();
+        (0..axes.len()).filter(|&j| is_parent[j] || !matches!(axes[j], Axis::Interval { .. })).collect();
     for _ in 0..CYCLES {
-        refine_continuous(acquisition, region, scales, &mut points);
+        refine_continuous(acquisition, search, &mut points);
         let mut moved = false;
         for &j in &discrete {
-            moved |= improve_coordinate(acquisition, &region.axes[j], j, &mut points);
+            moved |= improve_coordinate(acquisition, search, j, is_parent[j], &mut points);
         }
         if !moved {
             break;
         }
     }
-    let values = acquisition.values(&rows(&points, region.axes.len()));
+    let values = acquisition.values(&rows(&points, axes.len()));
     points.into_iter().zip(values).collect()
 }
 
@@ -49,7 +56,8 @@ pub(super) fn rows(points: &[Vec<f64>], d: usize) -> DMatrix<f64> {
     DMatrix::from_fn(points.len(), d, |row, column| points[row][column])
 }
 
-fn refine_continuous(acquisition: &AcquisitionFunction, region: &Region, scales: &[f64], points: &mut [Vec<f64>]) {
+fn refine_continuous(acquisition: &AcquisitionFunction, search: &Search<'_>, points: &mut [Vec<f64>]) {
+    let (region, scales) = (search.region, search.scales);
     let mut free = Vec::new();
     let (mut lower, mut upper) = (Vec::new(), Vec::new());
     for (j, axis) in region.axes.iter().enumerate() {
@@ -62,24 +70,42 @@ fn refine_continuous(acquisition: &AcquisitionFunction, region: &Region, scales:
     if free.is_empty() || points.is_empty() {
         return;
     }
+    let active: Vec<Vec<bool>> = points.iter().map(|point| search.encoding.active(point)).collect();
+    let movable: Vec<Vec<bool>> =
+        points.iter().zip(&active).map(|(point, active)| movable(search, point, active)).collect();
     let starts: Vec<Vec<f64>> =
         points.iter().map(|point| free.iter().map(|&j| point[j] / scales[j]).collect()).collect();
-    let objective = Slices { acquisition, bases: points, free: &free, scales };
+    let objective = Slices { acquisition, bases: points, movable: &movable, free: &free, scales };
     let results = minimize(objective, ProjectedLbfgs::new(lower, upper, &starts, 0.1, 1e-4, 1e-7), ROUNDS);
-    for (point, (refined, cost)) in points.iter_mut().zip(results) {
+    for (((point, (refined, cost)), active), movable) in points.iter_mut().zip(results).zip(&active).zip(&movable) {
         if cost.is_finite() {
-            for (&j, scaled) in free.iter().zip(refined) {
+            for (&j, scaled) in free.iter().zip(refined).filter(|(j, _)| movable[**j]) {
                 // Scaling back may leave the interval by a rounding error.
                 point[j] = region.axes[j].nearest(scaled * scales[j]);
             }
+            // A parent too long to list moves as if it were continuous, and may have crossed to another branch.
+            search.encoding.reactivate(point, active, |j| region.axes[j].middle());
         }
     }
 }
 
-/// The acquisition as a function of the interval features, scaled; the others are those of each start.
+/// Which features a continuous step from `point` may move: the active ones, without parents too long to list where they
+/// have a value that a child needs; the next step would leave that branch.
+fn movable(search: &Search<'_>, point: &[f64], active: &[bool]) -> Vec<bool> {
+    let axes = &search.region.axes;
+    let needed = |j: usize| {
+        has_children(search.encoding, j) && branch_coordinates(search.encoding, &axes[j], j).contains(&point[j])
+    };
+    let is_interval = |j: usize| matches!(axes[j], Axis::Interval { .. });
+    (0..point.len()).map(|j| active[j] && !(is_interval(j) && needed(j))).collect()
+}
+
+/// The acquisition as a function of the interval features, scaled; the others, and those that are not movable, are those
+/// of each start.
 struct Slices<'a> {
     acquisition: &'a AcquisitionFunction,
     bases: &'a [Vec<f64>],
+    movable: &'a [Vec<bool>],
     free: &'a [usize],
     scales: &'a [f64],
 }
@@ -88,30 +114,52 @@ impl Objective for Slices<'_> {
     fn evaluate(&self, runs: &[usize], points: &[Vec<f64>]) -> Vec<Evaluation> {
         let mut full = DMatrix::from_fn(points.len(), self.scales.len(), |row, j| self.bases[runs[row]][j]);
         for (row, point) in points.iter().enumerate() {
-            for (&j, scaled) in self.free.iter().zip(point) {
+            for (&j, scaled) in self.free.iter().zip(point).filter(|(j, _)| self.movable[runs[row]][**j]) {
                 full[(row, j)] = scaled * self.scales[j];
             }
         }
-        let evaluation = |at: super::AcquisitionValue| Evaluation {
-            cost: -at.value,
-            gradient: self.free.iter().map(|&j| -at.gradient[j] * self.scales[j]).collect(),
+        let evaluation = |(at, run): (super::AcquisitionValue, &usize)| {
+            let slope = |j: usize| if self.movable[*run][j] { -at.gradient[j] * self.scales[j] } else { 0.0 };
+            Evaluation { cost: -at.value, gradient: self.free.iter().map(|&j| slope(j)).collect() }
         };
-        self.acquisition.values_and_gradients(&full).into_iter().map(evaluation).collect()
+        self.acquisition.values_and_gradients(&full).into_iter().zip(runs).map(evaluation).collect()
     }
 }
 
 /// Sets coordinate `j` of each point to the best value found on its axis. Returns whether any moved.
-fn improve_coordinate(acquisition: &AcquisitionFunction, axis: &Axis, j: usize, points: &mut [Vec<f64>]) -> bool {
+fn improve_coordinate(
+    acquisition: &AcquisitionFunction,
+    search: &Search<'_>,
+    j: usize,
+    is_parent: bool,
+    points: &mut [Vec<f64>],
+) -> bool {
     let mut trials = Vec::new();
     let mut owners = Vec::new();
     for (owner, point) in points.iter().enumerate() {
         // The current value comes first, so that only a strict improvement moves.
-        let others = alternatives(axis, point[j]);
-        for value in std::iter::once(point[j]).chain(others) {
+        trials.push(point.clone());
+        owners.push(owner);
+        if search.encoding.is_conditional() && !search.encoding.active(point)[j] {
+            continue;
+        }
+        let axis = &search.region.axes[j];
+        let mut others = alternatives(axis, point[j]);
+        if let (true, Axis::Interval { .. }) = (is_parent, axis) {
+            others = branch_coordinates(search.encoding, axis, j);
+            others.retain(|u| *u != point[j]);
+        }
+        for value in others {
             let mut trial = point.clone();
             trial[j] = value;
-            trials.push(trial);
-            owners.push(owner);
+            if is_parent {
+                let found = switch(search, point, trial);
+                owners.extend(found.iter().map(|_| owner));
+                trials.extend(found);
+            } else {
+                owners.push(owner);
+                trials.push(trial);
+            }
         }
     }
     let Some(first) = points.first() else { return false };

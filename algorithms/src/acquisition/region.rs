@@ -21,7 +21,8 @@ pub enum Axis {
     Levels(usize),
 }
 
-/// One axis per feature.
+/// One axis per feature, which holds where the feature is active. Inactive features have their neutral coordinates,
+/// whatever their axes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Region {
     /// In the order of the features.
@@ -60,19 +61,30 @@ impl Region {
         Self { axes: self.axes.iter().zip(center).zip(sides).map(cut).collect() }
     }
 
-    /// Whether `point` lies inside.
-    pub fn contains(&self, point: &[f64]) -> bool {
-        self.axes.iter().zip(point).all(|(axis, u)| match axis {
-            Axis::Interval { lower, upper } => (lower..=upper).contains(&u),
-            Axis::Grid(points) => points.contains(u),
-            Axis::Levels(levels) => *u >= 0.0 && *u < *levels as f64,
-        })
+    /// Whether `point`, of the space of `encoding`, lies inside.
+    pub fn contains(&self, encoding: &Encoding, point: &[f64]) -> bool {
+        let inside = |j: usize| match &self.axes[j] {
+            Axis::Interval { lower, upper } => (*lower..=*upper).contains(&point[j]),
+            Axis::Grid(points) => points.contains(&point[j]),
+            Axis::Levels(levels) => point[j] >= 0.0 && point[j] < *levels as f64,
+        };
+        let outside: Vec<usize> = (0..point.len()).filter(|&j| !inside(j)).collect();
+        if outside.is_empty() || !encoding.is_conditional() {
+            return outside.is_empty();
+        }
+        let active = encoding.active(point);
+        outside.into_iter().all(|j| !active[j])
     }
 
-    /// Moves each coordinate of `point` to the nearest one inside.
-    pub fn clip(&self, point: &mut [f64]) {
-        for (axis, u) in self.axes.iter().zip(point) {
+    /// Moves each coordinate of `point` to the nearest one inside, and makes it canonical. A feature that becomes active
+    /// because a parent had to move starts from the middle.
+    pub fn clip(&self, encoding: &Encoding, point: &mut [f64]) {
+        let was_active = encoding.active(point);
+        for (axis, u) in self.axes.iter().zip(&mut *point) {
             *u = axis.nearest(*u);
+        }
+        if encoding.is_conditional() {
+            encoding.reactivate(point, &was_active, |j| self.axes[j].middle());
         }
     }
 }
@@ -88,6 +100,11 @@ impl Axis {
             }
             Self::Levels(levels) => u.round().max(0.0).min(*levels as f64 - 1.0),
         }
+    }
+
+    /// Where a search starts that knows of no better place: the coordinate nearest to 0.5, the first level.
+    pub(crate) fn middle(&self) -> f64 {
+        if matches!(self, Self::Levels(_)) { 0.0 } else { self.nearest(0.5) }
     }
 
     /// The coordinate that `uniform` in `[0, 1)` stands for: even over the interval, the coordinates or the levels.

@@ -21,6 +21,8 @@ const STARTS: usize = 6;
 const START_DISTANCE: f64 = 0.05;
 /// Large grids whose neighbours are tried in all combinations; beyond, only the nearest are taken.
 const SNAPPED_FEATURES: usize = 5;
+/// Branches of a conditional space in which a search starts though their candidates are not among the best.
+const BRANCH_STARTS: usize = 6;
 
 /// Everything but the function that one search needs.
 #[derive(Debug, Clone, Copy)]
@@ -31,7 +33,8 @@ pub struct Search<'a> {
     pub region: &'a Region,
     /// A natural step of each feature, all above zero.
     pub scales: &'a [f64],
-    /// The best observed points, best first.
+    /// The best observed points, best first; in a conditional space also the best ones of other branches, from which
+    /// parameters start that become active.
     pub anchors: &'a [Vec<f64>],
     /// Points never to be proposed.
     pub used: &'a HashSet<Key>,
@@ -62,14 +65,32 @@ impl Search<'_> {
                 break;
             }
         }
+        self.add_branches(&mut starts, order.iter().map(|&row| point(row)));
         if let Some(anchor) = self.anchors.first() {
             let mut anchor = anchor.clone();
-            self.region.clip(&mut anchor);
+            self.region.clip(self.encoding, &mut anchor);
             starts.push(anchor);
         }
-        let refined = refine(acquisition, self.region, self.scales, starts);
+        let refined = refine(acquisition, self, starts);
         self.best_unused(acquisition, refined.into_iter().map(|(point, _)| point).collect())
             .or_else(|| self.best_unused(acquisition, order.into_iter().map(point).collect()))
+    }
+
+    /// Adds to `starts` the first of the `candidates`, best first, of each set of active features that is not among them.
+    fn add_branches(&self, starts: &mut Vec<Vec<f64>>, candidates: impl Iterator<Item = Vec<f64>>) {
+        if !self.encoding.is_conditional() {
+            return;
+        }
+        let most = starts.len() + BRANCH_STARTS;
+        let mut branches: HashSet<Vec<bool>> = starts.iter().map(|start| self.encoding.active(start)).collect();
+        for candidate in candidates {
+            if starts.len() == most {
+                break;
+            }
+            if branches.insert(self.encoding.active(&candidate)) {
+                starts.push(candidate);
+            }
+        }
     }
 
     /// The best of `points` (unused ones, feasible coordinates) by its value; the first of equals.

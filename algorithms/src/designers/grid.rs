@@ -1,14 +1,14 @@
 //! Grid search: every combination of values once.
 //!
-//! The points are numbered in mixed radix, the parameter last by name moving fastest, and never listed in memory.
+//! The points are numbered ([`PointNumbering`]), the parameter last by name moving fastest, and never listed in memory.
+//! Of conditional parameters the values are combined only where they are active, and move faster than their parent.
 //! Trial number `t` gets point `t - 1`, whatever came of other trials; where that point was used already (by a trial
 //! that a user added, or one taken over from another study), the next unused one, cyclically.
 
 use std::collections::{BTreeMap, HashSet};
 
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
-use crate::encoding::Encoding;
-use crate::mixed_radix::MixedRadix;
+use crate::encoding::{Encoding, PointNumbering};
 use crate::problem::{ParameterKind, ParameterValue, ParameterValues, ProblemStatement, TrialSuggestion};
 
 /// Most points that a double may be divided into: they are listed in memory. A guess at what is surely enough.
@@ -22,7 +22,7 @@ pub struct GridSearch {
     encoding: Encoding,
     /// One per feature.
     axes: Vec<Axis>,
-    numbering: MixedRadix,
+    numbering: PointNumbering,
     accepts_doubles: bool,
 }
 
@@ -74,20 +74,21 @@ impl GridSearch {
             axes.push(Axis::Points(points));
         }
         let accepts_doubles = !double_resolution.is_empty();
-        Ok(Self { encoding, axes, numbering: MixedRadix::new(radices), accepts_doubles })
+        let numbering = encoding.grid_numbering(radices);
+        Ok(Self { encoding, axes, numbering, accepts_doubles })
     }
 
-    /// The number of points; `None` above `u128::MAX`.
+    /// The number of points; `None` from `u128::MAX` on.
     pub fn size(&self) -> Option<u128> {
         self.numbering.size()
     }
 
     fn point(&self, index: u128) -> ParameterValues {
-        let digits = self.numbering.digits(index);
+        let digits = self.numbering.ordinals(index);
         let mut values = self.encoding.point_at(&digits);
         for ((feature, axis), &digit) in self.encoding.features().iter().zip(&self.axes).zip(&digits) {
-            if let Axis::Points(points) = axis {
-                values.insert(feature.name.clone(), ParameterValue::Double(points[digit as usize]));
+            if let (Axis::Points(points), Some(value)) = (axis, values.get_mut(&feature.name)) {
+                *value = ParameterValue::Double(points[digit as usize]);
             }
         }
         values
@@ -143,13 +144,11 @@ impl Designer for GridSearch {
 
 /// `resolution` values of the double that is feature `index`, evenly spaced on its scale and strictly increasing.
 fn double_points(encoding: &Encoding, index: usize, resolution: u32) -> Vec<f64> {
-    let mut vector = vec![0.0; encoding.dimensions()];
-    let name = &encoding.features()[index].name;
     let mut points = Vec::with_capacity(resolution as usize);
     for place in 0..resolution {
-        vector[index] = if resolution == 1 { 0.5 } else { f64::from(place) / f64::from(resolution - 1) };
-        if let Some(ParameterValue::Double(value)) = encoding.decode(&vector).get(name) {
-            points.push(*value);
+        let coordinate = if resolution == 1 { 0.5 } else { f64::from(place) / f64::from(resolution - 1) };
+        if let ParameterValue::Double(value) = encoding.value(index, coordinate) {
+            points.push(value);
         }
     }
     points.dedup();

@@ -5,8 +5,7 @@ use std::collections::HashSet;
 use rand::RngExt;
 
 use crate::designer::{DesignerError, History};
-use crate::encoding::Encoding;
-use crate::mixed_radix::MixedRadix;
+use crate::encoding::{Encoding, Key, PointNumbering};
 use crate::problem::{ParameterValues, TrialId};
 use crate::rng::stream;
 
@@ -24,12 +23,10 @@ pub struct UsedPoints<'a> {
     finite: Option<Finite>,
 }
 
-/// The used points of a space without doubles, by number.
+/// The used points of a space without doubles.
 struct Finite {
-    numbering: MixedRadix,
-    /// Modulo 2^128. In a larger space an unused point may share the number of a used one; it is then passed over,
-    /// of which no user will ever know.
-    used: HashSet<u128>,
+    numbering: PointNumbering,
+    used: HashSet<Key>,
 }
 
 impl<'a> UsedPoints<'a> {
@@ -39,12 +36,9 @@ impl<'a> UsedPoints<'a> {
     /// [`DesignerError::ForeignTrial`] for a trial that is no point of the space (not noticed in a space with a
     /// double).
     pub fn new(encoding: &'a Encoding, history: History<'_>) -> Result<Self, DesignerError> {
-        let radices: Option<Vec<u128>> =
-            (0..encoding.dimensions()).map(|feature| encoding.feature_cardinality(feature)).collect();
-        let Some(radices) = radices else {
+        let Some(numbering) = encoding.numbering() else {
             return Ok(Self { encoding, finite: None });
         };
-        let numbering = MixedRadix::new(radices);
         let completed = history.completed.iter().map(|trial| (trial.id, &trial.parameters));
         let pending = history.pending.iter().map(|trial| (trial.id, &trial.parameters));
         let mut used = HashSet::with_capacity(history.completed.len() + history.pending.len());
@@ -52,7 +46,7 @@ impl<'a> UsedPoints<'a> {
             let key = encoding
                 .key(parameters)
                 .map_err(|error| DesignerError::ForeignTrial { trial, reason: error.to_string() })?;
-            used.insert(numbering.wrapping_index(key.ordinals()));
+            used.insert(key);
         }
         Ok(Self { encoding, finite: Some(Finite { numbering, used }) })
     }
@@ -79,10 +73,9 @@ impl<'a> UsedPoints<'a> {
                 return Some(point);
             }
         }
-        let finite = self.finite.as_mut()?;
-        let digits = finite.uniform_unused(seed, trial);
-        finite.used.insert(finite.numbering.wrapping_index(&digits));
-        Some(self.encoding.point_at(&digits))
+        let point = self.finite.as_ref()?.uniform_unused(self.encoding, seed, trial);
+        self.insert(&point);
+        Some(point)
     }
 
     /// Marks `point`, which belongs to the space, as used. Returns whether it was unused; in a space with a double,
@@ -90,7 +83,7 @@ impl<'a> UsedPoints<'a> {
     fn insert(&mut self, point: &ParameterValues) -> bool {
         let Some(finite) = &mut self.finite else { return true };
         let key = self.encoding.key(point);
-        key.is_ok_and(|key| finite.used.insert(finite.numbering.wrapping_index(key.ordinals())))
+        key.is_ok_and(|key| finite.used.insert(key))
     }
 }
 
@@ -100,21 +93,23 @@ impl Finite {
         self.numbering.size().map(|size| size.saturating_sub(self.used.len() as u128))
     }
 
-    /// The digits of one of the unused points, all equally likely. There must be one.
-    fn uniform_unused(&self, seed: u64, trial: TrialId) -> Vec<u64> {
+    /// One of the unused points, all equally likely. There must be one.
+    fn uniform_unused(&self, encoding: &Encoding, seed: u64, trial: TrialId) -> ParameterValues {
         let mut numbers = stream(seed, trial, "unused");
         let Some(unused) = self.unused() else {
             // Of so many points no history uses more than a vanishing part: the first draw is as good as certain.
             loop {
-                // Below 2^64, so a digit fits u64.
-                let digit = |&radix: &u128| numbers.random_range(0..radix) as u64;
-                let digits: Vec<u64> = self.numbering.radices().iter().map(digit).collect();
-                if !self.used.contains(&self.numbering.wrapping_index(&digits)) {
-                    return digits;
+                // Below 2^64, so an ordinal fits u64.
+                let ordinal = |radix: u128| numbers.random_range(0..radix) as u64;
+                let ordinals: Vec<u64> = self.numbering.radices().map(ordinal).collect();
+                let point = encoding.point_at(&ordinals);
+                if encoding.key(&point).is_ok_and(|key| !self.used.contains(&key)) {
+                    return point;
                 }
             }
         };
-        let mut used: Vec<u128> = self.used.iter().copied().collect();
+        let number = |key: &Key| self.numbering.index(key.ordinals());
+        let mut used: Vec<u128> = self.used.iter().filter_map(number).collect();
         used.sort_unstable();
         // The n-th unused number is n plus the count of used numbers below it.
         let mut index = numbers.random_range(0..unused);
@@ -124,7 +119,7 @@ impl Finite {
             }
             index += 1;
         }
-        self.numbering.digits(index)
+        encoding.point_at(&self.numbering.ordinals(index))
     }
 }
 

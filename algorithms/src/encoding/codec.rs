@@ -138,7 +138,7 @@ impl Codec {
     }
 
     /// Place of `value` among the feasible ones, from 0; `None` if it is infeasible, or a double.
-    fn ordinal(&self, value: &ParameterValue) -> Option<u64> {
+    pub(super) fn ordinal(&self, value: &ParameterValue) -> Option<u64> {
         match (self, value) {
             (Self::Integer { min, span, .. }, ParameterValue::Integer(value)) => {
                 (value >= min).then(|| value.abs_diff(*min)).filter(|offset| offset <= span)
@@ -155,7 +155,7 @@ impl Codec {
     }
 
     /// The coordinate of the value at `ordinal`, which is in range; 0 for a double, which has no ordinals.
-    fn coordinate_at(&self, ordinal: u64, kind: &FeatureKind) -> f64 {
+    pub(super) fn coordinate_at(&self, ordinal: u64, kind: &FeatureKind) -> f64 {
         match (self, kind) {
             (_, FeatureKind::Grid { points }) => points[ordinal as usize],
             (Self::Integer { axis, .. }, _) => axis.unit(ordinal as f64),
@@ -164,7 +164,7 @@ impl Codec {
     }
 
     /// The ordinal of the value nearest to coordinate `u`; of two equally near ones, the lower.
-    fn nearest_ordinal(&self, u: f64, kind: &FeatureKind) -> u64 {
+    pub(super) fn nearest_ordinal(&self, u: f64, kind: &FeatureKind) -> u64 {
         match (self, kind) {
             (_, FeatureKind::Grid { points }) => nearest(points, u) as u64,
             (Self::Integer { axis, span, .. }, _) => (axis.offset(u).round() as u64).min(*span),

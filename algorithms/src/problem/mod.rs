@@ -2,11 +2,13 @@
 //!
 //! Not here: how a study is stored, who owns a trial, when it started. Those belong to the service.
 
+mod condition;
 mod metric;
 mod parameter;
 mod search_space;
 mod trial;
 
+pub use condition::Condition;
 pub use metric::{Goal, MetricSpec, ProblemError, ProblemStatement};
 pub use parameter::{MAX_DISCRETE_VALUES, ParameterKind, ParameterSpec, ParameterSpecError, ParameterValue, ScaleType};
 pub use search_space::{ParameterValues, SearchSpace, SearchSpaceError, ValueError};

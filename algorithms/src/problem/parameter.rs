@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::Condition;
+
 /// Most values a discrete parameter may list (AI Platform's published limit).
 pub const MAX_DISCRETE_VALUES: usize = 1000;
 
@@ -21,10 +23,11 @@ pub const MAX_DISCRETE_VALUES: usize = 1000;
 pub struct ParameterSpec {
     name: String,
     kind: ParameterKind,
+    condition: Option<Condition>,
 }
 
 impl ParameterSpec {
-    /// Checks `kind` and gives it a name.
+    /// Checks `kind` and gives it a name. The parameter is always active.
     ///
     /// # Errors
     /// Each [`ParameterSpecError`] names the rule that `kind` or `name` breaks; the first one found is returned.
@@ -34,7 +37,12 @@ impl ParameterSpec {
             return Err(ParameterSpecError::EmptyName);
         }
         kind.check()?;
-        Ok(Self { name, kind })
+        Ok(Self { name, kind, condition: None })
+    }
+
+    /// The same parameter, active only where `condition` holds.
+    pub fn with_condition(self, condition: Condition) -> Self {
+        Self { condition: Some(condition), ..self }
     }
 
     /// The name by which trials and trainers know the parameter.
@@ -45,6 +53,11 @@ impl ParameterSpec {
     /// Kind, range and scale.
     pub fn kind(&self) -> &ParameterKind {
         &self.kind
+    }
+
+    /// When the parameter is active; `None` means always.
+    pub fn condition(&self) -> Option<&Condition> {
+        self.condition.as_ref()
     }
 
     /// How many different values the parameter has; `None` for a double, unless its range is one point.
@@ -267,19 +280,22 @@ pub enum ParameterSpecError {
 struct UncheckedParameterSpec {
     name: String,
     kind: ParameterKind,
+    /// Absent in records that are older than conditions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    condition: Option<Condition>,
 }
 
 impl TryFrom<UncheckedParameterSpec> for ParameterSpec {
     type Error = ParameterSpecError;
 
     fn try_from(unchecked: UncheckedParameterSpec) -> Result<Self, Self::Error> {
-        Self::new(unchecked.name, unchecked.kind)
+        Ok(Self { condition: unchecked.condition, ..Self::new(unchecked.name, unchecked.kind)? })
     }
 }
 
 impl From<ParameterSpec> for UncheckedParameterSpec {
     fn from(spec: ParameterSpec) -> Self {
-        Self { name: spec.name, kind: spec.kind }
+        Self { name: spec.name, kind: spec.kind, condition: spec.condition }
     }
 }
 

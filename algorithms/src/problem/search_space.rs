@@ -1,36 +1,54 @@
 //! The set of all parameters of a study.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 
-use super::{ParameterSpec, ParameterValue};
+use super::{Condition, ParameterKind, ParameterSpec, ParameterValue};
 
-/// The values of one trial, by parameter name.
+/// The values of one trial, by the names of the active parameters.
 pub type ParameterValues = BTreeMap<String, ParameterValue>;
 
-/// Parameters with different names, at least one.
+/// Parameters with different names, at least one, each under a parent of the same space if it has a
+/// [condition](super::Condition).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<ParameterSpec>", into = "Vec<ParameterSpec>")]
 pub struct SearchSpace {
     parameters: Vec<ParameterSpec>,
+    /// Index of each parameter's parent.
+    parents: Vec<Option<usize>>,
+    /// All indices, parents before their children, otherwise increasing.
+    top_down: Vec<usize>,
 }
 
 impl SearchSpace {
-    /// Checks that there are parameters and that no name comes twice.
+    /// Checks the names, and that conditions speak of other parameters' feasible values without going round in
+    /// circles.
     ///
     /// # Errors
-    /// [`SearchSpaceError::Empty`] or [`SearchSpaceError::RepeatedName`].
+    /// The first [`SearchSpaceError`] that is found.
     pub fn new(parameters: Vec<ParameterSpec>) -> Result<Self, SearchSpaceError> {
         if parameters.is_empty() {
             return Err(SearchSpaceError::Empty);
         }
+        let mut indices = HashMap::with_capacity(parameters.len());
         for (index, parameter) in parameters.iter().enumerate() {
-            if parameters[..index].iter().any(|other| other.name() == parameter.name()) {
+            if indices.insert(parameter.name(), index).is_some() {
                 return Err(SearchSpaceError::RepeatedName { name: parameter.name().to_owned(), index });
             }
         }
-        Ok(Self { parameters })
+        let mut parents = Vec::with_capacity(parameters.len());
+        for parameter in &parameters {
+            let Some(condition) = parameter.condition() else {
+                parents.push(None);
+                continue;
+            };
+            let parent = indices.get(condition.parent()).copied();
+            check_condition(parameter, condition, parent.map(|index| &parameters[index]))?;
+            parents.push(parent);
+        }
+        let top_down = top_down(&parameters, &parents)?;
+        Ok(Self { parameters, parents, top_down })
     }
 
     /// The parameters, in the order they were given.
@@ -38,22 +56,74 @@ impl SearchSpace {
         &self.parameters
     }
 
-    /// The number of different points; `None` if it is infinite or above `u64::MAX`.
-    pub fn cardinality(&self) -> Option<u64> {
-        self.parameters.iter().try_fold(1_u64, |product, parameter| product.checked_mul(parameter.cardinality()?))
+    /// Whether some parameter is active only for some values of another one.
+    pub fn is_conditional(&self) -> bool {
+        self.parents.iter().any(Option::is_some)
     }
 
-    /// Checks that `values` gives each parameter a feasible value, and nothing else.
+    /// Index of the parent of the parameter at `index`; `None` if that is always active.
+    ///
+    /// # Panics
+    /// If there is no parameter at `index`.
+    pub fn parent(&self, index: usize) -> Option<usize> {
+        self.parents[index]
+    }
+
+    /// The indices of all parameters, each parent before its children.
+    pub fn top_down(&self) -> &[usize] {
+        &self.top_down
+    }
+
+    /// The number of different points, where points that differ in active parameters alone are different; `None` if
+    /// it is infinite or above `u64::MAX`.
+    pub fn cardinality(&self) -> Option<u64> {
+        // Choices below each value of each parent, by the index of the parent and of the condition's value.
+        let mut below: Vec<Vec<(&ParameterValue, u64)>> = vec![Vec::new(); self.parameters.len()];
+        let mut total = 1_u64;
+        for &index in self.top_down.iter().rev() {
+            let parameter = &self.parameters[index];
+            let mut choices = parameter.cardinality()?;
+            for (_, product) in &below[index] {
+                // The value itself has been counted.
+                choices = choices.checked_add(product - 1)?;
+            }
+            let (Some(parent), Some(condition)) = (self.parents[index], parameter.condition()) else {
+                total = total.checked_mul(choices)?;
+                continue;
+            };
+            for value in condition.values() {
+                match below[parent].iter_mut().find(|(other, _)| *other == value) {
+                    Some((_, product)) => *product = product.checked_mul(choices)?,
+                    None => below[parent].push((value, choices)),
+                }
+            }
+        }
+        Some(total)
+    }
+
+    /// Checks that `values` gives each active parameter a feasible value, and nothing else.
     ///
     /// # Errors
-    /// The first missing, infeasible or unknown parameter.
+    /// The first missing, infeasible, inactive or unknown parameter.
     pub fn check(&self, values: &ParameterValues) -> Result<(), ValueError> {
-        for parameter in &self.parameters {
-            let value = values
-                .get(parameter.name())
-                .ok_or_else(|| ValueError::Missing { parameter: parameter.name().to_owned() })?;
-            if !parameter.contains(value) {
-                return Err(ValueError::Infeasible { parameter: parameter.name().to_owned(), value: value.clone() });
+        let mut active = vec![true; self.parameters.len()];
+        for &index in &self.top_down {
+            let parameter = &self.parameters[index];
+            let name = parameter.name();
+            if let (Some(parent), Some(condition)) = (self.parents[index], parameter.condition()) {
+                let holds = values.get(condition.parent()).is_some_and(|value| condition.values().contains(value));
+                active[index] = active[parent] && holds;
+            }
+            match (active[index], values.get(name)) {
+                (true, None) => return Err(ValueError::Missing { parameter: name.to_owned() }),
+                (true, Some(value)) if !parameter.contains(value) => {
+                    return Err(ValueError::Infeasible { parameter: name.to_owned(), value: value.clone() });
+                }
+                (false, Some(_)) => {
+                    let parent = parameter.condition().map_or("", |condition| condition.parent()).to_owned();
+                    return Err(ValueError::Inactive { parameter: name.to_owned(), parent });
+                }
+                _ => {}
             }
         }
         match values.keys().find(|name| self.parameters.iter().all(|parameter| parameter.name() != *name)) {
@@ -61,6 +131,53 @@ impl SearchSpace {
             None => Ok(()),
         }
     }
+}
+
+/// Checks the condition of `parameter`, whose parent is `parent` if the space has it.
+fn check_condition(
+    parameter: &ParameterSpec,
+    condition: &Condition,
+    parent: Option<&ParameterSpec>,
+) -> Result<(), SearchSpaceError> {
+    let (name, parent_name) = (parameter.name().to_owned(), condition.parent().to_owned());
+    let Some(parent) = parent else {
+        return Err(SearchSpaceError::UnknownParent { parameter: name, parent: parent_name });
+    };
+    if name == parent_name {
+        return Err(SearchSpaceError::OwnParent { parameter: name });
+    }
+    if let ParameterKind::Double { .. } = parent.kind() {
+        return Err(SearchSpaceError::DoubleParent { parameter: name, parent: parent_name });
+    }
+    if condition.values().is_empty() {
+        return Err(SearchSpaceError::NoParentValue { parameter: name, parent: parent_name });
+    }
+    match condition.values().iter().find(|value| !parent.contains(value)) {
+        Some(value) => {
+            let value = value.clone();
+            Err(SearchSpaceError::InfeasibleParentValue { parameter: name, parent: parent_name, value })
+        }
+        None => Ok(()),
+    }
+}
+
+/// All indices, parents first.
+fn top_down(parameters: &[ParameterSpec], parents: &[Option<usize>]) -> Result<Vec<usize>, SearchSpaceError> {
+    let mut depths = Vec::with_capacity(parents.len());
+    for (start, parameter) in parameters.iter().enumerate() {
+        let (mut depth, mut at) = (0, start);
+        while let Some(parent) = parents[at] {
+            (depth, at) = (depth + 1, parent);
+            if depth > parents.len() {
+                let parent = parameter.condition().map_or("", |condition| condition.parent()).to_owned();
+                return Err(SearchSpaceError::Cycle { parameter: parameter.name().to_owned(), parent });
+            }
+        }
+        depths.push(depth);
+    }
+    let mut indices: Vec<usize> = (0..parents.len()).collect();
+    indices.sort_by_key(|&index| depths[index]);
+    Ok(indices)
 }
 
 /// Why a list of parameters is not a search space.
@@ -78,13 +195,65 @@ pub enum SearchSpaceError {
         /// Index of the second definition.
         index: usize,
     },
+    /// A condition names a parent that is not there.
+    #[error("parameter {parameter:?} is conditional on {parent:?}, which is no parameter of the search space")]
+    UnknownParent {
+        /// The child.
+        parameter: String,
+        /// The name that the condition gives.
+        parent: String,
+    },
+    /// A parameter is its own parent.
+    #[error("parameter {parameter:?} is conditional on itself")]
+    OwnParent {
+        /// The parameter.
+        parameter: String,
+    },
+    /// Parents go round in a circle.
+    #[error(
+        "parameter {parameter:?} is conditional on {parent:?}, and that in the end on a parameter conditional on itself"
+    )]
+    Cycle {
+        /// The first parameter whose parents never end.
+        parameter: String,
+        /// Its parent.
+        parent: String,
+    },
+    /// The parent is a double, whose single values a search would never meet.
+    #[error(
+        "parameter {parameter:?} is conditional on {parent:?}, a double; a parent must be an integer, discrete or categorical"
+    )]
+    DoubleParent {
+        /// The child.
+        parameter: String,
+        /// The parent.
+        parent: String,
+    },
+    /// A condition without values never holds.
+    #[error("parameter {parameter:?} is conditional on {parent:?} without any of its values")]
+    NoParentValue {
+        /// The child.
+        parameter: String,
+        /// The parent.
+        parent: String,
+    },
+    /// A value that the parent cannot have.
+    #[error("parameter {parameter:?} is conditional on value {value} of {parent:?}, which that parameter cannot have")]
+    InfeasibleParentValue {
+        /// The child.
+        parameter: String,
+        /// The parent.
+        parent: String,
+        /// The value.
+        value: ParameterValue,
+    },
 }
 
 /// Why some values are not a point of a search space.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ValueError {
-    /// A parameter of the space has no value.
+    /// An active parameter of the space has no value.
     #[error("parameter {parameter:?} has no value")]
     Missing {
         /// The parameter.
@@ -97,6 +266,16 @@ pub enum ValueError {
         parameter: String,
         /// Its value.
         value: ParameterValue,
+    },
+    /// A value for a parameter that is not active beside the values of the others.
+    #[error(
+        "parameter {parameter:?} has a value but is inactive: its parent {parent:?} has none of the values that need it"
+    )]
+    Inactive {
+        /// The parameter.
+        parameter: String,
+        /// The parameter that it is conditional on.
+        parent: String,
     },
     /// A value for a parameter that the space does not have.
     #[error("the search space has no parameter {parameter:?}")]
@@ -121,32 +300,4 @@ impl From<SearchSpace> for Vec<ParameterSpec> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::problem::{ParameterKind, ScaleType};
-
-    fn integer(name: &str, max: i64) -> ParameterSpec {
-        ParameterSpec::new(name, ParameterKind::Integer { min: 1, max, scale: ScaleType::UnitLinear }).unwrap()
-    }
-
-    #[test]
-    fn a_point_names_each_parameter_once_and_no_other() {
-        let space = SearchSpace::new(vec![integer("a", 3), integer("b", 4)]).unwrap();
-        assert_eq!(space.cardinality(), Some(12));
-        let mut values = ParameterValues::from([("a".to_owned(), ParameterValue::Integer(3))]);
-        assert_eq!(space.check(&values), Err(ValueError::Missing { parameter: "b".into() }));
-        values.insert("b".into(), ParameterValue::Integer(5));
-        assert!(matches!(space.check(&values), Err(ValueError::Infeasible { .. })));
-        values.insert("b".into(), ParameterValue::Integer(4));
-        assert_eq!(space.check(&values), Ok(()));
-        values.insert("c".into(), ParameterValue::Integer(4));
-        assert_eq!(space.check(&values), Err(ValueError::Unknown { parameter: "c".into() }));
-    }
-
-    #[test]
-    fn names_are_unique() {
-        let error = SearchSpace::new(vec![integer("a", 3), integer("a", 4)]).unwrap_err();
-        assert_eq!(error, SearchSpaceError::RepeatedName { name: "a".into(), index: 1 });
-        assert_eq!(SearchSpace::new(vec![]), Err(SearchSpaceError::Empty));
-    }
-}
+mod tests;

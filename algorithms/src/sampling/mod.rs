@@ -14,10 +14,11 @@ use crate::encoding::Encoding;
 use crate::problem::TrialId;
 use crate::rng::stream;
 
-/// An endless sequence of independent random points, each of shape `[dimensions]` and feasible.
+/// An endless sequence of independent random points, each of shape `[dimensions]`, feasible and canonical.
 ///
 /// Every parameter has a stream of its own, keyed by its name, so that neither the order of the parameters nor the
-/// presence of others changes what is drawn for it.
+/// presence of others changes what is drawn for it. A conditional parameter is drawn as if it were not, and then left
+/// out where it is inactive: each value of a parent is as likely with children as without.
 pub struct RandomPoints<'a> {
     encoding: &'a Encoding,
     streams: Vec<ChaCha8Rng>,
@@ -39,7 +40,9 @@ impl Iterator for RandomPoints<'_> {
         let coordinate = |(feature, stream): (usize, &mut ChaCha8Rng)| {
             self.encoding.coordinate_from_uniform(feature, stream.random())
         };
-        Some(self.streams.iter_mut().enumerate().map(coordinate).collect())
+        let mut point: Vec<f64> = self.streams.iter_mut().enumerate().map(coordinate).collect();
+        self.encoding.canonicalize(&mut point);
+        Some(point)
     }
 }
 

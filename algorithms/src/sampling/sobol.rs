@@ -19,7 +19,7 @@ const SEQUENCE_LENGTH: u64 = 1 << 16;
 /// Distance of neighbouring coordinates in `sobol_burley`.
 const RESOLUTION: f64 = 1.0 / (1 << 23) as f64;
 
-/// The point at place `trial` of the sequence that `seed` scrambles, shape `[dimensions]`, feasible.
+/// The point at place `trial` of the sequence that `seed` scrambles, shape `[dimensions]`, feasible and canonical.
 ///
 /// Any `2^k` trials in a row from a multiple of `2^k` on, counting the first trial as 0, are evenly spread.
 pub fn sobol_point(encoding: &Encoding, seed: u64, trial: TrialId) -> Vec<f64> {
@@ -40,6 +40,7 @@ pub fn sobol_point(encoding: &Encoding, seed: u64, trial: TrialId) -> Vec<f64> {
         let uniform = f64::from(sample(index, dimension, scramble_seed)) + below * RESOLUTION;
         point.push(encoding.coordinate_from_uniform(feature, uniform));
     }
+    encoding.canonicalize(&mut point);
     point
 }
 

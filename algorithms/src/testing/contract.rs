@@ -4,7 +4,10 @@ use std::collections::HashSet;
 use std::num::NonZeroUsize;
 
 use super::history::{OwnedHistory, awkward_histories, everyday_history};
-use super::problems::{defined_backwards, every_kind_and_scale, finite_problem, one_point_problem, upside_down};
+use super::problems::{
+    conditional_finite_problems, conditional_problems, defined_backwards, every_kind_and_scale, finite_problem,
+    one_point_problem, upside_down,
+};
 use crate::designer::{Capabilities, Designer, DesignerError, SuggestRequest};
 use crate::encoding::{Encoding, Key};
 use crate::problem::{
@@ -34,6 +37,7 @@ pub fn designer_contract(factory: impl Fn(&ProblemStatement, u64) -> Result<Box<
     let kit = Kit::new(&factory);
     let mut problems = every_kind_and_scale();
     problems.push(("finite".to_owned(), finite_problem()));
+    problems.extend(conditional_problems());
     for (space, problem) in &problems {
         for (name, history) in awkward_histories(problem) {
             kit.answers_in_full(problem, &history, &format!("space {space:?}, history {name:?}"));
@@ -43,7 +47,12 @@ pub fn designer_contract(factory: impl Fn(&ProblemStatement, u64) -> Result<Box<
         }
     }
     for count in 1..=4 {
-        kit.ends_when_every_point_was_used(count);
+        kit.ends_when_every_point_was_used("finite", &finite_problem(), count);
+    }
+    for (name, problem) in conditional_finite_problems() {
+        for count in [1, 3] {
+            kit.ends_when_every_point_was_used(name, &problem, count);
+        }
     }
     kit.copes_with_a_space_of_one_point();
     kit.refuses_a_history_of_another_problem();
@@ -118,18 +127,21 @@ impl<'a> Kit<'a> {
     }
 
     /// `count` at a time, with trials pending, failed and stopped: each point once, then nothing, for good.
-    fn ends_when_every_point_was_used(&self, count: usize) {
-        let problem = finite_problem();
+    fn ends_when_every_point_was_used(&self, name: &str, problem: &ProblemStatement, count: usize) {
         let encoding = Encoding::new(problem.search_space());
-        let context = format!("the finite space, {count} at a time");
+        let size = encoding.cardinality().expect("the space is finite") as usize;
+        let context = format!("space {name:?}, {count} at a time");
         let mut history = OwnedHistory::default();
         loop {
-            let suggestions = self.suggest(&problem, &history, count, &context).unwrap_or_default();
+            let suggestions = self.suggest(problem, &history, count, &context).unwrap_or_default();
             if suggestions.is_empty() {
                 break;
             }
             assert!(suggestions.len() <= count, "{context}: more suggestions than asked for");
             for TrialSuggestion { parameters } in suggestions {
+                if let Err(error) = problem.search_space().check(&parameters) {
+                    panic!("{context}: {parameters:?} is no point of the space: {error}");
+                }
                 let id = history.next_id();
                 let measured =
                     |stopped_early| TrialOutcome::Measured { values: vec![(id.0 as f64).cos()], stopped_early };
@@ -144,11 +156,11 @@ impl<'a> Kit<'a> {
                 };
                 history.completed.push(CompletedTrial { id, parameters, outcome });
             }
-            assert!(history.len() <= 18, "{context}: the space has 18 points, trial {} is beyond", history.len());
+            assert!(history.len() <= size, "{context}: the space has {size} points, trial {} is beyond", history.len());
         }
-        assert_eq!(used_keys(&encoding, &history).len(), 18, "{context}: different points before the end");
-        assert_eq!(history.len(), 18, "{context}: trials before the end");
-        assert_eq!(self.suggest(&problem, &history, 1, &context), Some(vec![]), "{context}: after the end");
+        assert_eq!(used_keys(&encoding, &history).len(), size, "{context}: different points before the end");
+        assert_eq!(history.len(), size, "{context}: trials before the end");
+        assert_eq!(self.suggest(problem, &history, 1, &context), Some(vec![]), "{context}: after the end");
     }
 
     fn copes_with_a_space_of_one_point(&self) {

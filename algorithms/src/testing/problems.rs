@@ -1,6 +1,8 @@
 //! Search spaces that a designer must cope with.
 
-use crate::problem::{Goal, MetricSpec, ParameterKind, ParameterSpec, ProblemStatement, ScaleType, SearchSpace};
+use crate::problem::{
+    Condition, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ProblemStatement, ScaleType, SearchSpace,
+};
 
 const SCALES: [ScaleType; 3] = [ScaleType::UnitLinear, ScaleType::UnitLog, ScaleType::UnitReverseLog];
 
@@ -51,6 +53,74 @@ pub fn finite_problem() -> ProblemStatement {
     ])
 }
 
+/// Conditional spaces, shallow and deep, finite and infinite, each with its name.
+///
+/// Their parents are of every kind that a parent may be of; some parents and children have one value, some children
+/// are active for several values of their parent, and some values of parents have no children.
+pub fn conditional_problems() -> Vec<(String, ProblemStatement)> {
+    let linear = ScaleType::UnitLinear;
+    let optimizer = || parameter("optimizer", categorical(&["sgd", "adam", "none"]));
+    let shallow = vec![
+        optimizer(),
+        under(parameter("momentum", double(0.0, 0.99, linear)), "optimizer", levels(&["sgd"])),
+        under(parameter("rate", double(1e-5, 1.0, ScaleType::UnitLog)), "optimizer", levels(&["sgd", "adam"])),
+        under(parameter("epsilon", integer(8, 8, linear)), "optimizer", levels(&["adam"])),
+        parameter("batch", integer(1, 64, ScaleType::UnitLog)),
+    ];
+    // A chain of parents: categorical, integer, one value, discrete, an integer too long to list.
+    let deep = vec![
+        parameter("kind", categorical(&["tree", "net"])),
+        under(parameter("layers", integer(1, 3, linear)), "kind", levels(&["net"])),
+        under(parameter("gate", categorical(&["on"])), "layers", integers(&[2, 3])),
+        under(parameter("size", discrete(&[0.5, 1.0, 4.0])), "gate", levels(&["on"])),
+        under(parameter("width", integer(1, 100_000, linear)), "size", vec![ParameterValue::Discrete(4.0)]),
+        under(parameter("decay", double(0.0, 1.0, linear)), "width", integers(&[100_000, 50_000])),
+        under(parameter("leaves", integer(2, 200, ScaleType::UnitLog)), "kind", levels(&["tree"])),
+        under(parameter("split", categorical(&["best", "random", "oblique"])), "kind", levels(&["tree"])),
+    ];
+    let mut problems =
+        vec![("conditional, depth 1".to_owned(), problem(shallow)), ("conditional, depth 5".to_owned(), problem(deep))];
+    problems.extend(conditional_finite_problems().into_iter().map(|(name, problem)| (name.to_owned(), problem)));
+    problems
+}
+
+/// Conditional spaces of 12 and 17 points.
+pub(super) fn conditional_finite_problems() -> [(&'static str, ProblemStatement); 2] {
+    let linear = ScaleType::UnitLinear;
+    let shallow = vec![
+        parameter("optimizer", categorical(&["sgd", "adam"])),
+        under(parameter("momentum", integer(1, 4, linear)), "optimizer", levels(&["sgd"])),
+        under(parameter("fixed", integer(1, 1, linear)), "optimizer", levels(&["adam"])),
+        under(parameter("beta", discrete(&[0.9, 0.99])), "optimizer", levels(&["adam"])),
+        parameter("layers", integer(1, 2, linear)),
+    ];
+    // No booster; a tree of depth 0; one of three depths with three bins or by levels; a line with three penalties.
+    let deep = vec![
+        parameter("booster", categorical(&["none", "tree", "linear"])),
+        under(parameter("depth", integer(0, 3, linear)), "booster", levels(&["tree"])),
+        under(parameter("grow", categorical(&["leaf", "level"])), "depth", integers(&[1, 2, 3])),
+        under(parameter("bins", discrete(&[16.0, 64.0, 256.0])), "grow", levels(&["leaf"])),
+        under(parameter("penalty", discrete(&[0.1, 1.0, 10.0])), "booster", levels(&["linear"])),
+    ];
+    [("conditional, 12 points", problem(shallow)), ("conditional, 17 points", problem(deep))]
+}
+
+fn discrete(values: &[f64]) -> ParameterKind {
+    ParameterKind::Discrete { values: values.to_vec(), scale: ScaleType::UnitLinear }
+}
+
+fn under(parameter: ParameterSpec, parent: &str, values: Vec<ParameterValue>) -> ParameterSpec {
+    parameter.with_condition(Condition::new(parent, values))
+}
+
+fn levels(levels: &[&str]) -> Vec<ParameterValue> {
+    levels.iter().map(|&level| ParameterValue::Categorical(level.to_owned())).collect()
+}
+
+fn integers(integers: &[i64]) -> Vec<ParameterValue> {
+    integers.iter().copied().map(ParameterValue::Integer).collect()
+}
+
 /// A space of one point.
 pub fn one_point_problem() -> ProblemStatement {
     problem(vec![parameter("x", double(0.25, 0.25, ScaleType::UnitLog)), parameter("level", categorical(&["only"]))])
@@ -58,12 +128,18 @@ pub fn one_point_problem() -> ProblemStatement {
 
 /// The same problem with parameters and levels defined in the opposite order.
 pub(super) fn defined_backwards(problem: &ProblemStatement) -> ProblemStatement {
-    let turned = problem.search_space().parameters().iter().rev().map(|spec| match spec.kind() {
-        ParameterKind::Categorical { values } => {
-            let values = values.iter().rev().cloned().collect();
-            parameter(spec.name(), ParameterKind::Categorical { values })
+    let turned = problem.search_space().parameters().iter().rev().map(|spec| {
+        let kind = match spec.kind() {
+            ParameterKind::Categorical { values } => {
+                ParameterKind::Categorical { values: values.iter().rev().cloned().collect() }
+            }
+            kind => kind.clone(),
+        };
+        let turned = parameter(spec.name(), kind);
+        match spec.condition() {
+            Some(condition) => under(turned, condition.parent(), condition.values().iter().rev().cloned().collect()),
+            None => turned,
         }
-        kind => parameter(spec.name(), kind.clone()),
     });
     with_metrics(turned.collect(), problem.metrics().to_vec())
 }

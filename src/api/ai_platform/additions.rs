@@ -1,11 +1,13 @@
 //! Tunesmith's own additions to `TrainingInput`, all under its key `tunesmith`.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Number;
 
 use super::{ProtoDuration, is_default};
 
@@ -24,6 +26,10 @@ pub struct Additions {
     /// (Tunesmith) Key of all randomness: the same seed gives the same trials. Drawn at random if it is not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
+    /// (Tunesmith) Parameters that exist only for some values of another one. Elsewhere they have no value: the trainer
+    /// gets no flag, and the search does not count them. Conditions may hang on conditional parameters, to any depth.
+    #[serde(skip_serializing_if = "is_default")]
+    pub conditions: Vec<ParameterCondition>,
     /// (Tunesmith) By parameter name, how many points `GRID_SEARCH` divides a `DOUBLE` parameter into, at least 1.
     /// Without an entry `GRID_SEARCH` refuses a `DOUBLE`, as AI Platform does.
     #[serde(skip_serializing_if = "is_default")]
@@ -58,6 +64,55 @@ impl Additions {
     /// How often a trial whose place was lost is run again.
     pub fn max_lost_attempts(&self) -> u32 {
         self.max_lost_attempts.unwrap_or(DEFAULT_MAX_LOST_ATTEMPTS)
+    }
+}
+
+/// When one parameter exists: only in trials whose `parent` exists and has one of `values`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(extend("required" = ["parameter", "parent", "values"]))]
+pub struct ParameterCondition {
+    /// (Tunesmith) Name of the parameter; each at most once.
+    #[schemars(length(min = 1))]
+    pub parameter: String,
+    /// (Tunesmith) Name of the parameter that decides; `INTEGER`, `DISCRETE` or `CATEGORICAL`.
+    #[schemars(length(min = 1))]
+    pub parent: String,
+    /// (Tunesmith) The values of the parent for which the parameter exists, at least one.
+    #[schemars(length(min = 1))]
+    pub values: Vec<ParentValue>,
+}
+
+/// A value of a parent as it was written: a level, or the text of a number.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[serde(transparent)]
+pub struct ParentValue(pub String);
+
+impl<'de> Deserialize<'de> for ParentValue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Written {
+            Text(String),
+            Number(Number),
+        }
+        Ok(Self(match Written::deserialize(deserializer)? {
+            Written::Text(text) => text,
+            Written::Number(number) => number.to_string(),
+        }))
+    }
+}
+
+impl JsonSchema for ParentValue {
+    fn schema_name() -> Cow<'static, str> {
+        "ParentValue".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A value of a parent: a level, or a number.",
+            "type": ["string", "number"],
+        })
     }
 }
 

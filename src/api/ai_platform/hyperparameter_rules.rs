@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::condition_rules::check_conditions;
 use super::rules::Violations;
 use super::scalars::LARGEST_EXACT_INTEGER;
 use super::{
@@ -60,6 +61,7 @@ pub(super) fn check_hyperparameters(spec: &HyperparameterSpec, additions: &Addit
         }
     }
     check_resolutions(spec, additions, violations);
+    check_conditions(spec, additions, violations);
 }
 
 fn check_counts(spec: &HyperparameterSpec, violations: &mut Violations) {

@@ -11,6 +11,7 @@
 //! text, durations as `"3.5s"`, fields at their default left out.
 
 mod additions;
+mod condition_rules;
 mod hyperparameter_rules;
 mod hyperparameters;
 pub mod job;
@@ -22,7 +23,9 @@ mod study_spec;
 mod training_input;
 mod without_effect;
 
-pub use additions::{Additions, DEFAULT_MAX_LOST_ATTEMPTS, DEFAULT_STOP_GRACE_PERIOD, FinalMeasurement};
+pub use additions::{
+    Additions, DEFAULT_MAX_LOST_ATTEMPTS, DEFAULT_STOP_GRACE_PERIOD, FinalMeasurement, ParameterCondition, ParentValue,
+};
 pub use hyperparameters::{
     Algorithm, DEFAULT_METRIC_TAG, GoalType, HyperparameterSpec, ParameterSpec, ParameterType, RESERVED_METRIC_TAGS,
     ScaleType,

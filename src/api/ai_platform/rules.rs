@@ -67,6 +67,9 @@ pub fn check(input: &TrainingInput) -> Vec<Violation> {
                     "only names of DOUBLE parameters",
                 );
             }
+            if !input.tunesmith.conditions.is_empty() {
+                violations.error("tunesmith.conditions", "there are no hyperparameters", "only with hyperparameters");
+            }
         }
     }
     violations.0

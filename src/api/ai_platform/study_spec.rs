@@ -1,11 +1,12 @@
 //! From `HyperparameterSpec` to the words of the engine.
 
 use tunesmith_algorithms::problem::{
-    Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterSpecError, ProblemError, ProblemStatement, ScaleType,
-    SearchSpace, SearchSpaceError,
+    Condition, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterSpecError, ParameterValue, ProblemError,
+    ProblemStatement, ScaleType, SearchSpace, SearchSpaceError,
 };
 
-use super::{Additions, Algorithm, FinalMeasurement, GoalType, HyperparameterSpec, ParameterType};
+use super::condition_rules::parent_value;
+use super::{Additions, Algorithm, FinalMeasurement, GoalType, HyperparameterSpec, ParameterCondition, ParameterType};
 use crate::domain;
 
 /// The study of a tuning job, and how many trials it has.
@@ -46,6 +47,12 @@ pub enum StudySpecError {
         /// Its index in `params`.
         index: usize,
     },
+    /// A condition names no parameter, or no value of it.
+    #[error("the condition of parameter {parameter:?} names no parent, or no value of its parent")]
+    Condition {
+        /// The conditional parameter.
+        parameter: String,
+    },
     /// The parameters together are not a search space.
     #[error(transparent)]
     Space(#[from] SearchSpaceError),
@@ -64,7 +71,11 @@ pub fn study_spec(spec: &HyperparameterSpec, additions: &Additions) -> Result<St
         let kind = parameter_kind(parameter).ok_or(StudySpecError::Incomplete { index })?;
         let parameter = ParameterSpec::new(&*parameter.parameter_name, kind)
             .map_err(|source| StudySpecError::Parameter { index, source })?;
-        parameters.push(parameter);
+        let own = additions.conditions.iter().find(|condition| condition.parameter == parameter.name());
+        parameters.push(match own {
+            Some(own) => parameter.with_condition(condition(spec, own)?),
+            None => parameter,
+        });
     }
     let goal = match spec.goal {
         GoalType::GoalTypeUnspecified | GoalType::Maximize => Goal::Maximize,
@@ -92,6 +103,15 @@ pub fn study_spec(spec: &HyperparameterSpec, additions: &Additions) -> Result<St
         max_parallel_trials: count(spec.max_parallel_trials).max(1),
         max_failed_trials: count(spec.max_failed_trials),
     })
+}
+
+/// `condition` with the values of its parent in `spec`.
+fn condition(spec: &HyperparameterSpec, condition: &ParameterCondition) -> Result<Condition, StudySpecError> {
+    let fault = || StudySpecError::Condition { parameter: condition.parameter.clone() };
+    let parent = spec.params.iter().find(|parameter| parameter.parameter_name == condition.parent).ok_or_else(fault)?;
+    let values: Option<Vec<ParameterValue>> =
+        condition.values.iter().map(|value| parent_value(parent, value)).collect();
+    Ok(Condition::new(condition.parent.as_str(), values.ok_or_else(fault)?))
 }
 
 /// The number that an optional count stands for; negative ones are 0.

@@ -65,7 +65,11 @@ impl<'a> Layout<'a> {
     fn row(&self, record: &StringRecord, place: &Place) -> Result<Option<TableRow>, RecordedError> {
         let mut parameters = ParameterValues::new();
         for (spec, column) in &self.parameters {
-            parameters.insert(spec.name().to_owned(), parameter_value(spec, &record[*column], place)?);
+            let text = &record[*column];
+            // Where a conditional parameter is inactive its field is empty; the table checks which ones are.
+            if spec.condition().is_none() || !text.is_empty() {
+                parameters.insert(spec.name().to_owned(), parameter_value(spec, text, place)?);
+            }
         }
         let feasible = if self.columns.exported {
             let succeeded = TrialState::Succeeded.to_string();

@@ -30,8 +30,12 @@ pub fn read_job(name: impl Into<String>, reader: impl Read) -> Result<TableProbl
         let place = Place::Trial(trial.trial_id.clone());
         let mut parameters = ParameterValues::new();
         for spec in statement.search_space().parameters() {
-            let text = trial.hyperparameters.get(spec.name()).map_or("", String::as_str);
-            parameters.insert(spec.name().to_owned(), parameter_value(spec, text, &place)?);
+            let given = trial.hyperparameters.get(spec.name());
+            // Of conditional parameters the table checks whether they must be there.
+            if spec.condition().is_none() || given.is_some() {
+                let value = parameter_value(spec, given.map_or("", String::as_str), &place)?;
+                parameters.insert(spec.name().to_owned(), value);
+            }
         }
         let duration = trial.start_time.zip(trial.end_time).map(|(start, end)| end.duration_since(start));
         rows.push(TableRow {

@@ -4,7 +4,8 @@ use std::fmt::{self, Write as _};
 
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
-use tunesmith_algorithms::problem::{Goal, ParameterKind, ParameterSpec, ScaleType};
+use tunesmith_algorithms::designers::GridSearch;
+use tunesmith_algorithms::problem::{Condition, Goal, ParameterKind, ParameterSpec, ScaleType};
 
 use super::HptuningConfig;
 use crate::api::ai_platform::{Double, StudySpec};
@@ -33,18 +34,28 @@ fn describe_study(study: &StudySpec) -> String {
     };
     let mut table = Table::new();
     table.load_style(UTF8_FULL_CONDENSED).set_header(["parameter", "type", "values", "scale", "number"]);
+    let space = study.problem.search_space();
+    if space.is_conditional() {
+        table.set_header(["parameter", "type", "values", "scale", "number", "only if"]);
+    }
     let mut points = Points::Some(1);
-    for parameter in study.problem.search_space().parameters() {
+    for parameter in space.parameters() {
         let count = parameter.cardinality().or_else(|| resolution(parameter.name()));
         points = points.times(count);
-        let row = [
+        let mut row = vec![
             parameter.name().to_owned(),
             kind(parameter).to_owned(),
             values(parameter),
             scale(parameter).to_owned(),
             count.map_or_else(|| "∞".to_owned(), |count| count.to_string()),
         ];
+        if space.is_conditional() {
+            row.push(parameter.condition().map(condition).unwrap_or_default());
+        }
         table.add_row(row);
+    }
+    if space.is_conditional() {
+        points = points.of_tree(study);
     }
     if let Some(column) = table.column_mut(4) {
         column.set_cell_alignment(CellAlignment::Right);
@@ -95,6 +106,22 @@ impl Points {
     }
 }
 
+impl Points {
+    /// The number for a conditional space, where `self` is the product over all parameters.
+    fn of_tree(self, study: &StudySpec) -> Self {
+        let size = match &study.algorithm {
+            Algorithm::GridSearch { double_resolution } => {
+                GridSearch::new(&study.problem, double_resolution).ok().and_then(|grid| grid.size())
+            }
+            _ => study.problem.search_space().cardinality().map(u128::from),
+        };
+        match (self, size) {
+            (Self::Infinite, _) => Self::Infinite,
+            (_, size) => size.and_then(|size| u64::try_from(size).ok()).map_or(Self::TooMany, Self::Some),
+        }
+    }
+}
+
 impl fmt::Display for Points {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -139,6 +166,12 @@ fn values(parameter: &ParameterSpec) -> String {
         ParameterKind::Discrete { values, .. } => list(values.iter().map(|value| Double(*value).to_string())),
         ParameterKind::Categorical { values } => list(values.iter().cloned()),
     }
+}
+
+/// `parent = value`, or `parent in values`.
+fn condition(condition: &Condition) -> String {
+    let relation = if condition.values().len() == 1 { "=" } else { "in" };
+    format!("{} {relation} {}", condition.parent(), list(condition.values().iter().map(ToString::to_string)))
 }
 
 fn list(values: impl ExactSizeIterator<Item = String>) -> String {

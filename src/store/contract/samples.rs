@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use tunesmith_algorithms::problem::{
-    Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ProblemStatement, ScaleType, SearchSpace,
+    Condition, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ProblemStatement, ScaleType, SearchSpace,
 };
 
 use crate::domain::{
@@ -43,6 +43,13 @@ pub fn study(id: &str) -> Study {
         spec("layers", ParameterKind::Integer { min: -1, max: i64::MAX, scale: ScaleType::UnitLinear }),
         spec("size", ParameterKind::Discrete { values: vec![0.5, 32.0], scale: ScaleType::UnitReverseLog }),
         spec("kind", ParameterKind::Categorical { values: vec!["ä b".to_owned(), "c".to_owned()] }),
+        // Inactive in the trials below, and one of each kind of condition.
+        spec("depth", ParameterKind::Integer { min: 1, max: 2, scale: ScaleType::UnitLinear })
+            .with_condition(Condition::new("kind", vec![ParameterValue::Categorical("c".to_owned())])),
+        spec("width", ParameterKind::Integer { min: 1, max: 2, scale: ScaleType::UnitLinear })
+            .with_condition(Condition::new("size", vec![ParameterValue::Discrete(0.5)])),
+        spec("skip", ParameterKind::Integer { min: 1, max: 2, scale: ScaleType::UnitLinear })
+            .with_condition(Condition::new("layers", [-1, 7].map(ParameterValue::Integer).to_vec())),
     ];
     let metrics = vec![
         MetricSpec { name: "accuracy".to_owned(), goal: Goal::Maximize },

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tunesmith_algorithms::problem::{
-    Goal, MetricSpec, ParameterKind, ParameterSpec, ProblemStatement, ScaleType, SearchSpace,
+    Condition, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ProblemStatement, ScaleType, SearchSpace,
 };
 
 use super::float::Float;
@@ -111,6 +111,60 @@ struct MetricSpecRecord {
 struct ParameterRecord {
     name: String,
     kind: KindRecord,
+    /// Absent if the parameter is always active, and in records of versions without conditions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    condition: Option<ConditionRecord>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ConditionRecord {
+    parent: String,
+    values: ParentValuesRecord,
+}
+
+/// Values of a parent, which are all of its kind.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum ParentValuesRecord {
+    Integer(Vec<i64>),
+    Discrete(Vec<Float>),
+    Categorical(Vec<String>),
+}
+
+impl From<&Condition> for ConditionRecord {
+    fn from(condition: &Condition) -> Self {
+        let (mut integers, mut numbers, mut levels) = (Vec::new(), Vec::new(), Vec::new());
+        for value in condition.values() {
+            match value {
+                ParameterValue::Integer(value) => integers.push(*value),
+                // No parent is a double.
+                ParameterValue::Discrete(value) | ParameterValue::Double(value) => numbers.push(Float(*value)),
+                ParameterValue::Categorical(level) => levels.push(level.clone()),
+            }
+        }
+        let values = if !levels.is_empty() {
+            ParentValuesRecord::Categorical(levels)
+        } else if !numbers.is_empty() {
+            ParentValuesRecord::Discrete(numbers)
+        } else {
+            ParentValuesRecord::Integer(integers)
+        };
+        Self { parent: condition.parent().to_owned(), values }
+    }
+}
+
+impl From<ConditionRecord> for Condition {
+    fn from(record: ConditionRecord) -> Self {
+        let values = match record.values {
+            ParentValuesRecord::Integer(values) => values.into_iter().map(ParameterValue::Integer).collect(),
+            ParentValuesRecord::Discrete(values) => {
+                values.into_iter().map(|value| ParameterValue::Discrete(value.0)).collect()
+            }
+            ParentValuesRecord::Categorical(values) => values.into_iter().map(ParameterValue::Categorical).collect(),
+        };
+        Self::new(record.parent, values)
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -150,7 +204,7 @@ impl From<&ParameterSpec> for ParameterRecord {
             }
             ParameterKind::Categorical { values } => KindRecord::Categorical { values: values.clone() },
         };
-        Self { name: spec.name().to_owned(), kind }
+        Self { name: spec.name().to_owned(), kind, condition: spec.condition().map(ConditionRecord::from) }
     }
 }
 
@@ -166,7 +220,11 @@ impl TryFrom<ParameterRecord> for ParameterSpec {
             }
             KindRecord::Categorical { values } => ParameterKind::Categorical { values },
         };
-        Self::new(record.name, kind).map_err(RecordError::malformed)
+        let spec = Self::new(record.name, kind).map_err(RecordError::malformed)?;
+        Ok(match record.condition {
+            Some(condition) => spec.with_condition(condition.into()),
+            None => spec,
+        })
     }
 }
 

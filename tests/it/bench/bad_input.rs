@@ -15,7 +15,7 @@ fn refused(args: &str) -> String {
 fn names_that_are_not_known_are_refused_with_those_that_are() {
     assert_eq!(
         refused("--suite nope"),
-        "error: there is no suite \"nope\"; there are bbob, bbob-mixint, classic, noisy, constrained, \
+        "error: there is no suite \"nope\"; there are bbob, bbob-mixint, classic, noisy, conditional, constrained, \
          multi-objective, trained\n"
     );
     assert_eq!(

@@ -6,8 +6,7 @@ use nalgebra::DMatrix;
 use rand::RngExt;
 
 use crate::acquisition::Region;
-use crate::encoding::{Encoding, Key};
-use crate::mixed_radix::MixedRadix;
+use crate::encoding::{Encoding, Key, PointNumbering};
 use crate::problem::TrialId;
 use crate::rng::stream;
 
@@ -17,28 +16,23 @@ const LARGEST_LISTED: u128 = 65_536;
 /// The numbered points of a space without doubles.
 #[derive(Debug, Clone)]
 pub(super) struct FinitePoints {
-    numbering: MixedRadix,
+    numbering: PointNumbering,
     size: u128,
-    /// Coordinates of each feature by ordinal; only if the space is small enough to list.
-    coordinates: Option<Vec<Vec<f64>>>,
+    /// The canonical vectors of all points, in the order of their numbers; only if the space is small enough to list.
+    listed: Option<Vec<Vec<f64>>>,
 }
 
 impl FinitePoints {
     /// `None` if some feature is continuous, or the points cannot be counted.
     pub(super) fn new(encoding: &Encoding) -> Option<Self> {
-        let d = encoding.dimensions();
-        let radices: Vec<u128> = (0..d).map(|j| encoding.feature_cardinality(j)).collect::<Option<_>>()?;
-        let numbering = MixedRadix::new(radices.clone());
+        let numbering = encoding.numbering()?;
         let size = numbering.size()?;
-        let listed = size <= LARGEST_LISTED;
-        let coordinate = |j: usize, ordinal: u128| {
-            let mut ordinals = vec![0_u64; d];
-            // Only spaces small enough to list come here.
-            ordinals[j] = ordinal as u64;
-            encoding.encode(&encoding.point_at(&ordinals)).map_or(0.0, |point| point[j])
+        let point = |index: u128| {
+            let ordinals = numbering.ordinals(index).into_iter().enumerate();
+            ordinals.map(|(feature, ordinal)| encoding.coordinate_at(feature, ordinal)).collect()
         };
-        let axis = |(j, &radix): (usize, &u128)| (0..radix).map(|ordinal| coordinate(j, ordinal)).collect();
-        Some(Self { numbering, size, coordinates: listed.then(|| radices.iter().enumerate().map(axis).collect()) })
+        let listed = (size <= LARGEST_LISTED).then(|| (0..size).map(point).collect());
+        Some(Self { numbering, size, listed })
     }
 
     /// Whether as many different points were used as there are.
@@ -47,23 +41,20 @@ impl FinitePoints {
     }
 
     /// The unused points inside `region`, one per row; `None` if the space is too large to list.
-    pub(super) fn unused_inside(&self, used: &HashSet<Key>, region: &Region) -> Option<DMatrix<f64>> {
-        let coordinates = self.coordinates.as_ref()?;
-        let mut is_used = vec![false; self.size as usize];
+    pub(super) fn unused_inside(
+        &self,
+        encoding: &Encoding,
+        used: &HashSet<Key>,
+        region: &Region,
+    ) -> Option<DMatrix<f64>> {
+        let listed = self.listed.as_ref()?;
+        let mut is_used = vec![false; listed.len()];
         for index in used.iter().filter_map(|key| self.numbering.index(key.ordinals())) {
             is_used[index as usize] = true;
         }
-        let mut points: Vec<f64> = Vec::new();
-        let mut count = 0;
-        for (index, _) in is_used.iter().enumerate().filter(|(_, used)| !**used) {
-            let digits = self.numbering.digits(index as u128);
-            let point: Vec<f64> = digits.iter().zip(coordinates).map(|(digit, axis)| axis[*digit as usize]).collect();
-            if region.contains(&point) {
-                points.extend(point);
-                count += 1;
-            }
-        }
-        Some(DMatrix::from_row_slice(count, coordinates.len(), &points))
+        let unused = listed.iter().zip(is_used).filter(|(_, used)| !used).map(|(point, _)| point);
+        let inside: Vec<&[f64]> = unused.filter(|point| region.contains(encoding, point)).map(Vec::as_slice).collect();
+        Some(DMatrix::from_row_slice(inside.len(), region.axes.len(), &inside.concat()))
     }
 
     /// Some unused point, as ordinals: the first from a random place on. `None` if there is none.
@@ -75,6 +66,6 @@ impl FinitePoints {
         (0..steps)
             .map(|step| (start + step) % self.size)
             .find(|index| !indices.contains(index))
-            .map(|index| self.numbering.digits(index))
+            .map(|index| self.numbering.ordinals(index))
     }
 }

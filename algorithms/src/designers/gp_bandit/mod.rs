@@ -2,8 +2,12 @@
 //!
 //! One suggestion: encode the history; merge replicates and [warp](crate::output_warp) the values; fit the
 //! [model](crate::gp); draw the results of pending trials; maximise log expected improvement around the incumbent
-//! ([`crate::acquisition`]). The first trials are a centre and a star around it. Spaces with a categorical parameter
-//! search the trust region for trials with an odd number and the whole space for those with an even number.
+//! ([`crate::acquisition`]). The first trials are a centre and a star around it. Spaces with a categorical or a
+//! conditional parameter search the trust region for trials with an odd number and the whole space for those with an
+//! even number.
+//!
+//! Conditional spaces have one model of all branches (see [`crate::encoding`] for what it sees of inactive parameters).
+//! The trust region is that of the parameters active at the incumbent; others are free in it.
 //!
 //! Failed trials count at a pessimistic value; after five of them their region has a model of its own. Values of
 //! trials stopped early are noisy and never the incumbent. NaN and infinities are failures.
@@ -14,6 +18,8 @@
 //! (TuRBO); what differs, and by which measurement, is said where it differs. There is no state between requests:
 //! hyperparameters are fitted anew from the same starts each time.
 
+#[cfg(test)]
+mod conditional_tests;
 mod finite;
 #[cfg(test)]
 mod invariance_tests;
@@ -50,7 +56,8 @@ pub struct GpBandit {
     goal: Goal,
     seed: u64,
     finite: Option<FinitePoints>,
-    has_categories: bool,
+    /// Whether every other trial leaves the trust region.
+    alternates: bool,
     options: GpBanditOptions,
 }
 
@@ -81,7 +88,8 @@ impl GpBandit {
             goal: metric.goal,
             seed,
             finite: FinitePoints::new(&encoding),
-            has_categories: encoding.features().iter().any(|feature| is_category(&feature.kind)),
+            alternates: encoding.is_conditional()
+                || encoding.features().iter().any(|feature| is_category(&feature.kind)),
             encoding,
             options,
         })
@@ -89,7 +97,7 @@ impl GpBandit {
 
     /// Whether `trial` searches the whole space even when there is a trust region.
     fn is_global(&self, trial: TrialId) -> bool {
-        self.has_categories && trial.0.is_multiple_of(2)
+        self.alternates && trial.0.is_multiple_of(2)
     }
 
     /// The next point; `None` if the space is exhausted.
@@ -97,10 +105,9 @@ impl GpBandit {
         if self.finite.as_ref().is_some_and(|finite| finite.exhausted(&state.used)) {
             return Ok(None);
         }
-        let d = self.encoding.dimensions();
         let measured = state.observations.measured();
         let known = measured + state.observations.pending.len();
-        let start = measured < FEWEST_MEASURED || known < self.options.start.trials(d);
+        let start = measured < FEWEST_MEASURED || known < self.options.start.trials(&self.encoding);
         let proposed = if start || !state.observations.are_informative() {
             self.spread_out(state, trial)
         } else {
@@ -137,7 +144,7 @@ impl GpBandit {
         let scales = unit_box.sides(&model.lengthscales, &ordered);
         let region = match (&model.trust_region, model.anchors.first()) {
             (Some(trust_region), Some(incumbent)) if !self.is_global(trial) => {
-                whole.around(incumbent, &trust_region.sides(&model.lengthscales, &ordered))
+                whole.around(incumbent, &self.sides(trust_region, &model.lengthscales, &ordered, incumbent))
             }
             _ => whole.clone(),
         };
@@ -152,11 +159,24 @@ impl GpBandit {
                 seed: self.seed,
                 trial,
             };
-            match self.finite.as_ref().and_then(|finite| finite.unused_inside(&state.used, region)) {
+            match self.finite.as_ref().and_then(|finite| finite.unused_inside(&self.encoding, &state.used, region)) {
                 Some(points) => search.best_of(&model.acquisition, &points),
                 None => search.maximize(&model.acquisition),
             }
         })
+    }
+
+    /// The sides of `trust_region` along the features active at `incumbent`; the others are not cut.
+    fn sides(&self, trust_region: &TrustRegion, lengthscales: &[f64], ordered: &[bool], incumbent: &[f64]) -> Vec<f64> {
+        let active = self.encoding.active(incumbent);
+        let kept: Vec<usize> = (0..active.len()).filter(|&j| active[j]).collect();
+        let (lengthscales, ordered): (Vec<f64>, Vec<bool>) =
+            kept.iter().map(|&j| (lengthscales[j], ordered[j])).unzip();
+        let mut sides = vec![f64::INFINITY; active.len()];
+        for (j, side) in kept.into_iter().zip(trust_region.sides(&lengthscales, &ordered)) {
+            sides[j] = side;
+        }
+        sides
     }
 
     /// The results of `pending` in all worlds, fixed by the seed and its number.

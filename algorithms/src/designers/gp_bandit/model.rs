@@ -1,5 +1,7 @@
 //! The fitted model of one history: acquisition function, incumbent and trust region.
 
+use std::collections::HashSet;
+
 use super::observations::{Evidence, Observations};
 use super::options::GpBanditOptions;
 use crate::acquisition::{AcquisitionFunction, TrustRegion};
@@ -17,11 +19,13 @@ const NOISY: f64 = 1e-3;
 const FAILURES_FOR_MODEL: usize = 5;
 /// How many of the best points are perturbed for candidates.
 const ANCHORS: usize = 5;
+/// In a conditional space, of how many other branches the best point is perturbed as well (a guess).
+const BRANCHES: usize = 8;
 
 /// Everything that is computed once per request.
 pub(super) struct Model {
     pub(super) acquisition: AcquisitionFunction,
-    /// The best points, the incumbent first; may be empty.
+    /// The best points, the incumbent first, then in a conditional space the best of other branches; may be empty.
     pub(super) anchors: Vec<Vec<f64>>,
     pub(super) lengthscales: Vec<f64>,
     /// `None` if it is not wanted, there is no incumbent to be near to, or nothing tells points apart.
@@ -59,15 +63,33 @@ impl Model {
         }
         let told_apart = eligible.iter().any(|&row| values[row] != values[eligible[0]]);
         let feasibility = feasibility_model(&evidence, terms);
-        let start_trials = options.start.trials(encoding.dimensions());
+        let start_trials = options.start.trials(encoding);
+        let anchors = anchors(encoding, eligible.iter().map(|&row| evidence.point(row)));
+        let dimensions = anchors.first().map_or(encoding.dimensions(), |incumbent| active_count(encoding, incumbent));
         Some(Self {
             acquisition: AcquisitionFunction::new(posterior, options.acquisition, threshold, feasibility),
-            anchors: eligible.iter().take(ANCHORS).map(|&row| evidence.point(row)).collect(),
+            anchors,
             lengthscales: hyperparameters.lengthscales(),
             trust_region: (options.trust_region && told_apart)
-                .then(|| TrustRegion::replay(encoding.dimensions(), observations.results(start_trials, is_global))),
+                .then(|| TrustRegion::replay(dimensions, observations.results(start_trials, is_global))),
         })
     }
+}
+
+/// The first few of `points`, which come best first, and in a conditional space the first with each other set of active
+/// features.
+fn anchors(encoding: &Encoding, mut points: impl Iterator<Item = Vec<f64>>) -> Vec<Vec<f64>> {
+    let mut anchors: Vec<Vec<f64>> = points.by_ref().take(ANCHORS).collect();
+    if encoding.is_conditional() {
+        let mut branches: HashSet<Vec<bool>> = anchors.iter().map(|point| encoding.active(point)).collect();
+        anchors.extend(points.filter(|point| branches.insert(encoding.active(point))).take(BRANCHES));
+    }
+    anchors
+}
+
+/// How many features are active at `point`.
+fn active_count(encoding: &Encoding, point: &[f64]) -> usize {
+    encoding.active(point).into_iter().filter(|active| *active).count()
 }
 
 /// Fits hyperparameters (to a subset if there are many observations) and conditions on all, or on those that matter

@@ -52,7 +52,8 @@ impl GpBanditOptions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Start {
     /// The centre, then one trial per parameter, each moving that one alone: `d + 1` trials, at least 4; in spaces of
-    /// more than 15 features the centre and maximin points, 6 trials.
+    /// more than 15 features the centre and maximin points, 6 trials. In conditional spaces the centres of all branches
+    /// (16 at most), then the star of the parameters active at the first.
     #[default]
     Star,
     /// The points of a scrambled Sobol sequence at the numbers of the trials, the centre not among them: `d + 1`

@@ -1,10 +1,10 @@
 //! What each option changes, and that the default changes nothing.
 
-use super::tests::{bowl, coordinates, distance, history, next, problem, shrunk_box, square, suggest};
+use super::tests::{bowl, coordinates, distance, double, history, next, problem, shrunk_box, square, suggest};
 use super::*;
 use crate::acquisition::{Criterion, DEFAULT_BETA};
 use crate::output_warp::{standardized, warp};
-use crate::problem::CompletedTrial;
+use crate::problem::{CompletedTrial, SearchSpace};
 use crate::sampling::sobol_point;
 use crate::testing::designer_contract;
 
@@ -121,8 +121,10 @@ fn a_space_filling_start_is_a_sobol_sequence() {
     let expected: Vec<_> = (1..=6).map(|id| sobol_point(&bandit.encoding, 7, TrialId(id))).collect();
     assert_eq!(found, expected);
     for (dimensions, star, sobol) in [(1, 4, 4), (4, 5, 5), (9, 10, 6), (15, 16, 6), (16, 6, 6)] {
-        assert_eq!(Start::Star.trials(dimensions), star);
-        assert_eq!(Start::SpaceFilling.trials(dimensions), sobol);
+        let parameters = (0..dimensions).map(|j| double(&format!("x{j}"), 0.0, 1.0)).collect();
+        let cube = Encoding::new(&SearchSpace::new(parameters).unwrap());
+        assert_eq!(Start::Star.trials(&cube), star);
+        assert_eq!(Start::SpaceFilling.trials(&cube), sobol);
     }
 }
 

@@ -5,6 +5,10 @@
 //! development problems put it ahead of quasi-random starts, which are there for comparison. What is left over is
 //! filled by the candidate farthest from all trials so far (maximin design, Johnson et al. 1990), where the prototype
 //! took Sobol points.
+//!
+//! In a conditional space the centre has the middle of every active parameter. Next come the centres of the other
+//! branches, one for each different set of children that a value of a parent has, so that every parameter is tried once
+//! and branches can be compared; then the star around the first centre, along the parameters active there.
 
 use std::collections::HashSet;
 
@@ -24,12 +28,17 @@ const STEP: f64 = 1.0 / 6.0;
 const LARGEST_STAR: usize = 15;
 /// Candidates for a filling point.
 const FILLERS: usize = 256;
+/// No more branches than this are visited by the start (a guess).
+const MOST_BRANCHES: usize = 16;
 
 impl Start {
-    /// How many trials, completed or pending, the start takes in a space of `dimensions` features.
-    pub(super) fn trials(self, dimensions: usize) -> usize {
-        let few = (dimensions + 1).clamp(4, 6);
-        if self == Self::SpaceFilling || dimensions > LARGEST_STAR { few } else { few.max(dimensions + 1) }
+    /// How many trials, completed or pending, the start takes in a space.
+    pub(super) fn trials(self, encoding: &Encoding) -> usize {
+        let few = (encoding.dimensions() + 1).clamp(4, 6);
+        match self {
+            Self::SpaceFilling => few,
+            Self::Star => few.max(star(encoding).len()),
+        }
     }
 }
 
@@ -51,31 +60,77 @@ pub(super) fn start_point(
     own.into_iter().find(unused).or_else(|| farthest(encoding, &unused, points, seed, trial))
 }
 
-/// The centre and, in spaces that are not too large, the star around it.
+/// The centre, the centres of other branches and, in spaces that are not too large, the star around the first.
 pub(super) fn star(encoding: &Encoding) -> Vec<Vec<f64>> {
-    let whole = Region::whole(encoding);
-    let middle = |axis: &Axis| if matches!(axis, Axis::Levels(_)) { 0.0 } else { 0.5 };
-    let mut center: Vec<f64> = whole.axes.iter().map(middle).collect();
+    let axes = Region::whole(encoding).axes;
+    let mut center: Vec<f64> = axes.iter().map(Axis::middle).collect();
     encoding.snap(&mut center);
-    let mut points = vec![center.clone()];
-    if encoding.dimensions() > LARGEST_STAR {
+    let mut points = branch_centers(encoding, &axes, center);
+    let center = points[0].clone();
+    let active = encoding.active(&center);
+    let steps: Vec<usize> = (0..axes.len()).filter(|&j| active[j]).collect();
+    if steps.len() > LARGEST_STAR {
         return points;
     }
-    for (j, axis) in whole.axes.iter().enumerate() {
+    for j in steps {
         let mut point = center.clone();
-        point[j] = match axis {
+        point[j] = match &axes[j] {
             Axis::Levels(_) => 1.0,
             Axis::Interval { .. } => 0.5 + STEP,
             // On a coarse grid the nearest value may be the centre itself: then its neighbour.
-            Axis::Grid(grid) => match axis.nearest(center[j] + STEP) {
+            Axis::Grid(grid) => match axes[j].nearest(center[j] + STEP) {
                 nearest if nearest > center[j] => nearest,
                 _ => grid.iter().copied().find(|u| *u > center[j]).unwrap_or(grid[0]),
             },
         };
+        activate(encoding, &axes, &active, &mut point);
         encoding.snap(&mut point);
-        points.push(point);
+        // The step of a parent may lead to the centre of another branch.
+        if !points.contains(&point) {
+            points.push(point);
+        }
     }
     points
+}
+
+/// `center`, and for each parent and each other set of children that one of its values has, the centre of that branch.
+fn branch_centers(encoding: &Encoding, axes: &[Axis], center: Vec<f64>) -> Vec<Vec<f64>> {
+    let mut sets: HashSet<Vec<bool>> = HashSet::from([encoding.active(&center)]);
+    let mut centers = vec![center];
+    let mut next = 0;
+    while next < centers.len() {
+        let origin = centers[next].clone();
+        let active = encoding.active(&origin);
+        for parent in (0..axes.len()).filter(|&j| active[j]) {
+            let children = (0..axes.len()).filter(|&j| encoding.parent(j) == Some(parent));
+            let mut ordinals: Vec<u64> = children.flat_map(|j| encoding.parent_ordinals(j)).copied().collect();
+            ordinals.sort_unstable();
+            ordinals.dedup();
+            // A value without children, if there is one: the smallest ordinal that is left out.
+            let childless = (0_u64..).zip(&ordinals).find(|(place, ordinal)| place != *ordinal);
+            let childless = childless.map_or(ordinals.len() as u64, |(place, _)| place);
+            if !ordinals.is_empty() && encoding.feature_cardinality(parent).is_some_and(|n| u128::from(childless) < n) {
+                ordinals.push(childless);
+            }
+            for ordinal in ordinals {
+                let mut point = origin.clone();
+                point[parent] = encoding.coordinate_at(parent, ordinal);
+                activate(encoding, axes, &active, &mut point);
+                if centers.len() < MOST_BRANCHES && sets.insert(encoding.active(&point)) {
+                    centers.push(point);
+                }
+            }
+        }
+        next += 1;
+    }
+    centers
+}
+
+/// Makes `point` canonical after a step from one where the features `active` were so; new ones start from the middle.
+fn activate(encoding: &Encoding, axes: &[Axis], active: &[bool], point: &mut [f64]) {
+    if encoding.is_conditional() {
+        encoding.reactivate(point, active, |j| axes[j].middle());
+    }
 }
 
 /// Of some random unused points the one whose nearest neighbour among `points` is farthest.

@@ -8,7 +8,7 @@ use crate::problem::{
     SearchSpace, TrialOutcome,
 };
 
-fn double(name: &str, min: f64, max: f64) -> ParameterSpec {
+pub(super) fn double(name: &str, min: f64, max: f64) -> ParameterSpec {
     ParameterSpec::new(name, ParameterKind::Double { min, max, scale: ScaleType::UnitLinear }).unwrap()
 }
 

@@ -3,8 +3,8 @@
 //! The panics here are faults of this crate or points outside the space, which [`crate::problem::Problem`] excludes.
 
 use tunesmith_algorithms::problem::{
-    Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ParameterValues, ProblemStatement, ScaleType,
-    SearchSpace,
+    Condition, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ParameterValues, ProblemStatement,
+    ScaleType, SearchSpace,
 };
 
 /// A double on a linear scale.
@@ -30,6 +30,12 @@ pub(crate) fn categorical(levels: &[&str]) -> ParameterKind {
 
 pub(crate) fn parameter(name: &str, kind: ParameterKind) -> ParameterSpec {
     ParameterSpec::new(name, kind).expect("the parameters of the problems are valid")
+}
+
+/// `parameter`, active only where the categorical `parent` has one of `levels`.
+pub(crate) fn under(parameter: ParameterSpec, parent: &str, levels: &[&str]) -> ParameterSpec {
+    let values = levels.iter().map(|&level| ParameterValue::Categorical(level.to_owned())).collect();
+    parameter.with_condition(Condition::new(parent, values))
 }
 
 /// Doubles x01, x02, ... on linear scales.

@@ -28,12 +28,19 @@ pub(crate) fn branin_value(a: f64, b: f64) -> f64 {
 pub fn six_hump_camel() -> TestFunction {
     let value = |point: &ParameterValues| {
         let x = doubles(point);
-        let (a, b) = (x[0] * x[0], x[1] * x[1]);
-        (4.0 - 2.1 * a + a * a / 3.0) * a + x[0] * x[1] + (4.0 * b - 4.0) * b
+        six_hump_camel_value(x[0], x[1])
     };
     let (a, b) = (0.08984201310031806, -0.7126564030207396);
     let optimizers = [vec![a, b], vec![-a, -b]];
-    TestFunction::continuous("six_hump_camel", &[(-3.0, 3.0), (-2.0, 2.0)], -1.0316284534898774, &optimizers, value)
+    TestFunction::continuous("six_hump_camel", &[(-3.0, 3.0), (-2.0, 2.0)], SIX_HUMP_CAMEL_OPTIMUM, &optimizers, value)
+}
+
+pub(crate) const SIX_HUMP_CAMEL_OPTIMUM: f64 = -1.0316284534898774;
+
+/// The formula of [`six_hump_camel`].
+pub(crate) fn six_hump_camel_value(x: f64, y: f64) -> f64 {
+    let (a, b) = (x * x, y * y);
+    (4.0 - 2.1 * a + a * a / 3.0) * a + x * y + (4.0 * b - 4.0) * b
 }
 
 /// The natural logarithm of Goldstein and Price's function, which itself spans six orders of magnitude.
@@ -78,14 +85,16 @@ pub fn eggholder() -> TestFunction {
 
 /// Hartmann's function of 3 variables in the unit cube.
 pub fn hartmann3() -> TestFunction {
-    let value = |point: &ParameterValues| {
-        let a = [[3.0, 10.0, 30.0], [0.1, 10.0, 35.0], [3.0, 10.0, 30.0], [0.1, 10.0, 35.0]];
-        let p =
-            [[0.3689, 0.1170, 0.2673], [0.4699, 0.4387, 0.7470], [0.1091, 0.8732, 0.5547], [0.0381, 0.5743, 0.8828]];
-        hartmann(&doubles(point), &a, &p)
-    };
+    let value = |point: &ParameterValues| hartmann3_value(&doubles(point));
     let optimizer = HARTMANN3_OPTIMIZER.to_vec();
     TestFunction::continuous("hartmann3", &[(0.0, 1.0); 3], HARTMANN3_OPTIMUM, &[optimizer], value)
+}
+
+/// The formula of [`hartmann3`].
+pub(crate) fn hartmann3_value(x: &[f64]) -> f64 {
+    let a = [[3.0, 10.0, 30.0], [0.1, 10.0, 35.0], [3.0, 10.0, 30.0], [0.1, 10.0, 35.0]];
+    let p = [[0.3689, 0.1170, 0.2673], [0.4699, 0.4387, 0.7470], [0.1091, 0.8732, 0.5547], [0.0381, 0.5743, 0.8828]];
+    hartmann(x, &a, &p)
 }
 
 /// Hartmann's function of 6 variables in the unit cube.
@@ -109,8 +118,8 @@ pub fn hartmann6() -> TestFunction {
     TestFunction::continuous("hartmann6", &[(0.0, 1.0); 6], HARTMANN6_OPTIMUM, &[optimizer], value)
 }
 
-const HARTMANN3_OPTIMUM: f64 = -3.862779787332663;
-const HARTMANN3_OPTIMIZER: [f64; 3] = [0.11458886669, 0.55564889592, 0.85254698520];
+pub(crate) const HARTMANN3_OPTIMUM: f64 = -3.862779787332663;
+pub(crate) const HARTMANN3_OPTIMIZER: [f64; 3] = [0.11458886669, 0.55564889592, 0.85254698520];
 const HARTMANN6_OPTIMUM: f64 = -3.322368011415515;
 const HARTMANN6_OPTIMIZER: [f64; 6] =
     [0.20168950876, 0.15001069009, 0.47687397761, 0.27533243076, 0.31165161652, 0.65730053352];

@@ -74,7 +74,7 @@ pub struct TestFunction {
 }
 
 impl TestFunction {
-    fn new(
+    pub(crate) fn new(
         name: impl Into<String>,
         parameters: Vec<ParameterSpec>,
         optimum: f64,

@@ -1,7 +1,6 @@
 //! Each function proves its own optimum.
 
 use tunesmith_algorithms::encoding::Encoding;
-use tunesmith_algorithms::mixed_radix::MixedRadix;
 use tunesmith_algorithms::problem::TrialId;
 
 use super::*;
@@ -46,10 +45,9 @@ fn no_descent_from_anywhere_goes_below_the_optimum() {
 fn the_optimum_of_the_recipe_is_found_by_looking_everywhere() {
     let function = network_recipe();
     let encoding = Encoding::new(function.statement().search_space());
-    let radices = (0..encoding.dimensions()).filter_map(|feature| encoding.feature_cardinality(feature));
-    let numbering = MixedRadix::new(radices.collect());
+    let numbering = encoding.numbering().unwrap();
     assert_eq!(numbering.size(), Some(2304));
-    let values = (0..2304).map(|index| function.value(&encoding.point_at(&numbering.digits(index))));
+    let values = (0..2304).map(|index| function.value(&encoding.point_at(&numbering.ordinals(index))));
     let optimal = values.filter(|&value| value <= function.optimum() + 1e-9).count();
     assert_eq!(optimal, function.optimizers().len());
 }

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tunesmith_algorithms::problem::{
-    Goal, ParameterKind, ParameterSpec, ParameterValue, ParameterValues, ProblemStatement, ScaleType, SearchSpace,
+    Condition, Goal, ParameterKind, ParameterSpec, ParameterValue, ParameterValues, ProblemStatement, ScaleType,
+    SearchSpace,
 };
 
 /// A question of the benchmark.
@@ -72,11 +73,28 @@ pub(in crate::bench) struct Answer {
 /// A [`ProblemStatement`] as it goes over the wire.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(in crate::bench) struct WireProblem {
-    parameters: Vec<WireParameter>,
+    parameters: Vec<ConditionalParameter>,
     metrics: Vec<WireMetric>,
     /// How many constraint values come with each result.
     #[serde(default)]
     pub(in crate::bench) constraints: usize,
+}
+
+/// A parameter, and when it is active.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct ConditionalParameter {
+    #[serde(flatten)]
+    parameter: WireParameter,
+    /// Absent if it always is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    condition: Option<WireCondition>,
+}
+
+/// The values of a parent for which a parameter is active; in all other trials it has no value.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct WireCondition {
+    parent: String,
+    values: Vec<Value>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -122,7 +140,7 @@ impl WireProblem {
             },
         };
         Self {
-            parameters: problem.search_space().parameters().iter().map(WireParameter::new).collect(),
+            parameters: problem.search_space().parameters().iter().map(ConditionalParameter::new).collect(),
             metrics: problem.metrics().iter().map(metric).collect(),
             constraints,
         }
@@ -133,7 +151,8 @@ impl WireProblem {
     /// # Errors
     /// A message for people if it is none.
     pub(in crate::bench) fn statement(&self) -> Result<ProblemStatement, String> {
-        let parameters: Result<Vec<_>, _> = self.parameters.iter().map(WireParameter::spec).collect();
+        let parent = |name: &str| self.parameters.iter().find(|other| other.parameter.name() == name);
+        let parameters: Result<Vec<_>, _> = self.parameters.iter().map(|parameter| parameter.spec(&parent)).collect();
         let space = SearchSpace::new(parameters?).map_err(|error| error.to_string())?;
         let metric = |metric: &WireMetric| tunesmith_algorithms::problem::MetricSpec {
             name: metric.name.clone(),
@@ -146,7 +165,40 @@ impl WireProblem {
     }
 }
 
+impl ConditionalParameter {
+    fn new(parameter: &ParameterSpec) -> Self {
+        let condition = parameter.condition().map(|condition| WireCondition {
+            parent: condition.parent().to_owned(),
+            values: condition.values().iter().map(value_to_json).collect(),
+        });
+        Self { parameter: WireParameter::new(parameter), condition }
+    }
+
+    /// The parameter; `parent` finds another one by its name.
+    fn spec<'a>(&self, parent: &dyn Fn(&str) -> Option<&'a Self>) -> Result<ParameterSpec, String> {
+        let spec = self.parameter.spec()?;
+        let Some(condition) = &self.condition else { return Ok(spec) };
+        let mut values = Vec::with_capacity(condition.values.len());
+        if let Some(parent) = parent(&condition.parent) {
+            let kind = parent.parameter.spec()?;
+            for value in &condition.values {
+                values.push(value_from_json(&kind, value)?);
+            }
+        }
+        Ok(spec.with_condition(Condition::new(condition.parent.as_str(), values)))
+    }
+}
+
 impl WireParameter {
+    fn name(&self) -> &str {
+        match self {
+            Self::Double { name, .. }
+            | Self::Integer { name, .. }
+            | Self::Discrete { name, .. }
+            | Self::Categorical { name, .. } => name,
+        }
+    }
+
     fn new(parameter: &ParameterSpec) -> Self {
         let name = parameter.name().to_owned();
         match parameter.kind().clone() {
@@ -190,12 +242,26 @@ impl From<WireScale> for ScaleType {
 
 /// A point as a JSON object.
 pub(in crate::bench) fn point_to_json(point: &ParameterValues) -> Map<String, Value> {
-    let value = |value: &ParameterValue| match value {
+    point.iter().map(|(name, given)| (name.clone(), value_to_json(given))).collect()
+}
+
+fn value_to_json(value: &ParameterValue) -> Value {
+    match value {
         ParameterValue::Double(x) | ParameterValue::Discrete(x) => Value::from(*x),
         ParameterValue::Integer(k) => Value::from(*k),
         ParameterValue::Categorical(level) => Value::from(level.as_str()),
+    }
+}
+
+/// The value of `parameter` that `value` stands for.
+fn value_from_json(parameter: &ParameterSpec, value: &Value) -> Result<ParameterValue, String> {
+    let typed = match parameter.kind() {
+        ParameterKind::Double { .. } => value.as_f64().map(ParameterValue::Double),
+        ParameterKind::Discrete { .. } => value.as_f64().map(ParameterValue::Discrete),
+        ParameterKind::Integer { .. } => whole_number(value).map(ParameterValue::Integer),
+        ParameterKind::Categorical { .. } => value.as_str().map(|level| ParameterValue::Categorical(level.to_owned())),
     };
-    point.iter().map(|(name, given)| (name.clone(), value(given))).collect()
+    typed.ok_or_else(|| format!("parameter {:?} cannot be {value}", parameter.name()))
 }
 
 /// A point of `space` from a JSON object.
@@ -210,16 +276,7 @@ pub(in crate::bench) fn point_from_json(
     for (name, value) in object {
         let parameter = space.parameters().iter().find(|parameter| parameter.name() == name);
         let parameter = parameter.ok_or_else(|| format!("the search space has no parameter {name:?}"))?;
-        let typed = match parameter.kind() {
-            ParameterKind::Double { .. } => value.as_f64().map(ParameterValue::Double),
-            ParameterKind::Discrete { .. } => value.as_f64().map(ParameterValue::Discrete),
-            ParameterKind::Integer { .. } => whole_number(value).map(ParameterValue::Integer),
-            ParameterKind::Categorical { .. } => {
-                value.as_str().map(|level| ParameterValue::Categorical(level.to_owned()))
-            }
-        };
-        let typed = typed.ok_or_else(|| format!("parameter {name:?} cannot be {value}"))?;
-        point.insert(name.clone(), typed);
+        point.insert(name.clone(), value_from_json(parameter, value)?);
     }
     space.check(&point).map_err(|error| error.to_string())?;
     Ok(point)
@@ -261,6 +318,35 @@ mod tests {
         assert_eq!(WireProblem::new(&statement, 2), wire);
         assert_eq!(statement.search_space().parameters().len(), 4);
         assert_eq!(statement.metrics()[0].goal, Goal::Minimize);
+    }
+
+    #[test]
+    fn conditions_survive_the_wire() {
+        let json = json!({
+            "parameters": [
+                {"type": "CATEGORICAL", "name": "solver", "values": ["adam", "sgd"]},
+                {"type": "INTEGER", "name": "steps", "min": 1, "max": 4, "scale": "UNIT_LINEAR_SCALE",
+                 "condition": {"parent": "solver", "values": ["sgd"]}},
+                {"type": "DOUBLE", "name": "decay", "min": 0.0, "max": 1.0, "scale": "UNIT_LINEAR_SCALE",
+                 "condition": {"parent": "steps", "values": [2, 4]}},
+            ],
+            "metrics": [{"name": "loss", "goal": "MINIMIZE"}],
+            "constraints": 0,
+        });
+        let wire: WireProblem = serde_json::from_value(json.clone()).unwrap();
+        let statement = wire.statement().unwrap();
+        assert_eq!(serde_json::to_value(WireProblem::new(&statement, 0)).unwrap(), json);
+        let space = statement.search_space();
+        let point = |object: Value| point_from_json(space, object.as_object().unwrap());
+        assert_eq!(point(json!({"solver": "adam"})).map(|point| point.len()), Ok(1));
+        assert_eq!(point(json!({"solver": "sgd", "steps": 2, "decay": 0.5})).map(|point| point.len()), Ok(3));
+        let inactive = "parameter \"decay\" has a value but is inactive: its parent \"steps\" has none of the values \
+                        that need it";
+        assert_eq!(point(json!({"solver": "sgd", "steps": 3, "decay": 0.5})), Err(inactive.to_owned()));
+        let mut wrong = json;
+        wrong["parameters"][1]["condition"]["values"] = json!([7]);
+        let wire: WireProblem = serde_json::from_value(wrong).unwrap();
+        assert_eq!(wire.statement(), Err("parameter \"solver\" cannot be 7".to_owned()));
     }
 
     #[test]

@@ -1,0 +1,192 @@
+//! The designer in spaces with conditional parameters.
+
+use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
+
+use nalgebra::DMatrix;
+
+use super::tests::{double, problem};
+use super::*;
+use crate::gp::{Hyperparameters, KernelTerms};
+use crate::problem::{
+    CompletedTrial, Condition, ParameterKind, ParameterSpec, ParameterValue, ParameterValues, ScaleType, SearchSpace,
+    TrialOutcome,
+};
+use crate::sampling::RandomPoints;
+
+fn integer(name: &str, min: i64, max: i64) -> ParameterSpec {
+    ParameterSpec::new(name, ParameterKind::Integer { min, max, scale: ScaleType::UnitLinear }).unwrap()
+}
+
+fn categorical(name: &str, levels: &[&str]) -> ParameterSpec {
+    let values = levels.iter().map(|level| (*level).to_owned()).collect();
+    ParameterSpec::new(name, ParameterKind::Categorical { values }).unwrap()
+}
+
+fn under(spec: ParameterSpec, parent: &str, levels: &[&str]) -> ParameterSpec {
+    let values = levels.iter().map(|level| ParameterValue::Categorical((*level).to_owned())).collect();
+    spec.with_condition(Condition::new(parent, values))
+}
+
+/// Three families, two of them with parameters of their own, one of those with a choice below.
+fn families() -> Vec<ParameterSpec> {
+    vec![
+        categorical("family", &["line", "net", "tree"]),
+        double("shared", 0.0, 1.0),
+        under(double("net_rate", 0.0, 1.0), "family", &["net"]),
+        under(categorical("net_solver", &["adam", "sgd"]), "family", &["net"]),
+        under(double("net_momentum", 0.0, 1.0), "net_solver", &["sgd"]),
+        under(integer("tree_depth", 1, 9), "family", &["tree"]),
+    ]
+}
+
+fn number(values: &ParameterValues, name: &str) -> Option<f64> {
+    match values.get(name)? {
+        ParameterValue::Double(value) | ParameterValue::Discrete(value) => Some(*value),
+        ParameterValue::Integer(value) => Some(*value as f64),
+        ParameterValue::Categorical(_) => None,
+    }
+}
+
+fn text(values: &ParameterValues, name: &str) -> String {
+    values.get(name).map(ToString::to_string).unwrap_or_default()
+}
+
+/// 1 at a net by SGD with rate 0.8, momentum 0.3 and 0.6 shared; other branches stay below 0.9.
+fn quality(values: &ParameterValues) -> f64 {
+    let miss = |name: &str, best: f64| number(values, name).map_or(0.0, |value| (value - best).powi(2));
+    let top = match (text(values, "family").as_str(), text(values, "net_solver").as_str()) {
+        ("net", "sgd") => 1.0,
+        ("net", _) => 0.6,
+        ("tree", _) => 0.9 - 0.01 * (number(values, "tree_depth").unwrap_or(0.0) - 4.0).powi(2),
+        _ => 0.5,
+    };
+    top - miss("net_rate", 0.8) - miss("net_momentum", 0.3) - miss("shared", 0.6)
+}
+
+fn study(seed: u64, trials: u64) -> Vec<CompletedTrial> {
+    let bandit = GpBandit::new(problem(families(), Goal::Maximize), seed).unwrap();
+    let mut completed: Vec<CompletedTrial> = Vec::new();
+    for id in 1..=trials {
+        let history = History { completed: &completed, pending: &[] };
+        let suggestions = bandit.suggest(history, SuggestRequest::one(TrialId(id))).unwrap();
+        let parameters = suggestions[0].parameters.clone();
+        let outcome = TrialOutcome::Measured { values: vec![quality(&parameters)], stopped_early: false };
+        completed.push(CompletedTrial { id: TrialId(id), parameters, outcome });
+    }
+    completed
+}
+
+#[test]
+fn the_best_values_of_the_best_branch_are_found() {
+    for seed in 1..=3 {
+        let trials = study(seed, 30);
+        let best = trials.iter().max_by(|a, b| quality(&a.parameters).total_cmp(&quality(&b.parameters))).unwrap();
+        let gap = 1.0 - quality(&best.parameters);
+        assert!(gap < 1e-3, "seed {seed}: {gap:e} at {:?}", best.parameters);
+    }
+}
+
+#[test]
+fn the_start_visits_every_branch_and_then_moves_one_parameter_at_a_time() {
+    let space = SearchSpace::new(families()).unwrap();
+    let encoding = Encoding::new(&space);
+    let star = start::star(&encoding);
+    let points: Vec<ParameterValues> = star.iter().map(|point| encoding.decode(point)).collect();
+    let names = |point: &ParameterValues| point.keys().cloned().collect::<BTreeSet<_>>();
+    // Line, net by Adam, tree, net by SGD; then a step of the parameter of a line that is no parent.
+    assert_eq!(points[..4].iter().map(names).collect::<BTreeSet<_>>().len(), 4);
+    assert_eq!(points.len(), 5);
+    assert_eq!(
+        points[0],
+        [
+            ("family".to_owned(), ParameterValue::Categorical("line".into())),
+            ("shared".to_owned(), ParameterValue::Double(0.5)),
+        ]
+        .into()
+    );
+    for point in &points[..4] {
+        for name in ["shared", "net_rate", "net_momentum"] {
+            assert!(number(point, name).is_none_or(|value| value == 0.5), "{point:?}");
+        }
+    }
+    assert_eq!(star.iter().map(|point| format!("{point:?}")).collect::<BTreeSet<_>>().len(), 5);
+    for point in &star {
+        let mut canonical = point.clone();
+        encoding.snap(&mut canonical);
+        assert_eq!(&canonical, point);
+    }
+    assert_eq!(Start::Star.trials(&encoding), 6);
+}
+
+/// What the model says of a branch does not depend on the coordinates that its points lack.
+#[test]
+fn every_proposal_is_canonical_and_in_the_box_where_it_is_active() {
+    let completed = study(5, 24);
+    let encoding = Encoding::new(&SearchSpace::new(families()).unwrap());
+    let bandit = GpBandit::new(problem(families(), Goal::Maximize), 5).unwrap();
+    let observations =
+        Observations::new(&encoding, Goal::Maximize, History { completed: &completed, pending: &[] }).unwrap();
+    let model = Model::new(&encoding, &observations, &bandit.options, |trial| bandit.is_global(trial)).unwrap();
+    let incumbent = &model.anchors[0];
+    let branches: BTreeSet<_> = model.anchors.iter().map(|anchor| encoding.active(anchor)).collect();
+    assert!(branches.len() >= 4, "anchors of {} branches", branches.len());
+    let ordered: Vec<bool> =
+        encoding.features().iter().map(|feature| !matches!(feature.kind, FeatureKind::Categorical { .. })).collect();
+    let sides = bandit.sides(model.trust_region.as_ref().unwrap(), &model.lengthscales, &ordered, incumbent);
+    let active_at_incumbent = encoding.active(incumbent);
+    for (j, side) in sides.iter().enumerate() {
+        assert_eq!(side.is_finite(), active_at_incumbent[j]);
+    }
+    for id in [25, 27, 29, 31] {
+        let history = History { completed: &completed, pending: &[] };
+        let request = SuggestRequest { first_trial_id: TrialId(id), count: NonZeroUsize::new(1).unwrap() };
+        let parameters = &bandit.suggest(history, request).unwrap()[0].parameters;
+        let point = encoding.encode(parameters).unwrap();
+        let active = encoding.active(&point);
+        for j in (0..point.len()).filter(|&j| ordered[j] && active[j] && active_at_incumbent[j]) {
+            assert!((point[j] - incumbent[j]).abs() <= 0.5 * sides[j] + 1e-9, "{j}: {parameters:?}");
+        }
+    }
+}
+
+#[test]
+fn the_covariance_of_points_of_all_branches_is_positive_semi_definite() {
+    let encoding = Encoding::new(&SearchSpace::new(families()).unwrap());
+    let points: Vec<Vec<f64>> = RandomPoints::new(&encoding, 1, TrialId(1), "test").take(60).collect();
+    let branches: BTreeSet<_> = points.iter().map(|point| encoding.active(point)).collect();
+    assert_eq!(branches.len(), 4);
+    let rows = DMatrix::from_fn(points.len(), encoding.dimensions(), |row, j| points[row][j]);
+    let categorical: Vec<bool> =
+        encoding.features().iter().map(|feature| matches!(feature.kind, FeatureKind::Categorical { .. })).collect();
+    let kernel = Hyperparameters::default_with_terms(&categorical, KernelTerms::RadialAndLinear).kernel;
+    let covariance = kernel.cross(&rows, &rows);
+    let least = covariance.symmetric_eigenvalues().min();
+    assert!(least > -1e-9, "{least:e}");
+    // Along features that both points lack there is no distance: a line and itself but for what it shares.
+    let line = |u: f64| encoding.encode(&encoding.decode(&[0.0, u, u, u, 0.25, u])).unwrap();
+    assert_eq!(line(0.1), line(0.9));
+}
+
+#[test]
+fn parents_too_long_to_list_are_searched_as_well() {
+    // Only one of a hundred thousand values has the child, and only with it the best is reached.
+    let child = double("x", 0.0, 1.0);
+    let condition = Condition::new("k", vec![ParameterValue::Integer(70_000)]);
+    let parameters = vec![integer("k", 1, 100_000), child.with_condition(condition)];
+    let bandit = GpBandit::new(problem(parameters, Goal::Minimize), 3).unwrap();
+    let value = |values: &ParameterValues| match number(values, "x") {
+        Some(x) => (x - 0.2).powi(2) - 1.0,
+        None => (number(values, "k").unwrap() - 30_000.0).abs() / 1e5,
+    };
+    let mut completed: Vec<CompletedTrial> = Vec::new();
+    for id in 1..=24 {
+        let history = History { completed: &completed, pending: &[] };
+        let suggestions = bandit.suggest(history, SuggestRequest::one(TrialId(id))).unwrap();
+        let parameters = suggestions[0].parameters.clone();
+        let outcome = TrialOutcome::Measured { values: vec![value(&parameters)], stopped_early: false };
+        completed.push(CompletedTrial { id: TrialId(id), parameters, outcome });
+    }
+    let best = completed.iter().map(|trial| value(&trial.parameters)).fold(f64::INFINITY, f64::min);
+    assert!(best < -0.99, "{best}");
+}

@@ -1,0 +1,123 @@
+//! The rules of `tunesmith.conditions`, and what its values stand for.
+
+use std::collections::HashMap;
+
+use tunesmith_algorithms::problem::ParameterValue;
+
+use super::rules::Violations;
+use super::{Additions, HyperparameterSpec, ParameterSpec, ParameterType, ParentValue, nearest};
+
+/// Checks the conditions of `additions` against the parameters of `spec`.
+pub(super) fn check_conditions(spec: &HyperparameterSpec, additions: &Additions, violations: &mut Violations) {
+    let names: Vec<&str> = spec.params.iter().map(|parameter| parameter.parameter_name.as_str()).collect();
+    // Index of the condition of each parameter that has one.
+    let mut conditions: HashMap<&str, usize> = HashMap::new();
+    for (index, condition) in additions.conditions.iter().enumerate() {
+        let path = format!("tunesmith.conditions[{index}]");
+        for (field, name) in [("parameter", &condition.parameter), ("parent", &condition.parent)] {
+            if !names.contains(&name.as_str()) {
+                violations.error_with_help(
+                    format_args!("{path}.{field}"),
+                    format_args!("{name:?} is no parameter of this config"),
+                    format_args!("names of parameters: {}", names.join(", ")),
+                    nearest(name, names.iter().copied()).map(|name| format!("did you mean `{name}`?")),
+                );
+            }
+        }
+        let first = *conditions.entry(&condition.parameter).or_insert(index);
+        if first != index {
+            violations.error(
+                format_args!("{path}.parameter"),
+                format_args!("{:?} already has a condition, conditions[{first}]", condition.parameter),
+                "one condition for each parameter",
+            );
+        }
+        if condition.parameter == condition.parent {
+            let message = format_args!("{:?} cannot be conditional on itself", condition.parent);
+            violations.error(format_args!("{path}.parent"), message, "another parameter");
+        }
+        if condition.values.is_empty() {
+            let field = format_args!("{path}.values");
+            violations.error(field, "is empty", "at least one value of the parent");
+        }
+        if let Some(parent) = spec.params.iter().find(|parameter| parameter.parameter_name == condition.parent) {
+            check_parent(&path, parent, &condition.values, violations);
+        }
+    }
+    check_circles(additions, &conditions, violations);
+}
+
+fn check_parent(path: &str, parent: &ParameterSpec, values: &[ParentValue], violations: &mut Violations) {
+    let name = &parent.parameter_name;
+    let allowed = match parent.parameter_type {
+        // Reported where it stands.
+        ParameterType::ParameterTypeUnspecified => return,
+        ParameterType::Double => {
+            violations.error(
+                format_args!("{path}.parent"),
+                format_args!("{name:?} is a DOUBLE, whose single values a search would never meet"),
+                "an INTEGER, DISCRETE or CATEGORICAL parameter",
+            );
+            return;
+        }
+        ParameterType::Integer => {
+            let (Some(min), Some(max)) = (parent.min_value, parent.max_value) else { return };
+            format!("whole numbers from {min} to {max}")
+        }
+        ParameterType::Discrete => {
+            parent.discrete_values.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        }
+        ParameterType::Categorical => parent.categorical_values.join(", "),
+    };
+    for (index, value) in values.iter().enumerate() {
+        if parent_value(parent, value).is_none() {
+            let levels = parent.categorical_values.iter().map(String::as_str);
+            let similar = nearest(&value.0, levels).filter(|_| parent.parameter_type == ParameterType::Categorical);
+            violations.error_with_help(
+                format_args!("{path}.values[{index}]"),
+                format_args!("{name:?} cannot have the value {:?}", value.0),
+                format_args!("values of {name:?}: {allowed}"),
+                similar.map(|level| format!("did you mean `{level}`?")),
+            );
+        }
+    }
+}
+
+/// Reports each parameter from which parents lead back to itself.
+fn check_circles(additions: &Additions, conditions: &HashMap<&str, usize>, violations: &mut Violations) {
+    let parent = |name: &str| conditions.get(name).map(|&index| additions.conditions[index].parent.as_str());
+    for (&name, index) in conditions {
+        // A parameter that is its own parent is reported already.
+        let Some(first) = parent(name).filter(|parent| *parent != name) else { continue };
+        let mut above = std::iter::successors(Some(first), |name| parent(name)).take(conditions.len());
+        if above.any(|ancestor| ancestor == name) {
+            violations.error(
+                format_args!("tunesmith.conditions[{index}].parent"),
+                format_args!("{first:?} is itself conditional on {name:?}, directly or by others between"),
+                "a parameter that exists without this one",
+            );
+        }
+    }
+}
+
+/// What `written` means as a value of `parent`; `None` if that cannot have it.
+pub(super) fn parent_value(parent: &ParameterSpec, written: &ParentValue) -> Option<ParameterValue> {
+    let text = written.0.as_str();
+    match parent.parameter_type {
+        ParameterType::ParameterTypeUnspecified | ParameterType::Double => None,
+        ParameterType::Integer => {
+            let (min, max) = (parent.min_value?.as_exact_integer()?, parent.max_value?.as_exact_integer()?);
+            let value = text.parse().ok().or_else(|| super::Double(text.parse().ok()?).as_exact_integer())?;
+            (min..=max).contains(&value).then_some(ParameterValue::Integer(value))
+        }
+        ParameterType::Discrete => {
+            let value: f64 = text.parse().ok()?;
+            let listed = parent.discrete_values.iter().any(|listed| listed.0 == value);
+            listed.then_some(ParameterValue::Discrete(value))
+        }
+        ParameterType::Categorical => {
+            let listed = parent.categorical_values.iter().any(|level| level == text);
+            listed.then(|| ParameterValue::Categorical(text.to_owned()))
+        }
+    }
+}
