@@ -22,7 +22,7 @@ mod study_spec;
 mod training_input;
 mod without_effect;
 
-pub use additions::{Additions, DEFAULT_MAX_LOST_ATTEMPTS, DEFAULT_STOP_GRACE_PERIOD, FinalMeasurement};
+pub use additions::{Additions, DEFAULT_MAX_LOST_ATTEMPTS, DEFAULT_STOP_GRACE_PERIOD, EarlyStopping, FinalMeasurement};
 pub use hyperparameters::{
     Algorithm, DEFAULT_METRIC_TAG, GoalType, HyperparameterSpec, ParameterSpec, ParameterType, RESERVED_METRIC_TAGS,
     ScaleType,
