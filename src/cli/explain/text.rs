@@ -181,9 +181,9 @@ fn band(estimate: Estimate) -> String {
     format!("{} to {}", short(estimate.lower), short(estimate.upper))
 }
 
-/// Four significant digits: more would feign a certainty that no model has.
+/// Five significant digits: more would feign a certainty that no model has.
 fn short(value: f64) -> String {
-    let rounded: f64 = format!("{value:.3e}").parse().unwrap_or(value);
+    let rounded: f64 = format!("{value:.4e}").parse().unwrap_or(value);
     rounded.to_string()
 }
 
@@ -204,7 +204,7 @@ mod tests {
     fn numbers_are_short() {
         assert_eq!(
             [short(0.123_456), short(-1234.56), short(1e-9), short(0.0)],
-            ["0.1235", "-1235", "0.000000001", "0"]
+            ["0.12346", "-1234.6", "0.000000001", "0"]
         );
         assert_eq!([percent(0.0), percent(0.499), percent(1.0)], ["0%", "50%", "100%"]);
     }
