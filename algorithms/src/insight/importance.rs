@@ -12,7 +12,8 @@
 //! importance: a strong linear effect has a long one.
 //!
 //! The interval of an index is its range over the model itself and refits to bootstrap samples of the points: it shows
-//! how much of the answer hangs on single trials, and is wide when there are few.
+//! how much of the answer hangs on single trials, and is wide when there are few. It is no confidence interval: a search
+//! that stayed near its optimum has not seen what the parameters do elsewhere, and no refit can tell.
 
 use nalgebra::DMatrix;
 use serde::Serialize;
