@@ -6,6 +6,7 @@ pub mod designers;
 pub mod early_stopping;
 pub mod encoding;
 pub mod gp;
+pub mod insight;
 pub mod numerics;
 pub mod optimizers;
 pub mod output_warp;

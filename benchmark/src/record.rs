@@ -1,6 +1,7 @@
 //! What is kept of one run: one contestant on one problem with one seed.
 
 use serde::{Deserialize, Serialize};
+use tunesmith_algorithms::early_stopping::{self, AshaRule, DecayCurveRule, MedianRule};
 use tunesmith_algorithms::problem::{Goal, ParameterValues};
 
 /// One run, as it stands on one line of a results file.
@@ -90,6 +91,21 @@ pub enum Mode {
 pub enum StoppingRule {
     /// [`tunesmith_algorithms::early_stopping::MedianRule`] with its defaults.
     Median,
+    /// [`tunesmith_algorithms::early_stopping::DecayCurveRule`] with its defaults.
+    DecayCurve,
+    /// [`tunesmith_algorithms::early_stopping::AshaRule`] with its defaults.
+    Asha,
+}
+
+impl StoppingRule {
+    /// The rule itself.
+    pub fn rule(self) -> early_stopping::StoppingRule {
+        match self {
+            Self::Median => early_stopping::StoppingRule::Median(MedianRule::default()),
+            Self::DecayCurve => early_stopping::StoppingRule::DecayCurve(DecayCurveRule::default()),
+            Self::Asha => early_stopping::StoppingRule::Asha(AshaRule::default()),
+        }
+    }
 }
 
 /// [`crate::problem::Quality`] on paper.

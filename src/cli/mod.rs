@@ -5,6 +5,7 @@
 
 mod bench;
 mod completions;
+mod explain;
 mod jobs;
 mod local;
 mod logging;
@@ -50,6 +51,8 @@ enum Command {
     /// Look at the jobs of a data folder.
     #[command(subcommand)]
     Jobs(jobs::JobsCommand),
+    /// Say what a job's trials tell of its hyperparameters: which matter, where the optimum lies, how sure that is.
+    Explain(explain::ExplainArgs),
     /// Compare search algorithms on problems whose answers are known, offline.
     Bench(Box<bench::BenchArgs>),
     /// Print a completion script for a shell.
@@ -67,6 +70,7 @@ pub fn main() -> ExitCode {
             validate::run(&args, &mut std::io::stdout(), &mut std::io::stderr()).map_err(anyhow::Error::from)
         }
         Command::Jobs(command) => jobs::run(command),
+        Command::Explain(args) => explain::run(&args),
         Command::Bench(args) => bench::run(*args),
         Command::Completions(args) => completions::run(&args),
     };

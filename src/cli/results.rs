@@ -179,7 +179,7 @@ fn replace_file(path: &Path, write: impl FnOnce(&mut std::fs::File) -> anyhow::R
 }
 
 /// A parameter's value in the width of a table cell: six significant digits are enough to tell trials apart.
-fn short_value(value: &tunesmith_algorithms::problem::ParameterValue) -> String {
+pub(super) fn short_value(value: &tunesmith_algorithms::problem::ParameterValue) -> String {
     use tunesmith_algorithms::problem::ParameterValue;
     match value {
         ParameterValue::Double(number) => {
@@ -202,7 +202,7 @@ fn state_text(trial: &Trial) -> String {
 }
 
 /// Quotes a word for a POSIX shell where it needs it.
-fn shell_word(word: &str) -> String {
+pub(super) fn shell_word(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,+@%".contains(c);
     if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }

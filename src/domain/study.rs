@@ -50,6 +50,10 @@ pub enum Algorithm {
 pub enum StoppingRule {
     /// Its best value is strictly worse than the median of the running averages of the completed trials.
     Median,
+    /// Its curve, carried on to the end, will hardly be better than the best so far.
+    DecayCurve,
+    /// It is not in the best third of the trials that came as far: asynchronous successive halving.
+    Asha,
 }
 
 /// Which report becomes a trial's result.

@@ -139,8 +139,8 @@ impl StudyHistory {
     }
 }
 
-/// A final trial's result; infeasible if it lacks one of the metrics.
-fn outcome(trial: &Trial, metrics: &[MetricSpec]) -> TrialOutcome {
+/// A final trial's result as algorithms see it; infeasible if it lacks one of the metrics.
+pub fn outcome(trial: &Trial, metrics: &[MetricSpec]) -> TrialOutcome {
     let values = trial.final_measurement.as_ref().and_then(|measurement| {
         metrics.iter().map(|metric| measurement.value(&metric.name)).collect::<Option<Vec<f64>>>()
     });

@@ -15,6 +15,7 @@ use tunesmith_algorithms::designers::{GpBandit, GridSearch, RandomSearch};
 use tunesmith_algorithms::problem::{ParameterValues, TrialId};
 
 use self::history::StudyHistory;
+pub use self::history::outcome;
 use crate::domain::{Algorithm, Study, StudyId};
 use crate::store::{Store, StoreError};
 

@@ -1,11 +1,15 @@
-//! Applies a study's stopping rule to running trials: keeps the curves of the completed ones.
+//! Applies a study's stopping rule to running trials: keeps the curves of the completed ones and of those that run.
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tunesmith_algorithms::early_stopping::{CurvePoint, EarlyStopDecision, MedianRule, PreparedMedianRule};
-use tunesmith_algorithms::problem::Goal;
+use tunesmith_algorithms::early_stopping::{
+    AshaRule, CompletedCurve, CurvePoint, DecayCurveRule, EarlyStopDecision, MedianRule, PreparedStoppingRule,
+    StoppingRule,
+};
+use tunesmith_algorithms::problem::{Goal, TrialId};
 
-use crate::domain::{StoppingRule, Study, StudyId, Trial, TrialState};
+use crate::domain::{self, Study, StudyId, Trial, TrialState};
 use crate::store::{Store, StoreError};
 
 /// How many measurements are read at once.
@@ -16,27 +20,37 @@ pub(super) struct EarlyStopping {
     study: StudyId,
     metric: String,
     goal: Goal,
-    rule: MedianRule,
+    rule: StoppingRule,
     learnt: Mutex<Learnt>,
 }
 
 #[derive(Default)]
 struct Learnt {
-    curves: Vec<Vec<CurvePoint>>,
-    /// Made from the curves when it is first needed after a change.
-    prepared: Option<PreparedMedianRule>,
+    completed: Vec<Completed>,
+    /// The newest curves of trials that run.
+    running: BTreeMap<TrialId, Vec<CurvePoint>>,
+    /// Made from the completed trials when it is first needed after a change.
+    prepared: Option<PreparedStoppingRule>,
+}
+
+struct Completed {
+    curve: Vec<CurvePoint>,
+    stopped_early: bool,
 }
 
 impl EarlyStopping {
     /// The rule of `study`, which has learnt nothing yet.
-    pub(super) fn new(rule: StoppingRule, study: &Study) -> Self {
-        let StoppingRule::Median = rule;
+    pub(super) fn new(rule: domain::StoppingRule, study: &Study) -> Self {
         let metric = &study.problem.metrics()[0];
         Self {
             study: study.id.clone(),
             metric: metric.name.clone(),
             goal: metric.goal,
-            rule: MedianRule::default(),
+            rule: match rule {
+                domain::StoppingRule::Median => StoppingRule::Median(MedianRule::default()),
+                domain::StoppingRule::DecayCurve => StoppingRule::DecayCurve(DecayCurveRule::default()),
+                domain::StoppingRule::Asha => StoppingRule::Asha(AshaRule::default()),
+            },
             learnt: Mutex::default(),
         }
     }
@@ -44,6 +58,7 @@ impl EarlyStopping {
     /// Reads the curve of `trial`, if it has a result. To be called once for each trial.
     pub(super) async fn learn(&self, store: &dyn Store, trial: &Trial) -> Result<(), StoreError> {
         if trial.state != TrialState::Succeeded {
+            self.lock().running.remove(&trial.id);
             return Ok(());
         }
         let mut curve = Vec::new();
@@ -60,21 +75,30 @@ impl EarlyStopping {
             );
         }
         let mut learnt = self.lock();
-        learnt.curves.push(curve);
+        learnt.running.remove(&trial.id);
+        learnt.completed.push(Completed { curve, stopped_early: trial.stopped_early });
         learnt.prepared = None;
         Ok(())
     }
 
-    /// Why a running trial with this curve is to be stopped, if it is.
-    pub(super) fn decide(&self, curve: &[CurvePoint]) -> Option<String> {
+    /// Why the running `trial` with this curve is to be stopped, if it is.
+    pub(super) fn decide(&self, trial: TrialId, curve: Vec<CurvePoint>) -> Option<String> {
         let mut learnt = self.lock();
-        let Learnt { curves, prepared } = &mut *learnt;
-        let prepared = prepared.get_or_insert_with(|| self.rule.prepare(self.goal, curves.iter().map(Vec::as_slice)));
-        match prepared.decide(curve) {
-            EarlyStopDecision::Stop { best, median } => {
-                Some(format!("its best {} {best} is worse than the median {median} of the others", self.metric))
-            }
-            EarlyStopDecision::TooEarly | EarlyStopDecision::Continue { .. } => None,
+        let Learnt { completed, running, prepared } = &mut *learnt;
+        let prepared = prepared.get_or_insert_with(|| {
+            let curves = completed.iter();
+            let curves = curves.map(|Completed { curve, stopped_early }| CompletedCurve {
+                points: curve,
+                stopped_early: *stopped_early,
+            });
+            self.rule.prepare(self.goal, curves)
+        });
+        let others = running.iter().filter(|(other, _)| **other != trial).map(|(_, curve)| curve.as_slice());
+        let decision = prepared.decide(&curve, others);
+        running.insert(trial, curve);
+        match decision {
+            EarlyStopDecision::Stop(reason) => Some(reason.explain(&self.metric).to_string()),
+            EarlyStopDecision::TooEarly | EarlyStopDecision::Continue => None,
         }
     }
 

@@ -7,6 +7,7 @@ mod containers;
 mod crash;
 mod examples;
 mod executor;
+mod explain;
 mod local_train;
 mod metrics_collector;
 mod misbehaving_trainers;

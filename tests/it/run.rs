@@ -233,6 +233,45 @@ if [ "$x" = 7 ]; then exec tail -f /dev/null; fi
 }
 
 #[test]
+fn the_rule_of_early_stopping_can_be_chosen() {
+    // Successive halving compares with trials that still run; the decay-curve rule wants ten that have ended.
+    for (rule, good, parallel) in [("ASHA", 2, "3"), ("DECAY_CURVE", 10, "1")] {
+        let last = good + 1;
+        let workspace = Workspace::new(&format!(
+            "
+hyperparameters:
+  goal: MINIMIZE
+  hyperparameterMetricTag: loss
+  maxTrials: {last}
+  algorithm: GRID_SEARCH
+  enableTrialEarlyStopping: true
+  params:
+    - {{parameterName: x, type: INTEGER, minValue: 1, maxValue: {last}}}
+tunesmith: {{metricFromStdout: true, earlyStopping: {rule}}}
+"
+        ));
+        // The last one is bad from its first report and would never end.
+        workspace.write(
+            "train.sh",
+            &format!(
+                r#"x="${{1#--x=}}"
+for step in 1 2 3 4 5 6 7 8 9 10; do
+  if [ "$x" = {last} ]; then [ $step -gt 5 ] || echo "loss=9 step=$step"; else echo "loss=0.$x step=$step"; fi
+done
+if [ "$x" = {last} ]; then exec tail -f /dev/null; fi
+"#
+            ),
+        );
+        let run = workspace.run(["--parallel", parallel, "--", "sh", "train.sh"]).expect(0);
+        let job = workspace.job();
+        let ended = job["trainingOutput"]["trials"].as_array().unwrap().last().unwrap().clone();
+        assert_eq!((&ended["trialId"], &ended["isTrialStoppedEarly"]), (&last.to_string().into(), &true.into()));
+        assert_eq!(ended["finalMetric"]["objectiveValue"], 9.0);
+        assert!(run.stderr.contains(&format!("trial {last} is stopped early")), "{}", run.stderr);
+    }
+}
+
+#[test]
 fn an_earlier_job_is_knowledge_for_the_next() {
     let workspace = Workspace::new(
         "

@@ -5,21 +5,13 @@
 //! trials, of the *mean* of the values that each of those had reported up to `s`. The paper leaves open how much must
 //! be known before the rule speaks; that is [`MedianRule`].
 
+use super::curve::{CurvePoint, cleaned, median};
 use crate::problem::Goal;
-
-/// One report of a trial's objective.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct CurvePoint {
-    /// The trainer's own step, epoch or whatever it counts; not negative in practice, but any number is accepted.
-    pub step: i64,
-    /// The objective, in the user's own sign.
-    pub value: f64,
-}
 
 /// How much must be known before a trial is stopped.
 ///
 /// ```
-/// use tunesmith_algorithms::early_stopping::{CurvePoint, EarlyStopDecision, MedianRule};
+/// use tunesmith_algorithms::early_stopping::{CurvePoint, MedianDecision, MedianRule};
 /// use tunesmith_algorithms::problem::Goal;
 ///
 /// let curve = |value| (1..=10).map(move |step| CurvePoint { step, value }).collect::<Vec<_>>();
@@ -27,7 +19,7 @@ pub struct CurvePoint {
 /// let rule = MedianRule::default().prepare(Goal::Maximize, completed.iter().map(Vec::as_slice));
 ///
 /// let decision = rule.decide(&curve(0.85)[..4]);
-/// assert_eq!(decision, EarlyStopDecision::Stop { best: 0.85, median: 0.92 });
+/// assert_eq!(decision, MedianDecision::Stop { best: 0.85, median: 0.92 });
 /// assert!(!rule.decide(&curve(0.92)[..4]).is_stop(), "a tie does not stop");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -91,31 +83,31 @@ impl PreparedMedianRule {
     /// values that are not finite. Asking again with the same reports gives the same answer.
     ///
     /// Costs one binary search in each completed curve.
-    pub fn decide(&self, candidate: &[CurvePoint]) -> EarlyStopDecision {
+    pub fn decide(&self, candidate: &[CurvePoint]) -> MedianDecision {
         let candidate = cleaned(candidate);
         let (Some(last), Some(first_step)) = (candidate.last(), self.first_step) else {
-            return EarlyStopDecision::TooEarly;
+            return MedianDecision::TooEarly;
         };
         if candidate.len() < self.rule.min_reports || (last.step as f64) < first_step {
-            return EarlyStopDecision::TooEarly;
+            return MedianDecision::TooEarly;
         }
         let means: Vec<f64> = self.curves.iter().filter_map(|curve| curve.up_to(last.step)).collect();
         if means.len() < self.rule.min_completed {
-            return EarlyStopDecision::TooEarly;
+            return MedianDecision::TooEarly;
         }
         let values = candidate.iter().map(|point| point.value);
         let best = values.reduce(|best, value| if self.goal.is_better(value, best) { value } else { best });
         match (best, median(means)) {
-            (Some(best), Some(median)) if self.goal.is_better(median, best) => EarlyStopDecision::Stop { best, median },
-            (Some(best), Some(median)) => EarlyStopDecision::Continue { best, median },
-            _ => EarlyStopDecision::TooEarly,
+            (Some(best), Some(median)) if self.goal.is_better(median, best) => MedianDecision::Stop { best, median },
+            (Some(best), Some(median)) => MedianDecision::Continue { best, median },
+            _ => MedianDecision::TooEarly,
         }
     }
 }
 
-/// What a stopping rule says about a running trial.
+/// What the median rule says about a running trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum EarlyStopDecision {
+pub enum MedianDecision {
     /// Not enough is known.
     TooEarly,
     /// It may still become good.
@@ -134,7 +126,7 @@ pub enum EarlyStopDecision {
     },
 }
 
-impl EarlyStopDecision {
+impl MedianDecision {
     /// Whether the trial should be stopped.
     pub fn is_stop(self) -> bool {
         matches!(self, Self::Stop { .. })
@@ -185,31 +177,6 @@ impl RunningMeans {
     }
 }
 
-/// The finite reports in the order of their steps, the last one of each step.
-fn cleaned(curve: &[CurvePoint]) -> Vec<CurvePoint> {
-    let mut points: Vec<_> = curve.iter().copied().filter(|point| point.value.is_finite()).collect();
-    // Stable: reports of one step keep their order. Backwards, so that dropping repetitions keeps the last.
-    points.sort_by_key(|point| point.step);
-    points.reverse();
-    points.dedup_by_key(|point| point.step);
-    points.reverse();
-    points
-}
-
-/// The middle value, or the mean of the two middle ones; `None` of none. No value may be NaN.
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    let middle = values.len() / 2;
-    if values.is_empty() {
-        return None;
-    }
-    let even = values.len().is_multiple_of(2);
-    let (below, &mut upper, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
-    if !even {
-        return Some(upper);
-    }
-    below.iter().copied().max_by(f64::total_cmp).map(|lower| lower.midpoint(upper))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -241,9 +208,9 @@ mod tests {
     fn the_best_of_the_candidate_meets_the_median_of_running_means() {
         let rule = prepared(Goal::Maximize, &five());
         let decide = |values: [f64; 4]| rule.decide(&curve(&values));
-        assert_eq!(decide([0.0, 2.9, 0.0, 0.0]), EarlyStopDecision::Stop { best: 2.9, median: 3.0 });
-        assert_eq!(decide([3.1, 0.0, 0.0, 0.0]), EarlyStopDecision::Continue { best: 3.1, median: 3.0 });
-        assert_eq!(decide([0.0, 0.0, 3.0, 0.0]), EarlyStopDecision::Continue { best: 3.0, median: 3.0 });
+        assert_eq!(decide([0.0, 2.9, 0.0, 0.0]), MedianDecision::Stop { best: 2.9, median: 3.0 });
+        assert_eq!(decide([3.1, 0.0, 0.0, 0.0]), MedianDecision::Continue { best: 3.1, median: 3.0 });
+        assert_eq!(decide([0.0, 0.0, 3.0, 0.0]), MedianDecision::Continue { best: 3.0, median: 3.0 });
     }
 
     #[test]
@@ -254,7 +221,7 @@ mod tests {
             .collect();
         let rule = prepared(Goal::Minimize, &negated);
         let decide = |values: [f64; 4]| rule.decide(&curve(&values));
-        assert_eq!(decide([0.0, -2.9, 0.0, 0.0]), EarlyStopDecision::Stop { best: -2.9, median: -3.0 });
+        assert_eq!(decide([0.0, -2.9, 0.0, 0.0]), MedianDecision::Stop { best: -2.9, median: -3.0 });
         assert!(!decide([0.0, -3.0, 0.0, 0.0]).is_stop());
     }
 
@@ -263,7 +230,7 @@ mod tests {
         let mut six = five();
         six.push(curve(&[6.0; 5]));
         let decision = prepared(Goal::Maximize, &six).decide(&curve(&[3.4; 4]));
-        assert_eq!(decision, EarlyStopDecision::Stop { best: 3.4, median: 3.5 });
+        assert_eq!(decision, MedianDecision::Stop { best: 3.4, median: 3.5 });
     }
 
     #[test]
@@ -272,7 +239,7 @@ mod tests {
             let completed: Vec<_> = (0..7).map(|_| curve(&[value; 40])).collect();
             for goal in [Goal::Maximize, Goal::Minimize] {
                 let decision = prepared(goal, &completed).decide(&curve(&[value; 37]));
-                assert_eq!(decision, EarlyStopDecision::Continue { best: value, median: value });
+                assert_eq!(decision, MedianDecision::Continue { best: value, median: value });
             }
         }
     }
@@ -280,13 +247,13 @@ mod tests {
     #[test]
     fn four_completed_trials_say_nothing() {
         let bad = curve(&[-9.0; 4]);
-        assert_eq!(prepared(Goal::Maximize, &five()[..4]).decide(&bad), EarlyStopDecision::TooEarly);
-        assert_eq!(prepared(Goal::Maximize, &[]).decide(&bad), EarlyStopDecision::TooEarly);
+        assert_eq!(prepared(Goal::Maximize, &five()[..4]).decide(&bad), MedianDecision::TooEarly);
+        assert_eq!(prepared(Goal::Maximize, &[]).decide(&bad), MedianDecision::TooEarly);
         // Five completed, but one of them reported nothing until later than the candidate's last step.
         let mut late = five();
         late[0] = vec![CurvePoint { step: 5, value: 1.0 }];
         let rule = prepared(Goal::Maximize, &late);
-        assert_eq!(rule.decide(&bad), EarlyStopDecision::TooEarly);
+        assert_eq!(rule.decide(&bad), MedianDecision::TooEarly);
         assert!(rule.decide(&curve(&[-9.0; 5])).is_stop());
     }
 
@@ -294,28 +261,28 @@ mod tests {
     fn a_trial_is_judged_after_four_reports_and_a_tenth_of_the_way() {
         let long: Vec<_> = (0..5).map(|_| curve(&[1.0; 100])).collect();
         let rule = prepared(Goal::Maximize, &long);
-        assert_eq!(rule.decide(&curve(&[0.0; 3])), EarlyStopDecision::TooEarly);
-        assert_eq!(rule.decide(&curve(&[0.0; 9])), EarlyStopDecision::TooEarly);
+        assert_eq!(rule.decide(&curve(&[0.0; 3])), MedianDecision::TooEarly);
+        assert_eq!(rule.decide(&curve(&[0.0; 9])), MedianDecision::TooEarly);
         assert!(rule.decide(&curve(&[0.0; 10])).is_stop());
         // Three reports, however late, are too few.
         let sparse = [10, 20, 90].map(|step| CurvePoint { step, value: 0.0 });
-        assert_eq!(rule.decide(&sparse), EarlyStopDecision::TooEarly);
+        assert_eq!(rule.decide(&sparse), MedianDecision::TooEarly);
     }
 
     #[test]
     fn values_that_are_not_finite_count_as_never_reported() {
         let rule = prepared(Goal::Maximize, &five());
         let with_nan = curve(&[f64::NAN, 0.0, 0.0, f64::INFINITY, 0.0]);
-        assert_eq!(rule.decide(&with_nan), EarlyStopDecision::TooEarly, "three usable reports");
-        assert_eq!(rule.decide(&curve(&[f64::NAN; 9])), EarlyStopDecision::TooEarly);
+        assert_eq!(rule.decide(&with_nan), MedianDecision::TooEarly, "three usable reports");
+        assert_eq!(rule.decide(&curve(&[f64::NAN; 9])), MedianDecision::TooEarly);
         let mut completed = five();
         completed[2] = curve(&[0.0, f64::NAN, 0.0, 4.0, 8.0, f64::NEG_INFINITY]);
         // The third trial's mean at step 4 is now 4/3, so the means are 1, 4/3, 2, 4, 5.
         let decision = prepared(Goal::Maximize, &completed).decide(&curve(&[1.5; 4]));
-        assert_eq!(decision, EarlyStopDecision::Stop { best: 1.5, median: 2.0 });
+        assert_eq!(decision, MedianDecision::Stop { best: 1.5, median: 2.0 });
         // A trial without any usable report does not count towards the five.
         completed[2] = curve(&[f64::NAN; 5]);
-        assert_eq!(prepared(Goal::Maximize, &completed).decide(&curve(&[-9.0; 4])), EarlyStopDecision::TooEarly);
+        assert_eq!(prepared(Goal::Maximize, &completed).decide(&curve(&[-9.0; 4])), MedianDecision::TooEarly);
     }
 
     #[test]
@@ -330,7 +297,7 @@ mod tests {
         let candidate =
             [(4, 0.0), (1, 2.0), (2, 9.0), (2, 2.9), (3, 1.0)].map(|(step, value)| CurvePoint { step, value });
         let decision = prepared(Goal::Maximize, &shuffled).decide(&candidate);
-        assert_eq!(decision, EarlyStopDecision::Stop { best: 2.9, median: 3.0 });
+        assert_eq!(decision, MedianDecision::Stop { best: 2.9, median: 3.0 });
     }
 
     #[test]

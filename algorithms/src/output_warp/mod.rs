@@ -4,10 +4,13 @@
 //! Yeo-Johnson on z-scores, z-scores again. Every step commutes with `y -> a y + b`, `a > 0`.
 
 mod half_rank;
+mod inverse;
 mod yeo_johnson;
 
+use half_rank::HalfRank;
 pub use half_rank::half_rank;
-pub use yeo_johnson::{power_transform, yeo_johnson};
+pub use inverse::Warp;
+pub use yeo_johnson::{inverse_yeo_johnson, power_transform, yeo_johnson};
 
 /// z-score beyond which a value is an outlier (Vizier applies its half-rank warp always; on data that look Gaussian
 /// that only discards information).
@@ -21,25 +24,25 @@ const RELATIVE_FLOOR: f64 = 1e-13;
 /// Targets for `values` (finite, larger is better), in order; mean 0 and population variance 1, or all 0 if the values
 /// are equal. `failures` tells that there are trials without a value, which makes outliers likely.
 pub fn warp(values: &[f64], failures: bool) -> Vec<f64> {
-    let Some(mut targets) = centered(values) else { return vec![0.0; values.len()] };
-    if failures || has_low_outlier(&targets) {
-        half_rank(&mut targets);
-    }
-    standardize_range(&mut targets);
-    power_transform(&mut targets);
-    standardize(&mut targets);
-    targets
+    Warp::fit(values, failures).1
 }
 
 /// As [`warp`], but without guard and transform: the values only get mean 0 and population variance 1, or become 0.
 pub fn standardized(values: &[f64]) -> Vec<f64> {
-    let Some(mut targets) = centered(values) else { return vec![0.0; values.len()] };
+    let Some(Centered { values: mut targets, .. }) = centered(values) else { return vec![0.0; values.len()] };
     standardize_range(&mut targets);
     targets
 }
 
+/// Values `y / largest - center`.
+struct Centered {
+    values: Vec<f64>,
+    largest: f64,
+    center: f64,
+}
+
 /// Values on a harmless scale with median 0; `None` if they are equal but for rounding, or there are none.
-fn centered(values: &[f64]) -> Option<Vec<f64>> {
+fn centered(values: &[f64]) -> Option<Centered> {
     let largest = values.iter().fold(0.0_f64, |largest, value| largest.max(value.abs()));
     if largest == 0.0 {
         return None;
@@ -52,14 +55,23 @@ fn centered(values: &[f64]) -> Option<Vec<f64>> {
     }
     let center = median(&targets);
     targets.iter_mut().for_each(|value| *value -= center);
-    Some(targets)
+    Some(Centered { values: targets, largest, center })
+}
+
+/// Values `(v / unit - mean) scale`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Standardization {
+    unit: f64,
+    mean: f64,
+    /// 0 if the values are equal.
+    scale: f64,
 }
 
 /// Mean 0 and variance 1 for values that differ, through a range of 1: their squares neither vanish nor overflow.
-fn standardize_range(values: &mut [f64]) {
+fn standardize_range(values: &mut [f64]) -> Standardization {
     let unit = range(values);
     values.iter_mut().for_each(|value| *value /= unit);
-    standardize(values);
+    Standardization { unit, ..standardize(values) }
 }
 
 /// The target of a trial that failed, given the targets of the others: below the worst by half their range and one
@@ -70,7 +82,7 @@ pub fn failure_target(targets: &[f64]) -> f64 {
     if targets.is_empty() { -1.0 } else { lowest - 0.5 * (highest - lowest) - 1.0 }
 }
 
-fn standardize(values: &mut [f64]) {
+fn standardize(values: &mut [f64]) -> Standardization {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
     let variance = values.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>() / n;
@@ -78,6 +90,7 @@ fn standardize(values: &mut [f64]) {
     // Values of unit range cannot come this close unless the transform flattened them.
     let scale = if deviation > 1e-12 { deviation.recip() } else { 0.0 };
     values.iter_mut().for_each(|value| *value = (*value - mean) * scale);
+    Standardization { unit: 1.0, mean, scale }
 }
 
 fn range(values: &[f64]) -> f64 {

@@ -5,18 +5,35 @@ const LAMBDA_BOUNDS: (f64, f64) = (-3.0, 5.0);
 /// Halvings by the golden ratio: the exponent is then known to 1e-6.
 const SEARCH_STEPS: u32 = 34;
 
-/// Replaces `values` (z-scores) by their transform with the exponent of largest normal likelihood.
-pub fn power_transform(values: &mut [f64]) {
+/// Replaces `values` (z-scores) by their transform with the exponent of largest normal likelihood, which is returned:
+/// 1, and nothing changes, for fewer than three values.
+pub fn power_transform(values: &mut [f64]) -> f64 {
     if values.len() < 3 {
-        return;
+        return 1.0;
     }
     let lambda = most_likely_lambda(values);
     values.iter_mut().for_each(|value| *value = yeo_johnson(*value, lambda));
+    lambda
 }
 
 /// The transform of one value; strictly increasing in `value`, the identity for `lambda = 1`.
 pub fn yeo_johnson(value: f64, lambda: f64) -> f64 {
     if value >= 0.0 { box_cox(value, lambda) } else { -box_cox(-value, 2.0 - lambda) }
+}
+
+/// The value whose transform with exponent `lambda` is `target`; infinite for targets outside the image, which is
+/// bounded above if `lambda < 0` and below if `lambda > 2`.
+pub fn inverse_yeo_johnson(target: f64, lambda: f64) -> f64 {
+    if target >= 0.0 { inverse_box_cox(target, lambda) } else { -inverse_box_cox(-target, 2.0 - lambda) }
+}
+
+/// The inverse of [`box_cox`] for `target >= 0`; infinite beyond `-1 / lambda` for negative `lambda`.
+fn inverse_box_cox(target: f64, lambda: f64) -> f64 {
+    if lambda.abs() < 1e-12 {
+        return target.exp_m1();
+    }
+    let product = lambda * target;
+    if product <= -1.0 { f64::INFINITY } else { (product.ln_1p() / lambda).exp_m1() }
 }
 
 /// `((1 + v)^lambda - 1) / lambda` for `v >= 0`, without cancellation near `lambda = 0`.
@@ -63,6 +80,18 @@ mod tests {
         assert!((yeo_johnson(1.0, 0.0) - 2.0_f64.ln()).abs() < 1e-15);
         assert!((yeo_johnson(-1.0, 2.0) + 2.0_f64.ln()).abs() < 1e-15);
         assert!((yeo_johnson(2.0, 2.0) - 4.0).abs() < 1e-14);
+    }
+
+    #[test]
+    fn the_inverse_undoes_the_transform() {
+        for lambda in [-3.0, -0.5, 0.0, 1e-9, 0.7, 1.0, 2.0, 2.5, 5.0] {
+            for value in [-4.0, -0.3, 0.0, 1e-9, 0.5, 6.0] {
+                let back = inverse_yeo_johnson(yeo_johnson(value, lambda), lambda);
+                assert!((back - value).abs() < 1e-9 * (1.0 + value.abs()), "{lambda} {value} {back}");
+            }
+        }
+        assert_eq!(inverse_yeo_johnson(0.5, -2.0), f64::INFINITY);
+        assert_eq!(inverse_yeo_johnson(-0.5, 4.0), f64::NEG_INFINITY);
     }
 
     #[test]

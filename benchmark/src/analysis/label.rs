@@ -40,9 +40,14 @@ impl Varying {
             parts.push(format!("{} initial points", schedule.initial_points));
         }
         if self.early_stopping
-            && let Some(StoppingRule::Median) = schedule.early_stopping
+            && let Some(rule) = schedule.early_stopping
         {
-            parts.push("median stopping".to_owned());
+            let rule = match rule {
+                StoppingRule::Median => "median stopping",
+                StoppingRule::DecayCurve => "decay-curve stopping",
+                StoppingRule::Asha => "successive halving",
+            };
+            parts.push(rule.to_owned());
         }
         if parts.is_empty() {
             return record.key.contestant.clone();

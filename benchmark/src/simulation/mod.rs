@@ -3,7 +3,7 @@
 //! Trials take the simulated time that their problem says; nobody waits for it. The order of events is a pure function
 //! of the points that the contestant chooses: ties in time go to the trial with the smaller number.
 //!
-//! A stopped trial keeps its last report as its result, as the service has it (median rule with its defaults).
+//! A stopped trial keeps its last report as its result, as the service has it.
 
 mod running;
 #[cfg(test)]
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use tunesmith_algorithms::designer::{Designer, History, SuggestRequest};
 use tunesmith_algorithms::designers::RandomSearch;
-use tunesmith_algorithms::early_stopping::{self, MedianRule};
+use tunesmith_algorithms::early_stopping::{self, CompletedCurve};
 use tunesmith_algorithms::problem::{CompletedTrial, ParameterValues, PendingTrial, TrialId, TrialOutcome};
 
 use self::running::{Ended, Event, Running};
@@ -51,8 +51,8 @@ struct Study<'a> {
     running: Running,
     /// Every point given out, for the initial ones of a finite space and for nothing else.
     given_out: Vec<PendingTrial>,
-    /// Reports of the trials that ended with a value.
-    curves: Vec<Vec<early_stopping::CurvePoint>>,
+    /// Reports of the trials that ended with a value, and whether they were stopped.
+    curves: Vec<(Vec<early_stopping::CurvePoint>, bool)>,
     /// What the contestant took since its last suggestion.
     spent: Duration,
     exhausted: bool,
@@ -186,8 +186,14 @@ impl<'a> Study<'a> {
     /// A running trial reported: stop it if the rule says so.
     fn report(&mut self, trial: TrialId) {
         let Some(metric) = self.problem.statement().metrics().first() else { return };
-        let rule = MedianRule::default().prepare(metric.goal, self.curves.iter().map(Vec::as_slice));
-        if rule.decide(&self.running.reports(trial)).is_stop() {
+        let Some(rule) = self.plan.key.schedule.early_stopping else { return };
+        let completed = self.curves.iter().map(|(points, stopped)| CompletedCurve { points, stopped_early: *stopped });
+        let others = self.running.reports_of_others(trial);
+        let decision = rule
+            .rule()
+            .prepare(metric.goal, completed)
+            .decide(&self.running.reports(trial), others.iter().map(Vec::as_slice));
+        if decision.is_stop() {
             self.running.stop(trial);
         }
     }
@@ -209,8 +215,8 @@ impl<'a> Study<'a> {
         if self.plan.keep_points {
             self.record.points.push(ended.point.clone());
         }
-        if !ended.reports.is_empty() {
-            self.curves.push(ended.reports);
+        if !ended.reports.is_empty() && ended.values.is_some() {
+            self.curves.push((ended.reports, ended.stopped_early));
         }
         let trial = CompletedTrial { id: ended.trial, parameters: ended.point, outcome };
         let before = (self.plan.now)();

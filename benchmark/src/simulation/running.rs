@@ -92,6 +92,11 @@ impl Running {
         self.trials.iter().find(|running| running.trial == trial).map(RunningTrial::reports).unwrap_or_default()
     }
 
+    /// The reports that each running trial but `trial` has made.
+    pub(super) fn reports_of_others(&self, trial: TrialId) -> Vec<Vec<CurvePoint>> {
+        self.trials.iter().filter(|running| running.trial != trial).map(RunningTrial::reports).collect()
+    }
+
     /// Ends `trial` now, with its last report as its result.
     pub(super) fn stop(&mut self, trial: TrialId) {
         if let Some(running) = self.trials.iter_mut().find(|running| running.trial == trial) {

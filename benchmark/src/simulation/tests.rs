@@ -169,6 +169,38 @@ fn the_median_rule_saves_time_and_keeps_the_last_report() {
 }
 
 #[test]
+fn successive_halving_stops_at_the_first_rung() {
+    let mut key = key(3, 1, Mode::Sequential);
+    key.schedule.early_stopping = Some(StoppingRule::Asha);
+    let record = run(&mut scripted(&[10, 10, 90]), &key);
+    // One of three passes step 1, where the others had 14 and this one 94.
+    assert_eq!(record.stopped_early, [2]);
+    assert_eq!(values(&record)[2], 94.0);
+    assert_eq!(record.ended_secs[2], 20.0 + 18.0);
+}
+
+#[test]
+fn the_others_that_run_count_for_successive_halving() {
+    let mut key = key(3, 3, Mode::Asynchronous);
+    key.schedule.early_stopping = Some(StoppingRule::Asha);
+    let record = run(&mut scripted(&[10, 12, 90]), &key);
+    // Nothing has ended when trial 3 reports step 1, but the two others have passed it.
+    assert_eq!(record.stopped_early.len(), 1);
+    assert_eq!(values(&record), [10.0, 12.0, 94.0]);
+}
+
+#[test]
+fn the_decay_curve_rule_wants_ten_finished_trials() {
+    let mut key = key(12, 1, Mode::Sequential);
+    key.schedule.early_stopping = Some(StoppingRule::DecayCurve);
+    let record = run(&mut scripted(&[10, 10, 90, 10, 10, 10, 10, 10, 10, 10, 90, 9]), &key);
+    // Trial 11 is stopped at its fourth report; trial 12 begins and ends below all others.
+    assert_eq!(record.stopped_early, [10]);
+    assert_eq!(values(&record)[10], 91.0);
+    assert_eq!(record.ended_secs[10], 180.0 + 72.0);
+}
+
+#[test]
 fn rounding_keeps_the_gap_to_the_optimum() {
     assert_eq!(rounded(79.481_234_567_891, Some(79.48)), 79.481_234_568);
     assert_eq!(rounded(123.456_789, None), 123.4568);

@@ -40,6 +40,9 @@ pub struct Additions {
     /// (Tunesmith) Which report of a trial is its result. Default `LAST`.
     #[serde(skip_serializing_if = "is_default")]
     pub final_measurement: FinalMeasurement,
+    /// (Tunesmith) The rule by which `enableTrialEarlyStopping` stops trials. Default `MEDIAN`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub early_stopping: Option<EarlyStopping>,
     /// (Tunesmith) How long one trial may run; it then fails. No limit by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trial_time_limit: Option<ProtoDuration>,
@@ -125,4 +128,19 @@ pub enum FinalMeasurement {
     Last,
     /// The best by the goal.
     Best,
+}
+
+/// By which rule trials are stopped early.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum EarlyStopping {
+    /// Stop a trial whose best value is worse than the median of what the others had on average at that step.
+    #[default]
+    Median,
+    /// Stop a trial whose curve, carried on to its end, has a chance below 1% to be better than the best so far. Begins
+    /// when 10 trials have run to their end.
+    DecayCurve,
+    /// Asynchronous successive halving: stop a trial that is not in the best third of those that came as far. For many
+    /// trials of which few shall run to their end.
+    Asha,
 }

@@ -62,6 +62,13 @@ pub(super) fn check_hyperparameters(spec: &HyperparameterSpec, additions: &Addit
     }
     check_resolutions(spec, additions, violations);
     check_conditions(spec, additions, violations);
+    if additions.early_stopping.is_some() && !spec.enable_trial_early_stopping {
+        violations.warning(
+            "tunesmith.earlyStopping",
+            "has no effect without enableTrialEarlyStopping",
+            "only with hyperparameters.enableTrialEarlyStopping: true",
+        );
+    }
 }
 
 fn check_counts(spec: &HyperparameterSpec, violations: &mut Violations) {

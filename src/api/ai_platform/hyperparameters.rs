@@ -41,7 +41,7 @@ pub struct HyperparameterSpec {
     /// An earlier job whose study is continued, with its trials as knowledge.
     #[serde(skip_serializing_if = "is_default")]
     pub resume_previous_job_id: String,
-    /// Stop trials early that do worse than the median.
+    /// Stop trials early that will hardly become the best; `tunesmith.earlyStopping` chooses by which rule.
     #[serde(skip_serializing_if = "is_default")]
     pub enable_trial_early_stopping: bool,
     /// How points are chosen.

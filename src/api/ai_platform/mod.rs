@@ -24,7 +24,8 @@ mod training_input;
 mod without_effect;
 
 pub use additions::{
-    Additions, DEFAULT_MAX_LOST_ATTEMPTS, DEFAULT_STOP_GRACE_PERIOD, FinalMeasurement, ParameterCondition, ParentValue,
+    Additions, DEFAULT_MAX_LOST_ATTEMPTS, DEFAULT_STOP_GRACE_PERIOD, EarlyStopping, FinalMeasurement,
+    ParameterCondition, ParentValue,
 };
 pub use hyperparameters::{
     Algorithm, DEFAULT_METRIC_TAG, GoalType, HyperparameterSpec, ParameterSpec, ParameterType, RESERVED_METRIC_TAGS,

@@ -60,6 +60,13 @@ pub fn check(input: &TrainingInput) -> Vec<Violation> {
     match &input.hyperparameters {
         Some(spec) => check_hyperparameters(spec, &input.tunesmith, &mut violations),
         None => {
+            if input.tunesmith.early_stopping.is_some() {
+                violations.error(
+                    "tunesmith.earlyStopping",
+                    "there are no hyperparameters",
+                    "only with hyperparameters.enableTrialEarlyStopping",
+                );
+            }
             for name in input.tunesmith.double_resolution.keys() {
                 violations.error(
                     format!("tunesmith.doubleResolution.{name}"),

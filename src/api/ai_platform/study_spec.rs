@@ -6,7 +6,10 @@ use tunesmith_algorithms::problem::{
 };
 
 use super::condition_rules::parent_value;
-use super::{Additions, Algorithm, FinalMeasurement, GoalType, HyperparameterSpec, ParameterCondition, ParameterType};
+use super::{
+    Additions, Algorithm, EarlyStopping, FinalMeasurement, GoalType, HyperparameterSpec, ParameterCondition,
+    ParameterType,
+};
 use crate::domain;
 
 /// The study of a tuning job, and how many trials it has.
@@ -94,7 +97,11 @@ pub fn study_spec(spec: &HyperparameterSpec, additions: &Additions) -> Result<St
             }
             Algorithm::RandomSearch => domain::Algorithm::RandomSearch,
         },
-        stopping_rule: spec.enable_trial_early_stopping.then_some(domain::StoppingRule::Median),
+        stopping_rule: spec.enable_trial_early_stopping.then(|| match additions.early_stopping.unwrap_or_default() {
+            EarlyStopping::Median => domain::StoppingRule::Median,
+            EarlyStopping::DecayCurve => domain::StoppingRule::DecayCurve,
+            EarlyStopping::Asha => domain::StoppingRule::Asha,
+        }),
         final_measurement: match additions.final_measurement {
             FinalMeasurement::Last => domain::FinalMeasurement::Last,
             FinalMeasurement::Best => domain::FinalMeasurement::Best,
@@ -194,6 +201,21 @@ mod tests {
         assert_eq!(study.problem.metrics()[0].name, "training/hptuning/metric");
         assert_eq!(study.problem.metrics()[0].goal, Goal::Maximize);
         assert_eq!(study.stopping_rule, None);
+    }
+
+    #[test]
+    fn the_stopping_rule_is_chosen_under_our_key_and_switched_on_under_theirs() {
+        let rule = |additions: &str, enabled: bool| {
+            let params = serde_json::json!([{"parameterName": "a", "type": "CATEGORICAL", "categoricalValues": ["x"]}]);
+            let spec = serde_json::json!({"enableTrialEarlyStopping": enabled, "params": params});
+            let additions: Additions = serde_json::from_str(additions).unwrap();
+            study_spec(&serde_json::from_value(spec).unwrap(), &additions).unwrap().stopping_rule
+        };
+        assert_eq!(rule("{}", true), Some(domain::StoppingRule::Median));
+        assert_eq!(rule(r#"{"earlyStopping": "MEDIAN"}"#, true), Some(domain::StoppingRule::Median));
+        assert_eq!(rule(r#"{"earlyStopping": "DECAY_CURVE"}"#, true), Some(domain::StoppingRule::DecayCurve));
+        assert_eq!(rule(r#"{"earlyStopping": "ASHA"}"#, true), Some(domain::StoppingRule::Asha));
+        assert_eq!(rule(r#"{"earlyStopping": "ASHA"}"#, false), None);
     }
 
     fn parameters() -> impl Strategy<Value = ai_platform::ParameterSpec> {

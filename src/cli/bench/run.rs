@@ -124,9 +124,24 @@ impl From<GoalArg> for Goal {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
+#[value(rename_all = "snake_case")]
 enum StoppingArg {
     /// Worse than the median of the others' running means.
     Median,
+    /// Carried on to its end it would hardly be the best.
+    DecayCurve,
+    /// Not in the best third of those that came as far (asynchronous successive halving).
+    Asha,
+}
+
+impl From<StoppingArg> for StoppingRule {
+    fn from(rule: StoppingArg) -> Self {
+        match rule {
+            StoppingArg::Median => Self::Median,
+            StoppingArg::DecayCurve => Self::DecayCurve,
+            StoppingArg::Asha => Self::Asha,
+        }
+    }
 }
 
 pub(super) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
@@ -202,7 +217,7 @@ fn schedule(args: &RunArgs) -> anyhow::Result<Schedule> {
         parallel: args.parallel as usize,
         mode,
         initial_points: args.initial_points as usize,
-        early_stopping: args.early_stopping.map(|StoppingArg::Median| StoppingRule::Median),
+        early_stopping: args.early_stopping.map(StoppingRule::from),
     })
 }
 

@@ -9,7 +9,7 @@ use tunesmith_algorithms::problem::{Condition, Goal, ParameterKind, ParameterSpe
 
 use super::HptuningConfig;
 use crate::api::ai_platform::{Double, StudySpec};
-use crate::domain::{Algorithm, FinalMeasurement};
+use crate::domain::{Algorithm, FinalMeasurement, StoppingRule};
 
 /// Most values of a parameter that are listed.
 const MAX_LISTED: usize = 8;
@@ -85,7 +85,16 @@ fn describe_study(study: &StudySpec) -> String {
         };
         line(&mut text, "metric", &format!("{goal} {}, the {which} report counts", metric.name));
     }
-    line(&mut text, "early stopping", if study.stopping_rule.is_some() { "median rule" } else { "off" });
+    line(
+        &mut text,
+        "early stopping",
+        match study.stopping_rule {
+            Some(StoppingRule::Median) => "median rule",
+            Some(StoppingRule::DecayCurve) => "decay-curve rule",
+            Some(StoppingRule::Asha) => "asynchronous successive halving",
+            None => "off",
+        },
+    );
     text
 }
 

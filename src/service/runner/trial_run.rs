@@ -419,7 +419,7 @@ impl Attempt<'_> {
         if self.trial.state != TrialState::Active {
             return Ok(());
         }
-        let Some(reason) = stopping.decide(&self.live.curve()) else { return Ok(()) };
+        let Some(reason) = stopping.decide(self.trial.id, self.live.curve()) else { return Ok(()) };
         self.trial = self.run.change(self.trial.id, TrialChange::Stop).await?;
         self.run.context.tell(JobEvent::TrialStopping { id: self.trial.id, reason });
         Ok(self.run.context.runner.executor.stop(&self.id, StopMode::Graceful).await?)

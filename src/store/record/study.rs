@@ -260,6 +260,8 @@ struct StoppingRuleField(#[serde(with = "StoppingRuleRecord")] StoppingRule);
 #[serde(remote = "StoppingRule", rename_all = "SCREAMING_SNAKE_CASE")]
 enum StoppingRuleRecord {
     Median,
+    DecayCurve,
+    Asha,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -68,6 +68,25 @@ fn the_median_rule_stops_trials_and_saves_time() {
 }
 
 #[test]
+fn every_stopping_rule_can_be_chosen_by_name() {
+    let workspace = workspace();
+    for rule in ["decay_curve", "asha"] {
+        let run = format!("{TRAINED} --budget 20 --early-stopping {rule} --out {rule}");
+        bench(&workspace, &run).expect(0);
+        let stopped: usize = records(&workspace, rule)
+            .iter()
+            .map(|record| {
+                assert_eq!(record["early_stopping"], rule);
+                numbers(record, "stopped_early").len()
+            })
+            .sum();
+        assert!(stopped > 0, "{rule} stopped nothing");
+    }
+    let unknown = bench(&workspace, &format!("{TRAINED} --early-stopping hyperband")).expect(2);
+    assert!(unknown.stderr.contains("median, decay_curve, asha"), "{}", unknown.stderr);
+}
+
+#[test]
 fn functions_take_time_only_if_several_run_at_once() {
     let workspace = workspace();
     let functions = "--suite bbob --dims 2 --problems f01 --algorithms random --budget 9 --seeds 1";

@@ -1,0 +1,300 @@
+//! Asynchronous successive halving: a trial goes on past a rung only among the best that came so far.
+//!
+//! Source: Li et al., A System for Massively Parallel Hyperparameter Tuning, MLSys 2020 (arXiv 1810.05934), algorithm 2,
+//! in its stopping variant: nothing is paused, a trial that is not in the best `1 / eta` of its rung is ended. Rungs lie
+//! at the steps `r eta^k`, `k = 0, 1, ...`.
+//!
+//! Departures: the paper judges a trial once, when it reaches a rung. Reports may arrive several at once, and a decision
+//! must not depend on that, so here a trial is judged by each report against the highest rung that it has passed. To
+//! be no harsher for that, its own value is the best of all its reports so far, while the others count with the best
+//! they had at the rung.
+
+use super::curve::{CompletedCurve, CurvePoint, cleaned};
+use crate::problem::Goal;
+
+/// Share of the largest step at which the first rung lies, unless it is given (Syne Tune's and Ray's first rung is one
+/// step; most trainers of long runs report more often than is worth judging).
+const FIRST_RUNG_SHARE: f64 = 0.01;
+
+/// Where the rungs are and how many pass them.
+///
+/// ```
+/// use tunesmith_algorithms::early_stopping::{AshaDecision, AshaRule, CompletedCurve, CurvePoint};
+/// use tunesmith_algorithms::problem::Goal;
+///
+/// let curve = |value| (1..=9).map(move |step| CurvePoint { step, value }).collect::<Vec<_>>();
+/// let curves = [0.90, 0.92].map(curve);
+/// let completed = curves.iter().map(|points| CompletedCurve { points, stopped_early: false });
+/// let rule = AshaRule::default().prepare(Goal::Maximize, completed);
+///
+/// // One in three goes on past step 3.
+/// let stop = AshaDecision::Stop { rung: 3, value: 0.91, cutoff: 0.92, compared: 3 };
+/// assert_eq!(rule.decide(&curve(0.91)[..3], []), stop);
+/// assert!(!rule.decide(&curve(0.92)[..3], []).is_stop(), "a tie does not stop");
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AshaRule {
+    eta: u32,
+    first_rung: Option<i64>,
+}
+
+impl Default for AshaRule {
+    /// One in three goes on; the first rung at one hundredth of the largest step seen, at least 1.
+    fn default() -> Self {
+        Self { eta: 3, first_rung: None }
+    }
+}
+
+impl AshaRule {
+    /// A rule by which the best one of `eta` (at least 2) goes on past each rung, the first of them at step
+    /// `first_rung` (at least 1); `None` puts it at one hundredth of the largest step that any trial has reported, at
+    /// least 1.
+    ///
+    /// # Errors
+    /// [`AshaRuleError`] if one of them is out of range.
+    pub fn new(eta: u32, first_rung: Option<i64>) -> Result<Self, AshaRuleError> {
+        if eta < 2 {
+            return Err(AshaRuleError::Eta { eta });
+        }
+        match first_rung {
+            Some(first_rung) if first_rung < 1 => Err(AshaRuleError::FirstRung { first_rung }),
+            _ => Ok(Self { eta, first_rung }),
+        }
+    }
+
+    /// Digests the curves of completed trials, those stopped early among them, for any number of decisions.
+    pub fn prepare<'a>(self, goal: Goal, completed: impl IntoIterator<Item = CompletedCurve<'a>>) -> PreparedAshaRule {
+        let curves = completed.into_iter().map(|curve| BestSoFar::new(goal, curve.points));
+        PreparedAshaRule { rule: self, goal, curves: curves.filter(|curve| !curve.steps.is_empty()).collect() }
+    }
+}
+
+/// The rule with the completed trials of one moment.
+#[derive(Debug, Clone)]
+pub struct PreparedAshaRule {
+    rule: AshaRule,
+    goal: Goal,
+    curves: Vec<BestSoFar>,
+}
+
+impl PreparedAshaRule {
+    /// Judges a running trial by its reports so far, beside the completed trials and the `others` that run.
+    pub fn decide<'a>(
+        &self,
+        candidate: &[CurvePoint],
+        others: impl IntoIterator<Item = &'a [CurvePoint]>,
+    ) -> AshaDecision {
+        let candidate = BestSoFar::new(self.goal, candidate);
+        let (Some(&last_step), Some(&value)) = (candidate.steps.last(), candidate.best.last()) else {
+            return AshaDecision::TooEarly;
+        };
+        let running: Vec<BestSoFar> = others.into_iter().map(|curve| BestSoFar::new(self.goal, curve)).collect();
+        let all = || self.curves.iter().chain(&running);
+        let largest = all().filter_map(|curve| curve.steps.last()).fold(last_step, |largest, &step| largest.max(step));
+        let Some(rung) = self.highest_rung(last_step, largest) else { return AshaDecision::TooEarly };
+
+        let mut values: Vec<f64> = all().filter_map(|curve| curve.at(rung)).chain([value]).collect();
+        let compared = values.len();
+        let passing = compared / self.rule.eta as usize;
+        if passing == 0 {
+            return AshaDecision::TooEarly;
+        }
+        let best_first = |a: &f64, b: &f64| b.total_cmp(a);
+        let (_, &mut cutoff, _) = values.select_nth_unstable_by(passing - 1, best_first);
+        let user = |value| self.goal.to_maximized(value);
+        if cutoff > value {
+            AshaDecision::Stop { rung, value: user(value), cutoff: user(cutoff), compared }
+        } else {
+            AshaDecision::Continue { rung, value: user(value), cutoff: user(cutoff), compared }
+        }
+    }
+
+    /// The highest `r eta^k` that is not above `last_step`.
+    fn highest_rung(&self, last_step: i64, largest_step: i64) -> Option<i64> {
+        let share = (largest_step as f64 * FIRST_RUNG_SHARE).floor() as i64;
+        let mut rung = self.rule.first_rung.unwrap_or(share.max(1));
+        if rung > last_step {
+            return None;
+        }
+        while let Some(next) = rung.checked_mul(i64::from(self.rule.eta)).filter(|next| *next <= last_step) {
+            rung = next;
+        }
+        Some(rung)
+    }
+}
+
+/// What the rule says about a running trial.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum AshaDecision {
+    /// It has passed no rung, or too few others have passed the same one.
+    TooEarly,
+    /// It is among the best.
+    Continue {
+        /// Step of the highest rung that it has passed.
+        rung: i64,
+        /// Its best value so far.
+        value: f64,
+        /// The worst value that passes the rung.
+        cutoff: f64,
+        /// How many trials have passed the rung, itself included.
+        compared: usize,
+    },
+    /// Stop it.
+    Stop {
+        /// Step of the highest rung that it has passed.
+        rung: i64,
+        /// Its best value so far.
+        value: f64,
+        /// The worst value that passes the rung, strictly better.
+        cutoff: f64,
+        /// How many trials have passed the rung, itself included.
+        compared: usize,
+    },
+}
+
+impl AshaDecision {
+    /// Whether the trial should be stopped.
+    pub fn is_stop(self) -> bool {
+        matches!(self, Self::Stop { .. })
+    }
+}
+
+/// Why there is no such rule.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AshaRuleError {
+    /// Every trial would pass.
+    #[error("the reduction factor {eta} is not at least 2")]
+    Eta {
+        /// What was given.
+        eta: u32,
+    },
+    /// Rungs would not grow.
+    #[error("the first rung {first_rung} is not at least step 1")]
+    FirstRung {
+        /// What was given.
+        first_rung: i64,
+    },
+}
+
+/// A curve: at each step that it reported, the best of its maximised values up to there.
+#[derive(Debug, Clone)]
+struct BestSoFar {
+    /// Strictly increasing.
+    steps: Vec<i64>,
+    best: Vec<f64>,
+}
+
+impl BestSoFar {
+    fn new(goal: Goal, curve: &[CurvePoint]) -> Self {
+        let curve = cleaned(curve);
+        let mut best = f64::NEG_INFINITY;
+        let mut so_far = |point: &CurvePoint| {
+            best = best.max(goal.to_maximized(point.value));
+            best
+        };
+        Self { best: curve.iter().map(&mut so_far).collect(), steps: curve.iter().map(|point| point.step).collect() }
+    }
+
+    /// Its best value at the first report at or after `rung`, if there is one.
+    fn at(&self, rung: i64) -> Option<f64> {
+        self.best.get(self.steps.partition_point(|&step| step < rung)).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reports at steps 1, 2, ...
+    fn curve(values: &[f64]) -> Vec<CurvePoint> {
+        values.iter().zip(1..).map(|(&value, step)| CurvePoint { step, value }).collect()
+    }
+
+    fn prepared(goal: Goal, completed: &[Vec<CurvePoint>]) -> PreparedAshaRule {
+        let curves = completed.iter().map(|points| CompletedCurve { points, stopped_early: false });
+        AshaRule::default().prepare(goal, curves)
+    }
+
+    /// Values at the rungs 1, 3, 9: (1, 3, 9), (2, 4, 4), (3, 3, 3), (0, 2) stopped at step 3, (-1) stopped at step 1.
+    fn five() -> Vec<Vec<CurvePoint>> {
+        vec![
+            curve(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]),
+            curve(&[2.0, 3.0, 4.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]),
+            curve(&[3.0; 9]),
+            curve(&[0.0, 1.0, 2.0]),
+            curve(&[-1.0]),
+        ]
+    }
+
+    #[test]
+    fn the_best_third_of_a_rung_goes_on() {
+        let rule = prepared(Goal::Maximize, &five());
+        let decide = |values: &[f64]| rule.decide(&curve(values), []);
+        // Six at rung 1: two go on. The values of the others there are 3, 2, 1, 0, -1.
+        let stop = AshaDecision::Stop { rung: 1, value: 1.9, cutoff: 2.0, compared: 6 };
+        assert_eq!(decide(&[1.9]), stop);
+        assert_eq!(decide(&[2.0]), AshaDecision::Continue { rung: 1, value: 2.0, cutoff: 2.0, compared: 6 });
+        // Between rungs its own best counts.
+        assert!(!decide(&[0.0, 2.0]).is_stop());
+        // Five at rung 3: one goes on. The values there are 4, 3, 3, 2.
+        let stop = AshaDecision::Stop { rung: 3, value: 3.5, cutoff: 4.0, compared: 5 };
+        assert_eq!(decide(&[3.5, 3.0, 3.0]), stop);
+        assert!(!decide(&[9.0, 3.0, 3.0]).is_stop());
+    }
+
+    #[test]
+    fn the_rule_is_the_same_upside_down() {
+        let negate = |curve: Vec<CurvePoint>| -> Vec<CurvePoint> {
+            curve.into_iter().map(|point| CurvePoint { value: -point.value, ..point }).collect()
+        };
+        let rule = prepared(Goal::Minimize, &five().into_iter().map(negate).collect::<Vec<_>>());
+        let stop = AshaDecision::Stop { rung: 3, value: -3.5, cutoff: -4.0, compared: 5 };
+        assert_eq!(rule.decide(&curve(&[-3.5, -3.0, -3.0]), []), stop);
+        assert!(!rule.decide(&curve(&[-4.0, 0.0, 0.0]), []).is_stop());
+    }
+
+    #[test]
+    fn fewer_than_eta_values_say_nothing() {
+        let two = &five()[..1];
+        assert_eq!(prepared(Goal::Maximize, two).decide(&curve(&[-9.0; 9]), []), AshaDecision::TooEarly);
+        assert_eq!(prepared(Goal::Maximize, &five()).decide(&[], []), AshaDecision::TooEarly);
+        assert_eq!(prepared(Goal::Maximize, &five()).decide(&curve(&[f64::NAN; 9]), []), AshaDecision::TooEarly);
+        // A running trial is the third.
+        let other = curve(&[0.0; 9]);
+        assert!(prepared(Goal::Maximize, two).decide(&curve(&[-9.0; 9]), [&*other]).is_stop());
+    }
+
+    #[test]
+    fn the_first_rung_lies_at_a_hundredth_of_the_largest_step() {
+        let long = |value: f64| (1..=500).map(|step| CurvePoint { step, value }).collect::<Vec<_>>();
+        let completed: Vec<_> = [1.0, 2.0, 3.0].map(long).to_vec();
+        let rule = prepared(Goal::Maximize, &completed);
+        assert_eq!(rule.decide(&long(0.0)[..4], []), AshaDecision::TooEarly);
+        assert!(matches!(rule.decide(&long(0.0)[..5], []), AshaDecision::Stop { rung: 5, .. }));
+        assert!(matches!(rule.decide(&long(0.0)[..44], []), AshaDecision::Stop { rung: 15, .. }));
+        assert!(matches!(rule.decide(&long(0.0)[..45], []), AshaDecision::Stop { rung: 45, .. }));
+        let given = AshaRule::new(4, Some(100)).unwrap();
+        let curves = completed.iter().map(|points| CompletedCurve { points, stopped_early: false });
+        let rule = given.prepare(Goal::Maximize, curves);
+        assert_eq!(rule.decide(&long(0.0)[..99], []), AshaDecision::TooEarly);
+        assert!(matches!(rule.decide(&long(0.0)[..399], []), AshaDecision::Stop { rung: 100, .. }));
+        assert!(matches!(rule.decide(&long(0.0)[..400], []), AshaDecision::Stop { rung: 400, .. }));
+    }
+
+    #[test]
+    fn sparse_reports_count_at_the_next_rung_they_pass() {
+        let sparse = |value: f64| vec![CurvePoint { step: 7, value }, CurvePoint { step: 20, value: value + 1.0 }];
+        let rule = prepared(Goal::Maximize, &[sparse(1.0), sparse(2.0), sparse(3.0)]);
+        // At rung 3 the first report of each counts.
+        let decision = rule.decide(&sparse(2.5)[..1], []);
+        assert_eq!(decision, AshaDecision::Stop { rung: 3, value: 2.5, cutoff: 3.0, compared: 4 });
+    }
+
+    #[test]
+    fn rules_out_of_range_are_refused() {
+        assert_eq!(AshaRule::new(1, None), Err(AshaRuleError::Eta { eta: 1 }));
+        assert_eq!(AshaRule::new(3, Some(0)), Err(AshaRuleError::FirstRung { first_rung: 0 }));
+        assert_eq!(AshaRule::new(3, None), Ok(AshaRule::default()));
+    }
+}

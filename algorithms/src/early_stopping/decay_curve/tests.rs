@@ -1,0 +1,139 @@
+use super::*;
+
+/// `a - b step^-c` at steps 1 to 50.
+fn power(a: f64, b: f64, c: f64) -> Vec<CurvePoint> {
+    (1..=50).map(|step| CurvePoint { step, value: a - b * (step as f64).powf(-c) }).collect()
+}
+
+fn prepared(goal: Goal, curves: &[Vec<CurvePoint>]) -> PreparedDecayCurveRule {
+    let completed = curves.iter().map(|points| CompletedCurve { points, stopped_early: false });
+    DecayCurveRule::default().prepare(goal, completed)
+}
+
+/// Limits 0.80, 0.81, ... 0.91 with different rises, all of exponent 1 and a little bent.
+fn twelve() -> Vec<Vec<CurvePoint>> {
+    let bent = |i: usize| {
+        let mut curve = power(0.8 + 0.01 * i as f64, 0.3 + 0.02 * ((i * 5) % 12) as f64, 1.0);
+        for point in &mut curve {
+            point.value += 0.002 * ((point.step as f64) / 9.0 + i as f64).sin();
+        }
+        curve
+    };
+    (0..12).map(bent).collect()
+}
+
+#[test]
+fn exact_power_laws_are_carried_on_exactly() {
+    let curves: Vec<_> =
+        (0..12).map(|i| power(0.8 + 0.01 * f64::from(i), 0.3 + 0.02 * f64::from((i * 5) % 12), 1.0)).collect();
+    let rule = prepared(Goal::Maximize, &curves);
+    let candidate = power(0.7, 0.5, 1.0);
+    let end = candidate[49].value;
+    let DecayCurveDecision::Stop { probability, predicted, best } = rule.decide(&candidate[..10]) else {
+        panic!("it goes on")
+    };
+    assert!((predicted - end).abs() < 1e-12, "{predicted} {end}");
+    assert!(probability < 1e-30 && best == curves[11][49].value, "{probability} {best}");
+    // A slow starter that ends above the best goes on, though every other was better at that step.
+    let late = power(0.98, 2.5, 1.0);
+    assert!(curves.iter().all(|curve| curve[9].value > late[9].value));
+    let DecayCurveDecision::Continue { probability, .. } = rule.decide(&late[..10]) else { panic!("it stops") };
+    assert!(probability > 1.0 - 1e-12, "{probability}");
+}
+
+#[test]
+fn the_chance_is_that_of_one_more_error() {
+    // Flat but for a jump at the end: the errors of "the last value" are the jumps, and no law explains them.
+    let jumps = [-0.03, 0.01, 0.02, -0.01, 0.0, 0.03, -0.02, 0.01, 0.02, -0.03, 0.0, 0.0];
+    let jumped = |jump: &f64| {
+        let mut curve = power(0.5, 0.0, 1.0);
+        curve[49].value += jump;
+        curve
+    };
+    let curves: Vec<_> = jumps.iter().map(jumped).collect();
+    let rule = prepared(Goal::Maximize, &curves);
+    let n = 12.0_f64;
+    let mean = jumps.iter().sum::<f64>() / n;
+    let variance = jumps.iter().map(|jump| (jump - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    let deviation = (variance * (1.0 + 1.0 / n)).sqrt();
+    // Student's quantile for 0.99 and 11 degrees of freedom is 2.718 (any table).
+    let at = |t: f64| power(0.53 - mean - t * deviation, 0.0, 1.0);
+    assert!(rule.decide(&at(2.72)[..20]).is_stop());
+    let decision = rule.decide(&at(2.71)[..20]);
+    let DecayCurveDecision::Continue { probability, .. } = decision else { panic!("{decision:?}") };
+    assert!((probability - 0.010_1).abs() < 1e-4, "{probability}");
+}
+
+#[test]
+fn the_rule_is_the_same_upside_down() {
+    let negate = |curve: &Vec<CurvePoint>| -> Vec<CurvePoint> {
+        curve.iter().map(|point| CurvePoint { value: -point.value, ..*point }).collect()
+    };
+    let (up, down) = (twelve(), twelve().iter().map(negate).collect::<Vec<_>>());
+    let (up, down) = (prepared(Goal::Maximize, &up), prepared(Goal::Minimize, &down));
+    let mut stops = 0;
+    for (limit, steps) in [(0.5, 8), (0.7, 20), (0.8, 30), (0.9, 30), (1.0, 30)] {
+        let candidate = &power(limit, 0.4, 1.0)[..steps];
+        let one = up.decide(candidate);
+        assert_eq!(one.is_stop(), down.decide(&negate(&candidate.to_vec())).is_stop());
+        stops += usize::from(one.is_stop());
+    }
+    assert_eq!(stops, 3);
+}
+
+#[test]
+fn too_little_is_no_reason_to_stop() {
+    let bad = power(0.1, 0.1, 1.0);
+    let nine = &twelve()[..9];
+    assert_eq!(prepared(Goal::Maximize, nine).decide(&bad[..20]), DecayCurveDecision::TooEarly);
+    assert_eq!(prepared(Goal::Maximize, &[]).decide(&bad[..20]), DecayCurveDecision::TooEarly);
+    let rule = prepared(Goal::Maximize, &twelve());
+    assert!(rule.decide(&bad[..20]).is_stop());
+    assert_eq!(rule.decide(&bad[..3]), DecayCurveDecision::TooEarly);
+    assert_eq!(rule.decide(&bad[..4]), DecayCurveDecision::TooEarly, "less than a tenth of the way");
+    assert!(rule.decide(&bad[..5]).is_stop());
+    assert_eq!(rule.decide(&bad), DecayCurveDecision::TooEarly, "it is at its end");
+    assert_eq!(rule.decide(&[]), DecayCurveDecision::TooEarly);
+    // Trials that were stopped are not finished.
+    let curves = twelve();
+    let completed = curves.iter().enumerate();
+    let completed = completed.map(|(i, points)| CompletedCurve { points, stopped_early: i < 3 });
+    let rule = DecayCurveRule::default().prepare(Goal::Maximize, completed);
+    assert_eq!(rule.decide(&bad[..20]), DecayCurveDecision::TooEarly);
+}
+
+#[test]
+fn curves_that_are_not_finite_are_ignored() {
+    let mut curves = twelve();
+    curves.push(power(f64::NAN, 0.0, 1.0));
+    curves.push(Vec::new());
+    curves[4][10].value = f64::INFINITY;
+    let with = prepared(Goal::Maximize, &curves);
+    let without = prepared(Goal::Maximize, &twelve());
+    let mut candidate = power(0.5, 0.4, 1.0)[..20].to_vec();
+    assert!(with.decide(&candidate).is_stop() && without.decide(&candidate).is_stop());
+    candidate.iter_mut().for_each(|point| point.value = f64::NAN);
+    assert_eq!(with.decide(&candidate), DecayCurveDecision::TooEarly);
+}
+
+#[test]
+fn steps_may_count_from_anything_in_any_unit() {
+    let moved = |curve: &[CurvePoint]| -> Vec<CurvePoint> {
+        curve.iter().map(|point| CurvePoint { step: (point.step - 1) * 250, ..*point }).collect()
+    };
+    let rule = prepared(Goal::Maximize, &twelve());
+    let other = prepared(Goal::Maximize, &twelve().iter().map(|curve| moved(curve)).collect::<Vec<_>>());
+    for (limit, steps) in [(0.5, 8), (0.8, 30), (0.9, 30)] {
+        let candidate = &power(limit, 0.4, 1.0)[..steps];
+        assert_eq!(rule.decide(candidate), other.decide(&moved(candidate)));
+    }
+}
+
+#[test]
+fn rules_out_of_range_are_refused() {
+    assert_eq!(DecayCurveRule::new(1, 4, 0.1, 0.01), Err(DecayCurveRuleError::NoEvidence));
+    assert_eq!(DecayCurveRule::new(10, 4, 2.0, 0.01), Err(DecayCurveRuleError::Progress { min_progress: 2.0 }));
+    assert_eq!(DecayCurveRule::new(10, 4, 0.1, 0.0), Err(DecayCurveRuleError::Probability { probability: 0.0 }));
+    assert!(DecayCurveRule::new(10, 4, 0.1, f64::NAN).is_err());
+    assert_eq!(DecayCurveRule::new(10, 4, 0.1, 0.01), Ok(DecayCurveRule::default()));
+}

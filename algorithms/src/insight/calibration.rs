@@ -1,0 +1,142 @@
+//! How far predictions can be trusted: each point predicted from all others.
+//!
+//! Notation as in [`crate::gp`]. With hyperparameters fixed, the prediction of observation i from the others is normal
+//! with `mu_i = y_i - (inv(K) y)_i / inv(K)_ii` and variance `1 / inv(K)_ii`, noise of the observation included
+//! (Rasmussen & Williams 2006, equation 5.12). The hyperparameters have seen all points, which flatters the model a
+//! little, most when points are few.
+
+use nalgebra::{DMatrix, DVector};
+use serde::Serialize;
+
+use super::model::{InsightError, InsightModel};
+use super::value::Estimate;
+use crate::gp::{Posterior, TrainingSet};
+use crate::numerics::normal::{log_density, quantile};
+use crate::problem::TrialId;
+
+/// Nominal shares of the bands that are checked.
+const BANDS: [f64; 3] = [0.5, 0.8, 0.95];
+/// Jitter tried on the diagonal, relative to its mean.
+const JITTERS: [f64; 6] = [0.0, 1e-10, 1e-8, 1e-7, 1e-6, 1e-4];
+
+/// How well each point is predicted from the others.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Calibration {
+    /// How often the measured value lies within bands of the prediction.
+    pub coverage: Vec<Coverage>,
+    /// Mean logarithm of the predicted density of the measured values, standardised on the warped scale. Higher is
+    /// better; what is not predicted at all, but for its mean and deviation, has -1.42.
+    pub log_predictive_density: f64,
+    /// Spearman's correlation of predicted and measured values, from -1 to 1: whether the model can tell good points
+    /// from bad ones it has not seen. `None` if the predictions are all the same.
+    pub rank_correlation: Option<f64>,
+    /// One per point, in the order of the trials.
+    pub points: Vec<LeftOut>,
+}
+
+/// How often measured values lie within a band.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Coverage {
+    /// How often they should, from 0 to 1.
+    pub nominal: f64,
+    /// How often they do, from 0 to 1.
+    pub observed: f64,
+}
+
+/// One point, predicted from the others.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LeftOut {
+    /// The first trial at the point.
+    pub trial: TrialId,
+    /// What was measured there, in the user's sign.
+    pub observed: f64,
+    /// What is predicted for a measurement there, noise included.
+    pub predicted: Estimate,
+    /// By how many deviations the measured value is better (above 0) or worse than predicted, on the warped scale.
+    pub residual: f64,
+}
+
+impl InsightModel {
+    /// How far predictions can be trusted.
+    ///
+    /// # Errors
+    /// [`InsightError::Numerical`] if the covariance cannot be inverted.
+    pub fn calibration(&self) -> Result<Calibration, InsightError> {
+        let numerical = || InsightError::Numerical { metric: self.metric.clone(), points: self.rows.len() };
+        let predicted = leave_one_out(&self.posterior, &self.data).ok_or_else(numerical)?;
+        let residual = |(value, (mean, deviation)): (&f64, &(f64, f64))| -> f64 { (value - mean) / deviation };
+        let residuals: Vec<f64> = self.data.values.iter().zip(&predicted).map(residual).collect();
+        let n = residuals.len() as f64;
+        let coverage = BANDS.map(|nominal| {
+            let limit = quantile(0.5 + 0.5 * nominal);
+            let inside = residuals.iter().filter(|residual| residual.abs() <= limit).count();
+            Coverage { nominal, observed: inside as f64 / n }
+        });
+        let densities = residuals.iter().zip(&predicted).map(|(z, (_, deviation))| log_density(*z) - deviation.ln());
+        let means: Vec<f64> = predicted.iter().map(|(mean, _)| *mean).collect();
+        let point = |((row, residual), (mean, deviation)): ((&super::model::Row, &f64), &(f64, f64))| LeftOut {
+            trial: row.trial,
+            observed: self.goal.to_maximized(row.value),
+            predicted: Estimate::new(&self.warp, self.goal, *mean, *deviation),
+            residual: *residual,
+        };
+        Ok(Calibration {
+            coverage: coverage.to_vec(),
+            log_predictive_density: densities.sum::<f64>() / n,
+            rank_correlation: rank_correlation(&means, &self.data.values),
+            points: self.rows.iter().zip(&residuals).zip(&predicted).map(point).collect(),
+        })
+    }
+}
+
+/// Mean and deviation of each observation given the others; `None` if the covariance cannot be inverted.
+pub(super) fn leave_one_out(posterior: &Posterior, data: &TrainingSet) -> Option<Vec<(f64, f64)>> {
+    let model = posterior.hyperparameters();
+    let mut covariance = model.kernel.cross(&data.points, &data.points);
+    for (index, weight) in data.noise_weights.iter().enumerate() {
+        covariance[(index, index)] += weight * model.noise_variance;
+    }
+    let inverse = inverse(&covariance)?;
+    let solved = &inverse * DVector::from_column_slice(&data.values);
+    let one = |(index, value): (usize, &f64)| {
+        let precision = inverse[(index, index)];
+        (value - solved[index] / precision, precision.recip().sqrt())
+    };
+    let predicted: Vec<(f64, f64)> = data.values.iter().enumerate().map(one).collect();
+    predicted.iter().all(|(mean, deviation)| mean.is_finite() && deviation.is_finite()).then_some(predicted)
+}
+
+/// The inverse of a covariance, with more and more jitter where that fails.
+fn inverse(covariance: &DMatrix<f64>) -> Option<DMatrix<f64>> {
+    let mean_diagonal = covariance.trace() / covariance.nrows().max(1) as f64;
+    JITTERS.iter().find_map(|jitter| {
+        let mut jittered = covariance.clone();
+        for index in 0..jittered.nrows() {
+            jittered[(index, index)] += jitter * mean_diagonal;
+        }
+        Some(jittered.cholesky()?.inverse())
+    })
+}
+
+/// Spearman's correlation: that of the ranks, equal values sharing the mean of theirs. `None` if all are equal.
+pub(super) fn rank_correlation(one: &[f64], other: &[f64]) -> Option<f64> {
+    let (one, other) = (ranks(one), ranks(other));
+    let middle = (one.len() as f64 - 1.0) / 2.0;
+    let product = |a: &[f64], b: &[f64]| -> f64 { a.iter().zip(b).map(|(a, b)| (a - middle) * (b - middle)).sum() };
+    let scale = (product(&one, &one) * product(&other, &other)).sqrt();
+    (scale > 0.0).then(|| (product(&one, &other) / scale).clamp(-1.0, 1.0))
+}
+
+fn ranks(values: &[f64]) -> Vec<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let rank = |value: &f64| {
+        let below = sorted.partition_point(|other| other < value);
+        let up_to = sorted.partition_point(|other| other <= value);
+        (below + up_to - 1) as f64 / 2.0
+    };
+    values.iter().map(rank).collect()
+}

@@ -1,0 +1,246 @@
+//! The model of one metric.
+
+use std::collections::BTreeMap;
+
+use nalgebra::DMatrix;
+use rand::RngExt;
+
+use crate::designer::History;
+use crate::encoding::{Encoding, FeatureKind, Key};
+use crate::gp::{Hyperparameters, Posterior, TrainingSet, fit, representative_subset};
+use crate::output_warp::Warp;
+use crate::problem::{Goal, ParameterValues, ProblemStatement, TrialId, TrialOutcome};
+use crate::rng::stream;
+
+/// The model is exact on at most this many points.
+const EXACT_SIZE: usize = 512;
+/// Resampled models see at most this many points.
+const RESAMPLED_SIZE: usize = 256;
+/// Noise variance of the last value of a trial that was stopped early, relative to a finished one: that of the designer.
+const STOPPED_EARLY_NOISE: f64 = 4.0;
+
+/// How many different measured points a model of `dimensions` parameters needs: two more than there are slopes, and at
+/// least 5. A guess at where predictions begin to be better than the mean.
+pub fn fewest_points(dimensions: usize) -> usize {
+    (dimensions + 2).max(5)
+}
+
+/// Why a metric cannot be explained.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InsightError {
+    /// The problem has no such metric.
+    #[error("there is no metric {metric:?}")]
+    UnknownMetric {
+        /// What was asked for.
+        metric: String,
+    },
+    /// Every trial is the same point.
+    #[error("no parameter has more than one value")]
+    NothingVaries,
+    /// Come back later.
+    #[error("{metric:?} was measured at {points} different points, and {needed} are needed")]
+    TooFewPoints {
+        /// The metric.
+        metric: String,
+        /// Different points with a usable value.
+        points: usize,
+        /// How many there must be.
+        needed: usize,
+    },
+    /// No parameter can matter.
+    #[error("{metric:?} has the same value at all {points} points")]
+    AllEqual {
+        /// The metric.
+        metric: String,
+        /// Different points with a usable value.
+        points: usize,
+    },
+    /// The history does not belong to the problem: a fault of the caller.
+    #[error("trial {trial} does not fit the problem: {reason}")]
+    ForeignTrial {
+        /// The trial.
+        trial: TrialId,
+        /// What does not fit.
+        reason: String,
+    },
+    /// The covariance of the observations cannot be inverted, whatever the jitter.
+    #[error("the model of {metric:?} cannot be computed from {points} points")]
+    Numerical {
+        /// The metric.
+        metric: String,
+        /// Different points with a usable value.
+        points: usize,
+    },
+}
+
+/// A different point that was measured.
+#[derive(Debug, Clone)]
+pub(super) struct Row {
+    /// The first trial there that counts.
+    pub(super) trial: TrialId,
+    pub(super) point: Vec<f64>,
+    /// Mean over its trials, maximised.
+    pub(super) value: f64,
+    /// Whether some trial there ran to its end.
+    pub(super) finished: bool,
+    noise_weight: f64,
+}
+
+/// The model of one metric, fitted; everything else is read off it.
+#[derive(Debug, Clone)]
+pub struct InsightModel {
+    pub(super) metric: String,
+    pub(super) goal: Goal,
+    pub(super) encoding: Encoding,
+    /// The points, in the order of the trials; at most [`EXACT_SIZE`].
+    pub(super) rows: Vec<Row>,
+    pub(super) warp: Warp,
+    pub(super) data: TrainingSet,
+    pub(super) posterior: Posterior,
+}
+
+impl InsightModel {
+    /// Fits the metric named `metric`. With more than 512 different points a representative part of them is used.
+    ///
+    /// # Errors
+    /// [`InsightError`] says what is missing; for too few trials, how many are needed.
+    pub fn new(problem: &ProblemStatement, history: History<'_>, metric: &str) -> Result<Self, InsightError> {
+        let unknown = || InsightError::UnknownMetric { metric: metric.to_owned() };
+        let index = problem.metrics().iter().position(|spec| spec.name == metric).ok_or_else(unknown)?;
+        let goal = problem.metrics()[index].goal;
+        let encoding = Encoding::new(problem.search_space());
+        if encoding.dimensions() == 0 {
+            return Err(InsightError::NothingVaries);
+        }
+        let mut rows = rows(&encoding, goal, index, problem.metrics().len(), history)?;
+        let (points, needed) = (rows.len(), fewest_points(encoding.dimensions()));
+        let metric = metric.to_owned();
+        if points < needed {
+            return Err(InsightError::TooFewPoints { metric, points, needed });
+        }
+        let values: Vec<f64> = rows.iter().map(|row| row.value).collect();
+        let (warp, targets) = Warp::fit(&values, false);
+        if targets.iter().all(|target| *target == 0.0) {
+            return Err(InsightError::AllEqual { metric, points });
+        }
+        let is_categorical = |kind: &FeatureKind| matches!(kind, FeatureKind::Categorical { .. });
+        let all = TrainingSet {
+            points: DMatrix::from_fn(points, encoding.dimensions(), |row, j| rows[row].point[j]),
+            values: targets,
+            noise_weights: rows.iter().map(|row| row.noise_weight).collect(),
+            categorical: encoding.features().iter().map(|feature| is_categorical(&feature.kind)).collect(),
+        };
+        let kept = representative_subset(&all, EXACT_SIZE, None);
+        let data = all.select(&kept);
+        rows = kept.iter().map(|&row| rows[row].clone()).collect();
+        let posterior = condition(&data).ok_or_else(|| InsightError::Numerical { metric: metric.clone(), points })?;
+        Ok(Self { metric, goal, encoding, rows, warp, data, posterior })
+    }
+
+    /// Which way the metric is better.
+    pub fn goal(&self) -> Goal {
+        self.goal
+    }
+
+    /// How many different points the model knows.
+    pub fn points(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// See [`MetricInsight::noise_to_signal`](super::MetricInsight::noise_to_signal).
+    pub fn noise_to_signal(&self) -> f64 {
+        let model = self.posterior.hyperparameters();
+        let variances = model.kernel.variances(&self.data.points);
+        let signal = variances.iter().sum::<f64>() / variances.len() as f64;
+        model.noise_variance / signal
+    }
+
+    /// The model again, fitted to a bootstrap sample of its points, number `draw`: points are drawn with replacement,
+    /// and one that was drawn k times counts as the mean of k trials. `None` if it cannot be fitted.
+    pub(super) fn resampled(&self, draw: u64) -> Option<Posterior> {
+        let n = self.data.values.len();
+        let size = n.min(RESAMPLED_SIZE);
+        let mut rng = stream(0, TrialId(draw), "insight/bootstrap");
+        let mut drawn: BTreeMap<usize, u32> = BTreeMap::new();
+        for _ in 0..size {
+            *drawn.entry(rng.random_range(0..n)).or_default() += 1;
+        }
+        let indices: Vec<usize> = drawn.keys().copied().collect();
+        let mut data = self.data.select(&indices);
+        for (weight, count) in data.noise_weights.iter_mut().zip(drawn.values()) {
+            *weight /= f64::from(*count);
+        }
+        condition(&data)
+    }
+
+    /// The row that users call the best: the largest value of a finished trial, or of any if none is finished.
+    pub(super) fn best_row(&self) -> usize {
+        let any_finished = self.rows.iter().any(|row| row.finished);
+        let eligible = (0..self.rows.len()).filter(|&row| self.rows[row].finished || !any_finished);
+        // The first of equals: `max_by` takes the last.
+        eligible.rev().max_by(|&a, &b| self.rows[a].value.total_cmp(&self.rows[b].value)).unwrap_or(0)
+    }
+
+    pub(super) fn parameters(&self, point: &[f64]) -> ParameterValues {
+        self.encoding.decode(point)
+    }
+}
+
+fn condition(data: &TrainingSet) -> Option<Posterior> {
+    Posterior::new(fit(data), data).or_else(|| Posterior::new(Hyperparameters::default_for(&data.categorical), data))
+}
+
+/// The measured points, in the order of their first trials. Of one point, trials stopped early count only if none was
+/// finished; the others are averaged.
+fn rows(
+    encoding: &Encoding,
+    goal: Goal,
+    index: usize,
+    metrics: usize,
+    history: History<'_>,
+) -> Result<Vec<Row>, InsightError> {
+    let mut trials: Vec<_> = history.completed.iter().collect();
+    trials.sort_by_key(|trial| trial.id);
+    let mut places: BTreeMap<Key, usize> = BTreeMap::new();
+    let mut groups: Vec<(Row, Vec<f64>)> = Vec::new();
+    for trial in trials {
+        let foreign = |reason| InsightError::ForeignTrial { trial: trial.id, reason };
+        let TrialOutcome::Measured { values, stopped_early } = &trial.outcome else { continue };
+        if values.len() != metrics {
+            return Err(foreign(format!("it has {} values for {metrics} metrics", values.len())));
+        }
+        let value = goal.to_maximized(values[index]);
+        if !value.is_finite() {
+            continue;
+        }
+        let key = encoding.key(&trial.parameters).map_err(|error| foreign(error.to_string()))?;
+        let point = encoding.encode(&trial.parameters).map_err(|error| foreign(error.to_string()))?;
+        let finished = !stopped_early;
+        let row = Row { trial: trial.id, point, value, finished, noise_weight: 1.0 };
+        match places.get(&key) {
+            None => {
+                places.insert(key, groups.len());
+                groups.push((row, vec![value]));
+            }
+            Some(&place) => {
+                let (first, values) = &mut groups[place];
+                if finished && !first.finished {
+                    (*first, *values) = (row, vec![value]);
+                } else if finished == first.finished {
+                    values.push(value);
+                }
+            }
+        }
+    }
+    let merged = groups.into_iter().map(|(mut row, values)| {
+        let count = values.len() as f64;
+        // Divided before the sum: huge values must not overflow.
+        row.value = values.iter().map(|value| value / count).sum();
+        row.noise_weight = if row.finished { 1.0 } else { STOPPED_EARLY_NOISE } / count;
+        row
+    });
+    let mut rows: Vec<Row> = merged.collect();
+    rows.sort_by_key(|row| row.trial);
+    Ok(rows)
+}

@@ -1,0 +1,82 @@
+//! The metric along each parameter, through the best measured point.
+
+use nalgebra::DMatrix;
+use serde::Serialize;
+
+use super::model::InsightModel;
+use super::value::{Estimate, serialize_value};
+use crate::encoding::FeatureKind;
+use crate::problem::ParameterValue;
+
+/// Points of a slice along a parameter with more values than that, the best point's own not counted.
+const RESOLUTION: usize = 33;
+
+/// What is predicted when one parameter moves and the others stay at the best measured point.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Slice {
+    /// The parameter that moves.
+    pub parameter: String,
+    /// Whether its values have an order: not if it is categorical.
+    pub ordered: bool,
+    /// Predictions, by increasing value (levels by name), evenly spaced on the parameter's scale. All values if there
+    /// are at most 33, and always the best point's own.
+    pub points: Vec<SlicePoint>,
+}
+
+/// One point of a slice.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SlicePoint {
+    /// The parameter's value.
+    #[serde(serialize_with = "serialize_value")]
+    pub value: ParameterValue,
+    /// Whether it is that of the best measured point.
+    pub is_best: bool,
+    /// What is predicted there.
+    pub predicted: Estimate,
+}
+
+impl InsightModel {
+    /// One slice per parameter with more than one value, by name.
+    pub fn slices(&self) -> Vec<Slice> {
+        let best = &self.rows[self.best_row()].point;
+        (0..self.encoding.dimensions()).map(|feature| self.slice(feature, best)).collect()
+    }
+
+    fn slice(&self, feature: usize, best: &[f64]) -> Slice {
+        let spec = &self.encoding.features()[feature];
+        let even = |count: usize| (0..count).map(move |step| step as f64 / (count - 1) as f64);
+        let mut coordinates: Vec<f64> = match &spec.kind {
+            FeatureKind::Continuous | FeatureKind::LargeGrid => even(RESOLUTION).collect(),
+            FeatureKind::Grid { points } if points.len() > RESOLUTION => even(RESOLUTION).collect(),
+            FeatureKind::Grid { points } => points.clone(),
+            FeatureKind::Categorical { levels } => (0..*levels).map(|level| level as f64).collect(),
+        };
+        let moved = |u: f64| -> Vec<f64> {
+            let mut point = best.to_vec();
+            point[feature] = u;
+            // The others are feasible already, and stay.
+            self.encoding.snap(&mut point);
+            point
+        };
+        coordinates.iter_mut().for_each(|u| *u = moved(*u)[feature]);
+        coordinates.push(best[feature]);
+        coordinates.sort_by(f64::total_cmp);
+        coordinates.dedup();
+        let points: Vec<Vec<f64>> = coordinates.iter().map(|u| moved(*u)).collect();
+        let matrix = DMatrix::from_fn(points.len(), best.len(), |row, j| points[row][j]);
+        let predictions = self.posterior.predict(&matrix);
+        let point = |(row, point): (usize, &Vec<f64>)| {
+            let predicted =
+                Estimate::new(&self.warp, self.goal, predictions.means[(0, row)], predictions.deviations[row]);
+            let value = self.parameters(point).remove(&spec.name)?;
+            Some(SlicePoint { value, is_best: point[feature] == best[feature], predicted })
+        };
+        Slice {
+            parameter: spec.name.clone(),
+            ordered: !matches!(spec.kind, FeatureKind::Categorical { .. }),
+            points: points.iter().enumerate().filter_map(point).collect(),
+        }
+    }
+}

@@ -1,0 +1,309 @@
+use std::f64::consts::PI;
+
+use nalgebra::DMatrix;
+
+use super::calibration::{leave_one_out, rank_correlation};
+use super::importance::sobol_indices;
+use super::*;
+use crate::designer::History;
+use crate::encoding::Encoding;
+use crate::gp::Posterior;
+use crate::problem::{
+    CompletedTrial, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ParameterValues, ScaleType, SearchSpace,
+    TrialId,
+};
+use crate::sampling::sobol_point;
+
+fn double(name: &str, min: f64, max: f64) -> ParameterSpec {
+    ParameterSpec::new(name, ParameterKind::Double { min, max, scale: ScaleType::UnitLinear }).unwrap()
+}
+
+fn problem(parameters: Vec<ParameterSpec>, goal: Goal) -> ProblemStatement {
+    let metric = MetricSpec { name: "loss".into(), goal };
+    ProblemStatement::new(SearchSpace::new(parameters).unwrap(), vec![metric]).unwrap()
+}
+
+fn number(values: &ParameterValues, name: &str) -> f64 {
+    match &values[name] {
+        ParameterValue::Double(value) | ParameterValue::Discrete(value) => *value,
+        ParameterValue::Integer(value) => *value as f64,
+        ParameterValue::Categorical(_) => panic!("{name} is no number"),
+    }
+}
+
+/// The first `count` points of a Sobol sequence with their values.
+fn trials(problem: &ProblemStatement, count: u64, f: impl Fn(&ParameterValues) -> f64) -> Vec<CompletedTrial> {
+    let encoding = Encoding::new(problem.search_space());
+    let trial = |id| {
+        let parameters = encoding.decode(&sobol_point(&encoding, 5, TrialId(id)));
+        let outcome = TrialOutcome::Measured { values: vec![f(&parameters)], stopped_early: false };
+        CompletedTrial { id: TrialId(id), parameters, outcome }
+    };
+    (1..=count).map(trial).collect()
+}
+
+fn history(completed: &[CompletedTrial]) -> History<'_> {
+    History { completed, pending: &[] }
+}
+
+fn index<'a>(insight: &'a Importance, name: &str) -> &'a ParameterImportance {
+    insight.parameters.iter().find(|importance| importance.parameter == name).unwrap()
+}
+
+/// `a x + b y` on the unit square.
+fn additive(goal: Goal) -> (ProblemStatement, Vec<CompletedTrial>) {
+    let problem = problem(vec![double("x", 0.0, 1.0), double("y", 0.0, 1.0), double("z", -4.0, 4.0)], goal);
+    let trials = trials(&problem, 24, |values| 3.0 * number(values, "x") + number(values, "y"));
+    (problem, trials)
+}
+
+#[test]
+fn estimators_give_the_known_indices_of_the_ishigami_function() {
+    // Ishigami & Homma 1990 with a = 7, b = 0.1; closed forms by integration:
+    // V = a^2/8 + b pi^4/5 + b^2 pi^8/18 + 1/2, V_1 = (1 + b pi^4/5)^2 / 2, V_2 = a^2/8, V_13 = b^2 pi^8 8/225.
+    let (a, b) = (7.0, 0.1);
+    let variance = a * a / 8.0 + b * PI.powi(4) / 5.0 + b * b * PI.powi(8) / 18.0 + 0.5;
+    let first = [0.5 * (1.0 + b * PI.powi(4) / 5.0).powi(2), a * a / 8.0, 0.0].map(|part| part / variance);
+    let shared = b * b * PI.powi(8) * 8.0 / 225.0 / variance;
+    let total = [first[0] + shared, first[1], shared];
+    assert!((first[0] - 0.3139).abs() < 1e-4 && (first[1] - 0.4424).abs() < 1e-4 && (shared - 0.2437).abs() < 1e-4);
+
+    let problem = problem(vec![double("a", -PI, PI), double("b", -PI, PI), double("c", -PI, PI)], Goal::Minimize);
+    let trials = trials(&problem, 8, |values| number(values, "a") + 2.0 * number(values, "b"));
+    let model = InsightModel::new(&problem, history(&trials), "loss").unwrap();
+    let angle = |u: f64| PI * (2.0 * u - 1.0);
+    let f =
+        |x: f64, y: f64, z: f64| angle(x).sin() + a * angle(y).sin().powi(2) + b * angle(z).powi(4) * angle(x).sin();
+    let values = |points: &DMatrix<f64>| points.row_iter().map(|row| f(row[0], row[1], row[2])).collect::<Vec<_>>();
+    let indices = sobol_indices(&model.point_sets().iter().map(values).collect::<Vec<_>>());
+    assert!((indices.variance - variance).abs() < 0.02 * variance, "{} {variance}", indices.variance);
+    for j in 0..3 {
+        assert!((indices.first_order[j] - first[j]).abs() < 0.02, "{j}: {} {}", indices.first_order[j], first[j]);
+        assert!((indices.total[j] - total[j]).abs() < 0.02, "{j}: {} {}", indices.total[j], total[j]);
+    }
+}
+
+#[test]
+fn importance_of_an_additive_function_is_the_share_of_its_terms() {
+    for goal in [Goal::Maximize, Goal::Minimize] {
+        let (problem, trials) = additive(goal);
+        let insight = explain(&problem, history(&trials), "loss").unwrap();
+        // Variances 9/12 and 1/12.
+        assert_eq!(insight.importance.parameters[0].parameter, "x");
+        for (name, share) in [("x", 0.9), ("y", 0.1), ("z", 0.0)] {
+            let found = index(&insight.importance, name);
+            assert!((found.first_order - share).abs() < 0.03, "{name} {found:?}");
+            assert!((found.total - share).abs() < 0.03, "{name} {found:?}");
+            let interval = found.total_interval;
+            assert!(interval.lower <= found.total && found.total <= interval.upper, "{found:?}");
+            assert!(interval.upper - interval.lower < 0.2, "{found:?}");
+        }
+        assert_eq!(insight.importance.refits, 8);
+    }
+}
+
+#[test]
+fn a_category_that_matters_only_together_with_another_has_no_first_order_index() {
+    let level = |name: &str| ParameterKind::Categorical { values: vec![format!("{name}0"), format!("{name}1")] };
+    let parameters = ["a", "b"].map(|name| ParameterSpec::new(name, level(name)).unwrap());
+    let problem = problem([parameters.to_vec(), vec![double("x", 0.0, 1.0)]].concat(), Goal::Maximize);
+    let trials = trials(&problem, 40, |values| {
+        f64::from((values["a"].to_string() == "a1") != (values["b"].to_string() == "b1"))
+    });
+    let insight = explain(&problem, history(&trials), "loss").unwrap();
+    for name in ["a", "b"] {
+        let found = index(&insight.importance, name);
+        assert!(found.first_order < 0.1 && found.total > 0.85, "{found:?}");
+    }
+    assert!(index(&insight.importance, "x").total < 0.05);
+}
+
+#[test]
+fn slices_hit_the_data_where_there_is_no_noise() {
+    let (problem, trials) = additive(Goal::Minimize);
+    let insight = explain(&problem, history(&trials), "loss").unwrap();
+    let best = &insight.optimum.best_observed;
+    let observed = best.observed.unwrap();
+    assert_eq!(insight.slices.iter().map(|slice| &slice.parameter).collect::<Vec<_>>(), ["x", "y", "z"]);
+    for slice in &insight.slices {
+        let at_best: Vec<_> = slice.points.iter().filter(|point| point.is_best).collect();
+        assert_eq!(at_best.len(), 1);
+        assert_eq!(at_best[0].value, best.parameters[&slice.parameter]);
+        assert!((at_best[0].predicted.median - observed).abs() < 0.02, "{:?} {observed}", at_best[0]);
+        assert!(at_best[0].predicted.lower <= observed && observed <= at_best[0].predicted.upper);
+        let values: Vec<f64> = slice
+            .points
+            .iter()
+            .map(|point| match point.value {
+                ParameterValue::Double(value) => value,
+                _ => panic!("a double"),
+            })
+            .collect();
+        assert!(values.is_sorted() && (33..=34).contains(&values.len()));
+    }
+    // Along x the loss rises by 3.
+    let along_x = &insight.slices[0].points;
+    let rise = along_x.last().unwrap().predicted.median - along_x[0].predicted.median;
+    assert!((rise - 3.0).abs() < 0.3, "{rise}");
+}
+
+#[test]
+fn the_optimum_of_a_bowl_is_found_beyond_the_trials() {
+    let problem = problem(vec![double("x", -1.0, 1.0), double("y", -1.0, 1.0)], Goal::Minimize);
+    let bowl =
+        |values: &ParameterValues| 5.0 + (number(values, "x") - 0.3).powi(2) + (number(values, "y") + 0.2).powi(2);
+    let trials = trials(&problem, 25, bowl);
+    let optimum = explain(&problem, history(&trials), "loss").unwrap().optimum;
+    let predicted = &optimum.predicted;
+    assert!((number(&predicted.parameters, "x") - 0.3).abs() < 0.1, "{predicted:?}");
+    assert!((number(&predicted.parameters, "y") + 0.2).abs() < 0.1, "{predicted:?}");
+    let best = trials.iter().map(|trial| bowl(&trial.parameters)).fold(f64::INFINITY, f64::min);
+    assert_eq!(optimum.best_observed.observed, Some(best));
+    assert!(predicted.trial.is_none() && predicted.predicted.median <= best, "{predicted:?}");
+    assert!(predicted.predicted.lower <= predicted.predicted.median);
+}
+
+#[test]
+fn leaving_one_out_is_fitting_without_it() {
+    let problem = problem(vec![double("x", 0.0, 1.0), double("y", 0.0, 1.0)], Goal::Maximize);
+    let mut trials = trials(&problem, 15, |values| (5.0 * number(values, "x")).sin() + number(values, "y").exp());
+    // One point twice and one stopped early: weights other than 1.
+    let twice = CompletedTrial { id: TrialId(16), ..trials[3].clone() };
+    trials.push(twice);
+    if let TrialOutcome::Measured { stopped_early, .. } = &mut trials[5].outcome {
+        *stopped_early = true;
+    }
+    let model = InsightModel::new(&problem, history(&trials), "loss").unwrap();
+    assert_eq!((model.points(), model.data.noise_weights[3], model.data.noise_weights[5]), (15, 0.5, 4.0));
+    let left_out = leave_one_out(&model.posterior, &model.data).unwrap();
+    for (row, (mean, deviation)) in left_out.iter().enumerate() {
+        let others: Vec<usize> = (0..15).filter(|other| *other != row).collect();
+        let hyperparameters = model.posterior.hyperparameters().clone();
+        let noise = hyperparameters.noise_variance * model.data.noise_weights[row];
+        let refit = Posterior::new(hyperparameters, &model.data.select(&others)).unwrap();
+        let prediction = refit.predict(&model.data.points.rows(row, 1).clone_owned());
+        let expected = (prediction.deviations[0].powi(2) + noise).sqrt();
+        assert!((mean - prediction.means[(0, 0)]).abs() < 1e-5, "{row}: {mean} {}", prediction.means[(0, 0)]);
+        assert!((deviation - expected).abs() < 1e-5, "{row}: {deviation} {expected}");
+    }
+    let calibration = model.calibration().unwrap();
+    assert_eq!(calibration.points.len(), 15);
+    assert!(calibration.rank_correlation.unwrap() > 0.8, "{calibration:?}");
+    assert!(calibration.log_predictive_density > -1.0, "{calibration:?}");
+    assert_eq!(calibration.coverage.iter().map(|band| band.nominal).collect::<Vec<_>>(), [0.5, 0.8, 0.95]);
+    assert!(calibration.coverage[2].observed >= calibration.coverage[0].observed);
+}
+
+#[test]
+fn noise_without_any_effect_is_told_as_such() {
+    let problem = problem(vec![double("x", 0.0, 1.0), double("y", 0.0, 1.0)], Goal::Maximize);
+    // A hash of the point: nothing to learn.
+    let noise = |values: &ParameterValues| (1e4 * number(values, "x") + 3e5 * number(values, "y")).sin();
+    let insight = explain(&problem, history(&trials(&problem, 60, noise)), "loss").unwrap();
+    let calibration = &insight.calibration;
+    assert!(calibration.rank_correlation.unwrap_or(0.0).abs() < 0.4, "{:?}", calibration.rank_correlation);
+    assert!((-1.7..-1.2).contains(&calibration.log_predictive_density), "{}", calibration.log_predictive_density);
+    assert!(calibration.coverage[2].observed > 0.85, "{:?}", calibration.coverage);
+    assert!(insight.importance.explained_variance < 0.3, "{:?}", insight.importance);
+}
+
+#[test]
+fn neither_the_order_of_trials_and_parameters_nor_the_unit_matters() {
+    let (problem_, mut trials) = additive(Goal::Minimize);
+    trials.truncate(12);
+    let plain = explain(&problem_, history(&trials), "loss").unwrap();
+    trials.reverse();
+    for trial in &mut trials {
+        if let TrialOutcome::Measured { values, .. } = &mut trial.outcome {
+            values[0] = -40.0 * values[0] + 7.0;
+        }
+    }
+    let mut parameters = problem_.search_space().parameters().to_vec();
+    parameters.reverse();
+    let other = explain(&problem(parameters, Goal::Maximize), history(&trials), "loss").unwrap();
+    for (one, two) in plain.importance.parameters.iter().zip(&other.importance.parameters) {
+        assert_eq!(one.parameter, two.parameter);
+        assert!((one.total - two.total).abs() < 1e-6 && (one.first_order - two.first_order).abs() < 1e-6);
+        assert!((one.total_interval.upper - two.total_interval.upper).abs() < 1e-6, "{one:?} {two:?}");
+    }
+    let converted = |value: f64| -40.0 * value + 7.0;
+    for (one, two) in plain.slices.iter().zip(&other.slices) {
+        for (one, two) in one.points.iter().zip(&two.points) {
+            assert_eq!(one.value, two.value);
+            assert!((converted(one.predicted.median) - two.predicted.median).abs() < 1e-4);
+            assert!((converted(one.predicted.lower) - two.predicted.upper).abs() < 1e-4);
+        }
+    }
+    assert_eq!(plain.optimum.best_observed.trial, other.optimum.best_observed.trial);
+    let (one, two) = (&plain.calibration, &other.calibration);
+    assert!((one.log_predictive_density - two.log_predictive_density).abs() < 1e-6);
+    assert_eq!(one.rank_correlation, two.rank_correlation);
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    let (problem_, trials) = additive(Goal::Minimize);
+    let too_few = explain(&problem_, history(&trials[..4]), "loss").unwrap_err();
+    assert_eq!(too_few.to_string(), "\"loss\" was measured at 4 different points, and 5 are needed");
+    assert!(explain(&problem_, history(&trials[..5]), "loss").is_ok());
+    let unknown = explain(&problem_, history(&trials), "accuracy").unwrap_err();
+    assert_eq!(unknown, InsightError::UnknownMetric { metric: "accuracy".into() });
+    let equal: Vec<_> = trials
+        .iter()
+        .cloned()
+        .map(|trial| CompletedTrial {
+            outcome: TrialOutcome::Measured { values: vec![4.0], stopped_early: false },
+            ..trial
+        })
+        .collect();
+    let equal = explain(&problem_, history(&equal), "loss").unwrap_err();
+    assert_eq!(equal, InsightError::AllEqual { metric: "loss".into(), points: 24 });
+    let one_point = problem(vec![double("x", 1.0, 1.0)], Goal::Minimize);
+    assert_eq!(explain(&one_point, History::default(), "loss"), Err(InsightError::NothingVaries));
+    let mut foreign = trials.clone();
+    foreign[2].parameters.remove("x");
+    let foreign = explain(&problem_, history(&foreign), "loss").unwrap_err();
+    assert_eq!(foreign.to_string(), "trial 3 does not fit the problem: parameter \"x\" has no value");
+}
+
+#[test]
+fn infeasible_trials_are_counted_and_change_nothing_else() {
+    let (problem, mut trials) = additive(Goal::Minimize);
+    let plain = explain(&problem, history(&trials[..12]), "loss").unwrap();
+    for (place, trial) in trials[12..].iter_mut().enumerate() {
+        trial.outcome = match place % 2 {
+            0 => TrialOutcome::Infeasible,
+            _ => TrialOutcome::Measured { values: vec![f64::NAN], stopped_early: true },
+        };
+    }
+    assert_eq!(explain(&problem, history(&trials), "loss").unwrap(), plain);
+    let counts = TrialCounts::of(history(&trials));
+    assert_eq!(counts, TrialCounts { measured: 18, stopped_early: 6, infeasible: 6, pending: 0 });
+}
+
+#[test]
+fn each_metric_is_explained_by_itself() {
+    let metric = |name: &str, goal| MetricSpec { name: name.into(), goal };
+    let space = SearchSpace::new(vec![double("x", 0.0, 1.0), double("y", 0.0, 1.0)]).unwrap();
+    let metrics = vec![metric("loss", Goal::Minimize), metric("speed", Goal::Maximize)];
+    let problem = ProblemStatement::new(space, metrics).unwrap();
+    let mut trials = trials(&problem, 20, |values| number(values, "x"));
+    for trial in &mut trials {
+        let y = number(&trial.parameters, "y");
+        if let TrialOutcome::Measured { values, .. } = &mut trial.outcome {
+            values.push(y);
+        }
+    }
+    let most = |metric| explain(&problem, history(&trials), metric).unwrap().importance.parameters[0].parameter.clone();
+    assert_eq!([most("loss"), most("speed")], ["x", "y"]);
+}
+
+#[test]
+fn ranks_of_equal_values_are_shared() {
+    assert_eq!(rank_correlation(&[1.0, 2.0, 3.0], &[10.0, 20.0, 30.0]), Some(1.0));
+    assert_eq!(rank_correlation(&[1.0, 2.0, 3.0], &[3.0, 2.0, 1.0]), Some(-1.0));
+    assert_eq!(rank_correlation(&[1.0, 1.0, 1.0], &[3.0, 2.0, 1.0]), None);
+    // Ranks 0, 1.5, 1.5, 3 against 0, 2, 1, 3: 4.5 / sqrt(4.5 * 5).
+    let shared = rank_correlation(&[1.0, 2.0, 2.0, 3.0], &[1.0, 3.0, 2.0, 4.0]).unwrap();
+    assert!((shared - 4.5 / 22.5_f64.sqrt()).abs() < 1e-12, "{shared}");
+}

@@ -1,0 +1,127 @@
+//! The warp with what it needs to be undone, so that predictions can be told in the user's units.
+//!
+//! Medians and other quantiles of a prediction commute with the strictly increasing map; means and deviations do not,
+//! and must not be sent through it.
+
+use super::yeo_johnson::inverse_yeo_johnson;
+use super::{Centered, HalfRank, Standardization, centered, has_low_outlier, power_transform, range, standardize};
+use super::{median, standardize_range};
+
+/// How many ranges of the values an inverse may lie outside of them: the power transform has a bounded image, so that
+/// a quantile beyond it would be infinite.
+const FARTHEST_RANGES: f64 = 10.0;
+
+/// The transform that [`warp`](super::warp) has applied to some values, with its inverse.
+///
+/// ```
+/// use tunesmith_algorithms::output_warp::Warp;
+///
+/// let (warp, targets) = Warp::fit(&[0.1, 0.4, 0.45, 0.5, 0.52], false);
+/// assert!((warp.inverse(targets[1]) - 0.4).abs() < 1e-12);
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Warp {
+    /// What every target stands for if the values are equal.
+    constant: f64,
+    /// `None` if they are.
+    steps: Option<Steps>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Steps {
+    largest: f64,
+    center: f64,
+    half_rank: Option<HalfRank>,
+    before: Standardization,
+    lambda: f64,
+    after: Standardization,
+    /// Of the centred values, widened.
+    limits: (f64, f64),
+}
+
+impl Warp {
+    /// The transform for `values` (finite, larger is better), and their targets as [`warp`](super::warp) has them.
+    pub fn fit(values: &[f64], failures: bool) -> (Self, Vec<f64>) {
+        let Some(Centered { values: mut targets, largest, center }) = centered(values) else {
+            let constant = if values.is_empty() { 0.0 } else { median(values) };
+            return (Self { constant, steps: None }, vec![0.0; values.len()]);
+        };
+        let width = range(&targets) * FARTHEST_RANGES;
+        let lowest = targets.iter().copied().fold(f64::INFINITY, f64::min);
+        let highest = targets.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let half_rank = (failures || has_low_outlier(&targets)).then(|| HalfRank::fit(&targets)).flatten();
+        if let Some(half_rank) = &half_rank {
+            targets.iter_mut().for_each(|value| *value = half_rank.apply(*value));
+        }
+        let before = standardize_range(&mut targets);
+        let lambda = power_transform(&mut targets);
+        let after = standardize(&mut targets);
+        let limits = (lowest - width, highest + width);
+        let steps = Steps { largest, center, half_rank, before, lambda, after, limits };
+        (Self { constant: 0.0, steps: Some(steps) }, targets)
+    }
+
+    /// The value whose target is `target`: non-decreasing, finite, at most ten ranges of the values away from them.
+    ///
+    /// Below the median of values that the half-rank guard has changed, it is interpolated linearly between ranks, and
+    /// nothing lies below the lowest value.
+    pub fn inverse(&self, target: f64) -> f64 {
+        let Some(steps) = &self.steps else { return self.constant };
+        let before = inverse_yeo_johnson(steps.after.undo(target), steps.lambda);
+        let mut value = steps.before.undo(before);
+        if let Some(half_rank) = &steps.half_rank {
+            value = half_rank.inverse(value);
+        }
+        let (low, high) = steps.limits;
+        // A NaN comes only out of a NaN.
+        ((value.max(low).min(high) + steps.center) * steps.largest).clamp(f64::MIN, f64::MAX)
+    }
+}
+
+impl Standardization {
+    fn undo(self, value: f64) -> f64 {
+        if self.scale == 0.0 { self.mean * self.unit } else { (value / self.scale + self.mean) * self.unit }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VALUES: [f64; 9] = [-3.0, 0.1, 0.2, 0.5, 0.9, 1.4, 7.0, 0.9, 0.6];
+
+    #[test]
+    fn every_value_comes_back() {
+        // Beside a range of 1e12 three or four digits are left.
+        let with_outlier: Vec<f64> = VALUES.iter().copied().chain([-1e6, -1e12]).collect();
+        for (values, failures) in [(&VALUES[..], false), (&VALUES, true), (&with_outlier, false), (&VALUES[..2], false)]
+        {
+            let (warp, targets) = Warp::fit(values, failures);
+            assert_eq!(targets, super::super::warp(values, failures));
+            for (value, target) in values.iter().zip(&targets) {
+                let back = warp.inverse(*target);
+                assert!((back - value).abs() <= 1e-9 * value.abs().max(1.0) + 1e-15 * range(values), "{value} {back}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_inverse_is_monotone_and_finite_everywhere() {
+        let exponential: Vec<f64> = (0..40).map(|i| (f64::from(i) / 4.0).exp()).collect();
+        let mirrored: Vec<f64> = exponential.iter().map(|value| -value).collect();
+        for values in [&VALUES[..], &exponential, &mirrored, &[1e308, -1e308, 0.0]] {
+            for failures in [false, true] {
+                let (warp, _) = Warp::fit(values, failures);
+                let inverse: Vec<f64> = (-200..=200).map(|i| warp.inverse(f64::from(i) / 10.0)).collect();
+                assert!(inverse.iter().all(|value| value.is_finite()), "{inverse:?}");
+                assert!(inverse.windows(2).all(|pair| pair[0] <= pair[1]), "{inverse:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn equal_values_come_back_from_everything() {
+        let (warp, targets) = Warp::fit(&[4.2; 5], false);
+        assert_eq!((warp.inverse(-7.0), targets), (4.2, vec![0.0; 5]));
+    }
+}

@@ -1,0 +1,122 @@
+//! `tunesmith explain JOB`: what a job's trials tell of its hyperparameters. Reads a data folder, also while the job
+//! runs in it.
+
+mod sparkline;
+mod text;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use serde::Serialize;
+use tunesmith_algorithms::designer::History;
+use tunesmith_algorithms::insight::{InsightError, MetricInsight, TrialCounts, explain};
+use tunesmith_algorithms::problem::{CompletedTrial, PendingTrial};
+
+use super::output::print;
+use super::results::Results;
+use crate::data_dir::DataDir;
+use crate::domain::{Algorithm, JobId, StoppingRule, Study, Trial};
+use crate::policy;
+
+#[derive(Debug, Args)]
+pub(super) struct ExplainArgs {
+    /// The job.
+    job: JobId,
+    /// Folder of jobs, trials and logs.
+    #[arg(long, value_name = "DIR", default_value = super::run::DEFAULT_DATA_DIR)]
+    data_dir: PathBuf,
+    /// Also draw the metric along each parameter, through the best trial.
+    #[arg(long, conflicts_with = "json")]
+    slices: bool,
+    /// Print everything as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Everything that is said of a job. The names of its JSON form are kept; new ones may come.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Explanation {
+    job: String,
+    /// Of the job, as AI Platform has it.
+    state: String,
+    /// What proposed the trials.
+    algorithm: &'static str,
+    /// Key of all randomness, as text: not every reader of JSON keeps 64 bits.
+    seed: String,
+    /// By which rule trials were stopped early; null if none was.
+    early_stopping: Option<&'static str>,
+    trials: TrialCounts,
+    metrics: Vec<MetricInsight>,
+}
+
+/// Carries the command out.
+pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let results = runtime.block_on(read(args))?;
+    let explanation = explanation(&results)?;
+    let text = if args.json {
+        format!("{}\n", serde_json::to_string_pretty(&explanation)?)
+    } else {
+        text::text(&explanation, args.slices)
+    };
+    print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn read(args: &ExplainArgs) -> anyhow::Result<Results> {
+    let folder = DataDir::open_read_only(&args.data_dir, "tunesmith explain")?;
+    let store = folder.store().await?;
+    let job = store.job(&args.job).await?;
+    Ok(Results::read(&*store, job, folder.job(&args.job)).await?)
+}
+
+fn explanation(results: &Results) -> anyhow::Result<Explanation> {
+    let Some(study) = &results.study else {
+        bail!("job {} has no hyperparameters: there is nothing to explain", results.job.id);
+    };
+    let (completed, pending) = trials(study, &results.trials);
+    let history = History { completed: &completed, pending: &pending };
+    let trials = TrialCounts::of(history);
+    let metrics = study.problem.metrics().iter().map(|metric| explain(&study.problem, history, &metric.name));
+    let metrics: Result<Vec<MetricInsight>, InsightError> = metrics.collect();
+    let counted = || {
+        let TrialCounts { measured, infeasible, pending, .. } = trials;
+        let job = &results.job.id;
+        format!("job {job} cannot be explained ({measured} trials measured, {infeasible} failed, {pending} running)")
+    };
+    Ok(Explanation {
+        job: results.job.id.to_string(),
+        state: results.job.state.to_string(),
+        algorithm: match study.algorithm {
+            Algorithm::GaussianProcessBandit => "GAUSSIAN_PROCESS_BANDIT",
+            Algorithm::GridSearch { .. } => "GRID_SEARCH",
+            Algorithm::RandomSearch => "RANDOM_SEARCH",
+        },
+        seed: study.seed.to_string(),
+        early_stopping: study.stopping_rule.map(|rule| match rule {
+            StoppingRule::Median => "MEDIAN",
+            StoppingRule::DecayCurve => "DECAY_CURVE",
+            StoppingRule::Asha => "ASHA",
+        }),
+        trials,
+        metrics: metrics.with_context(counted)?,
+    })
+}
+
+/// The study's own trials, as algorithms see them.
+fn trials(study: &Study, trials: &[Trial]) -> (Vec<CompletedTrial>, Vec<PendingTrial>) {
+    let (mut completed, mut pending) = (Vec::new(), Vec::new());
+    for trial in trials {
+        let (id, parameters) = (trial.id, trial.parameters.clone());
+        if trial.state.is_final() {
+            let outcome = policy::outcome(trial, study.problem.metrics());
+            completed.push(CompletedTrial { id, parameters, outcome });
+        } else {
+            pending.push(PendingTrial { id, parameters });
+        }
+    }
+    (completed, pending)
+}

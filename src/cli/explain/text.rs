@@ -1,0 +1,211 @@
+//! The explanation for people.
+
+use std::fmt::Write as _;
+
+use comfy_table::{CellAlignment, Table, presets};
+use tunesmith_algorithms::insight::{
+    Calibration, Estimate, Importance, Interval, MetricInsight, Optimum, PredictedPoint, Slice, SlicePoint, TrialCounts,
+};
+use tunesmith_algorithms::problem::{Goal, ParameterValues};
+
+use super::super::results::{shell_word, short_value};
+use super::Explanation;
+use super::sparkline::sparkline;
+
+/// Rank correlation from which on predictions are good, and from which on they are of any use: guesses.
+const GOOD_RANKING: f64 = 0.7;
+const SOME_RANKING: f64 = 0.3;
+
+/// The whole text, each line with its end.
+pub(super) fn text(explanation: &Explanation, slices: bool) -> String {
+    let mut text = String::new();
+    line(&mut text, "job", &format!("{}, {}", explanation.job, explanation.state));
+    line(&mut text, "algorithm", &format!("{}, seed {}", explanation.algorithm, explanation.seed));
+    line(&mut text, "trials", &counts(explanation.trials, explanation.early_stopping));
+    for metric in &explanation.metrics {
+        let goal = if metric.goal == Goal::Maximize { "maximize" } else { "minimize" };
+        let model = format!("{} different points, noise/signal {}", metric.points, short(metric.noise_to_signal));
+        line(&mut text, "metric", &format!("{goal} {}; {model}", metric.metric));
+        importance(&mut text, &metric.importance);
+        optimum(&mut text, &metric.optimum, &metric.metric);
+        calibration(&mut text, &metric.calibration);
+        if slices {
+            draw_slices(&mut text, metric);
+        }
+    }
+    text
+}
+
+fn counts(trials: TrialCounts, rule: Option<&str>) -> String {
+    let TrialCounts { measured, stopped_early, infeasible, pending } = trials;
+    let stopped = match rule {
+        Some(rule) => format!("{stopped_early} of them stopped early ({rule})"),
+        None => "none stopped early".to_owned(),
+    };
+    format!("{measured} measured, {stopped}; {infeasible} failed; {pending} running")
+}
+
+fn importance(text: &mut String, importance: &Importance) {
+    let mut table = table(&["parameter", "total", "range", "alone", "range"]);
+    let range = |interval: Interval| format!("{} to {}", percent(interval.lower), percent(interval.upper));
+    for parameter in &importance.parameters {
+        table.add_row([
+            parameter.parameter.clone(),
+            percent(parameter.total),
+            range(parameter.total_interval),
+            percent(parameter.first_order),
+            range(parameter.first_order_interval),
+        ]);
+    }
+    let _ = write!(
+        text,
+        "\nimportance: share of what the parameters change, with interactions and alone; range over {} refits\n{table}\n",
+        importance.refits
+    );
+}
+
+fn optimum(text: &mut String, optimum: &Optimum, metric: &str) {
+    let names: Vec<&str> = optimum.predicted.parameters.keys().map(String::as_str).collect();
+    let header = ["", "trial", "measured", "predicted", "95% band"];
+    let mut table = table(&header.iter().copied().chain(names).collect::<Vec<_>>());
+    let rows = [
+        ("best measured", &optimum.best_observed),
+        ("best measured, by the model", &optimum.best_measured_by_model),
+        ("predicted optimum", &optimum.predicted),
+    ];
+    for (name, point) in rows {
+        let PredictedPoint { parameters, predicted, trial, observed } = point;
+        let mut row = vec![
+            name.to_owned(),
+            trial.map_or_else(|| "-".to_owned(), |trial| trial.to_string()),
+            observed.map_or_else(|| "-".to_owned(), short),
+            short(predicted.median),
+            band(*predicted),
+        ];
+        row.extend(parameters.values().map(short_value));
+        table.add_row(row);
+    }
+    let _ = write!(text, "\n{metric} at the best points\n{table}\n");
+    if optimum.predicted.trial.is_none() {
+        let _ = writeln!(text, "not tried yet: {}", arguments(&optimum.predicted.parameters));
+    }
+}
+
+fn calibration(text: &mut String, calibration: &Calibration) {
+    let inside = calibration.coverage.iter();
+    let inside: Vec<String> =
+        inside.map(|band| format!("{} in the {} band", percent(band.observed), percent(band.nominal))).collect();
+    let _ = writeln!(text, "\ntrust: each point predicted from the others");
+    line(text, "coverage", &inside.join(", "));
+    let density = short(calibration.log_predictive_density);
+    line(text, "log density", &format!("{density} (a guess without a model has -1.42)"));
+    let (correlation, verdict) = match calibration.rank_correlation {
+        Some(correlation) if correlation >= GOOD_RANKING => (short(correlation), "good points are told from bad ones"),
+        Some(correlation) if correlation >= SOME_RANKING => (short(correlation), "a rough guide"),
+        Some(correlation) => (short(correlation), "good points are not told from bad ones: do not rely on the above"),
+        None => ("-".to_owned(), "all predictions are the same: do not rely on the above"),
+    };
+    line(text, "ranking", &format!("{correlation} (Spearman): {verdict}"));
+}
+
+/// All on one scale, so that what does not matter looks flat.
+fn draw_slices(text: &mut String, metric: &MetricInsight) {
+    let medians = |slice: &Slice| slice.points.iter().map(|point| point.predicted.median).collect::<Vec<f64>>();
+    let all = || metric.slices.iter().flat_map(medians);
+    let (low, high) = (all().fold(f64::INFINITY, f64::min), all().fold(f64::NEG_INFINITY, f64::max));
+    let _ = writeln!(
+        text,
+        "\n{} along each parameter through the best trial; bars from {} to {}",
+        metric.metric,
+        short(low),
+        short(high)
+    );
+    let mut ordered = table(&["parameter", "from", "", "to", "best at", "predicted", "95% band"]);
+    let mut levels = table(&["parameter", "value", "", "predicted", "95% band"]);
+    let (mut any_ordered, mut any_levels) = (false, false);
+    for slice in &metric.slices {
+        let better = |a: &&SlicePoint, b: &&SlicePoint| {
+            let value = |point: &SlicePoint| metric.goal.to_maximized(point.predicted.median);
+            value(a).total_cmp(&value(b))
+        };
+        let (Some(first), Some(last), Some(best)) =
+            (slice.points.first(), slice.points.last(), slice.points.iter().max_by(better))
+        else {
+            continue;
+        };
+        if slice.ordered {
+            any_ordered = true;
+            ordered.add_row([
+                slice.parameter.clone(),
+                short_value(&first.value),
+                sparkline(&medians(slice), low, high),
+                short_value(&last.value),
+                short_value(&best.value),
+                short(best.predicted.median),
+                band(best.predicted),
+            ]);
+            continue;
+        }
+        any_levels = true;
+        for point in &slice.points {
+            levels.add_row([
+                slice.parameter.clone(),
+                short_value(&point.value),
+                sparkline(&[point.predicted.median], low, high),
+                short(point.predicted.median),
+                band(point.predicted),
+            ]);
+        }
+    }
+    for table in [any_ordered.then_some(ordered), any_levels.then_some(levels)].into_iter().flatten() {
+        let _ = writeln!(text, "{table}");
+    }
+}
+
+fn table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_BORDERS_ONLY);
+    table.set_header(header);
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+fn arguments(parameters: &ParameterValues) -> String {
+    let words = parameters.iter().map(|(name, value)| shell_word(&format!("--{name}={value}")));
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn band(estimate: Estimate) -> String {
+    format!("{} to {}", short(estimate.lower), short(estimate.upper))
+}
+
+/// Five significant digits: more would feign a certainty that no model has.
+fn short(value: f64) -> String {
+    let rounded: f64 = format!("{value:.4e}").parse().unwrap_or(value);
+    rounded.to_string()
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0}%", share * 100.0)
+}
+
+fn line(text: &mut String, name: &str, value: &str) {
+    // Writing to a String cannot fail.
+    let _ = writeln!(text, "{name:<12} {value}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        assert_eq!(
+            [short(0.123_456), short(-1234.56), short(1e-9), short(0.0)],
+            ["0.12346", "-1234.6", "0.000000001", "0"]
+        );
+        assert_eq!([percent(0.0), percent(0.499), percent(1.0)], ["0%", "50%", "100%"]);
+    }
+}

@@ -1,0 +1,128 @@
+//! `tunesmith explain`: what a job's trials tell, read from the data folder.
+#![expect(clippy::unwrap_used, reason = "the lint does not see that helpers of tests are tests")]
+
+use serde_json::Value;
+
+use crate::support::{Finished, Workspace, finished};
+
+/// 16 trials of `score = 10 a - b`, c without effect; the first one with b = 3 fails.
+fn explained_job(algorithm: &str) -> Workspace {
+    let workspace = Workspace::new(&format!(
+        "
+hyperparameters:
+  goal: MAXIMIZE
+  hyperparameterMetricTag: score
+  maxTrials: 16
+  maxFailedTrials: 8
+  algorithm: {algorithm}
+  params:
+    - {{parameterName: a, type: INTEGER, minValue: 0, maxValue: 9}}
+    - {{parameterName: b, type: INTEGER, minValue: 0, maxValue: 9}}
+    - {{parameterName: c, type: CATEGORICAL, categoricalValues: [left, right]}}
+tunesmith: {{metricFromStdout: true, seed: 3}}
+"
+    ));
+    workspace.write(
+        "train.sh",
+        r#"a="${1#--a=}"; b="${2#--b=}"
+if [ "$b" = 3 ] && mkdir "$(dirname "$0")/once" 2>/dev/null; then echo "no luck" >&2; exit 1; fi
+echo "score=$((10 * a - b))"
+"#,
+    );
+    workspace.run(["--job-id", "told", "--", "sh", &workspace.path().join("train.sh").display().to_string()]).expect(0);
+    workspace
+}
+
+fn explain(workspace: &Workspace, args: &[&str]) -> Finished {
+    finished(workspace.command().arg("explain").args(args).output().unwrap())
+}
+
+#[test]
+fn what_matters_and_where_the_optimum_lies_is_told() {
+    let workspace = explained_job("RANDOM_SEARCH");
+    let json: Value = serde_json::from_str(&explain(&workspace, &["told", "--json"]).expect(0).stdout).unwrap();
+    let states = workspace.column("state");
+    let measured = states.iter().filter(|state| *state == "SUCCEEDED").count();
+    assert_eq!((&json["job"], &json["state"]), (&Value::from("told"), &Value::from("SUCCEEDED")));
+    assert_eq!((&json["algorithm"], &json["seed"]), (&Value::from("RANDOM_SEARCH"), &Value::from("3")));
+    assert_eq!(json["earlyStopping"], Value::Null);
+    assert_eq!(json["trials"]["measured"], measured);
+    assert_eq!(json["trials"]["infeasible"], 16 - measured);
+
+    let metric = &json["metrics"][0];
+    assert_eq!((&metric["metric"], &metric["goal"]), (&Value::from("score"), &Value::from("MAXIMIZE")));
+    let importance = &metric["importance"]["parameters"];
+    assert_eq!(importance[0]["parameter"], "a");
+    // The variances of the two terms are 100 to 1.
+    let total = importance[0]["total"].as_f64().unwrap();
+    assert!(total > 0.9 && total <= importance[0]["totalInterval"]["upper"].as_f64().unwrap(), "{importance}");
+    let scores: Vec<f64> = workspace.column("objective_value").iter().filter_map(|text| text.parse().ok()).collect();
+    let best = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    assert_eq!(metric["optimum"]["bestObserved"]["observed"], best);
+    let predicted = &metric["optimum"]["predicted"];
+    assert_eq!(predicted["parameters"]["a"], 9);
+    assert!(predicted["predicted"]["median"].as_f64().unwrap() >= best - 1.0, "{predicted}");
+    let slices = metric["slices"].as_array().unwrap();
+    let names: Vec<&Value> = slices.iter().map(|slice| &slice["parameter"]).collect();
+    assert_eq!(names, ["a", "b", "c"]);
+    assert_eq!(slices[0]["points"].as_array().unwrap().len(), 10);
+    assert_eq!(slices[2]["points"][1]["value"], "right");
+    assert_eq!(metric["calibration"]["points"].as_array().unwrap().len(), metric["points"].as_u64().unwrap() as usize);
+    assert!(metric["calibration"]["rankCorrelation"].as_f64().unwrap() > 0.8, "{}", metric["calibration"]);
+    assert_eq!(metric["calibration"]["coverage"][2]["nominal"], 0.95);
+
+    let text = explain(&workspace, &["told", "--slices"]).expect(0).stdout;
+    for part in [
+        "told, SUCCEEDED",
+        "RANDOM_SEARCH, seed 3",
+        &format!("{measured} measured, none stopped early; {} failed; 0 running", 16 - measured),
+        "maximize score;",
+        "importance",
+        "best measured",
+        "predicted optimum",
+        "good points are told from bad ones",
+        "score along each parameter",
+        "█",
+        "right",
+    ] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+    let plain = explain(&workspace, &["told"]).expect(0).stdout;
+    assert!(text.starts_with(&plain) && !plain.contains('█'), "{plain}");
+}
+
+#[test]
+fn the_same_trials_are_explained_alike() {
+    let workspace = explained_job("GAUSSIAN_PROCESS_BANDIT");
+    let once = explain(&workspace, &["told", "--json"]).expect(0).stdout;
+    assert_eq!(once, explain(&workspace, &["told", "--json"]).expect(0).stdout);
+}
+
+#[test]
+fn what_cannot_be_explained_is_said() {
+    let workspace = Workspace::new(
+        "
+hyperparameters:
+  goal: MAXIMIZE
+  hyperparameterMetricTag: score
+  maxTrials: 3
+  params:
+    - {parameterName: a, type: INTEGER, minValue: 0, maxValue: 9}
+tunesmith: {metricFromStdout: true}
+",
+    );
+    workspace.run(["--job-id", "short", "--", "sh", "-c", "echo \"score=${0#--a=}\""]).expect(0);
+    let short = explain(&workspace, &["short"]).expect(2);
+    assert!(
+        short.stderr.contains("job short cannot be explained (3 trials measured, 0 failed, 0 running)"),
+        "{}",
+        short.stderr
+    );
+    assert!(short.stderr.contains("measured at 3 different points, and 5 are needed"), "{}", short.stderr);
+    let unknown = explain(&workspace, &["nobody"]).expect(2);
+    assert!(unknown.stderr.contains("nobody"), "{}", unknown.stderr);
+    workspace.write("hptuning_config.yaml", "tunesmith: {metricFromStdout: true}\n");
+    workspace.run(["--job-id", "plain", "--", "true"]).expect(0);
+    let plain = explain(&workspace, &["plain"]).expect(2);
+    assert!(plain.stderr.contains("job plain has no hyperparameters"), "{}", plain.stderr);
+}
