@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::num::NonZeroUsize;
 
 use super::history::{OwnedHistory, awkward_histories, everyday_history};
-use super::problems::{defined_backwards, every_kind_and_scale, finite_problem, one_point_problem, upside_down};
+use super::problems::{
+    defined_backwards, every_kind_and_scale, finite_problem, finite_problem_of_numbers, one_point_problem, upside_down,
+};
 use crate::designer::{Capabilities, Designer, DesignerError, SuggestRequest};
 use crate::encoding::{Encoding, Key};
 use crate::problem::{
@@ -18,8 +20,8 @@ const SEED: u64 = 42;
 
 /// Runs every check of the contract on the designers that `factory` builds for a problem and a seed.
 ///
-/// The factory may refuse, as [`DesignerError::Unsupported`], spaces with doubles, and only those, if its designer
-/// declares so in its [`Capabilities`].
+/// The factory may refuse, as [`DesignerError::Unsupported`], spaces with doubles or with categories, and only those,
+/// if its designer declares so in its [`Capabilities`].
 ///
 /// ```
 /// use tunesmith_algorithms::designers::RandomSearch;
@@ -52,22 +54,35 @@ pub fn designer_contract(factory: impl Fn(&ProblemStatement, u64) -> Result<Box<
 struct Kit<'a> {
     factory: &'a Factory<'a>,
     capabilities: Capabilities,
+    /// 18 points of kinds that every designer, or at least this one, can search.
+    finite: ProblemStatement,
 }
 
 impl<'a> Kit<'a> {
     fn new(factory: &'a Factory<'a>) -> Self {
-        let designer = factory(&finite_problem(), SEED).unwrap_or_else(|error| panic!("a finite space: {error}"));
-        Self { factory, capabilities: designer.capabilities() }
+        let mut finite = finite_problem();
+        let designer = factory(&finite, SEED).or_else(|_| {
+            finite = finite_problem_of_numbers();
+            factory(&finite, SEED)
+        });
+        let designer = designer.unwrap_or_else(|error| panic!("a finite space: {error}"));
+        Self { factory, capabilities: designer.capabilities(), finite }
     }
 
     /// `None` if the designer does not do such problems, and said so.
     fn build(&self, problem: &ProblemStatement) -> Option<Box<dyn Designer>> {
-        let mut parameters = problem.search_space().parameters().iter();
-        let has_doubles =
-            parameters.any(|spec| matches!(spec.kind(), ParameterKind::Double { min, max, .. } if min < max));
+        let has = |kind: &dyn Fn(&ParameterKind) -> bool| {
+            problem.search_space().parameters().iter().any(|spec| spec.cardinality() != Some(1) && kind(spec.kind()))
+        };
+        let has_doubles = has(&|kind| matches!(kind, ParameterKind::Double { .. }));
+        let has_categories = has(&|kind| matches!(kind, ParameterKind::Categorical { .. }));
         match (self.factory)(problem, SEED) {
             Ok(designer) => Some(designer),
-            Err(DesignerError::Unsupported { .. }) if has_doubles && !self.capabilities.doubles => None,
+            Err(DesignerError::Unsupported { .. })
+                if has_doubles && !self.capabilities.doubles || has_categories && !self.capabilities.categories =>
+            {
+                None
+            }
             Err(error) => panic!("no designer for {problem:?}: {error}"),
         }
     }
@@ -119,12 +134,12 @@ impl<'a> Kit<'a> {
 
     /// `count` at a time, with trials pending, failed and stopped: each point once, then nothing, for good.
     fn ends_when_every_point_was_used(&self, count: usize) {
-        let problem = finite_problem();
+        let problem = &self.finite;
         let encoding = Encoding::new(problem.search_space());
         let context = format!("the finite space, {count} at a time");
         let mut history = OwnedHistory::default();
         loop {
-            let suggestions = self.suggest(&problem, &history, count, &context).unwrap_or_default();
+            let suggestions = self.suggest(problem, &history, count, &context).unwrap_or_default();
             if suggestions.is_empty() {
                 break;
             }
@@ -148,7 +163,7 @@ impl<'a> Kit<'a> {
         }
         assert_eq!(used_keys(&encoding, &history).len(), 18, "{context}: different points before the end");
         assert_eq!(history.len(), 18, "{context}: trials before the end");
-        assert_eq!(self.suggest(&problem, &history, 1, &context), Some(vec![]), "{context}: after the end");
+        assert_eq!(self.suggest(problem, &history, 1, &context), Some(vec![]), "{context}: after the end");
     }
 
     fn copes_with_a_space_of_one_point(&self) {
@@ -167,7 +182,7 @@ impl<'a> Kit<'a> {
     fn refuses_a_history_of_another_problem(&self) {
         let foreign = PendingTrial { id: TrialId(7), parameters: [].into() };
         let history = OwnedHistory { completed: vec![], pending: vec![foreign] };
-        let designer = self.build(&finite_problem()).expect("a finite space has no doubles");
+        let designer = self.build(&self.finite).expect("it was built before");
         let answer = designer.suggest(history.as_history(), SuggestRequest::one(TrialId(8)));
         assert!(
             matches!(answer, Err(DesignerError::ForeignTrial { trial: TrialId(7), .. })),

@@ -51,6 +51,16 @@ pub fn finite_problem() -> ProblemStatement {
     ])
 }
 
+/// 18 points as well, without a categorical parameter.
+pub(super) fn finite_problem_of_numbers() -> ProblemStatement {
+    let discrete = ParameterKind::Discrete { values: vec![0.1, 0.2, 0.4], scale: ScaleType::UnitLog };
+    problem(vec![
+        parameter("layers", integer(1, 3, ScaleType::UnitLinear)),
+        parameter("heads", integer(1, 2, ScaleType::UnitLinear)),
+        parameter("dropout", discrete),
+    ])
+}
+
 /// A space of one point.
 pub fn one_point_problem() -> ProblemStatement {
     problem(vec![parameter("x", double(0.25, 0.25, ScaleType::UnitLog)), parameter("level", categorical(&["only"]))])
