@@ -46,6 +46,10 @@ pub struct Capabilities {
     pub learns: bool,
     /// It accepts spaces with parameters of kind double.
     pub doubles: bool,
+    /// It accepts spaces with categorical parameters.
+    pub categories: bool,
+    /// It accepts spaces with conditional parameters.
+    pub conditions: bool,
 }
 
 /// A search algorithm for one problem and one seed. See the module documentation for the contract.

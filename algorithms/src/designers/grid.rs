@@ -124,7 +124,7 @@ impl GridSearch {
 
 impl Designer for GridSearch {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { learns: false, doubles: self.accepts_doubles }
+        Capabilities { learns: false, doubles: self.accepts_doubles, categories: true, conditions: true }
     }
 
     fn suggest(&self, history: History<'_>, request: SuggestRequest) -> Result<Vec<TrialSuggestion>, DesignerError> {

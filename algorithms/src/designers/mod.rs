@@ -5,20 +5,26 @@
 //! | [`RandomSearch`] | no | any |
 //! | [`QuasiRandomSearch`] | no | any |
 //! | [`GpBandit`] | yes | any |
+//! | [`TreeParzen`] | yes | any |
+//! | [`CmaEs`] | yes | no categorical parameters |
 //! | [`GridSearch`] | no | any; a double needs an explicit number of points |
 //!
 //! What they promise is the contract in [`crate::designer`]; each runs the whole kit of the module `testing`.
 
+mod cma_es;
 mod gp_bandit;
 mod grid;
 mod quasi_random;
 mod random;
 #[cfg(test)]
 mod tests;
+mod tpe;
 mod used_points;
 
+pub use cma_es::CmaEs;
 pub use gp_bandit::{GpBandit, GpBanditOptions, Start};
 pub use grid::{GridSearch, MAX_DOUBLE_RESOLUTION};
 pub use quasi_random::QuasiRandomSearch;
 pub use random::RandomSearch;
+pub use tpe::TreeParzen;
 pub use used_points::UsedPoints;

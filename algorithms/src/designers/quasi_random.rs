@@ -25,7 +25,7 @@ impl QuasiRandomSearch {
 
 impl Designer for QuasiRandomSearch {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { learns: false, doubles: true }
+        Capabilities { learns: false, doubles: true, categories: true, conditions: true }
     }
 
     fn suggest(&self, history: History<'_>, request: SuggestRequest) -> Result<Vec<TrialSuggestion>, DesignerError> {

@@ -27,7 +27,7 @@ impl RandomSearch {
 
 impl Designer for RandomSearch {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { learns: false, doubles: true }
+        Capabilities { learns: false, doubles: true, categories: true, conditions: true }
     }
 
     fn suggest(&self, history: History<'_>, request: SuggestRequest) -> Result<Vec<TrialSuggestion>, DesignerError> {

@@ -28,6 +28,16 @@ fn gp_bandit_keeps_the_contract() {
 }
 
 #[test]
+fn tree_parzen_keeps_the_contract() {
+    designer_contract(|problem, seed| Ok(Box::new(TreeParzen::new(problem, seed)?)));
+}
+
+#[test]
+fn cma_es_keeps_the_contract() {
+    designer_contract(|problem, seed| Ok(Box::new(CmaEs::new(problem, seed)?)));
+}
+
+#[test]
 fn grid_search_keeps_the_contract() {
     designer_contract(|problem, _seed| Ok(Box::new(GridSearch::new(problem, &BTreeMap::new())?)));
 }

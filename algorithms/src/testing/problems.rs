@@ -53,6 +53,16 @@ pub fn finite_problem() -> ProblemStatement {
     ])
 }
 
+/// 18 points as well, without a categorical parameter.
+pub(super) fn finite_problem_of_numbers() -> ProblemStatement {
+    let discrete = ParameterKind::Discrete { values: vec![0.1, 0.2, 0.4], scale: ScaleType::UnitLog };
+    problem(vec![
+        parameter("layers", integer(1, 3, ScaleType::UnitLinear)),
+        parameter("heads", integer(1, 2, ScaleType::UnitLinear)),
+        parameter("dropout", discrete),
+    ])
+}
+
 /// Conditional spaces, shallow and deep, finite and infinite, each with its name.
 ///
 /// Their parents are of every kind that a parent may be of; some parents and children have one value, some children

@@ -5,7 +5,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use tunesmith_algorithms::designer::{Designer, DesignerError};
-use tunesmith_algorithms::designers::{GpBandit, GpBanditOptions, GridSearch, QuasiRandomSearch, RandomSearch};
+use tunesmith_algorithms::designers::{
+    CmaEs, GpBandit, GpBanditOptions, GridSearch, QuasiRandomSearch, RandomSearch, TreeParzen,
+};
 use tunesmith_algorithms::problem::{ParameterKind, ProblemStatement};
 
 use super::gaussian_process;
@@ -21,6 +23,8 @@ pub(in crate::bench) struct Algorithm {
 #[derive(Debug, Clone, PartialEq)]
 enum Name {
     GaussianProcess(GpBanditOptions),
+    TreeParzen,
+    CmaEs,
     Random,
     QuasiRandom,
     Grid {
@@ -30,12 +34,14 @@ enum Name {
 }
 
 /// What can be named, for messages and help: name, options, meaning.
-pub const ALGORITHMS: [(&str, &str, &str); 4] = [
+pub const ALGORITHMS: [(&str, &str, &str); 6] = [
     (
         gaussian_process::NAME,
         gaussian_process::OPTIONS,
         "Gaussian process and expected improvement in a trust region, the service's default",
     ),
+    ("tpe", "", "multivariate tree-structured Parzen estimator, for categories and conditions"),
+    ("cma_es", "", "covariance matrix adaptation with restarts, for long runs; no categorical parameters"),
     ("random", "", "independent uniform draws"),
     ("quasi_random", "", "scrambled Sobol points"),
     ("grid", "doubles=N", "every point of a grid, N along each double (10)"),
@@ -112,6 +118,8 @@ impl FromStr for Algorithm {
             (gaussian_process::NAME, parts) => Name::GaussianProcess(gaussian_process::parse(parts)?),
             ("grid", parts) => Name::Grid { doubles: doubles(parts)? },
             (_, [(option, _), ..]) => return Err(unknown(option)),
+            ("tpe", []) => Name::TreeParzen,
+            ("cma_es", []) => Name::CmaEs,
             ("random", []) => Name::Random,
             (_, []) => Name::QuasiRandom,
         };
@@ -155,6 +163,8 @@ impl Algorithm {
     ) -> Result<Box<dyn Designer>, DesignerError> {
         Ok(match &self.name {
             Name::GaussianProcess(options) => Box::new(GpBandit::with_options(problem.clone(), seed, *options)?),
+            Name::TreeParzen => Box::new(TreeParzen::new(problem, seed)?),
+            Name::CmaEs => Box::new(CmaEs::new(problem, seed)?),
             Name::Random => Box::new(RandomSearch::new(problem, seed)),
             Name::QuasiRandom => Box::new(QuasiRandomSearch::new(problem, seed)),
             Name::Grid { doubles } => {
@@ -181,6 +191,8 @@ mod tests {
         assert_eq!(grid.to_string(), "grid:doubles=5");
         let usual = GpBanditOptions::default();
         assert_eq!("gp".parse::<Algorithm>().unwrap().name, Name::GaussianProcess(usual));
+        assert_eq!("tpe".parse::<Algorithm>().unwrap().name, Name::TreeParzen);
+        assert_eq!("cma_es".parse::<Algorithm>().unwrap().name, Name::CmaEs);
         let variant: Algorithm = "gp:trust_region=off:warp=off".parse().unwrap();
         let options = GpBanditOptions { trust_region: false, warp: false, ..usual };
         assert_eq!(variant.name, Name::GaussianProcess(options));
@@ -190,9 +202,13 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_with_what_is_possible() {
         let message = |text: &str| text.parse::<Algorithm>().unwrap_err().to_string();
-        assert_eq!(message("anneal"), "there is no algorithm \"anneal\"; there are gp, random, quasi_random, grid");
+        assert_eq!(
+            message("anneal"),
+            "there is no algorithm \"anneal\"; there are gp, tpe, cma_es, random, quasi_random, grid"
+        );
         assert_eq!(message("random:x=1"), "algorithm \"random\" has no option \"x\"; it has none");
         assert_eq!(message("quasi_random:x=1:y=2"), "algorithm \"quasi_random\" has no option \"x\"; it has none");
+        assert_eq!(message("tpe:x=1"), "algorithm \"tpe\" has no option \"x\"; it has none");
         assert_eq!(message("grid:x=1"), "algorithm \"grid\" has no option \"x\"; it has doubles=N");
         assert_eq!(
             message("grid:doubles=0"),

@@ -195,7 +195,7 @@ struct State {
 
 impl Designer for GpBandit {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { learns: true, doubles: true }
+        Capabilities { learns: true, doubles: true, categories: true, conditions: true }
     }
 
     fn suggest(&self, history: History<'_>, request: SuggestRequest) -> Result<Vec<TrialSuggestion>, DesignerError> {

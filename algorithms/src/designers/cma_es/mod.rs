@@ -1,0 +1,165 @@
+//! Covariance matrix adaptation: an evolution strategy for ordered parameters.
+//!
+//! Trials are drawn from a normal distribution over the encoded space, whose mean, step size and covariance follow the
+//! better half of each generation and flee the worse one. It starts at the centre of the space, where the first trial
+//! is, and learns from every completed trial, its own or not. There is no state between requests: the history is
+//! replayed, one eigendecomposition per generation.
+//!
+//! - Ranges: a draw outside is made anew, up to [`RESAMPLES`] times, then its coordinates are clipped into their
+//!   ranges. What is learned from is the point that was evaluated.
+//! - Parameters with few values: the margin of Hamano et al. 2022 keeps them from freezing. Large
+//!   integer ranges are continuous and rounded.
+//! - Failed trials rank last. Trials stopped early rank by their value.
+//! - Pending trials do not block: more are drawn from the same distribution.
+//! - Categorical parameters are refused: an order of levels would be made up. So are conditional ones.
+//!
+//! Sources stand with the parts. The default strategy parameters are those of Hansen 2016 but for the initial step
+//! size, which is measured.
+
+mod constants;
+mod distribution;
+mod margin;
+mod replay;
+#[cfg(test)]
+mod tests;
+
+use nalgebra::DVector;
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution as _, StandardNormal};
+
+use self::distribution::Distribution;
+use self::margin::Range;
+use self::replay::{Completed, State};
+use super::UsedPoints;
+use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
+use crate::encoding::{Encoding, EncodingError};
+use crate::problem::{Goal, ProblemStatement, TrialId, TrialOutcome, TrialSuggestion};
+use crate::rng::stream;
+
+const NAME: &str = "CMA_ES";
+
+/// How often a point outside the space is drawn anew.
+const RESAMPLES: usize = 100;
+
+/// Initial step size, in units of the range. From measurement at 100 evaluations, on 24 functions with 3 instances: 0.1
+/// to 0.2 hardly differ (0.1 is better on smooth functions, 0.2 on rugged ones), 0.3, the source's, is worse by
+/// 0.07 decades.
+const INITIAL_STEP: f64 = 1.0 / 6.0;
+
+/// The designer for one problem with one metric and without categorical parameters.
+#[derive(Debug, Clone)]
+pub struct CmaEs {
+    encoding: Encoding,
+    ranges: Vec<Range>,
+    goal: Goal,
+    seed: u64,
+}
+
+impl CmaEs {
+    /// A designer for `problem`.
+    ///
+    /// # Errors
+    /// [`DesignerError::Unsupported`] if the problem has more than one metric, a conditional parameter, or a
+    /// categorical one with more than one level.
+    pub fn new(problem: &ProblemStatement, seed: u64) -> Result<Self, DesignerError> {
+        let unsupported = |reason: String| DesignerError::Unsupported { algorithm: NAME, reason };
+        let [metric] = problem.metrics() else {
+            return Err(unsupported(format!("it optimises one metric, not {}", problem.metrics().len())));
+        };
+        if let Some(spec) = problem.search_space().parameters().iter().find(|spec| spec.condition().is_some()) {
+            return Err(unsupported(format!("parameter {:?} is conditional", spec.name())));
+        }
+        let encoding = Encoding::new(problem.search_space());
+        let mut ranges = Vec::with_capacity(encoding.dimensions());
+        for feature in encoding.features() {
+            let range = Range::new(&feature.kind);
+            ranges.push(range.ok_or_else(|| unsupported(format!("parameter {:?} is categorical", feature.name)))?);
+        }
+        Ok(Self { encoding, ranges, goal: metric.goal, seed })
+    }
+
+    /// The completed trials in the order of their numbers.
+    fn completed(&self, history: History<'_>) -> Result<Vec<Completed>, DesignerError> {
+        let mut completed = Vec::with_capacity(history.completed.len());
+        for trial in history.completed {
+            let foreign = |reason: String| DesignerError::ForeignTrial { trial: trial.id, reason };
+            let value = match &trial.outcome {
+                TrialOutcome::Infeasible => f64::NEG_INFINITY,
+                TrialOutcome::Measured { values, .. } => match values[..] {
+                    [value] if value.is_finite() => self.goal.to_maximized(value),
+                    [_] => f64::NEG_INFINITY,
+                    _ => return Err(foreign(format!("it has {} values for one metric", values.len()))),
+                },
+            };
+            let encoded = self.encoding.encode(&trial.parameters);
+            let point = encoded.map_err(|error: EncodingError| foreign(error.to_string()))?;
+            completed.push(Completed { id: trial.id, point, value });
+        }
+        completed.sort_by_key(|trial| trial.id);
+        Ok(completed)
+    }
+}
+
+impl Designer for CmaEs {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { learns: true, doubles: true, categories: false, conditions: false }
+    }
+
+    fn suggest(&self, history: History<'_>, request: SuggestRequest) -> Result<Vec<TrialSuggestion>, DesignerError> {
+        let mut used = UsedPoints::new(&self.encoding, history)?;
+        let search = SearchRange { encoding: &self.encoding, ranges: &self.ranges, seed: self.seed };
+        // In a space of one point there is nothing to learn.
+        let state = match self.ranges.len() {
+            0 => None,
+            _ => Some(State::replay(&search, &self.completed(history)?)),
+        };
+        let trials = (0..request.count.get() as u64).map(|place| request.first_trial_id.offset(place));
+        Ok(trials
+            .map_while(|trial| match &state {
+                Some(state) => {
+                    let proposals = search.proposals(&state.distribution, trial);
+                    used.take_unused(proposals.map(|point| point.iter().copied().collect()), self.seed, trial)
+                }
+                None => used.take_unused([vec![]], self.seed, trial),
+            })
+            .map(|parameters| TrialSuggestion { parameters })
+            .collect())
+    }
+}
+
+/// What is searched, for the replay and the proposals.
+#[derive(Debug, Clone, Copy)]
+struct SearchRange<'a> {
+    encoding: &'a Encoding,
+    /// One per feature, at least one.
+    ranges: &'a [Range],
+    seed: u64,
+}
+
+impl SearchRange<'_> {
+    /// An endless sequence of proposals for `trial`, each of shape `[n]` and inside the ranges; the first one of the
+    /// first trial is the mean itself.
+    fn proposals(&self, distribution: &Distribution, trial: TrialId) -> impl Iterator<Item = DVector<f64>> {
+        let mut rng = stream(self.seed, trial, "cma_es");
+        let mean = (trial == TrialId::FIRST).then(|| distribution.mean.clone());
+        let drawn = std::iter::repeat_with(move || self.proposal(distribution, &mut rng));
+        mean.into_iter().chain(drawn)
+    }
+
+    fn proposal(&self, distribution: &Distribution, rng: &mut ChaCha8Rng) -> DVector<f64> {
+        let n = self.ranges.len();
+        let mut draw = || distribution.point(&DVector::from_fn(n, |_, _| StandardNormal.sample(rng)));
+        let mut point = draw();
+        for _ in 0..RESAMPLES {
+            let inside = |(u, range): (&f64, &Range)| (range.low..=range.high).contains(u);
+            if point.iter().zip(self.ranges).all(inside) {
+                return point;
+            }
+            point = draw();
+        }
+        for (u, range) in point.iter_mut().zip(self.ranges) {
+            *u = u.clamp(range.low, range.high);
+        }
+        point
+    }
+}

@@ -1,0 +1,182 @@
+//! From a history to the state of the search.
+//!
+//! Completed trials, in the order of their numbers, are cut into generations of `lambda`. A trial counts in the
+//! generation that its number puts it in, whichever distribution it was drawn from: with several workers some come from
+//! the one before, and a user's own come from none; all are steps from the current mean. Pending trials are not waited
+//! for; when one ends, it takes its place by its number and the replay changes from there on.
+//!
+//! Restarts: when a run has converged, the next one starts at a random point with twice the generation (IPOP, Auger &
+//! Hansen 2005, A Restart CMA Evolution Strategy With Increasing Population Size, CEC). A run ends when
+//! - the best values of its last `10 + ceil(30 n / lambda)` generations and all values of the last one are equal up to
+//!   1e-12 of the range of all values so far (the source has an absolute 1e-12, which depends on the unit),
+//! - all standard deviations are below 1e-12 of their start, or one is above 1e4 of it,
+//! - the condition of `C` exceeds 1e14, or a number is not finite.
+
+use nalgebra::DVector;
+use rand::RngExt;
+
+use super::constants::Constants;
+use super::distribution::Distribution;
+use super::margin::keep_margin;
+use super::{INITIAL_STEP, SearchRange};
+use crate::problem::TrialId;
+use crate::rng::stream;
+
+/// A completed trial.
+#[derive(Debug, Clone)]
+pub(super) struct Completed {
+    /// Its number.
+    pub(super) id: TrialId,
+    /// Encoded, shape `[n]`.
+    pub(super) point: Vec<f64>,
+    /// Maximised; negative infinity if it failed.
+    pub(super) value: f64,
+}
+
+/// Where the search stands.
+#[derive(Debug, Clone)]
+pub(super) struct State {
+    /// What the next trial is drawn from.
+    pub(super) distribution: Distribution,
+    /// What the trials of the last generation were drawn from.
+    previous: Option<Distribution>,
+    /// Of the current run.
+    pub(super) constants: Constants,
+    /// Number of the run, from 0.
+    pub(super) run: u32,
+    /// Best value of each generation of the run.
+    best: Vec<f64>,
+}
+
+impl State {
+    /// The first run, before any trial.
+    fn new(search: &SearchRange<'_>) -> Self {
+        let n = search.ranges.len();
+        let center = DVector::from_element(n, 0.5);
+        let mut state = Self {
+            distribution: Distribution::new(center, INITIAL_STEP),
+            previous: None,
+            constants: Constants::new(n, Constants::default_population(n)),
+            run: 0,
+            best: vec![],
+        };
+        state.keep_margin(search);
+        state
+    }
+
+    /// The state after `completed` trials, in the order of their numbers.
+    pub(super) fn replay(search: &SearchRange<'_>, completed: &[Completed]) -> Self {
+        let mut state = Self::new(search);
+        let mut range = ValueRange { lowest: f64::INFINITY, highest: f64::NEG_INFINITY };
+        let mut rest = completed;
+        while let Some((generation, later)) = rest.split_at_checked(state.constants.population()) {
+            rest = later;
+            generation.iter().for_each(|trial| range.add(trial.value));
+            state.learn(search, generation, range);
+        }
+        state
+    }
+
+    /// One generation of as many trials as the population has.
+    fn learn(&mut self, search: &SearchRange<'_>, generation: &[Completed], range: ValueRange) {
+        let mut ranked: Vec<&Completed> = generation.iter().collect();
+        ranked.sort_by(|a, b| b.value.total_cmp(&a.value).then(a.id.cmp(&b.id)));
+        let (best, worst) = (ranked[0].value, ranked[ranked.len() - 1].value);
+        // A generation without a value says nothing about directions.
+        if best.is_finite() {
+            let steps: Vec<DVector<f64>> = ranked.iter().map(|trial| self.step_to(search, trial)).collect();
+            self.previous = Some(self.distribution.clone());
+            self.distribution.update(&self.constants, &steps);
+            self.keep_margin(search);
+            self.best.push(best);
+        }
+        if self.has_ended(best - worst, range) {
+            self.restart(search, generation[generation.len() - 1].id);
+        }
+    }
+
+    /// The step to a trial. That of a grid point is known from its cell only; if the trial was drawn here or one
+    /// generation before, it is drawn again and the step is the one that led to the cell.
+    fn step_to(&self, search: &SearchRange<'_>, trial: &Completed) -> DVector<f64> {
+        /// Proposals of a trial that are looked at.
+        const PROPOSALS: usize = 4;
+        let evaluated = DVector::from_column_slice(&trial.point);
+        if search.ranges.iter().any(|range| range.is_grid()) {
+            for from in [Some(&self.distribution), self.previous.as_ref()].into_iter().flatten() {
+                let drawn = search.proposals(from, trial.id).take(PROPOSALS).find(|point| {
+                    let mut snapped: Vec<f64> = point.iter().copied().collect();
+                    search.encoding.snap(&mut snapped);
+                    let close = |(a, b): (&f64, &f64)| (a - b).abs() < 1e-9;
+                    snapped.iter().zip(&trial.point).all(close)
+                });
+                if let Some(point) = drawn {
+                    return self.distribution.step_to(&point);
+                }
+            }
+        }
+        self.distribution.step_to(&evaluated)
+    }
+
+    fn has_ended(&self, spread: f64, range: ValueRange) -> bool {
+        const FLAT: f64 = 1e-12;
+        const SMALLEST: f64 = 1e-12;
+        const LARGEST: f64 = 1e4;
+        const LARGEST_CONDITION: f64 = 1e14;
+        if !self.distribution.is_sound() || self.distribution.condition() > LARGEST_CONDITION {
+            return true;
+        }
+        let n = self.constants.dimensions;
+        let deviations = || (0..n).map(|j| self.distribution.deviation(j) / INITIAL_STEP);
+        if deviations().all(|ratio| ratio < SMALLEST) || deviations().any(|ratio| ratio > LARGEST) {
+            return true;
+        }
+        let window = 10 + (30 * n).div_ceil(self.constants.population());
+        let Some(start) = self.best.len().checked_sub(window) else { return false };
+        let recent = &self.best[start..];
+        let highest = recent.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let lowest = recent.iter().copied().fold(f64::INFINITY, f64::min);
+        // Not `<`: a failure in the generation makes the spread infinite, a study of equal values has range 0.
+        highest - lowest <= FLAT * range.length() && spread <= FLAT * range.length()
+    }
+
+    /// The next run, with twice the population, from a random point fixed by the seed and the last trial before it.
+    fn restart(&mut self, search: &SearchRange<'_>, last: TrialId) {
+        let n = self.constants.dimensions;
+        let mut rng = stream(search.seed, last, "cma_es/restart");
+        let mean = DVector::from_fn(n, |_, _| rng.random::<f64>());
+        *self = Self {
+            distribution: Distribution::new(mean, INITIAL_STEP),
+            previous: None,
+            constants: Constants::new(n, self.constants.population() * 2),
+            run: self.run + 1,
+            best: vec![],
+        };
+        self.keep_margin(search);
+    }
+
+    fn keep_margin(&mut self, search: &SearchRange<'_>) {
+        let alpha = 1.0 / (self.constants.population() * self.constants.dimensions) as f64;
+        keep_margin(&mut self.distribution, search.ranges, alpha);
+    }
+}
+
+/// The values of all trials so far.
+#[derive(Debug, Clone, Copy)]
+struct ValueRange {
+    lowest: f64,
+    highest: f64,
+}
+
+impl ValueRange {
+    fn add(&mut self, value: f64) {
+        if value.is_finite() {
+            self.lowest = self.lowest.min(value);
+            self.highest = self.highest.max(value);
+        }
+    }
+
+    /// 0 if there is no value; finite.
+    fn length(self) -> f64 {
+        (self.highest - self.lowest).clamp(0.0, f64::MAX)
+    }
+}

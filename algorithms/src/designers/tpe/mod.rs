@@ -1,0 +1,130 @@
+//! The tree-structured Parzen estimator: two densities, of good trials and of the others, and their ratio.
+//!
+//! One suggestion: split the history into good trials and others (`groups`); make a mixture of product kernels from
+//! each, `l` and `g` (`mixture`); draw [`CANDIDATES`] points from `l` and take the one with the largest `ln l - ln g`,
+//! which orders points as expected improvement does. It costs time linear in the number of trials.
+//!
+//! Notation: `l` density of the good trials, `g` of the others, `n` trials, `d` dimensions.
+//!
+//! - The first [`START_TRIALS`] trials are the centre of the space and quasi-random points.
+//! - Pending trials count among the others (a constant liar), so that workers keep apart; so do failed trials.
+//! - Trials stopped early count by their value, but never make up the good group alone.
+//! - In a finite space the best candidate that was not used is taken, or else a random unused point.
+//!
+//! Sources: Bergstra, Bardenet, Bengio & Kegl 2011, Algorithms for Hyper-Parameter Optimization, NIPS, section 4;
+//! Falkner, Klein & Hutter 2018 (BOHB), ICML, for the multivariate mixture; Watanabe 2023, arXiv 2304.11127, for what
+//! its parts do. The departures, weights by rank and widths that follow the good trials, stand in `groups` and
+//! `widths` with their measurements. Another is the start at the centre: with a quasi-random point instead, the mean
+//! log10 gap is higher by 0.08.
+
+mod groups;
+mod kernel;
+mod mixture;
+#[cfg(test)]
+mod tests;
+mod widths;
+
+use self::groups::Groups;
+use self::mixture::Mixture;
+use self::widths::{Group, kernels};
+use super::UsedPoints;
+use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
+use crate::encoding::{Encoding, FeatureKind};
+use crate::problem::{Goal, ProblemStatement, TrialId, TrialSuggestion};
+use crate::rng::stream;
+use crate::sampling::{RandomPoints, sobol_point};
+
+const NAME: &str = "TREE_STRUCTURED_PARZEN_ESTIMATOR";
+
+/// Completed trials before there is a model (Optuna's default; 5 and 20 were not better).
+const START_TRIALS: usize = 10;
+
+/// Points drawn from `l` (the default of the sources; 64 and 200 were not better: exploring is left to chance).
+const CANDIDATES: usize = 24;
+
+/// The designer for one problem with one metric.
+#[derive(Debug, Clone)]
+pub struct TreeParzen {
+    encoding: Encoding,
+    goal: Goal,
+    seed: u64,
+}
+
+impl TreeParzen {
+    /// A designer for `problem`.
+    ///
+    /// # Errors
+    /// [`DesignerError::Unsupported`] if the problem has more than one metric.
+    pub fn new(problem: &ProblemStatement, seed: u64) -> Result<Self, DesignerError> {
+        let [metric] = problem.metrics() else {
+            let reason = format!("it optimises one metric, not {}", problem.metrics().len());
+            return Err(DesignerError::Unsupported { algorithm: NAME, reason });
+        };
+        Ok(Self { encoding: Encoding::new(problem.search_space()), goal: metric.goal, seed })
+    }
+
+    /// Where `trial` goes before there is a model, the best first.
+    fn start_points(&self, trial: TrialId) -> Vec<Vec<f64>> {
+        let even = sobol_point(&self.encoding, self.seed, trial);
+        if trial != TrialId::FIRST {
+            return vec![even];
+        }
+        // Levels have no middle: theirs are those of the quasi-random point.
+        let ordered = |kind: &FeatureKind| !matches!(kind, FeatureKind::Categorical { .. });
+        let features = self.encoding.features().iter();
+        let mut center: Vec<f64> =
+            features.zip(&even).map(|(feature, u)| if ordered(&feature.kind) { 0.5 } else { *u }).collect();
+        self.encoding.snap(&mut center);
+        vec![center, even]
+    }
+
+    /// Candidates for `trial`, the best first.
+    fn model_points(&self, groups: &Groups, trial: TrialId) -> Vec<Vec<f64>> {
+        let mixture = |components, group| Mixture::new(components, kernels(&self.encoding, components, group));
+        let mut good = mixture(&groups.good, Group::Good);
+        let mut bad = mixture(&groups.bad, Group::Bad);
+        let mut rng = stream(self.seed, trial, "tpe");
+        let mut scratch = vec![];
+        let mut scored = Vec::with_capacity(CANDIDATES);
+        for _ in 0..CANDIDATES {
+            let (point, active) = good.draw(&self.encoding, &mut rng);
+            let log_ratio =
+                good.log_density(&point, &active, &mut scratch) - bad.log_density(&point, &active, &mut scratch);
+            scored.push((log_ratio, point));
+        }
+        // Stable: of equal candidates the one drawn first.
+        scored.sort_by(|a, b| b.0.total_cmp(&a.0));
+        scored.into_iter().map(|(_, point)| point).collect()
+    }
+}
+
+impl Designer for TreeParzen {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { learns: true, doubles: true, categories: true, conditions: true }
+    }
+
+    fn suggest(&self, history: History<'_>, request: SuggestRequest) -> Result<Vec<TrialSuggestion>, DesignerError> {
+        let mut used = UsedPoints::new(&self.encoding, history)?;
+        let mut groups = Groups::new(&self.encoding, self.goal, history)?;
+        let mut suggestions = Vec::with_capacity(request.count.get());
+        for place in 0..request.count.get() as u64 {
+            let trial = request.first_trial_id.offset(place);
+            let proposals = if groups.completed < START_TRIALS {
+                self.start_points(trial)
+            } else {
+                self.model_points(&groups, trial)
+            };
+            let random = RandomPoints::new(&self.encoding, self.seed, trial, "tpe/unused");
+            let Some(parameters) = used.take_unused(proposals.into_iter().chain(random), self.seed, trial) else {
+                break;
+            };
+            let point = self
+                .encoding
+                .encode(&parameters)
+                .map_err(|error| DesignerError::Numerical { algorithm: NAME, reason: error.to_string() })?;
+            groups.add_pending(&self.encoding, point);
+            suggestions.push(TrialSuggestion { parameters });
+        }
+        Ok(suggestions)
+    }
+}
