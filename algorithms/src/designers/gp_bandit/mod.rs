@@ -11,10 +11,11 @@
 //! That is the default: [`GpBanditOptions`] put other parts in place of these.
 //!
 //! Sources stand with the parts. The composition follows Golovin et al. 2017 (Google Vizier) and Eriksson et al. 2019
-//! (TuRBO); what differs, and by which measurement, is said where it differs. There is no state between requests:
-//! hyperparameters are fitted anew from the same starts each time.
+//! (TuRBO); what differs, and by which measurement, is said where it differs. There is no state between requests but
+//! memory of [fits](self::fits) that would be computed again identically.
 
 mod finite;
+mod fits;
 #[cfg(test)]
 mod invariance_tests;
 mod model;
@@ -29,6 +30,7 @@ mod tests;
 use std::collections::HashSet;
 
 use self::finite::FinitePoints;
+use self::fits::Fits;
 use self::model::Model;
 use self::observations::{Observations, Pending};
 pub use self::options::{GpBanditOptions, Start};
@@ -52,6 +54,7 @@ pub struct GpBandit {
     finite: Option<FinitePoints>,
     has_categories: bool,
     options: GpBanditOptions,
+    fits: Fits,
 }
 
 impl GpBandit {
@@ -84,6 +87,7 @@ impl GpBandit {
             has_categories: encoding.features().iter().any(|feature| is_category(&feature.kind)),
             encoding,
             options,
+            fits: Fits::default(),
         })
     }
 
@@ -124,7 +128,7 @@ impl GpBandit {
     fn model_point(&self, state: &mut State, trial: TrialId) -> Option<Vec<f64>> {
         if state.model.is_none() {
             let is_global = |trial| self.is_global(trial);
-            let mut model = Model::new(&self.encoding, &state.observations, &self.options, is_global)?;
+            let mut model = Model::new(&self.encoding, &state.observations, &self.options, &self.fits, is_global)?;
             for pending in &state.observations.pending {
                 self.fantasize(&mut model, pending);
             }
