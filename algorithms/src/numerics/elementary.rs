@@ -6,7 +6,7 @@
 use pulp::{Arch, WithSimd};
 
 /// Sums are taken in this many interleaved parts, whatever the processor: as many as the widest registers hold.
-const LANES: usize = 8;
+pub(super) const LANES: usize = 8;
 
 /// Beyond these `exp` leaves the normal numbers.
 const EXP_BOUNDS: (f64, f64) = (-708.0, 709.0);
@@ -64,7 +64,12 @@ pub(crate) fn sum(a: &[f64], b: &[f64], term: impl Fn(f64, f64) -> f64) -> f64 {
     for ((part, a), b) in parts.iter_mut().zip(a_rest).zip(b_rest) {
         *part += term(*a, *b);
     }
-    let [a, b, c, d, e, f, g, h] = parts;
+    total(parts)
+}
+
+/// The sum of the interleaved parts of a sum.
+#[inline(always)]
+pub(super) fn total([a, b, c, d, e, f, g, h]: [f64; LANES]) -> f64 {
     ((a + b) + (c + d)) + ((e + f) + (g + h))
 }
 

@@ -11,7 +11,7 @@ use nalgebra::DMatrix;
 use pulp::{Simd, WithSimd};
 
 use super::elementary::vectorized;
-use super::products::lower_square;
+use super::products::{BLOCK, lower_product, lower_square};
 
 /// Blocks of this size are factorised column by column. Chosen by a coarse measurement: 16 and 64 are slower.
 const LEAF: usize = 32;
@@ -50,13 +50,28 @@ impl InverseFactor {
             return false;
         }
         let upper_inverse = self.inverse.view((start, start), (upper, upper)).clone_owned();
-        let coupling = matrix.view((middle, start), (lower, upper)) * upper_inverse.transpose();
-        matrix.view_mut((middle, middle), (lower, lower)).gemm(-1.0, &coupling, &coupling.transpose(), 1.0);
+        let below = matrix.view((middle, start), (lower, upper)).transpose();
+        let coupling_transposed = lower_product(&upper_inverse, &below);
+        let coupling = coupling_transposed.transpose();
+        let mut corner = matrix.view_mut((middle, middle), (lower, lower));
+        for first in (0..lower).step_by(BLOCK) {
+            let count = BLOCK.min(lower - first);
+            let columns = coupling_transposed.columns(first, count);
+            let rows = coupling.rows(first, lower - first);
+            corner.view_mut((first, first), (lower - first, count)).gemm(-1.0, &rows, &columns, 1.0);
+        }
         if !self.split(matrix, middle, lower) {
             return false;
         }
-        let product = self.inverse.view((middle, middle), (lower, lower)) * (coupling * upper_inverse);
-        self.inverse.view_mut((middle, start), (lower, upper)).copy_from(&-product);
+        let mut product = DMatrix::zeros(lower, upper);
+        for first in (0..upper).step_by(BLOCK) {
+            let count = BLOCK.min(upper - first);
+            let columns = upper_inverse.view((first, first), (upper - first, count));
+            product.columns_mut(first, count).gemm(-1.0, &coupling.columns(first, upper - first), &columns, 0.0);
+        }
+        let lower_inverse = self.inverse.view((middle, middle), (lower, lower)).clone_owned();
+        let product = lower_product(&lower_inverse, &product);
+        self.inverse.view_mut((middle, start), (lower, upper)).copy_from(&product);
         true
     }
 

@@ -197,7 +197,7 @@ impl Designer for GpBandit {
                 .map_err(|error| DesignerError::Numerical { algorithm: NAME, reason: error.to_string() })?;
             state.used.insert(key.clone());
             let pending = Pending { id, key, point };
-            if let Some(model) = &mut state.model {
+            if let Some(model) = state.model.as_mut().filter(|_| offset + 1 < request.count.get()) {
                 self.fantasize(model, &pending);
             }
             state.observations.pending.push(pending);
