@@ -27,16 +27,19 @@ pub fn negative_log_posterior(data: &TrainingSet, t: &[f64]) -> Option<(f64, Vec
 }
 
 /// Factorises `covariance + diag(noise)`, with more and more jitter where that fails.
-pub(super) fn factorize(covariance: &DMatrix<f64>, noise: &[f64]) -> Option<InverseFactor> {
+pub(super) fn factorize(mut covariance: DMatrix<f64>, noise: &[f64]) -> Option<InverseFactor> {
     let n = covariance.nrows();
-    let mean_diagonal = (0..n).map(|index| covariance[(index, index)] + noise[index]).sum::<f64>() / n.max(1) as f64;
+    for (index, variance) in noise.iter().enumerate() {
+        covariance[(index, index)] += variance;
+    }
+    let mean_diagonal = covariance.trace() / n.max(1) as f64;
     if !mean_diagonal.is_finite() {
         return None;
     }
     JITTERS.iter().find_map(|jitter| {
         let mut jittered = covariance.clone();
-        for (index, variance) in noise.iter().enumerate() {
-            jittered[(index, index)] += variance + jitter * mean_diagonal;
+        for index in 0..n {
+            jittered[(index, index)] += jitter * mean_diagonal;
         }
         InverseFactor::new(jittered)
     })
@@ -62,10 +65,13 @@ impl<'a> Loss<'a> {
         let noise: Vec<f64> = self.data.noise_weights.iter().map(|weight| weight * model.noise_variance).collect();
         let linear = self.linear.as_ref().filter(|_| t.len() > d + 2);
         let Covariances { radial, slopes } = vectorized(RadialTerm { data: self.data, model: &model });
-        let factor = match linear {
-            Some(linear) => factorize(&(&radial + linear * model.kernel.linear_variance), &noise),
-            None => factorize(&radial, &noise),
-        }?;
+        let mut covariance = radial.clone();
+        if let Some(linear) = linear {
+            for (sum, linear) in covariance.as_mut_slice().iter_mut().zip(linear.as_slice()) {
+                *sum += model.kernel.linear_variance * linear;
+            }
+        }
+        let factor = factorize(covariance, &noise)?;
         let whitened = &factor.inverse * &self.values;
         let solved = factor.inverse.tr_mul(&whitened);
         let inverse = factor.inverse();

@@ -45,7 +45,7 @@ impl Posterior {
     pub fn new(hyperparameters: Hyperparameters, data: &TrainingSet) -> Option<Self> {
         let covariance = hyperparameters.kernel.cross(&data.points, &data.points);
         let noise: Vec<f64> = data.noise_weights.iter().map(|weight| weight * hyperparameters.noise_variance).collect();
-        let inverse_factor = factorize(&covariance, &noise)?.inverse;
+        let inverse_factor = factorize(covariance, &noise)?.inverse;
         let whitened = &inverse_factor * DVector::from_column_slice(&data.values);
         let solved = DMatrix::from_column_slice(whitened.len(), 1, inverse_factor.tr_mul(&whitened).as_slice());
         Some(Self { hyperparameters, points: data.points.clone(), inverse_factor, solved })

@@ -13,8 +13,9 @@ use pulp::{Simd, WithSimd};
 use super::elementary::vectorized;
 use super::products::{BLOCK, lower_product, lower_square};
 
-/// Blocks of this size are factorised column by column. Chosen by a coarse measurement: 16 and 64 are slower.
-const LEAF: usize = 32;
+/// Blocks of this size are factorised column by column. Smaller ones pay more for the
+/// calls of the product than it saves.
+const LEAF: usize = 64;
 
 /// `inv(L)` and the determinant of one factorisation.
 #[derive(Debug, Clone)]

@@ -13,7 +13,7 @@ use crate::problem::TrialId;
 /// Hyperparameters are fitted to at most this many observations.
 const FIT_SIZE: usize = 384;
 /// The posterior is exact up to this many observations, local beyond.
-const EXACT_SIZE: usize = 1000;
+const EXACT_SIZE: usize = 640;
 /// Ratio of noise to signal variance above which the incumbent is chosen by posterior mean.
 const NOISY: f64 = 1e-3;
 /// Failures from which on feasibility has a model of its own.
@@ -48,8 +48,8 @@ impl Model {
         };
         best_first(&mut eligible, &|row| values[row]);
         let center = eligible.first().map(|&row| evidence.point(row));
-        let fitting = Fitting { encoding, observations, options, fits };
-        let posterior = fitting.posterior(Output::Values, &evidence, center.as_deref())?;
+        let fitting = Fitting { encoding, observations, options, fits, evidence: &evidence };
+        let posterior = fitting.posterior(Output::Values, center.as_deref())?;
 
         let data = &evidence.data;
         let hyperparameters = posterior.hyperparameters().clone();
@@ -62,7 +62,7 @@ impl Model {
             threshold = means[(0, eligible[0])];
         }
         let told_apart = eligible.iter().any(|&row| values[row] != values[eligible[0]]);
-        let feasibility = fitting.posterior(Output::Feasibility, &evidence, None);
+        let feasibility = fitting.posterior(Output::Feasibility, None);
         let start_trials = options.start.trials(encoding.dimensions());
         Some(Self {
             acquisition: AcquisitionFunction::new(posterior, options.acquisition, threshold, feasibility),
@@ -104,13 +104,15 @@ struct Fitting<'a> {
     observations: &'a Observations,
     options: &'a GpBanditOptions,
     fits: &'a Fits,
+    /// All of it.
+    evidence: &'a Evidence,
 }
 
 impl Fitting<'_> {
-    /// The model of `output`, conditioned on all of `evidence`, or on what matters near `center`; `None` if there is no
-    /// need for one or the covariance cannot be factorised.
-    fn posterior(&self, output: Output, evidence: &Evidence, center: Option<&[f64]>) -> Option<Posterior> {
-        let data = output.training_set(evidence)?;
+    /// The model of `output`, conditioned on all of the evidence, or on what matters near `center`; `None` if there is
+    /// no need for one or the covariance cannot be factorised.
+    fn posterior(&self, output: Output, center: Option<&[f64]>) -> Option<Posterior> {
+        let data = output.training_set(self.evidence)?;
         let terms = self.options.kernel_terms();
         let near = data.select(&representative_subset(&data, EXACT_SIZE, center));
         Posterior::new(self.hyperparameters(output), &near)
@@ -148,8 +150,11 @@ impl Fitting<'_> {
 
     /// What is fitted after the first `count` trials.
     fn training_set(&self, output: Output, count: usize) -> Option<TrainingSet> {
-        let evidence = self.observations.evidence_of_first(count, self.encoding, self.options.warp);
-        let data = output.training_set(&evidence)?;
+        let data = if count == self.observations.completed() {
+            output.training_set(self.evidence)?
+        } else {
+            output.training_set(&self.observations.evidence_of_first(count, self.encoding, self.options.warp))?
+        };
         Some(data.select(&representative_subset(&data, FIT_SIZE, None)))
     }
 }
