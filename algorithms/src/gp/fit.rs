@@ -14,7 +14,7 @@ const MAX_ROUNDS: u64 = 50;
 /// Up to this many observations a second start is affordable and the likelihood often has two modes.
 const TWO_STARTS_UP_TO: usize = 64;
 /// The same from an earlier result: no loss against a full fit was seen on our development problems.
-const MAX_REFIT_ROUNDS: u64 = 12;
+const MAX_REFIT_ROUNDS: u64 = 10;
 
 /// What a model is fitted to.
 #[derive(Debug, Clone, PartialEq)]

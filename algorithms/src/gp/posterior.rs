@@ -63,9 +63,18 @@ impl Posterior {
 
     /// The latent function at the rows of `points` (m x d).
     pub fn predict(&self, points: &DMatrix<f64>) -> Prediction {
+        self.predict_in(points, self.samples())
+    }
+
+    /// As [`Self::predict`], with the means of the first `worlds` sampled worlds alone, as far as there are so many.
+    pub fn predict_in(&self, points: &DMatrix<f64>, worlds: usize) -> Prediction {
         let kernel = &self.hyperparameters.kernel;
         let covariance = kernel.cross(&self.points, points);
-        let means = transposed_product(&self.solved, &covariance);
+        let means = if worlds < self.samples() {
+            transposed_product(&self.solved.columns(0, worlds).clone_owned(), &covariance)
+        } else {
+            transposed_product(&self.solved, &covariance)
+        };
         let whitened = lower_product(&self.inverse_factor, &covariance);
         let deviation = |(prior, column): (f64, nalgebra::DVectorView<'_, f64>)| {
             (prior - column.norm_squared()).max(prior * VARIANCE_FLOOR).sqrt()

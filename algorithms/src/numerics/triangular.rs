@@ -103,6 +103,9 @@ impl WithSimd for Leaf<'_> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, _simd: S) -> Option<f64> {
         let Self { size, block, inverse } = self;
+        if size == 0 {
+            return Some(0.0);
+        }
         let mut half_log_determinant = 0.0;
         for k in 0..size {
             let (done, rest) = block.split_at_mut((k + 1) * size);

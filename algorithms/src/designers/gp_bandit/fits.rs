@@ -92,7 +92,10 @@ mod tests {
             (checkpoint, refit)
         };
         assert_eq!([4, 9, 10, 19, 20].map(schedule), [(4, 4), (9, 9), (10, 10), (10, 19), (20, 20)]);
-        assert_eq!([200, 207, 208, 319, 320].map(schedule), [(160, 200), (160, 200), (160, 208), (160, 312), (320, 320)]);
+        assert_eq!(
+            [200, 207, 208, 319, 320].map(schedule),
+            [(160, 200), (160, 200), (160, 208), (160, 312), (320, 320)]
+        );
         assert_eq!(schedule(1000).0, 640);
         let refits: Vec<usize> = (1000..1100).map(|n| schedule(n).1).collect();
         assert!(refits.iter().zip(1000..).all(|(refit, n)| n - refit < 22 && *refit <= n));

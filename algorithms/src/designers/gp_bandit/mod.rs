@@ -18,6 +18,8 @@ mod finite;
 mod fits;
 #[cfg(test)]
 mod invariance_tests;
+#[cfg(test)]
+mod memory_tests;
 mod model;
 mod observations;
 mod options;

@@ -5,9 +5,7 @@ use super::observations::{Evidence, Observations, categorical};
 use super::options::GpBanditOptions;
 use crate::acquisition::{AcquisitionFunction, TrustRegion};
 use crate::encoding::Encoding;
-use crate::gp::{
-    Hyperparameters, KernelTerms, Posterior, TrainingSet, fit_with_terms, refit, representative_subset,
-};
+use crate::gp::{Hyperparameters, KernelTerms, Posterior, TrainingSet, fit_with_terms, refit, representative_subset};
 use crate::problem::TrialId;
 
 /// Hyperparameters are fitted to at most this many observations.
