@@ -18,7 +18,7 @@ const TOGETHER: usize = 4;
 
 /// `a' b`, for `a` (k x n) and `b` (k x m): n x m.
 pub(crate) fn transposed_product(a: &DMatrix<f64>, b: &DMatrix<f64>) -> DMatrix<f64> {
-    if a.ncols() > THIN {
+    if a.ncols() > THIN && b.ncols() > THIN {
         return a.transpose() * b;
     }
     let mut result = DMatrix::zeros(a.ncols(), b.ncols());

@@ -8,9 +8,9 @@ use crate::encoding::Encoding;
 use crate::gp::{Hyperparameters, KernelTerms, Posterior, TrainingSet, fit_with_terms, refit, representative_subset};
 use crate::problem::TrialId;
 
-/// Hyperparameters are fitted to at most this many observations.
+/// Hyperparameters are fitted to at most this many observations: chosen for time.
 const FIT_SIZE: usize = 384;
-/// The posterior is exact up to this many observations, local beyond.
+/// The posterior is exact up to this many observations, local beyond: chosen for time.
 const EXACT_SIZE: usize = 640;
 /// Ratio of noise to signal variance above which the incumbent is chosen by posterior mean.
 const NOISY: f64 = 1e-3;
