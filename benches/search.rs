@@ -15,6 +15,7 @@ use tunesmith_algorithms::designer::{Designer, History, SuggestRequest};
 use tunesmith_algorithms::designers::{GpBandit, GridSearch, RandomSearch};
 use tunesmith_algorithms::encoding::{Encoding, FeatureKind};
 use tunesmith_algorithms::gp::{Posterior, TrainingSet, fit};
+use tunesmith_algorithms::numerics::triangular::InverseFactor;
 use tunesmith_algorithms::output_warp::warp;
 use tunesmith_algorithms::problem::{
     CompletedTrial, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValues, PendingTrial, ProblemStatement,
@@ -106,6 +107,22 @@ fn fitting(criterion: &mut Criterion) {
     group.finish();
 }
 
+/// Our blocked factor with its inverse, which every fit and model needs, beside nalgebra's factor alone.
+fn factorising(criterion: &mut Criterion) {
+    let mut group = group(criterion, "search/factorisation");
+    for n in [100, 256, 512, 1000] {
+        let entry = |i: usize, j: usize| (-(i.abs_diff(j) as f64) / 9.0).exp() + if i == j { 0.1 } else { 0.0 };
+        let matrix = DMatrix::from_fn(n, n, entry);
+        group.bench_function(BenchmarkId::new("ours, with inverse", n), |bencher| {
+            bencher.iter(|| InverseFactor::new(black_box(matrix.clone())).unwrap());
+        });
+        group.bench_function(BenchmarkId::new("nalgebra", n), |bencher| {
+            bencher.iter(|| black_box(matrix.clone()).cholesky().unwrap());
+        });
+    }
+    group.finish();
+}
+
 fn acquisition(criterion: &mut Criterion) {
     let problem = mixed_problem();
     let encoding = Encoding::new(problem.search_space());
@@ -171,5 +188,5 @@ fn without_learning(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, encoding, fitting, acquisition, suggestion, without_learning);
+criterion_group!(benches, encoding, fitting, factorising, acquisition, suggestion, without_learning);
 criterion_main!(benches);

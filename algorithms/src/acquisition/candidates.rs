@@ -24,7 +24,7 @@ const MOVED_COORDINATES: f64 = 20.0;
 
 /// How many candidates a search over `dimensions` features screens.
 pub(super) fn candidate_count(dimensions: usize) -> usize {
-    (100 * dimensions).clamp(512, 2048)
+    (50 * dimensions).clamp(512, 1024)
 }
 
 /// `count` canonical candidates (count x d) inside `region`, fixed by `seed` and `trial`. `anchors` are the best observed

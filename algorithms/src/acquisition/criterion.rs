@@ -14,7 +14,8 @@
 //! with trials pending it is that of Desautels et al. 2014, JMLR 15 (GP-BUCB), where only the deviation knows of them.
 //! Greed by the mean alone is discussed in De Ath et al. 2021, "Greed is Good", arXiv 1911.12809.
 
-use super::log_expected_improvement::{LogExpectedImprovement, log_expected_improvement};
+use super::log_expected_improvement::log_expected_improvement;
+use super::pooled::{pooled, pooled_with_derivatives};
 
 /// The weight of the deviation that OSS Vizier uses (`vizier/_src/algorithms/designers/gp/acquisitions.py`).
 pub const DEFAULT_BETA: f64 = 1.8;
@@ -39,7 +40,10 @@ impl Criterion {
     /// The value over all worlds from `mu_s` and `f*_s` (length S both) and `s > 0`.
     pub(super) fn value(&self, means: &[f64], deviation: f64, thresholds: &[f64]) -> f64 {
         match self {
-            Self::ExpectedImprovement => pool(means, deviation, thresholds).0,
+            Self::ExpectedImprovement => match (means, thresholds) {
+                ([mean], [threshold]) => log_expected_improvement(*mean, deviation, *threshold).value,
+                _ => pooled(means, deviation, thresholds),
+            },
             Self::UpperConfidenceBound { beta } => average(means) + beta * deviation,
             Self::Mean => average(means),
         }
@@ -55,14 +59,12 @@ impl Criterion {
     ) -> (f64, f64) {
         let by_deviation = match self {
             Self::ExpectedImprovement => {
-                let (value, worlds) = pool(means, deviation, thresholds);
-                let mut by_deviation = 0.0;
-                for (by_mean, world) in by_means.iter_mut().zip(&worlds) {
-                    let share = (world.value - value).exp() / worlds.len() as f64;
-                    *by_mean = share * world.by_mean;
-                    by_deviation += share * world.by_deviation;
-                }
-                return (value, by_deviation);
+                let ([mean], [threshold]) = (means, thresholds) else {
+                    return pooled_with_derivatives(means, deviation, thresholds, by_means);
+                };
+                let alone = log_expected_improvement(*mean, deviation, *threshold);
+                by_means.fill(alone.by_mean);
+                return (alone.value, alone.by_deviation);
             }
             Self::UpperConfidenceBound { beta } => *beta,
             Self::Mean => 0.0,
@@ -74,18 +76,6 @@ impl Criterion {
 
 fn average(means: &[f64]) -> f64 {
     means.iter().sum::<f64>() / means.len() as f64
-}
-
-/// Log expected improvement over all worlds and its parts.
-fn pool(means: &[f64], deviation: f64, thresholds: &[f64]) -> (f64, Vec<LogExpectedImprovement>) {
-    let world = |(mean, threshold): (&f64, &f64)| log_expected_improvement(*mean, deviation, *threshold);
-    let worlds: Vec<_> = means.iter().zip(thresholds).map(world).collect();
-    if let [only] = worlds[..] {
-        return (only.value, worlds);
-    }
-    let largest = worlds.iter().map(|world| world.value).fold(f64::NEG_INFINITY, f64::max);
-    let sum: f64 = worlds.iter().map(|world| (world.value - largest).exp()).sum();
-    (largest + (sum / worlds.len() as f64).ln(), worlds)
 }
 
 #[cfg(test)]

@@ -63,13 +63,24 @@ impl AcquisitionFunction {
 
     /// The value at each row of `points` (m x d).
     pub fn values(&self, points: &DMatrix<f64>) -> Vec<f64> {
-        let prediction = self.posterior.predict(points);
+        self.values_in(points, self.thresholds.len())
+    }
+
+    /// Whether trials are pending, so that there are many worlds.
+    pub(super) fn has_pending(&self) -> bool {
+        self.thresholds.len() > 1
+    }
+
+    /// As [`Self::values`], over the first `worlds` worlds alone, as far as there are so many: a random choice of them.
+    pub(super) fn values_in(&self, points: &DMatrix<f64>, worlds: usize) -> Vec<f64> {
+        let worlds = worlds.min(self.thresholds.len());
+        let prediction = self.posterior.predict_in(points, worlds);
         let mut values: Vec<f64> = prediction
             .deviations
             .iter()
             .enumerate()
             .map(|(i, deviation)| {
-                self.criterion.value(prediction.means.column(i).as_slice(), *deviation, &self.thresholds)
+                self.criterion.value(prediction.means.column(i).as_slice(), *deviation, &self.thresholds[..worlds])
             })
             .collect();
         if let Some(feasibility) = &self.feasibility {

@@ -5,6 +5,7 @@ mod candidates;
 mod criterion;
 mod function;
 pub mod log_expected_improvement;
+mod pooled;
 mod refine;
 mod region;
 mod search;

@@ -21,7 +21,11 @@ use super::search::Search;
 use crate::optimizers::{Evaluation, Objective, ProjectedLbfgs, minimize};
 
 /// Batches of L-BFGS evaluations per cycle.
-const ROUNDS: u64 = 40;
+const ROUNDS: u64 = 25;
+/// A run ends when a step raises the criterion by less, relative to it: a thousandth of a length scale away.
+const RELATIVE_INCREASE: f64 = 1e-6;
+/// Starts that go on after the first cycle.
+const FINALISTS: usize = 3;
 /// Alternations between continuous and discrete features.
 const CYCLES: usize = 4;
 /// Grids up to this size are tried completely.
@@ -37,7 +41,8 @@ pub(super) fn refine(
     let is_parent: Vec<bool> = (0..axes.len()).map(|j| has_children(search.encoding, j)).collect();
     let discrete: Vec<usize> =
         (0..axes.len()).filter(|&j| is_parent[j] || !matches!(axes[j], Axis::Interval { .. })).collect();
-    for _ in 0..CYCLES {
+    let mut left_behind = Vec::new();
+    for cycle in 0..CYCLES {
         refine_continuous(acquisition, search, &mut points);
         let mut moved = false;
         for &j in &discrete {
@@ -46,7 +51,15 @@ pub(super) fn refine(
         if !moved {
             break;
         }
+        if cycle == 0 && points.len() > FINALISTS {
+            let values = acquisition.values(&rows(&points, axes.len()));
+            let mut order: Vec<usize> = (0..points.len()).collect();
+            order.sort_by(|&a, &b| values[b].total_cmp(&values[a]).then(a.cmp(&b)));
+            points = order.into_iter().map(|index| std::mem::take(&mut points[index])).collect();
+            left_behind = points.split_off(FINALISTS);
+        }
     }
+    points.append(&mut left_behind);
     let values = acquisition.values(&rows(&points, axes.len()));
     points.into_iter().zip(values).collect()
 }
@@ -76,7 +89,7 @@ fn refine_continuous(acquisition: &AcquisitionFunction, search: &Search<'_>, poi
     let starts: Vec<Vec<f64>> =
         points.iter().map(|point| free.iter().map(|&j| point[j] / scales[j]).collect()).collect();
     let objective = Slices { acquisition, bases: points, movable: &movable, free: &free, scales };
-    let results = minimize(objective, ProjectedLbfgs::new(lower, upper, &starts, 0.1, 1e-4, 1e-7), ROUNDS);
+    let results = minimize(objective, ProjectedLbfgs::new(lower, upper, &starts, 0.1, 1e-4, RELATIVE_INCREASE), ROUNDS);
     for (((point, (refined, cost)), active), movable) in points.iter_mut().zip(results).zip(&active).zip(&movable) {
         if cost.is_finite() {
             for (&j, scaled) in free.iter().zip(refined).filter(|(j, _)| movable[**j]) {

@@ -17,6 +17,10 @@ use crate::problem::{ParameterValue, TrialId};
 const BLOCK: usize = 256;
 /// Refined besides the best anchor.
 const STARTS: usize = 6;
+/// The same with trials pending, whose many worlds make refinement dear: of a batch not each point need be the very best.
+const STARTS_BESIDE_PENDING: usize = 3;
+/// Worlds that decide which candidates are refined.
+const SCREENED_WORLDS: usize = 16;
 /// Largest coordinate difference below which two starts are one.
 const START_DISTANCE: f64 = 0.05;
 /// Large grids whose neighbours are tried in all combinations; beyond, only the nearest are taken.
@@ -49,7 +53,8 @@ impl Search<'_> {
     pub fn maximize(&self, acquisition: &AcquisitionFunction) -> Option<Vec<f64>> {
         let count = candidate_count(self.region.axes.len());
         let candidates = candidates(self.encoding, self.region, self.anchors, self.seed, self.trial, count);
-        let values = screen(acquisition, &candidates);
+        let values = screen_in(acquisition, &candidates, SCREENED_WORLDS);
+        let wanted = if acquisition.has_pending() { STARTS_BESIDE_PENDING } else { STARTS };
         let mut order: Vec<usize> = (0..values.len()).collect();
         // NaN cannot come out of a finite model; it would sort last.
         order.sort_by(|&a, &b| ordered(values[b]).total_cmp(&ordered(values[a])).then(a.cmp(&b)));
@@ -61,7 +66,7 @@ impl Search<'_> {
             if starts.iter().all(|start| max_distance(start, &candidate) > START_DISTANCE) {
                 starts.push(candidate);
             }
-            if starts.len() == STARTS {
+            if starts.len() == wanted {
                 break;
             }
         }
@@ -152,10 +157,15 @@ impl Search<'_> {
 
 /// The value at each row of `points` (m x d), in blocks that stay in the cache.
 pub fn screen(acquisition: &AcquisitionFunction, points: &DMatrix<f64>) -> Vec<f64> {
+    screen_in(acquisition, points, usize::MAX)
+}
+
+/// As [`screen`], over the first `worlds` worlds alone.
+fn screen_in(acquisition: &AcquisitionFunction, points: &DMatrix<f64>, worlds: usize) -> Vec<f64> {
     let mut values = Vec::with_capacity(points.nrows());
     for start in (0..points.nrows()).step_by(BLOCK) {
         let count = BLOCK.min(points.nrows() - start);
-        values.extend(acquisition.values(&points.rows(start, count).clone_owned()));
+        values.extend(acquisition.values_in(&points.rows(start, count).clone_owned(), worlds));
     }
     values
 }

@@ -65,6 +65,17 @@ impl Hyperparameters {
         }
     }
 
+    /// The vector `t` of a model with these terms, fitted with them.
+    pub(super) fn to_logs(&self, terms: KernelTerms) -> Vec<f64> {
+        let kernel = &self.kernel;
+        let mut t: Vec<f64> = kernel.inverse_squared_lengthscales.iter().map(|inverse| -0.5 * inverse.ln()).collect();
+        t.extend([kernel.radial_variance.ln(), self.noise_variance.ln()]);
+        if terms.have_linear(&kernel.categorical) {
+            t.push(kernel.linear_variance.ln());
+        }
+        t
+    }
+
     /// The usual start: length scales at the mode of their prior, `s2 = s_lin = 1`, and the noise given.
     pub(super) fn start(
         categorical: &[bool],

@@ -10,6 +10,10 @@
 //! the first few points of an axis-parallel design set a direction; Doumont et al. 2025 argue for it in high dimension.
 
 use nalgebra::DMatrix;
+use pulp::{Simd, WithSimd};
+
+use super::matern::{add_products, add_squared_distances, matern, matern_derivative};
+use crate::numerics::elementary::{sum, vectorized};
 
 /// A kernel with all of its parameters.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,24 +32,7 @@ impl Kernel {
     /// The covariance between the rows of `a` (n x d) and the rows of `b` (m x d): n x m.
     pub fn cross(&self, a: &DMatrix<f64>, b: &DMatrix<f64>) -> DMatrix<f64> {
         let mut result = DMatrix::zeros(a.nrows(), b.nrows());
-        let mut linear = vec![0.0; a.nrows()];
-        for column in 0..b.nrows() {
-            let target = &mut result.as_mut_slice()[column * a.nrows()..(column + 1) * a.nrows()];
-            linear.fill(0.25);
-            for (j, &scale) in self.inverse_squared_lengthscales.iter().enumerate() {
-                let feature = &a.as_slice()[j * a.nrows()..(j + 1) * a.nrows()];
-                add_squared_distances(target, feature, b[(column, j)], scale, self.categorical[j]);
-                if !self.categorical[j] {
-                    let v = 2.0 * b[(column, j)] - 1.0;
-                    for (sum, u) in linear.iter_mut().zip(feature) {
-                        *sum += v * (2.0 * u - 1.0);
-                    }
-                }
-            }
-            for (value, linear) in target.iter_mut().zip(&linear) {
-                *value = self.radial_variance * matern(*value) + self.linear_variance * linear;
-            }
-        }
+        vectorized(Cross { kernel: self, a, b, result: result.as_mut_slice() });
         result
     }
 
@@ -63,62 +50,98 @@ impl Kernel {
         self.radial_variance + self.linear_variance * (0.25 + linear)
     }
 
-    /// The gradient by `point` (length d) of `sum_i coefficients_i k(x_i, point) + own k(point, point)`, `x_i` the rows
-    /// of `x` (n x d). Categorical entries are 0.
-    pub fn gradient(&self, x: &DMatrix<f64>, coefficients: &[f64], own: f64, point: &[f64]) -> Vec<f64> {
-        let n = x.nrows();
-        let mut weights = vec![0.0; n];
-        for (j, &scale) in self.inverse_squared_lengthscales.iter().enumerate() {
-            add_squared_distances(
-                &mut weights,
-                &x.as_slice()[j * n..(j + 1) * n],
-                point[j],
-                scale,
-                self.categorical[j],
-            );
-        }
-        for (weight, coefficient) in weights.iter_mut().zip(coefficients) {
-            *weight = coefficient * 2.0 * self.radial_variance * matern_derivative(*weight);
-        }
-        let one = |j: usize| {
-            if self.categorical[j] {
-                return 0.0;
-            }
-            let feature = &x.as_slice()[j * n..(j + 1) * n];
-            let (mut radial, mut linear) = (0.0, 0.0);
-            for ((u, weight), coefficient) in feature.iter().zip(&weights).zip(coefficients) {
-                radial += weight * (point[j] - u);
-                linear += coefficient * (2.0 * u - 1.0);
-            }
-            radial * self.inverse_squared_lengthscales[j]
-                + self.linear_variance * (2.0 * linear + own * 4.0 * (2.0 * point[j] - 1.0))
-        };
-        (0..point.len()).map(one).collect()
+    /// The gradients by the points `u_p`, rows of `points` (m x d), of
+    /// `sum_i coefficients_ip k(x_i, u_p) + own_p k(u_p, u_p)`, `x_i` the rows of `x` (n x d) and `coefficients` n x m:
+    /// one vector of length d per point. Categorical entries are 0.
+    pub fn gradients(
+        &self,
+        x: &DMatrix<f64>,
+        coefficients: &DMatrix<f64>,
+        own: &[f64],
+        points: &DMatrix<f64>,
+    ) -> Vec<Vec<f64>> {
+        vectorized(Gradients { kernel: self, x, coefficients, own, points })
     }
 }
 
-/// Adds `(u - center)^2 scale`, or `[u != center] scale` for a category, for each `u` of `feature`.
-pub(super) fn add_squared_distances(target: &mut [f64], feature: &[f64], center: f64, scale: f64, categorical: bool) {
-    if categorical {
-        for (sum, u) in target.iter_mut().zip(feature) {
-            // Level indices are small whole numbers, exactly represented.
-            *sum += if *u == center { 0.0 } else { scale };
-        }
-    } else {
-        for (sum, u) in target.iter_mut().zip(feature) {
-            *sum += (u - center) * (u - center) * scale;
+/// Column `j` of `matrix`.
+#[inline(always)]
+pub(super) fn column(matrix: &DMatrix<f64>, j: usize) -> &[f64] {
+    let n = matrix.nrows();
+    &matrix.as_slice()[j * n..(j + 1) * n]
+}
+
+struct Cross<'a> {
+    kernel: &'a Kernel,
+    a: &'a DMatrix<f64>,
+    b: &'a DMatrix<f64>,
+    /// n x m, zeros.
+    result: &'a mut [f64],
+}
+
+impl WithSimd for Cross<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _simd: S) {
+        let Self { kernel, a, b, result } = self;
+        let n = a.nrows();
+        let mut linear = vec![0.0; n];
+        for row in 0..b.nrows() {
+            let target = &mut result[row * n..(row + 1) * n];
+            linear.fill(0.25);
+            for (j, &scale) in kernel.inverse_squared_lengthscales.iter().enumerate() {
+                let (feature, center) = (column(a, j), b[(row, j)]);
+                add_squared_distances(target, feature, center, scale, kernel.categorical[j]);
+                if !kernel.categorical[j] && kernel.linear_variance != 0.0 {
+                    add_products(&mut linear, feature, center);
+                }
+            }
+            for (value, linear) in target.iter_mut().zip(&linear) {
+                *value = kernel.radial_variance * matern(*value) + kernel.linear_variance * linear;
+            }
         }
     }
 }
 
-/// `m(r2)`.
-pub(super) fn matern(squared_distance: f64) -> f64 {
-    let z = (5.0 * squared_distance).sqrt();
-    (1.0 + z + z * z / 3.0) * (-z).exp()
+struct Gradients<'a> {
+    kernel: &'a Kernel,
+    x: &'a DMatrix<f64>,
+    coefficients: &'a DMatrix<f64>,
+    own: &'a [f64],
+    points: &'a DMatrix<f64>,
 }
 
-/// `dm/dr2`.
-pub(super) fn matern_derivative(squared_distance: f64) -> f64 {
-    let z = (5.0 * squared_distance).sqrt();
-    -(5.0 / 6.0) * (1.0 + z) * (-z).exp()
+impl WithSimd for Gradients<'_> {
+    type Output = Vec<Vec<f64>>;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _simd: S) -> Vec<Vec<f64>> {
+        let Self { kernel, x, coefficients, own, points } = self;
+        let d = points.ncols();
+        let mut weights = vec![0.0; x.nrows()];
+        let mut gradients = Vec::with_capacity(points.nrows());
+        for row in 0..points.nrows() {
+            weights.fill(0.0);
+            for (j, &scale) in kernel.inverse_squared_lengthscales.iter().enumerate() {
+                add_squared_distances(&mut weights, column(x, j), points[(row, j)], scale, kernel.categorical[j]);
+            }
+            let coefficients = column(coefficients, row);
+            for (weight, coefficient) in weights.iter_mut().zip(coefficients) {
+                *weight = coefficient * 2.0 * kernel.radial_variance * matern_derivative(*weight);
+            }
+            let mut gradient = vec![0.0; d];
+            for (j, entry) in gradient.iter_mut().enumerate().filter(|(j, _)| !kernel.categorical[*j]) {
+                let (feature, u) = (column(x, j), points[(row, j)]);
+                let radial = sum(feature, &weights, |other, weight| weight * (u - other));
+                *entry = radial * kernel.inverse_squared_lengthscales[j];
+                if kernel.linear_variance != 0.0 {
+                    let linear = sum(feature, coefficients, |other, coefficient| coefficient * (2.0 * other - 1.0));
+                    *entry += kernel.linear_variance * (2.0 * linear + own[row] * 4.0 * (2.0 * u - 1.0));
+                }
+            }
+            gradients.push(gradient);
+        }
+        gradients
+    }
 }

@@ -6,13 +6,16 @@
 mod fit;
 mod hyperparameters;
 mod kernel;
+mod loss;
+mod matern;
 mod posterior;
 mod subset;
 #[cfg(test)]
 mod tests;
 
-pub use fit::{TrainingSet, fit, fit_with_terms, negative_log_posterior};
+pub use fit::{TrainingSet, fit, fit_with_terms, refit};
 pub use hyperparameters::{Hyperparameters, KernelTerms};
 pub use kernel::Kernel;
+pub use loss::negative_log_posterior;
 pub use posterior::{Posterior, Prediction};
 pub use subset::representative_subset;

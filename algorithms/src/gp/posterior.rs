@@ -8,8 +8,10 @@
 
 use nalgebra::{DMatrix, DVector};
 
-use super::fit::{TrainingSet, factorize};
+use super::fit::TrainingSet;
 use super::hyperparameters::Hyperparameters;
+use super::loss::factorize;
+use crate::numerics::products::{lower_product, lower_transposed_product, transposed_product};
 
 /// Noise of a fantasised latent value relative to the prior variance: only keeps repeated points apart.
 const FANTASY_NOISE: f64 = 1e-6;
@@ -42,8 +44,8 @@ impl Posterior {
     /// Conditions the model on `data`; `None` if its covariance cannot be factorised even with jitter.
     pub fn new(hyperparameters: Hyperparameters, data: &TrainingSet) -> Option<Self> {
         let covariance = hyperparameters.kernel.cross(&data.points, &data.points);
-        let noise = data.noise_weights.iter().map(|weight| weight * hyperparameters.noise_variance);
-        let inverse_factor = factorize(covariance, noise)?.inverse;
+        let noise: Vec<f64> = data.noise_weights.iter().map(|weight| weight * hyperparameters.noise_variance).collect();
+        let inverse_factor = factorize(covariance, &noise)?.inverse;
         let whitened = &inverse_factor * DVector::from_column_slice(&data.values);
         let solved = DMatrix::from_column_slice(whitened.len(), 1, inverse_factor.tr_mul(&whitened).as_slice());
         Some(Self { hyperparameters, points: data.points.clone(), inverse_factor, solved })
@@ -61,10 +63,19 @@ impl Posterior {
 
     /// The latent function at the rows of `points` (m x d).
     pub fn predict(&self, points: &DMatrix<f64>) -> Prediction {
+        self.predict_in(points, self.samples())
+    }
+
+    /// As [`Self::predict`], with the means of the first `worlds` sampled worlds alone, as far as there are so many.
+    pub fn predict_in(&self, points: &DMatrix<f64>, worlds: usize) -> Prediction {
         let kernel = &self.hyperparameters.kernel;
         let covariance = kernel.cross(&self.points, points);
-        let means = self.solved.transpose() * &covariance;
-        let whitened = &self.inverse_factor * covariance;
+        let means = if worlds < self.samples() {
+            transposed_product(&self.solved.columns(0, worlds).clone_owned(), &covariance)
+        } else {
+            transposed_product(&self.solved, &covariance)
+        };
+        let whitened = lower_product(&self.inverse_factor, &covariance);
         let deviation = |(prior, column): (f64, nalgebra::DVectorView<'_, f64>)| {
             (prior - column.norm_squared()).max(prior * VARIANCE_FLOOR).sqrt()
         };
@@ -82,14 +93,12 @@ impl Posterior {
         by_variances: &[f64],
     ) -> Vec<Vec<f64>> {
         // ds^2 = dk(u, u) - 2 (inv(K) k)'dk.
-        let through_variance = self.inverse_factor.transpose() * &prediction.whitened;
-        let through_means = &self.solved * by_means;
-        let one = |(column, by_variance): (usize, &f64)| {
-            let coefficients = through_means.column(column) - through_variance.column(column) * (2.0 * by_variance);
-            let point: Vec<f64> = points.row(column).iter().copied().collect();
-            self.hyperparameters.kernel.gradient(&self.points, coefficients.as_slice(), *by_variance, &point)
-        };
-        by_variances.iter().enumerate().map(one).collect()
+        let mut coefficients = lower_transposed_product(&self.inverse_factor, &prediction.whitened);
+        for (mut column, by_variance) in coefficients.column_iter_mut().zip(by_variances) {
+            column *= -2.0 * by_variance;
+        }
+        coefficients.gemm(1.0, &self.solved, by_means, 1.0);
+        self.hyperparameters.kernel.gradients(&self.points, &coefficients, by_variances, points)
     }
 
     /// Adds a pending point (length d) whose latent value is drawn in each world: `mu_s + s e_s`.

@@ -305,3 +305,16 @@ fn a_fit_without_the_linear_term_is_the_best_of_those_without() {
         }
     }
 }
+
+#[test]
+fn a_refit_from_the_best_stays_there_and_from_elsewhere_comes_nearer() {
+    let data = data(40, &[false, true, false], 4);
+    let best = fit(&data);
+    let cost =
+        |model: &Hyperparameters| negative_log_posterior(&data, &model.to_logs(KernelTerms::default())).unwrap().0;
+    let again = refit(&data, KernelTerms::default(), &best);
+    assert!(cost(&again) <= cost(&best) + 1e-9 * cost(&best).abs());
+    let far = Hyperparameters::default_for(&data.categorical);
+    let nearer = refit(&data, KernelTerms::default(), &far);
+    assert!(cost(&nearer) < cost(&far));
+}

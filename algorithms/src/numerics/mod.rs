@@ -2,6 +2,8 @@
 //!
 //! Not here: distributions in general, which come from `statrs` and `rand_distr`.
 
+pub(crate) mod elementary;
 pub mod latin_hypercube;
 pub mod normal;
+pub(crate) mod products;
 pub mod triangular;

@@ -8,12 +8,14 @@
 //! Source: Golub & Van Loan 2013, "Matrix Computations", 4.2.9 (block Cholesky).
 
 use nalgebra::DMatrix;
+use pulp::{Simd, WithSimd};
 
-/// Blocks of this size are factorised by scalar loops. Chosen by a coarse measurement: 16 and 64 are slower.
-const LEAF: usize = 32;
+use super::elementary::vectorized;
+use super::products::{BLOCK, lower_product, lower_square};
 
-/// Rows per product in [`InverseFactor::inverse`].
-const INVERSE_BLOCK: usize = 64;
+/// Blocks of this size are factorised column by column. Smaller ones pay more for the calls of the product than it
+/// saves.
+const LEAF: usize = 64;
 
 /// `inv(L)` and the determinant of one factorisation.
 #[derive(Debug, Clone)]
@@ -34,17 +36,9 @@ impl InverseFactor {
         factor.split(&mut matrix, 0, n).then_some(factor)
     }
 
-    /// `inv(K)`, n x n, both triangles.
+    /// The lower triangle of `inv(K)`, n x n; above it is nothing of meaning.
     pub fn inverse(&self) -> DMatrix<f64> {
-        let n = self.inverse.nrows();
-        let mut result = DMatrix::zeros(n, n);
-        // A block of rows of inv(L) ends at its diagonal, so it only touches the leading square of the result.
-        for start in (0..n).step_by(INVERSE_BLOCK) {
-            let end = (start + INVERSE_BLOCK).min(n);
-            let rows = self.inverse.view((start, 0), (end - start, end)).clone_owned();
-            result.view_mut((0, 0), (end, end)).gemm(1.0, &rows.transpose(), &rows, 1.0);
-        }
-        result
+        lower_square(&self.inverse)
     }
 
     fn split(&mut self, matrix: &mut DMatrix<f64>, start: usize, size: usize) -> bool {
@@ -57,48 +51,95 @@ impl InverseFactor {
             return false;
         }
         let upper_inverse = self.inverse.view((start, start), (upper, upper)).clone_owned();
-        let coupling = matrix.view((middle, start), (lower, upper)) * upper_inverse.transpose();
-        matrix.view_mut((middle, middle), (lower, lower)).gemm(-1.0, &coupling, &coupling.transpose(), 1.0);
+        let below = matrix.view((middle, start), (lower, upper)).transpose();
+        let coupling_transposed = lower_product(&upper_inverse, &below);
+        let coupling = coupling_transposed.transpose();
+        let mut corner = matrix.view_mut((middle, middle), (lower, lower));
+        for first in (0..lower).step_by(BLOCK) {
+            let count = BLOCK.min(lower - first);
+            let columns = coupling_transposed.columns(first, count);
+            let rows = coupling.rows(first, lower - first);
+            corner.view_mut((first, first), (lower - first, count)).gemm(-1.0, &rows, &columns, 1.0);
+        }
         if !self.split(matrix, middle, lower) {
             return false;
         }
-        let product = self.inverse.view((middle, middle), (lower, lower)) * (coupling * upper_inverse);
-        self.inverse.view_mut((middle, start), (lower, upper)).copy_from(&-product);
+        let mut product = DMatrix::zeros(lower, upper);
+        for first in (0..upper).step_by(BLOCK) {
+            let count = BLOCK.min(upper - first);
+            let columns = upper_inverse.view((first, first), (upper - first, count));
+            product.columns_mut(first, count).gemm(-1.0, &coupling.columns(first, upper - first), &columns, 0.0);
+        }
+        let lower_inverse = self.inverse.view((middle, middle), (lower, lower)).clone_owned();
+        let product = lower_product(&lower_inverse, &product);
+        self.inverse.view_mut((middle, start), (lower, upper)).copy_from(&product);
         true
     }
 
-    fn leaf(&mut self, matrix: &mut DMatrix<f64>, start: usize, size: usize) -> bool {
-        let end = start + size;
-        for column in start..end {
-            let mut pivot = matrix[(column, column)];
-            for k in start..column {
-                pivot -= matrix[(column, k)] * matrix[(column, k)];
-            }
+    fn leaf(&mut self, matrix: &DMatrix<f64>, start: usize, size: usize) -> bool {
+        // Column by column, without strides.
+        let mut block = matrix.view((start, start), (size, size)).clone_owned();
+        let mut inverse = DMatrix::identity(size, size);
+        let leaf = Leaf { size, block: block.as_mut_slice(), inverse: inverse.as_mut_slice() };
+        let Some(half_log_determinant) = vectorized(leaf) else { return false };
+        self.half_log_determinant += half_log_determinant;
+        self.inverse.view_mut((start, start), (size, size)).copy_from(&inverse);
+        true
+    }
+}
+
+/// Factor and inverse of one block; the result is its part of [`InverseFactor::half_log_determinant`].
+struct Leaf<'a> {
+    size: usize,
+    /// The block, which becomes its factor.
+    block: &'a mut [f64],
+    /// The identity, which becomes the inverse of the factor.
+    inverse: &'a mut [f64],
+}
+
+impl WithSimd for Leaf<'_> {
+    type Output = Option<f64>;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _simd: S) -> Option<f64> {
+        let Self { size, block, inverse } = self;
+        if size == 0 {
+            return Some(0.0);
+        }
+        let mut half_log_determinant = 0.0;
+        for k in 0..size {
+            let (done, rest) = block.split_at_mut((k + 1) * size);
+            let column = &mut done[k * size + k..];
+            let pivot = column[0];
             if !(pivot > 0.0 && pivot.is_finite()) {
-                return false;
+                return None;
             }
             let diagonal = pivot.sqrt();
-            self.half_log_determinant += diagonal.ln();
-            matrix[(column, column)] = diagonal;
-            for row in column + 1..end {
-                let mut value = matrix[(row, column)];
-                for k in start..column {
-                    value -= matrix[(row, k)] * matrix[(column, k)];
-                }
-                matrix[(row, column)] = value / diagonal;
+            half_log_determinant += diagonal.ln();
+            let reciprocal = diagonal.recip();
+            column.iter_mut().for_each(|value| *value *= reciprocal);
+            for later in k + 1..size {
+                let factor = column[later - k];
+                let target = &mut rest[(later - k - 1) * size + later..(later - k) * size];
+                subtract(target, factor, &column[later - k..]);
             }
         }
-        for column in start..end {
-            self.inverse[(column, column)] = 1.0 / matrix[(column, column)];
-            for row in column + 1..end {
-                let mut value = 0.0;
-                for k in column..row {
-                    value -= matrix[(row, k)] * self.inverse[(k, column)];
-                }
-                self.inverse[(row, column)] = value / matrix[(row, row)];
+        for (first, column) in inverse.chunks_exact_mut(size).enumerate() {
+            for k in first..size {
+                let factor = &block[k * size + k..(k + 1) * size];
+                column[k] /= factor[0];
+                let value = column[k];
+                subtract(&mut column[k + 1..], value, &factor[1..]);
             }
         }
-        true
+        Some(half_log_determinant)
+    }
+}
+
+#[inline(always)]
+fn subtract(target: &mut [f64], factor: f64, other: &[f64]) {
+    for (value, other) in target.iter_mut().zip(other) {
+        *value -= factor * other;
     }
 }
 
@@ -118,7 +159,9 @@ mod tests {
             let reference = matrix.clone().cholesky().unwrap();
             let factor = InverseFactor::new(matrix.clone()).unwrap();
             assert!((&factor.inverse * reference.l() - DMatrix::identity(n, n)).amax() < 1e-11);
-            assert!((factor.inverse() * matrix - DMatrix::identity(n, n)).amax() < 1e-9);
+            let mut inverse = factor.inverse();
+            inverse.fill_upper_triangle_with_lower_triangle();
+            assert!((inverse * matrix - DMatrix::identity(n, n)).amax() < 1e-9);
             let log_determinant: f64 = reference.l().diagonal().iter().map(|v| v.ln()).sum();
             assert!((factor.half_log_determinant - log_determinant).abs() < 1e-10 * log_determinant.abs().max(1.0));
         }

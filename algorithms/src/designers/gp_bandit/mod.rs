@@ -15,14 +15,17 @@
 //! That is the default: [`GpBanditOptions`] put other parts in place of these.
 //!
 //! Sources stand with the parts. The composition follows Golovin et al. 2017 (Google Vizier) and Eriksson et al. 2019
-//! (TuRBO); what differs, and by which measurement, is said where it differs. There is no state between requests:
-//! hyperparameters are fitted anew from the same starts each time.
+//! (TuRBO); what differs, and by which measurement, is said where it differs. There is no state between requests but
+//! memory of [fits](self::fits) that would be computed again identically.
 
 #[cfg(test)]
 mod conditional_tests;
 mod finite;
+mod fits;
 #[cfg(test)]
 mod invariance_tests;
+#[cfg(test)]
+mod memory_tests;
 mod model;
 mod observations;
 mod options;
@@ -35,6 +38,7 @@ mod tests;
 use std::collections::HashSet;
 
 use self::finite::FinitePoints;
+use self::fits::Fits;
 use self::model::Model;
 use self::observations::{Observations, Pending};
 pub use self::options::{GpBanditOptions, Start};
@@ -59,6 +63,7 @@ pub struct GpBandit {
     /// Whether every other trial leaves the trust region.
     alternates: bool,
     options: GpBanditOptions,
+    fits: Fits,
 }
 
 impl GpBandit {
@@ -92,6 +97,7 @@ impl GpBandit {
                 || encoding.features().iter().any(|feature| is_category(&feature.kind)),
             encoding,
             options,
+            fits: Fits::default(),
         })
     }
 
@@ -131,7 +137,7 @@ impl GpBandit {
     fn model_point(&self, state: &mut State, trial: TrialId) -> Option<Vec<f64>> {
         if state.model.is_none() {
             let is_global = |trial| self.is_global(trial);
-            let mut model = Model::new(&self.encoding, &state.observations, &self.options, is_global)?;
+            let mut model = Model::new(&self.encoding, &state.observations, &self.options, &self.fits, is_global)?;
             for pending in &state.observations.pending {
                 self.fantasize(&mut model, pending);
             }
@@ -213,7 +219,7 @@ impl Designer for GpBandit {
                 .map_err(|error| DesignerError::Numerical { algorithm: NAME, reason: error.to_string() })?;
             state.used.insert(key.clone());
             let pending = Pending { id, key, point };
-            if let Some(model) = &mut state.model {
+            if let Some(model) = state.model.as_mut().filter(|_| offset + 1 < request.count.get()) {
                 self.fantasize(model, &pending);
             }
             state.observations.pending.push(pending);

@@ -2,17 +2,18 @@
 
 use std::collections::HashSet;
 
-use super::observations::{Evidence, Observations};
+use super::fits::{Fingerprint, Fits, Schedule};
+use super::observations::{Evidence, Observations, categorical};
 use super::options::GpBanditOptions;
 use crate::acquisition::{AcquisitionFunction, TrustRegion};
 use crate::encoding::Encoding;
-use crate::gp::{Hyperparameters, KernelTerms, Posterior, TrainingSet, fit_with_terms, representative_subset};
+use crate::gp::{Hyperparameters, KernelTerms, Posterior, TrainingSet, fit_with_terms, refit, representative_subset};
 use crate::problem::TrialId;
 
-/// Hyperparameters are fitted to at most this many observations.
-const FIT_SIZE: usize = 512;
-/// The posterior is exact up to this many observations, local beyond.
-const EXACT_SIZE: usize = 1000;
+/// Hyperparameters are fitted to at most this many observations: chosen for time.
+const FIT_SIZE: usize = 384;
+/// The posterior is exact up to this many observations, local beyond: chosen for time.
+const EXACT_SIZE: usize = 640;
 /// Ratio of noise to signal variance above which the incumbent is chosen by posterior mean.
 const NOISY: f64 = 1e-3;
 /// Failures from which on feasibility has a model of its own.
@@ -38,6 +39,7 @@ impl Model {
         encoding: &Encoding,
         observations: &Observations,
         options: &GpBanditOptions,
+        fits: &Fits,
         is_global: impl Fn(TrialId) -> bool,
     ) -> Option<Self> {
         let evidence = observations.evidence(encoding, options.warp);
@@ -48,8 +50,8 @@ impl Model {
         };
         best_first(&mut eligible, &|row| values[row]);
         let center = eligible.first().map(|&row| evidence.point(row));
-        let terms = options.kernel_terms();
-        let posterior = condition(&evidence.data, terms, center.as_deref())?;
+        let fitting = Fitting { encoding, observations, options, fits, evidence: &evidence };
+        let posterior = fitting.posterior(Output::Values, center.as_deref())?;
 
         let data = &evidence.data;
         let hyperparameters = posterior.hyperparameters().clone();
@@ -62,7 +64,7 @@ impl Model {
             threshold = means[(0, eligible[0])];
         }
         let told_apart = eligible.iter().any(|&row| values[row] != values[eligible[0]]);
-        let feasibility = feasibility_model(&evidence, terms);
+        let feasibility = fitting.posterior(Output::Feasibility, None);
         let start_trials = options.start.trials(encoding);
         let anchors = anchors(encoding, eligible.iter().map(|&row| evidence.point(row)));
         let dimensions = anchors.first().map_or(encoding.dimensions(), |incumbent| active_count(encoding, incumbent));
@@ -92,25 +94,87 @@ fn active_count(encoding: &Encoding, point: &[f64]) -> usize {
     encoding.active(point).into_iter().filter(|active| *active).count()
 }
 
-/// Fits hyperparameters (to a subset if there are many observations) and conditions on all, or on those that matter
-/// near `center`.
-fn condition(data: &TrainingSet, terms: KernelTerms, center: Option<&[f64]>) -> Option<Posterior> {
-    let hyperparameters = fit_with_terms(&data.select(&representative_subset(data, FIT_SIZE, None)), terms);
-    let near = data.select(&representative_subset(data, EXACT_SIZE, center));
-    Posterior::new(hyperparameters, &near)
-        .or_else(|| Posterior::new(Hyperparameters::default_with_terms(&data.categorical, terms), &near))
+/// What a model is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Output {
+    /// The objective.
+    Values,
+    /// +1 where a trial was measured, -1 where it failed.
+    Feasibility,
 }
 
-/// +1 where a trial was measured, -1 where it failed.
-fn feasibility_model(evidence: &Evidence, terms: KernelTerms) -> Option<Posterior> {
-    if evidence.failures() < FAILURES_FOR_MODEL {
-        return None;
+impl Output {
+    /// What such a model is fitted to; `None` if `evidence` says too little about it.
+    fn training_set(self, evidence: &Evidence) -> Option<TrainingSet> {
+        let n = evidence.data.values.len();
+        match self {
+            Self::Values => Some(evidence.data.clone()),
+            Self::Feasibility if evidence.failures() < FAILURES_FOR_MODEL => None,
+            Self::Feasibility => Some(TrainingSet {
+                values: (0..n).map(|row| if row < evidence.measured { 1.0 } else { -1.0 }).collect(),
+                noise_weights: vec![1.0; n],
+                ..evidence.data.clone()
+            }),
+        }
     }
-    let n = evidence.data.values.len();
-    let labels = TrainingSet {
-        values: (0..n).map(|row| if row < evidence.measured { 1.0 } else { -1.0 }).collect(),
-        noise_weights: vec![1.0; n],
-        ..evidence.data.clone()
-    };
-    condition(&labels, terms, None)
+}
+
+struct Fitting<'a> {
+    encoding: &'a Encoding,
+    observations: &'a Observations,
+    options: &'a GpBanditOptions,
+    fits: &'a Fits,
+    /// All of it.
+    evidence: &'a Evidence,
+}
+
+impl Fitting<'_> {
+    /// The model of `output`, conditioned on all of the evidence, or on what matters near `center`; `None` if there is
+    /// no need for one or the covariance cannot be factorised.
+    fn posterior(&self, output: Output, center: Option<&[f64]>) -> Option<Posterior> {
+        let data = output.training_set(self.evidence)?;
+        let terms = self.options.kernel_terms();
+        let near = data.select(&representative_subset(&data, EXACT_SIZE, center));
+        Posterior::new(self.hyperparameters(output), &near)
+            .or_else(|| Posterior::new(Hyperparameters::default_with_terms(&data.categorical, terms), &near))
+    }
+
+    /// Those that the schedule asks for.
+    fn hyperparameters(&self, output: Output) -> Hyperparameters {
+        let terms = self.options.kernel_terms();
+        let Schedule { checkpoint, refit: last } = Schedule::after(self.observations.completed());
+        if last <= checkpoint {
+            return self.full_fit(output, checkpoint, terms);
+        }
+        self.fits.remembered(self.fingerprint("refit", output, last), || {
+            let Some(data) = self.training_set(output, last) else { return self.full_fit(output, last, terms) };
+            let informative = |data: &TrainingSet| data.values.iter().any(|value| *value != data.values[0]);
+            // A fit to results that tell nothing apart is no start for one to results that do.
+            match self.training_set(output, checkpoint) {
+                Some(before) if informative(&before) => refit(&data, terms, &self.full_fit(output, checkpoint, terms)),
+                _ => fit_with_terms(&data, terms),
+            }
+        })
+    }
+
+    fn full_fit(&self, output: Output, count: usize, terms: KernelTerms) -> Hyperparameters {
+        self.fits.remembered(self.fingerprint("fit", output, count), || match self.training_set(output, count) {
+            Some(data) => fit_with_terms(&data, terms),
+            None => Hyperparameters::default_with_terms(&categorical(self.encoding), terms),
+        })
+    }
+
+    fn fingerprint(&self, purpose: &str, output: Output, count: usize) -> Fingerprint {
+        self.observations.fingerprint(count, &format!("{purpose} {output:?}"))
+    }
+
+    /// What is fitted after the first `count` trials.
+    fn training_set(&self, output: Output, count: usize) -> Option<TrainingSet> {
+        let data = if count == self.observations.completed() {
+            output.training_set(self.evidence)?
+        } else {
+            output.training_set(&self.observations.evidence_of_first(count, self.encoding, self.options.warp))?
+        };
+        Some(data.select(&representative_subset(&data, FIT_SIZE, None)))
+    }
 }

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use nalgebra::DMatrix;
+use sha2::{Digest, Sha256};
 
+use super::fits::Fingerprint;
 use crate::acquisition::TrialResult;
 use crate::designer::{DesignerError, History};
 use crate::encoding::{Encoding, EncodingError, FeatureKind, Key};
@@ -113,11 +115,36 @@ impl Observations {
         })
     }
 
+    /// How many trials are completed.
+    pub(super) fn completed(&self) -> usize {
+        self.completed.len()
+    }
+
+    /// Identifies all of the first `count` completed trials that [`Self::evidence_of_first`] depends on, and `purpose`.
+    pub(super) fn fingerprint(&self, count: usize, purpose: &str) -> Fingerprint {
+        let mut hash = Sha256::new();
+        hash.update(purpose);
+        for observation in &self.completed[..count] {
+            for u in &observation.point {
+                hash.update(u.to_bits().to_le_bytes());
+            }
+            // A value is never NaN.
+            hash.update(observation.value.unwrap_or(f64::NAN).to_bits().to_le_bytes());
+            hash.update([u8::from(observation.stopped_early)]);
+        }
+        hash.finalize().into()
+    }
+
     /// Merges the trials of each point and transforms their values: warps them, or only standardises them.
     pub(super) fn evidence(&self, encoding: &Encoding, warped: bool) -> Evidence {
+        self.evidence_of_first(self.completed.len(), encoding, warped)
+    }
+
+    /// As [`Self::evidence`], as it was or would have been after the first `count` completed trials.
+    pub(super) fn evidence_of_first(&self, count: usize, encoding: &Encoding, warped: bool) -> Evidence {
         let mut groups: BTreeMap<TrialId, Vec<&Observation>> = BTreeMap::new();
         let mut first_of: BTreeMap<&Key, TrialId> = BTreeMap::new();
-        for observation in &self.completed {
+        for observation in &self.completed[..count] {
             let first = *first_of.entry(&observation.key).or_insert(observation.id);
             groups.entry(first).or_default().push(observation);
         }
@@ -135,18 +162,22 @@ impl Observations {
             let shift = failed * (1.0 - feasible_share);
             values.iter_mut().for_each(|value| *value -= shift);
         }
-        let is_categorical = |kind: &FeatureKind| matches!(kind, FeatureKind::Categorical { .. });
         Evidence {
             data: TrainingSet {
                 points: DMatrix::from_fn(rows.len(), encoding.dimensions(), |row, j| rows[row].point[j]),
                 values,
                 noise_weights: rows.iter().map(|row| row.noise_weight).collect(),
-                categorical: encoding.features().iter().map(|feature| is_categorical(&feature.kind)).collect(),
+                categorical: categorical(encoding),
             },
             measured: raw.len(),
             finished: rows.iter().map(|row| row.value.is_some() && !row.stopped_early).collect(),
         }
     }
+}
+
+/// Which features are categories.
+pub(super) fn categorical(encoding: &Encoding) -> Vec<bool> {
+    encoding.features().iter().map(|feature| matches!(feature.kind, FeatureKind::Categorical { .. })).collect()
 }
 
 /// What is known, one row per different point.

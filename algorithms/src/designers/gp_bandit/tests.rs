@@ -25,7 +25,7 @@ pub(super) fn square() -> Vec<ParameterSpec> {
 }
 
 /// A trial of `values` (name, value) with an outcome.
-fn trial(id: u64, values: &[(&str, f64)], value: Option<f64>) -> CompletedTrial {
+pub(super) fn trial(id: u64, values: &[(&str, f64)], value: Option<f64>) -> CompletedTrial {
     let parameters = values.iter().map(|(name, x)| ((*name).to_owned(), ParameterValue::Double(*x))).collect();
     let outcome = match value {
         Some(value) => TrialOutcome::Measured { values: vec![value], stopped_early: false },

@@ -1,0 +1,181 @@
+//! Products with triangular and with tall thin matrices, where nalgebra's general product does too much.
+//!
+//! Wide ones are cut into blocks for nalgebra's product (by `matrixmultiply`). Of the alternatives, `faer` is a quarter
+//! faster at that, but it and what it needs take longer to compile than everything else here together; `gemm` has no
+//! safe interface. For a few columns the factor is read once from memory and meets all of them.
+
+use nalgebra::DMatrix;
+use pulp::{Simd, WithSimd};
+
+use super::elementary::{LANES, sum, total, vectorized};
+
+/// Up to this many columns a matrix is thin.
+const THIN: usize = 16;
+/// Rows per product otherwise.
+pub(super) const BLOCK: usize = 64;
+/// Columns of the factor that are added at a time.
+const TOGETHER: usize = 4;
+
+/// `a' b`, for `a` (k x n) and `b` (k x m): n x m.
+pub(crate) fn transposed_product(a: &DMatrix<f64>, b: &DMatrix<f64>) -> DMatrix<f64> {
+    if a.ncols() > THIN && b.ncols() > THIN {
+        return a.transpose() * b;
+    }
+    let mut result = DMatrix::zeros(a.ncols(), b.ncols());
+    vectorized(Dots { a, b, lower: false, result: &mut result });
+    result
+}
+
+/// `lower b` for a lower triangular `lower` (n x n, explicit zeros above the diagonal) and `b` (n x m): n x m.
+pub(crate) fn lower_product(lower: &DMatrix<f64>, b: &DMatrix<f64>) -> DMatrix<f64> {
+    let (n, m) = b.shape();
+    let mut result = DMatrix::zeros(n, m);
+    if m <= THIN {
+        vectorized(ThinLower { lower, b, result: result.as_mut_slice() });
+        return result;
+    }
+    for start in (0..n).step_by(BLOCK) {
+        let count = BLOCK.min(n - start);
+        let end = start + count;
+        result.rows_mut(start, count).gemm(1.0, &lower.view((start, 0), (count, end)), &b.rows(0, end), 0.0);
+    }
+    result
+}
+
+/// `lower' b`, shapes as in [`lower_product`]; meant for few columns.
+pub(crate) fn lower_transposed_product(lower: &DMatrix<f64>, b: &DMatrix<f64>) -> DMatrix<f64> {
+    let mut result = DMatrix::zeros(b.nrows(), b.ncols());
+    vectorized(Dots { a: lower, b, lower: true, result: &mut result });
+    result
+}
+
+/// The lower triangle of `lower' lower` (n x n; above it is nothing of meaning), for a lower triangular `lower`
+/// (n x n, explicit zeros above the diagonal).
+pub(super) fn lower_square(lower: &DMatrix<f64>) -> DMatrix<f64> {
+    let n = lower.nrows();
+    let mut result = DMatrix::zeros(n, n);
+    let transposed = lower.transpose();
+    for start in (0..n).step_by(BLOCK) {
+        let count = BLOCK.min(n - start);
+        let end = start + count;
+        // Rows start..end of the result, up to their diagonal; below row `start` the factor's columns are zero above.
+        let left = transposed.view((start, start), (count, n - start));
+        let right = lower.view((start, 0), (n - start, end));
+        result.view_mut((start, 0), (count, end)).gemm(1.0, &left, &right, 0.0);
+    }
+    result
+}
+
+struct ThinLower<'a> {
+    lower: &'a DMatrix<f64>,
+    b: &'a DMatrix<f64>,
+    /// n x m, zeros.
+    result: &'a mut [f64],
+}
+
+impl WithSimd for ThinLower<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _simd: S) {
+        let Self { lower, b, result } = self;
+        let n = lower.nrows();
+        let column = |j: usize, from: usize| &lower.as_slice()[j * n + from..(j + 1) * n];
+        let whole = n - n % TOGETHER;
+        for j in (0..whole).step_by(TOGETHER) {
+            let [c0, c1, c2, c3] = [column(j, j), column(j + 1, j), column(j + 2, j), column(j + 3, j)];
+            for k in 0..b.ncols() {
+                let [b0, b1, b2, b3] = [b[(j, k)], b[(j + 1, k)], b[(j + 2, k)], b[(j + 3, k)]];
+                let target = &mut result[k * n + j..(k + 1) * n];
+                for ((((value, l0), l1), l2), l3) in target.iter_mut().zip(c0).zip(c1).zip(c2).zip(c3) {
+                    *value += (l0 * b0 + l1 * b1) + (l2 * b2 + l3 * b3);
+                }
+            }
+        }
+        for j in whole..n {
+            for k in 0..b.ncols() {
+                let factor = b[(j, k)];
+                for (value, l) in result[k * n + j..(k + 1) * n].iter_mut().zip(column(j, j)) {
+                    *value += l * factor;
+                }
+            }
+        }
+    }
+}
+
+struct Dots<'a> {
+    a: &'a DMatrix<f64>,
+    b: &'a DMatrix<f64>,
+    /// Whether `a` is lower triangular.
+    lower: bool,
+    result: &'a mut DMatrix<f64>,
+}
+
+impl WithSimd for Dots<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _simd: S) {
+        let Self { a, b, lower, result } = self;
+        let n = a.nrows();
+        for j in 0..a.ncols() {
+            let from = if lower { j } else { 0 };
+            let column = &a.as_slice()[j * n + from..(j + 1) * n];
+            let other = |k: usize| &b.as_slice()[k * n + from..(k + 1) * n];
+            let whole = b.ncols() - b.ncols() % TOGETHER;
+            for k in (0..whole).step_by(TOGETHER) {
+                let dots = dots(column, [other(k), other(k + 1), other(k + 2), other(k + 3)]);
+                for (offset, dot) in dots.into_iter().enumerate() {
+                    result[(j, k + offset)] = dot;
+                }
+            }
+            for k in whole..b.ncols() {
+                result[(j, k)] = sum(column, other(k), |a, b| a * b);
+            }
+        }
+    }
+}
+
+/// The dot products of `a` with several vectors of its length: each as by [`sum`], but none waits for its last addition.
+#[inline(always)]
+fn dots(a: &[f64], b: [&[f64]; TOGETHER]) -> [f64; TOGETHER] {
+    let mut parts = [[0.0; LANES]; TOGETHER];
+    let (a_whole, a_rest) = a.as_chunks::<LANES>();
+    let [(b0, r0), (b1, r1), (b2, r2), (b3, r3)] = b.map(|b| b.as_chunks::<LANES>());
+    for ((((a, b0), b1), b2), b3) in a_whole.iter().zip(b0).zip(b1).zip(b2).zip(b3) {
+        for lane in 0..LANES {
+            parts[0][lane] += a[lane] * b0[lane];
+            parts[1][lane] += a[lane] * b1[lane];
+            parts[2][lane] += a[lane] * b2[lane];
+            parts[3][lane] += a[lane] * b3[lane];
+        }
+    }
+    for (lane, a) in a_rest.iter().enumerate() {
+        parts[0][lane] += a * r0[lane];
+        parts[1][lane] += a * r1[lane];
+        parts[2][lane] += a * r2[lane];
+        parts[3][lane] += a * r3[lane];
+    }
+    parts.map(total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn products_are_those_of_nalgebra() {
+        let matrix =
+            |n: usize, m: usize| DMatrix::from_fn(n, m, |i, j| ((i * 7 + j * 13 + 3) % 17) as f64 / 17.0 - 0.4);
+        for (k, m) in [(1, 1), (3, 2), (17, 7), (65, 129), (131, 16), (300, 17)] {
+            let close = |a: DMatrix<f64>, b: DMatrix<f64>| assert!((a - b).amax() < 1e-11, "{k} {m}");
+            for n in [1, 5, 40] {
+                close(transposed_product(&matrix(k, n), &matrix(k, m)), matrix(k, n).transpose() * matrix(k, m));
+            }
+            let lower = matrix(k, k).lower_triangle();
+            close(lower_product(&lower, &matrix(k, m)), &lower * matrix(k, m));
+            close(lower_transposed_product(&lower, &matrix(k, m)), lower.transpose() * matrix(k, m));
+            close(lower_square(&lower).lower_triangle(), (lower.transpose() * &lower).lower_triangle());
+        }
+    }
+}
