@@ -50,6 +50,10 @@ pub struct Capabilities {
     pub categories: bool,
     /// It accepts spaces with conditional parameters.
     pub conditions: bool,
+    /// It accepts problems with several metrics.
+    pub several_metrics: bool,
+    /// It accepts problems with constraints.
+    pub constraints: bool,
 }
 
 /// A search algorithm for one problem and one seed. See the module documentation for the contract.

@@ -2,8 +2,11 @@
 
 mod branches;
 mod candidates;
+mod constrained;
 mod criterion;
 mod function;
+pub mod hypervolume;
+mod interface;
 pub mod log_expected_improvement;
 mod pooled;
 mod refine;
@@ -13,8 +16,10 @@ mod search;
 mod tests;
 mod trust_region;
 
+pub use constrained::{BoundedOutcome, Constrained};
 pub use criterion::{Criterion, DEFAULT_BETA};
 pub use function::{AcquisitionFunction, AcquisitionValue, FANTASY_SAMPLES};
+pub use interface::Acquisition;
 pub use region::{Axis, Region};
 pub use search::{Search, screen};
 pub use trust_region::{TrialResult, TrustRegion};

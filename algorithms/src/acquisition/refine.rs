@@ -15,7 +15,7 @@
 use nalgebra::DMatrix;
 
 use super::branches::{branch_coordinates, has_children, switch};
-use super::function::AcquisitionFunction;
+use super::interface::Acquisition;
 use super::region::Axis;
 use super::search::Search;
 use crate::optimizers::{Evaluation, Objective, ProjectedLbfgs, minimize};
@@ -33,7 +33,7 @@ const FULL_GRID: usize = 16;
 
 /// Improves each of `starts` (canonical points inside the region of `search`).
 pub(super) fn refine(
-    acquisition: &AcquisitionFunction,
+    acquisition: &dyn Acquisition,
     search: &Search<'_>,
     mut points: Vec<Vec<f64>>,
 ) -> Vec<(Vec<f64>, f64)> {
@@ -69,7 +69,7 @@ pub(super) fn rows(points: &[Vec<f64>], d: usize) -> DMatrix<f64> {
     DMatrix::from_fn(points.len(), d, |row, column| points[row][column])
 }
 
-fn refine_continuous(acquisition: &AcquisitionFunction, search: &Search<'_>, points: &mut [Vec<f64>]) {
+fn refine_continuous(acquisition: &dyn Acquisition, search: &Search<'_>, points: &mut [Vec<f64>]) {
     let (region, scales) = (search.region, search.scales);
     let mut free = Vec::new();
     let (mut lower, mut upper) = (Vec::new(), Vec::new());
@@ -116,7 +116,7 @@ fn movable(search: &Search<'_>, point: &[f64], active: &[bool]) -> Vec<bool> {
 /// The acquisition as a function of the interval features, scaled; the others, and those that are not movable, are those
 /// of each start.
 struct Slices<'a> {
-    acquisition: &'a AcquisitionFunction,
+    acquisition: &'a dyn Acquisition,
     bases: &'a [Vec<f64>],
     movable: &'a [Vec<bool>],
     free: &'a [usize],
@@ -141,7 +141,7 @@ impl Objective for Slices<'_> {
 
 /// Sets coordinate `j` of each point to the best value found on its axis. Returns whether any moved.
 fn improve_coordinate(
-    acquisition: &AcquisitionFunction,
+    acquisition: &dyn Acquisition,
     search: &Search<'_>,
     j: usize,
     is_parent: bool,

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use nalgebra::DMatrix;
 
 use super::candidates::{candidate_count, candidates};
-use super::function::AcquisitionFunction;
+use super::interface::Acquisition;
 use super::refine::{refine, rows};
 use super::region::{Axis, Region};
 use crate::encoding::{Encoding, FeatureKind, Key};
@@ -50,7 +50,7 @@ pub struct Search<'a> {
 
 impl Search<'_> {
     /// The best unused point that is found, each coordinate feasible; `None` if all that were found are used.
-    pub fn maximize(&self, acquisition: &AcquisitionFunction) -> Option<Vec<f64>> {
+    pub fn maximize(&self, acquisition: &dyn Acquisition) -> Option<Vec<f64>> {
         let count = candidate_count(self.region.axes.len());
         let candidates = candidates(self.encoding, self.region, self.anchors, self.seed, self.trial, count);
         let values = screen_in(acquisition, &candidates, SCREENED_WORLDS);
@@ -99,7 +99,7 @@ impl Search<'_> {
     }
 
     /// The best of `points` (unused ones, feasible coordinates) by its value; the first of equals.
-    pub fn best_of(&self, acquisition: &AcquisitionFunction, points: &DMatrix<f64>) -> Option<Vec<f64>> {
+    pub fn best_of(&self, acquisition: &dyn Acquisition, points: &DMatrix<f64>) -> Option<Vec<f64>> {
         let values = screen(acquisition, points);
         let best =
             (0..values.len()).max_by(|&a, &b| ordered(values[a]).total_cmp(&ordered(values[b])).then(b.cmp(&a)))?;
@@ -107,7 +107,7 @@ impl Search<'_> {
     }
 
     /// Snaps each point to the space, scores what is left after dropping used ones, and takes the best.
-    fn best_unused(&self, acquisition: &AcquisitionFunction, points: Vec<Vec<f64>>) -> Option<Vec<f64>> {
+    fn best_unused(&self, acquisition: &dyn Acquisition, points: Vec<Vec<f64>>) -> Option<Vec<f64>> {
         let snapped: Vec<Vec<f64>> = points
             .into_iter()
             .flat_map(|point| self.neighbors(point))
@@ -156,12 +156,12 @@ impl Search<'_> {
 }
 
 /// The value at each row of `points` (m x d), in blocks that stay in the cache.
-pub fn screen(acquisition: &AcquisitionFunction, points: &DMatrix<f64>) -> Vec<f64> {
+pub fn screen(acquisition: &dyn Acquisition, points: &DMatrix<f64>) -> Vec<f64> {
     screen_in(acquisition, points, usize::MAX)
 }
 
 /// As [`screen`], over the first `worlds` worlds alone.
-fn screen_in(acquisition: &AcquisitionFunction, points: &DMatrix<f64>, worlds: usize) -> Vec<f64> {
+fn screen_in(acquisition: &dyn Acquisition, points: &DMatrix<f64>, worlds: usize) -> Vec<f64> {
     let mut values = Vec::with_capacity(points.nrows());
     for start in (0..points.nrows()).step_by(BLOCK) {
         let count = BLOCK.min(points.nrows() - start);

@@ -124,7 +124,14 @@ impl GridSearch {
 
 impl Designer for GridSearch {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { learns: false, doubles: self.accepts_doubles, categories: true, conditions: true }
+        Capabilities {
+            learns: false,
+            doubles: self.accepts_doubles,
+            categories: true,
+            conditions: true,
+            several_metrics: true,
+            constraints: true,
+        }
     }
 
     fn suggest(&self, history: History<'_>, request: SuggestRequest) -> Result<Vec<TrialSuggestion>, DesignerError> {

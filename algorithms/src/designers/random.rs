@@ -27,7 +27,14 @@ impl RandomSearch {
 
 impl Designer for RandomSearch {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { learns: false, doubles: true, categories: true, conditions: true }
+        Capabilities {
+            learns: false,
+            doubles: true,
+            categories: true,
+            conditions: true,
+            several_metrics: true,
+            constraints: true,
+        }
     }
 
     fn suggest(&self, history: History<'_>, request: SuggestRequest) -> Result<Vec<TrialSuggestion>, DesignerError> {

@@ -9,7 +9,7 @@ mod search_space;
 mod trial;
 
 pub use condition::Condition;
-pub use metric::{Goal, MetricSpec, ProblemError, ProblemStatement};
+pub use metric::{ConstraintSpec, Goal, MetricSpec, ProblemError, ProblemStatement};
 pub use parameter::{MAX_DISCRETE_VALUES, ParameterKind, ParameterSpec, ParameterSpecError, ParameterValue, ScaleType};
 pub use search_space::{ParameterValues, SearchSpace, SearchSpaceError, ValueError};
 pub use trial::{CompletedTrial, PendingTrial, TrialId, TrialOutcome, TrialSuggestion};

@@ -59,13 +59,16 @@ impl CmaEs {
     /// A designer for `problem`.
     ///
     /// # Errors
-    /// [`DesignerError::Unsupported`] if the problem has more than one metric, a conditional parameter, or a
+    /// [`DesignerError::Unsupported`] if the problem has more than one metric, a constraint, a conditional parameter, or a
     /// categorical one with more than one level.
     pub fn new(problem: &ProblemStatement, seed: u64) -> Result<Self, DesignerError> {
         let unsupported = |reason: String| DesignerError::Unsupported { algorithm: NAME, reason };
         let [metric] = problem.metrics() else {
             return Err(unsupported(format!("it optimises one metric, not {}", problem.metrics().len())));
         };
+        if let Some(constraint) = problem.constraints().first() {
+            return Err(unsupported(format!("it knows no constraints, as {:?} is one", constraint.name)));
+        }
         if let Some(spec) = problem.search_space().parameters().iter().find(|spec| spec.condition().is_some()) {
             return Err(unsupported(format!("parameter {:?} is conditional", spec.name())));
         }
@@ -102,7 +105,14 @@ impl CmaEs {
 
 impl Designer for CmaEs {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { learns: true, doubles: true, categories: false, conditions: false }
+        Capabilities {
+            learns: true,
+            doubles: true,
+            categories: false,
+            conditions: false,
+            several_metrics: false,
+            constraints: false,
+        }
     }
 
     fn suggest(&self, history: History<'_>, request: SuggestRequest) -> Result<Vec<TrialSuggestion>, DesignerError> {

@@ -31,33 +31,41 @@ mod observations;
 mod options;
 #[cfg(test)]
 mod options_tests;
+mod outcomes;
+mod several;
+#[cfg(test)]
+mod several_tests;
 mod start;
 #[cfg(test)]
 mod tests;
 
 use std::collections::HashSet;
 
+use rand::RngExt;
+
 use self::finite::FinitePoints;
 use self::fits::Fits;
 use self::model::Model;
-use self::observations::{Observations, Pending};
+use self::observations::Pending;
 pub use self::options::{GpBanditOptions, Start};
-use crate::acquisition::{Axis, FANTASY_SAMPLES, Region, Search, TrustRegion};
+use self::outcomes::{Outcomes, Outputs};
+use crate::acquisition::hypervolume::HypervolumeImprovement;
+use crate::acquisition::{Axis, Region, Search, TrustRegion};
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
 use crate::encoding::{Encoding, FeatureKind, Key};
 use crate::numerics::latin_hypercube::stratified_normals;
-use crate::problem::{Goal, ProblemStatement, TrialId, TrialSuggestion};
+use crate::problem::{ProblemStatement, TrialId, TrialSuggestion};
 use crate::rng::stream;
 
 const NAME: &str = "GAUSSIAN_PROCESS_BANDIT";
 /// Fewer measured trials than this say nothing about scale.
 const FEWEST_MEASURED: usize = 2;
 
-/// The designer for one problem with one metric.
+/// The designer for one problem.
 #[derive(Debug, Clone)]
 pub struct GpBandit {
     encoding: Encoding,
-    goal: Goal,
+    outputs: Outputs,
     seed: u64,
     finite: Option<FinitePoints>,
     /// Whether every other trial leaves the trust region.
@@ -70,7 +78,7 @@ impl GpBandit {
     /// A designer for `problem`.
     ///
     /// # Errors
-    /// [`DesignerError::Unsupported`] if the problem has more than one metric.
+    /// None today; other designers may find that they cannot search a problem.
     pub fn new(problem: ProblemStatement, seed: u64) -> Result<Self, DesignerError> {
         Self::with_options(problem, seed, GpBanditOptions::default())
     }
@@ -78,19 +86,15 @@ impl GpBandit {
     /// A designer for `problem` with other parts than the usual ones.
     ///
     /// # Errors
-    /// [`DesignerError::Unsupported`] if the problem has more than one metric, or an option a value it cannot have.
+    /// [`DesignerError::Unsupported`] if an option has a value it cannot have.
     pub fn with_options(problem: ProblemStatement, seed: u64, options: GpBanditOptions) -> Result<Self, DesignerError> {
         if let Some(reason) = options.fault() {
             return Err(DesignerError::Unsupported { algorithm: NAME, reason });
         }
-        let [metric] = problem.metrics() else {
-            let reason = format!("it optimises one metric, not {}", problem.metrics().len());
-            return Err(DesignerError::Unsupported { algorithm: NAME, reason });
-        };
         let encoding = Encoding::new(problem.search_space());
         let is_category = |kind: &FeatureKind| matches!(kind, FeatureKind::Categorical { .. });
         Ok(Self {
-            goal: metric.goal,
+            outputs: Outputs::new(&problem),
             seed,
             finite: FinitePoints::new(&encoding),
             alternates: encoding.is_conditional()
@@ -111,10 +115,10 @@ impl GpBandit {
         if self.finite.as_ref().is_some_and(|finite| finite.exhausted(&state.used)) {
             return Ok(None);
         }
-        let measured = state.observations.measured();
-        let known = measured + state.observations.pending.len();
+        let measured = state.outcomes.objectives[0].measured();
+        let known = measured + state.pending.len();
         let start = measured < FEWEST_MEASURED || known < self.options.start.trials(&self.encoding);
-        let proposed = if start || !state.observations.are_informative() {
+        let proposed = if start || !state.outcomes.are_informative() {
             self.spread_out(state, trial)
         } else {
             self.model_point(state, trial).or_else(|| self.spread_out(state, trial))
@@ -130,25 +134,30 @@ impl GpBandit {
     }
 
     fn spread_out(&self, state: &State, trial: TrialId) -> Option<Vec<f64>> {
-        let points: Vec<Vec<f64>> = state.observations.points().cloned().collect();
+        let pending = state.pending.iter().map(|pending| &pending.point);
+        let points: Vec<Vec<f64>> = state.outcomes.objectives[0].points().chain(pending).cloned().collect();
         start::start_point(self.options.start, &self.encoding, &state.used, &points, self.seed, trial)
     }
 
     fn model_point(&self, state: &mut State, trial: TrialId) -> Option<Vec<f64>> {
-        if state.model.is_none() {
-            let is_global = |trial| self.is_global(trial);
-            let mut model = Model::new(&self.encoding, &state.observations, &self.options, &self.fits, is_global)?;
-            for pending in &state.observations.pending {
+        if state.model.is_none() || self.is_scalarized() {
+            let mut model = self.model(&state.outcomes, trial)?;
+            for pending in &state.pending {
                 self.fantasize(&mut model, pending);
             }
             state.model = Some(model);
         }
         let model = state.model.as_ref()?;
+        let mut anchors = model.anchors.clone();
+        if model.front > 1 {
+            // Where on the front to look closer is left to chance.
+            anchors[..model.front].rotate_left(stream(self.seed, trial, "front").random_range(0..model.front));
+        }
         let whole = Region::whole(&self.encoding);
         let ordered: Vec<bool> = whole.axes.iter().map(|axis| !matches!(axis, Axis::Levels(_))).collect();
         let unit_box = TrustRegion { length: 1.0 };
         let scales = unit_box.sides(&model.lengthscales, &ordered);
-        let region = match (&model.trust_region, model.anchors.first()) {
+        let region = match (&model.trust_region, anchors.first()) {
             (Some(trust_region), Some(incumbent)) if !self.is_global(trial) => {
                 whole.around(incumbent, &self.sides(trust_region, &model.lengthscales, &ordered, incumbent))
             }
@@ -160,16 +169,35 @@ impl GpBandit {
                 encoding: &self.encoding,
                 region,
                 scales: &scales,
-                anchors: &model.anchors,
+                anchors: &anchors,
                 used: &state.used,
                 seed: self.seed,
                 trial,
             };
             match self.finite.as_ref().and_then(|finite| finite.unused_inside(&self.encoding, &state.used, region)) {
-                Some(points) => search.best_of(&model.acquisition, &points),
-                None => search.maximize(&model.acquisition),
+                Some(points) => search.best_of(model.acquisition.as_ref(), &points),
+                None => search.maximize(model.acquisition.as_ref()),
             }
         })
+    }
+
+    /// Whether each trial has an objective of its own, a scalarisation of those of the problem.
+    fn is_scalarized(&self) -> bool {
+        self.outputs.metrics.len() > HypervolumeImprovement::MOST_OBJECTIVES
+    }
+
+    /// The model for `trial`.
+    fn model(&self, outcomes: &Outcomes, trial: TrialId) -> Option<Model> {
+        let Self { encoding, outputs, options, fits, .. } = self;
+        if self.is_scalarized() {
+            let scalarized = outcomes.scalarized(outputs, self.seed, trial);
+            let options = GpBanditOptions { trust_region: false, ..*options };
+            return Model::new(encoding, &scalarized, &options, fits, |_| true);
+        }
+        match outputs.metrics.len() {
+            1 => Model::new(encoding, outcomes, options, fits, |trial| self.is_global(trial)),
+            _ => Model::of_several(encoding, outputs, outcomes, options, fits),
+        }
     }
 
     /// The sides of `trust_region` along the features active at `incumbent`; the others are not cut.
@@ -187,27 +215,37 @@ impl GpBandit {
 
     /// The results of `pending` in all worlds, fixed by the seed and its number.
     fn fantasize(&self, model: &mut Model, pending: &Pending) {
-        let normals = stratified_normals(&mut stream(self.seed, pending.id, "fantasy"), FANTASY_SAMPLES);
-        model.acquisition.add_pending(&pending.point, &normals);
+        model.acquisition.add_pending(&pending.point, &|purpose, count| {
+            stratified_normals(&mut stream(self.seed, pending.id, purpose), count)
+        });
     }
 }
 
 /// What changes between the suggestions of one request.
 struct State {
-    observations: Observations,
+    outcomes: Outcomes,
+    pending: Vec<Pending>,
     used: HashSet<Key>,
     model: Option<Model>,
 }
 
 impl Designer for GpBandit {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { learns: true, doubles: true, categories: true, conditions: true }
+        Capabilities {
+            learns: true,
+            doubles: true,
+            categories: true,
+            conditions: true,
+            several_metrics: true,
+            constraints: true,
+        }
     }
 
     fn suggest(&self, history: History<'_>, request: SuggestRequest) -> Result<Vec<TrialSuggestion>, DesignerError> {
-        let observations = Observations::new(&self.encoding, self.goal, history)?;
-        let used = observations.keys().cloned().collect();
-        let mut state = State { observations, used, model: None };
+        let outcomes = Outcomes::new(&self.encoding, &self.outputs, history)?;
+        let observations = &outcomes.objectives[0];
+        let (used, pending) = (observations.keys().cloned().collect(), observations.pending.clone());
+        let mut state = State { outcomes, pending, used, model: None };
         let mut suggestions = Vec::with_capacity(request.count.get());
         for offset in 0..request.count.get() {
             let id = request.first_trial_id.offset(offset as u64);
@@ -222,7 +260,7 @@ impl Designer for GpBandit {
             if let Some(model) = state.model.as_mut().filter(|_| offset + 1 < request.count.get()) {
                 self.fantasize(model, &pending);
             }
-            state.observations.pending.push(pending);
+            state.pending.push(pending);
             suggestions.push(TrialSuggestion { parameters });
         }
         Ok(suggestions)

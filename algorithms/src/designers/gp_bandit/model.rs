@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use super::fits::{Fingerprint, Fits, Schedule};
 use super::observations::{Evidence, Observations, categorical};
 use super::options::GpBanditOptions;
-use crate::acquisition::{AcquisitionFunction, TrustRegion};
+use super::outcomes::{Outcomes, Violations};
+use crate::acquisition::{Acquisition, AcquisitionFunction, BoundedOutcome, Constrained, TrustRegion};
 use crate::encoding::Encoding;
 use crate::gp::{Hyperparameters, KernelTerms, Posterior, TrainingSet, fit_with_terms, refit, representative_subset};
 use crate::problem::TrialId;
@@ -15,7 +16,7 @@ const FIT_SIZE: usize = 384;
 /// The posterior is exact up to this many observations, local beyond: chosen for time.
 const EXACT_SIZE: usize = 640;
 /// Ratio of noise to signal variance above which the incumbent is chosen by posterior mean.
-const NOISY: f64 = 1e-3;
+pub(super) const NOISY: f64 = 1e-3;
 /// Failures from which on feasibility has a model of its own.
 const FAILURES_FOR_MODEL: usize = 5;
 /// How many of the best points are perturbed for candidates.
@@ -25,30 +26,38 @@ const BRANCHES: usize = 8;
 
 /// Everything that is computed once per request.
 pub(super) struct Model {
-    pub(super) acquisition: AcquisitionFunction,
-    /// The best points, the incumbent first, then in a conditional space the best of other branches; may be empty.
+    pub(super) acquisition: Box<dyn Acquisition>,
+    /// The best points, the incumbent first, then in a conditional space the best of other branches; may be empty. With
+    /// several objectives the first few are the front.
     pub(super) anchors: Vec<Vec<f64>>,
+    /// How many of the anchors are equally good, so that any may be the first.
+    pub(super) front: usize,
     pub(super) lengthscales: Vec<f64>,
     /// `None` if it is not wanted, there is no incumbent to be near to, or nothing tells points apart.
     pub(super) trust_region: Option<TrustRegion>,
 }
 
 impl Model {
-    /// Fits the model; `None` if the covariance cannot be factorised, whatever the jitter.
+    /// Fits the model of one objective; `None` if the covariance cannot be factorised, whatever the jitter.
     pub(super) fn new(
         encoding: &Encoding,
-        observations: &Observations,
+        outcomes: &Outcomes,
         options: &GpBanditOptions,
         fits: &Fits,
         is_global: impl Fn(TrialId) -> bool,
     ) -> Option<Self> {
+        let observations = &outcomes.objectives[0];
         let evidence = observations.evidence(encoding, options.warp);
-        let mut eligible = evidence.eligible();
+        let constraints = Constraints::new(encoding, outcomes, options, fits);
+        let violations = constraints.violations(evidence.measured);
+        let measured = evidence.eligible();
+        let mut eligible = violations.feasible(&measured);
         let values = &evidence.data.values;
         let best_first = |rows: &mut Vec<usize>, key: &dyn Fn(usize) -> f64| {
             rows.sort_by(|&a, &b| key(b).total_cmp(&key(a)).then(a.cmp(&b)));
         };
         best_first(&mut eligible, &|row| values[row]);
+        let none_feasible = eligible.is_empty() && !measured.is_empty();
         let center = eligible.first().map(|&row| evidence.point(row));
         let fitting = Fitting { encoding, observations, options, fits, evidence: &evidence };
         let posterior = fitting.posterior(Output::Values, center.as_deref())?;
@@ -66,10 +75,23 @@ impl Model {
         let told_apart = eligible.iter().any(|&row| values[row] != values[eligible[0]]);
         let feasibility = fitting.posterior(Output::Feasibility, None);
         let start_trials = options.start.trials(encoding);
-        let anchors = anchors(encoding, eligible.iter().map(|&row| evidence.point(row)));
+        let best = if none_feasible { violations.least(measured) } else { eligible };
+        let anchors = anchors(encoding, best.iter().map(|&row| evidence.point(row)));
         let dimensions = anchors.first().map_or(encoding.dimensions(), |incumbent| active_count(encoding, incumbent));
+        let acquisition: Box<dyn Acquisition> = if outcomes.constraints.is_empty() {
+            Box::new(AcquisitionFunction::new(posterior, options.acquisition, threshold, feasibility))
+        } else {
+            let mut bounded = constraints.outcomes(center.as_deref())?;
+            bounded.extend(feasibility.map(|posterior| BoundedOutcome { posterior, threshold: 0.0 }));
+            let objective = (!none_feasible).then(|| {
+                let function = AcquisitionFunction::new(posterior, options.acquisition, threshold, None);
+                Box::new(function) as Box<dyn Acquisition>
+            });
+            Box::new(Constrained::new(objective, bounded))
+        };
         Some(Self {
-            acquisition: AcquisitionFunction::new(posterior, options.acquisition, threshold, feasibility),
+            acquisition,
+            front: 1.min(anchors.len()),
             anchors,
             lengthscales: hyperparameters.lengthscales(),
             trust_region: (options.trust_region && told_apart)
@@ -80,13 +102,51 @@ impl Model {
 
 /// The first few of `points`, which come best first, and in a conditional space the first with each other set of active
 /// features.
-fn anchors(encoding: &Encoding, mut points: impl Iterator<Item = Vec<f64>>) -> Vec<Vec<f64>> {
+pub(super) fn anchors(encoding: &Encoding, mut points: impl Iterator<Item = Vec<f64>>) -> Vec<Vec<f64>> {
     let mut anchors: Vec<Vec<f64>> = points.by_ref().take(ANCHORS).collect();
     if encoding.is_conditional() {
         let mut branches: HashSet<Vec<bool>> = anchors.iter().map(|point| encoding.active(point)).collect();
         anchors.extend(points.filter(|point| branches.insert(encoding.active(point))).take(BRANCHES));
     }
     anchors
+}
+
+/// The constraints of one history.
+pub(super) struct Constraints<'a> {
+    encoding: &'a Encoding,
+    observations: &'a [Observations],
+    options: &'a GpBanditOptions,
+    fits: &'a Fits,
+    evidence: Vec<Evidence>,
+}
+
+impl<'a> Constraints<'a> {
+    pub(super) fn new(
+        encoding: &'a Encoding,
+        outcomes: &'a Outcomes,
+        options: &'a GpBanditOptions,
+        fits: &'a Fits,
+    ) -> Self {
+        let observations = &outcomes.constraints;
+        let evidence = observations.iter().map(|slacks| slacks.evidence(encoding, options.warp)).collect();
+        Self { encoding, observations, options, fits, evidence }
+    }
+
+    /// Of the first `measured` rows.
+    pub(super) fn violations(&self, measured: usize) -> Violations {
+        Violations::new(measured, &self.evidence)
+    }
+
+    /// A model of each; `None` if one cannot be made.
+    pub(super) fn outcomes(&self, center: Option<&[f64]>) -> Option<Vec<BoundedOutcome>> {
+        let one = |(evidence, observations): (&Evidence, &Observations)| {
+            let Self { encoding, options, fits, .. } = *self;
+            let fitting = Fitting { encoding, observations, options, fits, evidence };
+            let posterior = fitting.posterior(Output::Values, center)?;
+            Some(BoundedOutcome { posterior, threshold: evidence.threshold })
+        };
+        self.evidence.iter().zip(self.observations).map(one).collect()
+    }
 }
 
 /// How many features are active at `point`.
@@ -96,8 +156,8 @@ fn active_count(encoding: &Encoding, point: &[f64]) -> usize {
 
 /// What a model is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Output {
-    /// The objective.
+pub(super) enum Output {
+    /// The values: of an objective, or slacks of a constraint.
     Values,
     /// +1 where a trial was measured, -1 where it failed.
     Feasibility,
@@ -119,19 +179,19 @@ impl Output {
     }
 }
 
-struct Fitting<'a> {
-    encoding: &'a Encoding,
-    observations: &'a Observations,
-    options: &'a GpBanditOptions,
-    fits: &'a Fits,
+pub(super) struct Fitting<'a> {
+    pub(super) encoding: &'a Encoding,
+    pub(super) observations: &'a Observations,
+    pub(super) options: &'a GpBanditOptions,
+    pub(super) fits: &'a Fits,
     /// All of it.
-    evidence: &'a Evidence,
+    pub(super) evidence: &'a Evidence,
 }
 
 impl Fitting<'_> {
     /// The model of `output`, conditioned on all of the evidence, or on what matters near `center`; `None` if there is
     /// no need for one or the covariance cannot be factorised.
-    fn posterior(&self, output: Output, center: Option<&[f64]>) -> Option<Posterior> {
+    pub(super) fn posterior(&self, output: Output, center: Option<&[f64]>) -> Option<Posterior> {
         let data = output.training_set(self.evidence)?;
         let terms = self.options.kernel_terms();
         let near = data.select(&representative_subset(&data, EXACT_SIZE, center));

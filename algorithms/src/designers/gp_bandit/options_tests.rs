@@ -1,10 +1,12 @@
 //! What each option changes, and that the default changes nothing.
 
-use super::tests::{bowl, coordinates, distance, double, history, next, problem, shrunk_box, square, suggest};
+use super::tests::{
+    bowl, coordinates, distance, double, history, next, posterior, problem, shrunk_box, square, suggest,
+};
 use super::*;
 use crate::acquisition::{Criterion, DEFAULT_BETA};
 use crate::output_warp::{standardized, warp};
-use crate::problem::{CompletedTrial, SearchSpace};
+use crate::problem::{CompletedTrial, Goal, SearchSpace};
 use crate::sampling::sobol_point;
 use crate::testing::designer_contract;
 
@@ -33,8 +35,8 @@ fn variants() -> [GpBanditOptions; 6] {
 fn model(options: &GpBanditOptions, trials: &[CompletedTrial]) -> Model {
     let bandit = bandit(*options);
     let history = History { completed: trials, pending: &[] };
-    let observations = Observations::new(&bandit.encoding, bandit.goal, history).unwrap();
-    Model::new(&bandit.encoding, &observations, options, &bandit.fits, |_| false).unwrap()
+    let outcomes = Outcomes::new(&bandit.encoding, &bandit.outputs, history).unwrap();
+    Model::new(&bandit.encoding, &outcomes, options, &bandit.fits, |_| false).unwrap()
 }
 
 /// Suggested before there were options.
@@ -82,12 +84,11 @@ fn each_criterion_proposes_what_it_values_most() {
 #[test]
 fn a_larger_beta_explores_more() {
     let trials = history(1.0, bowl);
-    let model = model(&usual(), &trials);
     let deviation = |beta| {
         let acquisition = Criterion::UpperConfidenceBound { beta };
         let options = GpBanditOptions { acquisition, trust_region: false, ..usual() };
         let point = coordinates(&next(&bandit(options), &trials));
-        model.acquisition.posterior().predict(&nalgebra::DMatrix::from_row_slice(1, 2, &point)).deviations[0]
+        posterior(&bandit(usual()), &trials).predict(&nalgebra::DMatrix::from_row_slice(1, 2, &point)).deviations[0]
     };
     let deviations = [0.01, 0.3, 1.8].map(deviation);
     assert!(deviations[0] < deviations[1] && deviations[1] < deviations[2], "{deviations:?}");
@@ -131,8 +132,7 @@ fn a_space_filling_start_is_a_sobol_sequence() {
 #[test]
 fn the_linear_term_is_left_out() {
     let trials = history(1.0, |a, b| 3.0 * a + b);
-    let linear_variance =
-        |options| model(&options, &trials).acquisition.posterior().hyperparameters().kernel.linear_variance;
+    let linear_variance = |options| posterior(&bandit(options), &trials).hyperparameters().kernel.linear_variance;
     assert_eq!(linear_variance(GpBanditOptions { linear_term: false, ..usual() }), 0.0);
     assert!(linear_variance(usual()) > 0.1);
 }
@@ -142,7 +142,8 @@ fn values_are_warped_or_only_standardised() {
     let trials = history(1.0, |a, b| (8.0 * bowl(a, b)).exp());
     let bandit = bandit(usual());
     let history = History { completed: &trials, pending: &[] };
-    let observations = Observations::new(&bandit.encoding, Goal::Maximize, history).unwrap();
+    let outcomes = Outcomes::new(&bandit.encoding, &bandit.outputs, history).unwrap();
+    let observations = &outcomes.objectives[0];
     let raw: Vec<f64> = trials.iter().map(|trial| trial.outcome.clone()).map(measured).collect();
     assert_eq!(observations.evidence(&bandit.encoding, true).data.values, warp(&raw, false));
     assert_eq!(observations.evidence(&bandit.encoding, false).data.values, standardized(&raw));

@@ -54,12 +54,16 @@ impl TreeParzen {
     /// A designer for `problem`.
     ///
     /// # Errors
-    /// [`DesignerError::Unsupported`] if the problem has more than one metric.
+    /// [`DesignerError::Unsupported`] if the problem has more than one metric, or constraints.
     pub fn new(problem: &ProblemStatement, seed: u64) -> Result<Self, DesignerError> {
         let [metric] = problem.metrics() else {
             let reason = format!("it optimises one metric, not {}", problem.metrics().len());
             return Err(DesignerError::Unsupported { algorithm: NAME, reason });
         };
+        if let Some(constraint) = problem.constraints().first() {
+            let reason = format!("it knows no constraints, as {:?} is one", constraint.name);
+            return Err(DesignerError::Unsupported { algorithm: NAME, reason });
+        }
         Ok(Self { encoding: Encoding::new(problem.search_space()), goal: metric.goal, seed })
     }
 
@@ -100,7 +104,14 @@ impl TreeParzen {
 
 impl Designer for TreeParzen {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { learns: true, doubles: true, categories: true, conditions: true }
+        Capabilities {
+            learns: true,
+            doubles: true,
+            categories: true,
+            conditions: true,
+            several_metrics: false,
+            constraints: false,
+        }
     }
 
     fn suggest(&self, history: History<'_>, request: SuggestRequest) -> Result<Vec<TrialSuggestion>, DesignerError> {
