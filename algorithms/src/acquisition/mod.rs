@@ -16,5 +16,5 @@ mod trust_region;
 pub use criterion::{Criterion, DEFAULT_BETA};
 pub use function::{AcquisitionFunction, AcquisitionValue, FANTASY_SAMPLES};
 pub use region::{Axis, Region};
-pub use search::{Search, screen};
+pub use search::{Candidates, Search, screen};
 pub use trust_region::{TrialResult, TrustRegion};

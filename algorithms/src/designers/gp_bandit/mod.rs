@@ -143,31 +143,36 @@ impl GpBandit {
             }
             state.model = Some(model);
         }
-        let model = state.model.as_ref()?;
+        let Model { acquisition, anchors, lengthscales, trust_region, shared } = state.model.as_mut()?;
         let whole = Region::whole(&self.encoding);
         let ordered: Vec<bool> = whole.axes.iter().map(|axis| !matches!(axis, Axis::Levels(_))).collect();
         let unit_box = TrustRegion { length: 1.0 };
-        let scales = unit_box.sides(&model.lengthscales, &ordered);
-        let region = match (&model.trust_region, model.anchors.first()) {
+        let scales = unit_box.sides(lengthscales, &ordered);
+        let local = match (trust_region, anchors.first()) {
             (Some(trust_region), Some(incumbent)) if !self.is_global(trial) => {
-                whole.around(incumbent, &self.sides(trust_region, &model.lengthscales, &ordered, incumbent))
+                Some(whole.around(incumbent, &self.sides(trust_region, lengthscales, &ordered, incumbent)))
             }
-            _ => whole.clone(),
+            _ => None,
         };
         // A box may hold no unused point; the whole space still does.
-        [&region, &whole].into_iter().find_map(|region| {
+        let mut regions = Vec::with_capacity(2);
+        if let Some(local) = &local {
+            regions.push((local, &mut shared.local));
+        }
+        regions.push((&whole, &mut shared.global));
+        regions.into_iter().find_map(|(region, shared)| {
             let search = Search {
                 encoding: &self.encoding,
                 region,
                 scales: &scales,
-                anchors: &model.anchors,
+                anchors,
                 used: &state.used,
                 seed: self.seed,
                 trial,
             };
             match self.finite.as_ref().and_then(|finite| finite.unused_inside(&self.encoding, &state.used, region)) {
-                Some(points) => search.best_of(&model.acquisition, &points),
-                None => search.maximize(&model.acquisition),
+                Some(points) => search.best_of(acquisition, &points),
+                None => shared.maximize(&search, acquisition),
             }
         })
     }
