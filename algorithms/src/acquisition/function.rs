@@ -13,6 +13,7 @@
 use nalgebra::DMatrix;
 
 use super::criterion::Criterion;
+use super::interface::{BLOCK, Screening};
 use crate::gp::Posterior;
 use crate::numerics::normal::{log_distribution, log_distribution_derivative};
 
@@ -83,11 +84,44 @@ impl AcquisitionFunction {
                 self.criterion.value(prediction.means.column(i).as_slice(), *deviation, &self.thresholds[..worlds])
             })
             .collect();
-        if let Some(feasibility) = &self.feasibility {
-            let prediction = feasibility.predict(points);
-            for (i, value) in values.iter_mut().enumerate() {
-                *value += log_distribution(prediction.means[(0, i)] / prediction.deviations[i]);
-            }
+        for (value, log) in values.iter_mut().zip(self.log_feasibilities(points)) {
+            *value += log;
+        }
+        values
+    }
+
+    /// The log probabilities of feasibility of the rows of `points`; empty without a model of it.
+    fn log_feasibilities(&self, points: &DMatrix<f64>) -> Vec<f64> {
+        let Some(feasibility) = &self.feasibility else { return Vec::new() };
+        let prediction = feasibility.predict(points);
+        let log = |(mean, deviation): (&f64, &f64)| log_distribution(mean / deviation);
+        prediction.means.iter().zip(&prediction.deviations).map(log).collect()
+    }
+
+    /// Prepares the rows of `points` (m x d) for [`Self::screened`] over the first `worlds` worlds.
+    pub(super) fn screening(&self, points: DMatrix<f64>, worlds: usize) -> Screening {
+        let (mut predictions, mut log_feasibilities) = (Vec::new(), Vec::new());
+        for start in (0..points.nrows()).step_by(BLOCK) {
+            let block = points.rows(start, BLOCK.min(points.nrows() - start)).clone_owned();
+            log_feasibilities.extend(self.log_feasibilities(&block));
+            predictions.push(self.posterior.follow(block, worlds));
+        }
+        Screening { points, predictions, log_feasibilities }
+    }
+
+    /// As [`Self::values_in`] for the points of `screening`, which must be of this function or of one that it was cloned
+    /// from: only what became pending since is computed.
+    pub(super) fn screened(&self, screening: &mut Screening, worlds: usize) -> Vec<f64> {
+        let mut values = Vec::new();
+        for prediction in &mut screening.predictions {
+            self.posterior.update(prediction, worlds);
+            values.extend(prediction.deviations().enumerate().map(|(i, deviation)| {
+                let means = prediction.means(i);
+                self.criterion.value(means, deviation, &self.thresholds[..means.len()])
+            }));
+        }
+        for (value, log) in values.iter_mut().zip(&screening.log_feasibilities) {
+            *value += log;
         }
         values
     }

@@ -28,6 +28,8 @@ const RELATIVE_INCREASE: f64 = 1e-6;
 const FINALISTS: usize = 3;
 /// Alternations between continuous and discrete features.
 const CYCLES: usize = 4;
+/// Worlds that decide between the values of a discrete feature.
+const COMPARED_WORLDS: usize = 32;
 /// Grids up to this size are tried completely.
 const FULL_GRID: usize = 16;
 
@@ -176,7 +178,7 @@ fn improve_coordinate(
         }
     }
     let Some(first) = points.first() else { return false };
-    let values = acquisition.values(&rows(&trials, first.len()));
+    let values = acquisition.values_in(&rows(&trials, first.len()), COMPARED_WORLDS);
     let mut best = vec![f64::NEG_INFINITY; points.len()];
     let mut moved = false;
     for ((trial, owner), value) in trials.into_iter().zip(owners).zip(values) {

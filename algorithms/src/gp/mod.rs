@@ -17,5 +17,5 @@ pub use fit::{TrainingSet, fit, fit_with_terms, refit};
 pub use hyperparameters::{Hyperparameters, KernelTerms};
 pub use kernel::Kernel;
 pub use loss::negative_log_posterior;
-pub use posterior::{Posterior, Prediction};
+pub use posterior::{Posterior, Prediction, RunningPrediction};
 pub use subset::representative_subset;

@@ -41,16 +41,17 @@ mod tests;
 
 use std::collections::HashSet;
 
+use nalgebra::DMatrix;
 use rand::RngExt;
 
 use self::finite::FinitePoints;
 use self::fits::Fits;
-use self::model::Model;
+use self::model::{Model, SharedCandidates};
 use self::observations::Pending;
 pub use self::options::{GpBanditOptions, Start};
 use self::outcomes::{Outcomes, Outputs};
 use crate::acquisition::hypervolume::HypervolumeImprovement;
-use crate::acquisition::{Axis, Region, Search, TrustRegion};
+use crate::acquisition::{Axis, Criterion, Region, Search, TrustRegion};
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
 use crate::encoding::{Encoding, FeatureKind, Key};
 use crate::numerics::latin_hypercube::stratified_normals;
@@ -58,6 +59,13 @@ use crate::problem::{ProblemStatement, TrialId, TrialSuggestion};
 use crate::rng::stream;
 
 const NAME: &str = "GAUSSIAN_PROCESS_BANDIT";
+/// Once the trust region has become too small, every so many trials the whole space is searched as well.
+const LOOKS_BEYOND_EVERY: u64 = 3;
+/// Its best point is then taken if the log of its expected improvement is above that of the box by more than this, ln 10.
+/// On classic test functions (2 and 6 parameters, 100 evaluations) that is 0.4 decades better (standard error 0.24), for
+/// the box alone never leaves a good local optimum; on bbob in 2 and 5 dimensions there is no difference. With a factor
+/// of 2 instead of 10 there is less gain there and a loss here.
+const WORTH_LEAVING: f64 = std::f64::consts::LN_10;
 /// Fewer measured trials than this say nothing about scale.
 const FEWEST_MEASURED: usize = 2;
 
@@ -147,24 +155,26 @@ impl GpBandit {
             }
             state.model = Some(model);
         }
-        let model = state.model.as_ref()?;
-        let mut anchors = model.anchors.clone();
-        if model.front > 1 {
+        let Model { acquisition, anchors, front, lengthscales, trust_region, shared } = state.model.as_mut()?;
+        let mut anchors = anchors.clone();
+        if *front > 1 {
             // Where on the front to look closer is left to chance.
-            anchors[..model.front].rotate_left(stream(self.seed, trial, "front").random_range(0..model.front));
+            anchors[..*front].rotate_left(stream(self.seed, trial, "front").random_range(0..*front));
         }
         let whole = Region::whole(&self.encoding);
         let ordered: Vec<bool> = whole.axes.iter().map(|axis| !matches!(axis, Axis::Levels(_))).collect();
-        let unit_box = TrustRegion { length: 1.0 };
-        let scales = unit_box.sides(&model.lengthscales, &ordered);
-        let region = match (&model.trust_region, anchors.first()) {
+        let scales = TrustRegion::UNIT.sides(lengthscales, &ordered);
+        let looks_beyond = self.options.acquisition == Criterion::ExpectedImprovement
+            && trust_region.is_some_and(|region| region.restarts > 0)
+            && trial.0.is_multiple_of(LOOKS_BEYOND_EVERY);
+        let local = match (trust_region, anchors.first()) {
             (Some(trust_region), Some(incumbent)) if !self.is_global(trial) => {
-                whole.around(incumbent, &self.sides(trust_region, &model.lengthscales, &ordered, incumbent))
+                Some(whole.around(incumbent, &self.sides(trust_region, lengthscales, &ordered, incumbent)))
             }
-            _ => whole.clone(),
+            _ => None,
         };
-        // A box may hold no unused point; the whole space still does.
-        [&region, &whole].into_iter().find_map(|region| {
+        let finite = self.finite.as_ref();
+        let best_of = |region: &Region, shared: &mut SharedCandidates| {
             let search = Search {
                 encoding: &self.encoding,
                 region,
@@ -174,11 +184,22 @@ impl GpBandit {
                 seed: self.seed,
                 trial,
             };
-            match self.finite.as_ref().and_then(|finite| finite.unused_inside(&self.encoding, &state.used, region)) {
-                Some(points) => search.best_of(model.acquisition.as_ref(), &points),
-                None => search.maximize(model.acquisition.as_ref()),
+            match finite.and_then(|finite| finite.unused_inside(&self.encoding, &state.used, region)) {
+                Some(points) => search.best_of(acquisition.as_ref(), &points),
+                None => shared.maximize(&search, acquisition.as_ref()),
             }
-        })
+        };
+        // A box may hold no unused point; the whole space still does.
+        let Some(inside) = local.and_then(|local| best_of(&local, &mut shared.local)) else {
+            return best_of(&whole, &mut shared.global);
+        };
+        if !looks_beyond {
+            return Some(inside);
+        }
+        let Some(anywhere) = best_of(&whole, &mut shared.global) else { return Some(inside) };
+        let both = DMatrix::from_fn(2, inside.len(), |row, j| if row == 0 { inside[j] } else { anywhere[j] });
+        let values = acquisition.values(&both);
+        Some(if values[1] > values[0] + WORTH_LEAVING { anywhere } else { inside })
     }
 
     /// Whether each trial has an objective of its own, a scalarisation of those of the problem.

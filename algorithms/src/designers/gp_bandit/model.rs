@@ -6,7 +6,9 @@ use super::fits::{Fingerprint, Fits, Schedule};
 use super::observations::{Evidence, Observations, categorical};
 use super::options::GpBanditOptions;
 use super::outcomes::{Outcomes, Violations};
-use crate::acquisition::{Acquisition, AcquisitionFunction, BoundedOutcome, Constrained, TrustRegion};
+use crate::acquisition::{
+    Acquisition, AcquisitionFunction, BoundedOutcome, Candidates, Constrained, Search, TrustRegion,
+};
 use crate::encoding::Encoding;
 use crate::gp::{Hyperparameters, KernelTerms, Posterior, TrainingSet, fit_with_terms, refit, representative_subset};
 use crate::problem::TrialId;
@@ -24,6 +26,9 @@ const ANCHORS: usize = 5;
 /// In a conditional space, of how many other branches the best point is perturbed as well (a guess).
 const BRANCHES: usize = 8;
 
+/// Searches of a batch that start from the same candidates.
+const SEARCHES_PER_CANDIDATES: usize = 8;
+
 /// Everything that is computed once per request.
 pub(super) struct Model {
     pub(super) acquisition: Box<dyn Acquisition>,
@@ -35,6 +40,34 @@ pub(super) struct Model {
     pub(super) lengthscales: Vec<f64>,
     /// `None` if it is not wanted, there is no incumbent to be near to, or nothing tells points apart.
     pub(super) trust_region: Option<TrustRegion>,
+    /// What the suggestions of one request share.
+    pub(super) shared: Shared,
+}
+
+/// The candidates of the trust region and of the whole space, for a few suggestions each.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    pub(super) local: SharedCandidates,
+    pub(super) global: SharedCandidates,
+}
+
+/// Candidates, with how many searches have used them.
+#[derive(Debug, Default)]
+pub(super) struct SharedCandidates(Option<(Candidates, usize)>);
+
+impl SharedCandidates {
+    /// What `search` finds from these candidates, or from new ones where these have served often enough.
+    pub(super) fn maximize(&mut self, search: &Search<'_>, acquisition: &dyn Acquisition) -> Option<Vec<f64>> {
+        let (mut candidates, uses) = match self.0.take() {
+            Some((candidates, uses)) if uses < SEARCHES_PER_CANDIDATES && search.accepts(&candidates) => {
+                (candidates, uses)
+            }
+            _ => (search.candidates(acquisition), 0),
+        };
+        let found = search.maximize_among(acquisition, &mut candidates);
+        self.0 = Some((candidates, uses + 1));
+        found
+    }
 }
 
 impl Model {
@@ -96,6 +129,7 @@ impl Model {
             lengthscales: hyperparameters.lengthscales(),
             trust_region: (options.trust_region && told_apart)
                 .then(|| TrustRegion::replay(dimensions, observations.results(start_trials, is_global))),
+            shared: Shared::default(),
         })
     }
 }

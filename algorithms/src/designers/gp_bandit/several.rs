@@ -5,7 +5,7 @@
 //! trials that violate no constraint; of an objective with much noise it is that of the posterior means.
 
 use super::fits::Fits;
-use super::model::{Constraints, Fitting, Model, NOISY, Output, anchors};
+use super::model::{Constraints, Fitting, Model, NOISY, Output, Shared, anchors};
 use super::observations::Evidence;
 use super::options::GpBanditOptions;
 use super::outcomes::{Outcomes, Outputs};
@@ -78,6 +78,6 @@ impl Model {
             objective => Box::new(Constrained::new(objective, bounded)),
         };
         let lengthscales = log_lengthscales.into_iter().map(f64::exp).collect();
-        Some(Self { acquisition, anchors, front, lengthscales, trust_region: None })
+        Some(Self { acquisition, anchors, front, lengthscales, trust_region: None, shared: Shared::default() })
     }
 }
