@@ -19,7 +19,7 @@ use crate::numerics::normal::{log_distribution, log_distribution_derivative};
 /// Points scored by one matrix product: what is needed of them stays in the cache.
 pub(super) const BLOCK: usize = 256;
 /// `S`: sampled worlds once something is pending.
-pub const FANTASY_SAMPLES: usize = 128;
+pub const FANTASY_SAMPLES: usize = 64;
 
 /// The acquisition function of one suggestion.
 #[derive(Debug, Clone)]
