@@ -18,8 +18,9 @@ use crate::numerics::normal::{log_distribution, log_distribution_derivative};
 
 /// Points scored by one matrix product: what is needed of them stays in the cache.
 pub(super) const BLOCK: usize = 256;
-/// `S`: sampled worlds once something is pending.
-pub const FANTASY_SAMPLES: usize = 64;
+/// `S`: sampled worlds once something is pending. 64 lost on the tables of trained models in batches of 8 (mean log10 gap
+/// +0.14 +- 0.07, 32 wins to 43 losses).
+pub const FANTASY_SAMPLES: usize = 128;
 
 /// The acquisition function of one suggestion.
 #[derive(Debug, Clone)]

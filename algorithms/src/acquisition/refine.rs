@@ -39,9 +39,8 @@ struct Effort {
 
 impl Effort {
     const ALONE: Self = Self { rounds: 25, finalists: 3 };
-    /// With trials pending, whose many worlds make each evaluation dear. With batches of 8 on 48 functions and 9 tables,
-    /// together with the worlds and candidates of a batch as they are now, no loss against three times the effort was
-    /// seen.
+    /// With trials pending, whose many worlds make each evaluation dear: measured in batches of 8, see
+    /// [`super::function::FANTASY_SAMPLES`] for what does lose.
     const BESIDE_PENDING: Self = Self { rounds: 12, finalists: 1 };
 }
 
