@@ -17,7 +17,8 @@ use super::interface::{BLOCK, Screening};
 use crate::gp::Posterior;
 use crate::numerics::normal::{log_distribution, log_distribution_derivative};
 
-/// `S`: sampled worlds once something is pending.
+/// `S`: sampled worlds once something is pending. 64 lost on the tables of trained models in batches of 8 (mean log10 gap
+/// +0.14 +- 0.07, 32 wins to 43 losses).
 pub const FANTASY_SAMPLES: usize = 128;
 
 /// The acquisition function of one suggestion.

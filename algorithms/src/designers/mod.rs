@@ -17,6 +17,8 @@ mod grid;
 mod quasi_random;
 mod random;
 #[cfg(test)]
+mod robustness_tests;
+#[cfg(test)]
 mod tests;
 mod tpe;
 mod used_points;

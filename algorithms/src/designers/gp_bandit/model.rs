@@ -26,7 +26,7 @@ const ANCHORS: usize = 5;
 /// In a conditional space, of how many other branches the best point is perturbed as well (a guess).
 const BRANCHES: usize = 8;
 
-/// Searches of a batch that start from the same candidates.
+/// Searches of a batch that start from the same candidates (a guess: the points of one batch of the usual size).
 const SEARCHES_PER_CANDIDATES: usize = 8;
 
 /// Everything that is computed once per request.

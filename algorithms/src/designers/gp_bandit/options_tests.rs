@@ -1,7 +1,7 @@
 //! What each option changes, and that the default changes nothing.
 
 use super::tests::{
-    bowl, coordinates, distance, double, history, next, posterior, problem, shrunk_box, square, suggest,
+    bowl, coordinates, distance, double, history, next, posterior, problem, shrunk_box, square, suggest, trial,
 };
 use super::*;
 use crate::acquisition::{Criterion, DEFAULT_BETA};
@@ -54,6 +54,35 @@ fn the_default_suggestions_are_these() {
     }
     let new = GpBandit::new(problem(square(), Goal::Maximize), 7).unwrap();
     assert_eq!(suggest(&new, &history(1.0, bowl), &[], 3), found);
+}
+
+/// The schedule of fits: the fit of the first twenty trials, corrected by all there are; the box has changed its size.
+#[test]
+fn the_default_suggestions_late_in_a_study_are_these() {
+    let trials: Vec<_> = (0..30_u32)
+        .map(|i| {
+            let (a, b) = ((0.1 + 0.37 * f64::from(i)).fract(), (0.3 + 0.61 * f64::from(i)).fract());
+            let value = bowl(a, b) + 0.2 * (9.0 * a).sin() * (7.0 * b).cos();
+            trial(u64::from(i) + 1, &[("a", a), ("b", b)], Some(value))
+        })
+        .collect();
+    let batch = [
+        [0.5150534564063265, 0.5115361573246489],
+        [0.4905243424766556, 0.5192046438875633],
+        [0.4935744086007793, 0.475916639440757],
+    ];
+    for (count, expected) in [
+        (25, &[[0.4607002219165492, 0.5022796019960024]][..]),
+        (28, &batch[..]),
+        (30, &[[0.5135637892388584, 0.5113901022529651]][..]),
+    ] {
+        let found = suggest(&bandit(usual()), &trials[..count], &[], expected.len());
+        for (point, expected) in found.iter().map(coordinates).zip(expected) {
+            // Other processors may round the sums of matrix products otherwise.
+            let is_close = (point[0] - expected[0]).abs() < 1e-4 && (point[1] - expected[1]).abs() < 1e-4;
+            assert!(is_close, "after {count}: {found:?}");
+        }
+    }
 }
 
 #[test]
