@@ -67,7 +67,8 @@ impl Contestant for InProcess {
         let mut trial = result.trial.clone();
         if let (true, Some(values)) = (*sees_constraints, &result.values) {
             let stopped_early = matches!(trial.outcome, TrialOutcome::Measured { stopped_early: true, .. });
-            trial.outcome = TrialOutcome::Measured { values: [&values[..], &result.constraints].concat(), stopped_early };
+            trial.outcome =
+                TrialOutcome::Measured { values: [&values[..], &result.constraints].concat(), stopped_early };
         }
         completed.push(trial);
         Ok(())
