@@ -68,7 +68,7 @@ impl Contestant for InProcess {
         if let (true, Some(values)) = (*sees_constraints, &result.values) {
             let stopped_early = matches!(trial.outcome, TrialOutcome::Measured { stopped_early: true, .. });
             trial.outcome =
-                TrialOutcome::Measured { values: [&values[..], &result.constraints].concat(), stopped_early };
+                TrialOutcome::Measured { values: [&values[..], &result.constraints[..]].concat(), stopped_early };
         }
         completed.push(trial);
         Ok(())
