@@ -1,13 +1,13 @@
 //! The search algorithms, one per file or folder.
 //!
-//! | designer | learns | space |
-//! | --- | --- | --- |
-//! | [`RandomSearch`] | no | any |
-//! | [`QuasiRandomSearch`] | no | any |
-//! | [`GpBandit`] | yes | any |
-//! | [`TreeParzen`] | yes | any |
-//! | [`CmaEs`] | yes | no categorical parameters |
-//! | [`GridSearch`] | no | any; a double needs an explicit number of points |
+//! | designer | learns | space | several metrics, constraints |
+//! | --- | --- | --- | --- |
+//! | [`RandomSearch`] | no | any | ignored |
+//! | [`QuasiRandomSearch`] | no | any | ignored |
+//! | [`GpBandit`] | yes | any | yes |
+//! | [`TreeParzen`] | yes | any | no |
+//! | [`CmaEs`] | yes | no categorical parameters | no |
+//! | [`GridSearch`] | no | any; a double needs an explicit number of points | ignored |
 //!
 //! What they promise is the contract in [`crate::designer`]; each runs the whole kit of the module `testing`.
 

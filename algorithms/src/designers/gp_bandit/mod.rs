@@ -1,6 +1,6 @@
 //! Bayesian optimisation by a Gaussian process and expected improvement, in a trust region.
 //!
-//! One suggestion: encode the history; merge replicates and [warp](crate::output_warp) the values; fit the
+//! One suggestion for one metric: encode the history; merge replicates and [warp](crate::output_warp) the values; fit the
 //! [model](crate::gp); draw the results of pending trials; maximise log expected improvement around the incumbent
 //! ([`crate::acquisition`]). The first trials are a centre and a star around it. Spaces with a categorical or a
 //! conditional parameter search the trust region for trials with an odd number and the whole space for those with an
@@ -11,6 +11,18 @@
 //!
 //! Failed trials count at a pessimistic value; after five of them their region has a model of its own. Values of
 //! trials stopped early are noisy and never the incumbent. NaN and infinities are failures.
+//!
+//! # Several metrics
+//! Up to three: a model each, expected [hypervolume](crate::acquisition::hypervolume) improvement in the whole space, the
+//! best candidates sought around all of the front (see [`several`]). With four or more each trial has an objective of its
+//! own, a random scalarisation ([`outcomes`]), and then all is as for one metric but for the trust region. The order of
+//! metrics does not matter, nor do their units.
+//!
+//! # Constraints
+//! A model each, of the slack to the threshold; the log probability that all hold is added to the acquisition function
+//! ([`Constrained`](crate::acquisition::Constrained)) and stands alone while no trial satisfies them all. Only trials
+//! that satisfy them are the incumbent, on the front, or a success of the trust region; the others still teach the models.
+//! With the criteria that are no expected improvement, the log probability is a penalty in units of standardised values.
 //!
 //! That is the default: [`GpBanditOptions`] put other parts in place of these.
 //!

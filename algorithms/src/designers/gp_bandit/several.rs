@@ -3,6 +3,10 @@
 //! Each objective has a Gaussian process of its own, of its warped values; expected hypervolume improvement is that of
 //! the warped values as well, so that the units of the objectives do not matter. The front is that of the finished
 //! trials that violate no constraint; of an objective with much noise it is that of the posterior means.
+//!
+//! The whole space is searched. On our 13 problems with several metrics, at 75 trials, a box of length 0.4 around a random
+//! point of the front for every other trial lost 0.2 decades of missing volume (two seeds), and one of 0.8 for all trials
+//! lost 0.9 (one seed). Values that were only standardised were level with warped ones.
 
 use super::fits::Fits;
 use super::model::{Constraints, Fitting, Model, NOISY, Output, Shared, anchors};
