@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use tunesmith_algorithms::problem::ParameterValue;
+use tunesmith_algorithms::problem::{Origin, ParameterValue};
 
 use super::float::Float;
 use super::measurement::MeasurementRecord;
@@ -19,6 +19,7 @@ pub(in crate::store) fn encode_trial(trial: &Trial) -> Vec<u8> {
     let TrialFields {
         id,
         parameters,
+        origin,
         state,
         client_id,
         attempt,
@@ -36,6 +37,7 @@ pub(in crate::store) fn encode_trial(trial: &Trial) -> Vec<u8> {
         v: VERSION,
         id: id.0,
         parameters: parameters.iter().map(|(name, value)| (name.clone(), ValueRecord::from(value))).collect(),
+        origin: *origin,
         state: *state,
         client_id: client_id.clone(),
         attempt: *attempt,
@@ -57,6 +59,7 @@ pub(in crate::store) fn decode_trial(bytes: &[u8]) -> Result<Trial, RecordError>
     Ok(Trial::restore(TrialFields {
         id: TrialId(record.id),
         parameters: record.parameters.into_iter().map(|(name, value)| (name, value.into())).collect(),
+        origin: record.origin,
         state: record.state,
         client_id: record.client_id,
         attempt: record.attempt,
@@ -78,6 +81,9 @@ struct TrialRecord {
     v: u32,
     id: u64,
     parameters: BTreeMap<String, ValueRecord>,
+    /// Absent in records of versions that did not keep it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    origin: Option<Origin>,
     #[serde(with = "StateRecord")]
     state: TrialState,
     client_id: String,

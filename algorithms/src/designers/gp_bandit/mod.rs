@@ -46,10 +46,11 @@ use crate::acquisition::{Axis, FANTASY_SAMPLES, Region, Search, TrustRegion};
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
 use crate::encoding::{Encoding, FeatureKind, Key};
 use crate::numerics::latin_hypercube::stratified_normals;
-use crate::problem::{Goal, ProblemStatement, TrialId, TrialSuggestion};
+use crate::problem::{AlgorithmName, Goal, Origin, ProblemStatement, Step, TrialId, TrialSuggestion};
 use crate::rng::stream;
 
-const NAME: &str = "GAUSSIAN_PROCESS_BANDIT";
+const ALGORITHM: AlgorithmName = AlgorithmName::GaussianProcessBandit;
+const NAME: &str = ALGORITHM.as_str();
 /// Fewer measured trials than this say nothing about scale.
 const FEWEST_MEASURED: usize = 2;
 
@@ -106,8 +107,8 @@ impl GpBandit {
         self.alternates && trial.0.is_multiple_of(2)
     }
 
-    /// The next point; `None` if the space is exhausted.
-    fn next_point(&self, state: &mut State, trial: TrialId) -> Result<Option<Vec<f64>>, DesignerError> {
+    /// The next point and the step it comes from; `None` if the space is exhausted.
+    fn next_point(&self, state: &mut State, trial: TrialId) -> Result<Option<(Vec<f64>, Step)>, DesignerError> {
         if self.finite.as_ref().is_some_and(|finite| finite.exhausted(&state.used)) {
             return Ok(None);
         }
@@ -115,16 +116,17 @@ impl GpBandit {
         let known = measured + state.observations.pending.len();
         let start = measured < FEWEST_MEASURED || known < self.options.start.trials(&self.encoding);
         let proposed = if start || !state.observations.are_informative() {
-            self.spread_out(state, trial)
+            self.spread_out(state, trial).map(|point| (point, Step::Start))
         } else {
-            self.model_point(state, trial).or_else(|| self.spread_out(state, trial))
+            let unused = |state: &State| self.spread_out(state, trial).map(|point| (point, Step::Unused));
+            self.model_point(state, trial).or_else(|| unused(state))
         };
         if proposed.is_some() {
             return Ok(proposed);
         }
         let walked = self.finite.as_ref().and_then(|finite| finite.any_unused(&state.used, self.seed, trial));
         match walked.map(|ordinals| self.encoding.encode(&self.encoding.point_at(&ordinals))) {
-            Some(Ok(point)) => Ok(Some(point)),
+            Some(Ok(point)) => Ok(Some((point, Step::Unused))),
             _ => Err(DesignerError::Numerical { algorithm: NAME, reason: "no unused point was found".into() }),
         }
     }
@@ -134,7 +136,7 @@ impl GpBandit {
         start::start_point(self.options.start, &self.encoding, &state.used, &points, self.seed, trial)
     }
 
-    fn model_point(&self, state: &mut State, trial: TrialId) -> Option<Vec<f64>> {
+    fn model_point(&self, state: &mut State, trial: TrialId) -> Option<(Vec<f64>, Step)> {
         if state.model.is_none() {
             let is_global = |trial| self.is_global(trial);
             let mut model = Model::new(&self.encoding, &state.observations, &self.options, &self.fits, is_global)?;
@@ -150,25 +152,28 @@ impl GpBandit {
         let scales = unit_box.sides(&model.lengthscales, &ordered);
         let region = match (&model.trust_region, model.anchors.first()) {
             (Some(trust_region), Some(incumbent)) if !self.is_global(trial) => {
-                whole.around(incumbent, &self.sides(trust_region, &model.lengthscales, &ordered, incumbent))
+                let sides = self.sides(trust_region, &model.lengthscales, &ordered, incumbent);
+                Some((whole.around(incumbent, &sides), Step::TrustRegion))
             }
-            _ => whole.clone(),
+            _ => None,
         };
         // A box may hold no unused point; the whole space still does.
-        [&region, &whole].into_iter().find_map(|region| {
+        region.into_iter().chain([(whole, Step::WholeSpace)]).find_map(|(region, step)| {
             let search = Search {
                 encoding: &self.encoding,
-                region,
+                region: &region,
                 scales: &scales,
                 anchors: &model.anchors,
                 used: &state.used,
                 seed: self.seed,
                 trial,
             };
-            match self.finite.as_ref().and_then(|finite| finite.unused_inside(&self.encoding, &state.used, region)) {
+            let listed = self.finite.as_ref();
+            let point = match listed.and_then(|finite| finite.unused_inside(&self.encoding, &state.used, &region)) {
                 Some(points) => search.best_of(&model.acquisition, &points),
                 None => search.maximize(&model.acquisition),
-            }
+            };
+            point.map(|point| (point, step))
         })
     }
 
@@ -211,7 +216,7 @@ impl Designer for GpBandit {
         let mut suggestions = Vec::with_capacity(request.count.get());
         for offset in 0..request.count.get() {
             let id = request.first_trial_id.offset(offset as u64);
-            let Some(point) = self.next_point(&mut state, id)? else { break };
+            let Some((point, step)) = self.next_point(&mut state, id)? else { break };
             let parameters = self.encoding.decode(&point);
             let key = self
                 .encoding
@@ -223,7 +228,7 @@ impl Designer for GpBandit {
                 self.fantasize(model, &pending);
             }
             state.observations.pending.push(pending);
-            suggestions.push(TrialSuggestion { parameters });
+            suggestions.push(TrialSuggestion { parameters, origin: Origin::with_step(ALGORITHM, step) });
         }
         Ok(suggestions)
     }

@@ -1,0 +1,202 @@
+//! The algorithm that serves a problem best, chosen by rule.
+//!
+//! | problem | algorithm |
+//! | --- | --- |
+//! | one metric, at least 2 parameters, none categorical, none conditional, none with few values, from [`LONG_RUN`] completed trials on | covariance matrix adaptation |
+//! | any other | Gaussian process |
+//!
+//! If the Gaussian process fails on a history for numerical reasons, quasi-random search answers for it; that it did is
+//! told by the suggestion's origin.
+
+use super::{CmaEs, GpBandit, QuasiRandomSearch};
+use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
+use crate::problem::{AlgorithmName, ParameterKind, ParameterSpec, ProblemStatement, TrialSuggestion};
+
+/// Completed trials from which on covariance matrix adaptation takes over.
+pub const LONG_RUN: usize = 2_000;
+
+/// An algorithm and why it is the one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AlgorithmChoice {
+    /// The algorithm.
+    pub algorithm: AlgorithmName,
+    /// Why, for people: lower case, no final stop.
+    pub reason: &'static str,
+}
+
+/// The algorithm for the next suggestion of `problem` after `completed` trials: a function of nothing else.
+pub fn choose_algorithm(problem: &ProblemStatement, completed: usize) -> AlgorithmChoice {
+    if completed >= LONG_RUN && is_smooth(problem) {
+        AlgorithmChoice {
+            algorithm: AlgorithmName::CmaEs,
+            reason: "in long runs without categorical or conditional parameters an evolution strategy goes on where a \
+                     model of all trials gets slow and coarse",
+        }
+    } else {
+        AlgorithmChoice {
+            algorithm: AlgorithmName::GaussianProcessBandit,
+            reason: "a Gaussian process finds good values in the fewest trials, on spaces of every kind that was measured",
+        }
+    }
+}
+
+/// Whether covariance matrix adaptation suits the problem.
+fn is_smooth(problem: &ProblemStatement) -> bool {
+    let parameters = problem.search_space().parameters();
+    let is_ordered =
+        |spec: &ParameterSpec| spec.condition().is_none() && !matches!(spec.kind(), ParameterKind::Categorical { .. });
+    problem.metrics().len() == 1 && parameters.len() >= 2 && parameters.iter().all(is_ordered)
+}
+
+/// The designer that [`choose_algorithm`] names, at each suggestion anew.
+#[derive(Debug, Clone)]
+pub struct Automatic {
+    problem: ProblemStatement,
+    gaussian_process: GpBandit,
+    /// Only where it can be chosen.
+    evolution: Option<CmaEs>,
+    quasi_random: QuasiRandomSearch,
+}
+
+impl Automatic {
+    /// A designer for `problem`.
+    ///
+    /// # Errors
+    /// [`DesignerError::Unsupported`] if no algorithm can search it.
+    pub fn new(problem: ProblemStatement, seed: u64) -> Result<Self, DesignerError> {
+        Ok(Self {
+            gaussian_process: GpBandit::new(problem.clone(), seed)?,
+            evolution: if is_smooth(&problem) { Some(CmaEs::new(&problem, seed)?) } else { None },
+            quasi_random: QuasiRandomSearch::new(&problem, seed),
+            problem,
+        })
+    }
+}
+
+impl Designer for Automatic {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { learns: true, doubles: true, categories: true, conditions: true }
+    }
+
+    fn suggest(&self, history: History<'_>, request: SuggestRequest) -> Result<Vec<TrialSuggestion>, DesignerError> {
+        let choice = choose_algorithm(&self.problem, history.completed.len());
+        let chosen: &dyn Designer = match (&self.evolution, choice.algorithm) {
+            (Some(evolution), AlgorithmName::CmaEs) => evolution,
+            _ => &self.gaussian_process,
+        };
+        or_else_spread_out(chosen.suggest(history, request), &self.quasi_random, history, request)
+    }
+}
+
+/// `outcome`, or where that is a numerical failure the answer of `fallback`.
+fn or_else_spread_out(
+    outcome: Result<Vec<TrialSuggestion>, DesignerError>,
+    fallback: &dyn Designer,
+    history: History<'_>,
+    request: SuggestRequest,
+) -> Result<Vec<TrialSuggestion>, DesignerError> {
+    match outcome {
+        Err(DesignerError::Numerical { algorithm, reason }) => {
+            tracing::warn!(%algorithm, %reason, trial.id = request.first_trial_id.0, "quasi-random search answers for it");
+            fallback.suggest(history, request)
+        }
+        outcome => outcome,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::problem::{
+        CompletedTrial, Condition, Goal, MetricSpec, Origin, ParameterValue, ScaleType, SearchSpace, Step, TrialId,
+        TrialOutcome,
+    };
+    use crate::testing::designer_contract;
+
+    fn double() -> ParameterKind {
+        ParameterKind::Double { min: 0.0, max: 1.0, scale: ScaleType::UnitLinear }
+    }
+
+    fn categorical() -> ParameterKind {
+        ParameterKind::Categorical { values: vec!["a".into(), "b".into()] }
+    }
+
+    fn problem(parameters: Vec<ParameterSpec>) -> ProblemStatement {
+        let metric = MetricSpec { name: "y".into(), goal: Goal::Minimize };
+        ProblemStatement::new(SearchSpace::new(parameters).unwrap(), vec![metric]).unwrap()
+    }
+
+    fn spec(name: &str, kind: ParameterKind) -> ParameterSpec {
+        ParameterSpec::new(name, kind).unwrap()
+    }
+
+    fn plane() -> ProblemStatement {
+        problem(vec![spec("x", double()), spec("y", double())])
+    }
+
+    fn trials(count: u64) -> Vec<CompletedTrial> {
+        let trial = |id: u64| {
+            let x = (id as f64 * 0.618).fract();
+            let y = (id as f64 * 0.414).fract();
+            let parameters = [("x", x), ("y", y)].map(|(name, value)| (name.to_owned(), ParameterValue::Double(value)));
+            let values = vec![(x - 0.3).powi(2) + (y - 0.6).powi(2)];
+            let outcome = TrialOutcome::Measured { values, stopped_early: false };
+            CompletedTrial { id: TrialId(id), parameters: parameters.into(), outcome }
+        };
+        (1..=count).map(trial).collect()
+    }
+
+    #[test]
+    fn it_keeps_the_contract() {
+        designer_contract(|problem, seed| Ok(Box::new(Automatic::new(problem.clone(), seed)?)));
+    }
+
+    #[test]
+    fn the_evolution_strategy_takes_over_in_long_smooth_runs_only() {
+        let algorithm = |problem: &ProblemStatement, completed| choose_algorithm(problem, completed).algorithm;
+        let gp = AlgorithmName::GaussianProcessBandit;
+        assert_eq!(algorithm(&plane(), 0), gp);
+        assert_eq!(algorithm(&plane(), LONG_RUN - 1), gp);
+        assert_eq!(algorithm(&plane(), LONG_RUN), AlgorithmName::CmaEs);
+        let line = problem(vec![spec("x", double())]);
+        let mixed = problem(vec![spec("x", double()), spec("y", double()), spec("c", categorical())]);
+        let integer = ParameterKind::Integer { min: 0, max: 1, scale: ScaleType::UnitLinear };
+        let below = Condition::new("k", vec![ParameterValue::Integer(1)]);
+        let conditional =
+            problem(vec![spec("k", integer), spec("x", double()), spec("y", double()).with_condition(below)]);
+        for other in [line, mixed, conditional] {
+            assert_eq!(algorithm(&other, 10 * LONG_RUN), gp);
+        }
+    }
+
+    #[test]
+    fn its_suggestions_are_those_of_the_chosen_algorithm_and_say_so() {
+        let automatic = Automatic::new(plane(), 5).unwrap();
+        let next = |designer: &dyn Designer, completed: &[CompletedTrial]| {
+            let request = SuggestRequest::one(TrialId(completed.len() as u64 + 1));
+            designer.suggest(History { completed, pending: &[] }, request).unwrap().remove(0)
+        };
+        let few = trials(12);
+        let suggestion = next(&automatic, &few);
+        assert_eq!(suggestion, next(&GpBandit::new(plane(), 5).unwrap(), &few));
+        assert_eq!(suggestion.origin, Origin::with_step(AlgorithmName::GaussianProcessBandit, Step::TrustRegion));
+        assert_eq!(next(&automatic, &[]).origin.step, Some(Step::Start));
+        let many = trials(LONG_RUN as u64);
+        let suggestion = next(&automatic, &many);
+        assert_eq!(suggestion, next(&CmaEs::new(&plane(), 5).unwrap(), &many));
+        assert_eq!(suggestion.origin, Origin::with_step(AlgorithmName::CmaEs, Step::Model));
+    }
+
+    #[test]
+    fn a_numerical_failure_is_answered_by_quasi_random_search_and_another_error_stays() {
+        let quasi_random = QuasiRandomSearch::new(&plane(), 5);
+        let (history, request) = (History::default(), SuggestRequest::one(TrialId(1)));
+        let answer = |error: DesignerError| or_else_spread_out(Err(error), &quasi_random, history, request);
+        let failed = DesignerError::Numerical { algorithm: "GAUSSIAN_PROCESS_BANDIT", reason: "made up".into() };
+        let suggestions = answer(failed).unwrap();
+        assert_eq!(suggestions, quasi_random.suggest(history, request).unwrap());
+        assert_eq!(suggestions[0].origin, Origin::of(AlgorithmName::QuasiRandomSearch));
+        let foreign = DesignerError::ForeignTrial { trial: TrialId(3), reason: "made up".into() };
+        assert_eq!(answer(foreign.clone()), Err(foreign));
+    }
+}
