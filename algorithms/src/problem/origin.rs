@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 /// A search algorithm, by the name that records and messages give it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[non_exhaustive]
 pub enum AlgorithmName {
     /// [`GpBandit`](crate::designers::GpBandit).
     GaussianProcessBandit,
@@ -46,7 +45,6 @@ impl fmt::Display for AlgorithmName {
 /// The step of an algorithm that learns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[non_exhaustive]
 pub enum Step {
     /// A point of a fixed plan, or one far from all others: the trials so far say too little for a model.
     Start,

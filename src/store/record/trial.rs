@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use tunesmith_algorithms::problem::{Origin, ParameterValue};
+use tunesmith_algorithms::problem::ParameterValue;
 
 use super::float::Float;
 use super::measurement::MeasurementRecord;
+use super::origin::OriginRecord;
 use super::{RecordError, from_json, to_json};
 use crate::domain::{Trial, TrialFields, TrialId, TrialState};
 
@@ -37,7 +38,7 @@ pub(in crate::store) fn encode_trial(trial: &Trial) -> Vec<u8> {
         v: VERSION,
         id: id.0,
         parameters: parameters.iter().map(|(name, value)| (name.clone(), ValueRecord::from(value))).collect(),
-        origin: *origin,
+        origin: origin.map(OriginRecord::from),
         state: *state,
         client_id: client_id.clone(),
         attempt: *attempt,
@@ -59,7 +60,7 @@ pub(in crate::store) fn decode_trial(bytes: &[u8]) -> Result<Trial, RecordError>
     Ok(Trial::restore(TrialFields {
         id: TrialId(record.id),
         parameters: record.parameters.into_iter().map(|(name, value)| (name, value.into())).collect(),
-        origin: record.origin,
+        origin: record.origin.map(Into::into),
         state: record.state,
         client_id: record.client_id,
         attempt: record.attempt,
@@ -83,7 +84,7 @@ struct TrialRecord {
     parameters: BTreeMap<String, ValueRecord>,
     /// Absent in records of versions that did not keep it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    origin: Option<Origin>,
+    origin: Option<OriginRecord>,
     #[serde(with = "StateRecord")]
     state: TrialState,
     client_id: String,

@@ -19,7 +19,7 @@ pub fn clauses() -> TestFunction {
     let value = |point: &ParameterValues| {
         let on: [bool; SWITCHES] = std::array::from_fn(|switch| level(point, &name(switch)) == "on");
         let unmet = |clause: &usize| !literals(*clause).iter().any(|&(switch, state)| on[switch] == state);
-        (0..CLAUSES).filter(unmet).map(|clause| 0.5 + coefficient(&[20, clause])).sum::<f64>()
+        (0..CLAUSES).filter(unmet).map(|clause| 0.5 + coefficient(&[20, clause])).sum::<f64>() + 0.0
     };
     let parameters = (0..SWITCHES).map(|switch| parameter(&name(switch), categorical(&["off", "on"]))).collect();
     let state = |switch| if planted(switch) { "on" } else { "off" };
