@@ -1,19 +1,27 @@
-//! The algorithm that serves a problem best, chosen by rule.
+//! The algorithm that serves a study best, chosen by rule.
 //!
-//! | problem | algorithm |
+//! | in this order | algorithm |
 //! | --- | --- |
-//! | one metric, at least 2 parameters, none categorical, none conditional, none with few values, from [`LONG_RUN`] completed trials on | covariance matrix adaptation |
-//! | any other | Gaussian process |
+//! | several metrics | Gaussian process |
+//! | on a plateau: of the best quarter of the measured trials, at least four, at least half repeat the value of another | Parzen estimator |
+//! | from [`LONG_RUN`] completed trials on, at least 2 parameters, none categorical, none conditional | covariance matrix adaptation |
+//! | otherwise | Gaussian process |
 //!
-//! If the Gaussian process fails on a history for numerical reasons, quasi-random search answers for it; that it did is
+//! If the chosen algorithm fails on a history for numerical reasons, quasi-random search answers for it; that it did is
 //! told by the suggestion's origin.
 
-use super::{CmaEs, GpBandit, QuasiRandomSearch};
+use super::{CmaEs, GpBandit, QuasiRandomSearch, TreeParzen};
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
-use crate::problem::{AlgorithmName, ParameterKind, ParameterSpec, ProblemStatement, TrialSuggestion};
+use crate::problem::{
+    AlgorithmName, CompletedTrial, ParameterKind, ParameterSpec, ProblemStatement, TrialOutcome, TrialSuggestion,
+};
 
 /// Completed trials from which on covariance matrix adaptation takes over.
 pub const LONG_RUN: usize = 2_000;
+/// The best one in so many trials are looked at for a plateau.
+const SHARE_LOOKED_AT: usize = 4;
+/// Fewer trials than this are no plateau.
+const FEWEST_LOOKED_AT: usize = 4;
 
 /// An algorithm and why it is the one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,20 +32,19 @@ pub struct AlgorithmChoice {
     pub reason: &'static str,
 }
 
-/// The algorithm for the next suggestion of `problem` after `completed` trials: a function of nothing else.
-pub fn choose_algorithm(problem: &ProblemStatement, completed: usize) -> AlgorithmChoice {
-    if completed >= LONG_RUN && is_smooth(problem) {
-        AlgorithmChoice {
-            algorithm: AlgorithmName::CmaEs,
-            reason: "in long runs without categorical or conditional parameters an evolution strategy goes on where a \
-                     model of all trials gets slow and coarse",
-        }
+/// The algorithm for the next suggestion of `problem` after the trials `completed`, in any order: a function of nothing
+/// else.
+pub fn choose_algorithm(problem: &ProblemStatement, completed: &[CompletedTrial]) -> AlgorithmChoice {
+    let (algorithm, reason) = if is_on_plateau(problem, completed) {
+        let reason = "many of the best trials have equal values: a model of values would stay where they are";
+        (AlgorithmName::TreeStructuredParzenEstimator, reason)
+    } else if completed.len() >= LONG_RUN && is_smooth(problem) {
+        let reason = "in long runs without categorical or conditional parameters an evolution strategy still improves";
+        (AlgorithmName::CmaEs, reason)
     } else {
-        AlgorithmChoice {
-            algorithm: AlgorithmName::GaussianProcessBandit,
-            reason: "a Gaussian process finds good values in the fewest trials, on spaces of every kind that was measured",
-        }
-    }
+        (AlgorithmName::GaussianProcessBandit, "it finds good values in the fewest trials")
+    };
+    AlgorithmChoice { algorithm, reason }
 }
 
 /// Whether covariance matrix adaptation suits the problem.
@@ -48,11 +55,28 @@ fn is_smooth(problem: &ProblemStatement) -> bool {
     problem.metrics().len() == 1 && parameters.len() >= 2 && parameters.iter().all(is_ordered)
 }
 
+/// Whether many of the best trials have exactly equal values.
+fn is_on_plateau(problem: &ProblemStatement, completed: &[CompletedTrial]) -> bool {
+    let [metric] = problem.metrics() else { return false };
+    let value = |trial: &CompletedTrial| match &trial.outcome {
+        TrialOutcome::Measured { values, .. } => values.first().copied().filter(|value| value.is_finite()),
+        TrialOutcome::Infeasible => None,
+    };
+    let mut values: Vec<f64> =
+        completed.iter().filter_map(value).map(|value| metric.goal.to_maximized(value)).collect();
+    values.sort_by(|a, b| b.total_cmp(a));
+    let best = &values[..values.len().div_ceil(SHARE_LOOKED_AT)];
+    let repeats = best.windows(2).filter(|pair| pair[0] == pair[1]).count();
+    best.len() >= FEWEST_LOOKED_AT && 2 * repeats >= best.len()
+}
+
 /// The designer that [`choose_algorithm`] names, at each suggestion anew.
 #[derive(Debug, Clone)]
 pub struct Automatic {
     problem: ProblemStatement,
     gaussian_process: GpBandit,
+    /// Only for one metric.
+    parzen: Option<TreeParzen>,
     /// Only where it can be chosen.
     evolution: Option<CmaEs>,
     quasi_random: QuasiRandomSearch,
@@ -66,6 +90,7 @@ impl Automatic {
     pub fn new(problem: ProblemStatement, seed: u64) -> Result<Self, DesignerError> {
         Ok(Self {
             gaussian_process: GpBandit::new(problem.clone(), seed)?,
+            parzen: if problem.metrics().len() == 1 { Some(TreeParzen::new(&problem, seed)?) } else { None },
             evolution: if is_smooth(&problem) { Some(CmaEs::new(&problem, seed)?) } else { None },
             quasi_random: QuasiRandomSearch::new(&problem, seed),
             problem,
@@ -79,9 +104,10 @@ impl Designer for Automatic {
     }
 
     fn suggest(&self, history: History<'_>, request: SuggestRequest) -> Result<Vec<TrialSuggestion>, DesignerError> {
-        let choice = choose_algorithm(&self.problem, history.completed.len());
-        let chosen: &dyn Designer = match (&self.evolution, choice.algorithm) {
-            (Some(evolution), AlgorithmName::CmaEs) => evolution,
+        let choice = choose_algorithm(&self.problem, history.completed);
+        let chosen: &dyn Designer = match (choice.algorithm, &self.parzen, &self.evolution) {
+            (AlgorithmName::TreeStructuredParzenEstimator, Some(parzen), _) => parzen,
+            (AlgorithmName::CmaEs, _, Some(evolution)) => evolution,
             _ => &self.gaussian_process,
         };
         or_else_spread_out(chosen.suggest(history, request), &self.quasi_random, history, request)
@@ -153,7 +179,8 @@ mod tests {
 
     #[test]
     fn the_evolution_strategy_takes_over_in_long_smooth_runs_only() {
-        let algorithm = |problem: &ProblemStatement, completed| choose_algorithm(problem, completed).algorithm;
+        let many = trials(LONG_RUN as u64);
+        let algorithm = |problem: &ProblemStatement, count| choose_algorithm(problem, &many[..count]).algorithm;
         let gp = AlgorithmName::GaussianProcessBandit;
         assert_eq!(algorithm(&plane(), 0), gp);
         assert_eq!(algorithm(&plane(), LONG_RUN - 1), gp);
@@ -165,8 +192,41 @@ mod tests {
         let conditional =
             problem(vec![spec("k", integer), spec("x", double()), spec("y", double()).with_condition(below)]);
         for other in [line, mixed, conditional] {
-            assert_eq!(algorithm(&other, 10 * LONG_RUN), gp);
+            assert_eq!(algorithm(&other, LONG_RUN), gp);
         }
+    }
+
+    #[test]
+    fn equal_values_among_the_best_are_a_plateau_and_among_the_others_not() {
+        // 40 trials, of which ten are looked at, with values from 0, the best, on.
+        let with = |value: &dyn Fn(usize) -> f64| {
+            let mut trials = trials(40);
+            for (place, trial) in trials.iter_mut().enumerate() {
+                trial.outcome = TrialOutcome::Measured { values: vec![value(place)], stopped_early: false };
+            }
+            trials
+        };
+        let tpe = AlgorithmName::TreeStructuredParzenEstimator;
+        let gp = AlgorithmName::GaussianProcessBandit;
+        let algorithm = |trials: &[CompletedTrial]| choose_algorithm(&plane(), trials).algorithm;
+        // The best ten have five different values, or six.
+        let pairs = with(&|place| (place / 2) as f64);
+        assert_eq!(algorithm(&pairs), tpe);
+        assert_eq!(algorithm(&with(&|place| if place < 4 { (place / 4) as f64 } else { place as f64 })), gp);
+        assert_eq!(algorithm(&with(&|place| if place < 10 { place as f64 } else { 99.0 })), gp);
+        // Too few say nothing; failed trials have no values.
+        assert_eq!(algorithm(&pairs[..12]), gp);
+        assert_eq!(algorithm(&pairs[..14]), tpe);
+        let mut failed = pairs;
+        for trial in &mut failed[8..] {
+            trial.outcome = TrialOutcome::Infeasible;
+        }
+        assert_eq!(algorithm(&failed), gp);
+        let suggestions = Automatic::new(plane(), 1)
+            .unwrap()
+            .suggest(History { completed: &with(&|_| 1.0), pending: &[] }, SuggestRequest::one(TrialId(41)))
+            .unwrap();
+        assert_eq!(suggestions[0].origin, Origin::with_step(tpe, Step::Model));
     }
 
     #[test]

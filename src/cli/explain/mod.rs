@@ -112,7 +112,7 @@ fn explanation(results: &Results) -> anyhow::Result<Explanation> {
         job: results.job.id.to_string(),
         state: results.job.state.to_string(),
         choice: (study.algorithm == Algorithm::Automatic).then(|| {
-            let choice = choose_algorithm(&study.problem, completed.len());
+            let choice = choose_algorithm(&study.problem, &completed);
             Choice { algorithm: choice.algorithm, reason: choice.reason }
         }),
         origins: origins(&results.trials),

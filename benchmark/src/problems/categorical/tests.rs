@@ -110,7 +110,7 @@ fn all_clauses_can_be_met_and_hardly_by_neighboring_assignments() {
         point.insert(name.clone(), ParameterValue::Categorical(other.to_owned()));
         free += usize::from(function.value(&point) < 0.5);
     }
-    assert!(free <= 2, "{free} switches may be turned around");
+    assert!(free <= 3, "{free} switches may be turned around");
     let on = (0..clauses::SWITCHES).filter(|&switch| clauses::planted(switch)).count();
     assert!((6..=18).contains(&on), "{on} switches are on");
 }
