@@ -12,7 +12,7 @@
 //! Gaussian process fills the best quarter with equals (19 of 20 trials) and loses to the Parzen estimator 5 to 21; with
 //! the rule for plateaus it wins 20 to 5 against random search, without it 16 to 11. Of seven problems dominated by
 //! categories the Parzen estimator is ahead where there are 85 and 96 levels, 15 to 1; with 30 to 48 levels the Gaussian
-//! process is, 18 to 5, so the limit of 64 is somewhere between. With conditional parameters the Gaussian process leads
+//! process is, 16 to 5, so the limit of 64 is somewhere between. With conditional parameters the Gaussian process leads
 //! 19 to 1. The length of a long run is a guess.
 //!
 //! If the chosen algorithm fails on a history for numerical reasons, quasi-random search answers for it; that it did is
