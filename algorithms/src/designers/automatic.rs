@@ -189,8 +189,8 @@ mod tests {
 
     fn trials(count: u64) -> Vec<CompletedTrial> {
         let trial = |id: u64| {
-            let x = (id as f64 * 0.618).fract();
-            let y = (id as f64 * 0.414).fract();
+            let x = (id as f64 * 0.618_033_988_749_895).fract();
+            let y = (id as f64 * 0.414_213_562_373_095).fract();
             let parameters = [("x", x), ("y", y)].map(|(name, value)| (name.to_owned(), ParameterValue::Double(value)));
             let values = vec![(x - 0.3).powi(2) + (y - 0.6).powi(2)];
             let outcome = TrialOutcome::Measured { values, stopped_early: false };
