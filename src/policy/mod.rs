@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{OwnedMutexGuard, Semaphore};
 use tunesmith_algorithms::designer::{Designer, DesignerError, SuggestRequest};
-use tunesmith_algorithms::designers::{GpBandit, GridSearch, RandomSearch};
-use tunesmith_algorithms::problem::{ParameterValues, TrialId};
+use tunesmith_algorithms::designers::{Automatic, GpBandit, GridSearch, RandomSearch};
+use tunesmith_algorithms::problem::{Origin, ParameterValues, TrialId, TrialSuggestion};
 
 use self::history::StudyHistory;
 pub use self::history::outcome;
@@ -28,6 +28,8 @@ pub enum Proposal {
         id: TrialId,
         /// The point.
         parameters: ParameterValues,
+        /// What proposes it.
+        origin: Origin,
     },
     /// Every point of the search space has been given out.
     Exhausted,
@@ -92,7 +94,9 @@ impl Policy {
         .map_err(|source| PolicyError::Interrupted { study: study.clone(), source })?;
         let suggestions = outcome.map_err(|source| PolicyError::Designer { study: study.clone(), source })?;
         Ok(match suggestions.into_iter().next() {
-            Some(suggestion) => Proposal::Trial { id: current.next_trial_id, parameters: suggestion.parameters },
+            Some(TrialSuggestion { parameters, origin }) => {
+                Proposal::Trial { id: current.next_trial_id, parameters, origin }
+            }
             None => Proposal::Exhausted,
         })
     }
@@ -122,6 +126,7 @@ impl Policy {
 pub fn designer(study: &Study) -> Result<Box<dyn Designer>, DesignerError> {
     let problem = study.problem.clone();
     Ok(match &study.algorithm {
+        Algorithm::Automatic => Box::new(Automatic::new(problem, study.seed)?),
         Algorithm::GaussianProcessBandit => Box::new(GpBandit::new(problem, study.seed)?),
         Algorithm::GridSearch { double_resolution } => Box::new(GridSearch::new(&problem, double_resolution)?),
         Algorithm::RandomSearch => Box::new(RandomSearch::new(&problem, study.seed)),

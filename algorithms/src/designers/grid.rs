@@ -9,7 +9,9 @@ use std::collections::{BTreeMap, HashSet};
 
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
 use crate::encoding::{Encoding, PointNumbering};
-use crate::problem::{ParameterKind, ParameterValue, ParameterValues, ProblemStatement, TrialSuggestion};
+use crate::problem::{
+    AlgorithmName, Origin, ParameterKind, ParameterValue, ParameterValues, ProblemStatement, TrialSuggestion,
+};
 
 /// Most points that a double may be divided into: they are listed in memory. A guess at what is surely enough.
 pub const MAX_DOUBLE_RESOLUTION: u32 = 1 << 20;
@@ -141,7 +143,10 @@ impl Designer for GridSearch {
         let mut index = u128::from(request.first_trial_id.0.saturating_sub(1)) % size;
         while suggestions.len() < request.count.get() && (used.len() as u128) < size {
             if used.insert(index) {
-                suggestions.push(TrialSuggestion { parameters: self.point(index) });
+                suggestions.push(TrialSuggestion {
+                    parameters: self.point(index),
+                    origin: Origin::of(AlgorithmName::GridSearch),
+                });
             }
             index = (index + 1) % size;
         }

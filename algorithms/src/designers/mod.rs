@@ -2,6 +2,7 @@
 //!
 //! | designer | learns | space | several metrics, constraints |
 //! | --- | --- | --- | --- |
+//! | [`Automatic`] | yes | any; chooses among those below | yes |
 //! | [`RandomSearch`] | no | any | ignored |
 //! | [`QuasiRandomSearch`] | no | any | ignored |
 //! | [`GpBandit`] | yes | any | yes |
@@ -11,6 +12,7 @@
 //!
 //! What they promise is the contract in [`crate::designer`]; each runs the whole kit of the module `testing`.
 
+mod automatic;
 mod cma_es;
 mod gp_bandit;
 mod grid;
@@ -23,6 +25,7 @@ mod tests;
 mod tpe;
 mod used_points;
 
+pub use automatic::{AlgorithmChoice, Automatic, LONG_RUN, choose_algorithm};
 pub use cma_es::CmaEs;
 pub use gp_bandit::{GpBandit, GpBanditOptions, Start};
 pub use grid::{GridSearch, MAX_DOUBLE_RESOLUTION};

@@ -6,7 +6,7 @@
 use super::UsedPoints;
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
 use crate::encoding::Encoding;
-use crate::problem::{ProblemStatement, TrialSuggestion};
+use crate::problem::{AlgorithmName, Origin, ProblemStatement, TrialSuggestion};
 use crate::sampling::{RandomPoints, sobol_point};
 
 /// Walks along a scrambled Sobol sequence.
@@ -44,7 +44,7 @@ impl Designer for QuasiRandomSearch {
                 let random = RandomPoints::new(&self.encoding, self.seed, trial, "quasi_random");
                 used.take_unused(even.chain(random), self.seed, trial)
             })
-            .map(|parameters| TrialSuggestion { parameters })
+            .map(|parameters| TrialSuggestion { parameters, origin: Origin::of(AlgorithmName::QuasiRandomSearch) })
             .collect())
     }
 }

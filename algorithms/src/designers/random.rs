@@ -6,7 +6,7 @@
 use super::UsedPoints;
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
 use crate::encoding::Encoding;
-use crate::problem::{ProblemStatement, TrialSuggestion};
+use crate::problem::{AlgorithmName, Origin, ProblemStatement, TrialSuggestion};
 use crate::sampling::RandomPoints;
 
 /// Draws each parameter at random.
@@ -45,7 +45,7 @@ impl Designer for RandomSearch {
                 let proposals = RandomPoints::new(&self.encoding, self.seed, trial, "random");
                 used.take_unused(proposals, self.seed, trial)
             })
-            .map(|parameters| TrialSuggestion { parameters })
+            .map(|parameters| TrialSuggestion { parameters, origin: Origin::of(AlgorithmName::RandomSearch) })
             .collect())
     }
 }

@@ -84,7 +84,10 @@ fn ten_thousand_points_come_once_each_and_then_the_space_is_exhausted() {
         let last = trials.pop().unwrap();
         let one_left = History { completed: &[], pending: &trials };
         let suggestions = designer.suggest(one_left, request(10_000, 5)).unwrap();
-        assert_eq!(suggestions, [TrialSuggestion { parameters: last.parameters.clone() }]);
+        assert_eq!(
+            suggestions,
+            [TrialSuggestion { parameters: last.parameters.clone(), origin: suggestions[0].origin }]
+        );
         trials.push(last);
         let none_left = History { completed: &[], pending: &trials };
         assert_eq!(designer.suggest(none_left, request(10_001, 5)), Ok(vec![]));

@@ -4,12 +4,14 @@
 
 mod condition;
 mod metric;
+mod origin;
 mod parameter;
 mod search_space;
 mod trial;
 
 pub use condition::Condition;
 pub use metric::{ConstraintSpec, Goal, MetricSpec, ProblemError, ProblemStatement};
+pub use origin::{AlgorithmName, Origin, Step};
 pub use parameter::{MAX_DISCRETE_VALUES, ParameterKind, ParameterSpec, ParameterSpecError, ParameterValue, ScaleType};
 pub use search_space::{ParameterValues, SearchSpace, SearchSpaceError, ValueError};
 pub use trial::{CompletedTrial, PendingTrial, TrialId, TrialOutcome, TrialSuggestion};

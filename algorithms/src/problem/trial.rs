@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::ParameterValues;
+use super::{Origin, ParameterValues};
 
 /// The number of a trial in its study, from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -30,8 +30,10 @@ impl fmt::Display for TrialId {
 /// A point that an algorithm proposes to try.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrialSuggestion {
-    /// One value for each parameter of the space.
+    /// One value for each parameter of the space that is active.
     pub parameters: ParameterValues,
+    /// What proposes it.
+    pub origin: Origin,
 }
 
 /// A trial that was given out and has no result yet.

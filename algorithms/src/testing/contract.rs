@@ -124,7 +124,7 @@ impl<'a> Kit<'a> {
         let Some(suggestions) = self.suggest(problem, history, 3, context) else { return };
         let left = encoding.cardinality().map(|cardinality| cardinality - used.len() as u64);
         assert_eq!(suggestions.len() as u64, left.map_or(3, |left| left.min(3)), "{context}: number of suggestions");
-        for TrialSuggestion { parameters } in &suggestions {
+        for TrialSuggestion { parameters, .. } in &suggestions {
             if let Err(error) = problem.search_space().check(parameters) {
                 panic!("{context}: {parameters:?} is no point of the space: {error}");
             }
@@ -163,7 +163,7 @@ impl<'a> Kit<'a> {
                 break;
             }
             assert!(suggestions.len() <= count, "{context}: more suggestions than asked for");
-            for TrialSuggestion { parameters } in suggestions {
+            for TrialSuggestion { parameters, .. } in suggestions {
                 if let Err(error) = problem.search_space().check(&parameters) {
                     panic!("{context}: {parameters:?} is no point of the space: {error}");
                 }

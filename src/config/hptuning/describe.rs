@@ -66,6 +66,7 @@ fn describe_study(study: &StudySpec) -> String {
         &mut text,
         "algorithm",
         match study.algorithm {
+            Algorithm::Automatic => "chosen by the problem, usually Bayesian optimisation (Gaussian process)",
             Algorithm::GaussianProcessBandit => "Bayesian optimisation (Gaussian process)",
             Algorithm::GridSearch { .. } => "grid search",
             Algorithm::RandomSearch => "random search",

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use tunesmith_algorithms::problem::{
-    Condition, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ProblemStatement, ScaleType, SearchSpace,
+    AlgorithmName, Condition, Goal, MetricSpec, Origin, ParameterKind, ParameterSpec, ParameterValue, ProblemStatement,
+    ScaleType, SearchSpace, Step,
 };
 
 use crate::domain::{
@@ -81,6 +82,7 @@ pub fn new_trial(id: u64) -> NewTrial {
             ("size".to_owned(), ParameterValue::Discrete(32.0)),
             ("kind".to_owned(), ParameterValue::Categorical("ä b".to_owned())),
         ]),
+        origin: Some(Origin::with_step(AlgorithmName::GaussianProcessBandit, Step::TrustRegion)),
         client_id: format!("client {id}"),
         create_time: at(1),
     }

@@ -33,10 +33,10 @@ use self::replay::{Completed, State};
 use super::UsedPoints;
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
 use crate::encoding::{Encoding, EncodingError};
-use crate::problem::{Goal, ProblemStatement, TrialId, TrialOutcome, TrialSuggestion};
+use crate::problem::{AlgorithmName, Goal, Origin, ProblemStatement, Step, TrialId, TrialOutcome, TrialSuggestion};
 use crate::rng::stream;
 
-const NAME: &str = "CMA_ES";
+const NAME: &str = AlgorithmName::CmaEs.as_str();
 
 /// How often a point outside the space is drawn anew.
 const RESAMPLES: usize = 100;
@@ -123,6 +123,7 @@ impl Designer for CmaEs {
             0 => None,
             _ => Some(State::replay(&search, &self.completed(history)?)),
         };
+        let origin = Origin::with_step(AlgorithmName::CmaEs, Step::Model);
         let trials = (0..request.count.get() as u64).map(|place| request.first_trial_id.offset(place));
         Ok(trials
             .map_while(|trial| match &state {
@@ -132,7 +133,7 @@ impl Designer for CmaEs {
                 }
                 None => used.take_unused([vec![]], self.seed, trial),
             })
-            .map(|parameters| TrialSuggestion { parameters })
+            .map(|parameters| TrialSuggestion { parameters, origin })
             .collect())
     }
 }

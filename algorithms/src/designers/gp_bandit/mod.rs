@@ -67,10 +67,11 @@ use crate::acquisition::{Axis, Criterion, Region, Search, TrustRegion};
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
 use crate::encoding::{Encoding, FeatureKind, Key};
 use crate::numerics::latin_hypercube::stratified_normals;
-use crate::problem::{ProblemStatement, TrialId, TrialSuggestion};
+use crate::problem::{AlgorithmName, Origin, ProblemStatement, Step, TrialId, TrialSuggestion};
 use crate::rng::stream;
 
-const NAME: &str = "GAUSSIAN_PROCESS_BANDIT";
+const ALGORITHM: AlgorithmName = AlgorithmName::GaussianProcessBandit;
+const NAME: &str = ALGORITHM.as_str();
 /// Once the trust region has become too small, every so many trials the whole space is searched as well.
 const LOOKS_BEYOND_EVERY: u64 = 3;
 /// Its best point is then taken if the log of its expected improvement is above that of the box by more than this, ln 10.
@@ -130,8 +131,8 @@ impl GpBandit {
         self.alternates && trial.0.is_multiple_of(2)
     }
 
-    /// The next point; `None` if the space is exhausted.
-    fn next_point(&self, state: &mut State, trial: TrialId) -> Result<Option<Vec<f64>>, DesignerError> {
+    /// The next point and the step it comes from; `None` if the space is exhausted.
+    fn next_point(&self, state: &mut State, trial: TrialId) -> Result<Option<(Vec<f64>, Step)>, DesignerError> {
         if self.finite.as_ref().is_some_and(|finite| finite.exhausted(&state.used)) {
             return Ok(None);
         }
@@ -139,16 +140,17 @@ impl GpBandit {
         let known = measured + state.pending.len();
         let start = measured < FEWEST_MEASURED || known < self.options.start.trials(&self.encoding);
         let proposed = if start || !state.outcomes.are_informative() {
-            self.spread_out(state, trial)
+            self.spread_out(state, trial).map(|point| (point, Step::Start))
         } else {
-            self.model_point(state, trial).or_else(|| self.spread_out(state, trial))
+            let unused = |state: &State| self.spread_out(state, trial).map(|point| (point, Step::Unused));
+            self.model_point(state, trial).or_else(|| unused(state))
         };
         if proposed.is_some() {
             return Ok(proposed);
         }
         let walked = self.finite.as_ref().and_then(|finite| finite.any_unused(&state.used, self.seed, trial));
         match walked.map(|ordinals| self.encoding.encode(&self.encoding.point_at(&ordinals))) {
-            Some(Ok(point)) => Ok(Some(point)),
+            Some(Ok(point)) => Ok(Some((point, Step::Unused))),
             _ => Err(DesignerError::Numerical { algorithm: NAME, reason: "no unused point was found".into() }),
         }
     }
@@ -159,7 +161,7 @@ impl GpBandit {
         start::start_point(self.options.start, &self.encoding, &state.used, &points, self.seed, trial)
     }
 
-    fn model_point(&self, state: &mut State, trial: TrialId) -> Option<Vec<f64>> {
+    fn model_point(&self, state: &mut State, trial: TrialId) -> Option<(Vec<f64>, Step)> {
         if state.model.is_none() || self.is_scalarized() {
             let mut model = self.model(&state.outcomes, trial)?;
             for pending in &state.pending {
@@ -203,15 +205,21 @@ impl GpBandit {
         };
         // A box may hold no unused point; the whole space still does.
         let Some(inside) = local.and_then(|local| best_of(&local, &mut shared.local)) else {
-            return best_of(&whole, &mut shared.global);
+            return best_of(&whole, &mut shared.global).map(|point| (point, Step::WholeSpace));
         };
         if !looks_beyond {
-            return Some(inside);
+            return Some((inside, Step::TrustRegion));
         }
-        let Some(anywhere) = best_of(&whole, &mut shared.global) else { return Some(inside) };
+        let Some(anywhere) = best_of(&whole, &mut shared.global) else {
+            return Some((inside, Step::TrustRegion));
+        };
         let both = DMatrix::from_fn(2, inside.len(), |row, j| if row == 0 { inside[j] } else { anywhere[j] });
         let values = acquisition.values(&both);
-        Some(if values[1] > values[0] + WORTH_LEAVING { anywhere } else { inside })
+        Some(if values[1] > values[0] + WORTH_LEAVING {
+            (anywhere, Step::WholeSpace)
+        } else {
+            (inside, Step::TrustRegion)
+        })
     }
 
     /// Whether each trial has an objective of its own, a scalarisation of those of the problem.
@@ -282,7 +290,7 @@ impl Designer for GpBandit {
         let mut suggestions = Vec::with_capacity(request.count.get());
         for offset in 0..request.count.get() {
             let id = request.first_trial_id.offset(offset as u64);
-            let Some(point) = self.next_point(&mut state, id)? else { break };
+            let Some((point, step)) = self.next_point(&mut state, id)? else { break };
             let parameters = self.encoding.decode(&point);
             let key = self
                 .encoding
@@ -294,7 +302,7 @@ impl Designer for GpBandit {
                 self.fantasize(model, &pending);
             }
             state.pending.push(pending);
-            suggestions.push(TrialSuggestion { parameters });
+            suggestions.push(TrialSuggestion { parameters, origin: Origin::with_step(ALGORITHM, step) });
         }
         Ok(suggestions)
     }

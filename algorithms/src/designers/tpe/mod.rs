@@ -30,11 +30,12 @@ use self::widths::{Group, kernels};
 use super::UsedPoints;
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
 use crate::encoding::{Encoding, FeatureKind};
-use crate::problem::{Goal, ProblemStatement, TrialId, TrialSuggestion};
+use crate::problem::{AlgorithmName, Goal, Origin, ProblemStatement, Step, TrialId, TrialSuggestion};
 use crate::rng::stream;
 use crate::sampling::{RandomPoints, sobol_point};
 
-const NAME: &str = "TREE_STRUCTURED_PARZEN_ESTIMATOR";
+const ALGORITHM: AlgorithmName = AlgorithmName::TreeStructuredParzenEstimator;
+const NAME: &str = ALGORITHM.as_str();
 
 /// Completed trials before there is a model (Optuna's default; 5 and 20 were not better).
 const START_TRIALS: usize = 10;
@@ -85,7 +86,7 @@ impl TreeParzen {
     /// Candidates for `trial`, the best first.
     fn model_points(&self, groups: &Groups, trial: TrialId) -> Vec<Vec<f64>> {
         let mixture = |components, group| Mixture::new(components, kernels(&self.encoding, components, group));
-        let mut good = mixture(&groups.good, Group::Good);
+        let mut good = mixture(&groups.good, Group::Good { plateau: groups.plateau });
         let mut bad = mixture(&groups.bad, Group::Bad);
         let mut rng = stream(self.seed, trial, "tpe");
         let mut scratch = vec![];
@@ -120,21 +121,22 @@ impl Designer for TreeParzen {
         let mut suggestions = Vec::with_capacity(request.count.get());
         for place in 0..request.count.get() as u64 {
             let trial = request.first_trial_id.offset(place);
-            let proposals = if groups.completed < START_TRIALS {
-                self.start_points(trial)
+            let (step, proposals) = if groups.completed < START_TRIALS {
+                (Step::Start, self.start_points(trial))
             } else {
-                self.model_points(&groups, trial)
+                (Step::Model, self.model_points(&groups, trial))
             };
+            let (own, mut tried) = (proposals.len(), 0);
             let random = RandomPoints::new(&self.encoding, self.seed, trial, "tpe/unused");
-            let Some(parameters) = used.take_unused(proposals.into_iter().chain(random), self.seed, trial) else {
-                break;
-            };
+            let proposals = proposals.into_iter().chain(random).inspect(|_| tried += 1);
+            let Some(parameters) = used.take_unused(proposals, self.seed, trial) else { break };
+            let origin = Origin::with_step(ALGORITHM, if tried > own { Step::Unused } else { step });
             let point = self
                 .encoding
                 .encode(&parameters)
                 .map_err(|error| DesignerError::Numerical { algorithm: NAME, reason: error.to_string() })?;
             groups.add_pending(&self.encoding, point);
-            suggestions.push(TrialSuggestion { parameters });
+            suggestions.push(TrialSuggestion { parameters, origin });
         }
         Ok(suggestions)
     }
