@@ -49,7 +49,7 @@ impl Contestant for InProcess {
     }
 
     fn suggest(&mut self, trials: &[TrialId]) -> Result<Vec<ParameterValues>, ContestantError> {
-        let Study { designer, completed, pending } = self.study()?;
+        let Study { designer, completed, pending, .. } = self.study()?;
         let (Some(first), Some(count)) = (trials.first(), NonZeroUsize::new(trials.len())) else {
             return Ok(Vec::new());
         };

@@ -116,7 +116,8 @@ fn pending_trials_and_batches_are_spread_with_several_objectives() {
         let pending = PendingTrial { id: TrialId(15), parameters: batch[0].clone() };
         let history = History { completed: &trials, pending: &[pending] };
         let after = bandit.suggest(history, SuggestRequest::one(TrialId(16))).unwrap();
-        assert_eq!(after[0].parameters, batch[1], "{count}: a trial of a batch is as good as pending");
+        // The trials of a batch share their candidates, so only what refinement makes of them is the same.
+        assert!(distance(&after[0].parameters, &batch[1]) < 1e-3, "{count}: {after:?} {batch:?}");
     }
 }
 

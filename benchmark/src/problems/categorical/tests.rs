@@ -61,8 +61,8 @@ fn the_few_that_matter_and_the_rest_are_best_apart() {
     let function = few_of_many();
     let mut levels = [0; 12];
     let mut rest = 0.0;
-    for index in 0..12 {
-        levels[index] = match FEW.iter().position(|which| *which == index) {
+    for (index, level) in levels.iter_mut().enumerate() {
+        *level = match FEW.iter().position(|which| *which == index) {
             Some(place) => few[place],
             None => {
                 let ([level], term) = least([MANY_LEVELS], |&[level]| rest_term(index, level));
