@@ -38,20 +38,33 @@ pub fn job(id: &str) -> Job {
 
 /// An active study without trials, over parameters of all kinds and scales.
 pub fn study(id: &str) -> Study {
+    study_over(id, parameters())
+}
+
+/// [`study`] with a conditional parameter of each kind of condition, none of them active in [`new_trial`].
+pub fn conditional_study(id: &str) -> Study {
+    let child = |name, parent, values| {
+        let kind = ParameterKind::Integer { min: 1, max: 2, scale: ScaleType::UnitLinear };
+        ParameterSpec::new(name, kind).unwrap().with_condition(Condition::new(parent, values))
+    };
+    let mut parameters = parameters();
+    parameters.push(child("depth", "kind", vec![ParameterValue::Categorical("c".to_owned())]));
+    parameters.push(child("width", "size", vec![ParameterValue::Discrete(0.5)]));
+    parameters.push(child("skip", "layers", [-1, 7].map(ParameterValue::Integer).to_vec()));
+    study_over(id, parameters)
+}
+
+fn parameters() -> Vec<ParameterSpec> {
     let spec = |name, kind| ParameterSpec::new(name, kind).unwrap();
-    let parameters = vec![
+    vec![
         spec("rate", ParameterKind::Double { min: 1e-7, max: 0.1, scale: ScaleType::UnitLog }),
         spec("layers", ParameterKind::Integer { min: -1, max: i64::MAX, scale: ScaleType::UnitLinear }),
         spec("size", ParameterKind::Discrete { values: vec![0.5, 32.0], scale: ScaleType::UnitReverseLog }),
         spec("kind", ParameterKind::Categorical { values: vec!["ä b".to_owned(), "c".to_owned()] }),
-        // Inactive in the trials below, and one of each kind of condition.
-        spec("depth", ParameterKind::Integer { min: 1, max: 2, scale: ScaleType::UnitLinear })
-            .with_condition(Condition::new("kind", vec![ParameterValue::Categorical("c".to_owned())])),
-        spec("width", ParameterKind::Integer { min: 1, max: 2, scale: ScaleType::UnitLinear })
-            .with_condition(Condition::new("size", vec![ParameterValue::Discrete(0.5)])),
-        spec("skip", ParameterKind::Integer { min: 1, max: 2, scale: ScaleType::UnitLinear })
-            .with_condition(Condition::new("layers", [-1, 7].map(ParameterValue::Integer).to_vec())),
-    ];
+    ]
+}
+
+fn study_over(id: &str, parameters: Vec<ParameterSpec>) -> Study {
     let metrics = vec![
         MetricSpec { name: "accuracy".to_owned(), goal: Goal::Maximize },
         MetricSpec { name: "loss".to_owned(), goal: Goal::Minimize },
