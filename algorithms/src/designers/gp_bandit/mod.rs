@@ -28,7 +28,7 @@
 //!
 //! Sources stand with the parts. The composition follows Golovin et al. 2017 (Google Vizier) and Eriksson et al. 2019
 //! (TuRBO); what differs, and by which measurement, is said where it differs. There is no state between requests but
-//! memory of [fits](self::fits) that would be computed again identically.
+//! memory of [fits] that would be computed again identically.
 
 #[cfg(test)]
 mod conditional_tests;

@@ -1,6 +1,6 @@
 //! Made-up problems whose spaces are dominated by categories, with known optima, all to be minimised.
 //!
-//! Coefficients are fixed pseudo-random numbers ([`coefficient`]), so levels have no order that an encoding could use,
+//! Coefficients are fixed pseudo-random numbers (`coefficient`), so levels have no order that an encoding could use,
 //! and optima lie on arbitrary levels. The forms are inspired by the literature, the definitions and numbers are our
 //! own: choices of interacting parts (as of MCBO, Dreczkowski, Grosnit & Bou Ammar 2023, Framework and Benchmarks for
 //! Combinatorial and Mixed-variable Bayesian Optimization), treatments along a row of stations (the pest control of
