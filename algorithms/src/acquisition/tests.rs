@@ -159,6 +159,17 @@ fn a_pending_trial_takes_away_the_deviation_of_the_bound_and_leaves_the_mean() {
     assert!((value(bound, true) - mean).abs() < 0.05 * deviation);
 }
 
+/// Of the value at row `i` of `probes`, along feature `j`.
+pub(super) fn central_difference(acquisition: &dyn Acquisition, probes: &DMatrix<f64>, i: usize, j: usize) -> f64 {
+    let h = 1e-5;
+    let shifted = |by: f64| {
+        let mut probe = probes.rows(i, 1).clone_owned();
+        probe[(0, j)] += by;
+        acquisition.values(&probe)[0]
+    };
+    (shifted(h) - shifted(-h)) / (2.0 * h)
+}
+
 fn assert_gradients(criterion: Criterion) {
     let probes = points(12, 4);
     for (pending, feasibility) in [(0, false), (0, true), (1, false), (3, true)] {
@@ -172,13 +183,7 @@ fn assert_gradients(criterion: Criterion) {
                     assert_eq!(gradient, 0.0);
                     continue;
                 }
-                let h = 1e-5;
-                let shifted = |by: f64| {
-                    let mut probe = probes.rows(i, 1).clone_owned();
-                    probe[(0, j)] += by;
-                    acquisition.values(&probe)[0]
-                };
-                let difference = (shifted(h) - shifted(-h)) / (2.0 * h);
+                let difference = central_difference(&acquisition, &probes, i, j);
                 let error = (gradient - difference).abs();
                 assert!(error < 1e-6 * difference.abs().max(1.0), "{pending} {i} {j}: {gradient} {difference}");
             }

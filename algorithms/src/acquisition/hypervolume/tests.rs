@@ -230,13 +230,7 @@ fn gradients_by_the_point_agree_with_differences() {
         for (i, at) in acquisition.values_and_gradients(&probes).into_iter().enumerate() {
             assert!((at.value - values[i]).abs() < 1e-12);
             for (j, gradient) in at.gradient.into_iter().enumerate() {
-                let h = 1e-5;
-                let shifted = |by: f64| {
-                    let mut probe = probes.rows(i, 1).clone_owned();
-                    probe[(0, j)] += by;
-                    acquisition.values(&probe)[0]
-                };
-                let difference = (shifted(h) - shifted(-h)) / (2.0 * h);
+                let difference = crate::acquisition::tests::central_difference(&acquisition, &probes, i, j);
                 assert!((gradient - difference).abs() < 1e-5 * difference.abs().max(1.0), "{gradient} {difference}");
             }
         }
