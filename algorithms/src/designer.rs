@@ -56,6 +56,13 @@ pub struct Capabilities {
     pub constraints: bool,
 }
 
+impl Capabilities {
+    /// Every problem can be stated to it, whether or not it learns.
+    pub const fn any_problem(learns: bool) -> Self {
+        Self { learns, doubles: true, categories: true, conditions: true, several_metrics: true, constraints: true }
+    }
+}
+
 /// A search algorithm for one problem and one seed. See the module documentation for the contract.
 pub trait Designer: Send + Sync {
     /// What the algorithm can do.

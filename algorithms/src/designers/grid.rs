@@ -126,14 +126,7 @@ impl GridSearch {
 
 impl Designer for GridSearch {
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            learns: false,
-            doubles: self.accepts_doubles,
-            categories: true,
-            conditions: true,
-            several_metrics: true,
-            constraints: true,
-        }
+        Capabilities { doubles: self.accepts_doubles, ..Capabilities::any_problem(false) }
     }
 
     fn suggest(&self, history: History<'_>, request: SuggestRequest) -> Result<Vec<TrialSuggestion>, DesignerError> {

@@ -27,14 +27,7 @@ impl RandomSearch {
 
 impl Designer for RandomSearch {
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            learns: false,
-            doubles: true,
-            categories: true,
-            conditions: true,
-            several_metrics: true,
-            constraints: true,
-        }
+        Capabilities::any_problem(false)
     }
 
     fn suggest(&self, history: History<'_>, request: SuggestRequest) -> Result<Vec<TrialSuggestion>, DesignerError> {
