@@ -13,6 +13,7 @@ mod output;
 mod progress;
 mod results;
 mod run;
+mod serve;
 mod validate;
 
 use std::process::ExitCode;
@@ -43,6 +44,8 @@ struct Cli {
 enum Command {
     /// Run a training job on this machine, trial by trial, and print the best hyperparameters.
     Run(Box<run::RunArgs>),
+    /// Answer AI Platform's Optimizer requests over HTTP: studies, suggestions, reports.
+    Serve(serve::ServeArgs),
     /// Run a trainer on this machine as it is, without a service around it.
     #[command(subcommand)]
     Local(local::LocalCommand),
@@ -65,6 +68,7 @@ pub fn main() -> ExitCode {
     logging::init(cli.log_format);
     let outcome = match cli.command {
         Command::Run(args) => run::run(*args, cli.log_format),
+        Command::Serve(args) => serve::serve(&args),
         Command::Local(local::LocalCommand::Train(args)) => local::train(&args),
         Command::Validate(args) => {
             validate::run(&args, &mut std::io::stdout(), &mut std::io::stderr()).map_err(anyhow::Error::from)

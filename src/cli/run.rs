@@ -84,11 +84,21 @@ pub(super) struct RunArgs {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum StoreChoice {
+pub(super) enum StoreChoice {
     /// One file, durable against loss of power; the default.
     Sqlite,
     /// Pure Rust; survives the death of the process, not a loss of power.
     Sled,
+}
+
+impl StoreChoice {
+    /// The kind that is chosen.
+    pub(super) fn kind(self) -> StoreKind {
+        match self {
+            Self::Sqlite => StoreKind::Sqlite,
+            Self::Sled => StoreKind::Sled,
+        }
+    }
 }
 
 /// Carries the command out.
@@ -136,11 +146,7 @@ fn submission(args: &RunArgs, config: &HptuningConfig) -> anyhow::Result<Submiss
 }
 
 async fn carry_out(args: &RunArgs, submission: Submission, json: bool) -> anyhow::Result<ExitCode> {
-    let kind = match args.store {
-        StoreChoice::Sqlite => StoreKind::Sqlite,
-        StoreChoice::Sled => StoreKind::Sled,
-    };
-    let data_dir = DataDir::open(&args.data_dir, kind, "tunesmith run")?;
+    let data_dir = DataDir::open(&args.data_dir, args.store.kind(), "tunesmith run")?;
     let store = data_dir.store().await?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let submitted = submit(&*store, submission, clock.now(), rand::rng().next_u64()).await?;

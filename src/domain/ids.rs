@@ -38,18 +38,70 @@ impl FromStr for JobId {
     }
 }
 
-/// The ID of a study. The study of a job bears the job's ID.
+/// Names one study of all projects and locations.
+///
+/// As text: `project/location/id`. The study of a job bears the job's ID alone, and stands for
+/// `local/jobs/id` ([`StudyId::LOCAL_PROJECT`], [`StudyId::JOBS_LOCATION`]).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct StudyId(String);
 
 impl StudyId {
-    /// Most characters in a study ID.
+    /// The project of jobs that no project was named for.
+    pub const LOCAL_PROJECT: &str = "local";
+    /// The location of all studies that belong to jobs.
+    pub const JOBS_LOCATION: &str = "jobs";
+    /// Most characters in each part.
     const MAX_LENGTH: usize = 128;
 
-    /// The ID as text.
+    /// The study `id` of `project` at `location`.
+    ///
+    /// # Errors
+    /// [`IdError`] if one of them is empty, longer than 128 characters, or has other characters than letters, digits,
+    /// `_`, `-` and `.`; projects may also have `:`, as in `example.com:project`.
+    pub fn new(project: &str, location: &str, id: &str) -> Result<Self, IdError> {
+        Self::check(project, &['_', '-', '.', ':'], "only letters, digits, '_', '-', '.' and ':' are allowed")?;
+        for part in [location, id] {
+            Self::check(part, &['_', '-', '.'], "only letters, digits, '_', '-' and '.' are allowed")?;
+        }
+        Ok(if (project, location) == (Self::LOCAL_PROJECT, Self::JOBS_LOCATION) {
+            Self(id.to_owned())
+        } else {
+            Self(format!("{project}/{location}/{id}"))
+        })
+    }
+
+    /// The study as text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Its project, its location, and its name there.
+    pub fn parts(&self) -> (&str, &str, &str) {
+        let mut parts = self.0.splitn(3, '/');
+        match (parts.next(), parts.next(), parts.next()) {
+            (Some(project), Some(location), Some(id)) => (project, location, id),
+            _ => (Self::LOCAL_PROJECT, Self::JOBS_LOCATION, &self.0),
+        }
+    }
+
+    /// Whether it is the study of a job.
+    pub fn is_of_job(&self) -> bool {
+        self.parts().1 == Self::JOBS_LOCATION
+    }
+
+    fn check(part: &str, others: &[char], reason: &'static str) -> Result<(), IdError> {
+        let error = |reason| Err(IdError { id: part.to_owned(), reason });
+        if part.is_empty() {
+            return error("it is empty");
+        }
+        if !part.chars().all(|c| c.is_ascii_alphanumeric() || others.contains(&c)) {
+            return error(reason);
+        }
+        if part.len() > Self::MAX_LENGTH {
+            return error("it is longer than 128 characters");
+        }
+        Ok(())
     }
 }
 
@@ -57,18 +109,10 @@ impl FromStr for StudyId {
     type Err = IdError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-        let error = |reason| Err(IdError { id: text.to_owned(), reason });
-        if text.is_empty() {
-            return error("it is empty");
+        match text.split('/').collect::<Vec<_>>()[..] {
+            [project, location, id] => Self::new(project, location, id),
+            _ => Self::new(Self::LOCAL_PROJECT, Self::JOBS_LOCATION, text),
         }
-        if !text.chars().all(allowed) {
-            return error("only letters, digits, '_', '-' and '.' are allowed");
-        }
-        if text.len() > Self::MAX_LENGTH {
-            return error("it is longer than 128 characters");
-        }
-        Ok(Self(text.to_owned()))
     }
 }
 
@@ -118,6 +162,20 @@ text_conversions!(StudyId);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn studies_are_named_by_project_location_and_id() {
+        let study = StudyId::new("example.com:p", "us-central1", "s.1").unwrap();
+        assert_eq!(study.as_str(), "example.com:p/us-central1/s.1");
+        assert_eq!(study.as_str().parse::<StudyId>().unwrap(), study);
+        assert_eq!((study.parts(), study.is_of_job()), (("example.com:p", "us-central1", "s.1"), false));
+        let of_job: StudyId = "census".parse().unwrap();
+        assert_eq!((of_job.parts(), of_job.is_of_job()), (("local", "jobs", "census"), true));
+        assert_eq!(StudyId::new("local", "jobs", "census").unwrap(), of_job);
+        for bad in ["", "a/b", "a/b/c/d", "a//c", "a/b/", "p/l/s:x", "p/l:x/s", "p/l/\u{0}", &"x".repeat(129)] {
+            assert!(bad.parse::<StudyId>().is_err(), "{bad:?}");
+        }
+    }
 
     #[test]
     fn job_ids_follow_the_published_rules() {

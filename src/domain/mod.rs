@@ -12,8 +12,8 @@ mod trial;
 pub use ids::{IdError, JobId, MAX_JOB_ID_LENGTH, StudyId};
 pub use job::{Job, JobChange, JobFields, JobState};
 pub use measurement::{Measurement, MetricValue, Source};
-pub use study::{Algorithm, FinalMeasurement, StoppingRule, Study, StudyChange, StudyFields, StudyState};
-pub use trial::{Completion, NewTrial, Trial, TrialChange, TrialFields, TrialState};
+pub use study::{Algorithm, CurveAxis, FinalMeasurement, StoppingRule, Study, StudyChange, StudyFields, StudyState};
+pub use trial::{Completion, Lease, NewTrial, Trial, TrialChange, TrialFields, TrialStart, TrialState};
 pub use tunesmith_algorithms::problem::TrialId;
 
 /// A change that the present state does not allow. Nothing was changed.
@@ -39,6 +39,14 @@ pub enum TransitionError {
         current: u64,
         /// The attempt that reported.
         reported: u64,
+    },
+    /// The owner was silent for longer than its lease; the trial waits for another one.
+    #[error("the lease of attempt {attempt} at trial {trial} has expired: the trial is offered again")]
+    LeaseExpired {
+        /// The trial.
+        trial: TrialId,
+        /// The attempt whose lease it was.
+        attempt: u64,
     },
     /// The trial was completed before, with another result.
     #[error("trial {trial} is already completed with {stored}")]

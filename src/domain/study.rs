@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::Deref;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -58,6 +59,16 @@ pub enum StoppingRule {
     Asha,
 }
 
+/// Along what the curves of trials are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum CurveAxis {
+    /// The training step of each report.
+    #[default]
+    Step,
+    /// The time since the trial's start, as each report tells.
+    ElapsedTime,
+}
+
 /// Which report becomes a trial's result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum FinalMeasurement {
@@ -81,10 +92,18 @@ pub struct StudyFields {
     pub seed: u64,
     /// Whether and how running trials are stopped early.
     pub stopping_rule: Option<StoppingRule>,
+    /// Along what the rule compares curves.
+    pub stopping_axis: CurveAxis,
     /// Which report becomes a trial's result.
     pub final_measurement: FinalMeasurement,
     /// Earlier studies whose trials are knowledge for this one.
     pub prior_studies: Vec<StudyId>,
+    /// How many trials there may be in all; `None` if that is counted elsewhere.
+    pub max_trials: Option<u64>,
+    /// How long the owner of a trial may be silent, unless it says otherwise; `None`: for ever.
+    pub trial_lease: Option<Duration>,
+    /// What its user sent, in the canonical form of the interface it came by; null for the study of a job.
+    pub config: serde_json::Value,
     /// Where it stands.
     pub state: StudyState,
     /// Why it is inactive or complete; empty while it is active.

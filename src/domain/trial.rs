@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::Deref;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use tunesmith_algorithms::problem::{Origin, ParameterValues, TrialId};
@@ -21,12 +22,14 @@ pub enum TrialState {
     Succeeded,
     /// Ended without a usable result; its point is not tried again.
     Infeasible,
+    /// Taken away by its user; only its number is still used up.
+    Deleted,
 }
 
 impl TrialState {
-    /// Whether the trial has its result.
+    /// Whether nothing more will happen to the trial.
     pub fn is_final(self) -> bool {
-        matches!(self, Self::Succeeded | Self::Infeasible)
+        matches!(self, Self::Succeeded | Self::Infeasible | Self::Deleted)
     }
 }
 
@@ -38,7 +41,24 @@ impl fmt::Display for TrialState {
             Self::Stopping => "STOPPING",
             Self::Succeeded => "SUCCEEDED",
             Self::Infeasible => "INFEASIBLE",
+            Self::Deleted => "DELETED",
         })
+    }
+}
+
+/// For how long a trial belongs to its owner without a sign of life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lease {
+    /// How long after a sign of life it ends.
+    pub duration: Duration,
+    /// When it ends, if no other sign of life comes.
+    pub deadline: Timestamp,
+}
+
+impl Lease {
+    /// A lease of `duration` from `at`. One that would end after the end of time does not end.
+    pub fn starting(duration: Duration, at: Timestamp) -> Self {
+        Self { duration, deadline: at.checked_add(duration).unwrap_or(Timestamp::MAX) }
     }
 }
 
@@ -60,6 +80,10 @@ pub struct TrialFields {
     pub attempt: u64,
     /// How many attempts ended because the place they ran in was lost, not by their own doing.
     pub lost_attempts: u64,
+    /// How long its owner may be silent; `None`: for ever.
+    pub lease: Option<Lease>,
+    /// How many owners were silent for too long.
+    pub expired_leases: u64,
     /// When it was created.
     pub create_time: Timestamp,
     /// When its first attempt began.
@@ -99,10 +123,28 @@ pub struct NewTrial {
     pub parameters: ParameterValues,
     /// What proposed it, if that is known.
     pub origin: Option<Origin>,
-    /// Who gets it.
+    /// Who gets it; empty if nobody does yet.
     pub client_id: String,
+    /// The state that it is created in.
+    pub start: TrialStart,
     /// The time now.
     pub create_time: Timestamp,
+}
+
+/// How a trial's life begins.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TrialStart {
+    /// Queued, until somebody is assigned to it.
+    Requested,
+    /// Given to its client, which begins the first attempt later.
+    Given,
+    /// Given to its client, whose first attempt begins with that.
+    Begun {
+        /// How long the client may be silent.
+        lease: Option<Duration>,
+    },
+    /// Its user had the result already.
+    Completed(Completion),
 }
 
 /// A change of one trial, applied by a store within one transaction.
@@ -117,12 +159,37 @@ pub enum TrialChange {
         /// The time now.
         at: Timestamp,
     },
-    /// Reports arrived.
+    /// A queued trial is given to a client, whose attempt begins with that.
+    Assign {
+        /// Who gets it.
+        client_id: String,
+        /// How long the client may be silent.
+        lease: Option<Duration>,
+        /// The time now.
+        at: Timestamp,
+    },
+    /// Its owner gave a sign of life. Without effect on a trial without a lease.
+    Renew {
+        /// The attempt that is alive.
+        attempt: u64,
+        /// The time now.
+        at: Timestamp,
+    },
+    /// Its owner was silent for too long: the trial is queued again. Without effect if the lease has not ended.
+    Expire {
+        /// The attempt that was silent.
+        attempt: u64,
+        /// The time now.
+        at: Timestamp,
+    },
+    /// Reports arrived. Those for a queued trial that nobody had yet come from its user, who runs it.
     Report {
         /// The attempt that reports.
         attempt: u64,
         /// What it reports, in the order of arrival.
         measurements: Vec<Measurement>,
+        /// The time now.
+        at: Timestamp,
     },
     /// The trial shall stop early. Without effect on one that is stopping or has its result.
     Stop,
@@ -134,6 +201,11 @@ pub enum TrialChange {
         measurements: Vec<Measurement>,
         /// What came of it.
         completion: Completion,
+        /// The time now.
+        at: Timestamp,
+    },
+    /// Its user takes it away. Without effect on one that was deleted.
+    Delete {
         /// The time now.
         at: Timestamp,
     },
@@ -155,16 +227,21 @@ pub enum Completion {
 }
 
 impl Trial {
-    /// A trial that was just given out.
-    pub fn new(new: NewTrial) -> Self {
-        Self(TrialFields {
+    /// A trial that is being created.
+    ///
+    /// # Errors
+    /// [`TransitionError::BadMeasurement`] if it comes with a result that is not finite.
+    pub fn new(new: NewTrial) -> Result<Self, TransitionError> {
+        let mut trial = Self(TrialFields {
             id: new.id,
             parameters: new.parameters,
             origin: new.origin,
-            state: TrialState::Active,
-            client_id: new.client_id,
+            state: TrialState::Requested,
+            client_id: new.client_id.clone(),
             attempt: 0,
             lost_attempts: 0,
+            lease: None,
+            expired_leases: 0,
             create_time: new.create_time,
             start_time: None,
             end_time: None,
@@ -173,7 +250,17 @@ impl Trial {
             infeasible_reason: None,
             stopped_early: false,
             revision: 0,
-        })
+        });
+        let at = new.create_time;
+        match new.start {
+            TrialStart::Requested => {}
+            TrialStart::Given => trial.0.state = TrialState::Active,
+            TrialStart::Begun { lease } => trial.assign(new.client_id, lease, at)?,
+            TrialStart::Completed(completion) => {
+                trial.complete(0, Vec::new(), completion, at)?;
+            }
+        }
+        Ok(trial)
     }
 
     /// A trial as a store kept it.
@@ -197,10 +284,20 @@ impl Trial {
             TrialChange::BeginAttempt { attempt, previous_lost, at } => {
                 self.begin_attempt(attempt, previous_lost, at).map(|()| Vec::new())
             }
-            TrialChange::Report { attempt, measurements } => self.report(attempt, measurements),
+            TrialChange::Assign { client_id, lease, at } => self.assign(client_id, lease, at).map(|()| Vec::new()),
+            TrialChange::Renew { attempt, at } => self.renew(attempt, at).map(|()| Vec::new()),
+            TrialChange::Expire { attempt, at } => {
+                self.expire(attempt, at);
+                Ok(Vec::new())
+            }
+            TrialChange::Report { attempt, measurements, at } => self.report(attempt, measurements, at),
             TrialChange::Stop => self.stop().map(|()| Vec::new()),
             TrialChange::Complete { attempt, measurements, completion, at } => {
                 self.complete(attempt, measurements, completion, at)
+            }
+            TrialChange::Delete { at } => {
+                self.delete(at);
+                Ok(Vec::new())
             }
         }
     }
@@ -219,12 +316,62 @@ impl Trial {
         Ok(())
     }
 
-    fn report(&mut self, attempt: u64, measurements: Vec<Measurement>) -> Result<Vec<Measurement>, TransitionError> {
-        if !matches!(self.state, TrialState::Active | TrialState::Stopping) {
-            return Err(self.wrong_state("add a measurement to"));
+    fn assign(&mut self, client_id: String, lease: Option<Duration>, at: Timestamp) -> Result<(), TransitionError> {
+        if self.state != TrialState::Requested {
+            return Err(self.wrong_state("assign"));
+        }
+        self.0.state = TrialState::Active;
+        self.0.client_id = client_id;
+        self.0.attempt += 1;
+        self.0.lease = lease.map(|duration| Lease::starting(duration, at));
+        self.0.start_time.get_or_insert(at);
+        Ok(())
+    }
+
+    fn renew(&mut self, attempt: u64, at: Timestamp) -> Result<(), TransitionError> {
+        if !self.is_owned() {
+            return Err(self.wrong_state("renew the lease of"));
         }
         self.check_fence(attempt)?;
+        self.prolong_lease(at);
+        Ok(())
+    }
+
+    fn expire(&mut self, attempt: u64, at: Timestamp) {
+        let is_over = self.lease.is_some_and(|lease| lease.deadline <= at);
+        if self.state == TrialState::Active && self.attempt == attempt && is_over {
+            self.0.state = TrialState::Requested;
+            self.0.client_id = String::new();
+            self.0.lease = None;
+            self.0.expired_leases += 1;
+        }
+    }
+
+    fn delete(&mut self, at: Timestamp) {
+        if self.state != TrialState::Deleted {
+            self.0.state = TrialState::Deleted;
+            self.0.lease = None;
+            self.0.end_time.get_or_insert(at);
+        }
+    }
+
+    fn report(
+        &mut self,
+        attempt: u64,
+        measurements: Vec<Measurement>,
+        at: Timestamp,
+    ) -> Result<Vec<Measurement>, TransitionError> {
+        self.check_fence(attempt)?;
+        if self.state.is_final() {
+            return Err(self.wrong_state("add a measurement to"));
+        }
+        self.check_not_expired()?;
         self.check_measurements(&measurements)?;
+        if self.state == TrialState::Requested {
+            self.0.state = TrialState::Active;
+            self.0.start_time.get_or_insert(at);
+        }
+        self.prolong_lease(at);
         self.0.measurement_count += measurements.len() as u64;
         Ok(measurements)
     }
@@ -235,7 +382,7 @@ impl Trial {
                 self.0.state = TrialState::Stopping;
                 Ok(())
             }
-            TrialState::Requested => Err(self.wrong_state("stop")),
+            TrialState::Requested | TrialState::Deleted => Err(self.wrong_state("stop")),
             TrialState::Stopping | TrialState::Succeeded | TrialState::Infeasible => Ok(()),
         }
     }
@@ -247,6 +394,11 @@ impl Trial {
         completion: Completion,
         at: Timestamp,
     ) -> Result<Vec<Measurement>, TransitionError> {
+        // An earlier owner's result is never taken for the present one's, be it the same.
+        self.check_fence(attempt)?;
+        if self.state == TrialState::Deleted {
+            return Err(self.wrong_state("complete"));
+        }
         if self.state.is_final() {
             return if self.has_result(&completion) {
                 Ok(Vec::new())
@@ -254,10 +406,7 @@ impl Trial {
                 Err(TransitionError::AlreadyCompleted { trial: self.id, stored: self.result_text() })
             };
         }
-        if self.state == TrialState::Requested {
-            return Err(self.wrong_state("complete"));
-        }
-        self.check_fence(attempt)?;
+        self.check_not_expired()?;
         self.check_measurements(&measurements)?;
         match completion {
             Completion::Succeeded { final_measurement } => {
@@ -278,8 +427,28 @@ impl Trial {
             }
         }
         self.0.measurement_count += measurements.len() as u64;
+        self.0.lease = None;
         self.0.end_time = Some(at);
         Ok(measurements)
+    }
+
+    /// Whether somebody has the trial.
+    fn is_owned(&self) -> bool {
+        matches!(self.state, TrialState::Active | TrialState::Stopping)
+    }
+
+    fn prolong_lease(&mut self, at: Timestamp) {
+        if let Some(lease) = &mut self.0.lease {
+            *lease = Lease::starting(lease.duration, at);
+        }
+    }
+
+    /// Refuses whoever had the trial before its lease ended.
+    fn check_not_expired(&self) -> Result<(), TransitionError> {
+        if self.state == TrialState::Requested && self.attempt > 0 {
+            return Err(TransitionError::LeaseExpired { trial: self.id, attempt: self.attempt });
+        }
+        Ok(())
     }
 
     fn check_fence(&self, attempt: u64) -> Result<(), TransitionError> {

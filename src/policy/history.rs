@@ -1,10 +1,11 @@
 //! What a study's designer knows: its completed and pending trials, kept up to date by reading only what changed.
 
 use std::collections::{HashMap, HashSet};
+use std::num::NonZeroUsize;
 
-use tunesmith_algorithms::designer::{Designer, History};
+use tunesmith_algorithms::designer::{Designer, DesignerError, History, SuggestRequest};
 use tunesmith_algorithms::problem::{
-    CompletedTrial, MetricSpec, PendingTrial, ProblemStatement, TrialId, TrialOutcome,
+    CompletedTrial, MetricSpec, PendingTrial, ProblemStatement, TrialId, TrialOutcome, TrialSuggestion,
 };
 
 use crate::domain::{Study, StudyId, Trial, TrialState};
@@ -27,6 +28,16 @@ pub(super) struct StudyHistory {
     /// Place in `pending` of each pending trial.
     pending_index: HashMap<TrialId, usize>,
     completed_ids: HashSet<TrialId>,
+    prepared: Option<Prepared>,
+}
+
+/// Points that were computed for a history.
+struct Prepared {
+    /// The revision of the study that they were computed from.
+    revision: u64,
+    first_id: TrialId,
+    count: NonZeroUsize,
+    points: Vec<TrialSuggestion>,
 }
 
 impl StudyHistory {
@@ -46,6 +57,7 @@ impl StudyHistory {
             pending: Vec::new(),
             pending_index: HashMap::new(),
             completed_ids: HashSet::new(),
+            prepared: None,
         };
         for prior in &study.prior_studies {
             history.learn_from(store, prior).await?;
@@ -73,6 +85,25 @@ impl StudyHistory {
         id.offset(self.prior_count)
     }
 
+    /// The points that were computed before for trial `first_id` on, if nothing has changed since.
+    pub(super) fn prepared(&self, first_id: TrialId, count: NonZeroUsize) -> Option<Vec<TrialSuggestion>> {
+        let prepared = self.prepared.as_ref()?;
+        let is_current = (prepared.revision, prepared.first_id, prepared.count) == (self.revision, first_id, count);
+        is_current.then(|| prepared.points.clone())
+    }
+
+    /// Computes the points for trial `first_id` on.
+    pub(super) fn compute(
+        &mut self,
+        first_id: TrialId,
+        count: NonZeroUsize,
+    ) -> Result<Vec<TrialSuggestion>, DesignerError> {
+        let request = SuggestRequest { first_trial_id: self.designer_id(first_id), count };
+        let points = self.designer.suggest(self.known(), request)?;
+        self.prepared = Some(Prepared { revision: self.revision, first_id, count, points: points.clone() });
+        Ok(points)
+    }
+
     /// What the designer is told.
     pub(super) fn known(&self) -> History<'_> {
         History { completed: &self.completed, pending: &self.pending }
@@ -85,6 +116,10 @@ impl StudyHistory {
 
     fn record(&mut self, trial: &Trial) {
         let id = self.designer_id(trial.id);
+        if trial.state == TrialState::Deleted {
+            self.forget(id);
+            return;
+        }
         if !trial.state.is_final() {
             // Another change of a trial that is pending already does not concern the designer.
             self.pending_index.entry(id).or_insert_with(|| {
@@ -93,17 +128,29 @@ impl StudyHistory {
             });
             return;
         }
+        self.no_longer_pending(id);
+        if !self.completed_ids.insert(id) {
+            return;
+        }
+        let outcome = outcome(trial, self.problem.metrics());
+        self.completed.push(CompletedTrial { id, parameters: trial.parameters.clone(), outcome });
+    }
+
+    fn no_longer_pending(&mut self, id: TrialId) {
         if let Some(index) = self.pending_index.remove(&id) {
             self.pending.swap_remove(index);
             if let Some(moved) = self.pending.get(index) {
                 self.pending_index.insert(moved.id, index);
             }
         }
-        if !self.completed_ids.insert(id) {
-            return;
+    }
+
+    /// Forgets a trial that its user has taken away.
+    fn forget(&mut self, id: TrialId) {
+        self.no_longer_pending(id);
+        if self.completed_ids.remove(&id) {
+            self.completed.retain(|trial| trial.id != id);
         }
-        let outcome = outcome(trial, self.problem.metrics());
-        self.completed.push(CompletedTrial { id, parameters: trial.parameters.clone(), outcome });
     }
 
     /// Takes over the completed trials of `prior` that are points of this study's space.

@@ -7,9 +7,10 @@
 mod history;
 
 use std::collections::HashMap;
+use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::{OwnedMutexGuard, Semaphore};
+use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 use tunesmith_algorithms::designer::{Designer, DesignerError, SuggestRequest};
 use tunesmith_algorithms::designers::{Automatic, GpBandit, GridSearch, RandomSearch};
 use tunesmith_algorithms::problem::{Origin, ParameterValues, TrialId, TrialSuggestion};
@@ -33,6 +34,17 @@ pub enum Proposal {
     },
     /// Every point of the search space has been given out.
     Exhausted,
+}
+
+/// The next points of a study, as far as they are known now.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Suggestions {
+    /// The number that the first was computed for: the study's next one. The others follow it.
+    pub first_id: TrialId,
+    /// The points; fewer than were asked for if the search space has no more.
+    pub points: Vec<TrialSuggestion>,
+    /// Why the study's algorithm failed, if random search has answered in its place.
+    pub failure: Option<String>,
 }
 
 /// Why there is no proposal.
@@ -80,25 +92,76 @@ impl Policy {
     /// # Errors
     /// [`PolicyError`]; nothing was changed.
     pub async fn propose(&self, study: &StudyId) -> Result<Proposal, PolicyError> {
+        let (id, points) = self.compute(study, NonZeroUsize::MIN, self.processor().await).await?;
+        Ok(match points.into_iter().next() {
+            Some(TrialSuggestion { parameters, origin }) => Proposal::Trial { id, parameters, origin },
+            None => Proposal::Exhausted,
+        })
+    }
+
+    /// The next `count` points of `study`. If its algorithm fails, random search answers in its place.
+    ///
+    /// # Errors
+    /// [`PolicyError`]; nothing was changed.
+    pub async fn suggest(&self, study: &StudyId, count: NonZeroUsize) -> Result<Suggestions, PolicyError> {
+        let failure = match self.compute(study, count, self.processor().await).await {
+            Ok((first_id, points)) => return Ok(Suggestions { first_id, points, failure: None }),
+            Err(error @ PolicyError::Store(_)) => return Err(error),
+            Err(error) => error_text(&error),
+        };
+        // Whatever the algorithm remembered may be what made it fail.
+        self.forget(study);
+        let current = self.store.study(study).await?;
+        let designer = Box::new(RandomSearch::new(&current.problem, current.seed));
+        let mut history = StudyHistory::open(&*self.store, &current, designer).await?;
+        history.refresh(&*self.store).await?;
+        let request = SuggestRequest { first_trial_id: history.designer_id(current.next_trial_id), count };
+        let points = history.designer().suggest(history.known(), request);
+        let points = points.map_err(|source| PolicyError::Designer { study: study.clone(), source })?;
+        Ok(Suggestions { first_id: current.next_trial_id, points, failure: Some(failure) })
+    }
+
+    /// Computes the next point of `study` in the background, if a processor is free: whoever asks for one point next,
+    /// before anything changes, finds it ready. Nothing else depends on it.
+    pub fn prepare(self: &Arc<Self>, study: StudyId) {
+        let Ok(processor) = Arc::clone(&self.processors).try_acquire_owned() else { return };
+        let policy = Arc::clone(self);
+        tokio::spawn(async move {
+            // A study that cannot be computed says so to whoever asks for a suggestion.
+            let _ = policy.compute(&study, NonZeroUsize::MIN, Some(processor)).await;
+        });
+    }
+
+    /// Drops what is remembered of `study`.
+    pub fn forget(&self, study: &StudyId) {
+        self.studies.lock().unwrap_or_else(PoisonError::into_inner).remove(study);
+    }
+
+    /// A processor, once one is free. The semaphore is never closed, so one always comes.
+    async fn processor(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.processors).acquire_owned().await.ok()
+    }
+
+    async fn compute(
+        &self,
+        study: &StudyId,
+        count: NonZeroUsize,
+        processor: Option<OwnedSemaphorePermit>,
+    ) -> Result<(TrialId, Vec<TrialSuggestion>), PolicyError> {
         let mut history = self.history(study).await?;
         let current = self.store.study(study).await?;
         history.refresh(&*self.store).await?;
-        let request = SuggestRequest::one(history.designer_id(current.next_trial_id));
-        // The semaphore is never closed, so a permit always comes.
-        let permit = Arc::clone(&self.processors).acquire_owned().await.ok();
+        let id = current.next_trial_id;
+        if let Some(points) = history.prepared(id, count) {
+            return Ok((id, points));
+        }
         let outcome = tokio::task::spawn_blocking(move || {
-            let _permit = permit;
-            history.designer().suggest(history.known(), request)
+            let _processor = processor;
+            history.compute(id, count)
         })
         .await
         .map_err(|source| PolicyError::Interrupted { study: study.clone(), source })?;
-        let suggestions = outcome.map_err(|source| PolicyError::Designer { study: study.clone(), source })?;
-        Ok(match suggestions.into_iter().next() {
-            Some(TrialSuggestion { parameters, origin }) => {
-                Proposal::Trial { id: current.next_trial_id, parameters, origin }
-            }
-            None => Proposal::Exhausted,
-        })
+        Ok((id, outcome.map_err(|source| PolicyError::Designer { study: study.clone(), source })?))
     }
 
     async fn history(&self, id: &StudyId) -> Result<OwnedMutexGuard<StudyHistory>, PolicyError> {
@@ -131,4 +194,10 @@ pub fn designer(study: &Study) -> Result<Box<dyn Designer>, DesignerError> {
         Algorithm::GridSearch { double_resolution } => Box::new(GridSearch::new(&problem, double_resolution)?),
         Algorithm::RandomSearch => Box::new(RandomSearch::new(&problem, study.seed)),
     })
+}
+
+/// An error with all its causes.
+fn error_text(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

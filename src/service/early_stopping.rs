@@ -9,7 +9,7 @@ use tunesmith_algorithms::early_stopping::{
 };
 use tunesmith_algorithms::problem::{Goal, TrialId};
 
-use crate::domain::{self, Study, StudyId, Trial, TrialState};
+use crate::domain::{self, CurveAxis, Measurement, Study, StudyId, Trial, TrialState};
 use crate::store::{Store, StoreError};
 
 /// How many measurements are read at once.
@@ -20,6 +20,7 @@ pub(super) struct EarlyStopping {
     study: StudyId,
     metric: String,
     goal: Goal,
+    axis: CurveAxis,
     rule: StoppingRule,
     learnt: Mutex<Learnt>,
 }
@@ -46,6 +47,7 @@ impl EarlyStopping {
             study: study.id.clone(),
             metric: metric.name.clone(),
             goal: metric.goal,
+            axis: study.stopping_axis,
             rule: match rule {
                 domain::StoppingRule::Median => StoppingRule::Median(MedianRule::default()),
                 domain::StoppingRule::DecayCurve => StoppingRule::DecayCurve(DecayCurveRule::default()),
@@ -69,16 +71,26 @@ impl EarlyStopping {
                 break;
             }
             from += page.len() as u64;
-            curve.extend(
-                page.iter()
-                    .filter_map(|report| Some(CurvePoint { step: report.step, value: report.value(&self.metric)? })),
-            );
+            curve.extend(self.points(&page));
         }
         let mut learnt = self.lock();
         learnt.running.remove(&trial.id);
         learnt.completed.push(Completed { curve, stopped_early: trial.stopped_early });
         learnt.prepared = None;
         Ok(())
+    }
+
+    /// The curve of what a trial reported.
+    pub(super) fn points(&self, reports: &[Measurement]) -> Vec<CurvePoint> {
+        let points = reports.iter().filter_map(|report| {
+            let step = match self.axis {
+                CurveAxis::Step => report.step,
+                // Whole milliseconds; a curve is compared at the places of its reports.
+                CurveAxis::ElapsedTime => (report.elapsed_secs? * 1e3) as i64,
+            };
+            Some(CurvePoint { step, value: report.value(&self.metric)? })
+        });
+        points.collect()
     }
 
     /// Why the running `trial` with this curve is to be stopped, if it is.

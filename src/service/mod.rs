@@ -6,6 +6,7 @@
 mod early_stopping;
 mod events;
 mod live_trials;
+pub mod optimizer;
 mod plan;
 mod reports;
 pub mod runner;

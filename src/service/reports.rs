@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use crate::domain::{Measurement, Trial, TrialChange};
 use crate::store::Store;
 
@@ -28,7 +30,11 @@ impl TrialReports {
         let live = self.running(key, token)?;
         measurement.mark = live.points() as u64;
         live.note_tags(&measurement);
-        let change = TrialChange::Report { attempt: live.attempt, measurements: vec![measurement.clone()] };
+        let change = TrialChange::Report {
+            attempt: live.attempt,
+            measurements: vec![measurement.clone()],
+            at: Timestamp::now(),
+        };
         let trial = self.store.change_trial(&key.study, key.trial, change).await?;
         live.extend(&[measurement]);
         live.reported.notify_one();

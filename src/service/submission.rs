@@ -8,7 +8,8 @@ use sha2::{Digest, Sha256};
 use tunesmith_algorithms::problem::{ProblemStatement, TrialId};
 
 use crate::domain::{
-    Algorithm, FinalMeasurement, Job, JobFields, JobId, JobState, StoppingRule, Study, StudyFields, StudyId, StudyState,
+    Algorithm, CurveAxis, FinalMeasurement, Job, JobFields, JobId, JobState, StoppingRule, Study, StudyFields, StudyId,
+    StudyState,
 };
 use crate::store::{Store, StoreError};
 
@@ -126,8 +127,12 @@ pub async fn submit(
             algorithm: spec.algorithm,
             seed: submission.seed.unwrap_or(random_seed),
             stopping_rule: spec.stopping_rule,
+            stopping_axis: CurveAxis::Step,
             final_measurement: spec.final_measurement,
             prior_studies,
+            max_trials: None,
+            trial_lease: None,
+            config: Value::Null,
             state: StudyState::Active,
             state_reason: String::new(),
             create_time: now,

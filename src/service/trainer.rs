@@ -117,7 +117,7 @@ impl Launch<'_> {
 
 /// The resource name of a job's study. One machine is one project in one location.
 pub(super) fn study_name(job: &Job) -> String {
-    format!("projects/local/locations/local/studies/{}", job.id)
+    format!("projects/local/locations/jobs/studies/{}", job.id)
 }
 
 #[cfg(test)]
@@ -128,7 +128,7 @@ mod tests {
     use tunesmith_algorithms::problem::{ParameterValue, TrialId};
 
     use super::*;
-    use crate::domain::{JobFields, JobState, NewTrial};
+    use crate::domain::{JobFields, JobState, NewTrial, TrialStart};
     use crate::service::ReplicaPlan;
 
     fn job() -> Job {
@@ -187,8 +187,10 @@ mod tests {
             .into(),
             origin: None,
             client_id: "c".into(),
+            start: TrialStart::Given,
             create_time: Timestamp::UNIX_EPOCH,
-        });
+        })
+        .unwrap();
         let spec = Launch {
             job: &job,
             plan: &plan,
@@ -208,6 +210,6 @@ mod tests {
         assert_eq!(spec.replicas.iter().map(|replica| replica.index).collect::<Vec<_>>(), [0, 0, 1]);
         assert_eq!(spec.environment["CLOUD_ML_TRIAL_ID"], "7");
         assert_eq!(spec.environment["CLOUD_ML_HP_METRIC_FILE"], "/a/metrics/output.metrics");
-        assert_eq!(spec.environment["TUNESMITH_TRIAL"], "projects/local/locations/local/studies/census_1/trials/7");
+        assert_eq!(spec.environment["TUNESMITH_TRIAL"], "projects/local/locations/jobs/studies/census_1/trials/7");
     }
 }

@@ -13,12 +13,23 @@ pub(super) fn create_job(records: &dyn Changes, job: &Job, study: Option<&Study>
         return Err(StoreError::AlreadyExists { resource: format!("job {}", job.id) });
     }
     if let Some(study) = study {
-        if records.study(&study.id)?.is_some() {
-            return Err(StoreError::AlreadyExists { resource: format!("study {}", study.id) });
-        }
-        records.put_study(study)?;
+        create_study(records, study)?;
     }
     records.put_job(job)
+}
+
+/// [`super::Store::create_study`].
+pub(super) fn create_study(records: &dyn Changes, study: &Study) -> Result<(), StoreError> {
+    if records.study(&study.id)?.is_some() {
+        return Err(StoreError::AlreadyExists { resource: format!("study {}", study.id) });
+    }
+    records.put_study(study)
+}
+
+/// [`super::Store::delete_study`].
+pub(super) fn delete_study(records: &dyn Changes, id: &StudyId) -> Result<(), StoreError> {
+    queries::study(records, id)?;
+    records.remove_study(id)
 }
 
 /// [`super::Store::change_job`].
@@ -43,8 +54,12 @@ pub(super) fn change_study(records: &dyn Changes, id: &StudyId, change: StudyCha
     Ok(study)
 }
 
-/// [`super::Store::create_trial`].
-pub(super) fn create_trial(records: &dyn Changes, study: &StudyId, new: NewTrial) -> Result<Trial, StoreError> {
+/// [`super::Store::create_trials`].
+pub(super) fn create_trials(
+    records: &dyn Changes,
+    study: &StudyId,
+    new: &[NewTrial],
+) -> Result<Vec<Trial>, StoreError> {
     let mut study = queries::study(records, study)?;
     if study.state != StudyState::Active {
         return Err(StoreError::Refused(TransitionError::WrongState {
@@ -53,14 +68,21 @@ pub(super) fn create_trial(records: &dyn Changes, study: &StudyId, new: NewTrial
             change: "add a trial to",
         }));
     }
-    if new.id != study.next_trial_id {
-        return Err(StoreError::TrialIdTaken { study: study.id.clone(), next: study.next_trial_id });
+    // All are checked before the first is written: a store in memory has nothing to undo with.
+    let mut trials = Vec::with_capacity(new.len());
+    for new in new {
+        if new.id != study.next_trial_id {
+            return Err(StoreError::TrialIdTaken { study: study.id.clone(), next: study.next_trial_id });
+        }
+        let mut trial = Trial::new(new.clone())?;
+        trial.set_revision(study.record_trial());
+        trials.push(trial);
     }
-    let mut trial = Trial::new(new);
-    trial.set_revision(study.record_trial());
-    records.put_trial(&study.id, &trial, None)?;
+    for trial in &trials {
+        records.put_trial(&study.id, trial, None)?;
+    }
     records.put_progress(&study)?;
-    Ok(trial)
+    Ok(trials)
 }
 
 /// [`super::Store::change_trial`].
@@ -81,7 +103,7 @@ pub(super) fn change_trial(
         records.add_measurements(&study.id, id, before.measurement_count, &measurements)?;
     }
     trial.set_revision(study.next_revision());
-    records.put_trial(&study.id, &trial, Some(before.revision))?;
+    records.put_trial(&study.id, &trial, Some(&before))?;
     records.put_progress(&study)?;
     Ok(trial)
 }

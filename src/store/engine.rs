@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 
 use super::{Store, StoreError, changes, queries};
 use crate::domain::{
@@ -44,6 +45,18 @@ pub(super) trait Lookups {
 pub(super) trait Ranges: Lookups {
     /// Up to `limit` jobs after `after`, by ID.
     fn jobs(&self, after: Option<&JobId>, limit: usize) -> Result<Vec<Job>, StoreError>;
+    /// Up to `limit` studies of `project` at `location` with an ID after `after`, by ID.
+    fn studies(
+        &self,
+        project: &str,
+        location: &str,
+        after: Option<&StudyId>,
+        limit: usize,
+    ) -> Result<Vec<Study>, StoreError>;
+    /// Up to `limit` trials that are not final with a number above `after`, by number.
+    fn open_trials(&self, study: &StudyId, after: TrialId, limit: usize) -> Result<Vec<Trial>, StoreError>;
+    /// Up to `limit` trials whose leases end at `at` or before, the earliest first.
+    fn overdue_trials(&self, at: Timestamp, limit: usize) -> Result<Vec<(StudyId, Trial)>, StoreError>;
     /// Up to `limit` trials with a number above `after`, by number.
     fn trials(&self, study: &StudyId, after: TrialId, limit: usize) -> Result<Vec<Trial>, StoreError>;
     /// Up to `limit` trials with a revision above `revision`, by revision.
@@ -67,8 +80,10 @@ pub(super) trait Changes: Lookups {
     fn put_study(&self, study: &Study) -> Result<(), StoreError>;
     /// Replaces the next trial number and the revision of a study.
     fn put_progress(&self, study: &Study) -> Result<(), StoreError>;
-    /// Adds a trial, or replaces the one that had the revision `replaces`.
-    fn put_trial(&self, study: &StudyId, trial: &Trial, replaces: Option<u64>) -> Result<(), StoreError>;
+    /// Removes a study with all its trials and measurements.
+    fn remove_study(&self, study: &StudyId) -> Result<(), StoreError>;
+    /// Adds a trial, or replaces it as it was before.
+    fn put_trial(&self, study: &StudyId, trial: &Trial, replaces: Option<&Trial>) -> Result<(), StoreError>;
     /// Adds measurements, the first of which has number `first`.
     fn add_measurements(
         &self,
@@ -100,6 +115,26 @@ impl<E: Engine> Store for E {
         self.write(move |records| changes::change_job(records, &id, change.clone())).await
     }
 
+    async fn create_study(&self, study: Study) -> Result<(), StoreError> {
+        self.write(move |records| changes::create_study(records, &study)).await
+    }
+
+    async fn studies(
+        &self,
+        project: &str,
+        location: &str,
+        after: Option<&StudyId>,
+        limit: usize,
+    ) -> Result<Vec<Study>, StoreError> {
+        let (project, location, after) = (project.to_owned(), location.to_owned(), after.cloned());
+        self.read(move |records| records.studies(&project, &location, after.as_ref(), limit)).await
+    }
+
+    async fn delete_study(&self, id: &StudyId) -> Result<(), StoreError> {
+        let id = id.clone();
+        self.write(move |records| changes::delete_study(records, &id)).await
+    }
+
     async fn study(&self, id: &StudyId) -> Result<Study, StoreError> {
         let id = id.clone();
         self.read(move |records| queries::study(records, &id)).await
@@ -110,9 +145,27 @@ impl<E: Engine> Store for E {
         self.write(move |records| changes::change_study(records, &id, change.clone())).await
     }
 
-    async fn create_trial(&self, study: &StudyId, trial: NewTrial) -> Result<Trial, StoreError> {
+    async fn create_trials(&self, study: &StudyId, trials: Vec<NewTrial>) -> Result<Vec<Trial>, StoreError> {
         let study = study.clone();
-        self.write(move |records| changes::create_trial(records, &study, trial.clone())).await
+        self.write(move |records| changes::create_trials(records, &study, &trials)).await
+    }
+
+    async fn open_trials(
+        &self,
+        study: &StudyId,
+        after: Option<TrialId>,
+        limit: usize,
+    ) -> Result<Vec<Trial>, StoreError> {
+        let study = study.clone();
+        self.read(move |records| {
+            queries::study(records, &study)?;
+            records.open_trials(&study, after.unwrap_or(TrialId(0)), limit)
+        })
+        .await
+    }
+
+    async fn overdue_trials(&self, at: Timestamp, limit: usize) -> Result<Vec<(StudyId, Trial)>, StoreError> {
+        self.read(move |records| records.overdue_trials(at, limit)).await
     }
 
     async fn trial(&self, study: &StudyId, id: TrialId) -> Result<Trial, StoreError> {

@@ -9,6 +9,19 @@ pub(super) fn study_prefix(study: &StudyId) -> Vec<u8> {
     key
 }
 
+/// What the names of the studies of `project` at `location` start with.
+pub(super) fn studies_prefix(project: &str, location: &str) -> String {
+    format!("{project}/{location}/")
+}
+
+/// The key under which a lease of trial `id` is found by its end, in microseconds since 1970.
+pub(super) fn deadline(microsecond: i64, study: &StudyId, id: TrialId) -> Vec<u8> {
+    // With the sign bit flipped, numbers are ordered as their bytes are.
+    let mut key = (microsecond.cast_unsigned() ^ (1 << 63)).to_be_bytes().to_vec();
+    key.extend_from_slice(&trial(study, id));
+    key
+}
+
 /// The key of a part of `study` that has a number of its own: a trial, or a revision.
 pub(super) fn numbered(study: &StudyId, number: u64) -> Vec<u8> {
     let mut key = study_prefix(study);

@@ -1,10 +1,12 @@
 //! A store in memory, for simulation, benchmarks and tests: it forgets everything with the process.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+
+use jiff::Timestamp;
 
 use super::StoreError;
 use super::engine::{Changes, Engine, Lookups, Ranges};
@@ -44,11 +46,13 @@ impl Engine for MemoryStore {
 struct Records {
     jobs: RefCell<BTreeMap<JobId, Job>>,
     studies: RefCell<BTreeMap<StudyId, StudyRecords>>,
+    deadlines: RefCell<BTreeSet<(Timestamp, StudyId, TrialId)>>,
 }
 
 #[derive(Debug)]
 struct StudyRecords {
     study: Study,
+    open: BTreeSet<TrialId>,
     trials: BTreeMap<TrialId, Trial>,
     by_revision: BTreeMap<u64, TrialId>,
     measurements: BTreeMap<TrialId, Vec<Measurement>>,
@@ -88,6 +92,35 @@ impl Ranges for Records {
     fn jobs(&self, after: Option<&JobId>, limit: usize) -> Result<Vec<Job>, StoreError> {
         let start = after.map_or(Bound::Unbounded, Bound::Excluded);
         Ok(self.jobs.borrow().range((start, Bound::Unbounded)).take(limit).map(|(_, job)| job.clone()).collect())
+    }
+
+    fn studies(
+        &self,
+        project: &str,
+        location: &str,
+        after: Option<&StudyId>,
+        limit: usize,
+    ) -> Result<Vec<Study>, StoreError> {
+        let start = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let studies = self.studies.borrow();
+        let range = studies.range((start, Bound::Unbounded));
+        let here = range.filter(|(id, _)| !id.is_of_job() && (id.parts().0, id.parts().1) == (project, location));
+        Ok(here.take(limit).map(|(_, records)| records.study.clone()).collect())
+    }
+
+    fn open_trials(&self, study: &StudyId, after: TrialId, limit: usize) -> Result<Vec<Trial>, StoreError> {
+        let read = |records: &StudyRecords| {
+            let range = records.open.range((Bound::Excluded(after), Bound::Unbounded));
+            range.take(limit).filter_map(|id| records.trials.get(id).cloned()).collect()
+        };
+        Ok(self.in_study(study, read).unwrap_or_default())
+    }
+
+    fn overdue_trials(&self, at: Timestamp, limit: usize) -> Result<Vec<(StudyId, Trial)>, StoreError> {
+        let deadlines = self.deadlines.borrow();
+        let overdue = deadlines.iter().take_while(|(deadline, _, _)| *deadline <= at).take(limit);
+        let trials = overdue.filter_map(|(_, study, id)| Some((study.clone(), self.trial(study, *id).ok()??)));
+        Ok(trials.collect())
     }
 
     fn trials(&self, study: &StudyId, after: TrialId, limit: usize) -> Result<Vec<Trial>, StoreError> {
@@ -134,6 +167,7 @@ impl Changes for Records {
             None => {
                 let records = StudyRecords {
                     study: study.clone(),
+                    open: BTreeSet::new(),
                     trials: BTreeMap::new(),
                     by_revision: BTreeMap::new(),
                     measurements: BTreeMap::new(),
@@ -149,10 +183,27 @@ impl Changes for Records {
         Ok(())
     }
 
-    fn put_trial(&self, study: &StudyId, trial: &Trial, replaces: Option<u64>) -> Result<(), StoreError> {
+    fn remove_study(&self, study: &StudyId) -> Result<(), StoreError> {
+        self.studies.borrow_mut().remove(study);
+        self.deadlines.borrow_mut().retain(|(_, of, _)| of != study);
+        Ok(())
+    }
+
+    fn put_trial(&self, study: &StudyId, trial: &Trial, replaces: Option<&Trial>) -> Result<(), StoreError> {
+        let key = |trial: &Trial| trial.lease.map(|lease| (lease.deadline, study.clone(), trial.id));
+        let mut deadlines = self.deadlines.borrow_mut();
+        if let Some(former) = replaces.and_then(key) {
+            deadlines.remove(&former);
+        }
+        deadlines.extend(key(trial));
         self.change_study(study, |records| {
-            if let Some(revision) = replaces {
-                records.by_revision.remove(&revision);
+            if let Some(former) = replaces {
+                records.by_revision.remove(&former.revision);
+            }
+            if trial.state.is_final() {
+                records.open.remove(&trial.id);
+            } else {
+                records.open.insert(trial.id);
             }
             records.by_revision.insert(trial.revision, trial.id);
             records.trials.insert(trial.id, trial.clone());

@@ -40,6 +40,7 @@ mod sled;
 mod sqlite;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 
 pub use error::StoreError;
 pub use memory::MemoryStore;
@@ -86,6 +87,28 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::NotFound`], [`StoreError::Refused`].
     async fn change_job(&self, id: &JobId, change: JobChange) -> Result<Job, StoreError>;
 
+    /// Adds a study that belongs to no job.
+    ///
+    /// # Errors
+    /// [`StoreError::AlreadyExists`].
+    async fn create_study(&self, study: Study) -> Result<(), StoreError>;
+
+    /// Up to `limit` studies of `project` at `location` in the order of their IDs, starting after `after`. Those of
+    /// jobs are not among them.
+    async fn studies(
+        &self,
+        project: &str,
+        location: &str,
+        after: Option<&StudyId>,
+        limit: usize,
+    ) -> Result<Vec<Study>, StoreError>;
+
+    /// Removes a study with its trials and their measurements. Its ID may be used again.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    async fn delete_study(&self, id: &StudyId) -> Result<(), StoreError>;
+
     /// The study `id`.
     ///
     /// # Errors
@@ -104,7 +127,34 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::TrialIdTaken`] if `trial.id` is not the study's next number: somebody else was faster, and the
     /// suggestion should be made again with that trial pending. [`StoreError::NotFound`]. [`StoreError::Refused`] if
     /// the study is not active.
-    async fn create_trial(&self, study: &StudyId, trial: NewTrial) -> Result<Trial, StoreError>;
+    async fn create_trial(&self, study: &StudyId, trial: NewTrial) -> Result<Trial, StoreError> {
+        let id = trial.id;
+        let created = self.create_trials(study, vec![trial]).await?;
+        let created = created.into_iter().next();
+        created.ok_or_else(|| StoreError::NotFound { resource: format!("trial {id} of study {study}") })
+    }
+
+    /// As [`Self::create_trial`] for any number of trials, all or none; their numbers follow each other.
+    ///
+    /// # Errors
+    /// As [`Self::create_trial`].
+    async fn create_trials(&self, study: &StudyId, trials: Vec<NewTrial>) -> Result<Vec<Trial>, StoreError>;
+
+    /// Up to `limit` trials of `study` that are not final, in the order of their numbers, starting after `after`. The
+    /// cost does not grow with the number of final ones.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such study.
+    async fn open_trials(
+        &self,
+        study: &StudyId,
+        after: Option<TrialId>,
+        limit: usize,
+    ) -> Result<Vec<Trial>, StoreError>;
+
+    /// Up to `limit` trials of all studies whose leases end at `at` or before, the earliest first. The cost does not
+    /// grow with the number of others.
+    async fn overdue_trials(&self, at: Timestamp, limit: usize) -> Result<Vec<(StudyId, Trial)>, StoreError>;
 
     /// The trial `id` of `study`.
     ///

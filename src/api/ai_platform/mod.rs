@@ -15,6 +15,7 @@ mod condition_rules;
 mod hyperparameter_rules;
 mod hyperparameters;
 pub mod job;
+pub mod optimizer;
 pub mod plan;
 mod replica_config;
 mod rules;

@@ -1,4 +1,12 @@
 //! HTTP routes: wire types, mapping and status codes, nothing else.
 
+mod body;
+mod method_override;
+mod names;
+mod operations;
+pub mod optimizer;
+pub mod server;
 pub mod status;
+mod studies;
 pub mod trial_reports;
+mod trials;

@@ -3,10 +3,13 @@
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use serde_json::json;
+use serde_json::{Value, json};
 
+use crate::api::ai_platform::optimizer::FieldViolation;
 use crate::domain::TransitionError;
+use crate::policy::PolicyError;
 use crate::service::ReportError;
+use crate::service::optimizer::OptimizerError;
 use crate::store::StoreError;
 
 /// An error as a client sees it.
@@ -14,8 +17,8 @@ use crate::store::StoreError;
 pub struct ApiError {
     code: Code,
     message: String,
-    /// The field of the request that is wrong, and the rule it breaks.
-    violation: Option<(String, String)>,
+    /// The fields of the request that are wrong, and the rules they break.
+    violations: Vec<FieldViolation>,
 }
 
 /// The `google.rpc.Code`s that are answered.
@@ -33,6 +36,8 @@ pub enum Code {
     AlreadyExists,
     /// Somebody else was faster; try again.
     Aborted,
+    /// There is no such method.
+    Unimplemented,
     /// A fault on this side.
     Internal,
 }
@@ -44,6 +49,7 @@ impl Code {
             Self::Unauthenticated => StatusCode::UNAUTHORIZED,
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::AlreadyExists | Self::Aborted => StatusCode::CONFLICT,
+            Self::Unimplemented => StatusCode::NOT_IMPLEMENTED,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -56,7 +62,22 @@ impl Code {
             Self::NotFound => "NOT_FOUND",
             Self::AlreadyExists => "ALREADY_EXISTS",
             Self::Aborted => "ABORTED",
+            Self::Unimplemented => "UNIMPLEMENTED",
             Self::Internal => "INTERNAL",
+        }
+    }
+
+    /// Its number in `google.rpc.Code`.
+    fn number(self) -> i32 {
+        match self {
+            Self::InvalidArgument => 3,
+            Self::NotFound => 5,
+            Self::AlreadyExists => 6,
+            Self::FailedPrecondition => 9,
+            Self::Aborted => 10,
+            Self::Unimplemented => 12,
+            Self::Internal => 13,
+            Self::Unauthenticated => 16,
         }
     }
 }
@@ -64,14 +85,34 @@ impl Code {
 impl ApiError {
     /// An error with a text for people.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), violation: None }
+        Self { code, message: message.into(), violations: Vec::new() }
     }
 
     /// A request whose `field` breaks a rule.
     pub fn invalid(field: &str, description: impl Into<String>) -> Self {
-        let description = description.into();
-        let message = format!("{field}: {description}");
-        Self { code: Code::InvalidArgument, message, violation: Some((field.to_owned(), description)) }
+        Self::violations(vec![FieldViolation { field: field.to_owned(), description: description.into() }])
+    }
+
+    /// A request whose fields break rules.
+    pub fn violations(violations: Vec<FieldViolation>) -> Self {
+        let messages = violations.iter().map(|violation| format!("{}: {}", violation.field, violation.description));
+        Self { code: Code::InvalidArgument, message: messages.collect::<Vec<_>>().join("; "), violations }
+    }
+
+    /// The error as `google.rpc.Status`, for an operation.
+    pub fn status(&self) -> Value {
+        json!({"code": self.code.number(), "message": self.message, "details": self.details()})
+    }
+
+    fn details(&self) -> Value {
+        if self.violations.is_empty() {
+            return json!([]);
+        }
+        let violations = self.violations.iter();
+        let violations: Vec<Value> = violations
+            .map(|violation| json!({"field": violation.field, "description": violation.description}))
+            .collect();
+        json!([{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": violations}])
     }
 }
 
@@ -79,11 +120,8 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let status = self.code.http();
         let mut error = json!({"code": status.as_u16(), "message": self.message, "status": self.code.name()});
-        if let Some((field, description)) = self.violation {
-            error["details"] = json!([{
-                "@type": "type.googleapis.com/google.rpc.BadRequest",
-                "fieldViolations": [{"field": field, "description": description}],
-            }]);
+        if !self.violations.is_empty() {
+            error["details"] = self.details();
         }
         (status, Json(json!({"error": error}))).into_response()
     }
@@ -95,6 +133,27 @@ impl From<ReportError> for ApiError {
             ReportError::NotRunning { .. } => Self::new(Code::FailedPrecondition, error.to_string()),
             ReportError::WrongToken { .. } => Self::new(Code::Unauthenticated, error.to_string()),
             ReportError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<FieldViolation> for ApiError {
+    fn from(violation: FieldViolation) -> Self {
+        Self::violations(vec![violation])
+    }
+}
+
+impl From<OptimizerError> for ApiError {
+    fn from(error: OptimizerError) -> Self {
+        match error {
+            OptimizerError::Store(error) | OptimizerError::Policy(PolicyError::Store(error)) => error.into(),
+            OptimizerError::Policy(error) => {
+                tracing::error!(error = &error as &dyn std::error::Error, "no suggestion could be made");
+                Self::new(Code::Internal, error.to_string())
+            }
+            OptimizerError::OfJob { .. } => Self::new(Code::FailedPrecondition, error.to_string()),
+            OptimizerError::ForeignPoint(_) => Self::invalid("trial.parameters", error.to_string()),
+            OptimizerError::MissingMetric { .. } => Self::invalid("finalMeasurement.metrics", error.to_string()),
         }
     }
 }

@@ -38,7 +38,7 @@ impl FailureRule {
                 let reason = trial.infeasible_reason.as_deref().unwrap_or_default();
                 self.last_reason = format!("trial {}: {reason}", trial.id);
             }
-            TrialState::Requested | TrialState::Active | TrialState::Stopping => {}
+            TrialState::Requested | TrialState::Active | TrialState::Stopping | TrialState::Deleted => {}
         }
     }
 
@@ -93,7 +93,7 @@ mod tests {
     use tunesmith_algorithms::problem::TrialId;
 
     use super::*;
-    use crate::domain::{Completion, Measurement, NewTrial, Source, TrialChange};
+    use crate::domain::{Completion, Measurement, NewTrial, Source, TrialChange, TrialStart};
 
     fn trial(id: u64, ok: bool) -> Trial {
         let mut trial = Trial::new(NewTrial {
@@ -101,8 +101,10 @@ mod tests {
             parameters: Default::default(),
             origin: None,
             client_id: "c".into(),
+            start: TrialStart::Given,
             create_time: Timestamp::UNIX_EPOCH,
-        });
+        })
+        .unwrap();
         let completion = if ok {
             let final_measurement = Measurement {
                 step: 1,

@@ -23,7 +23,7 @@ use super::early_stopping::EarlyStopping;
 use super::live_trials::LiveTrials;
 use super::plan::{JobPlan, PlanError};
 use crate::clock::Clock;
-use crate::domain::{Job, JobChange, JobId, JobState, NewTrial, Study, StudyChange, StudyState, Trial};
+use crate::domain::{Job, JobChange, JobId, JobState, NewTrial, Study, StudyChange, StudyState, Trial, TrialStart};
 use crate::executor::{Executor, ExecutorError};
 use crate::policy::{Policy, PolicyError, Proposal};
 use crate::python_packages::Environments;
@@ -320,6 +320,7 @@ impl Tuning {
                 parameters,
                 origin: Some(origin),
                 client_id: CLIENT_ID.to_owned(),
+                start: TrialStart::Given,
                 create_time: runner.clock.now(),
             };
             match runner.store.create_trial(&self.study.id, trial).await {

@@ -401,7 +401,8 @@ impl Attempt<'_> {
             }
         }
         for batch in measurements.chunks(BATCH) {
-            let change = TrialChange::Report { attempt: self.trial.attempt, measurements: batch.to_vec() };
+            let at = self.run.context.runner.clock.now();
+            let change = TrialChange::Report { attempt: self.trial.attempt, measurements: batch.to_vec(), at };
             self.trial = self.run.change(self.trial.id, change).await?;
         }
         self.live.extend(&measurements);

@@ -1,6 +1,7 @@
 //! Jobs, studies and trials to store, with every field in use.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use tunesmith_algorithms::problem::{
@@ -9,8 +10,8 @@ use tunesmith_algorithms::problem::{
 };
 
 use crate::domain::{
-    Algorithm, Completion, FinalMeasurement, Job, JobFields, JobState, Measurement, MetricValue, NewTrial, Source,
-    StoppingRule, Study, StudyFields, StudyState, TrialChange, TrialId,
+    Algorithm, Completion, CurveAxis, FinalMeasurement, Job, JobFields, JobState, Measurement, MetricValue, NewTrial,
+    Source, StoppingRule, Study, StudyFields, StudyState, TrialChange, TrialId, TrialStart,
 };
 
 /// A time, `secs` after some beginning, with nanoseconds.
@@ -75,8 +76,12 @@ fn study_over(id: &str, parameters: Vec<ParameterSpec>) -> Study {
         algorithm: Algorithm::GridSearch { double_resolution: BTreeMap::from([("rate".to_owned(), 10)]) },
         seed: u64::MAX,
         stopping_rule: Some(StoppingRule::Median),
+        stopping_axis: CurveAxis::ElapsedTime,
         final_measurement: FinalMeasurement::Best,
         prior_studies: vec!["earlier-1".parse().unwrap()],
+        max_trials: Some(u64::MAX),
+        trial_lease: Some(Duration::new(90, 500_000_000)),
+        config: serde_json::json!({"metrics": [{"metric": "accuracy"}]}),
         state: StudyState::Active,
         state_reason: String::new(),
         create_time: at(0),
@@ -97,6 +102,7 @@ pub fn new_trial(id: u64) -> NewTrial {
         ]),
         origin: Some(Origin::with_step(AlgorithmName::GaussianProcessBandit, Step::TrustRegion)),
         client_id: format!("client {id}"),
+        start: TrialStart::Given,
         create_time: at(1),
     }
 }
@@ -123,7 +129,7 @@ pub fn begin(attempt: u64) -> TrialChange {
 
 /// A report of attempt `attempt`.
 pub fn report(attempt: u64, measurements: Vec<Measurement>) -> TrialChange {
-    TrialChange::Report { attempt, measurements }
+    TrialChange::Report { attempt, measurements, at: at(2) }
 }
 
 /// The successful end of attempt `attempt`, with a last report.

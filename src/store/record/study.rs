@@ -1,16 +1,18 @@
 //! Studies, without what changes with every trial: that is [`Progress`].
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tunesmith_algorithms::problem::{
     Condition, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ProblemStatement, ScaleType, SearchSpace,
 };
 
 use super::float::Float;
 use super::{Progress, RecordError, from_json, to_json};
-use crate::domain::{Algorithm, FinalMeasurement, StoppingRule, Study, StudyFields, StudyState};
+use crate::domain::{Algorithm, CurveAxis, FinalMeasurement, StoppingRule, Study, StudyFields, StudyState};
 
 /// The newest version of the record. 1: as below.
 const VERSION: u32 = 1;
@@ -23,8 +25,12 @@ pub(in crate::store) fn encode_study(study: &Study) -> (Vec<u8>, Progress) {
         algorithm,
         seed,
         stopping_rule,
+        stopping_axis,
         final_measurement,
         prior_studies,
+        max_trials,
+        trial_lease,
+        config,
         state,
         state_reason,
         create_time,
@@ -43,8 +49,12 @@ pub(in crate::store) fn encode_study(study: &Study) -> (Vec<u8>, Progress) {
         algorithm: algorithm.clone(),
         seed: *seed,
         stopping_rule: stopping_rule.map(StoppingRuleField),
+        stopping_axis: *stopping_axis,
         final_measurement: *final_measurement,
         prior_studies: prior_studies.iter().map(ToString::to_string).collect(),
+        max_trials: *max_trials,
+        trial_lease: *trial_lease,
+        config: config.clone(),
         state: *state,
         state_reason: state_reason.clone(),
         create_time: *create_time,
@@ -67,8 +77,12 @@ pub(in crate::store) fn decode_study(bytes: &[u8], progress: Progress) -> Result
         algorithm: record.algorithm,
         seed: record.seed,
         stopping_rule: record.stopping_rule.map(|rule| rule.0),
+        stopping_axis: record.stopping_axis,
         final_measurement: record.final_measurement,
         prior_studies: prior_studies.map_err(RecordError::malformed)?,
+        max_trials: record.max_trials,
+        trial_lease: record.trial_lease,
+        config: record.config,
         state: record.state,
         state_reason: record.state_reason,
         create_time: record.create_time,
@@ -89,9 +103,17 @@ struct StudyRecord {
     seed: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     stopping_rule: Option<StoppingRuleField>,
+    #[serde(default, with = "CurveAxisRecord", skip_serializing_if = "is_step")]
+    stopping_axis: CurveAxis,
     #[serde(with = "FinalMeasurementRecord")]
     final_measurement: FinalMeasurement,
     prior_studies: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    max_trials: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    trial_lease: Option<Duration>,
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    config: Value,
     #[serde(with = "StateRecord")]
     state: StudyState,
     state_reason: String,
@@ -263,6 +285,17 @@ enum StoppingRuleRecord {
     Median,
     DecayCurve,
     Asha,
+}
+
+fn is_step(axis: &CurveAxis) -> bool {
+    *axis == CurveAxis::Step
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "CurveAxis", rename_all = "SCREAMING_SNAKE_CASE")]
+enum CurveAxisRecord {
+    Step,
+    ElapsedTime,
 }
 
 #[derive(Serialize, Deserialize)]

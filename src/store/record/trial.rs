@@ -1,6 +1,7 @@
 //! Trials.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -10,7 +11,7 @@ use super::float::Float;
 use super::measurement::MeasurementRecord;
 use super::origin::OriginRecord;
 use super::{RecordError, from_json, to_json};
-use crate::domain::{Trial, TrialFields, TrialId, TrialState};
+use crate::domain::{Lease, Trial, TrialFields, TrialId, TrialState};
 
 /// The newest version of the record. 1: as below.
 const VERSION: u32 = 1;
@@ -25,6 +26,8 @@ pub(in crate::store) fn encode_trial(trial: &Trial) -> Vec<u8> {
         client_id,
         attempt,
         lost_attempts,
+        lease,
+        expired_leases,
         create_time,
         start_time,
         end_time,
@@ -43,6 +46,8 @@ pub(in crate::store) fn encode_trial(trial: &Trial) -> Vec<u8> {
         client_id: client_id.clone(),
         attempt: *attempt,
         lost_attempts: *lost_attempts,
+        lease: lease.map(LeaseRecord::from),
+        expired_leases: *expired_leases,
         create_time: *create_time,
         start_time: *start_time,
         end_time: *end_time,
@@ -65,6 +70,8 @@ pub(in crate::store) fn decode_trial(bytes: &[u8]) -> Result<Trial, RecordError>
         client_id: record.client_id,
         attempt: record.attempt,
         lost_attempts: record.lost_attempts,
+        lease: record.lease.map(Into::into),
+        expired_leases: record.expired_leases,
         create_time: record.create_time,
         start_time: record.start_time,
         end_time: record.end_time,
@@ -90,6 +97,11 @@ struct TrialRecord {
     client_id: String,
     attempt: u64,
     lost_attempts: u64,
+    /// Absent without a lease, and in records of versions without leases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lease: Option<LeaseRecord>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    expired_leases: u64,
     create_time: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     start_time: Option<Timestamp>,
@@ -104,6 +116,29 @@ struct TrialRecord {
     revision: u64,
 }
 
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LeaseRecord {
+    duration: Duration,
+    deadline: Timestamp,
+}
+
+impl From<Lease> for LeaseRecord {
+    fn from(Lease { duration, deadline }: Lease) -> Self {
+        Self { duration, deadline }
+    }
+}
+
+impl From<LeaseRecord> for Lease {
+    fn from(LeaseRecord { duration, deadline }: LeaseRecord) -> Self {
+        Self { duration, deadline }
+    }
+}
+
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "TrialState", rename_all = "SCREAMING_SNAKE_CASE")]
 enum StateRecord {
@@ -112,6 +147,7 @@ enum StateRecord {
     Stopping,
     Succeeded,
     Infeasible,
+    Deleted,
 }
 
 #[derive(Serialize, Deserialize)]

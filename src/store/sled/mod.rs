@@ -14,16 +14,16 @@ use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
-use sled::transaction::{ConflictableTransactionError, TransactionError, TransactionalTree};
+use sled::transaction::{ConflictableTransactionError, TransactionError};
 use sled::{Db, Error};
 
 use super::acknowledged::Acknowledged;
 use super::engine::{Changes, Engine, Ranges};
 use super::{OpenMode, RESTORE_ADVICE, StoreError};
-use records::{SledRecords, Snapshot};
+use records::{SledRecords, Snapshot, Transaction};
 
-/// The version of the folder's layout; that of each record is in the record.
-const FORMAT: u32 = 1;
+/// The version of the folder's layout; that of each record is in the record. 2: with an index of open trials.
+const FORMAT: u32 = 2;
 
 /// What sled calls its file.
 const LOG_FILE: &str = "db";
@@ -117,12 +117,13 @@ impl Engine for SledStore {
 impl Inner {
     fn write<T>(
         &self,
-        change: impl Fn(&SledRecords<'_, &TransactionalTree>) -> Result<T, StoreError>,
+        change: impl Fn(&SledRecords<'_, Transaction<'_>>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let (answer, count) = {
             let _turn = self.turn.write().unwrap_or_else(PoisonError::into_inner);
             let result = self.db.transaction(|transaction| {
-                let records = SledRecords::new(transaction, &self.path);
+                let values = Transaction { tree: transaction, db: &self.db };
+                let records = SledRecords::new(values, &self.path);
                 let answer = change(&records).map_err(|error| records.conflict_or(error))?;
                 let count = records.count_change().map_err(|error| records.conflict_or(error))?;
                 Ok((answer, count))
@@ -144,6 +145,13 @@ impl Inner {
         let records = SledRecords::new(Snapshot(&self.db), &self.path);
         match records.format()? {
             Some(FORMAT) => {}
+            Some(1) => {
+                let open = records.unindexed_open_trials()?;
+                self.write(|records| {
+                    open.iter().try_for_each(|key| records.put_open(key))?;
+                    records.put_format(FORMAT)
+                })?;
+            }
             Some(found) if found > FORMAT => {
                 return Err(StoreError::TooNew { path: self.path.clone(), found, known: FORMAT });
             }

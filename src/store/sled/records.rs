@@ -3,11 +3,12 @@
 use std::cell::Cell;
 use std::path::Path;
 
+use jiff::Timestamp;
 use sled::transaction::{ConflictableTransactionError, TransactionalTree, UnabortableTransactionError};
 use sled::{Db, IVec};
 
 use super::{Abort, not_applied};
-use crate::domain::{Job, JobId, Measurement, Study, StudyId, Trial, TrialId};
+use crate::domain::{Job, JobId, Lease, Measurement, Study, StudyId, Trial, TrialId};
 use crate::store::engine::{Changes, Lookups, Ranges};
 use crate::store::record::{
     self, Progress, RecordError, checksum, decode_chunk, decode_job, decode_study, decode_trial, encode_chunks,
@@ -21,6 +22,10 @@ const PROGRESS: u8 = b'p';
 const TRIAL: u8 = b't';
 const REVISION: u8 = b'r';
 const MEASUREMENTS: u8 = b'm';
+/// A trial that is not final, by its number.
+const OPEN: u8 = b'o';
+/// A trial with a lease, by the end of the lease.
+const DEADLINE: u8 = b'd';
 /// The kind of what concerns the whole store.
 const META: u8 = b'!';
 
@@ -42,9 +47,18 @@ impl Values for Snapshot<'_> {
     }
 }
 
-impl Values for &TransactionalTree {
+/// The records within a transaction, while nobody else writes.
+#[derive(Clone, Copy)]
+pub(super) struct Transaction<'a> {
+    /// What the transaction sees and does.
+    pub(super) tree: &'a TransactionalTree,
+    /// What was there before it.
+    pub(super) db: &'a Db,
+}
+
+impl Values for Transaction<'_> {
     fn get(&self, key: &[u8]) -> Result<Option<IVec>, UnabortableTransactionError> {
-        TransactionalTree::get(self, key)
+        self.tree.get(key)
     }
 }
 
@@ -106,7 +120,7 @@ impl<'a, V: Values> SledRecords<'a, V> {
     }
 }
 
-impl SledRecords<'_, &TransactionalTree> {
+impl SledRecords<'_, Transaction<'_>> {
     /// What the transaction shall end with, given that its closure ended with `error`.
     pub(super) fn conflict_or(&self, error: StoreError) -> Abort {
         if self.conflict.get() {
@@ -128,15 +142,58 @@ impl SledRecords<'_, &TransactionalTree> {
         Ok(count)
     }
 
+    /// Records that the trial with `key` is not final.
+    pub(super) fn put_open(&self, key: &[u8]) -> Result<(), StoreError> {
+        self.put(OPEN, key, b"")
+    }
+
+    fn remove(&self, key: Vec<u8>) -> Result<(), StoreError> {
+        self.values.tree.remove(key).map(|_| ()).map_err(|error| self.failed("write", error))
+    }
+
     fn put(&self, kind: u8, key: &[u8], body: &[u8]) -> Result<(), StoreError> {
         let mut value = checksum(key, body).to_be_bytes().to_vec();
         value.extend_from_slice(body);
-        let put = self.values.insert(prefixed(kind, key), value);
+        let put = self.values.tree.insert(prefixed(kind, key), value);
         put.map(|_| ()).map_err(|error| self.failed("write", error))
     }
 }
 
 impl SledRecords<'_, Snapshot<'_>> {
+    /// A trial that an index tells of.
+    fn indexed_trial(&self, study: &StudyId, id: Option<TrialId>) -> Result<Trial, StoreError> {
+        let trial = id.map(|id| self.trial(study, id)).transpose()?.flatten();
+        trial.ok_or_else(|| malformed("its trial is missing").of(self.path, &format!("an index of study {study}")))
+    }
+
+    /// The numbers of the trials of all studies that are not final, for a layout that has no index of them.
+    pub(super) fn unindexed_open_trials(&self) -> Result<Vec<Vec<u8>>, StoreError> {
+        let mut open = Vec::new();
+        for entry in self.range(TRIAL, b"", b"") {
+            let (key, value) = entry?;
+            let trial = unseal(&key, &value).and_then(decode_trial).map_err(|error| error.of(self.path, "a trial"))?;
+            if !trial.state.is_final() {
+                open.push(key);
+            }
+        }
+        Ok(open)
+    }
+
+    /// All keys, with the letters of their kinds, of what belongs to `study`.
+    fn keys_of(&self, study: &StudyId) -> Result<Vec<Vec<u8>>, StoreError> {
+        let mut found = vec![prefixed(STUDY, study.as_str().as_bytes()), prefixed(PROGRESS, study.as_str().as_bytes())];
+        let prefix = keys::study_prefix(study);
+        for kind in [TRIAL, REVISION, MEASUREMENTS, OPEN] {
+            for entry in self.range(kind, &prefix, &prefix) {
+                found.push(prefixed(kind, &entry?.0));
+            }
+        }
+        for trial in self.open_trials(study, TrialId(0), usize::MAX)? {
+            found.extend(trial.lease.map(|lease| prefixed(DEADLINE, &deadline_key(&lease, study, trial.id))));
+        }
+        Ok(found)
+    }
+
     /// Up to `limit` entries of `kind` with keys in `first..` that start with `prefix`, without the kind's letter.
     fn range<'b>(
         &'b self,
@@ -155,6 +212,11 @@ impl SledRecords<'_, Snapshot<'_>> {
             .take_while(move |entry| entry.as_ref().map_or(true, |(key, _)| key.starts_with(&prefix)))
             .map(|entry| entry.map(|(key, value)| (key[1..].to_vec(), value)))
     }
+}
+
+/// Rounded up as [`crate::store::Store::overdue_trials`] may look at a lease again, but must not miss one.
+fn deadline_key(lease: &Lease, study: &StudyId, id: TrialId) -> Vec<u8> {
+    keys::deadline(lease.deadline.as_microsecond(), study, id)
 }
 
 fn prefixed(kind: u8, key: &[u8]) -> Vec<u8> {
@@ -210,6 +272,53 @@ impl Ranges for SledRecords<'_, Snapshot<'_>> {
             jobs.push(decoded.map_err(|error| error.of(self.path, &format!("job {}", String::from_utf8_lossy(&key))))?);
         }
         Ok(jobs)
+    }
+
+    fn studies(
+        &self,
+        project: &str,
+        location: &str,
+        after: Option<&StudyId>,
+        limit: usize,
+    ) -> Result<Vec<Study>, StoreError> {
+        let prefix = keys::studies_prefix(project, location);
+        let after = after.map_or(prefix.as_bytes(), |id| id.as_str().as_bytes()).max(prefix.as_bytes());
+        let entries = self.range(STUDY, prefix.as_bytes(), after);
+        let mut studies = Vec::new();
+        for entry in entries.filter(|entry| entry.as_ref().map_or(true, |(key, _)| key != after)).take(limit) {
+            let (key, _) = entry?;
+            let name = String::from_utf8_lossy(&key);
+            let id: StudyId =
+                name.parse().map_err(|_| malformed("its key is no name").of(self.path, &format!("study {name}")))?;
+            studies.extend(self.study(&id)?);
+        }
+        Ok(studies)
+    }
+
+    fn open_trials(&self, study: &StudyId, after: TrialId, limit: usize) -> Result<Vec<Trial>, StoreError> {
+        let Some(first) = after.0.checked_add(1) else { return Ok(Vec::new()) };
+        let mut trials = Vec::new();
+        for entry in self.range(OPEN, &keys::study_prefix(study), &keys::numbered(study, first)).take(limit) {
+            let (key, _) = entry?;
+            trials.push(self.indexed_trial(study, keys::last_number(&key).map(TrialId))?);
+        }
+        Ok(trials)
+    }
+
+    fn overdue_trials(&self, at: Timestamp, limit: usize) -> Result<Vec<(StudyId, Trial)>, StoreError> {
+        let mut trials = Vec::new();
+        for entry in self.range(DEADLINE, b"", b"").take(limit) {
+            let (key, value) = entry?;
+            let study = unseal(&key, &value).ok().and_then(|body| std::str::from_utf8(body).ok()?.parse().ok());
+            let study: StudyId =
+                study.ok_or_else(|| malformed("it names no study").of(self.path, "the end of a lease"))?;
+            let trial = self.indexed_trial(&study, keys::last_number(&key).map(TrialId))?;
+            if trial.lease.is_none_or(|lease| lease.deadline > at) {
+                break;
+            }
+            trials.push((study, trial));
+        }
+        Ok(trials)
     }
 
     fn trials(&self, study: &StudyId, after: TrialId, limit: usize) -> Result<Vec<Trial>, StoreError> {
@@ -270,7 +379,7 @@ impl Ranges for SledRecords<'_, Snapshot<'_>> {
     }
 }
 
-impl Changes for SledRecords<'_, &TransactionalTree> {
+impl Changes for SledRecords<'_, Transaction<'_>> {
     fn put_job(&self, job: &Job) -> Result<(), StoreError> {
         self.put(JOB, job.id.as_str().as_bytes(), &encode_job(job))
     }
@@ -286,13 +395,32 @@ impl Changes for SledRecords<'_, &TransactionalTree> {
         self.put(PROGRESS, study.id.as_str().as_bytes(), &progress.encode())
     }
 
-    fn put_trial(&self, study: &StudyId, trial: &Trial, replaces: Option<u64>) -> Result<(), StoreError> {
-        if let Some(revision) = replaces {
-            let removed = self.values.remove(prefixed(REVISION, &keys::numbered(study, revision)));
-            removed.map_err(|error| self.failed("write", error))?;
+    fn remove_study(&self, study: &StudyId) -> Result<(), StoreError> {
+        // Nobody else writes while this transaction is open, so what lies outside of it is what it would see.
+        for key in SledRecords::new(Snapshot(self.values.db), self.path).keys_of(study)? {
+            self.remove(key)?;
+        }
+        Ok(())
+    }
+
+    fn put_trial(&self, study: &StudyId, trial: &Trial, replaces: Option<&Trial>) -> Result<(), StoreError> {
+        let key = keys::trial(study, trial.id);
+        if let Some(former) = replaces {
+            self.remove(prefixed(REVISION, &keys::numbered(study, former.revision)))?;
+            if let Some(lease) = former.lease {
+                self.remove(prefixed(DEADLINE, &deadline_key(&lease, study, trial.id)))?;
+            }
+        }
+        if trial.state.is_final() {
+            self.remove(prefixed(OPEN, &key))?;
+        } else {
+            self.put_open(&key)?;
+        }
+        if let Some(lease) = trial.lease {
+            self.put(DEADLINE, &deadline_key(&lease, study, trial.id), study.as_str().as_bytes())?;
         }
         self.put(REVISION, &keys::numbered(study, trial.revision), &trial.id.0.to_be_bytes())?;
-        self.put(TRIAL, &keys::trial(study, trial.id), &encode_trial(trial))
+        self.put(TRIAL, &key, &encode_trial(trial))
     }
 
     fn add_measurements(

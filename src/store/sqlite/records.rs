@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use jiff::Timestamp;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row, params};
 
 use super::error;
-use crate::domain::{Job, JobId, Measurement, Study, StudyId, Trial, TrialId};
+use crate::domain::{IdError, Job, JobId, Measurement, Study, StudyId, Trial, TrialId};
 use crate::store::engine::{Changes, Lookups, Ranges};
 use crate::store::record::{
     self, Progress, RecordError, checksum, decode_chunk, decode_job, decode_study, decode_trial, encode_chunks,
@@ -141,6 +142,52 @@ impl Ranges for SqliteRecords<'_> {
         rows.into_iter().map(|row| self.decode_job(row)).collect()
     }
 
+    fn studies(
+        &self,
+        project: &str,
+        location: &str,
+        after: Option<&StudyId>,
+        limit: usize,
+    ) -> Result<Vec<Study>, StoreError> {
+        let prefix = keys::studies_prefix(project, location);
+        // The character after '/' is '0': what starts with the prefix lies below.
+        let end = format!("{project}/{location}0");
+        let after = after.map_or(prefix.as_str(), StudyId::as_str);
+        let sql = "SELECT id FROM studies WHERE id > ?1 AND id > ?2 AND id < ?3 ORDER BY id LIMIT ?4";
+        let parameters = params![after, prefix, end, number(limit as u64)];
+        let ids: Vec<String> = self.list(sql, parameters, |row| row.get(0))?;
+        let studies = ids.iter().filter_map(|id| {
+            let malformed = |error: IdError| {
+                RecordError::Malformed { detail: error.to_string() }.of(self.path, &format!("study {id}"))
+            };
+            id.parse().map_err(malformed).and_then(|id| self.study(&id)).transpose()
+        });
+        studies.collect()
+    }
+
+    fn open_trials(&self, study: &StudyId, after: TrialId, limit: usize) -> Result<Vec<Trial>, StoreError> {
+        let sql = "SELECT id, revision, body, crc FROM trials INDEXED BY open_trials
+                   WHERE study = ?1 AND open = 1 AND id > ?2 ORDER BY id LIMIT ?3";
+        let rows = self.list(sql, params![study.as_str(), number(after.0), number(limit as u64)], trial_row)?;
+        rows.into_iter().map(|row| self.decode_trial(study, row)).collect()
+    }
+
+    fn overdue_trials(&self, at: Timestamp, limit: usize) -> Result<Vec<(StudyId, Trial)>, StoreError> {
+        let sql = "SELECT id, revision, body, crc, study FROM trials INDEXED BY trials_by_deadline
+                   WHERE deadline IS NOT NULL AND deadline <= ?1 ORDER BY deadline LIMIT ?2";
+        let rows = self.list(sql, params![at.as_microsecond(), number(limit as u64)], |row| {
+            Ok((row.get::<_, String>(4)?, trial_row(row)?))
+        })?;
+        let trials = rows.into_iter().map(|(study, row)| {
+            let study: StudyId = study.parse().map_err(|error: IdError| {
+                RecordError::Malformed { detail: error.to_string() }.of(self.path, &format!("trials of {study}"))
+            })?;
+            let trial = self.decode_trial(&study, row)?;
+            Ok((study, trial))
+        });
+        trials.collect()
+    }
+
     fn trials(&self, study: &StudyId, after: TrialId, limit: usize) -> Result<Vec<Trial>, StoreError> {
         let sql = "SELECT id, revision, body, crc FROM trials WHERE study = ?1 AND id > ?2 ORDER BY id LIMIT ?3";
         let rows = self.list(sql, params![study.as_str(), number(after.0), number(limit as u64)], trial_row)?;
@@ -216,13 +263,30 @@ impl Changes for SqliteRecords<'_> {
         self.execute(sql, params![study.id.as_str(), next, revision, crc])
     }
 
-    fn put_trial(&self, study: &StudyId, trial: &Trial, _replaces: Option<u64>) -> Result<(), StoreError> {
+    fn remove_study(&self, study: &StudyId) -> Result<(), StoreError> {
+        for sql in [
+            "DELETE FROM measurements WHERE study = ?1",
+            "DELETE FROM trials WHERE study = ?1",
+            "DELETE FROM progress WHERE study = ?1",
+            "DELETE FROM studies WHERE id = ?1",
+        ] {
+            self.execute(sql, [study.as_str()])?;
+        }
+        Ok(())
+    }
+
+    fn put_trial(&self, study: &StudyId, trial: &Trial, _replaces: Option<&Trial>) -> Result<(), StoreError> {
         let body = encode_trial(trial);
         let crc = checksum(&keys::trial(study, trial.id), &body);
-        let sql = "INSERT INTO trials (study, id, revision, body, crc) VALUES (?1, ?2, ?3, CAST(?4 AS TEXT), ?5)
-                   ON CONFLICT (study, id) DO UPDATE
-                   SET revision = excluded.revision, body = excluded.body, crc = excluded.crc";
-        self.execute(sql, params![study.as_str(), number(trial.id.0), number(trial.revision), body, crc])
+        let sql = "INSERT INTO trials (study, id, revision, body, crc, open, deadline)
+                   VALUES (?1, ?2, ?3, CAST(?4 AS TEXT), ?5, ?6, ?7)
+                   ON CONFLICT (study, id) DO UPDATE SET revision = excluded.revision, body = excluded.body,
+                       crc = excluded.crc, open = excluded.open, deadline = excluded.deadline";
+        // Rounded up, so that no lease is found to have ended before it did.
+        let deadline = trial.lease.map(|lease| lease.deadline.as_microsecond().saturating_add(1));
+        let open = i64::from(!trial.state.is_final());
+        let (id, revision) = (number(trial.id.0), number(trial.revision));
+        self.execute(sql, params![study.as_str(), id, revision, body, crc, open, deadline])
     }
 
     fn add_measurements(

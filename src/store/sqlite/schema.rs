@@ -14,7 +14,8 @@ const APPLICATION_ID: i32 = 0x546e_536d;
 
 /// The steps from an empty file to the newest schema; `user_version` counts how many were made. A step is never changed
 /// once released; the next one is added below it.
-const MIGRATIONS: &[&str] = &["
+const MIGRATIONS: &[&str] = &[
+    "
 CREATE TABLE commits (only INTEGER PRIMARY KEY CHECK (only = 0), count INTEGER NOT NULL) STRICT;
 INSERT INTO commits VALUES (0, 0);
 CREATE TABLE jobs (id TEXT PRIMARY KEY, body TEXT NOT NULL, crc INTEGER NOT NULL) STRICT, WITHOUT ROWID;
@@ -42,7 +43,15 @@ CREATE TABLE measurements (
     crc INTEGER NOT NULL,
     PRIMARY KEY (study, trial, first)
 ) STRICT;
-"];
+",
+    "
+ALTER TABLE trials ADD COLUMN open INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE trials ADD COLUMN deadline INTEGER;
+UPDATE trials SET open = 1 WHERE json_extract(body, '$.state') IN ('REQUESTED', 'ACTIVE', 'STOPPING');
+CREATE INDEX open_trials ON trials (study, id) WHERE open = 1;
+CREATE INDEX trials_by_deadline ON trials (deadline) WHERE deadline IS NOT NULL;
+",
+];
 
 /// The least size of a page, and so of an SQLite file that holds anything.
 const HEADER_BYTES: u64 = 512;

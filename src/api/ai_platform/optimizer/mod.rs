@@ -1,0 +1,23 @@
+//! The Optimizer's messages: studies, trials, measurements, as `ml v1` publishes them.
+//!
+//! | Optimizer | here |
+//! |---|---|
+//! | `Study` | [`crate::domain::Study`], with its `studyConfig` kept as it was sent |
+//! | `childParameterSpecs` | parameters with a [`tunesmith_algorithms::problem::Condition`] |
+//! | `Trial` | [`crate::domain::Trial`]; `COMPLETED` is `SUCCEEDED` or `INFEASIBLE` |
+
+pub mod measurement;
+pub mod operation;
+mod parameter_names;
+pub mod study;
+pub mod study_config;
+mod study_problem;
+pub mod trial;
+
+pub use measurement::MeasurementMessage;
+pub use operation::{Operation, OperationResult, Progress};
+pub use parameter_names::ParameterNames;
+pub use study::{StudyMessage, StudyRequest};
+pub use study_config::StudyConfig;
+pub use study_problem::{FieldViolation, StudyPlan, study_plan};
+pub use trial::{TrialMessage, TrialParameter, TrialRequest, point, trial_name};

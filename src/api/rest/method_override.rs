@@ -1,0 +1,34 @@
+//! `x-http-method-override`: clients send a GET whose URL would be too long as a POST with the query as its body.
+
+use axum::body::{Body, to_bytes};
+use axum::extract::Request;
+use axum::http::{Method, Uri};
+
+use super::status::{ApiError, Code};
+
+const HEADER: &str = "x-http-method-override";
+
+/// The request that `request` stands for, if its body is at most `limit` bytes.
+pub(super) async fn resolve(request: Request, limit: usize) -> Result<Request, ApiError> {
+    let Some(method) = request.headers().get(HEADER) else { return Ok(request) };
+    let refuse = |text: String| ApiError::new(Code::InvalidArgument, text);
+    let method =
+        Method::from_bytes(method.as_bytes()).map_err(|_| refuse(format!("{HEADER}: {method:?} is not a method")))?;
+    if request.method() != Method::POST || method == Method::POST {
+        return Ok(request);
+    }
+    let (mut parts, body) = request.into_parts();
+    parts.method = method.clone();
+    if method != Method::GET {
+        return Ok(Request::from_parts(parts, body));
+    }
+    let query = to_bytes(body, limit).await.map_err(|_| refuse("the body is too large".to_owned()))?;
+    let query = std::str::from_utf8(&query).map_err(|_| refuse("the body is not a query".to_owned()))?;
+    if !query.is_empty() {
+        let path = parts.uri.path();
+        parts.uri = format!("{path}?{query}")
+            .parse::<Uri>()
+            .map_err(|error| refuse(format!("the body is not a query: {error}")))?;
+    }
+    Ok(Request::from_parts(parts, Body::empty()))
+}

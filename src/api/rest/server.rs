@@ -1,0 +1,53 @@
+//! The whole service as one router: routes, and what holds for all of them.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, Request};
+use axum::http::StatusCode;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use futures::FutureExt;
+
+use super::method_override;
+use super::names::no_method;
+use super::status::{ApiError, Code};
+use crate::clock::Clock;
+use crate::service::optimizer::Optimizer;
+
+/// Most bytes of a request's body.
+const BODY_LIMIT: usize = 4 << 20;
+
+/// The service's routes.
+pub fn router(optimizer: Arc<Optimizer>, clock: Arc<dyn Clock>) -> Router {
+    let routes = Router::new()
+        .route("/healthz", get(async || StatusCode::OK))
+        .merge(super::optimizer::router(optimizer, clock))
+        .fallback(async |request: Request| no_method(&format!("{} {}", request.method(), request.uri().path())))
+        .method_not_allowed_fallback(async |request: Request| {
+            let text = format!("{} does not have the method {}", request.uri().path(), request.method());
+            ApiError::new(Code::Unimplemented, text)
+        })
+        .layer(DefaultBodyLimit::max(BODY_LIMIT))
+        .layer(axum::middleware::from_fn(answer_panics));
+    // Around the routes, since the method is chosen before the route is.
+    Router::new().fallback_service(routes).layer(axum::middleware::from_fn(override_method))
+}
+
+async fn override_method(request: Request, next: Next) -> Response {
+    match method_override::resolve(request, BODY_LIMIT).await {
+        Ok(request) => next.run(request).await,
+        Err(error) => error.into_response(),
+    }
+}
+
+/// A panic is a fault of the service, told as such, and harms no other request.
+async fn answer_panics(request: Request, next: Next) -> Response {
+    let path = request.uri().path().to_owned();
+    let answer = std::panic::AssertUnwindSafe(next.run(request)).catch_unwind().await;
+    answer.unwrap_or_else(|_| {
+        tracing::error!(path, "a request led to a panic");
+        ApiError::new(Code::Internal, "the service failed; its log says more").into_response()
+    })
+}
