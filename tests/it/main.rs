@@ -11,6 +11,7 @@ mod explain;
 mod local_train;
 mod metrics_collector;
 mod misbehaving_trainers;
+mod optimizer;
 mod python;
 mod python_packages;
 mod real_trainers;

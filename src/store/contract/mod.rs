@@ -23,7 +23,9 @@
 mod concurrency;
 mod curves;
 mod jobs;
+mod leases;
 pub mod samples;
+mod studies;
 mod trials;
 
 use std::sync::Arc;
@@ -49,6 +51,9 @@ pub async fn check<P: Place>(new_place: impl Fn() -> P) {
     jobs::are_listed_in_order_by_pages(&new_place()).await;
     jobs::change_as_the_domain_allows(&new_place()).await;
     jobs::studies_change_as_the_domain_allows(&new_place()).await;
+    studies::are_created_once(&new_place()).await;
+    studies::are_listed_by_place_and_pages(&new_place()).await;
+    studies::are_deleted_with_all_they_have(&new_place()).await;
     trials::are_numbered_without_gaps(&new_place()).await;
     trials::are_listed_in_order_by_pages(&new_place()).await;
     trials::go_through_their_life(&new_place()).await;
@@ -56,6 +61,10 @@ pub async fn check<P: Place>(new_place: impl Fn() -> P) {
     trials::complete_twice_with_one_effect(&new_place()).await;
     trials::tell_what_has_changed(&new_place()).await;
     trials::of_two_studies_do_not_mix(&new_place()).await;
+    leases::many_trials_are_created_or_none(&new_place()).await;
+    leases::open_trials_are_those_without_a_result(&new_place()).await;
+    leases::leases_end_unless_they_are_renewed(&new_place()).await;
+    leases::a_former_owner_is_fenced_off(&new_place()).await;
     curves::keep_every_bit(&new_place()).await;
     curves::are_paged(&new_place()).await;
     curves::may_be_long(&new_place()).await;

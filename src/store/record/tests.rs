@@ -89,7 +89,7 @@ fn the_chunk_format_is_what_its_documentation_says() {
 
 #[test]
 fn a_trial_is_read_with_and_without_what_proposed_it() {
-    let trial = Trial::new(samples::new_trial(1));
+    let trial = Trial::new(samples::new_trial(1)).unwrap();
     let bytes = encode_trial(&trial);
     assert_eq!(decode_trial(&bytes), Ok(trial.clone()));
     let mut json: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
@@ -112,7 +112,7 @@ fn every_name_of_an_origin_is_stored_as_it_is_shown() {
     ];
     for algorithm in algorithms {
         for origin in [Origin::of(algorithm)].into_iter().chain(steps.map(|step| Origin::with_step(algorithm, step))) {
-            let trial = Trial::new(NewTrial { origin: Some(origin), ..samples::new_trial(1) });
+            let trial = Trial::new(NewTrial { origin: Some(origin), ..samples::new_trial(1) }).unwrap();
             let bytes = encode_trial(&trial);
             let json: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
             // The names are the same in records, in what is shown as JSON, and in text.
