@@ -14,13 +14,13 @@ use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
-use sled::transaction::{ConflictableTransactionError, TransactionError};
+use sled::transaction::{ConflictableTransactionError, TransactionError, TransactionalTree};
 use sled::{Db, Error};
 
 use super::acknowledged::Acknowledged;
 use super::engine::{Changes, Engine, Ranges};
 use super::{OpenMode, RESTORE_ADVICE, StoreError};
-use records::{SledRecords, Snapshot, Transaction};
+use records::{SledRecords, Snapshot};
 
 /// The version of the folder's layout; that of each record is in the record. 2: with an index of open trials.
 const FORMAT: u32 = 2;
@@ -117,13 +117,12 @@ impl Engine for SledStore {
 impl Inner {
     fn write<T>(
         &self,
-        change: impl Fn(&SledRecords<'_, Transaction<'_>>) -> Result<T, StoreError>,
+        change: impl Fn(&SledRecords<'_, &TransactionalTree>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let (answer, count) = {
             let _turn = self.turn.write().unwrap_or_else(PoisonError::into_inner);
             let result = self.db.transaction(|transaction| {
-                let values = Transaction { tree: transaction, db: &self.db };
-                let records = SledRecords::new(values, &self.path);
+                let records = SledRecords::new(transaction, &self.path);
                 let answer = change(&records).map_err(|error| records.conflict_or(error))?;
                 let count = records.count_change().map_err(|error| records.conflict_or(error))?;
                 Ok((answer, count))

@@ -47,18 +47,9 @@ impl Values for Snapshot<'_> {
     }
 }
 
-/// The records within a transaction, while nobody else writes.
-#[derive(Clone, Copy)]
-pub(super) struct Transaction<'a> {
-    /// What the transaction sees and does.
-    pub(super) tree: &'a TransactionalTree,
-    /// What was there before it.
-    pub(super) db: &'a Db,
-}
-
-impl Values for Transaction<'_> {
+impl Values for &TransactionalTree {
     fn get(&self, key: &[u8]) -> Result<Option<IVec>, UnabortableTransactionError> {
-        self.tree.get(key)
+        TransactionalTree::get(self, key)
     }
 }
 
@@ -120,7 +111,7 @@ impl<'a, V: Values> SledRecords<'a, V> {
     }
 }
 
-impl SledRecords<'_, Transaction<'_>> {
+impl SledRecords<'_, &TransactionalTree> {
     /// What the transaction shall end with, given that its closure ended with `error`.
     pub(super) fn conflict_or(&self, error: StoreError) -> Abort {
         if self.conflict.get() {
@@ -142,19 +133,41 @@ impl SledRecords<'_, Transaction<'_>> {
         Ok(count)
     }
 
+    /// Removes `trial` with its measurements and from all indices.
+    fn remove_trial(&self, study: &StudyId, trial: &Trial) -> Result<(), StoreError> {
+        let mut first = 0;
+        while first < trial.measurement_count {
+            let key = keys::chunk(study, trial.id, first);
+            let resource = || format!("measurements of trial {} of study {study}", trial.id);
+            let chunk = self.get(MEASUREMENTS, &key, resource, decode_chunk)?.unwrap_or_default();
+            self.remove(prefixed(MEASUREMENTS, &key))?;
+            if chunk.is_empty() {
+                break;
+            }
+            first += chunk.len() as u64;
+        }
+        let key = keys::trial(study, trial.id);
+        self.remove(prefixed(REVISION, &keys::numbered(study, trial.revision)))?;
+        self.remove(prefixed(OPEN, &key))?;
+        if let Some(lease) = trial.lease {
+            self.remove(prefixed(DEADLINE, &deadline_key(&lease, study, trial.id)))?;
+        }
+        self.remove(prefixed(TRIAL, &key))
+    }
+
     /// Records that the trial with `key` is not final.
     pub(super) fn put_open(&self, key: &[u8]) -> Result<(), StoreError> {
         self.put(OPEN, key, b"")
     }
 
     fn remove(&self, key: Vec<u8>) -> Result<(), StoreError> {
-        self.values.tree.remove(key).map(|_| ()).map_err(|error| self.failed("write", error))
+        self.values.remove(key).map(|_| ()).map_err(|error| self.failed("write", error))
     }
 
     fn put(&self, kind: u8, key: &[u8], body: &[u8]) -> Result<(), StoreError> {
         let mut value = checksum(key, body).to_be_bytes().to_vec();
         value.extend_from_slice(body);
-        let put = self.values.tree.insert(prefixed(kind, key), value);
+        let put = self.values.insert(prefixed(kind, key), value);
         put.map(|_| ()).map_err(|error| self.failed("write", error))
     }
 }
@@ -177,21 +190,6 @@ impl SledRecords<'_, Snapshot<'_>> {
             }
         }
         Ok(open)
-    }
-
-    /// All keys, with the letters of their kinds, of what belongs to `study`.
-    fn keys_of(&self, study: &StudyId) -> Result<Vec<Vec<u8>>, StoreError> {
-        let mut found = vec![prefixed(STUDY, study.as_str().as_bytes()), prefixed(PROGRESS, study.as_str().as_bytes())];
-        let prefix = keys::study_prefix(study);
-        for kind in [TRIAL, REVISION, MEASUREMENTS, OPEN] {
-            for entry in self.range(kind, &prefix, &prefix) {
-                found.push(prefixed(kind, &entry?.0));
-            }
-        }
-        for trial in self.open_trials(study, TrialId(0), usize::MAX)? {
-            found.extend(trial.lease.map(|lease| prefixed(DEADLINE, &deadline_key(&lease, study, trial.id))));
-        }
-        Ok(found)
     }
 
     /// Up to `limit` entries of `kind` with keys in `first..` that start with `prefix`, without the kind's letter.
@@ -379,7 +377,7 @@ impl Ranges for SledRecords<'_, Snapshot<'_>> {
     }
 }
 
-impl Changes for SledRecords<'_, Transaction<'_>> {
+impl Changes for SledRecords<'_, &TransactionalTree> {
     fn put_job(&self, job: &Job) -> Result<(), StoreError> {
         self.put(JOB, job.id.as_str().as_bytes(), &encode_job(job))
     }
@@ -396,11 +394,15 @@ impl Changes for SledRecords<'_, Transaction<'_>> {
     }
 
     fn remove_study(&self, study: &StudyId) -> Result<(), StoreError> {
-        // Nobody else writes while this transaction is open, so what lies outside of it is what it would see.
-        for key in SledRecords::new(Snapshot(self.values.db), self.path).keys_of(study)? {
-            self.remove(key)?;
+        // A transaction has no ranges, and nothing outside of it may be read meanwhile: the keys are found one by one.
+        let Some(found) = self.study(study)? else { return Ok(()) };
+        for id in (1..found.next_trial_id.0).map(TrialId) {
+            if let Some(trial) = self.trial(study, id)? {
+                self.remove_trial(study, &trial)?;
+            }
         }
-        Ok(())
+        self.remove(prefixed(PROGRESS, study.as_str().as_bytes()))?;
+        self.remove(prefixed(STUDY, study.as_str().as_bytes()))
     }
 
     fn put_trial(&self, study: &StudyId, trial: &Trial, replaces: Option<&Trial>) -> Result<(), StoreError> {
