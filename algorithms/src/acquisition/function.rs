@@ -9,12 +9,16 @@
 //! Failures: with a model of feasibility, `ln Phi(mu_f / s_f)` is added, the log probability of a feasible trial. For
 //! expected improvement that is the product of the two; for the other criteria, in units of the standardised values, a
 //! penalty that is 0 where a failure is unthinkable.
+//!
+//! Beliefs about the optimum ([`crate::prior`]): their log density is added, times a weight that the caller lets fade.
 
 use nalgebra::DMatrix;
 
 use super::criterion::Criterion;
-use crate::gp::Posterior;
+use crate::encoding::Encoding;
+use crate::gp::{Posterior, StackedPosterior};
 use crate::numerics::normal::{log_distribution, log_distribution_derivative};
+use crate::prior::Beliefs;
 
 /// `S`: sampled worlds once something is pending.
 pub const FANTASY_SAMPLES: usize = 128;
@@ -22,11 +26,20 @@ pub const FANTASY_SAMPLES: usize = 128;
 /// The acquisition function of one suggestion.
 #[derive(Debug, Clone)]
 pub struct AcquisitionFunction {
-    posterior: Posterior,
+    posterior: StackedPosterior,
     criterion: Criterion,
     /// `f*` in each world.
     thresholds: Vec<f64>,
     feasibility: Option<Posterior>,
+    believed: Option<Believed>,
+}
+
+/// `weight ln pi` is added to the value.
+#[derive(Debug, Clone)]
+struct Believed {
+    beliefs: Beliefs,
+    encoding: Encoding,
+    weight: f64,
 }
 
 /// Value and gradient at one point.
@@ -41,13 +54,29 @@ pub struct AcquisitionValue {
 impl AcquisitionFunction {
     /// `criterion` under `posterior`, whose values are maximised; improvements are over `threshold`; `feasibility`
     /// models +1 for feasible and -1 for infeasible points.
-    pub fn new(posterior: Posterior, criterion: Criterion, threshold: f64, feasibility: Option<Posterior>) -> Self {
+    pub fn new(
+        posterior: impl Into<StackedPosterior>,
+        criterion: Criterion,
+        threshold: f64,
+        feasibility: Option<Posterior>,
+    ) -> Self {
+        let posterior = posterior.into();
         let thresholds = vec![threshold; posterior.samples()];
-        Self { posterior, criterion, thresholds, feasibility }
+        Self { posterior, criterion, thresholds, feasibility, believed: None }
+    }
+
+    /// The same with `weight` (above 0) times the log density of `beliefs` about points of `encoding` added.
+    pub fn with_beliefs(self, beliefs: Beliefs, encoding: Encoding, weight: f64) -> Self {
+        Self { believed: Some(Believed { beliefs, encoding, weight }), ..self }
+    }
+
+    /// What is believed of the optimum.
+    pub(super) fn beliefs(&self) -> Option<&Beliefs> {
+        self.believed.as_ref().map(|believed| &believed.beliefs)
     }
 
     /// The model.
-    pub fn posterior(&self) -> &Posterior {
+    pub fn posterior(&self) -> &StackedPosterior {
         &self.posterior
     }
 
@@ -89,6 +118,12 @@ impl AcquisitionFunction {
                 *value += log_distribution(prediction.means[(0, i)] / prediction.deviations[i]);
             }
         }
+        if let Some(Believed { beliefs, encoding, weight }) = &self.believed {
+            for (value, point) in values.iter_mut().zip(points.row_iter()) {
+                let point: Vec<f64> = point.iter().copied().collect();
+                *value += weight * beliefs.log_density(encoding, &point);
+            }
+        }
         values
     }
 
@@ -115,6 +150,13 @@ impl AcquisitionFunction {
             values.into_iter().zip(gradients).map(|(value, gradient)| AcquisitionValue { value, gradient }).collect();
         if let Some(feasibility) = &self.feasibility {
             add_log_feasibility(feasibility, points, &mut results);
+        }
+        if let Some(Believed { beliefs, encoding, weight }) = &self.believed {
+            for (result, point) in results.iter_mut().zip(points.row_iter()) {
+                let point: Vec<f64> = point.iter().copied().collect();
+                result.value += weight * beliefs.log_density(encoding, &point);
+                beliefs.add_gradient(encoding, &point, *weight, &mut result.gradient);
+            }
         }
         results
     }

@@ -1,5 +1,6 @@
 //! What makes a point worth trying, and the search for the best one.
 
+mod believed_candidates;
 mod branches;
 mod candidates;
 mod criterion;

@@ -6,6 +6,7 @@ use std::collections::HashSet;
 
 use nalgebra::DMatrix;
 
+use super::believed_candidates::draw_from_beliefs;
 use super::candidates::{candidate_count, candidates};
 use super::function::AcquisitionFunction;
 use super::refine::{refine, rows};
@@ -52,7 +53,10 @@ impl Search<'_> {
     /// The best unused point that is found, each coordinate feasible; `None` if all that were found are used.
     pub fn maximize(&self, acquisition: &AcquisitionFunction) -> Option<Vec<f64>> {
         let count = candidate_count(self.region.axes.len());
-        let candidates = candidates(self.encoding, self.region, self.anchors, self.seed, self.trial, count);
+        let mut candidates = candidates(self.encoding, self.region, self.anchors, self.seed, self.trial, count);
+        if let Some(beliefs) = acquisition.beliefs() {
+            draw_from_beliefs(beliefs, self.encoding, self.region, self.seed, self.trial, &mut candidates);
+        }
         let values = screen_in(acquisition, &candidates, SCREENED_WORLDS);
         let wanted = if acquisition.has_pending() { STARTS_BESIDE_PENDING } else { STARTS };
         let mut order: Vec<usize> = (0..values.len()).collect();

@@ -56,6 +56,11 @@ impl Posterior {
         &self.hyperparameters
     }
 
+    /// `n`, pending trials included.
+    pub(super) fn observations(&self) -> usize {
+        self.points.nrows()
+    }
+
     /// `S`, the number of sampled worlds.
     pub fn samples(&self) -> usize {
         self.solved.ncols()

@@ -5,11 +5,13 @@
 mod condition;
 mod metric;
 mod parameter;
+mod prior;
 mod search_space;
 mod trial;
 
 pub use condition::Condition;
 pub use metric::{Goal, MetricSpec, ProblemError, ProblemStatement};
 pub use parameter::{MAX_DISCRETE_VALUES, ParameterKind, ParameterSpec, ParameterSpecError, ParameterValue, ScaleType};
+pub use prior::{ParameterPrior, SMALLEST_SPREAD};
 pub use search_space::{ParameterValues, SearchSpace, SearchSpaceError, ValueError};
 pub use trial::{CompletedTrial, PendingTrial, TrialId, TrialOutcome, TrialSuggestion};

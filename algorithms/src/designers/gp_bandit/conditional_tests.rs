@@ -91,7 +91,7 @@ fn the_best_values_of_the_best_branch_are_found() {
 fn the_start_visits_every_branch_and_then_moves_one_parameter_at_a_time() {
     let space = SearchSpace::new(families()).unwrap();
     let encoding = Encoding::new(&space);
-    let star = start::star(&encoding);
+    let star = start::star(&encoding, None);
     let points: Vec<ParameterValues> = star.iter().map(|point| encoding.decode(point)).collect();
     let names = |point: &ParameterValues| point.keys().cloned().collect::<BTreeSet<_>>();
     // Line, net by Adam, tree, net by SGD; then a step of the parameter of a line that is no parent.

@@ -12,6 +12,11 @@
 //! Failed trials count at a pessimistic value; after five of them their region has a model of its own. Values of
 //! trials stopped early are noisy and never the incumbent. NaN and infinities are failures.
 //!
+//! What users believe of the optimum ([`crate::prior`]) is added to the log acquisition with the weight `10 / n` after
+//! `n` trials, a share of the candidates is drawn from it, and the start is around its mode. Earlier studies
+//! ([`crate::transfer`]) take the place of the start: the first trial is at their best point, and the model is one of
+//! what they leave unexplained.
+//!
 //! That is the default: [`GpBanditOptions`] put other parts in place of these.
 //!
 //! Sources stand with the parts. The composition follows Golovin et al. 2017 (Google Vizier) and Eriksson et al. 2019
@@ -39,15 +44,17 @@ use std::collections::HashSet;
 
 use self::finite::FinitePoints;
 use self::fits::Fits;
-use self::model::Model;
+use self::model::{Known, Model};
 use self::observations::{Observations, Pending};
 pub use self::options::{GpBanditOptions, Start};
 use crate::acquisition::{Axis, FANTASY_SAMPLES, Region, Search, TrustRegion};
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
 use crate::encoding::{Encoding, FeatureKind, Key};
 use crate::numerics::latin_hypercube::stratified_normals;
+use crate::prior::Beliefs;
 use crate::problem::{Goal, ProblemStatement, TrialId, TrialSuggestion};
 use crate::rng::stream;
+use crate::transfer::{EarlierStudy, Grounds};
 
 const NAME: &str = "GAUSSIAN_PROCESS_BANDIT";
 /// Fewer measured trials than this say nothing about scale.
@@ -64,6 +71,8 @@ pub struct GpBandit {
     alternates: bool,
     options: GpBanditOptions,
     fits: Fits,
+    beliefs: Option<Beliefs>,
+    grounds: Option<Grounds>,
 }
 
 impl GpBandit {
@@ -95,10 +104,22 @@ impl GpBandit {
             finite: FinitePoints::new(&encoding),
             alternates: encoding.is_conditional()
                 || encoding.features().iter().any(|feature| is_category(&feature.kind)),
+            beliefs: Beliefs::new(problem.search_space(), &encoding),
+            grounds: None,
             encoding,
             options,
             fits: Fits::default(),
         })
+    }
+
+    /// A designer for `problem` that has learned from `studies`, the oldest first, as [`crate::transfer`] describes.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn after(problem: ProblemStatement, seed: u64, studies: &[EarlierStudy]) -> Result<Self, DesignerError> {
+        let designer = Self::new(problem.clone(), seed)?;
+        let grounds = Grounds::new(&problem, &designer.encoding, studies, designer.options.kernel_terms());
+        Ok(Self { grounds, ..designer })
     }
 
     /// Whether `trial` searches the whole space even when there is a trust region.
@@ -114,11 +135,15 @@ impl GpBandit {
         let measured = state.observations.measured();
         let known = measured + state.observations.pending.len();
         let start = measured < FEWEST_MEASURED || known < self.options.start.trials(&self.encoding);
-        let proposed = if start || !state.observations.are_informative() {
-            self.spread_out(state, trial)
-        } else {
-            self.model_point(state, trial).or_else(|| self.spread_out(state, trial))
+        let alone = start || !state.observations.are_informative();
+        let proposed = match &self.grounds {
+            // Before the first trial nothing but the earlier studies speaks.
+            Some(grounds) if known == 0 => self.best_of_earlier(grounds, state),
+            Some(_) if alone && measured > 0 => self.model_point(state, trial, true),
+            _ if alone => None,
+            _ => self.model_point(state, trial, false),
         };
+        let proposed = proposed.or_else(|| self.spread_out(state, trial));
         if proposed.is_some() {
             return Ok(proposed);
         }
@@ -129,21 +154,37 @@ impl GpBandit {
         }
     }
 
-    fn spread_out(&self, state: &State, trial: TrialId) -> Option<Vec<f64>> {
-        let points: Vec<Vec<f64>> = state.observations.points().cloned().collect();
-        start::start_point(self.options.start, &self.encoding, &state.used, &points, self.seed, trial)
+    /// The best unused feasible point near a trial of an earlier study.
+    fn best_of_earlier(&self, grounds: &Grounds, state: &State) -> Option<Vec<f64>> {
+        let feasible = grounds.best_points().into_iter().map(|mut point| {
+            self.encoding.snap(&mut point);
+            point
+        });
+        let unused = |point: &Vec<f64>| {
+            self.encoding.key(&self.encoding.decode(point)).is_ok_and(|key| !state.used.contains(&key))
+        };
+        feasible.into_iter().find(unused)
     }
 
-    fn model_point(&self, state: &mut State, trial: TrialId) -> Option<Vec<f64>> {
+    fn spread_out(&self, state: &State, trial: TrialId) -> Option<Vec<f64>> {
+        let points: Vec<Vec<f64>> = state.observations.points().cloned().collect();
+        let start = (self.options.start, self.beliefs.as_ref());
+        start::start_point(start, &self.encoding, &state.used, &points, self.seed, trial)
+    }
+
+    /// The best point by the model; `None` if there is none, or `only_on_ground` and no earlier study to build it upon.
+    fn model_point(&self, state: &mut State, trial: TrialId, only_on_ground: bool) -> Option<Vec<f64>> {
         if state.model.is_none() {
             let is_global = |trial| self.is_global(trial);
-            let mut model = Model::new(&self.encoding, &state.observations, &self.options, &self.fits, is_global)?;
+            let known = Known { beliefs: self.beliefs.as_ref(), grounds: self.grounds.as_ref() };
+            let mut model =
+                Model::new(&self.encoding, &state.observations, &self.options, &self.fits, known, is_global)?;
             for pending in &state.observations.pending {
                 self.fantasize(&mut model, pending);
             }
             state.model = Some(model);
         }
-        let model = state.model.as_ref()?;
+        let model = state.model.as_ref().filter(|model| model.on_ground || !only_on_ground)?;
         let whole = Region::whole(&self.encoding);
         let ordered: Vec<bool> = whole.axes.iter().map(|axis| !matches!(axis, Axis::Levels(_))).collect();
         let unit_box = TrustRegion { length: 1.0 };

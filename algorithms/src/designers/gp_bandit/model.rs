@@ -7,8 +7,12 @@ use super::observations::{Evidence, Observations, categorical};
 use super::options::GpBanditOptions;
 use crate::acquisition::{AcquisitionFunction, TrustRegion};
 use crate::encoding::Encoding;
-use crate::gp::{Hyperparameters, KernelTerms, Posterior, TrainingSet, fit_with_terms, refit, representative_subset};
+use crate::gp::{
+    Hyperparameters, KernelTerms, Posterior, StackedPosterior, TrainingSet, fit_with_terms, refit, representative_subset,
+};
+use crate::prior::{Beliefs, FADING};
 use crate::problem::TrialId;
+use crate::transfer::{Ground, Grounds};
 
 /// Hyperparameters are fitted to at most this many observations: chosen for time.
 const FIT_SIZE: usize = 384;
@@ -31,6 +35,15 @@ pub(super) struct Model {
     pub(super) lengthscales: Vec<f64>,
     /// `None` if it is not wanted, there is no incumbent to be near to, or nothing tells points apart.
     pub(super) trust_region: Option<TrustRegion>,
+    /// Whether it is built upon earlier studies.
+    pub(super) on_ground: bool,
+}
+
+/// What is known beside the history.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Known<'a> {
+    pub(super) beliefs: Option<&'a Beliefs>,
+    pub(super) grounds: Option<&'a Grounds>,
 }
 
 impl Model {
@@ -40,6 +53,7 @@ impl Model {
         observations: &Observations,
         options: &GpBanditOptions,
         fits: &Fits,
+        known: Known<'_>,
         is_global: impl Fn(TrialId) -> bool,
     ) -> Option<Self> {
         let evidence = observations.evidence(encoding, options.warp);
@@ -50,8 +64,15 @@ impl Model {
         };
         best_first(&mut eligible, &|row| values[row]);
         let center = eligible.first().map(|&row| evidence.point(row));
-        let fitting = Fitting { encoding, observations, options, fits, evidence: &evidence };
+        let ground = known.grounds.and_then(|grounds| evidence.ground(grounds));
+        let fitting = Fitting { encoding, observations, options, fits, known, evidence: &evidence, ground };
         let posterior = fitting.posterior(Output::Values, center.as_deref())?;
+        let feasibility = fitting.posterior(Output::Feasibility, None);
+        let on_ground = fitting.ground.is_some();
+        let posterior = match fitting.ground {
+            Some(Ground { stack, line }) => StackedPosterior::over(stack, line, posterior),
+            None => posterior.into(),
+        };
 
         let data = &evidence.data;
         let hyperparameters = posterior.hyperparameters().clone();
@@ -64,12 +85,20 @@ impl Model {
             threshold = means[(0, eligible[0])];
         }
         let told_apart = eligible.iter().any(|&row| values[row] != values[eligible[0]]);
-        let feasibility = fitting.posterior(Output::Feasibility, None);
-        let start_trials = options.start.trials(encoding);
+        // The star is that of a study of its own.
+        let start_trials = if on_ground { 1 } else { options.start.trials(encoding) };
         let anchors = anchors(encoding, eligible.iter().map(|&row| evidence.point(row)));
         let dimensions = anchors.first().map_or(encoding.dimensions(), |incumbent| active_count(encoding, incumbent));
+        let acquisition = AcquisitionFunction::new(posterior, options.acquisition, threshold, feasibility);
         Some(Self {
-            acquisition: AcquisitionFunction::new(posterior, options.acquisition, threshold, feasibility),
+            acquisition: match known.beliefs {
+                Some(beliefs) => {
+                    let weight = FADING / (observations.completed() + observations.pending.len()).max(1) as f64;
+                    acquisition.with_beliefs(beliefs.clone(), encoding.clone(), weight)
+                }
+                None => acquisition,
+            },
+            on_ground,
             anchors,
             lengthscales: hyperparameters.lengthscales(),
             trust_region: (options.trust_region && told_apart)
@@ -119,13 +148,28 @@ impl Output {
     }
 }
 
+impl Output {
+    /// What `ground` leaves over of `data`.
+    fn above(self, ground: Option<&Ground>, data: TrainingSet) -> TrainingSet {
+        match (self, ground) {
+            (Self::Values, Some(ground)) => {
+                TrainingSet { values: ground.residuals(&data.points, &data.values), ..data }
+            }
+            _ => data,
+        }
+    }
+}
+
 struct Fitting<'a> {
     encoding: &'a Encoding,
     observations: &'a Observations,
     options: &'a GpBanditOptions,
     fits: &'a Fits,
+    known: Known<'a>,
     /// All of it.
     evidence: &'a Evidence,
+    /// What the model of all of it is built upon.
+    ground: Option<Ground>,
 }
 
 impl Fitting<'_> {
@@ -135,6 +179,7 @@ impl Fitting<'_> {
         let data = output.training_set(self.evidence)?;
         let terms = self.options.kernel_terms();
         let near = data.select(&representative_subset(&data, EXACT_SIZE, center));
+        let near = output.above(self.ground.as_ref(), near);
         Posterior::new(self.hyperparameters(output), &near)
             .or_else(|| Posterior::new(Hyperparameters::default_with_terms(&data.categorical, terms), &near))
     }
@@ -170,11 +215,12 @@ impl Fitting<'_> {
 
     /// What is fitted after the first `count` trials.
     fn training_set(&self, output: Output, count: usize) -> Option<TrainingSet> {
-        let data = if count == self.observations.completed() {
-            output.training_set(self.evidence)?
-        } else {
-            output.training_set(&self.observations.evidence_of_first(count, self.encoding, self.options.warp))?
-        };
-        Some(data.select(&representative_subset(&data, FIT_SIZE, None)))
+        let reduced = |data: TrainingSet| data.select(&representative_subset(&data, FIT_SIZE, None));
+        if count == self.observations.completed() {
+            return Some(output.above(self.ground.as_ref(), reduced(output.training_set(self.evidence)?)));
+        }
+        let evidence = self.observations.evidence_of_first(count, self.encoding, self.options.warp);
+        let ground = self.known.grounds.and_then(|grounds| evidence.ground(grounds));
+        Some(output.above(ground.as_ref(), reduced(output.training_set(&evidence)?)))
     }
 }

@@ -201,7 +201,7 @@ fn the_star_moves_one_parameter_at_a_time() {
         ParameterSpec::new("b", ParameterKind::Integer { min: 0, max: 1, scale: ScaleType::UnitLinear }).unwrap(),
         ParameterSpec::new("c", levels(&["x", "y", "z"])).unwrap(),
     ];
-    let star = start::star(&Encoding::new(&SearchSpace::new(space).unwrap()));
+    let star = start::star(&Encoding::new(&SearchSpace::new(space).unwrap()), None);
     assert_eq!(star.len(), 4);
     for (j, point) in star[1..].iter().enumerate() {
         let different: Vec<usize> = (0..3).filter(|&k| point[k] != star[0][k]).collect();

@@ -1,0 +1,38 @@
+//! What earlier studies teach a new one, though their search spaces differ from its own.
+//!
+//! An [`EarlierStudy`] is read in the words of the new problem (the module `translation`):
+//!
+//! | in the earlier study | in the new one |
+//! | --- | --- |
+//! | a parameter of the same name, whatever its range, scale or kind | its value, on the new scale |
+//! | a number where the new space has levels, or the other way round | the text of the one is read as the other |
+//! | a value outside the new range, a level that is gone | the trial is left out: moved to the bound, it would be wrong about it |
+//! | a parameter that the new space does not have | left out; what it did is noise now |
+//! | no such parameter | the mode of its prior, or its middle; the noise of the trial counts four times |
+//! | the metric of the same name, whatever its goal | its values, by the new goal |
+//! | no metric of that name | the study teaches nothing |
+//! | a trial stopped early | the noise counts four times |
+//! | a failed trial | left out: another space, another reason |
+//!
+//! The values of each study are [warped](crate::output_warp::warp) on their own. The models are stacked
+//! ([`StackedPosterior`](crate::gp::StackedPosterior)), the oldest at the bottom; which of them a study is built upon,
+//! and by which line its values follow theirs, is decided anew as its trials come in (the module `ground`).
+
+mod ground;
+mod translation;
+
+pub(crate) use ground::{Ground, Grounds};
+
+use crate::problem::{CompletedTrial, ProblemStatement};
+
+/// A study that ended, or is known as far as it has come, before another one begins.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EarlierStudy {
+    /// What it searched, and for what.
+    pub problem: ProblemStatement,
+    /// Its completed trials, in any order.
+    pub completed: Vec<CompletedTrial>,
+}
+
+#[cfg(test)]
+mod tests;
