@@ -11,8 +11,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{OwnedMutexGuard, Semaphore};
 use tunesmith_algorithms::designer::{Designer, DesignerError, SuggestRequest};
-use tunesmith_algorithms::designers::{GpBandit, GridSearch, RandomSearch};
+use tunesmith_algorithms::designers::{GpBandit, GridSearch, InitialPoints, RandomSearch};
 use tunesmith_algorithms::problem::{ParameterValues, TrialId};
+use tunesmith_algorithms::transfer::EarlierStudy;
 
 use self::history::StudyHistory;
 pub use self::history::outcome;
@@ -103,9 +104,7 @@ impl Policy {
             Some(history) => history,
             None => {
                 let study = self.store.study(id).await?;
-                let designer =
-                    designer(&study).map_err(|source| PolicyError::Designer { study: id.clone(), source })?;
-                let fresh = StudyHistory::open(&*self.store, &study, designer).await?;
+                let fresh = StudyHistory::open(&*self.store, &study).await?;
                 let mut studies = self.studies.lock().unwrap_or_else(PoisonError::into_inner);
                 let entry = studies.entry(id.clone()).or_insert_with(|| Arc::new(tokio::sync::Mutex::new(fresh)));
                 Arc::clone(entry)
@@ -115,15 +114,25 @@ impl Policy {
     }
 }
 
-/// The designer that a study's algorithm names.
+/// The designer that a study's algorithm names, after what `earlier` studies of other spaces teach, the oldest first;
+/// only the Gaussian process learns from those. The study's initial points come first.
 ///
 /// # Errors
-/// [`DesignerError::Unsupported`] if it cannot search the study's space.
-pub fn designer(study: &Study) -> Result<Box<dyn Designer>, DesignerError> {
+/// [`DesignerError::Unsupported`] if it cannot search the study's space, [`DesignerError::Numerical`] if an initial point
+/// is none of that.
+pub fn designer(study: &Study, earlier: &[EarlierStudy]) -> Result<Box<dyn Designer>, DesignerError> {
     let problem = study.problem.clone();
-    Ok(match &study.algorithm {
-        Algorithm::GaussianProcessBandit => Box::new(GpBandit::new(problem, study.seed)?),
+    let designer: Box<dyn Designer> = match &study.algorithm {
+        Algorithm::GaussianProcessBandit => Box::new(GpBandit::after(problem, study.seed, earlier)?),
         Algorithm::GridSearch { double_resolution } => Box::new(GridSearch::new(&problem, double_resolution)?),
         Algorithm::RandomSearch => Box::new(RandomSearch::new(&problem, study.seed)),
-    })
+    };
+    if study.initial_points.is_empty() {
+        return Ok(designer);
+    }
+    let first =
+        InitialPoints::new(&study.problem, study.initial_points.clone(), designer).map_err(|(index, error)| {
+            DesignerError::Numerical { algorithm: "initial trials", reason: format!("point {index}: {error}") }
+        })?;
+    Ok(Box::new(first))
 }

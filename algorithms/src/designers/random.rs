@@ -42,8 +42,8 @@ impl Designer for RandomSearch {
         let trials = (0..request.count.get() as u64).map(|place| request.first_trial_id.offset(place));
         Ok(trials
             .map_while(|trial| {
-                let proposals = RandomPoints::new(&self.encoding, self.seed, trial, "random")
-                    .believing(self.beliefs.as_ref());
+                let proposals =
+                    RandomPoints::new(&self.encoding, self.seed, trial, "random").believing(self.beliefs.as_ref());
                 used.take_unused(proposals, self.seed, trial)
             })
             .map(|parameters| TrialSuggestion { parameters })

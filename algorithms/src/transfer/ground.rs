@@ -17,8 +17,7 @@ use super::EarlierStudy;
 use super::translation::translate;
 use crate::encoding::Encoding;
 use crate::gp::{
-    Hyperparameters, KernelTerms, Line, Posterior, StackedPosterior, TrainingSet, fit_with_terms,
-    representative_subset,
+    Hyperparameters, KernelTerms, Line, Posterior, StackedPosterior, TrainingSet, fit_with_terms, representative_subset,
 };
 use crate::prior::Beliefs;
 use crate::problem::ProblemStatement;
@@ -90,9 +89,8 @@ impl Grounds {
         let judges = values.len().min(MOST_JUDGES);
         let judging = points.rows(0, judges).clone_owned();
         let is_kept = |study: &usize| {
-            let ranks_well = |alone: Arc<StackedPosterior>| {
-                rank_correlation(&alone.means(&judging), &values[..judges]) >= 0.0
-            };
+            let ranks_well =
+                |alone: Arc<StackedPosterior>| rank_correlation(&alone.means(&judging), &values[..judges]) >= 0.0;
             judges < FEWEST_TO_JUDGE || self.stack(&[*study]).is_some_and(ranks_well)
         };
         let kept: Vec<usize> = (0..self.studies.len()).filter(is_kept).collect();

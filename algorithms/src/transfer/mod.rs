@@ -21,7 +21,7 @@
 mod ground;
 mod translation;
 
-pub(crate) use ground::{Ground, Grounds};
+pub(crate) use ground::{FEWEST_TO_JUDGE, Ground, Grounds};
 
 use crate::problem::{CompletedTrial, ProblemStatement};
 

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use tunesmith_algorithms::problem::{
-    Condition, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ProblemStatement, ScaleType, SearchSpace,
+    Condition, Goal, MetricSpec, ParameterKind, ParameterPrior, ParameterSpec, ParameterValue, ProblemStatement,
+    ScaleType, SearchSpace,
 };
 
 use crate::domain::{
@@ -39,10 +40,17 @@ pub fn job(id: &str) -> Job {
 pub fn study(id: &str) -> Study {
     let spec = |name, kind| ParameterSpec::new(name, kind).unwrap();
     let parameters = vec![
-        spec("rate", ParameterKind::Double { min: 1e-7, max: 0.1, scale: ScaleType::UnitLog }),
+        spec("rate", ParameterKind::Double { min: 1e-7, max: 0.1, scale: ScaleType::UnitLog })
+            .with_prior(ParameterPrior::Normal { mode: ParameterValue::Double(0.1 / 3.0), spread: 0.25 })
+            .unwrap(),
         spec("layers", ParameterKind::Integer { min: -1, max: i64::MAX, scale: ScaleType::UnitLinear }),
         spec("size", ParameterKind::Discrete { values: vec![0.5, 32.0], scale: ScaleType::UnitReverseLog }),
-        spec("kind", ParameterKind::Categorical { values: vec!["ä b".to_owned(), "c".to_owned()] }),
+        spec("kind", ParameterKind::Categorical { values: vec!["ä b".to_owned(), "c".to_owned()] })
+            .with_prior(ParameterPrior::Weights(vec![
+                (ParameterValue::Categorical("ä b".to_owned()), 0.1),
+                (ParameterValue::Categorical("c".to_owned()), 3.0),
+            ]))
+            .unwrap(),
         // Inactive in the trials below, and one of each kind of condition.
         spec("depth", ParameterKind::Integer { min: 1, max: 2, scale: ScaleType::UnitLinear })
             .with_condition(Condition::new("kind", vec![ParameterValue::Categorical("c".to_owned())])),
@@ -58,6 +66,12 @@ pub fn study(id: &str) -> Study {
     Study::restore(StudyFields {
         id: id.parse().unwrap(),
         problem: ProblemStatement::new(SearchSpace::new(parameters).unwrap(), metrics).unwrap(),
+        initial_points: vec![BTreeMap::from([
+            ("rate".to_owned(), ParameterValue::Double(0.1 / 3.0)),
+            ("layers".to_owned(), ParameterValue::Integer(i64::MAX)),
+            ("size".to_owned(), ParameterValue::Discrete(32.0)),
+            ("kind".to_owned(), ParameterValue::Categorical("ä b".to_owned())),
+        ])],
         algorithm: Algorithm::GridSearch { double_resolution: BTreeMap::from([("rate".to_owned(), 10)]) },
         seed: u64::MAX,
         stopping_rule: Some(StoppingRule::Median),

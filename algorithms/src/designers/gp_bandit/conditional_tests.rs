@@ -127,8 +127,10 @@ fn every_proposal_is_canonical_and_in_the_box_where_it_is_active() {
     let bandit = GpBandit::new(problem(families(), Goal::Maximize), 5).unwrap();
     let observations =
         Observations::new(&encoding, Goal::Maximize, History { completed: &completed, pending: &[] }).unwrap();
-    let model =
-        Model::new(&encoding, &observations, &bandit.options, &bandit.fits, |trial| bandit.is_global(trial)).unwrap();
+    let model = Model::new(&encoding, &observations, &bandit.options, &bandit.fits, Known::default(), |trial| {
+        bandit.is_global(trial)
+    })
+    .unwrap();
     let incumbent = &model.anchors[0];
     let branches: BTreeSet<_> = model.anchors.iter().map(|anchor| encoding.active(anchor)).collect();
     assert!(branches.len() >= 4, "anchors of {} branches", branches.len());

@@ -155,9 +155,15 @@ fn an_absurd_value_does_not_move_the_model_at_good_points() {
         let history = History { completed: trials, pending: &[] };
         let observations = Observations::new(&bandit.encoding, bandit.goal, history).unwrap();
         let evidence = observations.evidence(&bandit.encoding, true);
-        let model =
-            Model::new(&bandit.encoding, &observations, &GpBanditOptions::default(), &Fits::default(), |_| false)
-                .unwrap();
+        let model = Model::new(
+            &bandit.encoding,
+            &observations,
+            &GpBanditOptions::default(),
+            &Fits::default(),
+            Known::default(),
+            |_| false,
+        )
+        .unwrap();
         // Good points: the better half of the sober results.
         let mut rows = (0..12).collect::<Vec<usize>>();
         rows.sort_by(|&a, &b| evidence.data.values[b].total_cmp(&evidence.data.values[a]));

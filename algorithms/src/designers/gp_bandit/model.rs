@@ -8,11 +8,12 @@ use super::options::GpBanditOptions;
 use crate::acquisition::{AcquisitionFunction, TrustRegion};
 use crate::encoding::Encoding;
 use crate::gp::{
-    Hyperparameters, KernelTerms, Posterior, StackedPosterior, TrainingSet, fit_with_terms, refit, representative_subset,
+    Hyperparameters, KernelTerms, Posterior, StackedPosterior, TrainingSet, fit_with_terms, negative_log_posterior,
+    refit, representative_subset,
 };
 use crate::prior::{Beliefs, FADING};
 use crate::problem::TrialId;
-use crate::transfer::{Ground, Grounds};
+use crate::transfer::{FEWEST_TO_JUDGE, Ground, Grounds};
 
 /// Hyperparameters are fitted to at most this many observations: chosen for time.
 const FIT_SIZE: usize = 384;
@@ -40,7 +41,7 @@ pub(super) struct Model {
 }
 
 /// What is known beside the history.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Known<'a> {
     pub(super) beliefs: Option<&'a Beliefs>,
     pub(super) grounds: Option<&'a Grounds>,
@@ -65,7 +66,14 @@ impl Model {
         best_first(&mut eligible, &|row| values[row]);
         let center = eligible.first().map(|&row| evidence.point(row));
         let ground = known.grounds.and_then(|grounds| evidence.ground(grounds));
-        let fitting = Fitting { encoding, observations, options, fits, known, evidence: &evidence, ground };
+        let mut fitting = Fitting { encoding, observations, options, fits, known, evidence: &evidence, ground };
+        if evidence.measured >= FEWEST_TO_JUDGE && fitting.ground.is_some() {
+            let nothing = Known { grounds: None, ..known };
+            let alone = Fitting { known: nothing, ground: None, ..fitting.clone() };
+            if alone.loss() < fitting.loss() {
+                fitting = alone;
+            }
+        }
         let posterior = fitting.posterior(Output::Values, center.as_deref())?;
         let feasibility = fitting.posterior(Output::Feasibility, None);
         let on_ground = fitting.ground.is_some();
@@ -160,6 +168,7 @@ impl Output {
     }
 }
 
+#[derive(Clone)]
 struct Fitting<'a> {
     encoding: &'a Encoding,
     observations: &'a Observations,
@@ -173,6 +182,15 @@ struct Fitting<'a> {
 }
 
 impl Fitting<'_> {
+    /// How badly the model explains the values: the negative log of the density that the fit maximises.
+    fn loss(&self) -> f64 {
+        let terms = self.options.kernel_terms();
+        let loss = self
+            .training_set(Output::Values, self.observations.completed())
+            .and_then(|data| negative_log_posterior(&data, &self.hyperparameters(Output::Values).to_logs(terms)));
+        loss.map_or(f64::INFINITY, |(loss, _)| loss)
+    }
+
     /// The model of `output`, conditioned on all of the evidence, or on what matters near `center`; `None` if there is
     /// no need for one or the covariance cannot be factorised.
     fn posterior(&self, output: Output, center: Option<&[f64]>) -> Option<Posterior> {
@@ -210,7 +228,7 @@ impl Fitting<'_> {
     }
 
     fn fingerprint(&self, purpose: &str, output: Output, count: usize) -> Fingerprint {
-        self.observations.fingerprint(count, &format!("{purpose} {output:?}"))
+        self.observations.fingerprint(count, &format!("{purpose} {output:?} {}", self.known.grounds.is_some()))
     }
 
     /// What is fitted after the first `count` trials.

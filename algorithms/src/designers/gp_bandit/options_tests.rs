@@ -34,7 +34,7 @@ fn model(options: &GpBanditOptions, trials: &[CompletedTrial]) -> Model {
     let bandit = bandit(*options);
     let history = History { completed: trials, pending: &[] };
     let observations = Observations::new(&bandit.encoding, bandit.goal, history).unwrap();
-    Model::new(&bandit.encoding, &observations, options, &bandit.fits, |_| false).unwrap()
+    Model::new(&bandit.encoding, &observations, options, &bandit.fits, Known::default(), |_| false).unwrap()
 }
 
 /// Suggested before there were options.
