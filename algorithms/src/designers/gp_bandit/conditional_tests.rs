@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 
 use nalgebra::DMatrix;
 
+use super::model::Known;
 use super::tests::{double, problem};
 use super::*;
 use crate::gp::{Hyperparameters, KernelTerms};

@@ -54,7 +54,7 @@ use crate::numerics::latin_hypercube::stratified_normals;
 use crate::prior::Beliefs;
 use crate::problem::{Goal, ProblemStatement, TrialId, TrialSuggestion};
 use crate::rng::stream;
-use crate::transfer::{EarlierStudy, Grounds};
+use crate::transfer::{EarlierStudy, FEWEST_TO_JUDGE, Grounds};
 
 const NAME: &str = "GAUSSIAN_PROCESS_BANDIT";
 /// Fewer measured trials than this say nothing about scale.
@@ -134,7 +134,9 @@ impl GpBandit {
         }
         let measured = state.observations.measured();
         let known = measured + state.observations.pending.len();
-        let start = measured < FEWEST_MEASURED || known < self.options.start.trials(&self.encoding);
+        // Earlier studies that turn out to mislead have cost a few trials: the start then comes after them.
+        let judges = if self.grounds.is_some() { FEWEST_TO_JUDGE } else { 0 };
+        let start = measured < FEWEST_MEASURED || known < self.options.start.trials(&self.encoding) + judges;
         let alone = start || !state.observations.are_informative();
         let proposed = match &self.grounds {
             // Before the first trial nothing but the earlier studies speaks.

@@ -1,5 +1,6 @@
 //! What each option changes, and that the default changes nothing.
 
+use super::model::Known;
 use super::tests::{bowl, coordinates, distance, double, history, next, problem, shrunk_box, square, suggest};
 use super::*;
 use crate::acquisition::{Criterion, DEFAULT_BETA};
