@@ -3,7 +3,7 @@
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
 use crate::encoding::{Encoding, EncodingError};
 use crate::prior::{Beliefs, middle};
-use crate::problem::{ParameterValues, PendingTrial, ProblemStatement, TrialSuggestion};
+use crate::problem::{ParameterValues, PendingTrial, ProblemStatement, SearchSpace, TrialSuggestion};
 
 /// A designer that first proposes given points, in their order, exactly as given, and then what another one proposes.
 ///
@@ -11,6 +11,7 @@ use crate::problem::{ParameterValues, PendingTrial, ProblemStatement, TrialSugge
 /// trials are added by hand or taken over from another study, and a trial that comes between does not shift the others.
 /// The designer behind sees the points as trials like any other.
 pub struct InitialPoints {
+    space: SearchSpace,
     points: Vec<ParameterValues>,
     designer: Box<dyn Designer>,
 }
@@ -28,7 +29,18 @@ impl InitialPoints {
         for (index, point) in points.iter().enumerate() {
             problem.search_space().check(point).map_err(|error| (index, error))?;
         }
-        Ok(Self { points, designer })
+        Ok(Self { space: problem.search_space().clone(), points, designer })
+    }
+
+    /// Fails unless all trials are points of the space, as the designer behind would if it were asked.
+    fn check(&self, history: History<'_>) -> Result<(), DesignerError> {
+        let completed = history.completed.iter().map(|trial| (trial.id, &trial.parameters));
+        let pending = history.pending.iter().map(|trial| (trial.id, &trial.parameters));
+        for (trial, parameters) in completed.chain(pending) {
+            let foreign = |error: EncodingError| DesignerError::ForeignTrial { trial, reason: error.to_string() };
+            self.space.check(parameters).map_err(foreign)?;
+        }
+        Ok(())
     }
 }
 
@@ -97,11 +109,12 @@ impl Designer for InitialPoints {
                 first.push(TrialSuggestion { parameters: point.clone() });
             }
         }
-        let left = request.count.get() - first.len();
-        let Ok(left) = left.try_into() else { return Ok(first) };
         if first.is_empty() {
             return self.designer.suggest(history, request);
         }
+        self.check(history)?;
+        let left = request.count.get() - first.len();
+        let Ok(left) = left.try_into() else { return Ok(first) };
         let mut pending = history.pending.to_vec();
         let mut id = request.first_trial_id;
         for TrialSuggestion { parameters } in &first {

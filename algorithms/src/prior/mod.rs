@@ -11,6 +11,9 @@
 //! Source: Hvarfner et al. 2022, "piBO: Augmenting Acquisition Functions with User Beliefs for Bayesian Optimization",
 //! arXiv 2204.11051, where an acquisition function is multiplied by `pi(u)^(beta / n)`. How fast a belief fades is
 //! [`FADING`]; SMAC documents a tenth of the number of trials, which is the same for a hundred.
+//!
+//! The Gaussian process adds `ln pi` to its criterion, and random search draws from it. The other designers ignore it:
+//! grid and quasi-random search promise an even spread, the Parzen estimator and the evolution strategy have an even start.
 
 use crate::encoding::{Encoding, FeatureKind};
 use crate::numerics::normal::{distribution, quantile};

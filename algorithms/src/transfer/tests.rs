@@ -125,7 +125,7 @@ fn the_first_trial_is_the_best_of_the_earlier_study_and_the_next_ones_stay_near(
     let study = earlier(&problem, 1.0);
     let designer = GpBandit::after(problem.clone(), 3, &[study]).unwrap();
     let mut completed = Vec::new();
-    for id in 1..=4 {
+    for id in 1..=5 {
         let suggestion =
             designer.suggest(History { completed: &completed, pending: &[] }, SuggestRequest::one(TrialId(id)));
         let parameters = suggestion.unwrap().remove(0).parameters;

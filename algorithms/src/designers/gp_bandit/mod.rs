@@ -57,6 +57,8 @@ use crate::rng::stream;
 use crate::transfer::{EarlierStudy, FEWEST_TO_JUDGE, Grounds};
 
 const NAME: &str = "GAUSSIAN_PROCESS_BANDIT";
+/// How many of the first trials earlier studies propose before they are judged.
+const TRIALS_ON_TRUST: usize = FEWEST_TO_JUDGE.div_ceil(2);
 /// Fewer measured trials than this say nothing about scale.
 const FEWEST_MEASURED: usize = 2;
 
@@ -135,12 +137,15 @@ impl GpBandit {
         let measured = state.observations.measured();
         let known = measured + state.observations.pending.len();
         // Earlier studies that turn out to mislead have cost a few trials: the start then comes after them.
-        let judges = if self.grounds.is_some() { FEWEST_TO_JUDGE } else { 0 };
+        let judges = if self.grounds.is_some() { TRIALS_ON_TRUST } else { 0 };
         let start = measured < FEWEST_MEASURED || known < self.options.start.trials(&self.encoding) + judges;
         let alone = start || !state.observations.are_informative();
         let proposed = match &self.grounds {
             // Before the first trial nothing but the earlier studies speaks.
             Some(grounds) if known == 0 => self.best_of_earlier(grounds, state),
+            // Every other of the first trials is one of the start: spread points judge the earlier studies better than
+            // those that they propose, and are not lost if these mislead.
+            Some(_) if known < FEWEST_TO_JUDGE && known % 2 == 1 => None,
             Some(_) if alone && measured > 0 => self.model_point(state, trial, true),
             _ if alone => None,
             _ => self.model_point(state, trial, false),

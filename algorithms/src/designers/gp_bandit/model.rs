@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use super::TRIALS_ON_TRUST;
 use super::fits::{Fingerprint, Fits, Schedule};
 use super::observations::{Evidence, Observations, categorical};
 use super::options::GpBanditOptions;
@@ -94,8 +95,8 @@ impl Model {
         }
         let told_apart = eligible.iter().any(|&row| values[row] != values[eligible[0]]);
         // The star is that of a study of its own.
-        let judges = if known.grounds.is_some() { FEWEST_TO_JUDGE } else { 0 };
-        let start_trials = if on_ground { 1 } else { options.start.trials(encoding) + judges };
+        let judges = if known.grounds.is_some() { TRIALS_ON_TRUST } else { 0 };
+        let start_trials = if on_ground { FEWEST_TO_JUDGE } else { options.start.trials(encoding) + judges };
         let anchors = anchors(encoding, eligible.iter().map(|&row| evidence.point(row)));
         let dimensions = anchors.first().map_or(encoding.dimensions(), |incumbent| active_count(encoding, incumbent));
         let acquisition = AcquisitionFunction::new(posterior, options.acquisition, threshold, feasibility);
