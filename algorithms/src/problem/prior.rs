@@ -56,7 +56,7 @@ impl ParameterPrior {
         };
         for (index, (value, weight)) in weights.iter().enumerate() {
             let is_new = weights[..index].iter().all(|(other, _)| other != value);
-            if !values.contains(value) || !is_new || !(weight.is_finite() && *weight > 0.0) {
+            if !(values.contains(value) && is_new && weight.is_finite() && *weight > 0.0) {
                 return Err(ParameterSpecError::PriorWeight { value: value.clone(), weight: *weight });
             }
         }
