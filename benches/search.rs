@@ -10,11 +10,13 @@ use std::time::Duration;
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, criterion_group, criterion_main};
 use nalgebra::DMatrix;
-use tunesmith_algorithms::acquisition::{AcquisitionFunction, Axis, Criterion as Valuation, Region, Search};
+use tunesmith_algorithms::acquisition::{
+    AcquisitionFunction, Axis, Criterion as Valuation, FANTASY_SAMPLES, Region, Search,
+};
 use tunesmith_algorithms::designer::{Designer, History, SuggestRequest};
 use tunesmith_algorithms::designers::{GpBandit, GridSearch, RandomSearch};
 use tunesmith_algorithms::encoding::{Encoding, FeatureKind};
-use tunesmith_algorithms::gp::{Posterior, TrainingSet, fit};
+use tunesmith_algorithms::gp::{Hyperparameters, Posterior, TrainingSet, fit};
 use tunesmith_algorithms::numerics::triangular::InverseFactor;
 use tunesmith_algorithms::output_warp::warp;
 use tunesmith_algorithms::problem::{
@@ -123,6 +125,44 @@ fn factorising(criterion: &mut Criterion) {
     group.finish();
 }
 
+/// The kernels under every search: covariances, predictions with and without gradients, one more pending trial.
+fn predicting(criterion: &mut Criterion) {
+    let problem = mixed_problem();
+    let encoding = Encoding::new(problem.search_space());
+    let probes = training_set(&encoding, &history(&problem, 1000)).points;
+    let few = probes.rows(0, 7).clone_owned();
+    let mut group = group(criterion, "search/prediction");
+    for n in [50, 100, 500] {
+        let data = training_set(&encoding, &history(&problem, n));
+        let model = Hyperparameters::default_for(&data.categorical);
+        let posterior = Posterior::new(model.clone(), &data).unwrap();
+        let best = data.values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let mut acquisition = AcquisitionFunction::new(posterior.clone(), Valuation::default(), best, None);
+        group.bench_function(BenchmarkId::new("covariances with 1000", n), |bencher| {
+            bencher.iter(|| model.kernel.cross(black_box(&data.points), &probes));
+        });
+        group.bench_function(BenchmarkId::new("posterior", n), |bencher| {
+            bencher.iter(|| Posterior::new(model.clone(), black_box(&data)).unwrap());
+        });
+        group.bench_function(BenchmarkId::new("1000 predictions", n), |bencher| {
+            bencher.iter(|| posterior.predict(black_box(&probes)));
+        });
+        group.bench_function(BenchmarkId::new("7 gradients", n), |bencher| {
+            bencher.iter(|| acquisition.values_and_gradients(black_box(&few)));
+        });
+        let normals: Vec<f64> = (0..FANTASY_SAMPLES).map(|s| (s as f64).sin()).collect();
+        let pending: Vec<f64> = probes.row(8).iter().copied().collect();
+        group.bench_function(BenchmarkId::new("pending trial", n), |bencher| {
+            bencher.iter(|| acquisition.clone().add_pending(black_box(&pending), &normals));
+        });
+        acquisition.add_pending(&pending, &normals);
+        group.bench_function(BenchmarkId::new("7 gradients, 1 pending", n), |bencher| {
+            bencher.iter(|| acquisition.values_and_gradients(black_box(&few)));
+        });
+    }
+    group.finish();
+}
+
 fn acquisition(criterion: &mut Criterion) {
     let problem = mixed_problem();
     let encoding = Encoding::new(problem.search_space());
@@ -154,10 +194,18 @@ fn suggestion(criterion: &mut Criterion) {
     let problem = mixed_problem();
     let bandit = GpBandit::new(problem.clone(), SEED).unwrap();
     let mut group = group(criterion, "search/gp_bandit");
-    for n in [10, 50, 100, 200, 1000] {
+    for n in [10, 50, 100, 200, 500, 1000, 5000] {
         let completed = history(&problem, n);
         let request = SuggestRequest::one(TrialId(n as u64 + 1));
         group.bench_function(BenchmarkId::from_parameter(n), |bencher| {
+            bencher.iter(|| bandit.suggest(History { completed: &completed, pending: &[] }, request).unwrap());
+        });
+    }
+    for n in [50, 100, 500] {
+        let completed = history(&problem, n);
+        let request =
+            SuggestRequest { count: NonZeroUsize::new(8).unwrap(), ..SuggestRequest::one(TrialId(n as u64 + 1)) };
+        group.bench_function(BenchmarkId::new("batch of 8", n), |bencher| {
             bencher.iter(|| bandit.suggest(History { completed: &completed, pending: &[] }, request).unwrap());
         });
     }
@@ -188,5 +236,5 @@ fn without_learning(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, encoding, fitting, factorising, acquisition, suggestion, without_learning);
+criterion_group!(benches, encoding, fitting, factorising, predicting, acquisition, suggestion, without_learning);
 criterion_main!(benches);

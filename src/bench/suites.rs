@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tunesmith_benchmark::problem::Problem;
 use tunesmith_benchmark::problems::bbob::{BbobError, bbob, bbob_mixint};
 use tunesmith_benchmark::problems::durations::WithDurations;
-use tunesmith_benchmark::problems::{conditional, constrained, functions, multi_objective, noisy};
+use tunesmith_benchmark::problems::{categorical, conditional, constrained, functions, multi_objective, noisy};
 
 use super::tables::tables;
 
@@ -35,12 +35,13 @@ pub struct Selection {
 }
 
 /// What can be named, for messages and help.
-pub const SUITES: [(&str, &str); 8] = [
+pub const SUITES: [(&str, &str); 9] = [
     ("bbob", "the 24 noiseless functions of COCO, instance = seed; --dims 2 to 40"),
     ("bbob-mixint", "the same with integer parameters, as COCO's suite of that name; --dims 5, 10, 15 ... 40"),
     ("classic", "Branin, Hartmann, Levy, Ackley, Michalewicz and others with known optima"),
     ("noisy", "some of them with noise"),
     ("conditional", "choices of models with parameters of their own, with known optima"),
+    ("categorical", "choices that interact, with known optima; hardly any numbers"),
     ("constrained", "problems with constraints"),
     ("multi-objective", "ZDT, DTLZ and others with two or three metrics"),
     (TRAINED, "tables of real models, trained at many points of a mixed search space"),
@@ -102,6 +103,7 @@ pub fn tasks(names: &[String], selection: &Selection) -> Result<Vec<Task>, Suite
             "classic" => tasks.extend(fixed(name, functions::classic())),
             "noisy" => tasks.extend(fixed(name, noisy::noisy())),
             "conditional" => tasks.extend(fixed(name, conditional::conditional())),
+            "categorical" => tasks.extend(fixed(name, categorical::categorical())),
             "constrained" => tasks.extend(fixed(name, constrained::constrained())),
             "multi-objective" => tasks.extend(fixed(name, multi_objective::multi_objective())),
             TRAINED => {

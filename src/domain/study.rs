@@ -34,6 +34,8 @@ impl fmt::Display for StudyState {
 /// How points are chosen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Algorithm {
+    /// The one that serves the problem best, chosen by rule at each suggestion.
+    Automatic,
     /// Bayesian optimisation by a Gaussian process and expected improvement.
     GaussianProcessBandit,
     /// Every point of a grid once.

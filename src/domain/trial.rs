@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Deref;
 
 use jiff::Timestamp;
-use tunesmith_algorithms::problem::{ParameterValues, TrialId};
+use tunesmith_algorithms::problem::{Origin, ParameterValues, TrialId};
 
 use super::{Measurement, TransitionError};
 
@@ -49,6 +49,8 @@ pub struct TrialFields {
     pub id: TrialId,
     /// The point that is tried.
     pub parameters: ParameterValues,
+    /// What proposed it; `None` if that was not recorded, as by versions that did not.
+    pub origin: Option<Origin>,
     /// Where it stands.
     pub state: TrialState,
     /// Who was given the trial.
@@ -95,6 +97,8 @@ pub struct NewTrial {
     pub id: TrialId,
     /// The point to try.
     pub parameters: ParameterValues,
+    /// What proposed it, if that is known.
+    pub origin: Option<Origin>,
     /// Who gets it.
     pub client_id: String,
     /// The time now.
@@ -156,6 +160,7 @@ impl Trial {
         Self(TrialFields {
             id: new.id,
             parameters: new.parameters,
+            origin: new.origin,
             state: TrialState::Active,
             client_id: new.client_id,
             attempt: 0,

@@ -146,10 +146,18 @@ impl StudyHistory {
         if foreign.is_empty() {
             return Ok(None);
         }
-        tracing::info!(
-            study.name = %self.study, prior.name = %prior, trials = foreign.len(),
-            "trials of the earlier study are no points of this search space and teach it as those of another one"
-        );
+        let (study, trials) = (&self.study, foreign.len());
+        if self.designer.capabilities().learns {
+            tracing::info!(
+                study.name = %study, prior.name = %prior, trials,
+                "trials of the earlier study are no points of this search space and teach it as those of another one"
+            );
+        } else {
+            tracing::warn!(
+                study.name = %study, prior.name = %prior, trials,
+                "trials of the earlier study are no points of this search space; the algorithm leaves them out"
+            );
+        }
         Ok(Some(EarlierStudy { problem, completed: foreign }))
     }
 }

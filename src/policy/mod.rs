@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{OwnedMutexGuard, Semaphore};
 use tunesmith_algorithms::designer::{Designer, DesignerError, SuggestRequest};
-use tunesmith_algorithms::designers::{GpBandit, GridSearch, InitialPoints, RandomSearch};
-use tunesmith_algorithms::problem::{ParameterValues, TrialId};
+use tunesmith_algorithms::designers::{Automatic, GpBandit, GridSearch, InitialPoints, RandomSearch};
+use tunesmith_algorithms::problem::{AlgorithmName, Origin, ParameterValues, TrialId, TrialSuggestion};
 use tunesmith_algorithms::transfer::EarlierStudy;
 
 use self::history::StudyHistory;
@@ -29,6 +29,8 @@ pub enum Proposal {
         id: TrialId,
         /// The point.
         parameters: ParameterValues,
+        /// What proposes it.
+        origin: Origin,
     },
     /// Every point of the search space has been given out.
     Exhausted,
@@ -93,7 +95,9 @@ impl Policy {
         .map_err(|source| PolicyError::Interrupted { study: study.clone(), source })?;
         let suggestions = outcome.map_err(|source| PolicyError::Designer { study: study.clone(), source })?;
         Ok(match suggestions.into_iter().next() {
-            Some(suggestion) => Proposal::Trial { id: current.next_trial_id, parameters: suggestion.parameters },
+            Some(TrialSuggestion { parameters, origin }) => {
+                Proposal::Trial { id: current.next_trial_id, parameters, origin }
+            }
             None => Proposal::Exhausted,
         })
     }
@@ -115,14 +119,16 @@ impl Policy {
 }
 
 /// The designer that a study's algorithm names, after what `earlier` studies of other spaces teach, the oldest first;
-/// only the Gaussian process learns from those. The study's initial points come first.
+/// grid and random search, which learn nothing from results, learn nothing from those either. The study's initial points
+/// come first.
 ///
 /// # Errors
-/// [`DesignerError::Unsupported`] if it cannot search the study's space, [`DesignerError::Numerical`] if an initial point
-/// is none of that.
+/// [`DesignerError::Unsupported`] if it cannot search the study's space, cannot learn from earlier studies though it learns,
+/// or if an initial point is none of the space.
 pub fn designer(study: &Study, earlier: &[EarlierStudy]) -> Result<Box<dyn Designer>, DesignerError> {
     let problem = study.problem.clone();
     let designer: Box<dyn Designer> = match &study.algorithm {
+        Algorithm::Automatic => Box::new(Automatic::after(problem, study.seed, earlier)?),
         Algorithm::GaussianProcessBandit => Box::new(GpBandit::after(problem, study.seed, earlier)?),
         Algorithm::GridSearch { double_resolution } => Box::new(GridSearch::new(&problem, double_resolution)?),
         Algorithm::RandomSearch => Box::new(RandomSearch::new(&problem, study.seed)),
@@ -132,7 +138,8 @@ pub fn designer(study: &Study, earlier: &[EarlierStudy]) -> Result<Box<dyn Desig
     }
     let first =
         InitialPoints::new(&study.problem, study.initial_points.clone(), designer).map_err(|(index, error)| {
-            DesignerError::Numerical { algorithm: "initial trials", reason: format!("point {index}: {error}") }
+            let reason = format!("point {index} is none of the search space: {error}");
+            DesignerError::Unsupported { algorithm: AlgorithmName::InitialTrials.as_str(), reason }
         })?;
     Ok(Box::new(first))
 }

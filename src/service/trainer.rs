@@ -185,6 +185,7 @@ mod tests {
                 ("layers".to_owned(), ParameterValue::Integer(2)),
             ]
             .into(),
+            origin: None,
             client_id: "c".into(),
             create_time: Timestamp::UNIX_EPOCH,
         });

@@ -45,6 +45,7 @@ fn what_matters_and_where_the_optimum_lies_is_told() {
     let measured = states.iter().filter(|state| *state == "SUCCEEDED").count();
     assert_eq!((&json["job"], &json["state"]), (&Value::from("told"), &Value::from("SUCCEEDED")));
     assert_eq!((&json["algorithm"], &json["seed"]), (&Value::from("RANDOM_SEARCH"), &Value::from("3")));
+    assert_eq!(json["origins"], serde_json::json!([{"algorithm": "RANDOM_SEARCH", "trials": states.len()}]));
     assert_eq!(json["earlyStopping"], Value::Null);
     assert_eq!(json["trials"]["measured"], measured);
     assert_eq!(json["trials"]["infeasible"], 16 - measured);
@@ -89,6 +90,29 @@ fn what_matters_and_where_the_optimum_lies_is_told() {
     }
     let plain = explain(&workspace, &["told"]).expect(0).stdout;
     assert!(text.starts_with(&plain) && !plain.contains('█'), "{plain}");
+}
+
+#[test]
+fn what_proposed_the_trials_is_told_with_each_and_in_all() {
+    let workspace = explained_job("ALGORITHM_UNSPECIFIED");
+    let json: Value = serde_json::from_str(&explain(&workspace, &["told", "--json"]).expect(0).stdout).unwrap();
+    assert_eq!(json["algorithm"], "AUTOMATIC");
+    assert_eq!(json["choice"]["algorithm"], "GAUSSIAN_PROCESS_BANDIT");
+    let origins = json["origins"].as_array().unwrap();
+    assert!(origins.iter().all(|origin| origin["algorithm"] == "GAUSSIAN_PROCESS_BANDIT"), "{origins:?}");
+    let trials: u64 = origins.iter().filter_map(|origin| origin["trials"].as_u64()).sum();
+    assert_eq!(trials, workspace.column("state").len() as u64);
+    let text = explain(&workspace, &["told"]).expect(0).stdout;
+    for part in ["AUTOMATIC, seed 3", "chosen now   GAUSSIAN_PROCESS_BANDIT: ", "GAUSSIAN_PROCESS_BANDIT/START"] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+    let described = workspace.command().args(["jobs", "describe", "told", "--format", "json"]).output().unwrap();
+    let job: Value = serde_json::from_str(&finished(described).expect(0).stdout).unwrap();
+    let outputs = job["trainingOutput"]["trials"].as_array().unwrap();
+    let first = outputs.iter().find(|trial| trial["trialId"] == "1").unwrap();
+    let origin = serde_json::json!({"algorithm": "GAUSSIAN_PROCESS_BANDIT", "step": "START"});
+    assert_eq!(first["tunesmith"]["origin"], origin);
+    assert!(outputs.iter().any(|trial| trial["tunesmith"]["origin"]["step"] != "START"), "{outputs:?}");
 }
 
 #[test]

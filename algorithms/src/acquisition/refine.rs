@@ -15,25 +15,38 @@
 use nalgebra::DMatrix;
 
 use super::branches::{branch_coordinates, has_children, switch};
-use super::function::AcquisitionFunction;
+use super::interface::Acquisition;
 use super::region::Axis;
 use super::search::Search;
 use crate::optimizers::{Evaluation, Objective, ProjectedLbfgs, minimize};
 
-/// Batches of L-BFGS evaluations per cycle.
-const ROUNDS: u64 = 25;
 /// A run ends when a step raises the criterion by less, relative to it: a thousandth of a length scale away.
 const RELATIVE_INCREASE: f64 = 1e-6;
-/// Starts that go on after the first cycle.
-const FINALISTS: usize = 3;
 /// Alternations between continuous and discrete features.
 const CYCLES: usize = 4;
+/// Worlds that decide between the values of a discrete feature; the final choice is made in all of them.
+const COMPARED_WORLDS: usize = 32;
 /// Grids up to this size are tried completely.
 const FULL_GRID: usize = 16;
 
+/// How far a search goes.
+struct Effort {
+    /// Batches of L-BFGS evaluations per cycle.
+    rounds: u64,
+    /// Starts that go on after the first cycle.
+    finalists: usize,
+}
+
+impl Effort {
+    const ALONE: Self = Self { rounds: 25, finalists: 3 };
+    /// With trials pending, whose many worlds make each evaluation dear: measured in batches of 8, see
+    /// [`super::function::FANTASY_SAMPLES`] for what does lose.
+    const BESIDE_PENDING: Self = Self { rounds: 12, finalists: 1 };
+}
+
 /// Improves each of `starts` (canonical points inside the region of `search`).
 pub(super) fn refine(
-    acquisition: &AcquisitionFunction,
+    acquisition: &dyn Acquisition,
     search: &Search<'_>,
     mut points: Vec<Vec<f64>>,
 ) -> Vec<(Vec<f64>, f64)> {
@@ -41,9 +54,10 @@ pub(super) fn refine(
     let is_parent: Vec<bool> = (0..axes.len()).map(|j| has_children(search.encoding, j)).collect();
     let discrete: Vec<usize> =
         (0..axes.len()).filter(|&j| is_parent[j] || !matches!(axes[j], Axis::Interval { .. })).collect();
+    let effort = if acquisition.has_pending() { Effort::BESIDE_PENDING } else { Effort::ALONE };
     let mut left_behind = Vec::new();
     for cycle in 0..CYCLES {
-        refine_continuous(acquisition, search, &mut points);
+        refine_continuous(acquisition, search, effort.rounds, &mut points);
         let mut moved = false;
         for &j in &discrete {
             moved |= improve_coordinate(acquisition, search, j, is_parent[j], &mut points);
@@ -51,12 +65,12 @@ pub(super) fn refine(
         if !moved {
             break;
         }
-        if cycle == 0 && points.len() > FINALISTS {
+        if cycle == 0 && points.len() > effort.finalists {
             let values = acquisition.values(&rows(&points, axes.len()));
             let mut order: Vec<usize> = (0..points.len()).collect();
             order.sort_by(|&a, &b| values[b].total_cmp(&values[a]).then(a.cmp(&b)));
             points = order.into_iter().map(|index| std::mem::take(&mut points[index])).collect();
-            left_behind = points.split_off(FINALISTS);
+            left_behind = points.split_off(effort.finalists);
         }
     }
     points.append(&mut left_behind);
@@ -69,7 +83,7 @@ pub(super) fn rows(points: &[Vec<f64>], d: usize) -> DMatrix<f64> {
     DMatrix::from_fn(points.len(), d, |row, column| points[row][column])
 }
 
-fn refine_continuous(acquisition: &AcquisitionFunction, search: &Search<'_>, points: &mut [Vec<f64>]) {
+fn refine_continuous(acquisition: &dyn Acquisition, search: &Search<'_>, rounds: u64, points: &mut [Vec<f64>]) {
     let (region, scales) = (search.region, search.scales);
     let mut free = Vec::new();
     let (mut lower, mut upper) = (Vec::new(), Vec::new());
@@ -89,7 +103,8 @@ fn refine_continuous(acquisition: &AcquisitionFunction, search: &Search<'_>, poi
     let starts: Vec<Vec<f64>> =
         points.iter().map(|point| free.iter().map(|&j| point[j] / scales[j]).collect()).collect();
     let objective = Slices { acquisition, bases: points, movable: &movable, free: &free, scales };
-    let results = minimize(objective, ProjectedLbfgs::new(lower, upper, &starts, 0.1, 1e-4, RELATIVE_INCREASE), ROUNDS);
+    let solver = ProjectedLbfgs::new(lower, upper, &starts, 0.1, 1e-4, RELATIVE_INCREASE);
+    let results = minimize(objective, solver, rounds);
     for (((point, (refined, cost)), active), movable) in points.iter_mut().zip(results).zip(&active).zip(&movable) {
         if cost.is_finite() {
             for (&j, scaled) in free.iter().zip(refined).filter(|(j, _)| movable[**j]) {
@@ -116,7 +131,7 @@ fn movable(search: &Search<'_>, point: &[f64], active: &[bool]) -> Vec<bool> {
 /// The acquisition as a function of the interval features, scaled; the others, and those that are not movable, are those
 /// of each start.
 struct Slices<'a> {
-    acquisition: &'a AcquisitionFunction,
+    acquisition: &'a dyn Acquisition,
     bases: &'a [Vec<f64>],
     movable: &'a [Vec<bool>],
     free: &'a [usize],
@@ -141,7 +156,7 @@ impl Objective for Slices<'_> {
 
 /// Sets coordinate `j` of each point to the best value found on its axis. Returns whether any moved.
 fn improve_coordinate(
-    acquisition: &AcquisitionFunction,
+    acquisition: &dyn Acquisition,
     search: &Search<'_>,
     j: usize,
     is_parent: bool,
@@ -176,7 +191,7 @@ fn improve_coordinate(
         }
     }
     let Some(first) = points.first() else { return false };
-    let values = acquisition.values(&rows(&trials, first.len()));
+    let values = acquisition.values_in(&rows(&trials, first.len()), COMPARED_WORLDS);
     let mut best = vec![f64::NEG_INFINITY; points.len()];
     let mut moved = false;
     for ((trial, owner), value) in trials.into_iter().zip(owners).zip(values) {

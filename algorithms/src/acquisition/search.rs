@@ -1,6 +1,7 @@
 //! The maximiser of the acquisition function: screen, refine, snap, leave out what was tried.
 //!
-//! A space of few points is enumerated instead, so that its answer is exact.
+//! A space of few points is enumerated instead, so that its answer is exact (with trials pending, as exact as a choice of
+//! the worlds tells which of many points to score in all of them).
 
 use std::collections::HashSet;
 
@@ -8,20 +9,20 @@ use nalgebra::DMatrix;
 
 use super::believed_candidates::draw_from_beliefs;
 use super::candidates::{candidate_count, candidates};
-use super::function::AcquisitionFunction;
+use super::interface::{Acquisition, Screening, in_blocks};
 use super::refine::{refine, rows};
 use super::region::{Axis, Region};
 use crate::encoding::{Encoding, FeatureKind, Key};
 use crate::problem::{ParameterValue, TrialId};
 
-/// Points scored by one matrix product.
-const BLOCK: usize = 256;
 /// Refined besides the best anchor.
 const STARTS: usize = 6;
 /// The same with trials pending, whose many worlds make refinement dear: of a batch not each point need be the very best.
 const STARTS_BESIDE_PENDING: usize = 3;
 /// Worlds that decide which candidates are refined.
 const SCREENED_WORLDS: usize = 16;
+/// With trials pending, the points of a longer list that are scored in all worlds.
+const SCREENED_TO: usize = 256;
 /// Largest coordinate difference below which two starts are one.
 const START_DISTANCE: f64 = 0.05;
 /// Large grids whose neighbours are tried in all combinations; beyond, only the nearest are taken.
@@ -49,20 +50,41 @@ pub struct Search<'a> {
     pub trial: TrialId,
 }
 
+/// Candidates of one region with what is known of them, for several searches of it while trials become pending.
+#[derive(Debug, Clone)]
+pub struct Candidates {
+    region: Region,
+    screening: Screening,
+}
+
 impl Search<'_> {
     /// The best unused point that is found, each coordinate feasible; `None` if all that were found are used.
-    pub fn maximize(&self, acquisition: &AcquisitionFunction) -> Option<Vec<f64>> {
-        let count = candidate_count(self.region.axes.len());
-        let mut candidates = candidates(self.encoding, self.region, self.anchors, self.seed, self.trial, count);
-        if let Some(beliefs) = acquisition.beliefs() {
-            draw_from_beliefs(beliefs, self.encoding, self.region, self.seed, self.trial, &mut candidates);
-        }
-        let values = screen_in(acquisition, &candidates, SCREENED_WORLDS);
-        let wanted = if acquisition.has_pending() { STARTS_BESIDE_PENDING } else { STARTS };
-        let mut order: Vec<usize> = (0..values.len()).collect();
-        // NaN cannot come out of a finite model; it would sort last.
-        order.sort_by(|&a, &b| ordered(values[b]).total_cmp(&ordered(values[a])).then(a.cmp(&b)));
+    pub fn maximize(&self, acquisition: &dyn Acquisition) -> Option<Vec<f64>> {
+        self.maximize_among(acquisition, &mut self.candidates(acquisition))
+    }
 
+    /// The candidates that [`Self::maximize`] starts from.
+    pub fn candidates(&self, acquisition: &dyn Acquisition) -> Candidates {
+        let count = candidate_count(self.region.axes.len());
+        let mut points = candidates(self.encoding, self.region, self.anchors, self.seed, self.trial, count);
+        if let Some(beliefs) = acquisition.beliefs() {
+            draw_from_beliefs(beliefs, self.encoding, self.region, self.seed, self.trial, &mut points);
+        }
+        Candidates { region: self.region.clone(), screening: acquisition.screening(points, SCREENED_WORLDS) }
+    }
+
+    /// Whether `candidates` are of the region that is searched.
+    pub fn accepts(&self, candidates: &Candidates) -> bool {
+        *self.region == candidates.region
+    }
+
+    /// As [`Self::maximize`], from candidates that it [accepts](Self::accepts), made with `acquisition` as it was before the last
+    /// trials became pending.
+    pub fn maximize_among(&self, acquisition: &dyn Acquisition, candidates: &mut Candidates) -> Option<Vec<f64>> {
+        let values = acquisition.screened(&mut candidates.screening, SCREENED_WORLDS);
+        let candidates = &candidates.screening.points;
+        let wanted = if acquisition.has_pending() { STARTS_BESIDE_PENDING } else { STARTS };
+        let order = best_first(&values);
         let point = |row: usize| -> Vec<f64> { candidates.row(row).iter().copied().collect() };
         let mut starts: Vec<Vec<f64>> = Vec::with_capacity(STARTS + 1);
         for &row in &order {
@@ -103,15 +125,18 @@ impl Search<'_> {
     }
 
     /// The best of `points` (unused ones, feasible coordinates) by its value; the first of equals.
-    pub fn best_of(&self, acquisition: &AcquisitionFunction, points: &DMatrix<f64>) -> Option<Vec<f64>> {
-        let values = screen(acquisition, points);
-        let best =
-            (0..values.len()).max_by(|&a, &b| ordered(values[a]).total_cmp(&ordered(values[b])).then(b.cmp(&a)))?;
+    pub fn best_of(&self, acquisition: &dyn Acquisition, points: &DMatrix<f64>) -> Option<Vec<f64>> {
+        if acquisition.has_pending() && points.nrows() > SCREENED_TO {
+            let mut rows = best_first(&screen_in(acquisition, points, SCREENED_WORLDS));
+            rows.truncate(SCREENED_TO);
+            return self.best_of(acquisition, &points.select_rows(&rows));
+        }
+        let best = *best_first(&screen(acquisition, points)).first()?;
         Some(points.row(best).iter().copied().collect())
     }
 
     /// Snaps each point to the space, scores what is left after dropping used ones, and takes the best.
-    fn best_unused(&self, acquisition: &AcquisitionFunction, points: Vec<Vec<f64>>) -> Option<Vec<f64>> {
+    fn best_unused(&self, acquisition: &dyn Acquisition, points: Vec<Vec<f64>>) -> Option<Vec<f64>> {
         let snapped: Vec<Vec<f64>> = points
             .into_iter()
             .flat_map(|point| self.neighbors(point))
@@ -160,22 +185,22 @@ impl Search<'_> {
 }
 
 /// The value at each row of `points` (m x d), in blocks that stay in the cache.
-pub fn screen(acquisition: &AcquisitionFunction, points: &DMatrix<f64>) -> Vec<f64> {
+pub fn screen(acquisition: &dyn Acquisition, points: &DMatrix<f64>) -> Vec<f64> {
     screen_in(acquisition, points, usize::MAX)
 }
 
 /// As [`screen`], over the first `worlds` worlds alone.
-fn screen_in(acquisition: &AcquisitionFunction, points: &DMatrix<f64>, worlds: usize) -> Vec<f64> {
-    let mut values = Vec::with_capacity(points.nrows());
-    for start in (0..points.nrows()).step_by(BLOCK) {
-        let count = BLOCK.min(points.nrows() - start);
-        values.extend(acquisition.values_in(&points.rows(start, count).clone_owned(), worlds));
-    }
-    values
+fn screen_in(acquisition: &dyn Acquisition, points: &DMatrix<f64>, worlds: usize) -> Vec<f64> {
+    in_blocks(points, |block| acquisition.values_in(block, worlds))
 }
 
-fn ordered(value: f64) -> f64 {
-    if value.is_nan() { f64::NEG_INFINITY } else { value }
+/// The indices of `values` from the largest to the smallest, of equals the first first.
+fn best_first(values: &[f64]) -> Vec<usize> {
+    // NaN cannot come out of a finite model; it would sort last.
+    let ordered = |value: f64| if value.is_nan() { f64::NEG_INFINITY } else { value };
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_by(|&a, &b| ordered(values[b]).total_cmp(&ordered(values[a])).then(a.cmp(&b)));
+    order
 }
 
 fn max_distance(a: &[f64], b: &[f64]) -> f64 {

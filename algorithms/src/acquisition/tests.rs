@@ -69,7 +69,7 @@ fn with_nothing_pending_the_value_is_exactly_that_of_one_point() {
     let prediction = acquisition.posterior().predict(&probes);
     let gradients = acquisition.values_and_gradients(&probes);
     for (i, value) in acquisition.values(&probes).into_iter().enumerate() {
-        let alone = log_expected_improvement(prediction.means[(0, i)], prediction.deviations[i], 0.7).value;
+        let alone = log_expected_improvement(prediction.means()[(0, i)], prediction.deviations()[i], 0.7).value;
         assert_eq!(value.to_bits(), alone.to_bits());
         assert_eq!(value.to_bits(), gradients[i].value.to_bits());
     }
@@ -143,7 +143,7 @@ fn a_pending_trial_takes_away_the_deviation_of_the_bound_and_leaves_the_mean() {
     let probes = points(1, 4);
     let row: Vec<f64> = probes.row(0).iter().copied().collect();
     let prediction = acquisition(0.0, false).posterior().predict(&probes);
-    let (mean, deviation) = (prediction.means[(0, 0)], prediction.deviations[0]);
+    let (mean, deviation) = (prediction.means()[(0, 0)], prediction.deviations()[0]);
     let value = |criterion, pending| {
         let mut acquisition = by_criterion(criterion, 0.0, false);
         if pending {
@@ -159,6 +159,17 @@ fn a_pending_trial_takes_away_the_deviation_of_the_bound_and_leaves_the_mean() {
     assert!((value(bound, true) - mean).abs() < 0.05 * deviation);
 }
 
+/// Of the value at row `i` of `probes`, along feature `j`.
+pub(super) fn central_difference(acquisition: &dyn Acquisition, probes: &DMatrix<f64>, i: usize, j: usize) -> f64 {
+    let h = 1e-5;
+    let shifted = |by: f64| {
+        let mut probe = probes.rows(i, 1).clone_owned();
+        probe[(0, j)] += by;
+        acquisition.values(&probe)[0]
+    };
+    (shifted(h) - shifted(-h)) / (2.0 * h)
+}
+
 fn assert_gradients(criterion: Criterion) {
     let probes = points(12, 4);
     for (pending, feasibility) in [(0, false), (0, true), (1, false), (3, true)] {
@@ -172,13 +183,7 @@ fn assert_gradients(criterion: Criterion) {
                     assert_eq!(gradient, 0.0);
                     continue;
                 }
-                let h = 1e-5;
-                let shifted = |by: f64| {
-                    let mut probe = probes.rows(i, 1).clone_owned();
-                    probe[(0, j)] += by;
-                    acquisition.values(&probe)[0]
-                };
-                let difference = (shifted(h) - shifted(-h)) / (2.0 * h);
+                let difference = central_difference(&acquisition, &probes, i, j);
                 let error = (gradient - difference).abs();
                 assert!(error < 1e-6 * difference.abs().max(1.0), "{pending} {i} {j}: {gradient} {difference}");
             }

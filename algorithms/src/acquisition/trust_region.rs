@@ -30,13 +30,18 @@ pub struct TrialResult {
 pub struct TrustRegion {
     /// `L`, from `2^-7` to 1.6.
     pub length: f64,
+    /// How often it became too small and opened again: around its incumbent little is left to be found.
+    pub restarts: usize,
 }
 
 impl TrustRegion {
+    /// A box of length 1, for the shape of its [sides](Self::sides).
+    pub const UNIT: Self = Self { length: 1.0, restarts: 0 };
+
     /// The state after `results`, in the order of the trials, in a space of `dimensions` features.
     pub fn replay(dimensions: usize, results: impl IntoIterator<Item = TrialResult>) -> Self {
         let failures_to_shrink = (dimensions / 4).max(2);
-        let (mut length, mut successes, mut failures) = (START, 0, 0);
+        let (mut length, mut successes, mut failures, mut restarts) = (START, 0, 0, 0);
         let mut best = f64::NEG_INFINITY;
         for result in results {
             let improved = result.value.is_some_and(|value| value > best);
@@ -52,10 +57,11 @@ impl TrustRegion {
                 (length, failures) = (0.5 * length, 0);
                 if length < SMALLEST {
                     length = START;
+                    restarts += 1;
                 }
             }
         }
-        Self { length }
+        Self { length, restarts }
     }
 
     /// Side of the box along each feature: `L sqrt(2/d) l_j / geomean(l)`, the ratio within `e^-1.5` and `e^1.5`.
@@ -73,14 +79,14 @@ impl TrustRegion {
 mod tests {
     use super::*;
 
-    fn length(dimensions: usize, script: &str) -> f64 {
+    fn replay(dimensions: usize, script: &str) -> TrustRegion {
         let mut best = 0.0;
         let result = |step: char| {
             best += if step == '+' || step == 'g' { 1.0 } else { 0.0 };
             let value = if step == 'x' { None } else { Some(best) };
             TrialResult { value, local: step != 'g' && step != 's' }
         };
-        TrustRegion::replay(dimensions, script.chars().map(result)).length
+        TrustRegion::replay(dimensions, script.chars().map(result))
     }
 
     /// `+` an improvement, `-` none, `x` a failure, `g` a global improvement, `s` a start trial without improvement.
@@ -103,13 +109,15 @@ mod tests {
             (2, "g------------", 0.0125),
             (2, "g--------------", 0.8),
         ] {
-            assert_eq!(length(dimensions, script), expected, "{dimensions} {script}");
+            assert_eq!(replay(dimensions, script).length, expected, "{dimensions} {script}");
         }
+        assert_eq!(replay(2, "g------------").restarts, 0);
+        assert_eq!(replay(2, "g----------------").restarts, 1);
     }
 
     #[test]
     fn sides_follow_bounded_lengthscale_ratios() {
-        let region = TrustRegion { length: 0.8 };
+        let region = TrustRegion { length: 0.8, ..TrustRegion::UNIT };
         assert_eq!(region.sides(&[0.3, 0.3], &[true, true]), [0.8, 0.8]);
         let sides = region.sides(&[1e-3, 1e3, 7.0], &[true, true, false]);
         let unit = 0.8 * (2.0_f64 / 3.0).sqrt();

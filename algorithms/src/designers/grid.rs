@@ -9,7 +9,9 @@ use std::collections::{BTreeMap, HashSet};
 
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
 use crate::encoding::{Encoding, PointNumbering};
-use crate::problem::{ParameterKind, ParameterValue, ParameterValues, ProblemStatement, TrialSuggestion};
+use crate::problem::{
+    AlgorithmName, Origin, ParameterKind, ParameterValue, ParameterValues, ProblemStatement, TrialSuggestion,
+};
 
 /// Most points that a double may be divided into: they are listed in memory. A guess at what is surely enough.
 pub const MAX_DOUBLE_RESOLUTION: u32 = 1 << 20;
@@ -124,7 +126,7 @@ impl GridSearch {
 
 impl Designer for GridSearch {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { learns: false, doubles: self.accepts_doubles, categories: true, conditions: true }
+        Capabilities { doubles: self.accepts_doubles, ..Capabilities::any_problem(false) }
     }
 
     fn suggest(&self, history: History<'_>, request: SuggestRequest) -> Result<Vec<TrialSuggestion>, DesignerError> {
@@ -134,7 +136,10 @@ impl Designer for GridSearch {
         let mut index = u128::from(request.first_trial_id.0.saturating_sub(1)) % size;
         while suggestions.len() < request.count.get() && (used.len() as u128) < size {
             if used.insert(index) {
-                suggestions.push(TrialSuggestion { parameters: self.point(index) });
+                suggestions.push(TrialSuggestion {
+                    parameters: self.point(index),
+                    origin: Origin::of(AlgorithmName::GridSearch),
+                });
             }
             index = (index + 1) % size;
         }

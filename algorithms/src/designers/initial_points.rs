@@ -3,7 +3,9 @@
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
 use crate::encoding::{Encoding, EncodingError};
 use crate::prior::{Beliefs, middle};
-use crate::problem::{ParameterValues, PendingTrial, ProblemStatement, SearchSpace, TrialSuggestion};
+use crate::problem::{
+    AlgorithmName, Origin, ParameterValues, PendingTrial, ProblemStatement, SearchSpace, TrialSuggestion,
+};
 
 /// A designer that first proposes given points, in their order, exactly as given, and then what another one proposes.
 ///
@@ -106,7 +108,8 @@ impl Designer for InitialPoints {
         for point in &self.points {
             if first.len() < request.count.get() && !known.contains(&point) {
                 known.push(point);
-                first.push(TrialSuggestion { parameters: point.clone() });
+                let origin = Origin::of(AlgorithmName::InitialTrials);
+                first.push(TrialSuggestion { parameters: point.clone(), origin });
             }
         }
         if first.is_empty() {
@@ -117,7 +120,7 @@ impl Designer for InitialPoints {
         let Ok(left) = left.try_into() else { return Ok(first) };
         let mut pending = history.pending.to_vec();
         let mut id = request.first_trial_id;
-        for TrialSuggestion { parameters } in &first {
+        for TrialSuggestion { parameters, .. } in &first {
             pending.push(PendingTrial { id, parameters: parameters.clone() });
             id = id.offset(1);
         }

@@ -1,17 +1,19 @@
 //! The search algorithms, one per file or folder.
 //!
-//! | designer | learns | space |
-//! | --- | --- | --- |
-//! | [`RandomSearch`] | no | any |
-//! | [`QuasiRandomSearch`] | no | any |
-//! | [`GpBandit`] | yes | any |
-//! | [`TreeParzen`] | yes | any |
-//! | [`CmaEs`] | yes | no categorical parameters |
-//! | [`GridSearch`] | no | any; a double needs an explicit number of points |
-//! | [`InitialPoints`] | as the one behind | as the one behind: it proposes the user's own points first |
+//! | designer | learns | space | several metrics, constraints |
+//! | --- | --- | --- | --- |
+//! | [`Automatic`] | yes | any; chooses among those below | yes |
+//! | [`RandomSearch`] | no | any | ignored |
+//! | [`QuasiRandomSearch`] | no | any | ignored |
+//! | [`GpBandit`] | yes | any | yes |
+//! | [`TreeParzen`] | yes | any | no |
+//! | [`CmaEs`] | yes | no categorical parameters | no |
+//! | [`GridSearch`] | no | any; a double needs an explicit number of points | ignored |
+//! | [`InitialPoints`] | as the one behind | as the one behind: it proposes the user's own points first | as the one behind |
 //!
 //! What they promise is the contract in [`crate::designer`]; each runs the whole kit of the module `testing`.
 
+mod automatic;
 mod cma_es;
 mod gp_bandit;
 mod grid;
@@ -19,10 +21,13 @@ mod initial_points;
 mod quasi_random;
 mod random;
 #[cfg(test)]
+mod robustness_tests;
+#[cfg(test)]
 mod tests;
 mod tpe;
 mod used_points;
 
+pub use automatic::{AlgorithmChoice, Automatic, LONG_RUN, choose_algorithm};
 pub use cma_es::CmaEs;
 pub use gp_bandit::{GpBandit, GpBanditOptions, Start};
 pub use grid::{GridSearch, MAX_DOUBLE_RESOLUTION};

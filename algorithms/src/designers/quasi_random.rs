@@ -6,7 +6,7 @@
 use super::UsedPoints;
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
 use crate::encoding::Encoding;
-use crate::problem::{ProblemStatement, TrialSuggestion};
+use crate::problem::{AlgorithmName, Origin, ProblemStatement, TrialSuggestion};
 use crate::sampling::{RandomPoints, sobol_point};
 
 /// Walks along a scrambled Sobol sequence.
@@ -25,7 +25,7 @@ impl QuasiRandomSearch {
 
 impl Designer for QuasiRandomSearch {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { learns: false, doubles: true, categories: true, conditions: true }
+        Capabilities::any_problem(false)
     }
 
     fn suggest(&self, history: History<'_>, request: SuggestRequest) -> Result<Vec<TrialSuggestion>, DesignerError> {
@@ -37,7 +37,7 @@ impl Designer for QuasiRandomSearch {
                 let random = RandomPoints::new(&self.encoding, self.seed, trial, "quasi_random");
                 used.take_unused(even.chain(random), self.seed, trial)
             })
-            .map(|parameters| TrialSuggestion { parameters })
+            .map(|parameters| TrialSuggestion { parameters, origin: Origin::of(AlgorithmName::QuasiRandomSearch) })
             .collect())
     }
 }

@@ -4,14 +4,13 @@
 //! finite space, where no point comes twice: draws are without replacement, and end when every point was used.
 //!
 //! A parameter with a [prior](crate::problem::ParameterPrior) is drawn from that: whoever states one asks for it, and its
-//! density is nowhere 0. The designers that promise an even spread (quasi-random and grid search) ignore priors, and so
-//! do the Parzen estimator and the evolution strategy, which begin without a belief by design.
+//! density is nowhere 0.
 
 use super::UsedPoints;
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
 use crate::encoding::Encoding;
 use crate::prior::Beliefs;
-use crate::problem::{ProblemStatement, TrialSuggestion};
+use crate::problem::{AlgorithmName, Origin, ProblemStatement, TrialSuggestion};
 use crate::sampling::RandomPoints;
 
 /// Draws each parameter at random.
@@ -34,7 +33,7 @@ impl RandomSearch {
 
 impl Designer for RandomSearch {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { learns: false, doubles: true, categories: true, conditions: true }
+        Capabilities { priors: true, ..Capabilities::any_problem(false) }
     }
 
     fn suggest(&self, history: History<'_>, request: SuggestRequest) -> Result<Vec<TrialSuggestion>, DesignerError> {
@@ -46,7 +45,7 @@ impl Designer for RandomSearch {
                     RandomPoints::new(&self.encoding, self.seed, trial, "random").believing(self.beliefs.as_ref());
                 used.take_unused(proposals, self.seed, trial)
             })
-            .map(|parameters| TrialSuggestion { parameters })
+            .map(|parameters| TrialSuggestion { parameters, origin: Origin::of(AlgorithmName::RandomSearch) })
             .collect())
     }
 }

@@ -7,8 +7,8 @@ use super::*;
 use crate::designer::{Designer, DesignerError, History, SuggestRequest};
 use crate::encoding::Encoding;
 use crate::problem::{
-    Goal, MetricSpec, ParameterKind, ParameterPrior, ParameterSpec, ParameterValue, PendingTrial, ProblemStatement,
-    ScaleType, SearchSpace, TrialId, TrialSuggestion,
+    AlgorithmName, CompletedTrial, Goal, MetricSpec, Origin, ParameterKind, ParameterPrior, ParameterSpec,
+    ParameterValue, PendingTrial, ProblemStatement, ScaleType, SearchSpace, TrialId, TrialOutcome, TrialSuggestion,
 };
 use crate::testing::designer_contract;
 
@@ -84,7 +84,10 @@ fn ten_thousand_points_come_once_each_and_then_the_space_is_exhausted() {
         let last = trials.pop().unwrap();
         let one_left = History { completed: &[], pending: &trials };
         let suggestions = designer.suggest(one_left, request(10_000, 5)).unwrap();
-        assert_eq!(suggestions, [TrialSuggestion { parameters: last.parameters.clone() }]);
+        assert_eq!(
+            suggestions,
+            [TrialSuggestion { parameters: last.parameters.clone(), origin: suggestions[0].origin }]
+        );
         trials.push(last);
         let none_left = History { completed: &[], pending: &trials };
         assert_eq!(designer.suggest(none_left, request(10_001, 5)), Ok(vec![]));
@@ -151,13 +154,58 @@ fn with_priors(problem: &ProblemStatement) -> ProblemStatement {
         spec.clone().with_prior(prior).unwrap()
     };
     let parameters = problem.search_space().parameters().iter().map(believing).collect();
-    ProblemStatement::new(SearchSpace::new(parameters).unwrap(), problem.metrics().to_vec()).unwrap()
+    let space = SearchSpace::new(parameters).unwrap();
+    let believed = ProblemStatement::new(space, problem.metrics().to_vec()).unwrap();
+    believed.with_constraints(problem.constraints().to_vec()).unwrap()
 }
 
 #[test]
 fn the_contract_holds_with_priors() {
     designer_contract(|problem, seed| Ok(Box::new(RandomSearch::new(&with_priors(problem), seed))));
     designer_contract(|problem, seed| Ok(Box::new(GpBandit::new(with_priors(problem), seed)?)));
+    designer_contract(|problem, seed| Ok(Box::new(TreeParzen::new(&with_priors(problem), seed)?)));
+}
+
+#[test]
+fn priors_change_what_those_designers_propose_that_declare_it() {
+    let double = || ParameterKind::Double { min: 0.0, max: 1.0, scale: ScaleType::UnitLinear };
+    let plain = problem(vec![("x", double()), ("y", integer(1, 40, ScaleType::UnitLinear))]);
+    type Factory = dyn Fn(&ProblemStatement) -> Box<dyn Designer>;
+    let all: [&Factory; 7] = [
+        &|problem| Box::new(Automatic::new(problem.clone(), 1).unwrap()),
+        &|problem| Box::new(GpBandit::new(problem.clone(), 1).unwrap()),
+        &|problem| Box::new(TreeParzen::new(problem, 1).unwrap()),
+        &|problem| Box::new(RandomSearch::new(problem, 1)),
+        &|problem| Box::new(QuasiRandomSearch::new(problem, 1)),
+        &|problem| Box::new(CmaEs::new(problem, 1).unwrap()),
+        &|problem| Box::new(GridSearch::new(problem, &[("x".to_owned(), 5)].into()).unwrap()),
+    ];
+    let trial = |id: u64| {
+        let (x, y) = ((id as f64 * 0.618).fract(), 1 + (id * 17 % 40) as i64);
+        let values = vec![-(x - 0.4).powi(2) - (y as f64 / 40.0 - 0.6).powi(2)];
+        let x = ("x".to_owned(), ParameterValue::Double(x));
+        CompletedTrial {
+            id: TrialId(id),
+            parameters: [x, ("y".to_owned(), ParameterValue::Integer(y))].into(),
+            outcome: TrialOutcome::Measured { values, stopped_early: false },
+        }
+    };
+    let priors: Vec<bool> = all
+        .iter()
+        .map(|designer| {
+            let (without, with) = (designer(&plain), designer(&with_priors(&plain)));
+            for trials in [0, 20] {
+                let completed: Vec<CompletedTrial> = (1..=trials).map(trial).collect();
+                let history = History { completed: &completed, pending: &[] };
+                let next =
+                    |designer: &dyn Designer| designer.suggest(history, SuggestRequest::one(TrialId(trials + 1)));
+                let (with_priors, without) = (next(&*with).unwrap(), next(&*without).unwrap());
+                assert_eq!(with_priors != without, with.capabilities().priors, "{with_priors:?} {without:?}");
+            }
+            with.capabilities().priors
+        })
+        .collect();
+    assert_eq!(priors, [true, true, true, true, false, false, false]);
 }
 
 /// The first trial of a search with priors is at their modes, and random draws lie around them.
@@ -194,7 +242,11 @@ fn initial_points_come_first_once_each_and_in_order() {
     let parameters = |suggestions: Vec<TrialSuggestion>| -> Vec<_> {
         suggestions.into_iter().map(|suggestion| suggestion.parameters).collect()
     };
-    let found = parameters(designer.suggest(History::default(), all).unwrap());
+    let found = designer.suggest(History::default(), all).unwrap();
+    let origins: Vec<Origin> = found.iter().map(|suggestion| suggestion.origin).collect();
+    assert_eq!(origins[..3], [Origin::of(AlgorithmName::InitialTrials); 3]);
+    assert_eq!(origins[3..], [Origin::of(AlgorithmName::GridSearch); 3]);
+    let found = parameters(found);
     assert_eq!(found[..3], [point(3, 1), point(1, 1), point(2, 2)]);
     let different: HashSet<String> = found.iter().map(|point| format!("{point:?}")).collect();
     assert_eq!((found.len(), different.len()), (6, 6), "{found:?}");

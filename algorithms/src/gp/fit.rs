@@ -9,11 +9,14 @@ use super::hyperparameters::{Hyperparameters, KernelTerms};
 use super::loss::Loss;
 use crate::optimizers::{ProjectedLbfgs, minimize};
 
-/// Batches of evaluations per fit: enough for convergence from the default start in most fits.
+/// Batches of evaluations per fit (a guess).
 const MAX_ROUNDS: u64 = 50;
 /// Up to this many observations a second start is affordable and the likelihood often has two modes.
 const TWO_STARTS_UP_TO: usize = 64;
-/// The same from an earlier result: no loss against a full fit was seen on our development problems.
+/// The same from an earlier result. Measured with 60 evaluations of 48 functions of five dimensions (bbob and its mixed
+/// variant) and 9 tables of trained models, two seeds each: 50 rounds find nothing better (mean log10 gap -0.01 +- 0.06
+/// and +0.01 +- 0.10), 5 rounds are rather worse after 30 evaluations of the mixed functions (+0.12 +- 0.09, 13 wins to
+/// 24 losses).
 const MAX_REFIT_ROUNDS: u64 = 10;
 
 /// What a model is fitted to.

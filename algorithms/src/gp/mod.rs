@@ -18,6 +18,6 @@ pub use fit::{TrainingSet, fit, fit_with_terms, refit};
 pub use hyperparameters::{Hyperparameters, KernelTerms};
 pub use kernel::Kernel;
 pub use loss::negative_log_posterior;
-pub use posterior::{Posterior, Prediction};
-pub use stacked::{Line, StackedPosterior, StackedPrediction};
+pub use posterior::{Posterior, Prediction, RunningPrediction};
+pub use stacked::{Line, RunningStackedPrediction, StackedPosterior, StackedPrediction};
 pub use subset::representative_subset;

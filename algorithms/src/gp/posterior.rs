@@ -11,12 +11,14 @@ use nalgebra::{DMatrix, DVector};
 use super::fit::TrainingSet;
 use super::hyperparameters::Hyperparameters;
 use super::loss::factorize;
-use crate::numerics::products::{lower_product, lower_transposed_product, transposed_product};
+use crate::numerics::products::{THIN, lower_product, lower_transposed_product, transposed_product};
 
 /// Noise of a fantasised latent value relative to the prior variance: only keeps repeated points apart.
 const FANTASY_NOISE: f64 = 1e-6;
 /// Smallest posterior variance relative to the prior variance: below it, rounding decides.
 const VARIANCE_FLOOR: f64 = 1e-12;
+/// Room for fantasies that a running prediction makes at a time.
+const ROWS_TO_COME: usize = 8;
 
 /// A model that can predict.
 #[derive(Debug, Clone)]
@@ -27,6 +29,21 @@ pub struct Posterior {
     inverse_factor: DMatrix<f64>,
     /// `A`, n x S.
     solved: DMatrix<f64>,
+    /// `A'`, S x n.
+    solved_transposed: DMatrix<f64>,
+    /// What was added to the observations, in order.
+    fantasies: Vec<Fantasy>,
+}
+
+/// One row of the factor that a fantasy appended.
+#[derive(Debug, Clone)]
+struct Fantasy {
+    /// `inv(L) k` of its point with all before it.
+    couplings: Vec<f64>,
+    /// The diagonal entry of `L`.
+    pivot: f64,
+    /// The drawn standard normal numbers, length S.
+    normals: Vec<f64>,
 }
 
 /// Predictions for m points.
@@ -40,6 +57,49 @@ pub struct Prediction {
     whitened: DMatrix<f64>,
 }
 
+/// Predictions for m points that stay the same, kept up to date while fantasies are added: O(m n) for each.
+#[derive(Debug, Clone)]
+pub struct RunningPrediction {
+    /// m x d.
+    points: DMatrix<f64>,
+    /// `k(u, u)`, length m.
+    priors: Vec<f64>,
+    /// `|inv(L) k|^2`, length m.
+    explained: Vec<f64>,
+    /// The means of the first few worlds, at least one, by m.
+    means: DMatrix<f64>,
+    /// `inv(L) k`, at least n x m, with zeros in the rows to come.
+    whitened: DMatrix<f64>,
+    /// How many rows of `whitened` are known.
+    rows: usize,
+    /// How many fantasies are among them.
+    fantasies: usize,
+}
+
+impl RunningPrediction {
+    /// `mu_s` of point `i` in the first few worlds.
+    pub fn means(&self, i: usize) -> &[f64] {
+        let worlds = self.means.nrows();
+        &self.means.as_slice()[i * worlds..(i + 1) * worlds]
+    }
+
+    /// Adds `offsets` (length m) to the means of the points, in every world.
+    pub(super) fn shift_means(&mut self, offsets: &[f64]) {
+        for (mut means, offset) in self.means.column_iter_mut().zip(offsets) {
+            means.add_scalar_mut(*offset);
+        }
+    }
+
+    /// `s` of each point, length m, above zero.
+    pub fn deviations(&self) -> impl Iterator<Item = f64> {
+        self.priors.iter().zip(&self.explained).map(|(prior, explained)| deviation(*prior, *explained))
+    }
+}
+
+fn deviation(prior: f64, explained: f64) -> f64 {
+    (prior - explained).max(prior * VARIANCE_FLOOR).sqrt()
+}
+
 impl Posterior {
     /// Conditions the model on `data`; `None` if its covariance cannot be factorised even with jitter.
     pub fn new(hyperparameters: Hyperparameters, data: &TrainingSet) -> Option<Self> {
@@ -48,7 +108,9 @@ impl Posterior {
         let inverse_factor = factorize(covariance, &noise)?.inverse;
         let whitened = &inverse_factor * DVector::from_column_slice(&data.values);
         let solved = DMatrix::from_column_slice(whitened.len(), 1, inverse_factor.tr_mul(&whitened).as_slice());
-        Some(Self { hyperparameters, points: data.points.clone(), inverse_factor, solved })
+        let solved_transposed = solved.transpose();
+        let points = data.points.clone();
+        Some(Self { hyperparameters, points, inverse_factor, solved, solved_transposed, fantasies: Vec::new() })
     }
 
     /// The model.
@@ -75,17 +137,73 @@ impl Posterior {
     pub fn predict_in(&self, points: &DMatrix<f64>, worlds: usize) -> Prediction {
         let kernel = &self.hyperparameters.kernel;
         let covariance = kernel.cross(&self.points, points);
-        let means = if worlds < self.samples() {
-            transposed_product(&self.solved.columns(0, worlds).clone_owned(), &covariance)
-        } else {
-            transposed_product(&self.solved, &covariance)
-        };
+        let means = self.means(&covariance, worlds);
         let whitened = lower_product(&self.inverse_factor, &covariance);
-        let deviation = |(prior, column): (f64, nalgebra::DVectorView<'_, f64>)| {
-            (prior - column.norm_squared()).max(prior * VARIANCE_FLOOR).sqrt()
-        };
-        let deviations = kernel.variances(points).into_iter().zip(whitened.column_iter()).map(deviation).collect();
+        let pairs = kernel.variances(points).into_iter().zip(whitened.column_iter());
+        let deviations = pairs.map(|(prior, column)| deviation(prior, column.norm_squared())).collect();
         Prediction { means, deviations, whitened }
+    }
+
+    /// `mu_s` of the first `worlds` worlds, as far as there are so many, for points of this `covariance` (n x m).
+    fn means(&self, covariance: &DMatrix<f64>, worlds: usize) -> DMatrix<f64> {
+        let worlds = worlds.min(self.samples());
+        if worlds > THIN && covariance.ncols() > THIN {
+            return self.solved_transposed.rows(0, worlds) * covariance;
+        }
+        if worlds == self.samples() {
+            return transposed_product(&self.solved, covariance);
+        }
+        transposed_product(&self.solved.columns(0, worlds).clone_owned(), covariance)
+    }
+
+    /// As [`Self::predict_in`], to be brought up to date by [`Self::update`].
+    pub fn follow(&self, points: DMatrix<f64>, worlds: usize) -> RunningPrediction {
+        let kernel = &self.hyperparameters.kernel;
+        let Prediction { means, whitened, .. } = self.predict_in(&points, worlds);
+        RunningPrediction {
+            priors: kernel.variances(&points),
+            explained: whitened.column_iter().map(|column| column.norm_squared()).collect(),
+            means,
+            rows: whitened.nrows(),
+            whitened,
+            fantasies: self.fantasies.len(),
+            points,
+        }
+    }
+
+    /// Adds to `running`, made by this posterior or one that it was cloned from, the fantasies since, with the means of
+    /// the first `worlds` worlds.
+    pub fn update(&self, running: &mut RunningPrediction, worlds: usize) {
+        let observed = self.points.nrows() - self.fantasies.len();
+        while running.fantasies < self.fantasies.len() {
+            let index = running.fantasies;
+            let Fantasy { couplings, pivot, normals } = &self.fantasies[index];
+            let worlds = worlds.min(normals.len());
+            if running.means.nrows() != worlds {
+                // The first fantasy: so far all worlds were one.
+                let alone = std::mem::replace(&mut running.means, DMatrix::zeros(0, 0));
+                running.means = DMatrix::from_fn(worlds, alone.ncols(), |_, i| alone[(0, i)]);
+            }
+            if running.rows == running.whitened.nrows() {
+                let whitened = std::mem::replace(&mut running.whitened, DMatrix::zeros(0, 0));
+                running.whitened = whitened.resize_vertically(running.rows + ROWS_TO_COME, 0.0);
+            }
+            let mut padded = DMatrix::zeros(running.whitened.nrows(), 1);
+            padded.rows_mut(0, couplings.len()).column_mut(0).copy_from_slice(couplings);
+            let explained = transposed_product(&running.whitened, &padded);
+            let place = self.points.rows(observed + index, 1).clone_owned();
+            let covariance = self.hyperparameters.kernel.cross(&running.points, &place);
+            for i in 0..running.points.nrows() {
+                let whitened = (covariance[(i, 0)] - explained[(i, 0)]) / pivot;
+                running.whitened[(running.rows, i)] = whitened;
+                running.explained[i] += whitened * whitened;
+                for (mean, normal) in running.means.column_mut(i).iter_mut().zip(normals) {
+                    *mean += whitened * normal;
+                }
+            }
+            running.rows += 1;
+            running.fantasies += 1;
+        }
     }
 
     /// The gradients by the points of `sum_s by_means[s] mu_s + by_variance s^2`, for the points (m x d) that
@@ -102,7 +220,7 @@ impl Posterior {
         for (mut column, by_variance) in coefficients.column_iter_mut().zip(by_variances) {
             column *= -2.0 * by_variance;
         }
-        coefficients.gemm(1.0, &self.solved, by_means, 1.0);
+        coefficients += transposed_product(&self.solved_transposed, by_means);
         self.hyperparameters.kernel.gradients(&self.points, &coefficients, by_variances, points)
     }
 
@@ -142,7 +260,10 @@ impl Posterior {
         points.row_mut(n).copy_from(&row.row(0));
         self.points = points;
         self.inverse_factor = inverse_factor;
+        self.solved_transposed = solved.transpose();
         self.solved = solved;
+        let couplings = prediction.whitened.as_slice().to_vec();
+        self.fantasies.push(Fantasy { couplings, pivot, normals: normals.to_vec() });
         drawn
     }
 }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use nalgebra::DMatrix;
 
 use super::hyperparameters::Hyperparameters;
-use super::posterior::{Posterior, Prediction};
+use super::posterior::{Posterior, Prediction, RunningPrediction};
 
 /// A posterior, and the stack that it corrects, if any.
 #[derive(Debug, Clone)]
@@ -47,12 +47,55 @@ pub struct Line {
 /// Predictions for m points.
 #[derive(Debug, Clone)]
 pub struct StackedPrediction {
-    /// `mu` of each point in each world, S x m.
-    pub means: DMatrix<f64>,
-    /// `s` of each point, length m, above zero.
-    pub deviations: Vec<f64>,
     top: Prediction,
-    below: Option<Box<StackedPrediction>>,
+    below: Option<Corrected>,
+}
+
+/// What a prediction of the model on top becomes above a stack.
+#[derive(Debug, Clone)]
+struct Corrected {
+    /// S x m.
+    means: DMatrix<f64>,
+    /// Length m.
+    deviations: Vec<f64>,
+    below: Box<StackedPrediction>,
+}
+
+impl StackedPrediction {
+    /// `mu` of each point in each world, S x m.
+    pub fn means(&self) -> &DMatrix<f64> {
+        self.below.as_ref().map_or(&self.top.means, |corrected| &corrected.means)
+    }
+
+    /// `s` of each point, length m, above zero.
+    pub fn deviations(&self) -> &[f64] {
+        self.below.as_ref().map_or(&self.top.deviations, |corrected| &corrected.deviations)
+    }
+}
+
+/// Predictions for m points that stay the same, kept up to date while fantasies are added: those change the model on top
+/// alone.
+#[derive(Debug, Clone)]
+pub struct RunningStackedPrediction {
+    /// Its means are those of the whole stack.
+    top: RunningPrediction,
+    /// `alpha`, and `(b s_b)^(1 - alpha)` of each point.
+    below: Option<(f64, Vec<f64>)>,
+}
+
+impl RunningStackedPrediction {
+    /// `mu_s` of point `i` in the first few worlds.
+    pub fn means(&self, i: usize) -> &[f64] {
+        self.top.means(i)
+    }
+
+    /// `s` of each point, length m, above zero.
+    pub fn deviations(&self) -> impl Iterator<Item = f64> {
+        self.top.deviations().enumerate().map(|(i, top)| match &self.below {
+            Some((alpha, factors)) => top.powf(*alpha) * factors[i],
+            None => top,
+        })
+    }
 }
 
 impl From<Posterior> for StackedPosterior {
@@ -86,28 +129,41 @@ impl StackedPosterior {
 
     /// The mean of the first world at the rows of `points` (m x d), length m.
     pub fn means(&self, points: &DMatrix<f64>) -> Vec<f64> {
-        self.predict_in(points, 1).means.row(0).iter().copied().collect()
+        self.predict_in(points, 1).means().row(0).iter().copied().collect()
     }
 
     /// As [`Self::predict`], with the means of the first `worlds` sampled worlds alone, as far as there are so many.
     pub fn predict_in(&self, points: &DMatrix<f64>, worlds: usize) -> StackedPrediction {
         let top = self.top.predict_in(points, worlds);
         let Some(Below { stack, line, alpha }) = &self.below else {
-            return StackedPrediction {
-                means: top.means.clone(),
-                deviations: top.deviations.clone(),
-                top,
-                below: None,
-            };
+            return StackedPrediction { top, below: None };
         };
         let below = stack.predict_in(points, 1);
         let mut means = top.means.clone();
-        for (mut column, mean) in means.column_iter_mut().zip(below.means.row(0).iter()) {
+        for (mut column, mean) in means.column_iter_mut().zip(below.means().row(0).iter()) {
             column.add_scalar_mut(line.offset + line.slope * mean);
         }
         let deviation = |(top, below): (&f64, &f64)| top.powf(*alpha) * (line.slope * below).powf(1.0 - alpha);
-        let deviations = top.deviations.iter().zip(&below.deviations).map(deviation).collect();
-        StackedPrediction { means, deviations, top, below: Some(Box::new(below)) }
+        let deviations = top.deviations.iter().zip(below.deviations()).map(deviation).collect();
+        StackedPrediction { top, below: Some(Corrected { means, deviations, below: Box::new(below) }) }
+    }
+
+    /// As [`Self::predict_in`], to be brought up to date by [`Self::update`].
+    pub fn follow(&self, points: DMatrix<f64>, worlds: usize) -> RunningStackedPrediction {
+        let Some(Below { stack, line, alpha }) = &self.below else {
+            return RunningStackedPrediction { top: self.top.follow(points, worlds), below: None };
+        };
+        let below = stack.predict_in(&points, 1);
+        let mut top = self.top.follow(points, worlds);
+        let offsets: Vec<f64> = below.means().row(0).iter().map(|mean| line.offset + line.slope * mean).collect();
+        top.shift_means(&offsets);
+        let factors = below.deviations().iter().map(|below| (line.slope * below).powf(1.0 - alpha)).collect();
+        RunningStackedPrediction { top, below: Some((*alpha, factors)) }
+    }
+
+    /// As [`Posterior::update`].
+    pub fn update(&self, running: &mut RunningStackedPrediction, worlds: usize) {
+        self.top.update(&mut running.top, worlds);
     }
 
     /// As [`Posterior::gradients`], for `mu` and `s` of the whole stack.
@@ -118,19 +174,24 @@ impl StackedPosterior {
         by_means: &DMatrix<f64>,
         by_variances: &[f64],
     ) -> Vec<Vec<f64>> {
-        let (Some(Below { stack, line, alpha }), Some(below)) = (&self.below, &prediction.below) else {
+        let (Some(Below { stack, line, alpha }), Some(corrected)) = (&self.below, &prediction.below) else {
             return self.top.gradients(points, &prediction.top, by_means, by_variances);
         };
         // ds^2 = s^2 (alpha ds_t^2 / s_t^2 + (1 - alpha) ds_b^2 / s_b^2).
         let part = |share: f64, deviations: &[f64]| -> Vec<f64> {
-            let ratios = prediction.deviations.iter().zip(deviations).map(|(whole, part)| (whole / part).powi(2));
+            let ratios = corrected.deviations.iter().zip(deviations).map(|(whole, part)| (whole / part).powi(2));
             by_variances.iter().zip(ratios).map(|(by_variance, ratio)| by_variance * share * ratio).collect()
         };
         let mut gradients =
             self.top.gradients(points, &prediction.top, by_means, &part(*alpha, &prediction.top.deviations));
         let below_by_means = by_means.row_sum() * line.slope;
         let below_by_means = DMatrix::from_row_slice(1, points.nrows(), below_by_means.as_slice());
-        let others = stack.gradients(points, below, &below_by_means, &part(1.0 - alpha, &below.deviations));
+        let others = stack.gradients(
+            points,
+            &corrected.below,
+            &below_by_means,
+            &part(1.0 - alpha, corrected.below.deviations()),
+        );
         for (gradient, other) in gradients.iter_mut().zip(others) {
             gradient.iter_mut().zip(other).for_each(|(sum, slope)| *sum += slope);
         }
@@ -201,13 +262,13 @@ mod tests {
         let base = matern(0.15) * 0.8 / (1.0 + NOISE);
         let residual = 1.5 - (0.25 + 2.0 * matern(0.4) * 0.8 / (1.0 + NOISE));
         let expected = 0.25 + 2.0 * base + matern(0.25) * residual / (1.0 + NOISE);
-        assert!((prediction.means[(0, 0)] - expected).abs() < 1e-12, "{prediction:?}");
+        assert!((prediction.means()[(0, 0)] - expected).abs() < 1e-12, "{prediction:?}");
         // One observation, three hyperparameters: f = 1/4 for both, so beta2 = 2 + 1/4.
         let alpha = 2.25 / 3.25;
         let top = (1.0 - matern(0.25).powi(2) / (1.0 + NOISE)).sqrt();
         let below = (1.0 - matern(0.15).powi(2) / (1.0 + NOISE)).sqrt();
         let expected = top.powf(alpha) * (2.0 * below).powf(1.0 - alpha);
-        assert!((prediction.deviations[0] - expected).abs() < 1e-12, "{prediction:?}");
+        assert!((prediction.deviations()[0] - expected).abs() < 1e-12, "{prediction:?}");
     }
 
     #[test]
@@ -215,7 +276,7 @@ mod tests {
         let stack = stack();
         let value = |u: f64| {
             let prediction = stack.predict(&DMatrix::from_element(1, 1, u));
-            0.7 * prediction.means[(0, 0)] - 1.3 * prediction.deviations[0].powi(2)
+            0.7 * prediction.means()[(0, 0)] - 1.3 * prediction.deviations()[0].powi(2)
         };
         for at in [0.05, 0.3, 0.9] {
             let points = DMatrix::from_element(1, 1, at);
@@ -230,10 +291,28 @@ mod tests {
     fn a_fantasy_at_its_mean_changes_no_mean_and_one_apart_moves_all_of_it() {
         let mut stack = stack();
         let at = DMatrix::from_element(1, 1, 0.9);
-        let before = stack.predict(&at).means[(0, 0)];
+        let before = stack.predict(&at).means()[(0, 0)];
         let drawn = stack.fantasize(&[0.9], &[0.0, 1.0]);
-        let after = stack.predict(&at).means;
+        let after = stack.predict(&at).means().clone();
         assert!((drawn[0] - before).abs() < 1e-12 && (after[(0, 0)] - before).abs() < 1e-9, "{drawn:?}");
         assert!((after[(1, 0)] - drawn[1]).abs() < 1e-4 && drawn[1] > before + 0.1, "{after:?} {drawn:?}");
+    }
+
+    #[test]
+    fn a_running_prediction_is_that_of_the_moment() {
+        let mut stack = stack();
+        let at = DMatrix::from_row_slice(3, 1, &[0.05, 0.4, 0.8]);
+        let mut running = stack.follow(at.clone(), 2);
+        for (place, pending) in [0.9, 0.3].into_iter().enumerate() {
+            stack.fantasize(&[pending], &[0.5, -1.0 - place as f64]);
+            stack.update(&mut running, 2);
+            let fresh = stack.predict(&at);
+            for (i, deviation) in running.deviations().enumerate() {
+                assert!((deviation - fresh.deviations()[i]).abs() < 1e-9, "{deviation}");
+                for (world, mean) in running.means(i).iter().enumerate() {
+                    assert!((mean - fresh.means()[(world, i)]).abs() < 1e-9, "{mean}");
+                }
+            }
+        }
     }
 }

@@ -113,7 +113,7 @@ impl InsightModel {
         if encoding.dimensions() == 0 {
             return Err(InsightError::NothingVaries);
         }
-        let mut rows = rows(&encoding, goal, index, problem.metrics().len(), history)?;
+        let mut rows = rows(&encoding, goal, index, problem.metrics().len() + problem.constraints().len(), history)?;
         let (points, needed) = (rows.len(), fewest_points(encoding.dimensions()));
         let metric = metric.to_owned();
         if points < needed {
@@ -208,7 +208,7 @@ fn rows(
         let foreign = |reason| InsightError::ForeignTrial { trial: trial.id, reason };
         let TrialOutcome::Measured { values, stopped_early } = &trial.outcome else { continue };
         if values.len() != metrics {
-            return Err(foreign(format!("it has {} values for {metrics} metrics", values.len())));
+            return Err(foreign(format!("it has {} values for {metrics} metrics and constraints", values.len())));
         }
         let value = goal.to_maximized(values[index]);
         if !value.is_finite() {

@@ -63,7 +63,7 @@ impl InsightModel {
     fn best_of_space(&self, rows: &[usize]) -> Option<Vec<f64>> {
         let region = Region::whole(&self.encoding);
         let ordered: Vec<bool> = region.axes.iter().map(|axis| !matches!(axis, Axis::Levels(_))).collect();
-        let scales = TrustRegion { length: 1.0 }.sides(&self.posterior.hyperparameters().lengthscales(), &ordered);
+        let scales = TrustRegion::UNIT.sides(&self.posterior.hyperparameters().lengthscales(), &ordered);
         let anchors: Vec<Vec<f64>> = rows.iter().take(ANCHORS).map(|&row| self.rows[row].point.clone()).collect();
         let search = Search {
             encoding: &self.encoding,

@@ -10,7 +10,7 @@ use pulp::{Simd, WithSimd};
 use super::elementary::{LANES, sum, total, vectorized};
 
 /// Up to this many columns a matrix is thin.
-const THIN: usize = 16;
+pub(crate) const THIN: usize = 16;
 /// Rows per product otherwise.
 pub(super) const BLOCK: usize = 64;
 /// Columns of the factor that are added at a time.

@@ -13,8 +13,7 @@ use pulp::{Simd, WithSimd};
 use super::elementary::vectorized;
 use super::products::{BLOCK, lower_product, lower_square};
 
-/// Blocks of this size are factorised column by column. Smaller ones pay more for the calls of the product than it
-/// saves.
+/// Blocks of this size are factorised column by column: a guess, as small as the products of [`BLOCK`] rows.
 const LEAF: usize = 64;
 
 /// `inv(L)` and the determinant of one factorisation.

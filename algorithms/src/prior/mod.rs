@@ -12,8 +12,9 @@
 //! arXiv 2204.11051, where an acquisition function is multiplied by `pi(u)^(beta / n)`. How fast a belief fades is
 //! [`FADING`]; SMAC documents a tenth of the number of trials, which is the same for a hundred.
 //!
-//! The Gaussian process adds `ln pi` to its criterion, and random search draws from it. The other designers ignore it:
-//! grid and quasi-random search promise an even spread, the Parzen estimator and the evolution strategy have an even start.
+//! The Gaussian process and the Parzen estimator add `ln pi` to their criteria, and random search draws from it. The others
+//! make no use of it, and say so in their [`Capabilities`](crate::designer::Capabilities): grid and quasi-random search
+//! promise an even spread, and the evolution strategy is for runs so long that a belief has faded.
 
 use crate::encoding::{Encoding, FeatureKind};
 use crate::numerics::normal::{distribution, quantile};

@@ -38,11 +38,42 @@ pub struct MetricSpec {
     pub goal: Goal,
 }
 
+/// A value that trials report besides the metrics, and that a usable trial keeps on one side of a threshold. It is not
+/// optimised.
+///
+/// The words are those of Vizier's safety metrics: a goal, and the threshold that is to be reached in its direction.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ConstraintSpec {
+    /// The tag under which trainers report it.
+    pub name: String,
+    /// [`Goal::Minimize`]: it holds for values up to the threshold. [`Goal::Maximize`]: for values from the threshold on.
+    pub goal: Goal,
+    /// The limit, itself allowed; finite.
+    pub threshold: f64,
+}
+
+impl ConstraintSpec {
+    /// By how much `value` is on the good side of the threshold; negative if the constraint is violated. NaN for NaN;
+    /// beyond the doubles, the largest of them.
+    pub fn slack(&self, value: f64) -> f64 {
+        let slack = self.goal.to_maximized(value) - self.goal.to_maximized(self.threshold);
+        slack.clamp(-f64::MAX, f64::MAX)
+    }
+
+    /// Whether `value` satisfies it; NaN does not.
+    pub fn holds(&self, value: f64) -> bool {
+        self.slack(value) >= 0.0
+    }
+}
+
 /// What a search algorithm is told: the space and the metrics, without the service's bookkeeping.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProblemStatement {
     search_space: SearchSpace,
     metrics: Vec<MetricSpec>,
+    /// Absent in records that are older than constraints.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    constraints: Vec<ConstraintSpec>,
 }
 
 impl ProblemStatement {
@@ -59,7 +90,26 @@ impl ProblemStatement {
                 return Err(ProblemError::RepeatedMetric { name: metric.name.clone() });
             }
         }
-        Ok(Self { search_space, metrics })
+        Ok(Self { search_space, metrics, constraints: Vec::new() })
+    }
+
+    /// The same problem with `constraints` in place of those it has.
+    ///
+    /// # Errors
+    /// [`ProblemError::RepeatedMetric`] if a name comes twice, among them or with a metric;
+    /// [`ProblemError::ThresholdNotFinite`].
+    pub fn with_constraints(self, constraints: Vec<ConstraintSpec>) -> Result<Self, ProblemError> {
+        for (index, constraint) in constraints.iter().enumerate() {
+            let ConstraintSpec { name, threshold, .. } = constraint;
+            let is_metric = self.metrics.iter().any(|metric| metric.name == *name);
+            if is_metric || constraints[..index].iter().any(|other| other.name == *name) {
+                return Err(ProblemError::RepeatedMetric { name: name.clone() });
+            }
+            if !threshold.is_finite() {
+                return Err(ProblemError::ThresholdNotFinite { name: name.clone(), threshold: *threshold });
+            }
+        }
+        Ok(Self { constraints, ..self })
     }
 
     /// The parameters.
@@ -70,6 +120,12 @@ impl ProblemStatement {
     /// The metrics, at least one; the order is that of [`super::TrialOutcome::Measured`].
     pub fn metrics(&self) -> &[MetricSpec] {
         &self.metrics
+    }
+
+    /// What must hold for a trial to be usable; often nothing. Their values follow those of the metrics in
+    /// [`super::TrialOutcome::Measured`].
+    pub fn constraints(&self) -> &[ConstraintSpec] {
+        &self.constraints
     }
 }
 
@@ -86,4 +142,52 @@ pub enum ProblemError {
         /// The name.
         name: String,
     },
+    /// The threshold of a constraint is NaN or infinite.
+    #[error("the threshold of constraint {name:?} is {threshold}, not a finite number")]
+    ThresholdNotFinite {
+        /// The constraint.
+        name: String,
+        /// Its threshold.
+        threshold: f64,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::problem::{ParameterKind, ParameterSpec};
+
+    fn statement() -> ProblemStatement {
+        let kind = ParameterKind::Categorical { values: vec!["a".into()] };
+        let space = SearchSpace::new(vec![ParameterSpec::new("x", kind).unwrap()]).unwrap();
+        ProblemStatement::new(space, vec![MetricSpec { name: "loss".into(), goal: Goal::Minimize }]).unwrap()
+    }
+
+    fn constraint(name: &str, goal: Goal, threshold: f64) -> ConstraintSpec {
+        ConstraintSpec { name: name.into(), goal, threshold }
+    }
+
+    #[test]
+    fn a_constraint_holds_on_its_side_of_the_threshold() {
+        let at_most = constraint("size", Goal::Minimize, 3.0);
+        assert_eq!([2.0, 3.0, 4.0].map(|value| at_most.slack(value)), [1.0, 0.0, -1.0]);
+        assert_eq!([3.0, 3.1, f64::NAN].map(|value| at_most.holds(value)), [true, false, false]);
+        let at_least = constraint("recall", Goal::Maximize, 0.5);
+        assert!(at_least.holds(0.5) && !at_least.holds(0.25));
+        assert_eq!(constraint("c", Goal::Minimize, f64::MAX).slack(f64::MIN), f64::MAX);
+    }
+
+    #[test]
+    fn constraints_have_names_of_their_own_and_finite_thresholds() {
+        let with = |constraints| statement().with_constraints(constraints);
+        let repeated = |name: &str| Err(ProblemError::RepeatedMetric { name: name.into() });
+        assert_eq!(with(vec![constraint("loss", Goal::Minimize, 0.0)]), repeated("loss"));
+        let twice = vec![constraint("c", Goal::Minimize, 0.0), constraint("c", Goal::Maximize, 1.0)];
+        assert_eq!(with(twice), repeated("c"));
+        let infinite = with(vec![constraint("c", Goal::Minimize, f64::INFINITY)]).unwrap_err();
+        assert_eq!(infinite.to_string(), "the threshold of constraint \"c\" is inf, not a finite number");
+        let problem = with(vec![constraint("c", Goal::Minimize, 0.0)]).unwrap();
+        assert_eq!(problem.constraints().len(), 1);
+        assert_eq!(problem.with_constraints(Vec::new()), Ok(statement()));
+    }
 }

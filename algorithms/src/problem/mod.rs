@@ -4,13 +4,15 @@
 
 mod condition;
 mod metric;
+mod origin;
 mod parameter;
 mod prior;
 mod search_space;
 mod trial;
 
 pub use condition::Condition;
-pub use metric::{Goal, MetricSpec, ProblemError, ProblemStatement};
+pub use metric::{ConstraintSpec, Goal, MetricSpec, ProblemError, ProblemStatement};
+pub use origin::{AlgorithmName, Origin, Step};
 pub use parameter::{MAX_DISCRETE_VALUES, ParameterKind, ParameterSpec, ParameterSpecError, ParameterValue, ScaleType};
 pub use prior::{ParameterPrior, SMALLEST_SPREAD};
 pub use search_space::{ParameterValues, SearchSpace, SearchSpaceError, ValueError};

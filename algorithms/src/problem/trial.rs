@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::ParameterValues;
+use super::{Origin, ParameterValues};
 
 /// The number of a trial in its study, from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -30,8 +30,10 @@ impl fmt::Display for TrialId {
 /// A point that an algorithm proposes to try.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrialSuggestion {
-    /// One value for each parameter of the space.
+    /// One value for each parameter of the space that is active.
     pub parameters: ParameterValues,
+    /// What proposes it.
+    pub origin: Origin,
 }
 
 /// A trial that was given out and has no result yet.
@@ -57,13 +59,15 @@ pub struct CompletedTrial {
 /// What came of a trial.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TrialOutcome {
-    /// It reported a finite value for each metric, in the order of the problem's metrics and in the user's own sign.
+    /// It reported a finite value for each metric and each constraint, in the user's own sign. It may violate
+    /// constraints.
     Measured {
-        /// One value per metric.
+        /// One value per metric, in the order of the problem's metrics, then one per constraint, in their order.
         values: Vec<f64>,
         /// It was stopped before its end: the values are those of its last report.
         stopped_early: bool,
     },
-    /// It gave no usable value: the program failed, or the metric was missing or not finite. Not to be tried again.
+    /// It gave no usable value: the program failed, or a metric or constraint was missing or not finite. Not to be
+    /// tried again.
     Infeasible,
 }

@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
 
-use super::history::{OwnedHistory, awkward_histories, everyday_history};
+use super::history::{OwnedHistory, awkward_histories, everyday_history, with_all_values};
 use super::problems::{
     conditional_finite_problems, conditional_problems, defined_backwards, every_kind_and_scale, finite_problem,
-    finite_problem_of_numbers, one_point_problem, upside_down,
+    finite_problem_of_numbers, one_point_problem, outputs_backwards, several_outputs, upside_down,
 };
 use crate::designer::{Capabilities, Designer, DesignerError, SuggestRequest};
 use crate::encoding::{Encoding, Key};
@@ -22,7 +22,8 @@ const SEED: u64 = 42;
 /// Runs every check of the contract on the designers that `factory` builds for a problem and a seed.
 ///
 /// The factory may refuse, as [`DesignerError::Unsupported`], spaces with doubles, with categories or with conditional
-/// parameters, and only those, if its designer declares so in its [`Capabilities`].
+/// parameters, and problems with several metrics or with constraints, and only those, if its designer declares so in its
+/// [`Capabilities`].
 ///
 /// ```
 /// use tunesmith_algorithms::designers::RandomSearch;
@@ -38,6 +39,7 @@ pub fn designer_contract(factory: impl Fn(&ProblemStatement, u64) -> Result<Box<
     let mut problems = every_kind_and_scale();
     problems.push(("finite".to_owned(), finite_problem()));
     problems.extend(conditional_problems());
+    problems.extend(several_outputs());
     for (space, problem) in &problems {
         for (name, history) in awkward_histories(problem) {
             kit.answers_in_full(problem, &history, &format!("space {space:?}, history {name:?}"));
@@ -89,7 +91,9 @@ impl<'a> Kit<'a> {
             Err(DesignerError::Unsupported { .. })
                 if has_doubles && !self.capabilities.doubles
                     || has_categories && !self.capabilities.categories
-                    || has_conditions && !self.capabilities.conditions =>
+                    || has_conditions && !self.capabilities.conditions
+                    || problem.metrics().len() > 1 && !self.capabilities.several_metrics
+                    || !problem.constraints().is_empty() && !self.capabilities.constraints =>
             {
                 None
             }
@@ -120,7 +124,7 @@ impl<'a> Kit<'a> {
         let Some(suggestions) = self.suggest(problem, history, 3, context) else { return };
         let left = encoding.cardinality().map(|cardinality| cardinality - used.len() as u64);
         assert_eq!(suggestions.len() as u64, left.map_or(3, |left| left.min(3)), "{context}: number of suggestions");
-        for TrialSuggestion { parameters } in &suggestions {
+        for TrialSuggestion { parameters, .. } in &suggestions {
             if let Err(error) = problem.search_space().check(parameters) {
                 panic!("{context}: {parameters:?} is no point of the space: {error}");
             }
@@ -140,6 +144,11 @@ impl<'a> Kit<'a> {
         again(problem, &history.reversed(), "the order of trials");
         again(&defined_backwards(problem), history, "the order of parameters and levels");
         again(&upside_down(problem), &history.negated(), "the sign of the objective");
+        let metrics = problem.metrics().len();
+        if metrics + problem.constraints().len() > 1 {
+            let turned = history.with_outputs_backwards(metrics);
+            again(&outputs_backwards(problem), &turned, "the order of metrics and constraints");
+        }
     }
 
     /// `count` at a time, with trials pending, failed and stopped: each point once, then nothing, for good.
@@ -154,7 +163,7 @@ impl<'a> Kit<'a> {
                 break;
             }
             assert!(suggestions.len() <= count, "{context}: more suggestions than asked for");
-            for TrialSuggestion { parameters } in suggestions {
+            for TrialSuggestion { parameters, .. } in suggestions {
                 if let Err(error) = problem.search_space().check(&parameters) {
                     panic!("{context}: {parameters:?} is no point of the space: {error}");
                 }
@@ -170,6 +179,7 @@ impl<'a> Kit<'a> {
                     2 => measured(true),
                     _ => measured(false),
                 };
+                let outcome = with_all_values(problem, outcome);
                 history.completed.push(CompletedTrial { id, parameters, outcome });
             }
             assert!(history.len() <= size, "{context}: the space has {size} points, trial {} is beyond", history.len());

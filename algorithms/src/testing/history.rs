@@ -60,6 +60,28 @@ impl OwnedHistory {
         }
         negated
     }
+
+    /// The same trials with the values of metrics and of constraints each in the opposite order.
+    pub(super) fn with_outputs_backwards(&self, metrics: usize) -> Self {
+        let mut turned = self.clone();
+        for trial in &mut turned.completed {
+            if let TrialOutcome::Measured { values, .. } = &mut trial.outcome {
+                values[..metrics].reverse();
+                values[metrics..].reverse();
+            }
+        }
+        turned
+    }
+}
+
+/// `outcome`, which has the value of the first metric, with a value for each further metric and constraint of `problem`.
+pub(super) fn with_all_values(problem: &ProblemStatement, mut outcome: TrialOutcome) -> TrialOutcome {
+    if let TrialOutcome::Measured { values, .. } = &mut outcome {
+        let first = values[0];
+        let count = problem.metrics().len() + problem.constraints().len();
+        values.extend((1..count).map(|place| (first * (place + 1) as f64 + place as f64).cos()));
+    }
+    outcome
 }
 
 /// What came of the trial at an index; `None` if it is pending.
@@ -123,6 +145,7 @@ fn history(problem: &ProblemStatement, most: usize, outcome: Outcomes<'_>) -> Ow
         let id = TrialId::FIRST.offset(index as u64);
         match outcome(index) {
             Some(outcome) => {
+                let outcome = with_all_values(problem, outcome);
                 history.completed.push(CompletedTrial { id, parameters: point.parameters, outcome });
             }
             None => history.pending.push(PendingTrial { id, parameters: point.parameters }),

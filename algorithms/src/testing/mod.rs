@@ -8,4 +8,6 @@ mod problems;
 
 pub use contract::designer_contract;
 pub use history::{OwnedHistory, awkward_histories};
-pub use problems::{conditional_problems, every_kind_and_scale, finite_problem, metric, one_point_problem};
+pub use problems::{
+    conditional_problems, every_kind_and_scale, finite_problem, metric, one_point_problem, several_outputs,
+};

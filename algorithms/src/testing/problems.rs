@@ -1,7 +1,8 @@
 //! Search spaces that a designer must cope with.
 
 use crate::problem::{
-    Condition, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ProblemStatement, ScaleType, SearchSpace,
+    Condition, ConstraintSpec, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ProblemStatement,
+    ScaleType, SearchSpace,
 };
 
 const SCALES: [ScaleType; 3] = [ScaleType::UnitLinear, ScaleType::UnitLog, ScaleType::UnitReverseLog];
@@ -131,6 +132,42 @@ fn integers(integers: &[i64]) -> Vec<ParameterValue> {
     integers.iter().copied().map(ParameterValue::Integer).collect()
 }
 
+/// Problems with several metrics, with constraints and with both, each with its name.
+pub fn several_outputs() -> Vec<(String, ProblemStatement)> {
+    let goals = [Goal::Maximize, Goal::Minimize, Goal::Minimize, Goal::Maximize];
+    let constraint = |index: usize| {
+        let goal = if index == 0 { Goal::Minimize } else { Goal::Maximize };
+        ConstraintSpec { name: format!("constraint_{index}"), goal, threshold: 0.25 - 0.5 * index as f64 }
+    };
+    let mut problems = Vec::new();
+    for (metrics, constraints) in [(2, 0), (3, 0), (4, 0), (1, 1), (1, 2), (2, 1)] {
+        let rate = parameter("rate", double(1e-4, 1.0, ScaleType::UnitLog));
+        let mixed = vec![
+            rate.clone(),
+            parameter("layers", integer(1, 8, ScaleType::UnitLinear)),
+            parameter("level", categorical(&["relu", "tanh", "elu"])),
+        ];
+        let numbers = vec![rate, parameter("dropout", double(0.0, 0.9, ScaleType::UnitLinear))];
+        // Every other one without a category.
+        let (kind, parameters) = if problems.len() % 2 == 0 { ("mixed", mixed) } else { ("numbers", numbers) };
+        let metric = |(index, goal): (usize, &Goal)| MetricSpec { name: format!("metric_{index}"), goal: *goal };
+        let problem = with_metrics(parameters, goals[..metrics].iter().enumerate().map(metric).collect())
+            .with_constraints((0..constraints).map(constraint).collect())
+            .expect("the kit's constraints have different names");
+        problems.push((format!("{kind}, {metrics} metrics, {constraints} constraints"), problem));
+    }
+    problems
+}
+
+/// The same problem with metrics and constraints defined in the opposite order.
+pub(super) fn outputs_backwards(problem: &ProblemStatement) -> ProblemStatement {
+    let metrics = problem.metrics().iter().rev().cloned().collect();
+    let constraints = problem.constraints().iter().rev().cloned().collect();
+    with_metrics(problem.search_space().parameters().to_vec(), metrics)
+        .with_constraints(constraints)
+        .expect("they were a problem's before")
+}
+
 /// A space of one point.
 pub fn one_point_problem() -> ProblemStatement {
     problem(vec![parameter("x", double(0.25, 0.25, ScaleType::UnitLog)), parameter("level", categorical(&["only"]))])
@@ -152,18 +189,26 @@ pub(super) fn defined_backwards(problem: &ProblemStatement) -> ProblemStatement 
         }
     });
     with_metrics(turned.collect(), problem.metrics().to_vec())
+        .with_constraints(problem.constraints().to_vec())
+        .expect("they were a problem's before")
 }
 
-/// The same problem with the opposite goal for each metric.
+/// The same problem with the opposite goal for each metric and constraint.
 pub(super) fn upside_down(problem: &ProblemStatement) -> ProblemStatement {
-    let metrics = problem.metrics().iter().map(|metric| {
-        let goal = match metric.goal {
-            Goal::Maximize => Goal::Minimize,
-            Goal::Minimize => Goal::Maximize,
-        };
-        MetricSpec { goal, ..metric.clone() }
-    });
-    with_metrics(problem.search_space().parameters().to_vec(), metrics.collect())
+    let opposite = |goal| match goal {
+        Goal::Maximize => Goal::Minimize,
+        Goal::Minimize => Goal::Maximize,
+    };
+    let metric = |metric: &MetricSpec| MetricSpec { goal: opposite(metric.goal), ..metric.clone() };
+    let constraint = |constraint: &ConstraintSpec| ConstraintSpec {
+        goal: opposite(constraint.goal),
+        threshold: -constraint.threshold,
+        ..constraint.clone()
+    };
+    let metrics = problem.metrics().iter().map(metric).collect();
+    with_metrics(problem.search_space().parameters().to_vec(), metrics)
+        .with_constraints(problem.constraints().iter().map(constraint).collect())
+        .expect("they were a problem's before")
 }
 
 pub(super) fn double(min: f64, max: f64, scale: ScaleType) -> ParameterKind {
@@ -189,5 +234,5 @@ pub(super) fn problem(parameters: Vec<ParameterSpec>) -> ProblemStatement {
 
 pub(super) fn with_metrics(parameters: Vec<ParameterSpec>, metrics: Vec<MetricSpec>) -> ProblemStatement {
     let space = SearchSpace::new(parameters).expect("the kit's parameters have different names");
-    ProblemStatement::new(space, metrics).expect("the kit's problems have one metric")
+    ProblemStatement::new(space, metrics).expect("the kit's metrics have different names")
 }

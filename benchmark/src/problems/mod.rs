@@ -1,6 +1,7 @@
 //! The problems, by family.
 
 pub mod bbob;
+pub mod categorical;
 pub mod conditional;
 pub mod constrained;
 #[cfg(test)]

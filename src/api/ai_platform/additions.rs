@@ -31,7 +31,7 @@ pub struct Additions {
     #[serde(skip_serializing_if = "is_default")]
     pub conditions: Vec<ParameterCondition>,
     /// (Tunesmith) What is believed of the best values of some parameters. It guides the search at its beginning and fades
-    /// with the number of trials. `GRID_SEARCH` ignores it, `RANDOM_SEARCH` draws from it.
+    /// with the number of trials. `RANDOM_SEARCH` draws from it throughout, `GRID_SEARCH` makes no use of it.
     #[serde(skip_serializing_if = "is_default")]
     pub priors: Vec<ParameterPrior>,
     /// (Tunesmith) Points to be tried first, in this order and as they are: values by parameter name. A parameter

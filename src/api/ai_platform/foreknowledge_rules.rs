@@ -7,7 +7,9 @@ use tunesmith_algorithms::problem::{self, ParameterValue, ParameterValues, SMALL
 
 use super::condition_rules::parent_value;
 use super::rules::Violations;
-use super::{Additions, HyperparameterSpec, ParameterPrior, ParameterSpec, ParameterType, ParentValue, nearest};
+use super::{
+    Additions, Algorithm, HyperparameterSpec, ParameterPrior, ParameterSpec, ParameterType, ParentValue, nearest,
+};
 
 /// Checks what `additions` say of the parameters of `spec` before the first trial.
 pub(super) fn check_foreknowledge(spec: &HyperparameterSpec, additions: &Additions, violations: &mut Violations) {
@@ -26,6 +28,13 @@ pub(super) fn check_foreknowledge(spec: &HyperparameterSpec, additions: &Additio
             Some(parameter) => check_prior(&path, parameter, prior, violations),
             None => unknown(spec, format_args!("{path}.parameter"), &prior.parameter, violations),
         }
+    }
+    if !additions.priors.is_empty() && spec.algorithm == Algorithm::GridSearch {
+        violations.warning(
+            "tunesmith.priors",
+            "GRID_SEARCH tries its points in its own order: priors only complete initialTrials",
+            "only with another algorithm",
+        );
     }
     for (index, values) in additions.initial_trials.iter().enumerate() {
         for (name, written) in values {

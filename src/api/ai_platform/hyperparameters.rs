@@ -73,7 +73,7 @@ pub enum GoalType {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Algorithm {
-    /// Bayesian optimisation, the default.
+    /// The algorithm that serves the problem best, chosen by rule: usually Bayesian optimisation. The default.
     #[default]
     AlgorithmUnspecified,
     /// Every point of a grid once. Every parameter must be `INTEGER`, `CATEGORICAL` or `DISCRETE`, or have an entry in

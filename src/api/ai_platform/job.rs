@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::domain::{Job, JobState, Measurement, Study, Trial, TrialState};
-use tunesmith_algorithms::problem::Goal;
+use tunesmith_algorithms::problem::{Goal, Origin};
 
 /// `google.cloud.ml.v1.Job`. Fields at their defaults are left out, int64 fields are strings.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -53,6 +53,16 @@ struct HyperparameterOutput {
     #[serde(skip_serializing_if = "Option::is_none")]
     end_time: Option<Timestamp>,
     state: JobState,
+    /// What AI Platform does not tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tunesmith: Option<OutputAdditions>,
+}
+
+/// Our own additions to a trial's output.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct OutputAdditions {
+    /// What proposed the trial.
+    origin: Origin,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -114,6 +124,7 @@ fn hyperparameter_output(trial: &Trial, metric: &str) -> Option<HyperparameterOu
         start_time: trial.start_time,
         end_time: trial.end_time,
         state: JobState::Succeeded,
+        tunesmith: trial.origin.map(|origin| OutputAdditions { origin }),
     })
 }
 

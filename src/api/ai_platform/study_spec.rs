@@ -125,9 +125,8 @@ pub fn study_spec(spec: &HyperparameterSpec, additions: &Additions) -> Result<St
         problem,
         initial_points,
         algorithm: match spec.algorithm {
-            Algorithm::AlgorithmUnspecified | Algorithm::GaussianProcessBandit => {
-                domain::Algorithm::GaussianProcessBandit
-            }
+            Algorithm::AlgorithmUnspecified => domain::Algorithm::Automatic,
+            Algorithm::GaussianProcessBandit => domain::Algorithm::GaussianProcessBandit,
             Algorithm::GridSearch => {
                 let points = additions.double_resolution.iter().map(|(name, points)| (name.clone(), points.get()));
                 domain::Algorithm::GridSearch { double_resolution: points.collect() }
@@ -235,7 +234,7 @@ mod tests {
         let json = r#"{"params": [{"parameterName": "a", "type": "CATEGORICAL", "categoricalValues": ["x"]}]}"#;
         let study = study_spec(&serde_json::from_str(json).unwrap(), &Additions::default()).unwrap();
         assert_eq!((study.max_trials, study.max_parallel_trials, study.max_failed_trials), (1, 1, 0));
-        assert_eq!(study.algorithm, domain::Algorithm::GaussianProcessBandit);
+        assert_eq!(study.algorithm, domain::Algorithm::Automatic);
         assert_eq!(study.problem.metrics()[0].name, "training/hptuning/metric");
         assert_eq!(study.problem.metrics()[0].goal, Goal::Maximize);
         assert_eq!(study.stopping_rule, None);

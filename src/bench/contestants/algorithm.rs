@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use tunesmith_algorithms::designer::{Designer, DesignerError};
 use tunesmith_algorithms::designers::{
-    CmaEs, GpBandit, GpBanditOptions, GridSearch, QuasiRandomSearch, RandomSearch, TreeParzen,
+    Automatic, CmaEs, GpBandit, GpBanditOptions, GridSearch, QuasiRandomSearch, RandomSearch, TreeParzen,
 };
 use tunesmith_algorithms::problem::{ParameterKind, ProblemStatement};
 
@@ -22,6 +22,7 @@ pub(in crate::bench) struct Algorithm {
 
 #[derive(Debug, Clone, PartialEq)]
 enum Name {
+    Automatic,
     GaussianProcess(GpBanditOptions),
     TreeParzen,
     CmaEs,
@@ -34,17 +35,18 @@ enum Name {
 }
 
 /// What can be named, for messages and help: name, options, meaning.
-pub const ALGORITHMS: [(&str, &str, &str); 6] = [
-    (
-        gaussian_process::NAME,
-        gaussian_process::OPTIONS,
-        "Gaussian process and expected improvement in a trust region, the service's default",
-    ),
+pub const ALGORITHMS: [(&str, &str, &str); 7] = [
+    ("auto", "", "the algorithm that serves the problem best, the service's default"),
+    (gaussian_process::NAME, gaussian_process::OPTIONS, "Gaussian process and expected improvement in a trust region"),
     ("tpe", "", "multivariate tree-structured Parzen estimator, for categories and conditions"),
-    ("cma_es", "", "covariance matrix adaptation with restarts, for long runs; no categorical parameters"),
-    ("random", "", "independent uniform draws"),
-    ("quasi_random", "", "scrambled Sobol points"),
-    ("grid", "doubles=N", "every point of a grid, N along each double (10)"),
+    (
+        "cma_es",
+        "",
+        "covariance matrix adaptation with restarts, for long runs; no categorical parameters, ignores priors",
+    ),
+    ("random", "", "independent draws, uniform or from priors"),
+    ("quasi_random", "", "scrambled Sobol points; ignores priors"),
+    ("grid", "doubles=N", "every point of a grid, N along each double (10); ignores priors"),
 ];
 
 const DEFAULT_DOUBLES: u32 = 10;
@@ -118,6 +120,7 @@ impl FromStr for Algorithm {
             (gaussian_process::NAME, parts) => Name::GaussianProcess(gaussian_process::parse(parts)?),
             ("grid", parts) => Name::Grid { doubles: doubles(parts)? },
             (_, [(option, _), ..]) => return Err(unknown(option)),
+            ("auto", []) => Name::Automatic,
             ("tpe", []) => Name::TreeParzen,
             ("cma_es", []) => Name::CmaEs,
             ("random", []) => Name::Random,
@@ -163,6 +166,7 @@ impl Algorithm {
     ) -> Result<Box<dyn Designer>, DesignerError> {
         Ok(match &self.name {
             Name::GaussianProcess(options) => Box::new(GpBandit::with_options(problem.clone(), seed, *options)?),
+            Name::Automatic => Box::new(Automatic::new(problem.clone(), seed)?),
             Name::TreeParzen => Box::new(TreeParzen::new(problem, seed)?),
             Name::CmaEs => Box::new(CmaEs::new(problem, seed)?),
             Name::Random => Box::new(RandomSearch::new(problem, seed)),
@@ -182,6 +186,8 @@ impl Algorithm {
 
 #[cfg(test)]
 mod tests {
+    use tunesmith_algorithms::problem::{Goal, MetricSpec, ParameterSpec, ScaleType, SearchSpace};
+
     use super::*;
 
     #[test]
@@ -191,6 +197,7 @@ mod tests {
         assert_eq!(grid.to_string(), "grid:doubles=5");
         let usual = GpBanditOptions::default();
         assert_eq!("gp".parse::<Algorithm>().unwrap().name, Name::GaussianProcess(usual));
+        assert_eq!("auto".parse::<Algorithm>().unwrap().name, Name::Automatic);
         assert_eq!("tpe".parse::<Algorithm>().unwrap().name, Name::TreeParzen);
         assert_eq!("cma_es".parse::<Algorithm>().unwrap().name, Name::CmaEs);
         let variant: Algorithm = "gp:trust_region=off:warp=off".parse().unwrap();
@@ -200,11 +207,23 @@ mod tests {
     }
 
     #[test]
+    fn algorithms_without_use_for_priors_say_so() {
+        let kind = ParameterKind::Integer { min: 1, max: 9, scale: ScaleType::UnitLinear };
+        let space = SearchSpace::new(vec![ParameterSpec::new("x", kind).unwrap()]).unwrap();
+        let metric = MetricSpec { name: "y".to_owned(), goal: Goal::Minimize };
+        let problem = ProblemStatement::new(space, vec![metric]).unwrap();
+        for (name, _, meaning) in ALGORITHMS {
+            let designer = name.parse::<Algorithm>().unwrap().designer(&problem, 1).unwrap();
+            assert_eq!(meaning.contains("ignores priors"), !designer.capabilities().priors, "{name}");
+        }
+    }
+
+    #[test]
     fn what_is_wrong_is_named_with_what_is_possible() {
         let message = |text: &str| text.parse::<Algorithm>().unwrap_err().to_string();
         assert_eq!(
             message("anneal"),
-            "there is no algorithm \"anneal\"; there are gp, tpe, cma_es, random, quasi_random, grid"
+            "there is no algorithm \"anneal\"; there are auto, gp, tpe, cma_es, random, quasi_random, grid"
         );
         assert_eq!(message("random:x=1"), "algorithm \"random\" has no option \"x\"; it has none");
         assert_eq!(message("quasi_random:x=1:y=2"), "algorithm \"quasi_random\" has no option \"x\"; it has none");

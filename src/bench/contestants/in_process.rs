@@ -3,7 +3,9 @@
 use std::num::NonZeroUsize;
 
 use tunesmith_algorithms::designer::{Designer, DesignerError, History, SuggestRequest};
-use tunesmith_algorithms::problem::{CompletedTrial, ParameterValues, PendingTrial, TrialId};
+use tunesmith_algorithms::problem::{
+    CompletedTrial, ConstraintSpec, Goal, ParameterValues, PendingTrial, ProblemStatement, TrialId, TrialOutcome,
+};
 use tunesmith_benchmark::contestant::{Contestant, ContestantError, StudyRequest, TrialResult};
 
 use super::algorithm::Algorithm;
@@ -16,6 +18,8 @@ pub(in crate::bench) struct InProcess {
 
 struct Study {
     designer: Box<dyn Designer>,
+    /// Whether the designer learns from the values of constraints; others are told that such trials failed.
+    sees_constraints: bool,
     completed: Vec<CompletedTrial>,
     pending: Vec<PendingTrial>,
 }
@@ -33,13 +37,19 @@ impl InProcess {
 impl Contestant for InProcess {
     fn create(&mut self, study: &StudyRequest) -> Result<(), ContestantError> {
         self.study = None;
-        let designer = self.algorithm.designer(&study.problem, study.seed).map_err(contestant_error)?;
-        self.study = Some(Study { designer, completed: Vec::new(), pending: Vec::new() });
+        let mut designer = self.algorithm.designer(&study.problem, study.seed).map_err(contestant_error)?;
+        let capabilities = designer.capabilities();
+        let sees_constraints = study.constraints > 0 && capabilities.learns && capabilities.constraints;
+        if sees_constraints {
+            let problem = constrained(&study.problem, study.constraints)?;
+            designer = self.algorithm.designer(&problem, study.seed).map_err(contestant_error)?;
+        }
+        self.study = Some(Study { designer, sees_constraints, completed: Vec::new(), pending: Vec::new() });
         Ok(())
     }
 
     fn suggest(&mut self, trials: &[TrialId]) -> Result<Vec<ParameterValues>, ContestantError> {
-        let Study { designer, completed, pending } = self.study()?;
+        let Study { designer, completed, pending, .. } = self.study()?;
         let (Some(first), Some(count)) = (trials.first(), NonZeroUsize::new(trials.len())) else {
             return Ok(Vec::new());
         };
@@ -52,11 +62,25 @@ impl Contestant for InProcess {
     }
 
     fn complete(&mut self, result: &TrialResult) -> Result<(), ContestantError> {
-        let Study { completed, pending, .. } = self.study()?;
+        let Study { completed, pending, sees_constraints, .. } = self.study()?;
         pending.retain(|trial| trial.id != result.trial.id);
-        completed.push(result.trial.clone());
+        let mut trial = result.trial.clone();
+        if let (true, Some(values)) = (*sees_constraints, &result.values) {
+            let stopped_early = matches!(trial.outcome, TrialOutcome::Measured { stopped_early: true, .. });
+            trial.outcome =
+                TrialOutcome::Measured { values: [&values[..], &result.constraints].concat(), stopped_early };
+        }
+        completed.push(trial);
         Ok(())
     }
+}
+
+/// `problem` with so many constraints, each at most 0 where it holds. No metric of a benchmark has a name with a space.
+fn constrained(problem: &ProblemStatement, count: usize) -> Result<ProblemStatement, ContestantError> {
+    let constraint =
+        |place: usize| ConstraintSpec { name: format!("constraint {place}"), goal: Goal::Minimize, threshold: 0.0 };
+    let constrained = problem.clone().with_constraints((0..count).map(constraint).collect());
+    constrained.map_err(|error| ContestantError::Failed { reason: error.to_string() })
 }
 
 fn contestant_error(error: DesignerError) -> ContestantError {

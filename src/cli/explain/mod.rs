@@ -11,8 +11,9 @@ use anyhow::{Context, bail};
 use clap::Args;
 use serde::Serialize;
 use tunesmith_algorithms::designer::History;
+use tunesmith_algorithms::designers::choose_algorithm;
 use tunesmith_algorithms::insight::{InsightError, MetricInsight, TrialCounts, explain};
-use tunesmith_algorithms::problem::{CompletedTrial, PendingTrial};
+use tunesmith_algorithms::problem::{AlgorithmName, CompletedTrial, Origin, PendingTrial};
 
 use super::output::print;
 use super::results::Results;
@@ -42,14 +43,34 @@ struct Explanation {
     job: String,
     /// Of the job, as AI Platform has it.
     state: String,
-    /// What proposed the trials.
+    /// What the job asks for.
     algorithm: &'static str,
+    /// If that is `AUTOMATIC`: what it stands for now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    choice: Option<Choice>,
+    /// What proposed the trials, the most frequent first; trials of versions that did not record it are left out.
+    origins: Vec<OriginCount>,
     /// Key of all randomness, as text: not every reader of JSON keeps 64 bits.
     seed: String,
     /// By which rule trials were stopped early; null if none was.
     early_stopping: Option<&'static str>,
     trials: TrialCounts,
     metrics: Vec<MetricInsight>,
+}
+
+/// An algorithm and why it was chosen.
+#[derive(Debug, Serialize)]
+struct Choice {
+    algorithm: AlgorithmName,
+    reason: &'static str,
+}
+
+/// How many trials one step of an algorithm proposed.
+#[derive(Debug, PartialEq, Serialize)]
+struct OriginCount {
+    #[serde(flatten)]
+    origin: Origin,
+    trials: usize,
 }
 
 /// Carries the command out.
@@ -90,7 +111,13 @@ fn explanation(results: &Results) -> anyhow::Result<Explanation> {
     Ok(Explanation {
         job: results.job.id.to_string(),
         state: results.job.state.to_string(),
+        choice: (study.algorithm == Algorithm::Automatic).then(|| {
+            let choice = choose_algorithm(&study.problem, &completed);
+            Choice { algorithm: choice.algorithm, reason: choice.reason }
+        }),
+        origins: origins(&results.trials),
         algorithm: match study.algorithm {
+            Algorithm::Automatic => "AUTOMATIC",
             Algorithm::GaussianProcessBandit => "GAUSSIAN_PROCESS_BANDIT",
             Algorithm::GridSearch { .. } => "GRID_SEARCH",
             Algorithm::RandomSearch => "RANDOM_SEARCH",
@@ -104,6 +131,19 @@ fn explanation(results: &Results) -> anyhow::Result<Explanation> {
         trials,
         metrics: metrics.with_context(counted)?,
     })
+}
+
+/// How many of `trials` came from where, the most frequent first, then in the order of their first trials.
+fn origins(trials: &[Trial]) -> Vec<OriginCount> {
+    let mut counts: Vec<OriginCount> = Vec::new();
+    for origin in trials.iter().filter_map(|trial| trial.origin) {
+        match counts.iter_mut().find(|count| count.origin == origin) {
+            Some(count) => count.trials += 1,
+            None => counts.push(OriginCount { origin, trials: 1 }),
+        }
+    }
+    counts.sort_by_key(|count| std::cmp::Reverse(count.trials));
+    counts
 }
 
 /// The study's own trials, as algorithms see them.

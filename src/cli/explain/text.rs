@@ -21,6 +21,13 @@ pub(super) fn text(explanation: &Explanation, slices: bool) -> String {
     let mut text = String::new();
     line(&mut text, "job", &format!("{}, {}", explanation.job, explanation.state));
     line(&mut text, "algorithm", &format!("{}, seed {}", explanation.algorithm, explanation.seed));
+    if let Some(choice) = &explanation.choice {
+        line(&mut text, "chosen now", &format!("{}: {}", choice.algorithm, choice.reason));
+    }
+    if !explanation.origins.is_empty() {
+        let origins = explanation.origins.iter().map(|count| format!("{} {}", count.trials, count.origin));
+        line(&mut text, "proposed by", &origins.collect::<Vec<_>>().join(", "));
+    }
     line(&mut text, "trials", &counts(explanation.trials, explanation.early_stopping));
     for metric in &explanation.metrics {
         let goal = if metric.goal == Goal::Maximize { "maximize" } else { "minimize" };

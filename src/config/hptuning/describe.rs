@@ -66,6 +66,7 @@ fn describe_study(study: &StudySpec) -> String {
         &mut text,
         "algorithm",
         match study.algorithm {
+            Algorithm::Automatic => "chosen by the problem, usually Bayesian optimisation (Gaussian process)",
             Algorithm::GaussianProcessBandit => "Bayesian optimisation (Gaussian process)",
             Algorithm::GridSearch { .. } => "grid search",
             Algorithm::RandomSearch => "random search",
@@ -73,7 +74,11 @@ fn describe_study(study: &StudySpec) -> String {
     );
     for parameter in space.parameters() {
         if let Some(prior) = parameter.prior() {
-            line(&mut text, "prior", &format!("{} {}", parameter.name(), self::prior(prior)));
+            let mut believed = format!("{} {}", parameter.name(), self::prior(prior));
+            if matches!(study.algorithm, Algorithm::GridSearch { .. }) {
+                believed.push_str(" (grid search makes no use of it)");
+            }
+            line(&mut text, "prior", &believed);
         }
     }
     for point in &study.initial_points {

@@ -99,6 +99,7 @@ mod tests {
         let mut trial = Trial::new(NewTrial {
             id: TrialId(id),
             parameters: Default::default(),
+            origin: None,
             client_id: "c".into(),
             create_time: Timestamp::UNIX_EPOCH,
         });

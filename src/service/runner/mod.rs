@@ -304,18 +304,24 @@ impl Tuning {
                     return Ok(None);
                 }
             };
-            let (id, parameters) = match proposal {
+            let (id, parameters, origin) = match proposal {
                 Proposal::Trial { id, .. } if id.0 > self.context.plan.max_trials => {
                     return Ok(None);
                 }
-                Proposal::Trial { id, parameters } => (id, parameters),
+                Proposal::Trial { id, parameters, origin } => (id, parameters, origin),
                 Proposal::Exhausted => {
                     let change = StudyChange::Complete { reason: "search space exhausted".to_owned() };
                     self.study = runner.store.change_study(&self.study.id, change).await?;
                     return Ok(None);
                 }
             };
-            let trial = NewTrial { id, parameters, client_id: CLIENT_ID.to_owned(), create_time: runner.clock.now() };
+            let trial = NewTrial {
+                id,
+                parameters,
+                origin: Some(origin),
+                client_id: CLIENT_ID.to_owned(),
+                create_time: runner.clock.now(),
+            };
             match runner.store.create_trial(&self.study.id, trial).await {
                 Ok(trial) => return Ok(Some(trial)),
                 Err(StoreError::TrialIdTaken { .. }) => {}

@@ -6,7 +6,7 @@ use crate::store::StoreError;
 
 pub(super) async fn are_created_once(place: &impl Place) {
     let store = place.open().await;
-    let (job, study) = (samples::job("first"), samples::study("first"));
+    let (job, study) = (samples::job("first"), samples::conditional_study("first"));
     assert_not_found(store.job(&job.id).await, "job first");
     assert_not_found(store.study(&study.id).await, "study first");
     store.create_job(job.clone(), Some(study.clone())).await.unwrap();

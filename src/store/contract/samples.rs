@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use tunesmith_algorithms::problem::{
-    Condition, Goal, MetricSpec, ParameterKind, ParameterPrior, ParameterSpec, ParameterValue, ProblemStatement,
-    ScaleType, SearchSpace,
+    AlgorithmName, Condition, Goal, MetricSpec, Origin, ParameterKind, ParameterPrior, ParameterSpec, ParameterValue,
+    ParameterValues, ProblemStatement, ScaleType, SearchSpace, Step,
 };
 
 use crate::domain::{
@@ -38,27 +38,46 @@ pub fn job(id: &str) -> Job {
 
 /// An active study without trials, over parameters of all kinds and scales.
 pub fn study(id: &str) -> Study {
+    study_over(id, parameters(), Vec::new())
+}
+
+/// [`study`] with a conditional parameter of each kind of condition, none of them active in [`new_trial`], a prior of each
+/// kind, and an initial point.
+pub fn conditional_study(id: &str) -> Study {
+    let child = |name, parent, values| {
+        let kind = ParameterKind::Integer { min: 1, max: 2, scale: ScaleType::UnitLinear };
+        ParameterSpec::new(name, kind).unwrap().with_condition(Condition::new(parent, values))
+    };
+    let mut parameters = parameters();
+    let normal = ParameterPrior::Normal { mode: ParameterValue::Double(0.1 / 3.0), spread: 0.25 };
+    let weight = |level: &str, weight| (ParameterValue::Categorical(level.to_owned()), weight);
+    let weights = ParameterPrior::Weights(vec![weight("ä b", 0.1), weight("c", 3.0)]);
+    for (place, prior) in [(0, normal), (3, weights)] {
+        parameters[place] = parameters[place].clone().with_prior(prior).unwrap();
+    }
+    parameters.push(child("depth", "kind", vec![ParameterValue::Categorical("c".to_owned())]));
+    parameters.push(child("width", "size", vec![ParameterValue::Discrete(0.5)]));
+    parameters.push(child("skip", "layers", [-1, 7].map(ParameterValue::Integer).to_vec()));
+    let point = BTreeMap::from([
+        ("rate".to_owned(), ParameterValue::Double(0.1 / 3.0)),
+        ("layers".to_owned(), ParameterValue::Integer(i64::MAX)),
+        ("size".to_owned(), ParameterValue::Discrete(32.0)),
+        ("kind".to_owned(), ParameterValue::Categorical("ä b".to_owned())),
+    ]);
+    study_over(id, parameters, vec![point])
+}
+
+fn parameters() -> Vec<ParameterSpec> {
     let spec = |name, kind| ParameterSpec::new(name, kind).unwrap();
-    let parameters = vec![
-        spec("rate", ParameterKind::Double { min: 1e-7, max: 0.1, scale: ScaleType::UnitLog })
-            .with_prior(ParameterPrior::Normal { mode: ParameterValue::Double(0.1 / 3.0), spread: 0.25 })
-            .unwrap(),
+    vec![
+        spec("rate", ParameterKind::Double { min: 1e-7, max: 0.1, scale: ScaleType::UnitLog }),
         spec("layers", ParameterKind::Integer { min: -1, max: i64::MAX, scale: ScaleType::UnitLinear }),
         spec("size", ParameterKind::Discrete { values: vec![0.5, 32.0], scale: ScaleType::UnitReverseLog }),
-        spec("kind", ParameterKind::Categorical { values: vec!["ä b".to_owned(), "c".to_owned()] })
-            .with_prior(ParameterPrior::Weights(vec![
-                (ParameterValue::Categorical("ä b".to_owned()), 0.1),
-                (ParameterValue::Categorical("c".to_owned()), 3.0),
-            ]))
-            .unwrap(),
-        // Inactive in the trials below, and one of each kind of condition.
-        spec("depth", ParameterKind::Integer { min: 1, max: 2, scale: ScaleType::UnitLinear })
-            .with_condition(Condition::new("kind", vec![ParameterValue::Categorical("c".to_owned())])),
-        spec("width", ParameterKind::Integer { min: 1, max: 2, scale: ScaleType::UnitLinear })
-            .with_condition(Condition::new("size", vec![ParameterValue::Discrete(0.5)])),
-        spec("skip", ParameterKind::Integer { min: 1, max: 2, scale: ScaleType::UnitLinear })
-            .with_condition(Condition::new("layers", [-1, 7].map(ParameterValue::Integer).to_vec())),
-    ];
+        spec("kind", ParameterKind::Categorical { values: vec!["ä b".to_owned(), "c".to_owned()] }),
+    ]
+}
+
+fn study_over(id: &str, parameters: Vec<ParameterSpec>, initial_points: Vec<ParameterValues>) -> Study {
     let metrics = vec![
         MetricSpec { name: "accuracy".to_owned(), goal: Goal::Maximize },
         MetricSpec { name: "loss".to_owned(), goal: Goal::Minimize },
@@ -66,12 +85,7 @@ pub fn study(id: &str) -> Study {
     Study::restore(StudyFields {
         id: id.parse().unwrap(),
         problem: ProblemStatement::new(SearchSpace::new(parameters).unwrap(), metrics).unwrap(),
-        initial_points: vec![BTreeMap::from([
-            ("rate".to_owned(), ParameterValue::Double(0.1 / 3.0)),
-            ("layers".to_owned(), ParameterValue::Integer(i64::MAX)),
-            ("size".to_owned(), ParameterValue::Discrete(32.0)),
-            ("kind".to_owned(), ParameterValue::Categorical("ä b".to_owned())),
-        ])],
+        initial_points,
         algorithm: Algorithm::GridSearch { double_resolution: BTreeMap::from([("rate".to_owned(), 10)]) },
         seed: u64::MAX,
         stopping_rule: Some(StoppingRule::Median),
@@ -95,6 +109,7 @@ pub fn new_trial(id: u64) -> NewTrial {
             ("size".to_owned(), ParameterValue::Discrete(32.0)),
             ("kind".to_owned(), ParameterValue::Categorical("ä b".to_owned())),
         ]),
+        origin: Some(Origin::with_step(AlgorithmName::GaussianProcessBandit, Step::TrustRegion)),
         client_id: format!("client {id}"),
         create_time: at(1),
     }

@@ -8,6 +8,7 @@ mod chunk;
 mod float;
 mod job;
 mod measurement;
+mod origin;
 mod study;
 mod trial;
 

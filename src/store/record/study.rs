@@ -306,6 +306,7 @@ enum ScaleRecord {
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Algorithm", rename_all = "SCREAMING_SNAKE_CASE")]
 enum AlgorithmRecord {
+    Automatic,
     GaussianProcessBandit,
     GridSearch { double_resolution: BTreeMap<String, u32> },
     RandomSearch,

@@ -1,7 +1,9 @@
 use proptest::prelude::*;
+use tunesmith_algorithms::problem::{AlgorithmName, Origin, Step};
 
 use super::*;
-use crate::domain::{Measurement, MetricValue, Source};
+use crate::domain::{Measurement, MetricValue, NewTrial, Source, Trial};
+use crate::store::contract::samples;
 
 fn bits(measurements: &[Measurement]) -> Vec<String> {
     measurements
@@ -83,6 +85,44 @@ fn the_chunk_format_is_what_its_documentation_says() {
     ]
     .concat();
     assert_eq!(encode_chunks(0, &[one]), [(0, expected)]);
+}
+
+#[test]
+fn a_trial_is_read_with_and_without_what_proposed_it() {
+    let trial = Trial::new(samples::new_trial(1));
+    let bytes = encode_trial(&trial);
+    assert_eq!(decode_trial(&bytes), Ok(trial.clone()));
+    let mut json: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+    let origin = serde_json::json!({"algorithm": "GAUSSIAN_PROCESS_BANDIT", "step": "TRUST_REGION"});
+    assert_eq!(json.as_object_mut().unwrap().remove("origin"), Some(origin));
+    let earlier = decode_trial(&serde_json::to_vec(&json).unwrap()).unwrap();
+    assert_eq!((earlier.origin, &earlier.parameters), (None, &trial.parameters));
+}
+
+#[test]
+fn every_name_of_an_origin_is_stored_as_it_is_shown() {
+    let steps = [Step::Start, Step::EarlierStudies, Step::TrustRegion, Step::WholeSpace, Step::Model, Step::Unused];
+    let algorithms = [
+        AlgorithmName::GaussianProcessBandit,
+        AlgorithmName::TreeStructuredParzenEstimator,
+        AlgorithmName::CmaEs,
+        AlgorithmName::RandomSearch,
+        AlgorithmName::QuasiRandomSearch,
+        AlgorithmName::GridSearch,
+        AlgorithmName::InitialTrials,
+    ];
+    for algorithm in algorithms {
+        for origin in [Origin::of(algorithm)].into_iter().chain(steps.map(|step| Origin::with_step(algorithm, step))) {
+            let trial = Trial::new(NewTrial { origin: Some(origin), ..samples::new_trial(1) });
+            let bytes = encode_trial(&trial);
+            let json: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+            // The names are the same in records, in what is shown as JSON, and in text.
+            assert_eq!(json["origin"], serde_json::to_value(origin).unwrap());
+            assert_eq!(json["origin"]["algorithm"], algorithm.as_str());
+            assert_eq!(json["origin"]["step"].as_str(), origin.step.map(Step::as_str));
+            assert_eq!(decode_trial(&bytes).unwrap().origin, Some(origin));
+        }
+    }
 }
 
 #[test]

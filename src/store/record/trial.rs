@@ -8,6 +8,7 @@ use tunesmith_algorithms::problem::ParameterValue;
 
 use super::float::Float;
 use super::measurement::MeasurementRecord;
+use super::origin::OriginRecord;
 use super::{RecordError, from_json, to_json};
 use crate::domain::{Trial, TrialFields, TrialId, TrialState};
 
@@ -19,6 +20,7 @@ pub(in crate::store) fn encode_trial(trial: &Trial) -> Vec<u8> {
     let TrialFields {
         id,
         parameters,
+        origin,
         state,
         client_id,
         attempt,
@@ -36,6 +38,7 @@ pub(in crate::store) fn encode_trial(trial: &Trial) -> Vec<u8> {
         v: VERSION,
         id: id.0,
         parameters: parameters.iter().map(|(name, value)| (name.clone(), ValueRecord::from(value))).collect(),
+        origin: origin.map(OriginRecord::from),
         state: *state,
         client_id: client_id.clone(),
         attempt: *attempt,
@@ -57,6 +60,7 @@ pub(in crate::store) fn decode_trial(bytes: &[u8]) -> Result<Trial, RecordError>
     Ok(Trial::restore(TrialFields {
         id: TrialId(record.id),
         parameters: record.parameters.into_iter().map(|(name, value)| (name, value.into())).collect(),
+        origin: record.origin.map(Into::into),
         state: record.state,
         client_id: record.client_id,
         attempt: record.attempt,
@@ -78,6 +82,9 @@ struct TrialRecord {
     v: u32,
     id: u64,
     parameters: BTreeMap<String, ValueRecord>,
+    /// Absent in records of versions that did not keep it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    origin: Option<OriginRecord>,
     #[serde(with = "StateRecord")]
     state: TrialState,
     client_id: String,

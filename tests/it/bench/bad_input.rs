@@ -15,12 +15,12 @@ fn refused(args: &str) -> String {
 fn names_that_are_not_known_are_refused_with_those_that_are() {
     assert_eq!(
         refused("--suite nope"),
-        "error: there is no suite \"nope\"; there are bbob, bbob-mixint, classic, noisy, conditional, constrained, \
-         multi-objective, trained\n"
+        "error: there is no suite \"nope\"; there are bbob, bbob-mixint, classic, noisy, conditional, categorical, \
+         constrained, multi-objective, trained\n"
     );
     assert_eq!(
         refused("--suite bbob --algorithms gp,anneal"),
-        "error: there is no algorithm \"anneal\"; there are gp, tpe, cma_es, random, quasi_random, grid\n"
+        "error: there is no algorithm \"anneal\"; there are auto, gp, tpe, cma_es, random, quasi_random, grid\n"
     );
     assert_eq!(
         refused("--suite bbob --algorithms grid:x=1"),
@@ -36,7 +36,7 @@ fn names_that_are_not_known_are_refused_with_those_that_are() {
     );
     assert_eq!(
         refused("contestant anneal"),
-        "error: there is no algorithm \"anneal\"; there are gp, tpe, cma_es, random, quasi_random, grid\n"
+        "error: there is no algorithm \"anneal\"; there are auto, gp, tpe, cma_es, random, quasi_random, grid\n"
     );
     let unknown = refused("--suite bbob --frobnicate 1");
     assert!(unknown.starts_with("error: unexpected argument '--frobnicate' found\n"), "{unknown}");

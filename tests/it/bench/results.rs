@@ -91,8 +91,17 @@ fn the_first_contestant_is_the_one_that_others_are_held_against() {
 fn everything_there_is_can_be_listed() {
     let workspace = workspace();
     let all = bench(&workspace, "list").expect(0).stdout;
-    for name in ["bbob", "bbob-mixint", "classic", "noisy", "conditional", "constrained", "multi-objective", "trained"]
-    {
+    for name in [
+        "bbob",
+        "bbob-mixint",
+        "classic",
+        "noisy",
+        "conditional",
+        "categorical",
+        "constrained",
+        "multi-objective",
+        "trained",
+    ] {
         assert!(all.lines().any(|line| line.split_whitespace().next() == Some(name)), "{name}: {all}");
     }
     for name in ["gp", "random", "quasi_random", "grid"] {

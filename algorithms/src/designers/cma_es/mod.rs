@@ -33,10 +33,10 @@ use self::replay::{Completed, State};
 use super::UsedPoints;
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
 use crate::encoding::{Encoding, EncodingError};
-use crate::problem::{Goal, ProblemStatement, TrialId, TrialOutcome, TrialSuggestion};
+use crate::problem::{AlgorithmName, Goal, Origin, ProblemStatement, Step, TrialId, TrialOutcome, TrialSuggestion};
 use crate::rng::stream;
 
-const NAME: &str = "CMA_ES";
+const NAME: &str = AlgorithmName::CmaEs.as_str();
 
 /// How often a point outside the space is drawn anew.
 const RESAMPLES: usize = 100;
@@ -59,13 +59,16 @@ impl CmaEs {
     /// A designer for `problem`.
     ///
     /// # Errors
-    /// [`DesignerError::Unsupported`] if the problem has more than one metric, a conditional parameter, or a
+    /// [`DesignerError::Unsupported`] if the problem has more than one metric, a constraint, a conditional parameter, or a
     /// categorical one with more than one level.
     pub fn new(problem: &ProblemStatement, seed: u64) -> Result<Self, DesignerError> {
         let unsupported = |reason: String| DesignerError::Unsupported { algorithm: NAME, reason };
         let [metric] = problem.metrics() else {
             return Err(unsupported(format!("it optimises one metric, not {}", problem.metrics().len())));
         };
+        if let Some(constraint) = problem.constraints().first() {
+            return Err(unsupported(format!("it knows no constraints, as {:?} is one", constraint.name)));
+        }
         if let Some(spec) = problem.search_space().parameters().iter().find(|spec| spec.condition().is_some()) {
             return Err(unsupported(format!("parameter {:?} is conditional", spec.name())));
         }
@@ -102,7 +105,15 @@ impl CmaEs {
 
 impl Designer for CmaEs {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { learns: true, doubles: true, categories: false, conditions: false }
+        Capabilities {
+            learns: true,
+            doubles: true,
+            categories: false,
+            conditions: false,
+            several_metrics: false,
+            constraints: false,
+            priors: false,
+        }
     }
 
     fn suggest(&self, history: History<'_>, request: SuggestRequest) -> Result<Vec<TrialSuggestion>, DesignerError> {
@@ -113,6 +124,7 @@ impl Designer for CmaEs {
             0 => None,
             _ => Some(State::replay(&search, &self.completed(history)?)),
         };
+        let origin = Origin::with_step(AlgorithmName::CmaEs, Step::Model);
         let trials = (0..request.count.get() as u64).map(|place| request.first_trial_id.offset(place));
         Ok(trials
             .map_while(|trial| match &state {
@@ -122,7 +134,7 @@ impl Designer for CmaEs {
                 }
                 None => used.take_unused([vec![]], self.seed, trial),
             })
-            .map(|parameters| TrialSuggestion { parameters })
+            .map(|parameters| TrialSuggestion { parameters, origin })
             .collect())
     }
 }

@@ -5,13 +5,12 @@ use std::num::NonZeroUsize;
 
 use nalgebra::DMatrix;
 
-use super::model::Known;
 use super::tests::{double, problem};
 use super::*;
 use crate::gp::{Hyperparameters, KernelTerms};
 use crate::problem::{
-    CompletedTrial, Condition, ParameterKind, ParameterSpec, ParameterValue, ParameterValues, ScaleType, SearchSpace,
-    TrialOutcome,
+    CompletedTrial, Condition, Goal, ParameterKind, ParameterSpec, ParameterValue, ParameterValues, ScaleType,
+    SearchSpace, TrialOutcome,
 };
 use crate::sampling::RandomPoints;
 
@@ -126,12 +125,9 @@ fn every_proposal_is_canonical_and_in_the_box_where_it_is_active() {
     let completed = study(5, 24);
     let encoding = Encoding::new(&SearchSpace::new(families()).unwrap());
     let bandit = GpBandit::new(problem(families(), Goal::Maximize), 5).unwrap();
-    let observations =
-        Observations::new(&encoding, Goal::Maximize, History { completed: &completed, pending: &[] }).unwrap();
-    let model = Model::new(&encoding, &observations, &bandit.options, &bandit.fits, Known::default(), |trial| {
-        bandit.is_global(trial)
-    })
-    .unwrap();
+    let outcomes = Outcomes::new(&encoding, &bandit.outputs, History { completed: &completed, pending: &[] }).unwrap();
+    let model =
+        Model::new(&encoding, &outcomes, &bandit.options, &bandit.fits, None, |trial| bandit.is_global(trial)).unwrap();
     let incumbent = &model.anchors[0];
     let branches: BTreeSet<_> = model.anchors.iter().map(|anchor| encoding.active(anchor)).collect();
     assert!(branches.len() >= 4, "anchors of {} branches", branches.len());

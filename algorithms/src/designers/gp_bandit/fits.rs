@@ -21,8 +21,9 @@ const REFIT_EACH_UP_TO: usize = 200;
 /// Beyond: new trials between refits, at least, and as a share of the trials there are.
 const FEWEST_BETWEEN: usize = 8;
 const SHARE_BETWEEN: usize = 50;
-/// Results that are remembered: those of one history are four, of which two change rarely.
-const REMEMBERED: usize = 16;
+/// Results that are remembered: those of one history are two for each output and for failures; one of the two changes
+/// rarely. The one that was not asked for longest is forgotten first.
+const REMEMBERED: usize = 64;
 
 /// Which fits decide after some number of completed trials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,9 +68,15 @@ impl Fits {
     ) -> Hyperparameters {
         // Whatever happened to another holder, entries are whole.
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, known)) = lock().iter().find(|(known, _)| *known == fingerprint) {
-            return known.clone();
+        let mut results = lock();
+        if let Some(place) = results.iter().position(|(known, _)| *known == fingerprint)
+            && let Some(entry) = results.remove(place)
+        {
+            let result = entry.1.clone();
+            results.push_back(entry);
+            return result;
         }
+        drop(results);
         // Not under the lock: two callers may compute the same, and get the same.
         let result = compute();
         let mut results = lock();
@@ -115,7 +122,9 @@ mod tests {
         }
         assert_eq!(fits.remembered([0; 32], || result(9.0)), result(0.0));
         assert_eq!(fits.clone().remembered([99; 32], || result(99.0)), result(99.0));
-        assert_eq!(fits.remembered([0; 32], || result(9.0)), result(9.0));
+        // Asked for again, the first outlives the second.
+        assert_eq!(fits.remembered([0; 32], || result(9.0)), result(0.0));
+        assert_eq!(fits.remembered([1; 32], || result(9.0)), result(9.0));
         assert_eq!(fits.0.lock().unwrap().len(), REMEMBERED);
     }
 }

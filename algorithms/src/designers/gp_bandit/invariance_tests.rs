@@ -2,10 +2,11 @@
 
 use std::num::NonZeroUsize;
 
+use super::tests::posterior;
 use super::*;
 use crate::problem::{
-    CompletedTrial, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ParameterValues, PendingTrial, ScaleType,
-    SearchSpace, TrialOutcome,
+    CompletedTrial, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ParameterValues, PendingTrial,
+    ScaleType, SearchSpace, TrialOutcome,
 };
 use crate::sampling::RandomPoints;
 use crate::testing::every_kind_and_scale;
@@ -153,22 +154,13 @@ fn an_absurd_value_does_not_move_the_model_at_good_points() {
     absurd.push(measured(13, ParameterValues::from(corner), -1e30));
     let means = |trials: &[CompletedTrial]| -> Vec<f64> {
         let history = History { completed: trials, pending: &[] };
-        let observations = Observations::new(&bandit.encoding, bandit.goal, history).unwrap();
-        let evidence = observations.evidence(&bandit.encoding, true);
-        let model = Model::new(
-            &bandit.encoding,
-            &observations,
-            &GpBanditOptions::default(),
-            &Fits::default(),
-            Known::default(),
-            |_| false,
-        )
-        .unwrap();
+        let outcomes = Outcomes::new(&bandit.encoding, &bandit.outputs, history).unwrap();
+        let evidence = outcomes.objectives[0].evidence(&bandit.encoding, true);
         // Good points: the better half of the sober results.
         let mut rows = (0..12).collect::<Vec<usize>>();
         rows.sort_by(|&a, &b| evidence.data.values[b].total_cmp(&evidence.data.values[a]));
         rows.truncate(6);
-        model.acquisition.posterior().predict(&evidence.data.points.select_rows(&rows)).means.as_slice().to_vec()
+        posterior(&bandit, trials).predict(&evidence.data.points.select_rows(&rows)).means.as_slice().to_vec()
     };
     let (before, after) = (means(&sober), means(&absurd));
     for (before, after) in before.iter().zip(&after) {

@@ -2,7 +2,7 @@
 
 use super::tests::{bowl, next, problem, square, suggest, trial};
 use super::*;
-use crate::problem::CompletedTrial;
+use crate::problem::{CompletedTrial, Goal};
 
 /// Results in the order in which they came: out of the order of their numbers, with failures and points met twice.
 fn results(count: u32) -> Vec<CompletedTrial> {

@@ -6,13 +6,15 @@ use super::TRIALS_ON_TRUST;
 use super::fits::{Fingerprint, Fits, Schedule};
 use super::observations::{Evidence, Observations, categorical};
 use super::options::GpBanditOptions;
-use crate::acquisition::{AcquisitionFunction, TrustRegion};
+use super::outcomes::{Outcomes, Violations};
+use crate::acquisition::{
+    Acquisition, AcquisitionFunction, BoundedOutcome, Candidates, Constrained, Search, TrustRegion,
+};
 use crate::encoding::Encoding;
 use crate::gp::{
     Hyperparameters, KernelTerms, Posterior, StackedPosterior, TrainingSet, fit_with_terms, negative_log_posterior,
     refit, representative_subset,
 };
-use crate::prior::{Beliefs, FADING};
 use crate::problem::TrialId;
 use crate::transfer::{FEWEST_TO_JUDGE, Ground, Grounds};
 
@@ -21,7 +23,7 @@ const FIT_SIZE: usize = 384;
 /// The posterior is exact up to this many observations, local beyond: chosen for time.
 const EXACT_SIZE: usize = 640;
 /// Ratio of noise to signal variance above which the incumbent is chosen by posterior mean.
-const NOISY: f64 = 1e-3;
+pub(super) const NOISY: f64 = 1e-3;
 /// Failures from which on feasibility has a model of its own.
 const FAILURES_FOR_MODEL: usize = 5;
 /// How many of the best points are perturbed for candidates.
@@ -29,48 +31,79 @@ const ANCHORS: usize = 5;
 /// In a conditional space, of how many other branches the best point is perturbed as well (a guess).
 const BRANCHES: usize = 8;
 
+/// Searches of a batch that start from the same candidates (a guess: the points of one batch of the usual size).
+const SEARCHES_PER_CANDIDATES: usize = 8;
+
 /// Everything that is computed once per request.
 pub(super) struct Model {
-    pub(super) acquisition: AcquisitionFunction,
-    /// The best points, the incumbent first, then in a conditional space the best of other branches; may be empty.
+    pub(super) acquisition: Box<dyn Acquisition>,
+    /// The best points, the incumbent first, then in a conditional space the best of other branches; may be empty. With
+    /// several objectives the first few are the front.
     pub(super) anchors: Vec<Vec<f64>>,
+    /// How many of the anchors are equally good, so that any may be the first.
+    pub(super) front: usize,
     pub(super) lengthscales: Vec<f64>,
     /// `None` if it is not wanted, there is no incumbent to be near to, or nothing tells points apart.
     pub(super) trust_region: Option<TrustRegion>,
     /// Whether it is built upon earlier studies.
     pub(super) on_ground: bool,
+    /// What the suggestions of one request share.
+    pub(super) shared: Shared,
 }
 
-/// What is known beside the history.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Known<'a> {
-    pub(super) beliefs: Option<&'a Beliefs>,
-    pub(super) grounds: Option<&'a Grounds>,
+/// The candidates of the trust region and of the whole space, for a few suggestions each.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    pub(super) local: SharedCandidates,
+    pub(super) global: SharedCandidates,
+}
+
+/// Candidates, with how many searches have used them.
+#[derive(Debug, Default)]
+pub(super) struct SharedCandidates(Option<(Candidates, usize)>);
+
+impl SharedCandidates {
+    /// What `search` finds from these candidates, or from new ones where these have served often enough.
+    pub(super) fn maximize(&mut self, search: &Search<'_>, acquisition: &dyn Acquisition) -> Option<Vec<f64>> {
+        let (mut candidates, uses) = match self.0.take() {
+            Some((candidates, uses)) if uses < SEARCHES_PER_CANDIDATES && search.accepts(&candidates) => {
+                (candidates, uses)
+            }
+            _ => (search.candidates(acquisition), 0),
+        };
+        let found = search.maximize_among(acquisition, &mut candidates);
+        self.0 = Some((candidates, uses + 1));
+        found
+    }
 }
 
 impl Model {
-    /// Fits the model; `None` if the covariance cannot be factorised, whatever the jitter.
+    /// Fits the model of one objective, upon `grounds` where the history follows them; `None` if the covariance cannot be factorised, whatever the jitter.
     pub(super) fn new(
         encoding: &Encoding,
-        observations: &Observations,
+        outcomes: &Outcomes,
         options: &GpBanditOptions,
         fits: &Fits,
-        known: Known<'_>,
+        grounds: Option<&Grounds>,
         is_global: impl Fn(TrialId) -> bool,
     ) -> Option<Self> {
+        let observations = &outcomes.objectives[0];
         let evidence = observations.evidence(encoding, options.warp);
-        let mut eligible = evidence.eligible();
+        let constraints = Constraints::new(encoding, outcomes, options, fits);
+        let violations = constraints.violations(evidence.measured);
+        let measured = evidence.eligible();
+        let mut eligible = violations.feasible(&measured);
         let values = &evidence.data.values;
         let best_first = |rows: &mut Vec<usize>, key: &dyn Fn(usize) -> f64| {
             rows.sort_by(|&a, &b| key(b).total_cmp(&key(a)).then(a.cmp(&b)));
         };
         best_first(&mut eligible, &|row| values[row]);
+        let none_feasible = eligible.is_empty() && !measured.is_empty();
         let center = eligible.first().map(|&row| evidence.point(row));
-        let ground = known.grounds.and_then(|grounds| evidence.ground(grounds));
-        let mut fitting = Fitting { encoding, observations, options, fits, known, evidence: &evidence, ground };
+        let ground = grounds.and_then(|grounds| evidence.ground(grounds));
+        let mut fitting = Fitting { grounds, ground, ..Fitting::new(encoding, observations, options, fits, &evidence) };
         if evidence.measured >= FEWEST_TO_JUDGE && fitting.ground.is_some() {
-            let nothing = Known { grounds: None, ..known };
-            let alone = Fitting { known: nothing, ground: None, ..fitting.clone() };
+            let alone = Fitting::new(encoding, observations, options, fits, &evidence);
             if alone.loss() < fitting.loss() {
                 fitting = alone;
             }
@@ -89,43 +122,88 @@ impl Model {
         let signal = variances.iter().sum::<f64>() / variances.len().max(1) as f64;
         let mut threshold = eligible.first().map_or(0.0, |&row| values[row]);
         if hyperparameters.noise_variance > NOISY * signal && !eligible.is_empty() {
-            let means = posterior.predict(&data.points).means;
-            best_first(&mut eligible, &|row| means[(0, row)]);
-            threshold = means[(0, eligible[0])];
+            let means = posterior.means(&data.points);
+            best_first(&mut eligible, &|row| means[row]);
+            threshold = means[eligible[0]];
         }
         let told_apart = eligible.iter().any(|&row| values[row] != values[eligible[0]]);
         // The star is that of a study of its own.
-        let judges = if known.grounds.is_some() { TRIALS_ON_TRUST } else { 0 };
+        let judges = if grounds.is_some() { TRIALS_ON_TRUST } else { 0 };
         let start_trials = if on_ground { FEWEST_TO_JUDGE } else { options.start.trials(encoding) + judges };
-        let anchors = anchors(encoding, eligible.iter().map(|&row| evidence.point(row)));
+        let best = if none_feasible { violations.least(measured) } else { eligible };
+        let anchors = anchors(encoding, best.iter().map(|&row| evidence.point(row)));
         let dimensions = anchors.first().map_or(encoding.dimensions(), |incumbent| active_count(encoding, incumbent));
-        let acquisition = AcquisitionFunction::new(posterior, options.acquisition, threshold, feasibility);
+        let acquisition: Box<dyn Acquisition> = if outcomes.constraints.is_empty() {
+            Box::new(AcquisitionFunction::new(posterior, options.acquisition, threshold, feasibility))
+        } else {
+            let mut bounded = constraints.outcomes(center.as_deref())?;
+            bounded.extend(feasibility.map(|posterior| BoundedOutcome { posterior, threshold: 0.0 }));
+            let objective = (!none_feasible).then(|| {
+                let function = AcquisitionFunction::new(posterior, options.acquisition, threshold, None);
+                Box::new(function) as Box<dyn Acquisition>
+            });
+            Box::new(Constrained::new(objective, bounded))
+        };
         Some(Self {
-            acquisition: match known.beliefs {
-                Some(beliefs) => {
-                    let weight = FADING / (observations.completed() + observations.pending.len()).max(1) as f64;
-                    acquisition.with_beliefs(beliefs.clone(), encoding.clone(), weight)
-                }
-                None => acquisition,
-            },
-            on_ground,
+            acquisition,
+            front: 1.min(anchors.len()),
             anchors,
             lengthscales: hyperparameters.lengthscales(),
             trust_region: (options.trust_region && told_apart)
                 .then(|| TrustRegion::replay(dimensions, observations.results(start_trials, is_global))),
+            on_ground,
+            shared: Shared::default(),
         })
     }
 }
 
 /// The first few of `points`, which come best first, and in a conditional space the first with each other set of active
 /// features.
-fn anchors(encoding: &Encoding, mut points: impl Iterator<Item = Vec<f64>>) -> Vec<Vec<f64>> {
+pub(super) fn anchors(encoding: &Encoding, mut points: impl Iterator<Item = Vec<f64>>) -> Vec<Vec<f64>> {
     let mut anchors: Vec<Vec<f64>> = points.by_ref().take(ANCHORS).collect();
     if encoding.is_conditional() {
         let mut branches: HashSet<Vec<bool>> = anchors.iter().map(|point| encoding.active(point)).collect();
         anchors.extend(points.filter(|point| branches.insert(encoding.active(point))).take(BRANCHES));
     }
     anchors
+}
+
+/// The constraints of one history.
+pub(super) struct Constraints<'a> {
+    encoding: &'a Encoding,
+    observations: &'a [Observations],
+    options: &'a GpBanditOptions,
+    fits: &'a Fits,
+    evidence: Vec<Evidence>,
+}
+
+impl<'a> Constraints<'a> {
+    pub(super) fn new(
+        encoding: &'a Encoding,
+        outcomes: &'a Outcomes,
+        options: &'a GpBanditOptions,
+        fits: &'a Fits,
+    ) -> Self {
+        let observations = &outcomes.constraints;
+        let evidence = observations.iter().map(|slacks| slacks.evidence(encoding, options.warp)).collect();
+        Self { encoding, observations, options, fits, evidence }
+    }
+
+    /// Of the first `measured` rows.
+    pub(super) fn violations(&self, measured: usize) -> Violations {
+        Violations::new(measured, &self.evidence)
+    }
+
+    /// A model of each; `None` if one cannot be made.
+    pub(super) fn outcomes(&self, center: Option<&[f64]>) -> Option<Vec<BoundedOutcome>> {
+        let one = |(evidence, observations): (&Evidence, &Observations)| {
+            let Self { encoding, options, fits, .. } = *self;
+            let fitting = Fitting::new(encoding, observations, options, fits, evidence);
+            let posterior = fitting.posterior(Output::Values, center)?;
+            Some(BoundedOutcome { posterior, threshold: evidence.threshold })
+        };
+        self.evidence.iter().zip(self.observations).map(one).collect()
+    }
 }
 
 /// How many features are active at `point`.
@@ -135,8 +213,8 @@ fn active_count(encoding: &Encoding, point: &[f64]) -> usize {
 
 /// What a model is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Output {
-    /// The objective.
+pub(super) enum Output {
+    /// The values: of an objective, or slacks of a constraint.
     Values,
     /// +1 where a trial was measured, -1 where it failed.
     Feasibility,
@@ -170,20 +248,31 @@ impl Output {
     }
 }
 
-#[derive(Clone)]
-struct Fitting<'a> {
-    encoding: &'a Encoding,
-    observations: &'a Observations,
-    options: &'a GpBanditOptions,
-    fits: &'a Fits,
-    known: Known<'a>,
+pub(super) struct Fitting<'a> {
+    pub(super) encoding: &'a Encoding,
+    pub(super) observations: &'a Observations,
+    pub(super) options: &'a GpBanditOptions,
+    pub(super) fits: &'a Fits,
     /// All of it.
-    evidence: &'a Evidence,
-    /// What the model of all of it is built upon.
+    pub(super) evidence: &'a Evidence,
+    /// The earlier studies, if they count.
+    grounds: Option<&'a Grounds>,
+    /// What the model of all of the evidence is built upon.
     ground: Option<Ground>,
 }
 
-impl Fitting<'_> {
+impl<'a> Fitting<'a> {
+    /// Without earlier studies.
+    pub(super) fn new(
+        encoding: &'a Encoding,
+        observations: &'a Observations,
+        options: &'a GpBanditOptions,
+        fits: &'a Fits,
+        evidence: &'a Evidence,
+    ) -> Self {
+        Self { encoding, observations, options, fits, evidence, grounds: None, ground: None }
+    }
+
     /// How badly the model explains the values: the negative log of the density that the fit maximises.
     fn loss(&self) -> f64 {
         let terms = self.options.kernel_terms();
@@ -195,7 +284,7 @@ impl Fitting<'_> {
 
     /// The model of `output`, conditioned on all of the evidence, or on what matters near `center`; `None` if there is
     /// no need for one or the covariance cannot be factorised.
-    fn posterior(&self, output: Output, center: Option<&[f64]>) -> Option<Posterior> {
+    pub(super) fn posterior(&self, output: Output, center: Option<&[f64]>) -> Option<Posterior> {
         let data = output.training_set(self.evidence)?;
         let terms = self.options.kernel_terms();
         let near = data.select(&representative_subset(&data, EXACT_SIZE, center));
@@ -230,7 +319,7 @@ impl Fitting<'_> {
     }
 
     fn fingerprint(&self, purpose: &str, output: Output, count: usize) -> Fingerprint {
-        self.observations.fingerprint(count, &format!("{purpose} {output:?} {}", self.known.grounds.is_some()))
+        self.observations.fingerprint(count, &format!("{purpose} {output:?} {}", self.grounds.is_some()))
     }
 
     /// What is fitted after the first `count` trials.
@@ -240,7 +329,7 @@ impl Fitting<'_> {
             return Some(output.above(self.ground.as_ref(), reduced(output.training_set(self.evidence)?)));
         }
         let evidence = self.observations.evidence_of_first(count, self.encoding, self.options.warp);
-        let ground = self.known.grounds.and_then(|grounds| evidence.ground(grounds));
+        let ground = self.grounds.and_then(|grounds| evidence.ground(grounds));
         Some(output.above(ground.as_ref(), reduced(output.training_set(&evidence)?)))
     }
 }

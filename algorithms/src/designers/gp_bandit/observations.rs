@@ -6,16 +6,26 @@ use nalgebra::DMatrix;
 use sha2::{Digest, Sha256};
 
 use super::fits::Fingerprint;
+use super::outcomes::Outputs;
 use crate::acquisition::TrialResult;
 use crate::designer::{DesignerError, History};
 use crate::encoding::{Encoding, EncodingError, FeatureKind, Key};
 use crate::gp::TrainingSet;
 use crate::output_warp::{failure_target, standardized, warp};
-use crate::problem::{Goal, TrialId, TrialOutcome};
+use crate::problem::{TrialId, TrialOutcome};
 use crate::transfer::{Ground, Grounds};
 
 /// Noise variance of the last value of a trial that was stopped early, relative to a finished one (a guess).
 const STOPPED_EARLY_NOISE: f64 = 4.0;
+
+/// What the values of some observations are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Of a metric, maximised.
+    Objective,
+    /// Slacks of a constraint: 0 or more where it holds.
+    Slack,
+}
 
 /// One completed trial, encoded.
 #[derive(Debug, Clone)]
@@ -26,6 +36,8 @@ struct Observation {
     /// Maximised, finite; `None` if infeasible.
     value: Option<f64>,
     stopped_early: bool,
+    /// Whether it was measured and violates no constraint.
+    usable: bool,
 }
 
 /// A pending trial, encoded.
@@ -36,37 +48,49 @@ pub(super) struct Pending {
     pub(super) point: Vec<f64>,
 }
 
-/// The history, encoded, in the order of the trials.
+/// The history of one output, encoded, in the order of the trials.
 #[derive(Debug, Clone)]
 pub(super) struct Observations {
+    kind: Kind,
     completed: Vec<Observation>,
     pub(super) pending: Vec<Pending>,
 }
 
 impl Observations {
-    pub(super) fn new(encoding: &Encoding, goal: Goal, history: History<'_>) -> Result<Self, DesignerError> {
+    /// The history once for each of `outputs`: metrics, then constraints.
+    pub(super) fn of_outputs(
+        encoding: &Encoding,
+        outputs: &Outputs,
+        history: History<'_>,
+    ) -> Result<Vec<Self>, DesignerError> {
         let foreign =
             |trial| move |error: EncodingError| DesignerError::ForeignTrial { trial, reason: error.to_string() };
         let mut completed = Vec::with_capacity(history.completed.len());
         for trial in history.completed {
-            let (value, stopped_early) = match &trial.outcome {
+            let (values, stopped_early) = match &trial.outcome {
                 TrialOutcome::Infeasible => (None, false),
-                TrialOutcome::Measured { values, stopped_early } => match values[..] {
-                    [value] if value.is_finite() => (Some(goal.to_maximized(value)), *stopped_early),
-                    [_] => (None, false),
-                    _ => {
-                        let reason = format!("it has {} values for one metric", values.len());
-                        return Err(DesignerError::ForeignTrial { trial: trial.id, reason });
-                    }
-                },
+                TrialOutcome::Measured { values, .. } if values.len() != outputs.count() => {
+                    let (metrics, constraints) = (outputs.metrics.len(), outputs.constraints.len());
+                    let reason =
+                        format!("it has {} values for {metrics} metrics and {constraints} constraints", values.len());
+                    return Err(DesignerError::ForeignTrial { trial: trial.id, reason });
+                }
+                TrialOutcome::Measured { values, stopped_early } => {
+                    let values = outputs.read(values);
+                    let stopped_early = *stopped_early && values.is_some();
+                    (values, stopped_early)
+                }
             };
-            completed.push(Observation {
+            let slacks = |values: &Vec<f64>| values[outputs.metrics.len()..].iter().all(|slack| *slack >= 0.0);
+            let observation = Observation {
                 id: trial.id,
                 key: encoding.key(&trial.parameters).map_err(foreign(trial.id))?,
                 point: encoding.encode(&trial.parameters).map_err(foreign(trial.id))?,
-                value,
+                value: None,
                 stopped_early,
-            });
+                usable: values.as_ref().is_some_and(slacks),
+            };
+            completed.push((observation, values));
         }
         let mut pending = Vec::with_capacity(history.pending.len());
         for trial in history.pending {
@@ -76,9 +100,33 @@ impl Observations {
                 point: encoding.encode(&trial.parameters).map_err(foreign(trial.id))?,
             });
         }
-        completed.sort_by_key(|observation| observation.id);
+        completed.sort_by_key(|(observation, _)| observation.id);
         pending.sort_by_key(|trial| trial.id);
-        Ok(Self { completed, pending })
+        let of_output = |output: usize| Self {
+            kind: if output < outputs.metrics.len() { Kind::Objective } else { Kind::Slack },
+            completed: completed
+                .iter()
+                .map(|(observation, values)| Observation {
+                    value: values.as_ref().map(|values| values[output]),
+                    ..observation.clone()
+                })
+                .collect(),
+            pending: pending.clone(),
+        };
+        Ok((0..outputs.count()).map(of_output).collect())
+    }
+
+    /// The values of measured trials, in their order.
+    pub(super) fn measured_values(&self) -> Vec<f64> {
+        self.completed.iter().filter_map(|observation| observation.value).collect()
+    }
+
+    /// The same observations with other values of the measured trials, which are in their order.
+    pub(super) fn with_measured_values(&self, values: Vec<f64>) -> Self {
+        let mut changed = self.clone();
+        let measured = changed.completed.iter_mut().filter_map(|observation| observation.value.as_mut());
+        measured.zip(values).for_each(|(old, new)| *old = new);
+        changed
     }
 
     /// Keys of all trials.
@@ -86,9 +134,9 @@ impl Observations {
         self.completed.iter().map(|o| &o.key).chain(self.pending.iter().map(|p| &p.key))
     }
 
-    /// Points of all trials.
+    /// Points of the completed trials.
     pub(super) fn points(&self) -> impl Iterator<Item = &Vec<f64>> {
-        self.completed.iter().map(|o| &o.point).chain(self.pending.iter().map(|p| &p.point))
+        self.completed.iter().map(|observation| &observation.point)
     }
 
     /// How many trials were measured.
@@ -112,7 +160,8 @@ impl Observations {
         self.completed.iter().map(move |observation| {
             let local = measured >= start_trials && !is_global(observation.id);
             measured += usize::from(observation.value.is_some());
-            TrialResult { value: observation.value.filter(|_| !observation.stopped_early), local }
+            let counts = !observation.stopped_early && observation.usable;
+            TrialResult { value: observation.value.filter(|_| counts), local }
         })
     }
 
@@ -124,7 +173,7 @@ impl Observations {
     /// Identifies all of the first `count` completed trials that [`Self::evidence_of_first`] depends on, and `purpose`.
     pub(super) fn fingerprint(&self, count: usize, purpose: &str) -> Fingerprint {
         let mut hash = Sha256::new();
-        hash.update(purpose);
+        hash.update(format!("{purpose} {:?}", self.kind));
         for observation in &self.completed[..count] {
             for u in &observation.point {
                 hash.update(u.to_bits().to_le_bytes());
@@ -153,8 +202,21 @@ impl Observations {
         // Measured rows first, each part in the order of the trials.
         rows.sort_by_key(|row| row.value.is_none());
         let raw: Vec<f64> = rows.iter().filter_map(|row| row.value).collect();
+        if self.kind == Kind::Slack {
+            // What a failed trial would have kept to is not known.
+            rows.truncate(raw.len());
+        }
         let failures = rows.len() - raw.len();
-        let mut values = if warped { warp(&raw, failures > 0) } else { standardized(&raw) };
+        let mut threshold = 0.0;
+        let mut values = if self.kind == Kind::Slack {
+            let (values, zero) = slack_targets(&raw);
+            threshold = zero;
+            values
+        } else if warped {
+            warp(&raw, failures > 0)
+        } else {
+            standardized(&raw)
+        };
         if failures > 0 {
             let failed = failure_target(&values);
             values.resize(rows.len(), failed);
@@ -172,8 +234,29 @@ impl Observations {
             },
             measured: raw.len(),
             finished: rows.iter().map(|row| row.value.is_some() && !row.stopped_early).collect(),
+            threshold,
         }
     }
+}
+
+/// Targets for the slacks of a constraint, mean 0 and population variance 1 unless they are equal, and the target of a
+/// slack of 0. Slacks are drawn together by `sign(c) ln(1 + |c| / median|c|)`, which is finest where the constraint turns:
+/// the bilog transform of Eriksson & Poloczek 2021, "Scalable Constrained Bayesian Optimization", arXiv 2002.08526,
+/// section 2, but with a unit, so that the unit of the constraint does not matter.
+fn slack_targets(slacks: &[f64]) -> (Vec<f64>, f64) {
+    let mut sizes: Vec<f64> = slacks.iter().map(|slack| slack.abs()).filter(|size| *size > 0.0).collect();
+    sizes.sort_by(f64::total_cmp);
+    let unit = sizes.get(sizes.len() / 2).copied().unwrap_or(1.0);
+    let bilog = |slack: &f64| (slack.abs() / unit).min(1e300).ln_1p().copysign(*slack);
+    let mut targets: Vec<f64> = slacks.iter().map(bilog).collect();
+    let count = targets.len().max(1) as f64;
+    let mean = targets.iter().sum::<f64>() / count;
+    let deviation = (targets.iter().map(|target| (target - mean).powi(2)).sum::<f64>() / count).sqrt();
+    let scale = if deviation > 1e-12 { deviation.recip() } else { 1.0 };
+    // The target of 0 must not be above that of a slack of 0 by a rounding error.
+    let standardize = |target: f64| (target - mean) * scale;
+    targets.iter_mut().for_each(|target| *target = standardize(*target));
+    (targets, standardize(0.0))
 }
 
 /// Which features are categories.
@@ -190,6 +273,8 @@ pub(super) struct Evidence {
     pub(super) measured: usize,
     /// Whether the row is measured by a trial that ran to its end.
     pub(super) finished: Vec<bool>,
+    /// Of a constraint, the value from which on it holds.
+    pub(super) threshold: f64,
 }
 
 impl Evidence {

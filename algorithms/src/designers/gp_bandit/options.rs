@@ -6,9 +6,11 @@ use crate::gp::KernelTerms;
 /// The parts of a [`GpBandit`](super::GpBandit). The default is what the designer is measured to do best with.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GpBanditOptions {
-    /// How a point is valued (expected improvement).
+    /// How a point is valued (expected improvement). With two or three metrics always by expected hypervolume
+    /// improvement.
     pub acquisition: Criterion,
-    /// Whether trials are sought in a box around the incumbent (yes), or always in the whole space.
+    /// Whether trials are sought in a box around the incumbent (yes), or always in the whole space. With several metrics
+    /// it is always the whole space.
     pub trust_region: bool,
     /// Where the first trials are.
     pub start: Start,

@@ -2,10 +2,12 @@
 
 use std::num::NonZeroUsize;
 
+use super::model::{Fitting, Output};
 use super::*;
+use crate::gp::Posterior;
 use crate::problem::{
-    CompletedTrial, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ParameterValues, PendingTrial, ScaleType,
-    SearchSpace, TrialOutcome,
+    CompletedTrial, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ParameterValues, PendingTrial,
+    ScaleType, SearchSpace, TrialOutcome,
 };
 
 pub(super) fn double(name: &str, min: f64, max: f64) -> ParameterSpec {
@@ -77,11 +79,14 @@ pub(super) fn distance(a: &ParameterValues, b: &ParameterValues) -> f64 {
     coordinates(a).iter().zip(coordinates(b)).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
 }
 
-#[test]
-fn several_metrics_are_refused() {
-    let metrics = ["a", "b"].map(|name| MetricSpec { name: name.into(), goal: Goal::Maximize }).to_vec();
-    let problem = ProblemStatement::new(SearchSpace::new(square()).unwrap(), metrics).unwrap();
-    assert!(matches!(GpBandit::new(problem, 1), Err(DesignerError::Unsupported { .. })));
+/// What the model of the first objective is after `completed`.
+pub(super) fn posterior(bandit: &GpBandit, completed: &[CompletedTrial]) -> Posterior {
+    let history = History { completed, pending: &[] };
+    let outcomes = Outcomes::new(&bandit.encoding, &bandit.outputs, history).unwrap();
+    let objective = &outcomes.objectives[0];
+    let evidence = objective.evidence(&bandit.encoding, bandit.options.warp);
+    let fitting = Fitting::new(&bandit.encoding, objective, &bandit.options, &bandit.fits, &evidence);
+    fitting.posterior(Output::Values, None).unwrap()
 }
 
 #[test]
@@ -233,9 +238,9 @@ fn a_value_of_a_trial_stopped_early_is_not_the_incumbent() {
     let mut trials = history(1.0, bowl);
     let early = TrialOutcome::Measured { values: vec![1e3], stopped_early: true };
     trials[2].outcome = early;
-    let observations =
-        Observations::new(&encoding, Goal::Maximize, History { completed: &trials, pending: &[] }).unwrap();
-    let evidence = observations.evidence(&encoding, true);
+    let outputs = Outputs::new(&problem(square(), Goal::Maximize));
+    let outcomes = Outcomes::new(&encoding, &outputs, History { completed: &trials, pending: &[] }).unwrap();
+    let evidence = outcomes.objectives[0].evidence(&encoding, true);
     assert!(!evidence.eligible().contains(&2));
     assert_eq!(evidence.data.noise_weights[2], 4.0);
 }

@@ -5,6 +5,10 @@
 //! `ln(m + 1) - ln i`, scaled to a mean of 1: the shape of the weights of CMA-ES, which keeps what Watanabe 2023 (arXiv
 //! 2304.11127) found for weights by improvement, that better trials should count more, but does not
 //! depend on the values (measured: against equal weights lower by 0.03). All others weigh 1.
+//!
+//! Of trials with exactly equal values the first alone can be good, the others say that going on there brings nothing.
+//! On a plateau, such as the tables of trained models have, the good group would otherwise fill with equals and its
+//! kernels shrink onto one point.
 
 use super::mixture::Component;
 use crate::designer::{DesignerError, History};
@@ -18,6 +22,8 @@ pub(super) struct Groups {
     pub(super) good: Vec<Component>,
     /// All others: measured ones, failed ones, pending ones.
     pub(super) bad: Vec<Component>,
+    /// Whether there are trials that would be good if an equal one were not.
+    pub(super) plateau: bool,
     /// How many trials are completed, failed ones included.
     pub(super) completed: usize,
 }
@@ -32,8 +38,8 @@ struct Measured {
 }
 
 impl Groups {
-    /// Splits `history`: good are the `min(ceil(g n), most)` best of `n` measured trials. If all of those were stopped
-    /// early, the best trial that was not joins them.
+    /// Splits `history`: good are the `min(ceil(g n), most)` best of `n` measured trials, the first of each value. If
+    /// all of those were stopped early, the best trial that was not takes the last place among them.
     ///
     /// # Errors
     /// [`DesignerError::ForeignTrial`] for a trial that is no point of the space, or has more than one value.
@@ -70,18 +76,29 @@ impl Groups {
         measured.sort_by(|a, b| b.value.total_cmp(&a.value).then(a.id.cmp(&b.id)));
         others.sort_by_key(|(id, _)| *id);
         let count = good_count(measured.len());
-        if measured[..count].iter().all(|trial| trial.stopped_early)
-            && let Some(finished) = measured.iter().position(|trial| !trial.stopped_early)
+        let (mut good, mut bad): (Vec<Measured>, Vec<Measured>) = (vec![], vec![]);
+        let mut plateau = false;
+        for trial in measured {
+            let is_repeat = good.last().is_some_and(|last| last.value == trial.value);
+            if good.len() < count && !is_repeat {
+                good.push(trial);
+            } else {
+                plateau |= good.len() < count;
+                bad.push(trial);
+            }
+        }
+        if good.iter().all(|trial| trial.stopped_early)
+            && let Some(finished) = bad.iter().position(|trial| !trial.stopped_early)
         {
-            let trial = measured.remove(finished);
-            measured.insert(count.saturating_sub(1), trial);
+            let finished = bad.remove(finished);
+            bad.extend((good.len() == count).then(|| good.pop()).flatten());
+            good.push(finished);
         }
-        let mut groups = Self { good: vec![], bad: vec![], completed: history.completed.len() };
-        for (rank, trial) in measured.into_iter().enumerate() {
-            let group = if rank < count { &mut groups.good } else { &mut groups.bad };
-            let weight = if rank < count { weight(rank, count) } else { 1.0 };
-            group.push(component(encoding, trial.point, weight));
+        let mut groups = Self { good: vec![], bad: vec![], plateau, completed: history.completed.len() };
+        for (rank, trial) in good.into_iter().enumerate() {
+            groups.good.push(component(encoding, trial.point, weight(rank, count)));
         }
+        groups.bad.extend(bad.into_iter().map(|trial| component(encoding, trial.point, 1.0)));
         groups.bad.extend(others.into_iter().map(|(_, point)| component(encoding, point, 1.0)));
         Ok(groups)
     }

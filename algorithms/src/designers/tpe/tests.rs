@@ -208,6 +208,38 @@ fn good_trials_are_the_best_measured_ones_and_one_of_them_was_not_stopped() {
 }
 
 #[test]
+fn of_equal_values_one_is_good_and_the_widths_are_told() {
+    let encoding = Encoding::new(problem(vec![("a", double())]).search_space());
+    let groups = |trials: &[CompletedTrial]| {
+        let groups = Groups::new(&encoding, Goal::Maximize, History { completed: trials, pending: &[] }).unwrap();
+        let good = groups.good.iter().map(|component| component.point[0]).collect::<Vec<_>>();
+        assert_eq!(good.len() + groups.bad.len(), trials.len());
+        (good, groups.plateau)
+    };
+    // 30 trials, of which three are good; the values fall in steps of five.
+    let coordinate = |id: u64| id as f64 / 32.0;
+    let mut trials: Vec<CompletedTrial> =
+        (1..=30).map(|id| completed(&encoding, id, &[coordinate(id)], Some(-(((id - 1) / 5) as f64)))).collect();
+    assert_eq!(groups(&trials), ([1, 6, 11].map(coordinate).to_vec(), true));
+    // All the same: one is good.
+    let same: Vec<CompletedTrial> = (1..=30).map(|id| completed(&encoding, id, &[coordinate(id)], Some(2.0))).collect();
+    assert_eq!(groups(&same), (vec![coordinate(1)], true));
+    // Equal values that would not be good anyway are no plateau.
+    for (trial, value) in trials.iter_mut().zip([9.0, 8.0, 7.0]) {
+        trial.outcome = TrialOutcome::Measured { values: vec![value], stopped_early: false };
+    }
+    assert_eq!(groups(&trials), ([1, 2, 3].map(coordinate).to_vec(), false));
+    // Were all of them stopped early, the best one that was not takes the last place, also if it is equal to one.
+    for trial in &mut trials[..5] {
+        if let TrialOutcome::Measured { stopped_early, .. } = &mut trial.outcome {
+            *stopped_early = true;
+        }
+    }
+    trials[5].outcome = TrialOutcome::Measured { values: vec![7.0], stopped_early: false };
+    assert_eq!(groups(&trials), ([1, 2, 6].map(coordinate).to_vec(), false));
+}
+
+#[test]
 fn suggestions_gather_where_the_good_trials_are() {
     let space =
         problem(vec![("a", double()), ("k", integer(9, ScaleType::UnitLinear)), ("c", categorical(&["x", "y", "z"]))]);

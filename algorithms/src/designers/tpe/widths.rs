@@ -5,7 +5,8 @@
 //!
 //! | group | ordered feature | categorical feature: share `t` of the other levels |
 //! | --- | --- | --- |
-//! | good | `0.8 sqrt((SS + 2 * 0.2^2) / (n + 2)) n^(-1/(d+4))` | `(C - 1) / (n + 1 + C)` |
+//! | good, values differ | `0.8 sqrt((SS + 2 * 0.2^2) / (n + 2)) n^(-1/(d+4))` | `(C - 1) / (n + 1 + C)` |
+//! | good, some values equal | `0.2 n^(-1/(d+4))` | the same |
 //! | bad | `0.2 n^(-1/(d+4))` | the same |
 //!
 //! On a grid of `K` values the width is at least `0.7 / (K - 1)`, so that neighbours keep a chance.
@@ -17,6 +18,11 @@
 //! evaluations, together with the weights of `groups`: the mean log10 gap is lower than with Optuna's widths by 0.5
 //! (d = 2), 0.4 (d = 5) and 0.35 (d = 10), and by 0.55 (d = 5) and 0.35 (d = 10) on mixed-integer functions, where it
 //! is higher by 0.8 and 0.2 without the lower bound on grids.
+//!
+//! That holds while better trials lie nearby. Where good trials have equal values, steps so small change nothing: the
+//! good group then has the constant width too. Measured on nine tables of trained models with 10 seeds each at 100
+//! evaluations, against random search: with the rules of `groups` and of this paragraph 68 of 90 runs are better and 20
+//! worse, with that of `groups` alone 53 and 37, with neither 35 and 55; on 27 classic functions nothing changes.
 
 use super::kernel::Kernel;
 use super::mixture::Component;
@@ -35,7 +41,10 @@ const LEAST_STEPS: f64 = 0.7;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Group {
     /// The best trials.
-    Good,
+    Good {
+        /// Whether trials of equal value were left out.
+        plateau: bool,
+    },
     /// All others.
     Bad,
 }
@@ -47,7 +56,8 @@ pub(super) fn kernels(encoding: &Encoding, components: &[Component], group: Grou
         let coordinates: Vec<f64> = components.iter().filter(|c| c.active[j]).map(|c| c.point[j]).collect();
         let n = coordinates.len() as f64;
         let deviation = match group {
-            Group::Good => GOOD_FACTOR * shrunk_deviation(&coordinates),
+            Group::Good { plateau: false } => GOOD_FACTOR * shrunk_deviation(&coordinates),
+            Group::Good { plateau: true } => WIDEST,
             Group::Bad => WIDEST,
         };
         let width = deviation * n.max(1.0).powf(-1.0 / (d + 4.0));

@@ -1,0 +1,131 @@
+//! What trials report, output by output: one per metric, one per constraint.
+
+use rand::RngExt;
+
+use super::observations::{Evidence, Observations};
+use crate::designer::{DesignerError, History};
+use crate::encoding::Encoding;
+use crate::output_warp::warp;
+use crate::problem::{ConstraintSpec, MetricSpec, ProblemStatement, TrialId};
+use crate::rng::stream;
+
+/// Weight of the sum beside the maximum in a scalarised value (Knowles 2006).
+const AUGMENTATION: f64 = 0.05;
+
+/// The outputs of a problem. Metrics and constraints are each in the order of their names, so that the order in which
+/// they are defined does not matter.
+#[derive(Debug, Clone)]
+pub(super) struct Outputs {
+    /// The metrics and their places among the values of a trial.
+    pub(super) metrics: Vec<(usize, MetricSpec)>,
+    /// The constraints and their places.
+    pub(super) constraints: Vec<(usize, ConstraintSpec)>,
+}
+
+impl Outputs {
+    pub(super) fn new(problem: &ProblemStatement) -> Self {
+        let mut metrics: Vec<_> = problem.metrics().iter().cloned().enumerate().collect();
+        let places = metrics.len()..;
+        let mut constraints: Vec<_> = places.zip(problem.constraints().iter().cloned()).collect();
+        metrics.sort_by(|a, b| a.1.name.cmp(&b.1.name));
+        constraints.sort_by(|a, b| a.1.name.cmp(&b.1.name));
+        Self { metrics, constraints }
+    }
+
+    /// How many values a trial reports.
+    pub(super) fn count(&self) -> usize {
+        self.metrics.len() + self.constraints.len()
+    }
+
+    /// The values of the metrics, maximised, and the slacks of the constraints; `None` if one of them is not finite.
+    pub(super) fn read(&self, values: &[f64]) -> Option<Vec<f64>> {
+        if values.iter().any(|value| !value.is_finite()) {
+            return None;
+        }
+        let metrics = self.metrics.iter().map(|(place, metric)| metric.goal.to_maximized(values[*place]));
+        let constraints = self.constraints.iter().map(|(place, constraint)| constraint.slack(values[*place]));
+        Some(metrics.chain(constraints).collect())
+    }
+}
+
+/// The history, once for each output. All have the same trials, of which the same are measured.
+#[derive(Debug, Clone)]
+pub(super) struct Outcomes {
+    /// At least one.
+    pub(super) objectives: Vec<Observations>,
+    /// Slacks: 0 or more where the constraint holds.
+    pub(super) constraints: Vec<Observations>,
+}
+
+impl Outcomes {
+    pub(super) fn new(encoding: &Encoding, outputs: &Outputs, history: History<'_>) -> Result<Self, DesignerError> {
+        let mut objectives = Observations::of_outputs(encoding, outputs, history)?;
+        let constraints = objectives.split_off(outputs.metrics.len());
+        Ok(Self { objectives, constraints })
+    }
+
+    /// Whether results tell points apart.
+    pub(super) fn are_informative(&self) -> bool {
+        self.objectives.iter().chain(&self.constraints).any(Observations::are_informative)
+    }
+
+    /// One objective in place of several: the random augmented Chebyshev scalarisation that `trial` draws. It is
+    /// `-(max_j w_j f_j + 0.05 sum_j w_j f_j)`, where `f_j` is 0 for the best and 1 for the worst of the warped values so
+    /// far, and the weights are uniform on the simplex. (Knowles 2006, "ParEGO", IEEE Trans. Evol. Comp. 10, section 4;
+    /// weights on a grid there.)
+    pub(super) fn scalarized(&self, outputs: &Outputs, seed: u64, trial: TrialId) -> Self {
+        let draw = |(_, metric): &(usize, MetricSpec)| {
+            let uniform: f64 = stream(seed, trial, &format!("weight/{}", metric.name)).random();
+            -(1.0 - uniform).ln()
+        };
+        let weights: Vec<f64> = outputs.metrics.iter().map(draw).collect();
+        let total: f64 = weights.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+        let mut largest: Vec<f64> = Vec::new();
+        let mut sums: Vec<f64> = Vec::new();
+        for (objective, weight) in self.objectives.iter().zip(&weights) {
+            let values = warp(&objective.measured_values(), objective.measured() < objective.completed());
+            let best = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let range = best - values.iter().copied().fold(f64::INFINITY, f64::min);
+            largest.resize(values.len(), 0.0);
+            sums.resize(values.len(), 0.0);
+            for (i, value) in values.iter().enumerate().filter(|_| range > 0.0) {
+                let loss = weight / total * (best - value) / range;
+                largest[i] = largest[i].max(loss);
+                sums[i] += loss;
+            }
+        }
+        let scalars = largest.iter().zip(&sums).map(|(largest, sum)| -(largest + AUGMENTATION * sum)).collect();
+        Self {
+            objectives: vec![self.objectives[0].with_measured_values(scalars)],
+            constraints: self.constraints.clone(),
+        }
+    }
+}
+
+/// Where trials violate constraints, row by row of the evidence.
+pub(super) struct Violations {
+    /// Sum over the constraints of what is lacking to the threshold, in standard deviations; 0 where all hold. One per
+    /// measured row.
+    pub(super) sums: Vec<f64>,
+}
+
+impl Violations {
+    pub(super) fn new(measured: usize, constraints: &[Evidence]) -> Self {
+        let lacking = |row: usize| {
+            let one = |evidence: &Evidence| (evidence.threshold - evidence.data.values[row]).max(0.0);
+            constraints.iter().map(one).sum()
+        };
+        Self { sums: (0..measured).map(lacking).collect() }
+    }
+
+    /// Those of `rows` where every constraint holds.
+    pub(super) fn feasible(&self, rows: &[usize]) -> Vec<usize> {
+        rows.iter().copied().filter(|&row| self.sums[row] == 0.0).collect()
+    }
+
+    /// All of `rows`, the least violation first.
+    pub(super) fn least(&self, mut rows: Vec<usize>) -> Vec<usize> {
+        rows.sort_by(|&a, &b| self.sums[a].total_cmp(&self.sums[b]).then(a.cmp(&b)));
+        rows
+    }
+}

@@ -1,0 +1,94 @@
+//! The model of a history with two or three objectives.
+//!
+//! Each objective has a Gaussian process of its own, of its warped values; expected hypervolume improvement is that of
+//! the warped values as well, so that the units of the objectives do not matter. The front is that of the finished
+//! trials that violate no constraint; of an objective with much noise it is that of the posterior means.
+//!
+//! The whole space is searched. On our 13 problems with several metrics, at 75 trials, a box of length 0.4 around a random
+//! point of the front for every other trial lost 0.2 decades of missing volume (two seeds), and one of 0.8 for all trials
+//! lost 0.9 (one seed). Values that were only standardised were level with warped ones.
+
+use super::fits::Fits;
+use super::model::{Constraints, Fitting, Model, NOISY, Output, Shared, anchors};
+use super::observations::Evidence;
+use super::options::GpBanditOptions;
+use super::outcomes::{Outcomes, Outputs};
+use crate::acquisition::hypervolume::{HypervolumeImprovement, ObjectiveModel, infer_reference_point, pareto_front};
+use crate::acquisition::{Acquisition, BoundedOutcome, Constrained};
+use crate::encoding::Encoding;
+
+impl Model {
+    /// Fits the model of two or three objectives; `None` if a covariance cannot be factorised, whatever the jitter.
+    pub(super) fn of_several(
+        encoding: &Encoding,
+        outputs: &Outputs,
+        outcomes: &Outcomes,
+        options: &GpBanditOptions,
+        fits: &Fits,
+    ) -> Option<Self> {
+        let evidence: Vec<Evidence> =
+            outcomes.objectives.iter().map(|objective| objective.evidence(encoding, options.warp)).collect();
+        let constraints = Constraints::new(encoding, outcomes, options, fits);
+        let violations = constraints.violations(evidence[0].measured);
+        let measured = evidence[0].eligible();
+        let eligible = violations.feasible(&measured);
+        let none_feasible = eligible.is_empty();
+        let best = if none_feasible { violations.least(measured) } else { eligible };
+
+        // Near which point the model must be exact, if there are too many for all.
+        let sum = |row: usize| evidence.iter().map(|evidence| evidence.data.values[row]).sum::<f64>();
+        let center = best.iter().copied().max_by(|&a, &b| sum(a).total_cmp(&sum(b)).then(b.cmp(&a)));
+        let center = center.map(|row| evidence[0].point(row));
+        let mut models = Vec::with_capacity(evidence.len());
+        let mut results = vec![Vec::with_capacity(evidence.len()); best.len()];
+        let mut log_lengthscales = vec![0.0; encoding.dimensions()];
+        for ((evidence, observations), (_, metric)) in evidence.iter().zip(&outcomes.objectives).zip(&outputs.metrics) {
+            let fitting = Fitting::new(encoding, observations, options, fits, evidence);
+            let posterior = fitting.posterior(Output::Values, center.as_deref())?;
+            let hyperparameters = posterior.hyperparameters();
+            let variances = hyperparameters.kernel.variances(&evidence.data.points);
+            let signal = variances.iter().sum::<f64>() / variances.len().max(1) as f64;
+            let noisy = hyperparameters.noise_variance > NOISY * signal;
+            let means = noisy.then(|| posterior.predict(&evidence.data.points).means);
+            for (result, &row) in results.iter_mut().zip(&best) {
+                result.push(means.as_ref().map_or(evidence.data.values[row], |means| means[(0, row)]));
+            }
+            for (sum, lengthscale) in log_lengthscales.iter_mut().zip(hyperparameters.lengthscales()) {
+                *sum += lengthscale.ln() / outcomes.objectives.len() as f64;
+            }
+            models.push(ObjectiveModel { name: metric.name.clone(), posterior });
+        }
+        let fitting = Fitting::new(encoding, &outcomes.objectives[0], options, fits, &evidence[0]);
+        let mut bounded = constraints.outcomes(center.as_deref())?;
+        let feasibility = fitting.posterior(Output::Feasibility, None);
+        bounded.extend(feasibility.map(|posterior| BoundedOutcome { posterior, threshold: 0.0 }));
+
+        let point = |place: usize| evidence[0].point(best[place]);
+        let (anchors, front, objective) = if none_feasible {
+            (anchors(encoding, (0..best.len()).map(point)), 1.min(best.len()), None)
+        } else {
+            let front = pareto_front(&results);
+            let values: Vec<Vec<f64>> = front.iter().map(|&place| results[place].clone()).collect();
+            let reference = infer_reference_point(&values, &results);
+            let others = (0..best.len()).filter(|place| !front.contains(place)).map(point);
+            let mut points: Vec<Vec<f64>> = front.iter().map(|&place| point(place)).collect();
+            points.extend(anchors(encoding, others).into_iter().filter(|_| encoding.is_conditional()));
+            let improvement = HypervolumeImprovement::new(models, values, reference)?;
+            (points, front.len(), Some(Box::new(improvement) as Box<dyn Acquisition>))
+        };
+        let acquisition = match objective {
+            Some(objective) if bounded.is_empty() => objective,
+            objective => Box::new(Constrained::new(objective, bounded)),
+        };
+        let lengthscales = log_lengthscales.into_iter().map(f64::exp).collect();
+        Some(Self {
+            acquisition,
+            anchors,
+            front,
+            lengthscales,
+            trust_region: None,
+            on_ground: false,
+            shared: Shared::default(),
+        })
+    }
+}

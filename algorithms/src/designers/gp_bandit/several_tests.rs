@@ -1,0 +1,199 @@
+//! Several objectives, and constraints.
+
+use super::tests::{coordinates, distance, square, suggest};
+use super::*;
+use crate::problem::{
+    CompletedTrial, ConstraintSpec, Goal, MetricSpec, ParameterSpec, ParameterValue, ParameterValues, PendingTrial,
+    SearchSpace, TrialOutcome,
+};
+
+fn problem(
+    parameters: Vec<ParameterSpec>,
+    metrics: &[(&str, Goal)],
+    constraints: &[ConstraintSpec],
+) -> ProblemStatement {
+    let metric = |(name, goal): &(&str, Goal)| MetricSpec { name: (*name).to_owned(), goal: *goal };
+    ProblemStatement::new(SearchSpace::new(parameters).unwrap(), metrics.iter().map(metric).collect())
+        .unwrap()
+        .with_constraints(constraints.to_vec())
+        .unwrap()
+}
+
+fn at_most(name: &str, threshold: f64) -> ConstraintSpec {
+    ConstraintSpec { name: name.into(), goal: Goal::Minimize, threshold }
+}
+
+fn trial(id: u64, a: f64, b: f64, values: Vec<f64>) -> CompletedTrial {
+    let parameters = [("a", a), ("b", b)].map(|(name, x)| (name.to_owned(), ParameterValue::Double(x)));
+    let outcome = TrialOutcome::Measured { values, stopped_early: false };
+    CompletedTrial { id: TrialId(id), parameters: ParameterValues::from(parameters), outcome }
+}
+
+/// `count` spread points with the values of `f`.
+fn history(count: u32, f: impl Fn(f64, f64) -> Vec<f64>) -> Vec<CompletedTrial> {
+    let one = |i: u32| {
+        let (a, b) = ((0.1 + 0.37 * f64::from(i)).fract(), (0.3 + 0.61 * f64::from(i)).fract());
+        trial(u64::from(i) + 1, a, b, f(a, b))
+    };
+    (0..count).map(one).collect()
+}
+
+/// Distances from two corners: optimal on the diagonal between (0.2, 0.2) and (0.8, 0.8), all to be minimised.
+fn trade_off(a: f64, b: f64) -> Vec<f64> {
+    let from = |c: f64| (a - c).powi(2) + (b - c).powi(2);
+    vec![from(0.2), from(0.8), (a - 0.2).powi(2) + (b - 0.8).powi(2), (a - b).abs()]
+}
+
+const NAMES: [&str; 4] = ["near", "far", "side", "diagonal"];
+
+fn minimized(count: usize) -> ProblemStatement {
+    let metrics: Vec<(&str, Goal)> = NAMES[..count].iter().map(|name| (*name, Goal::Minimize)).collect();
+    problem(square(), &metrics, &[])
+}
+
+fn first(count: usize) -> impl Fn(f64, f64) -> Vec<f64> {
+    move |a, b| trade_off(a, b)[..count].to_vec()
+}
+
+fn run(problem: &ProblemStatement, trials: u64, f: impl Fn(f64, f64) -> Vec<f64>) -> Vec<CompletedTrial> {
+    let bandit = GpBandit::new(problem.clone(), 3).unwrap();
+    let mut completed = Vec::new();
+    for id in 1..=trials {
+        let point = coordinates(&suggest(&bandit, &completed, &[], 1)[0]);
+        completed.push(trial(id, point[0], point[1], f(point[0], point[1])));
+    }
+    completed
+}
+
+#[test]
+fn two_objectives_are_searched_along_their_whole_front() {
+    let trials = run(&minimized(2), 24, first(2));
+    let points: Vec<Vec<f64>> = trials.iter().map(|trial| coordinates(&trial.parameters)).collect();
+    for on_front in [0.25, 0.35, 0.5, 0.65, 0.75] {
+        let nearest = points.iter().map(|point| (point[0] - on_front).abs().max((point[1] - on_front).abs()));
+        let nearest = nearest.fold(f64::INFINITY, f64::min);
+        assert!(nearest < 0.08, "{on_front}: {nearest}, {points:?}");
+    }
+}
+
+#[test]
+fn neither_order_nor_units_nor_signs_of_metrics_matter() {
+    for count in [2, 3, 4] {
+        let reference = suggest(&GpBandit::new(minimized(count), 7).unwrap(), &history(12, first(count)), &[], 2);
+        let turned: Vec<(&str, Goal)> = NAMES[..count].iter().rev().map(|name| (*name, Goal::Minimize)).collect();
+        let turned = GpBandit::new(problem(square(), &turned, &[]), 7).unwrap();
+        let reversed = |a: f64, b: f64| first(count)(a, b).into_iter().rev().collect();
+        assert_eq!(suggest(&turned, &history(12, reversed), &[], 2), reference, "{count}: order");
+
+        let mut metrics: Vec<(&str, Goal)> = NAMES[..count].iter().map(|name| (*name, Goal::Minimize)).collect();
+        metrics[0].1 = Goal::Maximize;
+        let upwards = GpBandit::new(problem(square(), &metrics, &[]), 7).unwrap();
+        let negated = |a: f64, b: f64| {
+            let mut values = first(count)(a, b);
+            values[0] = -values[0];
+            values
+        };
+        assert_eq!(suggest(&upwards, &history(12, negated), &[], 2), reference, "{count}: sign");
+
+        let scaled = |a: f64, b: f64| {
+            let units = [(1e6, 0.0), (1e-5, 0.0), (3.0, -7.0), (2.0, 1.0)];
+            first(count)(a, b).iter().zip(units).map(|(value, (scale, shift))| scale * value + shift).collect()
+        };
+        let other = suggest(&GpBandit::new(minimized(count), 7).unwrap(), &history(12, scaled), &[], 1);
+        assert!(distance(&other[0], &reference[0]) < 1e-4, "{count}: units, {other:?} {reference:?}");
+    }
+}
+
+#[test]
+fn pending_trials_and_batches_are_spread_with_several_objectives() {
+    for count in [2, 3, 4] {
+        let bandit = GpBandit::new(minimized(count), 5).unwrap();
+        let trials = history(14, first(count));
+        let batch = suggest(&bandit, &trials, &[], 3);
+        for (index, one) in batch.iter().enumerate() {
+            assert!(batch[..index].iter().all(|other| distance(one, other) > 1e-3), "{count}: {batch:?}");
+        }
+        let pending = PendingTrial { id: TrialId(15), parameters: batch[0].clone() };
+        let history = History { completed: &trials, pending: &[pending] };
+        let after = bandit.suggest(history, SuggestRequest::one(TrialId(16))).unwrap();
+        // The trials of a batch share their candidates, so only what refinement makes of them is the same.
+        assert!(distance(&after[0].parameters, &batch[1]) < 1e-3, "{count}: {after:?} {batch:?}");
+    }
+}
+
+/// The best value lies where the constraint fails; the best allowed one at a = 0.6.
+#[test]
+fn the_optimum_on_the_edge_of_a_constraint_is_found() {
+    let constrained = problem(square(), &[("value", Goal::Maximize)], &[at_most("size", 5.0)]);
+    let f = |a: f64, b: f64| vec![a - (b - 0.3).powi(2), 20.0 * a - 7.0];
+    let trials = run(&constrained, 25, f);
+    let value = |trial: &CompletedTrial| match &trial.outcome {
+        TrialOutcome::Measured { values, .. } if values[1] <= 5.0 => values[0],
+        _ => f64::NEG_INFINITY,
+    };
+    let best = trials.iter().map(value).fold(f64::NEG_INFINITY, f64::max);
+    assert!(best > 0.6 - 5e-3, "{best}");
+}
+
+#[test]
+fn without_a_feasible_trial_the_search_goes_to_the_feasible_region() {
+    // A disc of radius 0.15, none of the first trials inside; the objective leads away from it.
+    let constrained = problem(square(), &[("value", Goal::Minimize)], &[at_most("distance", 0.15)]);
+    let f = |a: f64, b: f64| vec![a + b, ((a - 0.9).powi(2) + (b - 0.85).powi(2)).sqrt()];
+    let trials = run(&constrained, 16, f);
+    let distances: Vec<f64> = trials
+        .iter()
+        .map(|trial| coordinates(&trial.parameters))
+        .map(|point| ((point[0] - 0.9).powi(2) + (point[1] - 0.85).powi(2)).sqrt())
+        .collect();
+    assert!(distances[..5].iter().all(|distance| *distance > 0.15));
+    let nearest = distances[5..].iter().copied().fold(f64::INFINITY, f64::min);
+    assert!(nearest < 0.1501, "{distances:?}");
+}
+
+#[test]
+fn units_and_order_of_constraints_do_not_matter() {
+    let f = |a: f64, b: f64| vec![a + 0.5 * b, a * a + b - 0.9, 0.2 - a * b];
+    let bandit = |constraints: &[ConstraintSpec]| {
+        GpBandit::new(problem(square(), &[("value", Goal::Maximize)], constraints), 7).unwrap()
+    };
+    let reference = suggest(&bandit(&[at_most("c", 0.0), at_most("d", 0.1)]), &history(14, f), &[], 1);
+    let turned = |a: f64, b: f64| vec![f(a, b)[0], f(a, b)[2], f(a, b)[1]];
+    let other = suggest(&bandit(&[at_most("d", 0.1), at_most("c", 0.0)]), &history(14, turned), &[], 1);
+    assert_eq!(other, reference);
+    let scaled = |a: f64, b: f64| vec![f(a, b)[0], 1e4 * f(a, b)[1], -f(a, b)[2]];
+    let at_least = ConstraintSpec { name: "d".into(), goal: Goal::Maximize, threshold: -0.1 };
+    let other = suggest(&bandit(&[at_most("c", 0.0), at_least]), &history(14, scaled), &[], 1);
+    assert!(distance(&other[0], &reference[0]) < 1e-4, "{other:?} {reference:?}");
+}
+
+#[test]
+fn a_history_with_another_number_of_values_is_foreign() {
+    let bandit = GpBandit::new(problem(square(), &[("value", Goal::Maximize)], &[at_most("c", 0.0)]), 7).unwrap();
+    let completed = [trial(1, 0.5, 0.5, vec![1.0])];
+    let error = bandit.suggest(History { completed: &completed, pending: &[] }, SuggestRequest::one(TrialId(2)));
+    let reason = "it has 1 values for 1 metrics and 1 constraints".to_owned();
+    assert_eq!(error, Err(DesignerError::ForeignTrial { trial: TrialId(1), reason }));
+}
+
+#[test]
+fn several_objectives_under_a_constraint_keep_to_it() {
+    // The half of the front beyond 0.5 is not allowed.
+    let metrics = [("near", Goal::Minimize), ("far", Goal::Minimize)];
+    let constrained = problem(square(), &metrics, &[at_most("a", 0.5)]);
+    let trials = run(&constrained, 22, |a, b| vec![trade_off(a, b)[0], trade_off(a, b)[1], a]);
+    let late: Vec<Vec<f64>> = trials[8..].iter().map(|trial| coordinates(&trial.parameters)).collect();
+    let allowed = late.iter().filter(|point| point[0] <= 0.5).count();
+    assert!(2 * allowed > late.len(), "{late:?}");
+    let edge = trials.iter().map(|trial| coordinates(&trial.parameters));
+    let nearest = edge.map(|point| (point[0] - 0.5).abs().max((point[1] - 0.6).abs())).fold(f64::INFINITY, f64::min);
+    assert!(nearest < 0.15, "{late:?}");
+}
+
+#[test]
+fn objectives_that_agree_are_searched_as_one() {
+    // The front is one point.
+    let bandit = GpBandit::new(problem(square(), &[("m", Goal::Maximize), ("n", Goal::Maximize)], &[]), 7).unwrap();
+    let trials = history(10, |a, _| vec![a, a]);
+    assert!(coordinates(&suggest(&bandit, &trials, &[], 1)[0])[0] > 0.8);
+}

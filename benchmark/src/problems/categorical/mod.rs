@@ -1,0 +1,92 @@
+//! Made-up problems whose spaces are dominated by categories, with known optima, all to be minimised.
+//!
+//! Coefficients are fixed pseudo-random numbers (`coefficient`), so levels have no order that an encoding could use,
+//! and optima lie on arbitrary levels. The forms are inspired by the literature, the definitions and numbers are our
+//! own: choices of interacting parts (as of MCBO, Dreczkowski, Grosnit & Bou Ammar 2023, Framework and Benchmarks for
+//! Combinatorial and Mixed-variable Bayesian Optimization), treatments along a row of stations (the pest control of
+//! COMBO, Oh, Tomczak, Gavves & Welling 2019), the landscapes of Kauffman & Weinberger 1989 and maximum satisfiability.
+//!
+//! In the tests each function proves its own optimum: by going through all points, those of the levels alone where the
+//! best doubles for given levels are known in closed form, or by construction.
+
+mod catalogue;
+mod clauses;
+mod interactions;
+mod landscape;
+mod stations;
+#[cfg(test)]
+mod tests;
+
+use tunesmith_algorithms::problem::{ParameterKind, ParameterSpec, ParameterValue, ParameterValues};
+
+pub use catalogue::catalogue;
+pub use clauses::clauses;
+pub use interactions::{few_of_many, mixed_interactions, pair_interactions};
+pub use landscape::landscape;
+pub use stations::stations;
+
+use super::functions::TestFunction;
+use super::functions::builders::{level, parameter};
+use crate::problem::Problem;
+
+/// Every problem that the suite `categorical` compares by, in the order of its results.
+pub fn categorical() -> Vec<Box<dyn Problem>> {
+    categorical_functions().into_iter().map(|function| Box::new(function) as Box<dyn Problem>).collect()
+}
+
+fn categorical_functions() -> Vec<TestFunction> {
+    vec![pair_interactions(), few_of_many(), mixed_interactions(), landscape(), clauses(), stations(), catalogue()]
+}
+
+/// A fixed number in `[0, 1)` for `key`, as if drawn at random: the finaliser of SplitMix64 (Steele, Lea & Flood 2014)
+/// folded over the parts of the key.
+fn coefficient(key: &[usize]) -> f64 {
+    /// The golden ratio in 64 bits, the increment of SplitMix64.
+    const INCREMENT: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mixed = key.iter().fold(INCREMENT, |state, &part| {
+        let z = (state ^ part as u64).wrapping_add(INCREMENT);
+        let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    });
+    // The upper 53 bits are a double exactly.
+    (mixed >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+/// The name of parameter number `index`, from 0: `c01`, `c02`, ...
+fn name(index: usize) -> String {
+    format!("c{:02}", index + 1)
+}
+
+/// The name of level number `index`, from 0, in the order of the alphabet: `a`, `b`, ... for up to 26 levels.
+fn letter(index: usize) -> String {
+    char::from(b'a' + index as u8).to_string()
+}
+
+/// Parameters `c01`, `c02`, ... with so many levels each.
+fn choices(levels: &[usize]) -> Vec<ParameterSpec> {
+    let kind = |levels: usize| ParameterKind::Categorical { values: (0..levels).map(letter).collect() };
+    levels.iter().enumerate().map(|(index, &levels)| parameter(&name(index), kind(levels))).collect()
+}
+
+/// The point of [`choices`] with the levels `letters`.
+fn chosen(letters: &str) -> ParameterValues {
+    let value = |letter: char| ParameterValue::Categorical(letter.to_string());
+    letters.chars().enumerate().map(|(index, letter)| (name(index), value(letter))).collect()
+}
+
+/// The numbers of the levels of the first `N` of [`choices`] at `point`.
+fn levels_of<const N: usize>(point: &ParameterValues) -> [usize; N] {
+    std::array::from_fn(|index| usize::from(level(point, &name(index)).as_bytes()[0] - b'a'))
+}
+
+/// `function` of a space of parameters, with the value at `optimizer` for its optimum.
+fn with_optimizer(
+    name: &str,
+    parameters: Vec<ParameterSpec>,
+    optimizer: ParameterValues,
+    function: fn(&ParameterValues) -> f64,
+) -> TestFunction {
+    let optimum = function(&optimizer);
+    TestFunction::new(name, parameters, optimum, vec![optimizer], function)
+}

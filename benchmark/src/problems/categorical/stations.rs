@@ -1,0 +1,53 @@
+//! Decisions along a row, each of which changes what the later ones are worth.
+
+use tunesmith_algorithms::problem::{ParameterValue, ParameterValues};
+
+use super::{coefficient, name, with_optimizer};
+use crate::problems::functions::TestFunction;
+use crate::problems::functions::builders::{categorical, level, parameter};
+
+/// Stations, in the order in which pests reach them: `5^9` = 1,953,125 points.
+pub(super) const STATIONS: usize = 9;
+/// What can be done at a station, "none" or a treatment; with its price and the share of pests that it kills at best.
+pub(super) const TREATMENTS: [(&str, f64, f64); 5] =
+    [("none", 0.0, 0.0), ("dust", 0.1, 0.55), ("oil", 0.14, 0.65), ("soap", 0.18, 0.75), ("spray", 0.26, 0.95)];
+
+/// Pests wander through nine stations and multiply at each; a treatment there kills a share of them, the smaller the
+/// more often the same one was used before, since they get used to it, and is cheaper the more of it is bought. What
+/// counts is the price of the treatments and the pests at all stations.
+pub fn stations() -> TestFunction {
+    let value = |point: &ParameterValues| {
+        let place = |station: usize| {
+            let chosen = level(point, &name(station));
+            TREATMENTS.iter().position(|(treatment, ..)| *treatment == chosen).unwrap_or(0)
+        };
+        cost(&std::array::from_fn(place))
+    };
+    let levels = TREATMENTS.map(|(treatment, ..)| treatment);
+    let parameters = (0..STATIONS).map(|station| parameter(&name(station), categorical(&levels))).collect();
+    let best = [1, 4, 0, 1, 0, 2, 0, 3, 0];
+    let level = |treatment: usize| ParameterValue::Categorical(TREATMENTS[treatment].0.to_owned());
+    let optimizer = (0..STATIONS).map(|station| (name(station), level(best[station]))).collect();
+    with_optimizer("stations", parameters, optimizer, value)
+}
+
+/// What the treatments, as places in [`TREATMENTS`], and the pests cost.
+pub(super) fn cost(treatments: &[usize; STATIONS]) -> f64 {
+    /// What is left of an effect each time the treatment is used again.
+    const HABIT: f64 = 0.75;
+    /// Discount on the price each time the treatment is bought again.
+    const DISCOUNT: f64 = 0.92;
+    let mut uses = [0; TREATMENTS.len()];
+    let mut pests = 0.1;
+    let mut cost = 0.0;
+    for (station, &treatment) in treatments.iter().enumerate() {
+        pests += (0.1 + 0.4 * coefficient(&[30, station])) * (1.0 - pests);
+        let (_, price, kill) = TREATMENTS[treatment];
+        let used = uses[treatment];
+        uses[treatment] += 1;
+        let fit = 0.5 + 0.5 * coefficient(&[31, station, treatment]);
+        pests *= 1.0 - kill * fit * HABIT.powi(used);
+        cost += price * DISCOUNT.powi(used) + 0.6 * pests;
+    }
+    cost
+}
