@@ -6,7 +6,7 @@
 //! `b(u) = - sum_j (u_j - m_j)^2 / (2 s_j^2) + sum_j ln w_j(u_j)`, `ln pi(u) = ln((e^b(u) + e^-7) / (1 + e^-7))`
 //!
 //! over the *active* features that have a belief: 0 at the mode, below elsewhere, -7 far away. A belief may be wrong as a
-//! whole, and then by any distance: see [`DOUBT`]. Constants are dropped, since a search
+//! whole, and then by any distance. Constants are dropped, since a search
 //! compares points; so a branch of a conditional space is not punished for having more parameters with beliefs.
 //!
 //! Measured with the automatic choice on 8 BBOB functions in d = 5, three instances each: mean difference of the log10 gap
