@@ -54,12 +54,22 @@ pub struct Capabilities {
     pub several_metrics: bool,
     /// It accepts problems with constraints.
     pub constraints: bool,
+    /// It makes use of [priors](crate::problem::ParameterPrior); the others search as if there were none.
+    pub priors: bool,
 }
 
 impl Capabilities {
-    /// Every problem can be stated to it, whether or not it learns.
+    /// Every problem can be stated to it, whether or not it learns; of priors it makes no use.
     pub const fn any_problem(learns: bool) -> Self {
-        Self { learns, doubles: true, categories: true, conditions: true, several_metrics: true, constraints: true }
+        Self {
+            learns,
+            doubles: true,
+            categories: true,
+            conditions: true,
+            several_metrics: true,
+            constraints: true,
+            priors: false,
+        }
     }
 }
 

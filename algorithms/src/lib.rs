@@ -10,8 +10,10 @@ pub mod insight;
 pub mod numerics;
 pub mod optimizers;
 pub mod output_warp;
+pub mod prior;
 pub mod problem;
 pub mod rng;
 pub mod sampling;
 #[cfg(feature = "testing")]
 pub mod testing;
+pub mod transfer;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use tunesmith_algorithms::problem::{ProblemStatement, TrialId};
+use tunesmith_algorithms::problem::{ParameterValues, ProblemStatement, TrialId};
 
 use super::{StudyId, TransitionError};
 
@@ -86,6 +86,8 @@ pub struct StudyFields {
     pub id: StudyId,
     /// What is searched.
     pub problem: ProblemStatement,
+    /// Points to be tried first, in order, before the algorithm is asked.
+    pub initial_points: Vec<ParameterValues>,
     /// How.
     pub algorithm: Algorithm,
     /// Key of all randomness.

@@ -7,7 +7,9 @@ use tunesmith_algorithms::designer::{Designer, DesignerError, History, SuggestRe
 use tunesmith_algorithms::problem::{
     CompletedTrial, MetricSpec, PendingTrial, ProblemStatement, TrialId, TrialOutcome, TrialSuggestion,
 };
+use tunesmith_algorithms::transfer::EarlierStudy;
 
+use super::PolicyError;
 use crate::domain::{Study, StudyId, Trial, TrialState};
 use crate::store::{Store, StoreError};
 
@@ -42,15 +44,18 @@ struct Prepared {
 
 impl StudyHistory {
     /// An empty history of `study`, but for what its earlier studies teach.
-    pub(super) async fn open(
-        store: &dyn Store,
-        study: &Study,
-        designer: Box<dyn Designer>,
-    ) -> Result<Self, StoreError> {
+    ///
+    /// Their trials that are points of this study's space count as its own: it is the same question, perhaps in a wider
+    /// or narrower range, and what is known need not be tried again. The others teach its designer as trials of a study
+    /// of another space.
+    pub(super) async fn open(store: &dyn Store, study: &Study) -> Result<Self, PolicyError> {
+        let designer = |earlier: &[EarlierStudy]| {
+            super::designer(study, earlier).map_err(|source| PolicyError::Designer { study: study.id.clone(), source })
+        };
         let mut history = Self {
             study: study.id.clone(),
             problem: study.problem.clone(),
-            designer,
+            designer: designer(&[])?,
             revision: 0,
             prior_count: 0,
             completed: Vec::new(),
@@ -59,8 +64,12 @@ impl StudyHistory {
             completed_ids: HashSet::new(),
             prepared: None,
         };
+        let mut earlier = Vec::new();
         for prior in &study.prior_studies {
-            history.learn_from(store, prior).await?;
+            earlier.extend(history.learn_from(store, prior).await?);
+        }
+        if !earlier.is_empty() {
+            history.designer = designer(&earlier)?;
         }
         Ok(history)
     }
@@ -153,15 +162,20 @@ impl StudyHistory {
         }
     }
 
-    /// Takes over the completed trials of `prior` that are points of this study's space.
-    async fn learn_from(&mut self, store: &dyn Store, prior: &StudyId) -> Result<(), StoreError> {
+    /// Takes over the completed trials of `prior` that are points of this study's space; the others are returned.
+    async fn learn_from(&mut self, store: &dyn Store, prior: &StudyId) -> Result<Option<EarlierStudy>, StoreError> {
+        let problem = store.study(prior).await?.problem.clone();
         let mut after = None;
-        let mut foreign = 0_u64;
+        let mut foreign = Vec::new();
         loop {
             let page = store.trials(prior, after, PAGE).await?;
             for trial in page.iter().filter(|trial| trial.state.is_final()) {
                 if self.problem.search_space().check(&trial.parameters).is_err() {
-                    foreign += 1;
+                    foreign.push(CompletedTrial {
+                        id: trial.id,
+                        parameters: trial.parameters.clone(),
+                        outcome: outcome(trial, problem.metrics()),
+                    });
                     continue;
                 }
                 self.prior_count += 1;
@@ -176,13 +190,22 @@ impl StudyHistory {
                 break;
             }
         }
-        if foreign > 0 {
+        if foreign.is_empty() {
+            return Ok(None);
+        }
+        let (study, trials) = (&self.study, foreign.len());
+        if self.designer.capabilities().learns {
+            tracing::info!(
+                study.name = %study, prior.name = %prior, trials,
+                "trials of the earlier study are no points of this search space and teach it as those of another one"
+            );
+        } else {
             tracing::warn!(
-                study.name = %self.study, prior.name = %prior, trials = foreign,
-                "trials of the earlier study lie outside this search space and are left out"
+                study.name = %study, prior.name = %prior, trials,
+                "trials of the earlier study are no points of this search space; the algorithm leaves them out"
             );
         }
-        Ok(())
+        Ok(Some(EarlierStudy { problem, completed: foreign }))
     }
 }
 

@@ -12,8 +12,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 use tunesmith_algorithms::designer::{Designer, DesignerError, SuggestRequest};
-use tunesmith_algorithms::designers::{Automatic, GpBandit, GridSearch, RandomSearch};
-use tunesmith_algorithms::problem::{Origin, ParameterValues, TrialId, TrialSuggestion};
+use tunesmith_algorithms::designers::{Automatic, GpBandit, GridSearch, InitialPoints, RandomSearch};
+use tunesmith_algorithms::problem::{AlgorithmName, Origin, ParameterValues, TrialId, TrialSuggestion};
+use tunesmith_algorithms::transfer::EarlierStudy;
 
 use self::history::StudyHistory;
 pub use self::history::outcome;
@@ -170,9 +171,7 @@ impl Policy {
             Some(history) => history,
             None => {
                 let study = self.store.study(id).await?;
-                let designer =
-                    designer(&study).map_err(|source| PolicyError::Designer { study: id.clone(), source })?;
-                let fresh = StudyHistory::open(&*self.store, &study, designer).await?;
+                let fresh = StudyHistory::open(&*self.store, &study).await?;
                 let mut studies = self.studies.lock().unwrap_or_else(PoisonError::into_inner);
                 let entry = studies.entry(id.clone()).or_insert_with(|| Arc::new(tokio::sync::Mutex::new(fresh)));
                 Arc::clone(entry)
@@ -182,18 +181,30 @@ impl Policy {
     }
 }
 
-/// The designer that a study's algorithm names.
+/// The designer that a study's algorithm names, after what `earlier` studies of other spaces teach, the oldest first;
+/// grid and random search, which learn nothing from results, learn nothing from those either. The study's initial points
+/// come first.
 ///
 /// # Errors
-/// [`DesignerError::Unsupported`] if it cannot search the study's space.
-pub fn designer(study: &Study) -> Result<Box<dyn Designer>, DesignerError> {
+/// [`DesignerError::Unsupported`] if it cannot search the study's space, cannot learn from earlier studies though it learns,
+/// or if an initial point is none of the space.
+pub fn designer(study: &Study, earlier: &[EarlierStudy]) -> Result<Box<dyn Designer>, DesignerError> {
     let problem = study.problem.clone();
-    Ok(match &study.algorithm {
-        Algorithm::Automatic => Box::new(Automatic::new(problem, study.seed)?),
-        Algorithm::GaussianProcessBandit => Box::new(GpBandit::new(problem, study.seed)?),
+    let designer: Box<dyn Designer> = match &study.algorithm {
+        Algorithm::Automatic => Box::new(Automatic::after(problem, study.seed, earlier)?),
+        Algorithm::GaussianProcessBandit => Box::new(GpBandit::after(problem, study.seed, earlier)?),
         Algorithm::GridSearch { double_resolution } => Box::new(GridSearch::new(&problem, double_resolution)?),
         Algorithm::RandomSearch => Box::new(RandomSearch::new(&problem, study.seed)),
-    })
+    };
+    if study.initial_points.is_empty() {
+        return Ok(designer);
+    }
+    let first =
+        InitialPoints::new(&study.problem, study.initial_points.clone(), designer).map_err(|(index, error)| {
+            let reason = format!("point {index} is none of the search space: {error}");
+            DesignerError::Unsupported { algorithm: AlgorithmName::InitialTrials.as_str(), reason }
+        })?;
+    Ok(Box::new(first))
 }
 
 /// An error with all its causes.

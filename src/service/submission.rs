@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use tunesmith_algorithms::problem::{ProblemStatement, TrialId};
+use tunesmith_algorithms::problem::{ParameterValues, ProblemStatement, TrialId};
 
 use crate::domain::{
     Algorithm, CurveAxis, FinalMeasurement, Job, JobFields, JobId, JobState, StoppingRule, Study, StudyFields, StudyId,
@@ -23,6 +23,8 @@ const PAGE: usize = 200;
 pub struct StudySpec {
     /// What is searched.
     pub problem: ProblemStatement,
+    /// Points to be tried first, in order.
+    pub initial_points: Vec<ParameterValues>,
     /// How.
     pub algorithm: Algorithm,
     /// Whether and how running trials are stopped early.
@@ -124,6 +126,7 @@ pub async fn submit(
         Study::restore(StudyFields {
             id: StudyId::from(&id),
             problem: spec.problem,
+            initial_points: spec.initial_points,
             algorithm: spec.algorithm,
             seed: submission.seed.unwrap_or(random_seed),
             stopping_rule: spec.stopping_rule,

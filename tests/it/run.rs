@@ -426,3 +426,70 @@ fn wait_for_line(child: &mut Child, text: &str) {
 fn wait(child: Child) -> Finished {
     finished(child.wait_with_output().unwrap())
 }
+
+#[test]
+fn initial_trials_and_priors_come_first_in_every_algorithm() {
+    for algorithm in ["GAUSSIAN_PROCESS_BANDIT", "RANDOM_SEARCH", "GRID_SEARCH"] {
+        let config = "
+hyperparameters:
+  goal: MAXIMIZE
+  hyperparameterMetricTag: score
+  maxTrials: 4
+  maxParallelTrials: 1
+  algorithm: ALGORITHM
+  params:
+    - {parameterName: a, type: INTEGER, minValue: 1, maxValue: 5}
+    - {parameterName: b, type: DISCRETE, discreteValues: [1, 2, 4]}
+tunesmith:
+  metricFromStdout: true
+  priors:
+    - {parameter: a, mode: 5, confidence: HIGH}
+  initialTrials:
+    - {a: 2, b: 4}
+    - {b: 1}
+    - {a: 2, b: 4}
+";
+        let workspace = Workspace::new(&config.replace("ALGORITHM", algorithm));
+        workspace.run(["--", "sh", "-c", "echo score=1", "trainer"]).expect(0);
+        let trials: Vec<(String, String)> =
+            workspace.trials().into_iter().map(|trial| (trial["a"].clone(), trial["b"].clone())).collect();
+        let first = [("2", "4"), ("5", "1")].map(|(a, b)| (a.to_owned(), b.to_owned()));
+        assert_eq!(trials[..2], first, "{algorithm}");
+        let different: BTreeSet<_> = trials.iter().collect();
+        assert_eq!((trials.len(), different.len()), (4, 4), "{algorithm}: {trials:?}");
+    }
+}
+
+#[test]
+fn a_job_over_a_changed_space_begins_where_the_earlier_one_was_best() {
+    let workspace = Workspace::new(
+        "
+hyperparameters:
+  goal: MAXIMIZE
+  hyperparameterMetricTag: score
+  maxTrials: 6
+  algorithm: GRID_SEARCH
+  params:
+    - {parameterName: a, type: INTEGER, minValue: 1, maxValue: 6}
+tunesmith: {metricFromStdout: true, seed: 3}
+",
+    );
+    // The score is the number of the argument's last digit: 6 is the best.
+    let trainer = ["--", "sh", "-c", "echo score=${1##*=}", "trainer"];
+    let job = |id: &'static str| ["--job-id", id].into_iter().chain(trainer);
+    workspace.run(job("first")).expect(0);
+    let next = "
+hyperparameters:
+  goal: MAXIMIZE
+  hyperparameterMetricTag: score
+  maxTrials: 1
+  resumePreviousJobId: first
+  params:
+    - {parameterName: a, type: DOUBLE, minValue: 0, maxValue: 10}
+    - {parameterName: z, type: CATEGORICAL, categoricalValues: [p, q]}
+tunesmith: {metricFromStdout: true, seed: 3}
+";
+    workspace.write("hptuning_config.yaml", next);
+    workspace.run(job("second")).expect(0);
+    assert_eq!((workspace.column("a"), workspace.column("z")), (vec!["6.0".to_owned()], vec!["p".to_owned()]));
+}

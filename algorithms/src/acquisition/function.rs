@@ -14,7 +14,7 @@ use nalgebra::DMatrix;
 
 use super::criterion::Criterion;
 use super::interface::{BLOCK, Screening};
-use crate::gp::Posterior;
+use crate::gp::{Posterior, StackedPosterior};
 use crate::numerics::normal::{log_distribution, log_distribution_derivative};
 
 /// `S`: sampled worlds once something is pending. 64 lost on the tables of trained models in batches of 8 (mean log10 gap
@@ -24,7 +24,7 @@ pub const FANTASY_SAMPLES: usize = 128;
 /// The acquisition function of one suggestion.
 #[derive(Debug, Clone)]
 pub struct AcquisitionFunction {
-    posterior: Posterior,
+    posterior: StackedPosterior,
     criterion: Criterion,
     /// `f*` in each world.
     thresholds: Vec<f64>,
@@ -43,13 +43,19 @@ pub struct AcquisitionValue {
 impl AcquisitionFunction {
     /// `criterion` under `posterior`, whose values are maximised; improvements are over `threshold`; `feasibility`
     /// models +1 for feasible and -1 for infeasible points.
-    pub fn new(posterior: Posterior, criterion: Criterion, threshold: f64, feasibility: Option<Posterior>) -> Self {
+    pub fn new(
+        posterior: impl Into<StackedPosterior>,
+        criterion: Criterion,
+        threshold: f64,
+        feasibility: Option<Posterior>,
+    ) -> Self {
+        let posterior = posterior.into();
         let thresholds = vec![threshold; posterior.samples()];
         Self { posterior, criterion, thresholds, feasibility }
     }
 
     /// The model.
-    pub fn posterior(&self) -> &Posterior {
+    pub fn posterior(&self) -> &StackedPosterior {
         &self.posterior
     }
 
@@ -77,12 +83,13 @@ impl AcquisitionFunction {
     pub(super) fn values_in(&self, points: &DMatrix<f64>, worlds: usize) -> Vec<f64> {
         let worlds = worlds.min(self.thresholds.len());
         let prediction = self.posterior.predict_in(points, worlds);
+        let means = prediction.means();
         let mut values: Vec<f64> = prediction
-            .deviations
+            .deviations()
             .iter()
             .enumerate()
             .map(|(i, deviation)| {
-                self.criterion.value(prediction.means.column(i).as_slice(), *deviation, &self.thresholds[..worlds])
+                self.criterion.value(means.column(i).as_slice(), *deviation, &self.thresholds[..worlds])
             })
             .collect();
         for (value, log) in values.iter_mut().zip(self.log_feasibilities(points)) {
@@ -133,8 +140,8 @@ impl AcquisitionFunction {
         let mut by_means = DMatrix::zeros(self.thresholds.len(), points.nrows());
         let mut by_variances = Vec::with_capacity(points.nrows());
         let mut values = Vec::with_capacity(points.nrows());
-        for (i, &deviation) in prediction.deviations.iter().enumerate() {
-            let means = prediction.means.column(i);
+        for (i, &deviation) in prediction.deviations().iter().enumerate() {
+            let means = prediction.means().column(i);
             let mut by_means = by_means.column_mut(i);
             let (value, by_deviation) = self.criterion.value_and_derivatives(
                 means.as_slice(),

@@ -3,7 +3,8 @@
 use nalgebra::DMatrix;
 
 use super::function::{AcquisitionFunction, AcquisitionValue, FANTASY_SAMPLES};
-use crate::gp::RunningPrediction;
+use crate::gp::RunningStackedPrediction;
+use crate::prior::Beliefs;
 
 /// Points scored by one matrix product: what is needed of them stays in the cache.
 pub(super) const BLOCK: usize = 256;
@@ -14,7 +15,7 @@ pub struct Screening {
     /// One per row.
     pub(super) points: DMatrix<f64>,
     /// What the model knows of each block of points; empty if the function computes it each time.
-    pub(super) predictions: Vec<RunningPrediction>,
+    pub(super) predictions: Vec<RunningStackedPrediction>,
     /// What feasibility adds to each value; empty without a model of it, which pending trials do not change.
     pub(super) log_feasibilities: Vec<f64>,
 }
@@ -43,6 +44,11 @@ pub trait Acquisition {
     /// became pending.
     fn screened(&self, screening: &mut Screening, worlds: usize) -> Vec<f64> {
         in_blocks(&screening.points, |block| self.values_in(block, worlds))
+    }
+
+    /// What is believed of the optimum, where that is a part of the function.
+    fn beliefs(&self) -> Option<&Beliefs> {
+        None
     }
 
     /// Whether trials are pending, so that evaluations are dear.

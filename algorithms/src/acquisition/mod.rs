@@ -1,5 +1,7 @@
 //! What makes a point worth trying, and the search for the best one.
 
+mod believed;
+mod believed_candidates;
 mod branches;
 mod candidates;
 mod constrained;
@@ -16,6 +18,7 @@ mod search;
 mod tests;
 mod trust_region;
 
+pub use believed::Believed;
 pub use constrained::{BoundedOutcome, Constrained};
 pub use criterion::{Criterion, DEFAULT_BETA};
 pub use function::{AcquisitionFunction, AcquisitionValue, FANTASY_SAMPLES};

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 
 use nalgebra::DMatrix;
 
+use super::believed_candidates::draw_from_beliefs;
 use super::candidates::{candidate_count, candidates};
 use super::interface::{Acquisition, Screening, in_blocks};
 use super::refine::{refine, rows};
@@ -65,7 +66,10 @@ impl Search<'_> {
     /// The candidates that [`Self::maximize`] starts from.
     pub fn candidates(&self, acquisition: &dyn Acquisition) -> Candidates {
         let count = candidate_count(self.region.axes.len());
-        let points = candidates(self.encoding, self.region, self.anchors, self.seed, self.trial, count);
+        let mut points = candidates(self.encoding, self.region, self.anchors, self.seed, self.trial, count);
+        if let Some(beliefs) = acquisition.beliefs() {
+            draw_from_beliefs(beliefs, self.encoding, self.region, self.seed, self.trial, &mut points);
+        }
         Candidates { region: self.region.clone(), screening: acquisition.screening(points, SCREENED_WORLDS) }
     }
 

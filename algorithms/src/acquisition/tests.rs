@@ -69,7 +69,7 @@ fn with_nothing_pending_the_value_is_exactly_that_of_one_point() {
     let prediction = acquisition.posterior().predict(&probes);
     let gradients = acquisition.values_and_gradients(&probes);
     for (i, value) in acquisition.values(&probes).into_iter().enumerate() {
-        let alone = log_expected_improvement(prediction.means[(0, i)], prediction.deviations[i], 0.7).value;
+        let alone = log_expected_improvement(prediction.means()[(0, i)], prediction.deviations()[i], 0.7).value;
         assert_eq!(value.to_bits(), alone.to_bits());
         assert_eq!(value.to_bits(), gradients[i].value.to_bits());
     }
@@ -143,7 +143,7 @@ fn a_pending_trial_takes_away_the_deviation_of_the_bound_and_leaves_the_mean() {
     let probes = points(1, 4);
     let row: Vec<f64> = probes.row(0).iter().copied().collect();
     let prediction = acquisition(0.0, false).posterior().predict(&probes);
-    let (mean, deviation) = (prediction.means[(0, 0)], prediction.deviations[0]);
+    let (mean, deviation) = (prediction.means()[(0, 0)], prediction.deviations()[0]);
     let value = |criterion, pending| {
         let mut acquisition = by_criterion(criterion, 0.0, false);
         if pending {

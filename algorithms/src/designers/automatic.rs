@@ -15,14 +15,20 @@
 //! 1; with 30 to 48 levels the Gaussian process is, 16 to 5, so the limit of 64 is somewhere between. With conditional
 //! parameters the Gaussian process leads 19 to 1.
 //!
+//! What users believe of the optimum guides the Gaussian process and the Parzen estimator alike. Of earlier studies only
+//! the Gaussian process learns: where they teach it something it proposes the first trials even if the Parzen estimator is
+//! chosen, which has no model of its own before its [eleventh trial](super::TreeParzen) and then learns from those.
+//!
 //! If the chosen algorithm fails on a history for numerical reasons, quasi-random search answers for it; that it did is
 //! told by the suggestion's origin.
 
+use super::tpe::START_TRIALS;
 use super::{CmaEs, GpBandit, QuasiRandomSearch, TreeParzen};
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
 use crate::problem::{
     AlgorithmName, CompletedTrial, ParameterKind, ParameterSpec, ProblemStatement, TrialOutcome, TrialSuggestion,
 };
+use crate::transfer::EarlierStudy;
 
 /// Completed trials from which on covariance matrix adaptation takes over. Mostly a guess: of two functions of five
 /// parameters each algorithm was ahead on one after 500 and after 1000 trials; the evolution strategy, which had been
@@ -124,8 +130,16 @@ impl Automatic {
     /// # Errors
     /// [`DesignerError::Unsupported`] if no algorithm can search it.
     pub fn new(problem: ProblemStatement, seed: u64) -> Result<Self, DesignerError> {
+        Self::after(problem, seed, &[])
+    }
+
+    /// A designer for `problem` that has learned from `studies`, the oldest first, as [`crate::transfer`] describes.
+    ///
+    /// # Errors
+    /// [`DesignerError::Unsupported`] if no algorithm can search it, or if there are studies and it has several metrics.
+    pub fn after(problem: ProblemStatement, seed: u64, studies: &[EarlierStudy]) -> Result<Self, DesignerError> {
         Ok(Self {
-            gaussian_process: GpBandit::new(problem.clone(), seed)?,
+            gaussian_process: GpBandit::after(problem.clone(), seed, studies)?,
             parzen: if has_one_outcome(&problem) { Some(TreeParzen::new(&problem, seed)?) } else { None },
             evolution: if is_smooth(&problem) { Some(CmaEs::new(&problem, seed)?) } else { None },
             quasi_random: QuasiRandomSearch::new(&problem, seed),
@@ -141,7 +155,9 @@ impl Designer for Automatic {
 
     fn suggest(&self, history: History<'_>, request: SuggestRequest) -> Result<Vec<TrialSuggestion>, DesignerError> {
         let choice = choose_algorithm(&self.problem, history.completed);
+        let has_foreknowledge = self.gaussian_process.has_learned() && history.completed.len() < START_TRIALS;
         let chosen: &dyn Designer = match (choice.algorithm, &self.parzen, &self.evolution) {
+            _ if has_foreknowledge => &self.gaussian_process,
             (AlgorithmName::TreeStructuredParzenEstimator, Some(parzen), _) => parzen,
             (AlgorithmName::CmaEs, _, Some(evolution)) => evolution,
             _ => &self.gaussian_process,

@@ -9,6 +9,10 @@
 //! | [`TreeParzen`] | yes | any | no |
 //! | [`CmaEs`] | yes | no categorical parameters | no |
 //! | [`GridSearch`] | no | any; a double needs an explicit number of points | ignored |
+//! | [`InitialPoints`] | as the one behind | as the one behind: it proposes the user's own points first | as the one behind |
+//!
+//! [Priors](crate::prior) guide `Automatic`, `GpBandit`, `TreeParzen` and `RandomSearch`; [earlier studies](crate::transfer)
+//! teach `Automatic` and `GpBandit`, for one metric.
 //!
 //! What they promise is the contract in [`crate::designer`]; each runs the whole kit of the module `testing`.
 
@@ -16,6 +20,7 @@ mod automatic;
 mod cma_es;
 mod gp_bandit;
 mod grid;
+mod initial_points;
 mod quasi_random;
 mod random;
 #[cfg(test)]
@@ -29,6 +34,7 @@ pub use automatic::{AlgorithmChoice, Automatic, LONG_RUN, choose_algorithm};
 pub use cma_es::CmaEs;
 pub use gp_bandit::{GpBandit, GpBanditOptions, Start};
 pub use grid::{GridSearch, MAX_DOUBLE_RESOLUTION};
+pub use initial_points::{InitialPoints, completed_point};
 pub use quasi_random::QuasiRandomSearch;
 pub use random::RandomSearch;
 pub use tpe::TreeParzen;

@@ -2,10 +2,14 @@
 //!
 //! Source: Bergstra and Bengio, Random Search for Hyper-Parameter Optimization, JMLR 13, 2012. We depart from it in a
 //! finite space, where no point comes twice: draws are without replacement, and end when every point was used.
+//!
+//! A parameter with a [prior](crate::problem::ParameterPrior) is drawn from that: whoever states one asks for it, and its
+//! density is nowhere 0.
 
 use super::UsedPoints;
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
 use crate::encoding::Encoding;
+use crate::prior::Beliefs;
 use crate::problem::{AlgorithmName, Origin, ProblemStatement, TrialSuggestion};
 use crate::sampling::RandomPoints;
 
@@ -15,19 +19,21 @@ use crate::sampling::RandomPoints;
 #[derive(Debug, Clone)]
 pub struct RandomSearch {
     encoding: Encoding,
+    beliefs: Option<Beliefs>,
     seed: u64,
 }
 
 impl RandomSearch {
     /// Random search of `problem`'s space.
     pub fn new(problem: &ProblemStatement, seed: u64) -> Self {
-        Self { encoding: Encoding::new(problem.search_space()), seed }
+        let encoding = Encoding::new(problem.search_space());
+        Self { beliefs: Beliefs::new(problem.search_space(), &encoding), encoding, seed }
     }
 }
 
 impl Designer for RandomSearch {
     fn capabilities(&self) -> Capabilities {
-        Capabilities::any_problem(false)
+        Capabilities { priors: true, ..Capabilities::any_problem(false) }
     }
 
     fn suggest(&self, history: History<'_>, request: SuggestRequest) -> Result<Vec<TrialSuggestion>, DesignerError> {
@@ -35,7 +41,8 @@ impl Designer for RandomSearch {
         let trials = (0..request.count.get() as u64).map(|place| request.first_trial_id.offset(place));
         Ok(trials
             .map_while(|trial| {
-                let proposals = RandomPoints::new(&self.encoding, self.seed, trial, "random");
+                let proposals =
+                    RandomPoints::new(&self.encoding, self.seed, trial, "random").believing(self.beliefs.as_ref());
                 used.take_unused(proposals, self.seed, trial)
             })
             .map(|parameters| TrialSuggestion { parameters, origin: Origin::of(AlgorithmName::RandomSearch) })

@@ -7,8 +7,8 @@ use super::*;
 use crate::designer::{Designer, DesignerError, History, SuggestRequest};
 use crate::encoding::Encoding;
 use crate::problem::{
-    Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, PendingTrial, ProblemStatement, ScaleType,
-    SearchSpace, TrialId, TrialSuggestion,
+    AlgorithmName, CompletedTrial, Goal, MetricSpec, Origin, ParameterKind, ParameterPrior, ParameterSpec,
+    ParameterValue, PendingTrial, ProblemStatement, ScaleType, SearchSpace, TrialId, TrialOutcome, TrialSuggestion,
 };
 use crate::testing::designer_contract;
 
@@ -135,4 +135,152 @@ fn the_sequences_of_a_seed_are_these() {
     let quasi_random =
         ["elu 0.25 0.36378313560474207 96", "tanh 0 0.6552965031586233 1", "tanh 0.5 0.20016456906018018 32"];
     assert_eq!(texts, [random, quasi_random]);
+}
+
+/// The problem with a belief about every parameter that may have one.
+fn with_priors(problem: &ProblemStatement) -> ProblemStatement {
+    let believing = |spec: &ParameterSpec| {
+        let normal = |mode| ParameterPrior::Normal { mode, spread: 0.2 };
+        let prior = match spec.kind() {
+            ParameterKind::Double { min, .. } => normal(ParameterValue::Double(*min)),
+            ParameterKind::Integer { max, .. } => normal(ParameterValue::Integer(*max)),
+            ParameterKind::Discrete { values, .. } => normal(ParameterValue::Discrete(values[0])),
+            ParameterKind::Categorical { values } => {
+                let weight =
+                    |level: &String| (ParameterValue::Categorical(level.clone()), 1.0 + f64::from(level.as_bytes()[0]));
+                ParameterPrior::Weights(values.iter().map(weight).collect())
+            }
+        };
+        spec.clone().with_prior(prior).unwrap()
+    };
+    let parameters = problem.search_space().parameters().iter().map(believing).collect();
+    let space = SearchSpace::new(parameters).unwrap();
+    let believed = ProblemStatement::new(space, problem.metrics().to_vec()).unwrap();
+    believed.with_constraints(problem.constraints().to_vec()).unwrap()
+}
+
+#[test]
+fn the_contract_holds_with_priors() {
+    designer_contract(|problem, seed| Ok(Box::new(RandomSearch::new(&with_priors(problem), seed))));
+    designer_contract(|problem, seed| Ok(Box::new(GpBandit::new(with_priors(problem), seed)?)));
+    designer_contract(|problem, seed| Ok(Box::new(TreeParzen::new(&with_priors(problem), seed)?)));
+}
+
+#[test]
+fn priors_change_what_those_designers_propose_that_declare_it() {
+    let double = || ParameterKind::Double { min: 0.0, max: 1.0, scale: ScaleType::UnitLinear };
+    let plain = problem(vec![("x", double()), ("y", integer(1, 40, ScaleType::UnitLinear))]);
+    type Factory = dyn Fn(&ProblemStatement) -> Box<dyn Designer>;
+    let all: [&Factory; 7] = [
+        &|problem| Box::new(Automatic::new(problem.clone(), 1).unwrap()),
+        &|problem| Box::new(GpBandit::new(problem.clone(), 1).unwrap()),
+        &|problem| Box::new(TreeParzen::new(problem, 1).unwrap()),
+        &|problem| Box::new(RandomSearch::new(problem, 1)),
+        &|problem| Box::new(QuasiRandomSearch::new(problem, 1)),
+        &|problem| Box::new(CmaEs::new(problem, 1).unwrap()),
+        &|problem| Box::new(GridSearch::new(problem, &[("x".to_owned(), 5)].into()).unwrap()),
+    ];
+    let trial = |id: u64| {
+        let (x, y) = ((id as f64 * 0.618).fract(), 1 + (id * 17 % 40) as i64);
+        let values = vec![-(x - 0.4).powi(2) - (y as f64 / 40.0 - 0.6).powi(2)];
+        let x = ("x".to_owned(), ParameterValue::Double(x));
+        CompletedTrial {
+            id: TrialId(id),
+            parameters: [x, ("y".to_owned(), ParameterValue::Integer(y))].into(),
+            outcome: TrialOutcome::Measured { values, stopped_early: false },
+        }
+    };
+    let priors: Vec<bool> = all
+        .iter()
+        .map(|designer| {
+            let (without, with) = (designer(&plain), designer(&with_priors(&plain)));
+            for trials in [0, 20] {
+                let completed: Vec<CompletedTrial> = (1..=trials).map(trial).collect();
+                let history = History { completed: &completed, pending: &[] };
+                let next =
+                    |designer: &dyn Designer| designer.suggest(history, SuggestRequest::one(TrialId(trials + 1)));
+                let (with_priors, without) = (next(&*with).unwrap(), next(&*without).unwrap());
+                assert_eq!(with_priors != without, with.capabilities().priors, "{with_priors:?} {without:?}");
+            }
+            with.capabilities().priors
+        })
+        .collect();
+    assert_eq!(priors, [true, true, true, true, false, false, false]);
+}
+
+/// The first trial of a search with priors is at their modes, and random draws lie around them.
+#[test]
+fn priors_decide_the_first_trial_and_draw_at_random() {
+    let unit = || ParameterKind::Double { min: 0.0, max: 1.0, scale: ScaleType::UnitLinear };
+    let plain = problem(vec![("x", unit()), ("y", unit())]);
+    let believed = with_priors(&plain);
+    let first = |designer: &dyn Designer| {
+        designer.suggest(History::default(), SuggestRequest::one(TrialId(1))).unwrap().remove(0).parameters
+    };
+    let designer = GpBandit::new(believed.clone(), 1).unwrap();
+    let mode = ParameterValue::Double(0.0);
+    assert_eq!(first(&designer), [("x".to_owned(), mode.clone()), ("y".to_owned(), mode)].into());
+    let request = SuggestRequest { first_trial_id: TrialId(1), count: NonZeroUsize::new(1000).unwrap() };
+    let drawn = RandomSearch::new(&believed, 1).suggest(History::default(), request).unwrap();
+    let near =
+        |suggestion: &TrialSuggestion| matches!(suggestion.parameters["x"], ParameterValue::Double(x) if x < 0.2);
+    // Of a half normal two thirds lie within one deviation: 683 of 1000, with a deviation of 15.
+    let count = drawn.iter().filter(|suggestion| near(suggestion)).count();
+    assert!((630..=730).contains(&count), "{count}");
+}
+
+#[test]
+fn initial_points_come_first_once_each_and_in_order() {
+    let problem =
+        problem(vec![("a", integer(1, 3, ScaleType::UnitLinear)), ("b", integer(1, 2, ScaleType::UnitLinear))]);
+    let point =
+        |a, b| [("a".to_owned(), ParameterValue::Integer(a)), ("b".to_owned(), ParameterValue::Integer(b))].into();
+    let points: Vec<crate::problem::ParameterValues> = vec![point(3, 1), point(1, 1), point(3, 1), point(2, 2)];
+    let grid = || Box::new(GridSearch::new(&problem, &BTreeMap::new()).unwrap());
+    let designer = InitialPoints::new(&problem, points.clone(), grid()).unwrap();
+    let all = SuggestRequest { first_trial_id: TrialId(1), count: NonZeroUsize::new(9).unwrap() };
+    let parameters = |suggestions: Vec<TrialSuggestion>| -> Vec<_> {
+        suggestions.into_iter().map(|suggestion| suggestion.parameters).collect()
+    };
+    let found = designer.suggest(History::default(), all).unwrap();
+    let origins: Vec<Origin> = found.iter().map(|suggestion| suggestion.origin).collect();
+    assert_eq!(origins[..3], [Origin::of(AlgorithmName::InitialTrials); 3]);
+    assert_eq!(origins[3..], [Origin::of(AlgorithmName::GridSearch); 3]);
+    let found = parameters(found);
+    assert_eq!(found[..3], [point(3, 1), point(1, 1), point(2, 2)]);
+    let different: HashSet<String> = found.iter().map(|point| format!("{point:?}")).collect();
+    assert_eq!((found.len(), different.len()), (6, 6), "{found:?}");
+    // A trial at a later point does not shift the others.
+    let known = [PendingTrial { id: TrialId(1), parameters: point(1, 1) }];
+    let history = History { completed: &[], pending: &known };
+    let next = SuggestRequest { first_trial_id: TrialId(2), count: NonZeroUsize::new(2).unwrap() };
+    assert_eq!(parameters(designer.suggest(history, next).unwrap()), [point(3, 1), point(2, 2)]);
+    let outside = InitialPoints::new(&problem, vec![points[0].clone(), point(4, 1)], grid());
+    assert_eq!(outside.err().map(|(index, _)| index), Some(1));
+}
+
+#[test]
+fn the_contract_holds_behind_initial_points() {
+    designer_contract(|problem, seed| {
+        let first = completed_point(problem, &BTreeMap::new()).unwrap();
+        let designer = Box::new(GpBandit::new(problem.clone(), seed)?);
+        Ok(Box::new(InitialPoints::new(problem, vec![first], designer).unwrap()))
+    });
+}
+
+#[test]
+fn partial_points_are_completed_at_the_middle_or_the_mode() {
+    let unit = |max| ParameterKind::Double { min: 1e-4, max, scale: ScaleType::UnitLog };
+    let plain = problem(vec![("x", unit(1.0)), ("y", unit(1e-2)), ("k", integer(1, 4, ScaleType::UnitLinear))]);
+    let given = [("k".to_owned(), ParameterValue::Integer(4))].into();
+    let value = |problem: &ProblemStatement, name: &str| match completed_point(problem, &given).unwrap()[name] {
+        ParameterValue::Double(value) => value,
+        ParameterValue::Integer(value) => value as f64,
+        _ => f64::NAN,
+    };
+    assert!((value(&plain, "x") - 1e-2).abs() < 1e-12 && (value(&plain, "y") - 1e-3).abs() < 1e-12);
+    assert_eq!(value(&plain, "k"), 4.0);
+    assert_eq!(value(&with_priors(&plain), "x"), 1e-4);
+    let unknown = [("z".to_owned(), ParameterValue::Integer(4))].into();
+    assert!(completed_point(&plain, &unknown).is_err());
 }

@@ -247,6 +247,11 @@ impl Encoding {
         self.codecs[feature].coordinate_from_uniform(uniform, &self.features[feature].kind)
     }
 
+    /// The value of the parameter `name` if it has no other, and is no feature for that reason.
+    pub fn fixed_value(&self, name: &str) -> Option<&ParameterValue> {
+        self.fixed.iter().find(|fixed| fixed.name == name).map(|fixed| &fixed.value)
+    }
+
     /// A key that is equal for two points if they are the same trial: for doubles, if their coordinates agree to
     /// about `2^-40`.
     ///

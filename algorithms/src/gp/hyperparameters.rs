@@ -66,7 +66,7 @@ impl Hyperparameters {
     }
 
     /// The vector `t` of a model with these terms, fitted with them.
-    pub(super) fn to_logs(&self, terms: KernelTerms) -> Vec<f64> {
+    pub fn to_logs(&self, terms: KernelTerms) -> Vec<f64> {
         let kernel = &self.kernel;
         let mut t: Vec<f64> = kernel.inverse_squared_lengthscales.iter().map(|inverse| -0.5 * inverse.ln()).collect();
         t.extend([kernel.radial_variance.ln(), self.noise_variance.ln()]);

@@ -9,6 +9,7 @@ mod kernel;
 mod loss;
 mod matern;
 mod posterior;
+mod stacked;
 mod subset;
 #[cfg(test)]
 mod tests;
@@ -18,4 +19,5 @@ pub use hyperparameters::{Hyperparameters, KernelTerms};
 pub use kernel::Kernel;
 pub use loss::negative_log_posterior;
 pub use posterior::{Posterior, Prediction, RunningPrediction};
+pub use stacked::{Line, RunningStackedPrediction, StackedPosterior, StackedPrediction};
 pub use subset::representative_subset;

@@ -83,6 +83,13 @@ impl RunningPrediction {
         &self.means.as_slice()[i * worlds..(i + 1) * worlds]
     }
 
+    /// Adds `offsets` (length m) to the means of the points, in every world.
+    pub(super) fn shift_means(&mut self, offsets: &[f64]) {
+        for (mut means, offset) in self.means.column_iter_mut().zip(offsets) {
+            means.add_scalar_mut(*offset);
+        }
+    }
+
     /// `s` of each point, length m, above zero.
     pub fn deviations(&self) -> impl Iterator<Item = f64> {
         self.priors.iter().zip(&self.explained).map(|(prior, explained)| deviation(*prior, *explained))
@@ -109,6 +116,11 @@ impl Posterior {
     /// The model.
     pub fn hyperparameters(&self) -> &Hyperparameters {
         &self.hyperparameters
+    }
+
+    /// `n`, pending trials included.
+    pub(super) fn observations(&self) -> usize {
+        self.points.nrows()
     }
 
     /// `S`, the number of sampled worlds.

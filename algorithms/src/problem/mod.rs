@@ -6,6 +6,7 @@ mod condition;
 mod metric;
 mod origin;
 mod parameter;
+mod prior;
 mod search_space;
 mod trial;
 
@@ -13,5 +14,6 @@ pub use condition::Condition;
 pub use metric::{ConstraintSpec, Goal, MetricSpec, ProblemError, ProblemStatement};
 pub use origin::{AlgorithmName, Origin, Step};
 pub use parameter::{MAX_DISCRETE_VALUES, ParameterKind, ParameterSpec, ParameterSpecError, ParameterValue, ScaleType};
+pub use prior::{ParameterPrior, SMALLEST_SPREAD};
 pub use search_space::{ParameterValues, SearchSpace, SearchSpaceError, ValueError};
 pub use trial::{CompletedTrial, PendingTrial, TrialId, TrialOutcome, TrialSuggestion};

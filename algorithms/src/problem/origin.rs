@@ -20,6 +20,8 @@ pub enum AlgorithmName {
     QuasiRandomSearch,
     /// [`GridSearch`](crate::designers::GridSearch).
     GridSearch,
+    /// The user's own points, proposed by [`InitialPoints`](crate::designers::InitialPoints).
+    InitialTrials,
 }
 
 impl AlgorithmName {
@@ -32,6 +34,7 @@ impl AlgorithmName {
             Self::RandomSearch => "RANDOM_SEARCH",
             Self::QuasiRandomSearch => "QUASI_RANDOM_SEARCH",
             Self::GridSearch => "GRID_SEARCH",
+            Self::InitialTrials => "INITIAL_TRIALS",
         }
     }
 }
@@ -48,6 +51,8 @@ impl fmt::Display for AlgorithmName {
 pub enum Step {
     /// A point of a fixed plan, or one far from all others: the trials so far say too little for a model.
     Start,
+    /// The best point of earlier studies, before there are trials of this one.
+    EarlierStudies,
     /// What the model promises most near the best trials.
     TrustRegion,
     /// What the model promises most anywhere.
@@ -63,6 +68,7 @@ impl Step {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Start => "START",
+            Self::EarlierStudies => "EARLIER_STUDIES",
             Self::TrustRegion => "TRUST_REGION",
             Self::WholeSpace => "WHOLE_SPACE",
             Self::Model => "MODEL",

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::Condition;
+use super::{Condition, ParameterPrior};
 
 /// Most values a discrete parameter may list (AI Platform's published limit).
 pub const MAX_DISCRETE_VALUES: usize = 1000;
@@ -24,6 +24,7 @@ pub struct ParameterSpec {
     name: String,
     kind: ParameterKind,
     condition: Option<Condition>,
+    prior: Option<ParameterPrior>,
 }
 
 impl ParameterSpec {
@@ -37,12 +38,21 @@ impl ParameterSpec {
             return Err(ParameterSpecError::EmptyName);
         }
         kind.check()?;
-        Ok(Self { name, kind, condition: None })
+        Ok(Self { name, kind, condition: None, prior: None })
     }
 
     /// The same parameter, active only where `condition` holds.
     pub fn with_condition(self, condition: Condition) -> Self {
         Self { condition: Some(condition), ..self }
+    }
+
+    /// The same parameter, with a belief about its best value.
+    ///
+    /// # Errors
+    /// [`ParameterSpecError::PriorOfOtherKind`] and the other variants that speak of priors.
+    pub fn with_prior(self, prior: ParameterPrior) -> Result<Self, ParameterSpecError> {
+        prior.check(&self.kind, |value| self.contains(value))?;
+        Ok(Self { prior: Some(prior), ..self })
     }
 
     /// The name by which trials and trainers know the parameter.
@@ -58,6 +68,11 @@ impl ParameterSpec {
     /// When the parameter is active; `None` means always.
     pub fn condition(&self) -> Option<&Condition> {
         self.condition.as_ref()
+    }
+
+    /// What is believed of its best value; `None` if nothing.
+    pub fn prior(&self) -> Option<&ParameterPrior> {
+        self.prior.as_ref()
     }
 
     /// How many different values the parameter has; `None` for a double, unless its range is one point.
@@ -273,6 +288,38 @@ pub enum ParameterSpecError {
         /// The level.
         value: String,
     },
+    /// A prior that is not for parameters of this kind.
+    #[error("the prior does not suit the kind of the parameter: it takes {expected}")]
+    PriorOfOtherKind {
+        /// What it takes.
+        expected: &'static str,
+    },
+    /// The mode of a prior is no value of the parameter.
+    #[error("the mode {mode} of the prior is no feasible value")]
+    PriorModeInfeasible {
+        /// The mode.
+        mode: ParameterValue,
+    },
+    /// The spread of a prior is too small or too large, or NaN.
+    #[error("the spread {spread} of the prior is not between {smallest} and 1", smallest = super::SMALLEST_SPREAD)]
+    PriorSpread {
+        /// The spread.
+        spread: f64,
+    },
+    /// A weight that is not above 0 and finite, given twice, or of a value that the parameter does not have.
+    #[error("the weight {weight} of {value}: each feasible value has one weight, finite and above 0")]
+    PriorWeight {
+        /// The value.
+        value: ParameterValue,
+        /// Its weight.
+        weight: f64,
+    },
+    /// A value without weight among others with one.
+    #[error("the prior gives {value} no weight")]
+    PriorWeightMissing {
+        /// The value.
+        value: ParameterValue,
+    },
 }
 
 /// The serialised form of [`ParameterSpec`], checked again when it is read.
@@ -283,19 +330,26 @@ struct UncheckedParameterSpec {
     /// Absent in records that are older than conditions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     condition: Option<Condition>,
+    /// Absent in records that are older than priors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    prior: Option<ParameterPrior>,
 }
 
 impl TryFrom<UncheckedParameterSpec> for ParameterSpec {
     type Error = ParameterSpecError;
 
     fn try_from(unchecked: UncheckedParameterSpec) -> Result<Self, Self::Error> {
-        Ok(Self { condition: unchecked.condition, ..Self::new(unchecked.name, unchecked.kind)? })
+        let spec = Self { condition: unchecked.condition, ..Self::new(unchecked.name, unchecked.kind)? };
+        match unchecked.prior {
+            Some(prior) => spec.with_prior(prior),
+            None => Ok(spec),
+        }
     }
 }
 
 impl From<ParameterSpec> for UncheckedParameterSpec {
     fn from(spec: ParameterSpec) -> Self {
-        Self { name: spec.name, kind: spec.kind, condition: spec.condition }
+        Self { name: spec.name, kind: spec.kind, condition: spec.condition, prior: spec.prior }
     }
 }
 

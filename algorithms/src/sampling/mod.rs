@@ -11,6 +11,7 @@ use rand_chacha::ChaCha8Rng;
 pub use sobol::sobol_point;
 
 use crate::encoding::Encoding;
+use crate::prior::Beliefs;
 use crate::problem::TrialId;
 use crate::rng::stream;
 
@@ -22,6 +23,7 @@ use crate::rng::stream;
 pub struct RandomPoints<'a> {
     encoding: &'a Encoding,
     streams: Vec<ChaCha8Rng>,
+    beliefs: Option<&'a Beliefs>,
 }
 
 impl<'a> RandomPoints<'a> {
@@ -29,7 +31,12 @@ impl<'a> RandomPoints<'a> {
     pub fn new(encoding: &'a Encoding, seed: u64, trial: TrialId, purpose: &str) -> Self {
         let key = |name: &str| format!("{purpose}/{name}");
         let streams = encoding.features().iter().map(|feature| stream(seed, trial, &key(&feature.name))).collect();
-        Self { encoding, streams }
+        Self { encoding, streams, beliefs: None }
+    }
+
+    /// The same, but parameters that `beliefs` speak of are drawn from them.
+    pub fn believing(self, beliefs: Option<&'a Beliefs>) -> Self {
+        Self { beliefs, ..self }
     }
 }
 
@@ -38,10 +45,16 @@ impl Iterator for RandomPoints<'_> {
 
     fn next(&mut self) -> Option<Vec<f64>> {
         let coordinate = |(feature, stream): (usize, &mut ChaCha8Rng)| {
-            self.encoding.coordinate_from_uniform(feature, stream.random())
+            let uniform = stream.random();
+            let believed = self.beliefs.and_then(|beliefs| beliefs.quantile(feature, uniform));
+            believed.unwrap_or_else(|| self.encoding.coordinate_from_uniform(feature, uniform))
         };
         let mut point: Vec<f64> = self.streams.iter_mut().enumerate().map(coordinate).collect();
-        self.encoding.canonicalize(&mut point);
+        match self.beliefs {
+            // The density knows nothing of grids.
+            Some(_) => self.encoding.snap(&mut point),
+            None => self.encoding.canonicalize(&mut point),
+        }
         Some(point)
     }
 }

@@ -9,7 +9,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Number;
 
-use super::{ProtoDuration, is_default};
+use super::{Double, ProtoDuration, is_default};
 
 /// How long a program may take to end after SIGTERM, unless [`Additions::stop_grace_period`] says otherwise.
 /// A guess: the default of Kubernetes.
@@ -30,6 +30,14 @@ pub struct Additions {
     /// gets no flag, and the search does not count them. Conditions may hang on conditional parameters, to any depth.
     #[serde(skip_serializing_if = "is_default")]
     pub conditions: Vec<ParameterCondition>,
+    /// (Tunesmith) What is believed of the best values of some parameters. It guides the search at its beginning and fades
+    /// with the number of trials. `RANDOM_SEARCH` draws from it throughout, `GRID_SEARCH` makes no use of it.
+    #[serde(skip_serializing_if = "is_default")]
+    pub priors: Vec<ParameterPrior>,
+    /// (Tunesmith) Points to be tried first, in this order and as they are: values by parameter name. A parameter
+    /// without a value gets the mode of its prior, or the middle of its range on its scale.
+    #[serde(skip_serializing_if = "is_default")]
+    pub initial_trials: Vec<BTreeMap<String, ParentValue>>,
     /// (Tunesmith) By parameter name, how many points `GRID_SEARCH` divides a `DOUBLE` parameter into, at least 1.
     /// Without an entry `GRID_SEARCH` refuses a `DOUBLE`, as AI Platform does.
     #[serde(skip_serializing_if = "is_default")]
@@ -84,6 +92,54 @@ pub struct ParameterCondition {
     /// (Tunesmith) The values of the parent for which the parameter exists, at least one.
     #[schemars(length(min = 1))]
     pub values: Vec<ParentValue>,
+}
+
+/// What is believed of the best value of one parameter: a `mode`, or `weights`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(extend("required" = ["parameter"]))]
+pub struct ParameterPrior {
+    /// (Tunesmith) Name of the parameter; each at most once.
+    #[schemars(length(min = 1))]
+    pub parameter: String,
+    /// (Tunesmith) The most likely best value of an `INTEGER`, `DOUBLE` or `DISCRETE` parameter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<ParentValue>,
+    /// (Tunesmith) How sure that is. Default `MEDIUM`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<Confidence>,
+    /// (Tunesmith) Instead of `confidence`: one standard deviation around the mode, as a fraction of the range on the
+    /// parameter's scale, from 0.001 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spread: Option<Double>,
+    /// (Tunesmith) For each value of a `DISCRETE` or `CATEGORICAL` parameter how likely it is the best, above 0; only
+    /// proportions matter.
+    #[serde(skip_serializing_if = "is_default")]
+    pub weights: BTreeMap<String, Double>,
+}
+
+/// How sure a user is of a mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Confidence {
+    /// Within half of the range.
+    Low,
+    /// Within a quarter of the range.
+    #[default]
+    Medium,
+    /// Within a tenth of the range.
+    High,
+}
+
+impl Confidence {
+    /// One standard deviation as a fraction of the range (guesses that match the words).
+    pub fn spread(self) -> f64 {
+        match self {
+            Self::Low => 0.5,
+            Self::Medium => 0.25,
+            Self::High => 0.1,
+        }
+    }
 }
 
 /// A value of a parent as it was written: a level, or the text of a number.

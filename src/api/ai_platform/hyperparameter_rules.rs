@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::condition_rules::check_conditions;
+use super::foreknowledge_rules::check_foreknowledge;
 use super::rules::Violations;
 use super::scalars::LARGEST_EXACT_INTEGER;
 use super::{
@@ -62,6 +63,7 @@ pub(super) fn check_hyperparameters(spec: &HyperparameterSpec, additions: &Addit
     }
     check_resolutions(spec, additions, violations);
     check_conditions(spec, additions, violations);
+    check_foreknowledge(spec, additions, violations);
     if additions.early_stopping.is_some() && !spec.enable_trial_early_stopping {
         violations.warning(
             "tunesmith.earlyStopping",

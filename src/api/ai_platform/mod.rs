@@ -12,6 +12,7 @@
 
 mod additions;
 mod condition_rules;
+mod foreknowledge_rules;
 mod hyperparameter_rules;
 mod hyperparameters;
 pub mod job;
@@ -25,8 +26,8 @@ mod training_input;
 mod without_effect;
 
 pub use additions::{
-    Additions, DEFAULT_MAX_LOST_ATTEMPTS, DEFAULT_STOP_GRACE_PERIOD, EarlyStopping, FinalMeasurement,
-    ParameterCondition, ParentValue,
+    Additions, Confidence, DEFAULT_MAX_LOST_ATTEMPTS, DEFAULT_STOP_GRACE_PERIOD, EarlyStopping, FinalMeasurement,
+    ParameterCondition, ParameterPrior, ParentValue,
 };
 pub use hyperparameters::{
     Algorithm, DEFAULT_METRIC_TAG, GoalType, HyperparameterSpec, ParameterSpec, ParameterType, RESERVED_METRIC_TAGS,

@@ -71,6 +71,7 @@ pub fn job_study(input: &TrainingInput) -> Result<Option<StudySpec>, PlanningErr
     let previous = &hyperparameters.resume_previous_job_id;
     Ok(Some(StudySpec {
         problem: spec.problem,
+        initial_points: spec.initial_points,
         algorithm: spec.algorithm,
         stopping_rule: spec.stopping_rule,
         final_measurement: spec.final_measurement,

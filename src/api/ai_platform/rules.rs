@@ -77,6 +77,16 @@ pub fn check(input: &TrainingInput) -> Vec<Violation> {
             if !input.tunesmith.conditions.is_empty() {
                 violations.error("tunesmith.conditions", "there are no hyperparameters", "only with hyperparameters");
             }
+            if !input.tunesmith.priors.is_empty() {
+                violations.error("tunesmith.priors", "there are no hyperparameters", "only with hyperparameters");
+            }
+            if !input.tunesmith.initial_trials.is_empty() {
+                violations.error(
+                    "tunesmith.initialTrials",
+                    "there are no hyperparameters",
+                    "only with hyperparameters",
+                );
+            }
         }
     }
     violations.0

@@ -1,11 +1,13 @@
 //! From `HyperparameterSpec` to the words of the engine.
 
+use tunesmith_algorithms::designers::completed_point;
 use tunesmith_algorithms::problem::{
-    Condition, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterSpecError, ParameterValue, ProblemError,
-    ProblemStatement, ScaleType, SearchSpace, SearchSpaceError,
+    Condition, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterSpecError, ParameterValue, ParameterValues,
+    ProblemError, ProblemStatement, ScaleType, SearchSpace, SearchSpaceError, ValueError,
 };
 
 use super::condition_rules::parent_value;
+use super::foreknowledge_rules::{initial_values, parameter_prior};
 use super::{
     Additions, Algorithm, EarlyStopping, FinalMeasurement, GoalType, HyperparameterSpec, ParameterCondition,
     ParameterType,
@@ -17,6 +19,8 @@ use crate::domain;
 pub struct StudySpec {
     /// What is searched.
     pub problem: ProblemStatement,
+    /// Points to be tried first, in order.
+    pub initial_points: Vec<ParameterValues>,
     /// How.
     pub algorithm: domain::Algorithm,
     /// Whether and how running trials are stopped early.
@@ -56,6 +60,21 @@ pub enum StudySpecError {
         /// The conditional parameter.
         parameter: String,
     },
+    /// A prior names no value of its parameter.
+    #[error("the prior of parameter {parameter:?} names none of its values")]
+    Prior {
+        /// The parameter.
+        parameter: String,
+    },
+    /// An initial trial is no point of the space.
+    #[error("initial trial {index} is no point of the search space")]
+    InitialTrial {
+        /// Its index.
+        index: usize,
+        /// Why; `None` if a value has the wrong form.
+        #[source]
+        source: Option<ValueError>,
+    },
     /// The parameters together are not a search space.
     #[error(transparent)]
     Space(#[from] SearchSpaceError),
@@ -74,6 +93,15 @@ pub fn study_spec(spec: &HyperparameterSpec, additions: &Additions) -> Result<St
         let kind = parameter_kind(parameter).ok_or(StudySpecError::Incomplete { index })?;
         let parameter = ParameterSpec::new(&*parameter.parameter_name, kind)
             .map_err(|source| StudySpecError::Parameter { index, source })?;
+        let foreknown = additions.priors.iter().find(|prior| prior.parameter == parameter.name());
+        let parameter = match foreknown {
+            Some(prior) => {
+                let fault = || StudySpecError::Prior { parameter: prior.parameter.clone() };
+                let prior = parameter_prior(&spec.params[index], prior).ok_or_else(fault)?;
+                parameter.with_prior(prior).map_err(|source| StudySpecError::Parameter { index, source })?
+            }
+            None => parameter,
+        };
         let own = additions.conditions.iter().find(|condition| condition.parameter == parameter.name());
         parameters.push(match own {
             Some(own) => parameter.with_condition(condition(spec, own)?),
@@ -85,8 +113,17 @@ pub fn study_spec(spec: &HyperparameterSpec, additions: &Additions) -> Result<St
         GoalType::Minimize => Goal::Minimize,
     };
     let metric = MetricSpec { name: spec.metric_tag().to_owned(), goal };
+    let problem = ProblemStatement::new(SearchSpace::new(parameters)?, vec![metric])?;
+    let mut initial_points = Vec::with_capacity(additions.initial_trials.len());
+    for (index, written) in additions.initial_trials.iter().enumerate() {
+        let values = initial_values(spec, written).ok_or(StudySpecError::InitialTrial { index, source: None })?;
+        let point = completed_point(&problem, &values)
+            .map_err(|source| StudySpecError::InitialTrial { index, source: Some(source) })?;
+        initial_points.push(point);
+    }
     Ok(StudySpec {
-        problem: ProblemStatement::new(SearchSpace::new(parameters)?, vec![metric])?,
+        problem,
+        initial_points,
         algorithm: match spec.algorithm {
             Algorithm::AlgorithmUnspecified => domain::Algorithm::Automatic,
             Algorithm::GaussianProcessBandit => domain::Algorithm::GaussianProcessBandit,
@@ -181,6 +218,7 @@ mod tests {
         let metric = MetricSpec { name: "loss".into(), goal: Goal::Minimize };
         let expected = StudySpec {
             problem: ProblemStatement::new(SearchSpace::new(parameters).unwrap(), vec![metric]).unwrap(),
+            initial_points: vec![],
             algorithm: domain::Algorithm::GridSearch { double_resolution: [("a".to_owned(), 4)].into() },
             stopping_rule: Some(domain::StoppingRule::Median),
             final_measurement: domain::FinalMeasurement::Best,

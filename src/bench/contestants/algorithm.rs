@@ -39,10 +39,14 @@ pub const ALGORITHMS: [(&str, &str, &str); 7] = [
     ("auto", "", "the algorithm that serves the problem best, the service's default"),
     (gaussian_process::NAME, gaussian_process::OPTIONS, "Gaussian process and expected improvement in a trust region"),
     ("tpe", "", "multivariate tree-structured Parzen estimator, for categories and conditions"),
-    ("cma_es", "", "covariance matrix adaptation with restarts, for long runs; no categorical parameters"),
-    ("random", "", "independent uniform draws"),
-    ("quasi_random", "", "scrambled Sobol points"),
-    ("grid", "doubles=N", "every point of a grid, N along each double (10)"),
+    (
+        "cma_es",
+        "",
+        "covariance matrix adaptation with restarts, for long runs; no categorical parameters, ignores priors",
+    ),
+    ("random", "", "independent draws, uniform or from priors"),
+    ("quasi_random", "", "scrambled Sobol points; ignores priors"),
+    ("grid", "doubles=N", "every point of a grid, N along each double (10); ignores priors"),
 ];
 
 const DEFAULT_DOUBLES: u32 = 10;
@@ -182,6 +186,8 @@ impl Algorithm {
 
 #[cfg(test)]
 mod tests {
+    use tunesmith_algorithms::problem::{Goal, MetricSpec, ParameterSpec, ScaleType, SearchSpace};
+
     use super::*;
 
     #[test]
@@ -198,6 +204,18 @@ mod tests {
         let options = GpBanditOptions { trust_region: false, warp: false, ..usual };
         assert_eq!(variant.name, Name::GaussianProcess(options));
         assert_eq!(variant.to_string(), "gp:trust_region=off:warp=off");
+    }
+
+    #[test]
+    fn algorithms_without_use_for_priors_say_so() {
+        let kind = ParameterKind::Integer { min: 1, max: 9, scale: ScaleType::UnitLinear };
+        let space = SearchSpace::new(vec![ParameterSpec::new("x", kind).unwrap()]).unwrap();
+        let metric = MetricSpec { name: "y".to_owned(), goal: Goal::Minimize };
+        let problem = ProblemStatement::new(space, vec![metric]).unwrap();
+        for (name, _, meaning) in ALGORITHMS {
+            let designer = name.parse::<Algorithm>().unwrap().designer(&problem, 1).unwrap();
+            assert_eq!(meaning.contains("ignores priors"), !designer.capabilities().priors, "{name}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
 use tunesmith_algorithms::designers::GridSearch;
-use tunesmith_algorithms::problem::{Condition, Goal, ParameterKind, ParameterSpec, ScaleType};
+use tunesmith_algorithms::problem::{Condition, Goal, ParameterKind, ParameterPrior, ParameterSpec, ScaleType};
 
 use super::HptuningConfig;
 use crate::api::ai_platform::{Double, StudySpec};
@@ -72,6 +72,19 @@ fn describe_study(study: &StudySpec) -> String {
             Algorithm::RandomSearch => "random search",
         },
     );
+    for parameter in space.parameters() {
+        if let Some(prior) = parameter.prior() {
+            let mut believed = format!("{} {}", parameter.name(), self::prior(prior));
+            if matches!(study.algorithm, Algorithm::GridSearch { .. }) {
+                believed.push_str(" (grid search makes no use of it)");
+            }
+            line(&mut text, "prior", &believed);
+        }
+    }
+    for point in &study.initial_points {
+        let values: Vec<String> = point.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        line(&mut text, "initial trial", &values.join(" "));
+    }
     let failed = match study.max_failed_trials {
         0 => "the service decides how many may fail".to_owned(),
         limit => format!("the job fails after {limit} failed"),
@@ -182,6 +195,18 @@ fn values(parameter: &ParameterSpec) -> String {
 fn condition(condition: &Condition) -> String {
     let relation = if condition.values().len() == 1 { "=" } else { "in" };
     format!("{} {relation} {}", condition.parent(), list(condition.values().iter().map(ToString::to_string)))
+}
+
+/// Where a parameter is believed to be best.
+fn prior(prior: &ParameterPrior) -> String {
+    match prior {
+        ParameterPrior::Normal { mode, spread } => {
+            format!("near {mode}, give or take {}% of the range", Double(100.0 * spread))
+        }
+        ParameterPrior::Weights(weights) => {
+            list(weights.iter().map(|(value, weight)| format!("{value} with weight {}", Double(*weight))))
+        }
+    }
 }
 
 fn list(values: impl ExactSizeIterator<Item = String>) -> String {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use tunesmith_algorithms::problem::{
-    AlgorithmName, Condition, Goal, MetricSpec, Origin, ParameterKind, ParameterSpec, ParameterValue, ProblemStatement,
-    ScaleType, SearchSpace, Step,
+    AlgorithmName, Condition, Goal, MetricSpec, Origin, ParameterKind, ParameterPrior, ParameterSpec, ParameterValue,
+    ParameterValues, ProblemStatement, ScaleType, SearchSpace, Step,
 };
 
 use crate::domain::{
@@ -39,20 +39,33 @@ pub fn job(id: &str) -> Job {
 
 /// An active study without trials, over parameters of all kinds and scales.
 pub fn study(id: &str) -> Study {
-    study_over(id, parameters())
+    study_over(id, parameters(), Vec::new())
 }
 
-/// [`study`] with a conditional parameter of each kind of condition, none of them active in [`new_trial`].
+/// [`study`] with a conditional parameter of each kind of condition, none of them active in [`new_trial`], a prior of each
+/// kind, and an initial point.
 pub fn conditional_study(id: &str) -> Study {
     let child = |name, parent, values| {
         let kind = ParameterKind::Integer { min: 1, max: 2, scale: ScaleType::UnitLinear };
         ParameterSpec::new(name, kind).unwrap().with_condition(Condition::new(parent, values))
     };
     let mut parameters = parameters();
+    let normal = ParameterPrior::Normal { mode: ParameterValue::Double(0.1 / 3.0), spread: 0.25 };
+    let weight = |level: &str, weight| (ParameterValue::Categorical(level.to_owned()), weight);
+    let weights = ParameterPrior::Weights(vec![weight("ä b", 0.1), weight("c", 3.0)]);
+    for (place, prior) in [(0, normal), (3, weights)] {
+        parameters[place] = parameters[place].clone().with_prior(prior).unwrap();
+    }
     parameters.push(child("depth", "kind", vec![ParameterValue::Categorical("c".to_owned())]));
     parameters.push(child("width", "size", vec![ParameterValue::Discrete(0.5)]));
     parameters.push(child("skip", "layers", [-1, 7].map(ParameterValue::Integer).to_vec()));
-    study_over(id, parameters)
+    let point = BTreeMap::from([
+        ("rate".to_owned(), ParameterValue::Double(0.1 / 3.0)),
+        ("layers".to_owned(), ParameterValue::Integer(i64::MAX)),
+        ("size".to_owned(), ParameterValue::Discrete(32.0)),
+        ("kind".to_owned(), ParameterValue::Categorical("ä b".to_owned())),
+    ]);
+    study_over(id, parameters, vec![point])
 }
 
 fn parameters() -> Vec<ParameterSpec> {
@@ -65,7 +78,7 @@ fn parameters() -> Vec<ParameterSpec> {
     ]
 }
 
-fn study_over(id: &str, parameters: Vec<ParameterSpec>) -> Study {
+fn study_over(id: &str, parameters: Vec<ParameterSpec>, initial_points: Vec<ParameterValues>) -> Study {
     let metrics = vec![
         MetricSpec { name: "accuracy".to_owned(), goal: Goal::Maximize },
         MetricSpec { name: "loss".to_owned(), goal: Goal::Minimize },
@@ -73,6 +86,7 @@ fn study_over(id: &str, parameters: Vec<ParameterSpec>) -> Study {
     Study::restore(StudyFields {
         id: id.parse().unwrap(),
         problem: ProblemStatement::new(SearchSpace::new(parameters).unwrap(), metrics).unwrap(),
+        initial_points,
         algorithm: Algorithm::GridSearch { double_resolution: BTreeMap::from([("rate".to_owned(), 10)]) },
         seed: u64::MAX,
         stopping_rule: Some(StoppingRule::Median),

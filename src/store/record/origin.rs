@@ -37,12 +37,14 @@ enum AlgorithmNameRecord {
     RandomSearch,
     QuasiRandomSearch,
     GridSearch,
+    InitialTrials,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Step", rename_all = "SCREAMING_SNAKE_CASE")]
 enum StepRecord {
     Start,
+    EarlierStudies,
     TrustRegion,
     WholeSpace,
     Model,

@@ -7,10 +7,12 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tunesmith_algorithms::problem::{
-    Condition, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ProblemStatement, ScaleType, SearchSpace,
+    Condition, Goal, MetricSpec, ParameterKind, ParameterPrior, ParameterSpec, ParameterValue, ParameterValues,
+    ProblemStatement, ScaleType, SearchSpace,
 };
 
 use super::float::Float;
+use super::trial::ValueRecord;
 use super::{Progress, RecordError, from_json, to_json};
 use crate::domain::{Algorithm, CurveAxis, FinalMeasurement, StoppingRule, Study, StudyFields, StudyState};
 
@@ -22,6 +24,7 @@ pub(in crate::store) fn encode_study(study: &Study) -> (Vec<u8>, Progress) {
     let StudyFields {
         id,
         problem,
+        initial_points,
         algorithm,
         seed,
         stopping_rule,
@@ -46,6 +49,7 @@ pub(in crate::store) fn encode_study(study: &Study) -> (Vec<u8>, Progress) {
             .iter()
             .map(|metric| MetricSpecRecord { name: metric.name.clone(), goal: metric.goal })
             .collect(),
+        initial_points: initial_points.iter().map(point_record).collect(),
         algorithm: algorithm.clone(),
         seed: *seed,
         stopping_rule: stopping_rule.map(StoppingRuleField),
@@ -74,6 +78,7 @@ pub(in crate::store) fn decode_study(bytes: &[u8], progress: Progress) -> Result
     Ok(Study::restore(StudyFields {
         id: record.id.parse().map_err(RecordError::malformed)?,
         problem: ProblemStatement::new(space, metrics).map_err(RecordError::malformed)?,
+        initial_points: record.initial_points.into_iter().map(point).collect(),
         algorithm: record.algorithm,
         seed: record.seed,
         stopping_rule: record.stopping_rule.map(|rule| rule.0),
@@ -98,6 +103,9 @@ struct StudyRecord {
     id: String,
     parameters: Vec<ParameterRecord>,
     metrics: Vec<MetricSpecRecord>,
+    /// Absent without any, and in records of versions without initial points.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    initial_points: Vec<PointRecord>,
     #[serde(with = "AlgorithmRecord")]
     algorithm: Algorithm,
     seed: u64,
@@ -136,6 +144,48 @@ struct ParameterRecord {
     /// Absent if the parameter is always active, and in records of versions without conditions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     condition: Option<ConditionRecord>,
+    /// Absent without one, and in records of versions without priors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    prior: Option<PriorRecord>,
+}
+
+type PointRecord = BTreeMap<String, ValueRecord>;
+
+fn point_record(point: &ParameterValues) -> PointRecord {
+    point.iter().map(|(name, value)| (name.clone(), value.into())).collect()
+}
+
+fn point(record: PointRecord) -> ParameterValues {
+    record.into_iter().map(|(name, value)| (name, value.into())).collect()
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum PriorRecord {
+    Normal { mode: ValueRecord, spread: Float },
+    Weights(Vec<(ValueRecord, Float)>),
+}
+
+impl From<&ParameterPrior> for PriorRecord {
+    fn from(prior: &ParameterPrior) -> Self {
+        match prior {
+            ParameterPrior::Normal { mode, spread } => Self::Normal { mode: mode.into(), spread: Float(*spread) },
+            ParameterPrior::Weights(weights) => {
+                Self::Weights(weights.iter().map(|(value, weight)| (value.into(), Float(*weight))).collect())
+            }
+        }
+    }
+}
+
+impl From<PriorRecord> for ParameterPrior {
+    fn from(record: PriorRecord) -> Self {
+        match record {
+            PriorRecord::Normal { mode, spread } => Self::Normal { mode: mode.into(), spread: spread.0 },
+            PriorRecord::Weights(weights) => {
+                Self::Weights(weights.into_iter().map(|(value, weight)| (value.into(), weight.0)).collect())
+            }
+        }
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -226,7 +276,12 @@ impl From<&ParameterSpec> for ParameterRecord {
             }
             ParameterKind::Categorical { values } => KindRecord::Categorical { values: values.clone() },
         };
-        Self { name: spec.name().to_owned(), kind, condition: spec.condition().map(ConditionRecord::from) }
+        Self {
+            name: spec.name().to_owned(),
+            kind,
+            condition: spec.condition().map(ConditionRecord::from),
+            prior: spec.prior().map(PriorRecord::from),
+        }
     }
 }
 
@@ -243,6 +298,10 @@ impl TryFrom<ParameterRecord> for ParameterSpec {
             KindRecord::Categorical { values } => ParameterKind::Categorical { values },
         };
         let spec = Self::new(record.name, kind).map_err(RecordError::malformed)?;
+        let spec = match record.prior {
+            Some(prior) => spec.with_prior(prior.into()).map_err(RecordError::malformed)?,
+            None => spec,
+        };
         Ok(match record.condition {
             Some(condition) => spec.with_condition(condition.into()),
             None => spec,

@@ -101,7 +101,7 @@ fn a_trial_is_read_with_and_without_what_proposed_it() {
 
 #[test]
 fn every_name_of_an_origin_is_stored_as_it_is_shown() {
-    let steps = [Step::Start, Step::TrustRegion, Step::WholeSpace, Step::Model, Step::Unused];
+    let steps = [Step::Start, Step::EarlierStudies, Step::TrustRegion, Step::WholeSpace, Step::Model, Step::Unused];
     let algorithms = [
         AlgorithmName::GaussianProcessBandit,
         AlgorithmName::TreeStructuredParzenEstimator,
@@ -109,6 +109,7 @@ fn every_name_of_an_origin_is_stored_as_it_is_shown() {
         AlgorithmName::RandomSearch,
         AlgorithmName::QuasiRandomSearch,
         AlgorithmName::GridSearch,
+        AlgorithmName::InitialTrials,
     ];
     for algorithm in algorithms {
         for origin in [Origin::of(algorithm)].into_iter().chain(steps.map(|step| Origin::with_step(algorithm, step))) {

@@ -152,7 +152,7 @@ enum StateRecord {
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum ValueRecord {
+pub(super) enum ValueRecord {
     Double(Float),
     Integer(i64),
     Discrete(Float),

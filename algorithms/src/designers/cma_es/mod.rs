@@ -112,6 +112,7 @@ impl Designer for CmaEs {
             conditions: false,
             several_metrics: false,
             constraints: false,
+            priors: false,
         }
     }
 

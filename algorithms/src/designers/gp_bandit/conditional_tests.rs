@@ -91,7 +91,7 @@ fn the_best_values_of_the_best_branch_are_found() {
 fn the_start_visits_every_branch_and_then_moves_one_parameter_at_a_time() {
     let space = SearchSpace::new(families()).unwrap();
     let encoding = Encoding::new(&space);
-    let star = start::star(&encoding);
+    let star = start::star(&encoding, None);
     let points: Vec<ParameterValues> = star.iter().map(|point| encoding.decode(point)).collect();
     let names = |point: &ParameterValues| point.keys().cloned().collect::<BTreeSet<_>>();
     // Line, net by Adam, tree, net by SGD; then a step of the parameter of a line that is no parent.
@@ -127,7 +127,7 @@ fn every_proposal_is_canonical_and_in_the_box_where_it_is_active() {
     let bandit = GpBandit::new(problem(families(), Goal::Maximize), 5).unwrap();
     let outcomes = Outcomes::new(&encoding, &bandit.outputs, History { completed: &completed, pending: &[] }).unwrap();
     let model =
-        Model::new(&encoding, &outcomes, &bandit.options, &bandit.fits, |trial| bandit.is_global(trial)).unwrap();
+        Model::new(&encoding, &outcomes, &bandit.options, &bandit.fits, None, |trial| bandit.is_global(trial)).unwrap();
     let incumbent = &model.anchors[0];
     let branches: BTreeSet<_> = model.anchors.iter().map(|anchor| encoding.active(anchor)).collect();
     assert!(branches.len() >= 4, "anchors of {} branches", branches.len());

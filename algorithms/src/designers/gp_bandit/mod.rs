@@ -24,6 +24,12 @@
 //! that satisfy them are the incumbent, on the front, or a success of the trust region; the others still teach the models.
 //! With the criteria that are no expected improvement, the log probability is a penalty in units of standardised values.
 //!
+//! # What is known beforehand
+//! What users believe of the optimum ([`crate::prior`]) is [added](crate::acquisition::Believed) to the log acquisition
+//! with the weight `10 / n` after `n` trials, a share of the candidates is drawn from it, and every other point of the
+//! start is around its mode. Earlier studies ([`crate::transfer`]) take the place of the start: the first trial is at their best point, and
+//! the model is one of what they leave unexplained. They are for problems with one metric; constraints are learned anew.
+//!
 //! That is the default: [`GpBanditOptions`] put other parts in place of these.
 //!
 //! Sources stand with the parts. The composition follows Golovin et al. 2017 (Google Vizier) and Eriksson et al. 2019
@@ -63,12 +69,14 @@ use self::observations::Pending;
 pub use self::options::{GpBanditOptions, Start};
 use self::outcomes::{Outcomes, Outputs};
 use crate::acquisition::hypervolume::HypervolumeImprovement;
-use crate::acquisition::{Axis, Criterion, Region, Search, TrustRegion};
+use crate::acquisition::{Axis, Believed, Criterion, Region, Search, TrustRegion};
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
 use crate::encoding::{Encoding, FeatureKind, Key};
 use crate::numerics::latin_hypercube::stratified_normals;
+use crate::prior::{Beliefs, FADING};
 use crate::problem::{AlgorithmName, Origin, ProblemStatement, Step, TrialId, TrialSuggestion};
 use crate::rng::stream;
+use crate::transfer::{EarlierStudy, FEWEST_TO_JUDGE, Grounds};
 
 const ALGORITHM: AlgorithmName = AlgorithmName::GaussianProcessBandit;
 const NAME: &str = ALGORITHM.as_str();
@@ -81,6 +89,8 @@ const LOOKS_BEYOND_EVERY: u64 = 3;
 /// of 2 instead of 10 there is less gain there and a loss here. All measured with a search of the whole space in every
 /// trial after the collapse.
 const WORTH_LEAVING: f64 = std::f64::consts::LN_10;
+/// How many of the first trials earlier studies propose before they are judged.
+const TRIALS_ON_TRUST: usize = FEWEST_TO_JUDGE.div_ceil(2);
 /// Fewer measured trials than this say nothing about scale.
 const FEWEST_MEASURED: usize = 2;
 
@@ -95,6 +105,8 @@ pub struct GpBandit {
     alternates: bool,
     options: GpBanditOptions,
     fits: Fits,
+    beliefs: Option<Beliefs>,
+    grounds: Option<Grounds>,
 }
 
 impl GpBandit {
@@ -122,10 +134,31 @@ impl GpBandit {
             finite: FinitePoints::new(&encoding),
             alternates: encoding.is_conditional()
                 || encoding.features().iter().any(|feature| is_category(&feature.kind)),
+            beliefs: Beliefs::new(problem.search_space(), &encoding),
+            grounds: None,
             encoding,
             options,
             fits: Fits::default(),
         })
+    }
+
+    /// A designer for `problem` that has learned from `studies`, the oldest first, as [`crate::transfer`] describes.
+    ///
+    /// # Errors
+    /// [`DesignerError::Unsupported`] if there are studies and the problem has several metrics.
+    pub fn after(problem: ProblemStatement, seed: u64, studies: &[EarlierStudy]) -> Result<Self, DesignerError> {
+        if !studies.is_empty() && problem.metrics().len() > 1 {
+            let reason = format!("it learns from earlier studies of one metric, not of {}", problem.metrics().len());
+            return Err(DesignerError::Unsupported { algorithm: NAME, reason });
+        }
+        let designer = Self::new(problem.clone(), seed)?;
+        let grounds = Grounds::new(&problem, &designer.encoding, studies, designer.options.kernel_terms());
+        Ok(Self { grounds, ..designer })
+    }
+
+    /// Whether earlier studies teach it something.
+    pub(super) fn has_learned(&self) -> bool {
+        self.grounds.is_some()
     }
 
     /// Whether `trial` searches the whole space even when there is a trust region.
@@ -140,13 +173,24 @@ impl GpBandit {
         }
         let measured = state.outcomes.objectives[0].measured();
         let known = measured + state.pending.len();
-        let start = measured < FEWEST_MEASURED || known < self.options.start.trials(&self.encoding);
-        let proposed = if start || !state.outcomes.are_informative() {
-            self.spread_out(state, trial).map(|point| (point, Step::Start))
-        } else {
-            let unused = |state: &State| self.spread_out(state, trial).map(|point| (point, Step::Unused));
-            self.model_point(state, trial).or_else(|| unused(state))
+        // Earlier studies that turn out to mislead have cost a few trials: the start then comes after them.
+        let judges = if self.grounds.is_some() { TRIALS_ON_TRUST } else { 0 };
+        let start = measured < FEWEST_MEASURED || known < self.options.start.trials(&self.encoding) + judges;
+        let alone = start || !state.outcomes.are_informative();
+        let by_model = match &self.grounds {
+            // Before the first trial nothing but the earlier studies speaks.
+            Some(grounds) if known == 0 => {
+                self.best_of_earlier(grounds, state).map(|point| (point, Step::EarlierStudies))
+            }
+            // Every other of the first trials is one of the start: spread points judge the earlier studies better than
+            // those that they propose, and are not lost if these mislead.
+            Some(_) if known < FEWEST_TO_JUDGE && known % 2 == 1 => None,
+            Some(_) if alone && measured > 0 => self.model_point(state, trial, true),
+            _ if alone => None,
+            _ => self.model_point(state, trial, false),
         };
+        let spread = if alone { Step::Start } else { Step::Unused };
+        let proposed = by_model.or_else(|| self.spread_out(state, trial).map(|point| (point, spread)));
         if proposed.is_some() {
             return Ok(proposed);
         }
@@ -157,21 +201,39 @@ impl GpBandit {
         }
     }
 
+    /// The best unused feasible point near a trial of an earlier study.
+    fn best_of_earlier(&self, grounds: &Grounds, state: &State) -> Option<Vec<f64>> {
+        let feasible = grounds.best_points().into_iter().map(|mut point| {
+            self.encoding.snap(&mut point);
+            point
+        });
+        let unused = |point: &Vec<f64>| {
+            self.encoding.key(&self.encoding.decode(point)).is_ok_and(|key| !state.used.contains(&key))
+        };
+        feasible.into_iter().find(unused)
+    }
+
     fn spread_out(&self, state: &State, trial: TrialId) -> Option<Vec<f64>> {
         let pending = state.pending.iter().map(|pending| &pending.point);
         let points: Vec<Vec<f64>> = state.outcomes.objectives[0].points().chain(pending).cloned().collect();
-        start::start_point(self.options.start, &self.encoding, &state.used, &points, self.seed, trial)
+        // A wrong belief does not have all of the start.
+        let beliefs = self.beliefs.as_ref().filter(|_| !trial.0.is_multiple_of(2));
+        let start = (self.options.start, beliefs);
+        start::start_point(start, &self.encoding, &state.used, &points, self.seed, trial)
     }
 
-    fn model_point(&self, state: &mut State, trial: TrialId) -> Option<(Vec<f64>, Step)> {
+    /// The best point by the model; `None` if there is none, or `only_on_ground` and no earlier study to build it upon.
+    fn model_point(&self, state: &mut State, trial: TrialId, only_on_ground: bool) -> Option<(Vec<f64>, Step)> {
         if state.model.is_none() || self.is_scalarized() {
-            let mut model = self.model(&state.outcomes, trial)?;
+            let known = state.outcomes.objectives[0].completed() + state.pending.len();
+            let mut model = self.believing(self.model(&state.outcomes, trial)?, known);
             for pending in &state.pending {
                 self.fantasize(&mut model, pending);
             }
             state.model = Some(model);
         }
-        let Model { acquisition, anchors, front, lengthscales, trust_region, shared } = state.model.as_mut()?;
+        let model = state.model.as_mut().filter(|model| model.on_ground || !only_on_ground)?;
+        let Model { acquisition, anchors, front, lengthscales, trust_region, shared, .. } = model;
         let mut anchors = anchors.clone();
         if *front > 1 {
             // Where on the front to look closer is left to chance.
@@ -231,16 +293,24 @@ impl GpBandit {
 
     /// The model for `trial`.
     fn model(&self, outcomes: &Outcomes, trial: TrialId) -> Option<Model> {
-        let Self { encoding, outputs, options, fits, .. } = self;
+        let Self { encoding, outputs, options, fits, grounds, .. } = self;
         if self.is_scalarized() {
             let scalarized = outcomes.scalarized(outputs, self.seed, trial);
             let options = GpBanditOptions { trust_region: false, ..*options };
-            return Model::new(encoding, &scalarized, &options, fits, |_| true);
+            return Model::new(encoding, &scalarized, &options, fits, None, |_| true);
         }
         match outputs.metrics.len() {
-            1 => Model::new(encoding, outcomes, options, fits, |trial| self.is_global(trial)),
+            1 => Model::new(encoding, outcomes, options, fits, grounds.as_ref(), |trial| self.is_global(trial)),
             _ => Model::of_several(encoding, outputs, outcomes, options, fits),
         }
+    }
+
+    /// `model` with what is believed of the optimum, after `known` trials.
+    fn believing(&self, model: Model, known: usize) -> Model {
+        let Some(beliefs) = &self.beliefs else { return model };
+        let weight = FADING / known.max(1) as f64;
+        let believed = Believed::new(model.acquisition, beliefs.clone(), self.encoding.clone(), weight);
+        Model { acquisition: Box::new(believed), ..model }
     }
 
     /// The sides of `trust_region` along the features active at `incumbent`; the others are not cut.
@@ -274,7 +344,7 @@ struct State {
 
 impl Designer for GpBandit {
     fn capabilities(&self) -> Capabilities {
-        Capabilities::any_problem(true)
+        Capabilities { several_metrics: !self.has_learned(), priors: true, ..Capabilities::any_problem(true) }
     }
 
     fn suggest(&self, history: History<'_>, request: SuggestRequest) -> Result<Vec<TrialSuggestion>, DesignerError> {

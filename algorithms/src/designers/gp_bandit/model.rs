@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use super::TRIALS_ON_TRUST;
 use super::fits::{Fingerprint, Fits, Schedule};
 use super::observations::{Evidence, Observations, categorical};
 use super::options::GpBanditOptions;
@@ -10,8 +11,12 @@ use crate::acquisition::{
     Acquisition, AcquisitionFunction, BoundedOutcome, Candidates, Constrained, Search, TrustRegion,
 };
 use crate::encoding::Encoding;
-use crate::gp::{Hyperparameters, KernelTerms, Posterior, TrainingSet, fit_with_terms, refit, representative_subset};
+use crate::gp::{
+    Hyperparameters, KernelTerms, Posterior, StackedPosterior, TrainingSet, fit_with_terms, negative_log_posterior,
+    refit, representative_subset,
+};
 use crate::problem::TrialId;
+use crate::transfer::{FEWEST_TO_JUDGE, Ground, Grounds};
 
 /// Hyperparameters are fitted to at most this many observations: chosen for time.
 const FIT_SIZE: usize = 384;
@@ -40,6 +45,8 @@ pub(super) struct Model {
     pub(super) lengthscales: Vec<f64>,
     /// `None` if it is not wanted, there is no incumbent to be near to, or nothing tells points apart.
     pub(super) trust_region: Option<TrustRegion>,
+    /// Whether it is built upon earlier studies.
+    pub(super) on_ground: bool,
     /// What the suggestions of one request share.
     pub(super) shared: Shared,
 }
@@ -71,12 +78,13 @@ impl SharedCandidates {
 }
 
 impl Model {
-    /// Fits the model of one objective; `None` if the covariance cannot be factorised, whatever the jitter.
+    /// Fits the model of one objective, upon `grounds` where the history follows them; `None` if the covariance cannot be factorised, whatever the jitter.
     pub(super) fn new(
         encoding: &Encoding,
         outcomes: &Outcomes,
         options: &GpBanditOptions,
         fits: &Fits,
+        grounds: Option<&Grounds>,
         is_global: impl Fn(TrialId) -> bool,
     ) -> Option<Self> {
         let observations = &outcomes.objectives[0];
@@ -92,8 +100,21 @@ impl Model {
         best_first(&mut eligible, &|row| values[row]);
         let none_feasible = eligible.is_empty() && !measured.is_empty();
         let center = eligible.first().map(|&row| evidence.point(row));
-        let fitting = Fitting { encoding, observations, options, fits, evidence: &evidence };
+        let ground = grounds.and_then(|grounds| evidence.ground(grounds));
+        let mut fitting = Fitting { grounds, ground, ..Fitting::new(encoding, observations, options, fits, &evidence) };
+        if evidence.measured >= FEWEST_TO_JUDGE && fitting.ground.is_some() {
+            let alone = Fitting::new(encoding, observations, options, fits, &evidence);
+            if alone.loss() < fitting.loss() {
+                fitting = alone;
+            }
+        }
         let posterior = fitting.posterior(Output::Values, center.as_deref())?;
+        let feasibility = fitting.posterior(Output::Feasibility, None);
+        let on_ground = fitting.ground.is_some();
+        let posterior = match fitting.ground {
+            Some(Ground { stack, line }) => StackedPosterior::over(stack, line, posterior),
+            None => posterior.into(),
+        };
 
         let data = &evidence.data;
         let hyperparameters = posterior.hyperparameters().clone();
@@ -101,13 +122,14 @@ impl Model {
         let signal = variances.iter().sum::<f64>() / variances.len().max(1) as f64;
         let mut threshold = eligible.first().map_or(0.0, |&row| values[row]);
         if hyperparameters.noise_variance > NOISY * signal && !eligible.is_empty() {
-            let means = posterior.predict(&data.points).means;
-            best_first(&mut eligible, &|row| means[(0, row)]);
-            threshold = means[(0, eligible[0])];
+            let means = posterior.means(&data.points);
+            best_first(&mut eligible, &|row| means[row]);
+            threshold = means[eligible[0]];
         }
         let told_apart = eligible.iter().any(|&row| values[row] != values[eligible[0]]);
-        let feasibility = fitting.posterior(Output::Feasibility, None);
-        let start_trials = options.start.trials(encoding);
+        // The star is that of a study of its own.
+        let judges = if grounds.is_some() { TRIALS_ON_TRUST } else { 0 };
+        let start_trials = if on_ground { FEWEST_TO_JUDGE } else { options.start.trials(encoding) + judges };
         let best = if none_feasible { violations.least(measured) } else { eligible };
         let anchors = anchors(encoding, best.iter().map(|&row| evidence.point(row)));
         let dimensions = anchors.first().map_or(encoding.dimensions(), |incumbent| active_count(encoding, incumbent));
@@ -129,6 +151,7 @@ impl Model {
             lengthscales: hyperparameters.lengthscales(),
             trust_region: (options.trust_region && told_apart)
                 .then(|| TrustRegion::replay(dimensions, observations.results(start_trials, is_global))),
+            on_ground,
             shared: Shared::default(),
         })
     }
@@ -175,7 +198,7 @@ impl<'a> Constraints<'a> {
     pub(super) fn outcomes(&self, center: Option<&[f64]>) -> Option<Vec<BoundedOutcome>> {
         let one = |(evidence, observations): (&Evidence, &Observations)| {
             let Self { encoding, options, fits, .. } = *self;
-            let fitting = Fitting { encoding, observations, options, fits, evidence };
+            let fitting = Fitting::new(encoding, observations, options, fits, evidence);
             let posterior = fitting.posterior(Output::Values, center)?;
             Some(BoundedOutcome { posterior, threshold: evidence.threshold })
         };
@@ -213,6 +236,18 @@ impl Output {
     }
 }
 
+impl Output {
+    /// What `ground` leaves over of `data`.
+    fn above(self, ground: Option<&Ground>, data: TrainingSet) -> TrainingSet {
+        match (self, ground) {
+            (Self::Values, Some(ground)) => {
+                TrainingSet { values: ground.residuals(&data.points, &data.values), ..data }
+            }
+            _ => data,
+        }
+    }
+}
+
 pub(super) struct Fitting<'a> {
     pub(super) encoding: &'a Encoding,
     pub(super) observations: &'a Observations,
@@ -220,15 +255,40 @@ pub(super) struct Fitting<'a> {
     pub(super) fits: &'a Fits,
     /// All of it.
     pub(super) evidence: &'a Evidence,
+    /// The earlier studies, if they count.
+    grounds: Option<&'a Grounds>,
+    /// What the model of all of the evidence is built upon.
+    ground: Option<Ground>,
 }
 
-impl Fitting<'_> {
+impl<'a> Fitting<'a> {
+    /// Without earlier studies.
+    pub(super) fn new(
+        encoding: &'a Encoding,
+        observations: &'a Observations,
+        options: &'a GpBanditOptions,
+        fits: &'a Fits,
+        evidence: &'a Evidence,
+    ) -> Self {
+        Self { encoding, observations, options, fits, evidence, grounds: None, ground: None }
+    }
+
+    /// How badly the model explains the values: the negative log of the density that the fit maximises.
+    fn loss(&self) -> f64 {
+        let terms = self.options.kernel_terms();
+        let loss = self
+            .training_set(Output::Values, self.observations.completed())
+            .and_then(|data| negative_log_posterior(&data, &self.hyperparameters(Output::Values).to_logs(terms)));
+        loss.map_or(f64::INFINITY, |(loss, _)| loss)
+    }
+
     /// The model of `output`, conditioned on all of the evidence, or on what matters near `center`; `None` if there is
     /// no need for one or the covariance cannot be factorised.
     pub(super) fn posterior(&self, output: Output, center: Option<&[f64]>) -> Option<Posterior> {
         let data = output.training_set(self.evidence)?;
         let terms = self.options.kernel_terms();
         let near = data.select(&representative_subset(&data, EXACT_SIZE, center));
+        let near = output.above(self.ground.as_ref(), near);
         Posterior::new(self.hyperparameters(output), &near)
             .or_else(|| Posterior::new(Hyperparameters::default_with_terms(&data.categorical, terms), &near))
     }
@@ -259,16 +319,17 @@ impl Fitting<'_> {
     }
 
     fn fingerprint(&self, purpose: &str, output: Output, count: usize) -> Fingerprint {
-        self.observations.fingerprint(count, &format!("{purpose} {output:?}"))
+        self.observations.fingerprint(count, &format!("{purpose} {output:?} {}", self.grounds.is_some()))
     }
 
     /// What is fitted after the first `count` trials.
     fn training_set(&self, output: Output, count: usize) -> Option<TrainingSet> {
-        let data = if count == self.observations.completed() {
-            output.training_set(self.evidence)?
-        } else {
-            output.training_set(&self.observations.evidence_of_first(count, self.encoding, self.options.warp))?
-        };
-        Some(data.select(&representative_subset(&data, FIT_SIZE, None)))
+        let reduced = |data: TrainingSet| data.select(&representative_subset(&data, FIT_SIZE, None));
+        if count == self.observations.completed() {
+            return Some(output.above(self.ground.as_ref(), reduced(output.training_set(self.evidence)?)));
+        }
+        let evidence = self.observations.evidence_of_first(count, self.encoding, self.options.warp);
+        let ground = self.grounds.and_then(|grounds| evidence.ground(grounds));
+        Some(output.above(ground.as_ref(), reduced(output.training_set(&evidence)?)))
     }
 }

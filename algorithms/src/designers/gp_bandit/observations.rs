@@ -13,6 +13,7 @@ use crate::encoding::{Encoding, EncodingError, FeatureKind, Key};
 use crate::gp::TrainingSet;
 use crate::output_warp::{failure_target, standardized, warp};
 use crate::problem::{TrialId, TrialOutcome};
+use crate::transfer::{Ground, Grounds};
 
 /// Noise variance of the last value of a trial that was stopped early, relative to a finished one (a guess).
 const STOPPED_EARLY_NOISE: f64 = 4.0;
@@ -277,6 +278,12 @@ pub(super) struct Evidence {
 }
 
 impl Evidence {
+    /// What the measured values are built upon.
+    pub(super) fn ground(&self, grounds: &Grounds) -> Option<Ground> {
+        let measured = self.data.points.rows(0, self.measured).clone_owned();
+        grounds.below(&measured, &self.data.values[..self.measured])
+    }
+
     /// How many points failed.
     pub(super) fn failures(&self) -> usize {
         self.data.values.len() - self.measured

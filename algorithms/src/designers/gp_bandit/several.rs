@@ -43,7 +43,7 @@ impl Model {
         let mut results = vec![Vec::with_capacity(evidence.len()); best.len()];
         let mut log_lengthscales = vec![0.0; encoding.dimensions()];
         for ((evidence, observations), (_, metric)) in evidence.iter().zip(&outcomes.objectives).zip(&outputs.metrics) {
-            let fitting = Fitting { encoding, observations, options, fits, evidence };
+            let fitting = Fitting::new(encoding, observations, options, fits, evidence);
             let posterior = fitting.posterior(Output::Values, center.as_deref())?;
             let hyperparameters = posterior.hyperparameters();
             let variances = hyperparameters.kernel.variances(&evidence.data.points);
@@ -58,8 +58,7 @@ impl Model {
             }
             models.push(ObjectiveModel { name: metric.name.clone(), posterior });
         }
-        let fitting =
-            Fitting { encoding, observations: &outcomes.objectives[0], options, fits, evidence: &evidence[0] };
+        let fitting = Fitting::new(encoding, &outcomes.objectives[0], options, fits, &evidence[0]);
         let mut bounded = constraints.outcomes(center.as_deref())?;
         let feasibility = fitting.posterior(Output::Feasibility, None);
         bounded.extend(feasibility.map(|posterior| BoundedOutcome { posterior, threshold: 0.0 }));
@@ -82,6 +81,14 @@ impl Model {
             objective => Box::new(Constrained::new(objective, bounded)),
         };
         let lengthscales = log_lengthscales.into_iter().map(f64::exp).collect();
-        Some(Self { acquisition, anchors, front, lengthscales, trust_region: None, shared: Shared::default() })
+        Some(Self {
+            acquisition,
+            anchors,
+            front,
+            lengthscales,
+            trust_region: None,
+            on_ground: false,
+            shared: Shared::default(),
+        })
     }
 }

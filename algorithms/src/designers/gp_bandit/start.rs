@@ -18,6 +18,7 @@ use super::options::Start;
 use crate::acquisition::{Axis, Region};
 use crate::encoding::{Encoding, Key};
 use crate::numerics::latin_hypercube::stratified;
+use crate::prior::{Beliefs, middle};
 use crate::problem::TrialId;
 use crate::rng::stream;
 use crate::sampling::sobol_point;
@@ -37,7 +38,7 @@ impl Start {
         let few = (encoding.dimensions() + 1).clamp(4, 6);
         match self {
             Self::SpaceFilling => few,
-            Self::Star => few.max(star(encoding).len()),
+            Self::Star => few.max(star(encoding, None).len()),
         }
     }
 }
@@ -45,7 +46,7 @@ impl Start {
 /// The next point of `start` that is not in `used`, or the farthest of some random points from `points`; `None` if
 /// all of those are used.
 pub(super) fn start_point(
-    start: Start,
+    (start, beliefs): (Start, Option<&Beliefs>),
     encoding: &Encoding,
     used: &HashSet<Key>,
     points: &[Vec<f64>],
@@ -54,36 +55,40 @@ pub(super) fn start_point(
 ) -> Option<Vec<f64>> {
     let unused = |point: &Vec<f64>| encoding.key(&encoding.decode(point)).is_ok_and(|key| !used.contains(&key));
     let own = match start {
-        Start::Star => star(encoding),
+        Start::Star => star(encoding, beliefs),
         Start::SpaceFilling => vec![sobol_point(encoding, seed, trial)],
     };
     own.into_iter().find(unused).or_else(|| farthest(encoding, &unused, points, seed, trial))
 }
 
-/// The centre, the centres of other branches and, in spaces that are not too large, the star around the first.
-pub(super) fn star(encoding: &Encoding) -> Vec<Vec<f64>> {
+/// The centre, the centres of other branches and, in spaces that are not too large, the star around the first. Where
+/// there are `beliefs`, the centre is their mode, and a step no longer than their spread.
+pub(super) fn star(encoding: &Encoding, beliefs: Option<&Beliefs>) -> Vec<Vec<f64>> {
     let axes = Region::whole(encoding).axes;
-    let mut center: Vec<f64> = axes.iter().map(Axis::middle).collect();
+    let middles: Vec<f64> = (0..axes.len()).map(|j| middle(beliefs, encoding, j)).collect();
+    let mut center = middles.clone();
     encoding.snap(&mut center);
-    let mut points = branch_centers(encoding, &axes, center);
+    let mut points = branch_centers(encoding, &middles, center);
     let center = points[0].clone();
     let active = encoding.active(&center);
     let steps: Vec<usize> = (0..axes.len()).filter(|&j| active[j]).collect();
     if steps.len() > LARGEST_STAR {
         return points;
     }
+    let step = |j: usize| beliefs.and_then(|beliefs| beliefs.spread(j)).map_or(STEP, |spread| spread.min(STEP));
     for j in steps {
         let mut point = center.clone();
         point[j] = match &axes[j] {
-            Axis::Levels(_) => 1.0,
-            Axis::Interval { .. } => 0.5 + STEP,
+            Axis::Levels(_) => f64::from(u8::from(center[j] == 0.0)),
+            Axis::Interval { .. } if center[j] + step(j) <= 1.0 => center[j] + step(j),
+            Axis::Interval { .. } => center[j] - step(j),
             // On a coarse grid the nearest value may be the centre itself: then its neighbour.
-            Axis::Grid(grid) => match axes[j].nearest(center[j] + STEP) {
+            Axis::Grid(grid) => match axes[j].nearest(center[j] + step(j)) {
                 nearest if nearest > center[j] => nearest,
-                _ => grid.iter().copied().find(|u| *u > center[j]).unwrap_or(grid[0]),
+                _ => grid.iter().copied().find(|u| *u > center[j]).unwrap_or(grid[grid.len() - 2]),
             },
         };
-        activate(encoding, &axes, &active, &mut point);
+        activate(encoding, &middles, &active, &mut point);
         encoding.snap(&mut point);
         // The step of a parent may lead to the centre of another branch.
         if !points.contains(&point) {
@@ -94,15 +99,15 @@ pub(super) fn star(encoding: &Encoding) -> Vec<Vec<f64>> {
 }
 
 /// `center`, and for each parent and each other set of children that one of its values has, the centre of that branch.
-fn branch_centers(encoding: &Encoding, axes: &[Axis], center: Vec<f64>) -> Vec<Vec<f64>> {
+fn branch_centers(encoding: &Encoding, middles: &[f64], center: Vec<f64>) -> Vec<Vec<f64>> {
     let mut sets: HashSet<Vec<bool>> = HashSet::from([encoding.active(&center)]);
     let mut centers = vec![center];
     let mut next = 0;
     while next < centers.len() {
         let origin = centers[next].clone();
         let active = encoding.active(&origin);
-        for parent in (0..axes.len()).filter(|&j| active[j]) {
-            let children = (0..axes.len()).filter(|&j| encoding.parent(j) == Some(parent));
+        for parent in (0..middles.len()).filter(|&j| active[j]) {
+            let children = (0..middles.len()).filter(|&j| encoding.parent(j) == Some(parent));
             let mut ordinals: Vec<u64> = children.flat_map(|j| encoding.parent_ordinals(j)).copied().collect();
             ordinals.sort_unstable();
             ordinals.dedup();
@@ -115,7 +120,7 @@ fn branch_centers(encoding: &Encoding, axes: &[Axis], center: Vec<f64>) -> Vec<V
             for ordinal in ordinals {
                 let mut point = origin.clone();
                 point[parent] = encoding.coordinate_at(parent, ordinal);
-                activate(encoding, axes, &active, &mut point);
+                activate(encoding, middles, &active, &mut point);
                 if centers.len() < MOST_BRANCHES && sets.insert(encoding.active(&point)) {
                     centers.push(point);
                 }
@@ -127,9 +132,9 @@ fn branch_centers(encoding: &Encoding, axes: &[Axis], center: Vec<f64>) -> Vec<V
 }
 
 /// Makes `point` canonical after a step from one where the features `active` were so; new ones start from the middle.
-fn activate(encoding: &Encoding, axes: &[Axis], active: &[bool], point: &mut [f64]) {
+fn activate(encoding: &Encoding, middles: &[f64], active: &[bool], point: &mut [f64]) {
     if encoding.is_conditional() {
-        encoding.reactivate(point, active, |j| axes[j].middle());
+        encoding.reactivate(point, active, |j| middles[j]);
     }
 }
 

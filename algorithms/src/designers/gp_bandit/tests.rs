@@ -83,13 +83,9 @@ pub(super) fn distance(a: &ParameterValues, b: &ParameterValues) -> f64 {
 pub(super) fn posterior(bandit: &GpBandit, completed: &[CompletedTrial]) -> Posterior {
     let history = History { completed, pending: &[] };
     let outcomes = Outcomes::new(&bandit.encoding, &bandit.outputs, history).unwrap();
-    let fitting = Fitting {
-        encoding: &bandit.encoding,
-        observations: &outcomes.objectives[0],
-        options: &bandit.options,
-        fits: &bandit.fits,
-        evidence: &outcomes.objectives[0].evidence(&bandit.encoding, bandit.options.warp),
-    };
+    let objective = &outcomes.objectives[0];
+    let evidence = objective.evidence(&bandit.encoding, bandit.options.warp);
+    let fitting = Fitting::new(&bandit.encoding, objective, &bandit.options, &bandit.fits, &evidence);
     fitting.posterior(Output::Values, None).unwrap()
 }
 
@@ -210,7 +206,7 @@ fn the_star_moves_one_parameter_at_a_time() {
         ParameterSpec::new("b", ParameterKind::Integer { min: 0, max: 1, scale: ScaleType::UnitLinear }).unwrap(),
         ParameterSpec::new("c", levels(&["x", "y", "z"])).unwrap(),
     ];
-    let star = start::star(&Encoding::new(&SearchSpace::new(space).unwrap()));
+    let star = start::star(&Encoding::new(&SearchSpace::new(space).unwrap()), None);
     assert_eq!(star.len(), 4);
     for (j, point) in star[1..].iter().enumerate() {
         let different: Vec<usize> = (0..3).filter(|&k| point[k] != star[0][k]).collect();

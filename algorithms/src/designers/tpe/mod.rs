@@ -9,6 +9,9 @@
 //! - The first [`START_TRIALS`] trials are the centre of the space and quasi-random points.
 //! - Pending trials count among the others (a constant liar), so that workers keep apart; so do failed trials.
 //! - Trials stopped early count by their value, but never make up the good group alone.
+//! - What users believe of the optimum ([`crate::prior`]) is added to `ln l - ln g` with the weight `10 / n`, as to the
+//!   acquisition function of the Gaussian process, and a quarter of the candidates is drawn from it. The first trial is
+//!   at its mode, and every other one of the start drawn from it: a wrong belief does not have all of them.
 //! - In a finite space the best candidate that was not used is taken, or else a random unused point.
 //!
 //! Sources: Bergstra, Bardenet, Bengio & Kegl 2011, Algorithms for Hyper-Parameter Optimization, NIPS, section 4;
@@ -24,12 +27,15 @@ mod mixture;
 mod tests;
 mod widths;
 
+use rand::RngExt;
+
 use self::groups::Groups;
 use self::mixture::Mixture;
 use self::widths::{Group, kernels};
 use super::UsedPoints;
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
 use crate::encoding::{Encoding, FeatureKind};
+use crate::prior::{Beliefs, FADING};
 use crate::problem::{AlgorithmName, Goal, Origin, ProblemStatement, Step, TrialId, TrialSuggestion};
 use crate::rng::stream;
 use crate::sampling::{RandomPoints, sobol_point};
@@ -38,10 +44,13 @@ const ALGORITHM: AlgorithmName = AlgorithmName::TreeStructuredParzenEstimator;
 const NAME: &str = ALGORITHM.as_str();
 
 /// Completed trials before there is a model (Optuna's default; 5 and 20 were not better).
-const START_TRIALS: usize = 10;
+pub(super) const START_TRIALS: usize = 10;
 
 /// Points drawn from `l` (the default of the sources; 64 and 200 were not better: exploring is left to chance).
 const CANDIDATES: usize = 24;
+
+/// So many of them are drawn from beliefs, where there are some (a guess: the share of the Gaussian process).
+const BELIEVED_CANDIDATES: usize = CANDIDATES / 4;
 
 /// The designer for one problem with one metric.
 #[derive(Debug, Clone)]
@@ -49,6 +58,7 @@ pub struct TreeParzen {
     encoding: Encoding,
     goal: Goal,
     seed: u64,
+    beliefs: Option<Beliefs>,
 }
 
 impl TreeParzen {
@@ -65,20 +75,27 @@ impl TreeParzen {
             let reason = format!("it knows no constraints, as {:?} is one", constraint.name);
             return Err(DesignerError::Unsupported { algorithm: NAME, reason });
         }
-        Ok(Self { encoding: Encoding::new(problem.search_space()), goal: metric.goal, seed })
+        let encoding = Encoding::new(problem.search_space());
+        Ok(Self { beliefs: Beliefs::new(problem.search_space(), &encoding), encoding, goal: metric.goal, seed })
     }
 
     /// Where `trial` goes before there is a model, the best first.
     fn start_points(&self, trial: TrialId) -> Vec<Vec<f64>> {
         let even = sobol_point(&self.encoding, self.seed, trial);
         if trial != TrialId::FIRST {
-            return vec![even];
+            let believed = self.beliefs.as_ref().filter(|_| !trial.0.is_multiple_of(2)).and_then(|beliefs| {
+                RandomPoints::new(&self.encoding, self.seed, trial, "tpe/beliefs").believing(Some(beliefs)).next()
+            });
+            return believed.into_iter().chain([even]).collect();
         }
         // Levels have no middle: theirs are those of the quasi-random point.
         let ordered = |kind: &FeatureKind| !matches!(kind, FeatureKind::Categorical { .. });
         let features = self.encoding.features().iter();
         let mut center: Vec<f64> =
             features.zip(&even).map(|(feature, u)| if ordered(&feature.kind) { 0.5 } else { *u }).collect();
+        for (j, u) in center.iter_mut().enumerate() {
+            *u = self.beliefs.as_ref().and_then(|beliefs| beliefs.mode(j)).unwrap_or(*u);
+        }
         self.encoding.snap(&mut center);
         vec![center, even]
     }
@@ -91,11 +108,22 @@ impl TreeParzen {
         let mut rng = stream(self.seed, trial, "tpe");
         let mut scratch = vec![];
         let mut scored = Vec::with_capacity(CANDIDATES);
-        for _ in 0..CANDIDATES {
-            let (point, active) = good.draw(&self.encoding, &mut rng);
-            let log_ratio =
+        let fading = FADING / (groups.good.len() + groups.bad.len()).max(1) as f64;
+        for place in 0..CANDIDATES {
+            let (mut point, mut active) = good.draw(&self.encoding, &mut rng);
+            if let Some(beliefs) = self.beliefs.as_ref().filter(|_| place < BELIEVED_CANDIDATES) {
+                for (j, u) in point.iter_mut().enumerate() {
+                    *u = beliefs.quantile(j, rng.random()).unwrap_or(*u);
+                }
+                self.encoding.snap(&mut point);
+                active = self.encoding.active(&point);
+            }
+            let mut score =
                 good.log_density(&point, &active, &mut scratch) - bad.log_density(&point, &active, &mut scratch);
-            scored.push((log_ratio, point));
+            if let Some(beliefs) = &self.beliefs {
+                score += fading * beliefs.log_density(&self.encoding, &point);
+            }
+            scored.push((score, point));
         }
         // Stable: of equal candidates the one drawn first.
         scored.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -112,6 +140,7 @@ impl Designer for TreeParzen {
             conditions: true,
             several_metrics: false,
             constraints: false,
+            priors: true,
         }
     }
 

@@ -1,0 +1,154 @@
+//! An acquisition function, and what users believe of the optimum.
+//!
+//! To the value of a point comes `w ln pi(u)`, where `pi` is the density of the [beliefs](crate::prior) and `w` a weight
+//! that the caller lets fade with the number of trials. Pending trials do not change it.
+
+use nalgebra::DMatrix;
+
+use super::function::AcquisitionValue;
+use super::interface::{Acquisition, Screening};
+use crate::encoding::Encoding;
+use crate::prior::Beliefs;
+
+/// An acquisition function with beliefs added.
+pub struct Believed {
+    acquisition: Box<dyn Acquisition>,
+    beliefs: Beliefs,
+    encoding: Encoding,
+    weight: f64,
+}
+
+impl Believed {
+    /// `acquisition` with `weight`, above 0, times the log density of `beliefs` about points of `encoding`.
+    pub fn new(acquisition: Box<dyn Acquisition>, beliefs: Beliefs, encoding: Encoding, weight: f64) -> Self {
+        Self { acquisition, beliefs, encoding, weight }
+    }
+
+    fn add_to(&self, points: &DMatrix<f64>, values: &mut [f64]) {
+        let mut point = vec![0.0; points.ncols()];
+        for (value, row) in values.iter_mut().zip(points.row_iter()) {
+            point.iter_mut().zip(row.iter()).for_each(|(u, coordinate)| *u = *coordinate);
+            *value += self.weight * self.beliefs.log_density(&self.encoding, &point);
+        }
+    }
+}
+
+impl Acquisition for Believed {
+    fn values(&self, points: &DMatrix<f64>) -> Vec<f64> {
+        let mut values = self.acquisition.values(points);
+        self.add_to(points, &mut values);
+        values
+    }
+
+    fn values_in(&self, points: &DMatrix<f64>, worlds: usize) -> Vec<f64> {
+        let mut values = self.acquisition.values_in(points, worlds);
+        self.add_to(points, &mut values);
+        values
+    }
+
+    fn values_and_gradients(&self, points: &DMatrix<f64>) -> Vec<AcquisitionValue> {
+        let mut results = self.acquisition.values_and_gradients(points);
+        for (result, point) in results.iter_mut().zip(points.row_iter()) {
+            let point: Vec<f64> = point.iter().copied().collect();
+            result.value += self.weight * self.beliefs.log_density(&self.encoding, &point);
+            self.beliefs.add_gradient(&self.encoding, &point, self.weight, &mut result.gradient);
+        }
+        results
+    }
+
+    fn screening(&self, points: DMatrix<f64>, worlds: usize) -> Screening {
+        self.acquisition.screening(points, worlds)
+    }
+
+    fn screened(&self, screening: &mut Screening, worlds: usize) -> Vec<f64> {
+        let mut values = self.acquisition.screened(screening, worlds);
+        self.add_to(&screening.points, &mut values);
+        values
+    }
+
+    fn beliefs(&self) -> Option<&Beliefs> {
+        Some(&self.beliefs)
+    }
+
+    fn has_pending(&self) -> bool {
+        self.acquisition.has_pending()
+    }
+
+    fn add_pending(&mut self, point: &[f64], normals: &dyn Fn(&str, usize) -> Vec<f64>) {
+        self.acquisition.add_pending(point, normals);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::acquisition::tests::central_difference;
+    use crate::acquisition::{AcquisitionFunction, Criterion};
+    use crate::gp::{Hyperparameters, Kernel, Posterior, TrainingSet};
+    use crate::problem::{ParameterKind, ParameterPrior, ParameterSpec, ParameterValue, ScaleType, SearchSpace};
+
+    fn plain() -> Box<dyn Acquisition> {
+        let kernel = Kernel {
+            inverse_squared_lengthscales: vec![6.0, 3.0],
+            categorical: vec![false; 2],
+            radial_variance: 1.2,
+            linear_variance: 0.4,
+        };
+        let points = DMatrix::from_row_slice(3, 2, &[0.1, 0.8, 0.6, 0.3, 0.9, 0.9]);
+        let data = TrainingSet {
+            points,
+            values: vec![0.3, 1.0, -1.2],
+            noise_weights: vec![1.0; 3],
+            categorical: vec![false; 2],
+        };
+        let posterior = Posterior::new(Hyperparameters { kernel, noise_variance: 1e-3 }, &data).unwrap();
+        Box::new(AcquisitionFunction::new(posterior, Criterion::ExpectedImprovement, 1.0, None))
+    }
+
+    /// The second of two coordinates is believed to be 0.25, give or take 0.2; weight 2.
+    fn believed() -> Believed {
+        let kind = || ParameterKind::Double { min: 0.0, max: 1.0, scale: ScaleType::UnitLinear };
+        let prior = ParameterPrior::Normal { mode: ParameterValue::Double(0.25), spread: 0.2 };
+        let second = ParameterSpec::new("b", kind()).unwrap().with_prior(prior).unwrap();
+        let space = SearchSpace::new(vec![ParameterSpec::new("a", kind()).unwrap(), second]).unwrap();
+        let encoding = Encoding::new(&space);
+        Believed::new(plain(), Beliefs::new(&space, &encoding).unwrap(), encoding, 2.0)
+    }
+
+    fn probes() -> DMatrix<f64> {
+        DMatrix::from_row_slice(3, 2, &[0.3, 0.5, 0.7, 0.2, 0.45, 0.85])
+    }
+
+    #[test]
+    fn the_weighted_log_density_is_added_screened_or_not_and_with_trials_pending() {
+        let (mut alone, mut believed) = (plain(), believed());
+        let mut screening = believed.screening(probes(), usize::MAX);
+        let normals = |_: &str, count: usize| (0..count).map(|i| (i as f64 - 63.5) / 40.0).collect::<Vec<f64>>();
+        for pending in [false, true] {
+            if pending {
+                alone.add_pending(&[0.5, 0.4], &normals);
+                believed.add_pending(&[0.5, 0.4], &normals);
+            }
+            let (plain, values) = (alone.values(&probes()), believed.values(&probes()));
+            let screened = believed.screened(&mut screening, usize::MAX);
+            for (i, b) in [0.5, 0.2, 0.85].into_iter().enumerate() {
+                let density = (-0.5 * ((b - 0.25_f64) / 0.2).powi(2)).exp();
+                let doubt = (-7.0_f64).exp();
+                let expected = plain[i] + 2.0 * ((density + doubt) / (1.0 + doubt)).ln();
+                assert!((values[i] - expected).abs() < 1e-9, "{} {expected}", values[i]);
+                assert!((screened[i] - expected).abs() < 1e-9, "{} {expected}", screened[i]);
+            }
+        }
+    }
+
+    #[test]
+    fn gradients_agree_with_differences() {
+        let believed = believed();
+        for (i, at) in believed.values_and_gradients(&probes()).into_iter().enumerate() {
+            for (j, gradient) in at.gradient.into_iter().enumerate() {
+                let difference = central_difference(&believed, &probes(), i, j);
+                assert!((gradient - difference).abs() < 1e-5 * difference.abs().max(1.0), "{gradient} {difference}");
+            }
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Candidates where the user believes the optimum to be.
+
+use nalgebra::DMatrix;
+
+use super::region::Region;
+use crate::encoding::Encoding;
+use crate::numerics::latin_hypercube::stratified;
+use crate::prior::Beliefs;
+use crate::problem::TrialId;
+use crate::rng::stream;
+
+/// One in so many candidates is drawn from the beliefs (a guess).
+const SHARE: usize = 4;
+
+/// Gives the first part of the `candidates` (canonical, count x d), which fill the region, coordinates drawn from
+/// `beliefs` for the features that have one, moved into `region`.
+pub(super) fn draw_from_beliefs(
+    beliefs: &Beliefs,
+    encoding: &Encoding,
+    region: &Region,
+    seed: u64,
+    trial: TrialId,
+    candidates: &mut DMatrix<f64>,
+) {
+    let count = candidates.nrows() / SHARE;
+    for (j, feature) in encoding.features().iter().enumerate() {
+        let mut rng = stream(seed, trial, &format!("beliefs/{}", feature.name));
+        for (row, uniform) in stratified(&mut rng, count).into_iter().enumerate() {
+            if let Some(u) = beliefs.quantile(j, uniform) {
+                candidates[(row, j)] = region.axes[j].nearest(u);
+            }
+        }
+    }
+    if !encoding.is_conditional() {
+        return;
+    }
+    for row in 0..count {
+        let mut point: Vec<f64> = candidates.row(row).iter().copied().collect();
+        // A parent may have moved: children that it activates lie in the middle.
+        let was_active: Vec<bool> = (0..point.len()).map(|j| point[j] != encoding.neutral(j)).collect();
+        encoding.reactivate(&mut point, &was_active, |j| {
+            let middle = region.axes[j].middle();
+            beliefs.mode(j).map_or(middle, |mode| region.axes[j].nearest(mode))
+        });
+        for (j, u) in point.into_iter().enumerate() {
+            candidates[(row, j)] = u;
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Points that the user wants tried first, before any designer is asked.
+
+use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
+use crate::encoding::{Encoding, EncodingError};
+use crate::prior::{Beliefs, middle};
+use crate::problem::{
+    AlgorithmName, Origin, ParameterPrior, ParameterValues, PendingTrial, ProblemStatement, SearchSpace,
+    TrialSuggestion,
+};
+
+/// A designer that first proposes given points, in their order, exactly as given, and then what another one proposes.
+///
+/// A point that a trial of the history has, completed or pending, was proposed already: none comes twice, not even when
+/// trials are added by hand or taken over from another study, and a trial that comes between does not shift the others.
+/// The designer behind sees the points as trials like any other.
+pub struct InitialPoints {
+    space: SearchSpace,
+    points: Vec<ParameterValues>,
+    designer: Box<dyn Designer>,
+}
+
+impl InitialPoints {
+    /// `points` of `problem`'s space before the proposals of `designer`.
+    ///
+    /// # Errors
+    /// The first missing, infeasible, inactive or unknown parameter of a point, with the index of the point.
+    pub fn new(
+        problem: &ProblemStatement,
+        points: Vec<ParameterValues>,
+        designer: Box<dyn Designer>,
+    ) -> Result<Self, (usize, EncodingError)> {
+        for (index, point) in points.iter().enumerate() {
+            problem.search_space().check(point).map_err(|error| (index, error))?;
+        }
+        Ok(Self { space: problem.search_space().clone(), points, designer })
+    }
+
+    /// Fails unless all trials are points of the space, as the designer behind would if it were asked.
+    fn check(&self, history: History<'_>) -> Result<(), DesignerError> {
+        let completed = history.completed.iter().map(|trial| (trial.id, &trial.parameters));
+        let pending = history.pending.iter().map(|trial| (trial.id, &trial.parameters));
+        for (trial, parameters) in completed.chain(pending) {
+            let foreign = |error: EncodingError| DesignerError::ForeignTrial { trial, reason: error.to_string() };
+            self.space.check(parameters).map_err(foreign)?;
+        }
+        Ok(())
+    }
+}
+
+/// The point of `problem`'s space that has the values of `partial` and, for other active parameters, the mode of their
+/// prior or else the middle of their range on its scale (the first level by name of a categorical parameter).
+///
+/// # Errors
+/// The first infeasible or unknown parameter of `partial`, or one that is inactive by the values of those above it.
+pub fn completed_point(
+    problem: &ProblemStatement,
+    partial: &ParameterValues,
+) -> Result<ParameterValues, EncodingError> {
+    let space = problem.search_space();
+    let encoding = Encoding::new(space);
+    let beliefs = Beliefs::new(space, &encoding);
+    let middles: Vec<f64> =
+        (0..encoding.dimensions()).map(|feature| middle(beliefs.as_ref(), &encoding, feature)).collect();
+    let mut point = ParameterValues::new();
+    for &index in space.top_down() {
+        let spec = &space.parameters()[index];
+        let name = spec.name();
+        if let Some(condition) = spec.condition()
+            && !point.get(condition.parent()).is_some_and(|value| condition.values().contains(value))
+        {
+            continue;
+        }
+        let value = match (partial.get(name), spec.prior()) {
+            // The mode itself: its place on the scale would give it back with a rounding error.
+            (Some(value), _) | (None, Some(ParameterPrior::Normal { mode: value, .. })) => value.clone(),
+            _ => match encoding.features().iter().position(|feature| feature.name == name) {
+                Some(feature) => encoding.value(feature, middles[feature]),
+                None => only_value(&encoding, name).ok_or_else(|| missing(name))?,
+            },
+        };
+        point.insert(name.to_owned(), value);
+    }
+    // What is left over is unknown or inactive: the check says which.
+    for (name, value) in partial {
+        point.entry(name.clone()).or_insert_with(|| value.clone());
+    }
+    space.check(&point)?;
+    Ok(point)
+}
+
+fn missing(name: &str) -> EncodingError {
+    EncodingError::Missing { parameter: name.to_owned() }
+}
+
+/// The value of the parameter `name`, which has no other.
+fn only_value(encoding: &Encoding, name: &str) -> Option<crate::problem::ParameterValue> {
+    encoding.fixed_value(name).cloned()
+}
+
+impl Designer for InitialPoints {
+    fn capabilities(&self) -> Capabilities {
+        self.designer.capabilities()
+    }
+
+    fn suggest(&self, history: History<'_>, request: SuggestRequest) -> Result<Vec<TrialSuggestion>, DesignerError> {
+        let completed = history.completed.iter().map(|trial| &trial.parameters);
+        let mut known: Vec<&ParameterValues> =
+            completed.chain(history.pending.iter().map(|trial| &trial.parameters)).collect();
+        let mut first = Vec::new();
+        for point in &self.points {
+            if first.len() < request.count.get() && !known.contains(&point) {
+                known.push(point);
+                let origin = Origin::of(AlgorithmName::InitialTrials);
+                first.push(TrialSuggestion { parameters: point.clone(), origin });
+            }
+        }
+        if first.is_empty() {
+            return self.designer.suggest(history, request);
+        }
+        self.check(history)?;
+        let left = request.count.get() - first.len();
+        let Ok(left) = left.try_into() else { return Ok(first) };
+        let mut pending = history.pending.to_vec();
+        let mut id = request.first_trial_id;
+        for TrialSuggestion { parameters, .. } in &first {
+            pending.push(PendingTrial { id, parameters: parameters.clone() });
+            id = id.offset(1);
+        }
+        let history = History { completed: history.completed, pending: &pending };
+        first.extend(self.designer.suggest(history, SuggestRequest { first_trial_id: id, count: left })?);
+        Ok(first)
+    }
+}

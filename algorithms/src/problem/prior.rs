@@ -1,0 +1,68 @@
+//! What a user believes of where a parameter's best value lies.
+
+use serde::{Deserialize, Serialize};
+
+use super::{ParameterKind, ParameterSpecError, ParameterValue};
+
+/// A belief about one parameter, independent of the others. It guides a search at its beginning and fades with the
+/// number of trials; how, each designer says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum ParameterPrior {
+    /// A normal density in the coordinate of the parameter's scale, cut off at the bounds. Not for a categorical
+    /// parameter.
+    Normal {
+        /// Where the density is highest: a feasible value of the parameter.
+        mode: ParameterValue,
+        /// Its standard deviation as a fraction of the range on the parameter's scale, from [`SMALLEST_SPREAD`] to 1.
+        spread: f64,
+    },
+    /// A weight for each value of a discrete or categorical parameter, in any order: finite and above 0. Only their
+    /// proportions matter.
+    Weights(Vec<(ParameterValue, f64)>),
+}
+
+/// The smallest [`ParameterPrior::Normal::spread`]: a narrower belief is a constant, and its density overflows a search.
+pub const SMALLEST_SPREAD: f64 = 1e-3;
+
+impl ParameterPrior {
+    /// Fails unless this is a belief about a parameter of `kind`.
+    pub(super) fn check(
+        &self,
+        kind: &ParameterKind,
+        contains: impl Fn(&ParameterValue) -> bool,
+    ) -> Result<(), ParameterSpecError> {
+        let (values, weights) = match self {
+            Self::Normal { mode, spread } => {
+                if matches!(kind, ParameterKind::Categorical { .. }) {
+                    return Err(ParameterSpecError::PriorOfOtherKind { expected: "a weight for each level" });
+                }
+                if !contains(mode) {
+                    return Err(ParameterSpecError::PriorModeInfeasible { mode: mode.clone() });
+                }
+                if !(SMALLEST_SPREAD..=1.0).contains(spread) {
+                    return Err(ParameterSpecError::PriorSpread { spread: *spread });
+                }
+                return Ok(());
+            }
+            Self::Weights(weights) => match kind {
+                ParameterKind::Discrete { values, .. } => {
+                    (values.iter().copied().map(ParameterValue::Discrete).collect::<Vec<_>>(), weights)
+                }
+                ParameterKind::Categorical { values } => {
+                    (values.iter().cloned().map(ParameterValue::Categorical).collect(), weights)
+                }
+                _ => return Err(ParameterSpecError::PriorOfOtherKind { expected: "a mode and a spread" }),
+            },
+        };
+        for (index, (value, weight)) in weights.iter().enumerate() {
+            let is_new = weights[..index].iter().all(|(other, _)| other != value);
+            if !(values.contains(value) && is_new && weight.is_finite() && *weight > 0.0) {
+                return Err(ParameterSpecError::PriorWeight { value: value.clone(), weight: *weight });
+            }
+        }
+        match values.into_iter().find(|value| weights.iter().all(|(other, _)| other != value)) {
+            Some(value) => Err(ParameterSpecError::PriorWeightMissing { value }),
+            None => Ok(()),
+        }
+    }
+}

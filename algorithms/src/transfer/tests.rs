@@ -1,0 +1,194 @@
+use super::*;
+use crate::designer::{Designer, DesignerError, History, SuggestRequest};
+use crate::designers::{Automatic, GpBandit};
+use crate::encoding::Encoding;
+use crate::problem::{
+    AlgorithmName, Goal, MetricSpec, Origin, ParameterKind, ParameterSpec, ParameterValue, ScaleType, SearchSpace,
+    Step, TrialId, TrialOutcome,
+};
+use crate::testing::designer_contract;
+
+fn problem(parameters: Vec<(&str, ParameterKind)>, goal: Goal) -> ProblemStatement {
+    let specs = parameters.into_iter().map(|(name, kind)| ParameterSpec::new(name, kind).unwrap()).collect();
+    let metric = MetricSpec { name: "objective".to_owned(), goal };
+    ProblemStatement::new(SearchSpace::new(specs).unwrap(), vec![metric]).unwrap()
+}
+
+fn double(min: f64, max: f64, scale: ScaleType) -> ParameterKind {
+    ParameterKind::Double { min, max, scale }
+}
+
+fn levels(levels: &[&str]) -> ParameterKind {
+    ParameterKind::Categorical { values: levels.iter().map(|&level| level.to_owned()).collect() }
+}
+
+fn trial(id: u64, parameters: &[(&str, ParameterValue)], value: f64) -> CompletedTrial {
+    CompletedTrial {
+        id: TrialId(id),
+        parameters: parameters.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect(),
+        outcome: TrialOutcome::Measured { values: vec![value], stopped_early: false },
+    }
+}
+
+#[test]
+fn trials_are_read_by_name_and_value_in_the_new_space() {
+    let old = problem(
+        vec![
+            ("rate", double(0.0, 10.0, ScaleType::UnitLinear)),
+            ("batch", levels(&["16", "32", "auto"])),
+            ("gone", double(0.0, 1.0, ScaleType::UnitLinear)),
+        ],
+        Goal::Maximize,
+    );
+    let row = |id, rate, batch: &str, value| {
+        let batch = ParameterValue::Categorical(batch.to_owned());
+        trial(
+            id,
+            &[("rate", ParameterValue::Double(rate)), ("batch", batch), ("gone", ParameterValue::Double(0.3))],
+            value,
+        )
+    };
+    let mut stopped = row(5, 0.01, "32", 5.0);
+    stopped.outcome = TrialOutcome::Measured { values: vec![2.0], stopped_early: true };
+    let mut failed = row(6, 0.01, "32", 0.0);
+    failed.outcome = TrialOutcome::Infeasible;
+    let completed = vec![
+        row(1, 0.1, "16", 3.0),
+        row(2, 0.01, "32", 1.0),
+        row(3, 5.0, "16", 9.0),
+        row(4, 0.1, "auto", 9.0),
+        stopped,
+        failed,
+    ];
+    let study = EarlierStudy { problem: old, completed };
+    // The range is narrower and logarithmic, levels became numbers, a parameter came and one went, the goal turned.
+    let new = |extra: bool| {
+        let mut parameters = vec![
+            ("rate", double(1e-3, 1.0, ScaleType::UnitLog)),
+            ("batch", ParameterKind::Integer { min: 0, max: 64, scale: ScaleType::UnitLinear }),
+        ];
+        if extra {
+            parameters.push(("depth", double(0.0, 8.0, ScaleType::UnitLinear)));
+        }
+        problem(parameters, Goal::Minimize)
+    };
+    let read = |new: &ProblemStatement| {
+        let encoding = Encoding::new(new.search_space());
+        translation::translate(new, &encoding, None, &study).unwrap()
+    };
+    let data = read(&new(true));
+    // Features by name: batch, depth, rate.
+    let expected = [[0.25, 0.5, 2.0 / 3.0], [0.5, 0.5, 1.0 / 3.0], [0.5, 0.5, 1.0 / 3.0]];
+    assert_eq!(data.points.nrows(), 3);
+    for (row, expected) in expected.iter().enumerate() {
+        for (j, u) in expected.iter().enumerate() {
+            assert!((data.points[(row, j)] - u).abs() < 1e-12, "{:?}", data.points);
+        }
+    }
+    assert_eq!(data.noise_weights, [4.0, 4.0, 16.0]);
+    // 3, 1, 2 of a metric to be minimised now.
+    assert!(data.values[1] > data.values[2] && data.values[2] > data.values[0], "{:?}", data.values);
+    assert_eq!(read(&new(false)).noise_weights, [1.0, 1.0, 4.0]);
+}
+
+#[test]
+fn a_study_of_another_metric_or_of_equal_values_teaches_nothing() {
+    let unit = || vec![("x", double(0.0, 1.0, ScaleType::UnitLinear))];
+    let new = problem(unit(), Goal::Maximize);
+    let encoding = Encoding::new(new.search_space());
+    let x = |u| [("x", ParameterValue::Double(u))];
+    let equal = EarlierStudy { problem: new.clone(), completed: vec![trial(1, &x(0.1), 2.0), trial(2, &x(0.9), 2.0)] };
+    assert_eq!(translation::translate(&new, &encoding, None, &equal), None);
+    let metric = MetricSpec { name: "other".to_owned(), goal: Goal::Maximize };
+    let other = ProblemStatement::new(new.search_space().clone(), vec![metric]).unwrap();
+    let other = EarlierStudy { problem: other, completed: vec![trial(1, &x(0.1), 2.0), trial(2, &x(0.9), 3.0)] };
+    assert_eq!(translation::translate(&new, &encoding, None, &other), None);
+}
+
+/// Random points of `problem` with a smooth value of their coordinates.
+fn earlier(problem: &ProblemStatement, turn: f64) -> EarlierStudy {
+    let encoding = Encoding::new(problem.search_space());
+    let points = crate::sampling::RandomPoints::new(&encoding, 5, TrialId(1), "earlier");
+    let value = |point: &[f64]| turn * point.iter().map(|u| -(u - 0.3).powi(2)).sum::<f64>();
+    let completed = (points.take(12).zip(1..)).map(|(point, id)| CompletedTrial {
+        id: TrialId(id),
+        outcome: TrialOutcome::Measured { values: vec![value(&point)], stopped_early: false },
+        parameters: encoding.decode(&point),
+    });
+    EarlierStudy { problem: problem.clone(), completed: completed.collect() }
+}
+
+#[test]
+fn the_first_trial_is_the_best_of_the_earlier_study_and_the_next_ones_stay_near() {
+    let parameters =
+        || vec![("x", double(0.0, 1.0, ScaleType::UnitLinear)), ("y", double(0.0, 1.0, ScaleType::UnitLinear))];
+    let problem = problem(parameters(), Goal::Maximize);
+    let study = earlier(&problem, 1.0);
+    let designer = GpBandit::after(problem.clone(), 3, &[study]).unwrap();
+    let mut completed = Vec::new();
+    for id in 1..=5 {
+        let suggestion =
+            designer.suggest(History { completed: &completed, pending: &[] }, SuggestRequest::one(TrialId(id)));
+        let parameters = suggestion.unwrap().remove(0).parameters;
+        let values = parameters.values().map(|value| match value {
+            ParameterValue::Double(value) => *value,
+            _ => f64::NAN,
+        });
+        let value = -values.map(|u| (u - 0.3).powi(2)).sum::<f64>();
+        let outcome = TrialOutcome::Measured { values: vec![value], stopped_early: false };
+        completed.push(CompletedTrial { id: TrialId(id), parameters, outcome });
+    }
+    let best = completed.iter().filter_map(|trial| match &trial.outcome {
+        TrialOutcome::Measured { values, .. } => Some(values[0]),
+        TrialOutcome::Infeasible => None,
+    });
+    // The centre alone has -0.08.
+    assert!(best.fold(f64::NEG_INFINITY, f64::max) > -0.02, "{completed:?}");
+}
+
+#[test]
+fn the_contract_holds_after_earlier_studies() {
+    designer_contract(|problem, seed| {
+        // Goals may differ between the problem and its mirror image: the values do, too.
+        let turn = if problem.metrics()[0].goal == Goal::Maximize { 1.0 } else { -1.0 };
+        let studies = [earlier(problem, turn), earlier(problem, -0.5 * turn)];
+        Ok(Box::new(GpBandit::after(problem.clone(), seed, &studies)?))
+    });
+}
+
+#[test]
+fn the_automatic_choice_learns_from_earlier_studies_even_where_it_chooses_the_parzen_estimator() {
+    let levels: Vec<String> = (0..90).map(|level| level.to_string()).collect();
+    let levels: Vec<&str> = levels.iter().map(String::as_str).collect();
+    let kind = ParameterKind::Categorical { values: levels.iter().map(|&level| level.to_owned()).collect() };
+    let problem = problem(vec![("c", kind), ("x", double(0.0, 1.0, ScaleType::UnitLinear))], Goal::Maximize);
+    let study = [earlier(&problem, 1.0)];
+    let automatic = Automatic::after(problem.clone(), 3, &study).unwrap();
+    let next = |designer: &dyn Designer, completed: &[CompletedTrial]| {
+        let request = SuggestRequest::one(TrialId(completed.len() as u64 + 1));
+        designer.suggest(History { completed, pending: &[] }, request).unwrap().remove(0)
+    };
+    let first = next(&automatic, &[]);
+    assert_eq!(first.origin, Origin::with_step(AlgorithmName::GaussianProcessBandit, Step::EarlierStudies));
+    assert_eq!(first, next(&GpBandit::after(problem.clone(), 3, &study).unwrap(), &[]));
+    let completed = study[0].completed[..10].to_vec();
+    assert_eq!(next(&automatic, &completed).origin.algorithm, AlgorithmName::TreeStructuredParzenEstimator);
+    // Without a study that teaches it, the choice is its own from the first trial on.
+    let alone = next(&Automatic::new(problem, 3).unwrap(), &[]);
+    assert_eq!(alone.origin.algorithm, AlgorithmName::TreeStructuredParzenEstimator);
+}
+
+#[test]
+fn earlier_studies_of_several_metrics_are_refused_and_not_ignored() {
+    let unit = || vec![("x", double(0.0, 1.0, ScaleType::UnitLinear))];
+    let one = problem(unit(), Goal::Maximize);
+    let metric = |name: &str| MetricSpec { name: name.to_owned(), goal: Goal::Maximize };
+    let several =
+        ProblemStatement::new(one.search_space().clone(), vec![metric("objective"), metric("other")]).unwrap();
+    let refused = |outcome: Result<(), DesignerError>| {
+        assert!(matches!(outcome, Err(DesignerError::Unsupported { .. })), "{outcome:?}");
+    };
+    refused(GpBandit::after(several.clone(), 1, &[earlier(&one, 1.0)]).map(drop));
+    refused(Automatic::after(several.clone(), 1, &[earlier(&one, 1.0)]).map(drop));
+    assert!(Automatic::after(several, 1, &[]).is_ok());
+}

@@ -1,0 +1,135 @@
+//! The trials of an earlier study as observations in a new space. The rules stand in [`super`].
+
+use nalgebra::DMatrix;
+
+use super::EarlierStudy;
+use crate::encoding::{Encoding, FeatureKind};
+use crate::gp::{TrainingSet, representative_subset};
+use crate::output_warp::warp;
+use crate::prior::{Beliefs, middle};
+use crate::problem::{
+    CompletedTrial, ParameterKind, ParameterSpec, ParameterValue, ProblemStatement, SearchSpace, TrialOutcome,
+};
+
+/// Most trials of one study that are kept: chosen for time, since every suggestion asks the models of all of them.
+const LARGEST_STUDY: usize = 400;
+/// Noise variance of a trial that lacks a parameter, or was stopped early, relative to others (a guess).
+const INFLATED_NOISE: f64 = 4.0;
+
+/// What `study` teaches about `problem`, whose space `encoding` encodes; `None` if that is nothing: fewer than two
+/// values, or equal ones.
+pub(super) fn translate(
+    problem: &ProblemStatement,
+    encoding: &Encoding,
+    beliefs: Option<&Beliefs>,
+    study: &EarlierStudy,
+) -> Option<TrainingSet> {
+    let [metric] = problem.metrics() else { return None };
+    let place = study.problem.metrics().iter().position(|other| other.name == metric.name)?;
+    let axes: Vec<Axis> = encoding.features().iter().map(|feature| Axis::new(problem, &feature.name)).collect();
+    let middles: Vec<f64> = (0..axes.len()).map(|feature| middle(beliefs, encoding, feature)).collect();
+    let mut trials: Vec<&CompletedTrial> = study.completed.iter().collect();
+    trials.sort_by_key(|trial| trial.id);
+    let (mut points, mut values, mut noise_weights) = (Vec::new(), Vec::new(), Vec::new());
+    for trial in trials {
+        let TrialOutcome::Measured { values: measured, stopped_early } = &trial.outcome else { continue };
+        let Some(value) = measured.get(place).filter(|value| value.is_finite()) else { continue };
+        let Some((point, imputed)) = translated_point(encoding, &axes, &middles, trial) else { continue };
+        points.push(point);
+        values.push(metric.goal.to_maximized(*value));
+        let inflated = |when: bool| if when { INFLATED_NOISE } else { 1.0 };
+        noise_weights.push(inflated(imputed) * inflated(*stopped_early));
+    }
+    let values = warp(&values, false);
+    let first = *values.first()?;
+    if values.iter().all(|value| *value == first) {
+        return None;
+    }
+    let data = TrainingSet {
+        points: DMatrix::from_fn(points.len(), encoding.dimensions(), |row, j| points[row][j]),
+        values,
+        noise_weights,
+        categorical: (encoding.features().iter())
+            .map(|feature| matches!(feature.kind, FeatureKind::Categorical { .. }))
+            .collect(),
+    };
+    Some(data.select(&representative_subset(&data, LARGEST_STUDY, None)))
+}
+
+/// The canonical vector of a trial, numbers between grid points where their values are, and whether some active feature
+/// had to be made up; `None` if a value of an active feature is none of the new space.
+fn translated_point(
+    encoding: &Encoding,
+    axes: &[Axis],
+    middles: &[f64],
+    trial: &CompletedTrial,
+) -> Option<(Vec<f64>, bool)> {
+    let mut point = middles.to_vec();
+    let mut given = vec![false; axes.len()];
+    let mut foreign = vec![false; axes.len()];
+    for (j, feature) in encoding.features().iter().enumerate() {
+        if let Some(value) = trial.parameters.get(&feature.name) {
+            given[j] = true;
+            match axes[j].coordinate(&feature.name, value) {
+                Some(u) => point[j] = u,
+                None => foreign[j] = true,
+            }
+        }
+    }
+    encoding.canonicalize(&mut point);
+    let active = encoding.active(&point);
+    if (0..axes.len()).any(|j| active[j] && foreign[j]) {
+        return None;
+    }
+    Some((point, (0..axes.len()).any(|j| active[j] && !given[j])))
+}
+
+/// Where any value of a parameter lies on the axis of a new one.
+enum Axis {
+    Numbers(Encoding),
+    Levels(Encoding),
+    /// Not a parameter of the problem, which cannot be.
+    Nothing,
+}
+
+impl Axis {
+    fn new(problem: &ProblemStatement, name: &str) -> Self {
+        let Some(spec) = problem.search_space().parameters().iter().find(|spec| spec.name() == name) else {
+            return Self::Nothing;
+        };
+        let alone = |kind| {
+            let spec = ParameterSpec::new(name, kind).ok()?;
+            Some(Encoding::new(&SearchSpace::new(vec![spec]).ok()?))
+        };
+        // As a double every number of the range has its place, whether the new parameter can have it or not.
+        let continuous = match spec.kind().clone() {
+            ParameterKind::Categorical { values } => {
+                return alone(ParameterKind::Categorical { values }).map_or(Self::Nothing, Self::Levels);
+            }
+            ParameterKind::Double { min, max, scale } => ParameterKind::Double { min, max, scale },
+            ParameterKind::Integer { min, max, scale } => {
+                ParameterKind::Double { min: min as f64, max: max as f64, scale }
+            }
+            ParameterKind::Discrete { values, scale } => {
+                ParameterKind::Double { min: values[0], max: values[values.len() - 1], scale }
+            }
+        };
+        alone(continuous).map_or(Self::Nothing, Self::Numbers)
+    }
+
+    fn coordinate(&self, name: &str, value: &ParameterValue) -> Option<f64> {
+        let (encoding, value) = match self {
+            Self::Nothing => return None,
+            Self::Levels(encoding) => (encoding, ParameterValue::Categorical(value.to_string())),
+            Self::Numbers(encoding) => {
+                let number = match value {
+                    ParameterValue::Double(number) | ParameterValue::Discrete(number) => *number,
+                    ParameterValue::Integer(number) => *number as f64,
+                    ParameterValue::Categorical(text) => text.trim().parse().ok()?,
+                };
+                (encoding, ParameterValue::Double(number))
+            }
+        };
+        encoding.encode(&[(name.to_owned(), value)].into()).ok()?.first().copied()
+    }
+}
