@@ -18,7 +18,7 @@ use tunesmith_algorithms::transfer::EarlierStudy;
 
 use self::history::StudyHistory;
 pub use self::history::outcome;
-use crate::domain::{Algorithm, Study, StudyId};
+use crate::domain::{Algorithm, Study, StudyFields, StudyId};
 use crate::store::{Store, StoreError};
 
 /// The next point of a study, as far as it is known now.
@@ -113,8 +113,8 @@ impl Policy {
         // Whatever the algorithm remembered may be what made it fail.
         self.forget(study);
         let current = self.store.study(study).await?;
-        let designer = Box::new(RandomSearch::new(&current.problem, current.seed));
-        let mut history = StudyHistory::open(&*self.store, &current, designer).await?;
+        let fallback = StudyFields { algorithm: Algorithm::RandomSearch, ..(*current).clone() };
+        let mut history = StudyHistory::open(&*self.store, &Study::restore(fallback)).await?;
         history.refresh(&*self.store).await?;
         let request = SuggestRequest { first_trial_id: history.designer_id(current.next_trial_id), count };
         let points = history.designer().suggest(history.known(), request);

@@ -51,6 +51,7 @@ pub(super) async fn create(
         stopping_axis: plan.stopping_axis,
         final_measurement: plan.final_measurement,
         prior_studies: Vec::new(),
+        initial_points: Vec::new(),
         max_trials: plan.max_trials,
         trial_lease: plan.trial_lease,
         config,
