@@ -96,6 +96,8 @@ async fn check_trials(store: &dyn Store) {
     let last = first.final_measurement.as_ref().unwrap();
     assert_eq!((last.step, last.value("accuracy"), last.value("loss")), (100, Some(0.75), Some(-0.75)));
     assert_eq!(trials[1].infeasible_reason.as_deref(), Some("exit code 1"));
+    let open = store.open_trials(&study_id(), None, 10).await.unwrap();
+    assert_eq!(open.iter().map(|trial| trial.id.0).collect::<Vec<_>>(), [3]);
     let changed = store.trials_changed_since(&study_id(), 0, 10).await.unwrap();
     assert_eq!(changed.iter().map(|trial| trial.id.0).collect::<Vec<_>>(), [3, 1, 2]);
 
@@ -115,7 +117,7 @@ fn kept_store(version: u32, kind: Kind) -> PathBuf {
 
 #[tokio::test]
 async fn every_format_is_read_and_can_be_changed() {
-    for (version, kind) in [(1, Kind::Sqlite), (1, Kind::Sled)] {
+    for (version, kind) in [(1, Kind::Sqlite), (1, Kind::Sled), (2, Kind::Sqlite), (2, Kind::Sled)] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store");
         copy(&kept_store(version, kind), &path);
@@ -138,7 +140,7 @@ async fn the_present_format_holds_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let kept = std::env::var_os("TUNESMITH_TEST_KEEP_STORES").map(PathBuf::from);
     for kind in [Kind::Sqlite, Kind::Sled] {
-        let path = kept.as_deref().unwrap_or(folder.path()).join(format!("v1.{}", kind.name()));
+        let path = kept.as_deref().unwrap_or(folder.path()).join(format!("v2.{}", kind.name()));
         let store = kind.open(&path, OpenMode::Create).unwrap();
         write(&*store).await;
         drop(store);
@@ -155,12 +157,12 @@ async fn an_sqlite_store_from_the_future_is_refused() {
         connection.execute_batch(pragma).unwrap();
     };
     drop(Kind::Sqlite.open(&path, OpenMode::Create).unwrap());
-    version("PRAGMA user_version = 2");
+    version("PRAGMA user_version = 3");
     match Kind::Sqlite.open(&path, OpenMode::Create).err().unwrap() {
-        StoreError::TooNew { found, known, .. } => assert_eq!((found, known), (2, 1)),
+        StoreError::TooNew { found, known, .. } => assert_eq!((found, known), (3, 2)),
         other => panic!("{other:?}"),
     }
-    version("PRAGMA user_version = 1");
+    version("PRAGMA user_version = 2");
     drop(Kind::Sqlite.open(&path, OpenMode::Existing).unwrap());
 }
 
@@ -169,13 +171,13 @@ async fn a_sled_store_from_the_future_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
     drop(Kind::Sled.open(&path, OpenMode::Create).unwrap());
-    let body = 2_u64.to_be_bytes();
+    let body = 3_u64.to_be_bytes();
     let sum = crc32c::crc32c_append(crc32c::crc32c(b"format"), &body);
     let db = sled::open(&path).unwrap();
     db.insert(b"!format", [&sum.to_be_bytes()[..], &body].concat()).unwrap();
     drop(db);
     match Kind::Sled.open(&path, OpenMode::Create).err().unwrap() {
-        StoreError::TooNew { found, known, .. } => assert_eq!((found, known), (2, 1)),
+        StoreError::TooNew { found, known, .. } => assert_eq!((found, known), (3, 2)),
         other => panic!("{other:?}"),
     }
 }
