@@ -69,7 +69,7 @@ pub(super) enum TablesError {
     },
 }
 
-/// The problem of every table, in the order of [`TABLES`].
+/// The problem of every table, in the order of [`TABLES`], with smooth answers between the trained points.
 ///
 /// # Errors
 /// [`TablesError`] names the first table that is broken.
@@ -82,7 +82,8 @@ fn table(table: &CommittedTable) -> Result<TableProblem, TablesError> {
     let config = hptuning::parse(&format!("{name}.yaml"), table.config)
         .map_err(|source| TablesError::Config { name, source })?;
     let study = config.study.ok_or(TablesError::NoStudy { name })?;
-    read_csv(name, table.csv.as_bytes(), &study.problem).map_err(|source| TablesError::Trials { name, source })
+    let rows = read_csv(name, table.csv.as_bytes(), &study.problem);
+    Ok(rows.map_err(|source| TablesError::Trials { name, source })?.interpolated())
 }
 
 #[cfg(test)]
