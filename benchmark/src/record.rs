@@ -27,7 +27,7 @@ pub struct RunRecord {
     /// When each trial ended, in simulated seconds since the run began, in the order of `results`.
     ///
     /// On paper it is left out if the trials ended after 1, 2, 3 ... seconds, as they do one after the other on problems
-    /// that know no durations; [`Self::from_line`] puts that back.
+    /// that know no durations; [`Self::restored`] puts that back.
     #[serde(default, skip_serializing_if = "is_every_second")]
     pub ended_secs: Vec<f64>,
     /// How long the contestant took for each suggestion and for taking in the results before it, in milliseconds of
@@ -45,16 +45,13 @@ pub struct RunRecord {
 }
 
 impl RunRecord {
-    /// The record on a line of a results file.
-    ///
-    /// # Errors
-    /// The first thing that is no record.
-    pub fn from_line(line: &[u8]) -> Result<Self, serde_json::Error> {
-        let mut record: Self = serde_json::from_slice(line)?;
-        if record.ended_secs.is_empty() {
-            record.ended_secs = every_second().take(record.results.len()).collect();
+    /// A record as it was read, with what is left out on paper.
+    #[must_use]
+    pub fn restored(mut self) -> Self {
+        if self.ended_secs.is_empty() {
+            self.ended_secs = every_second().take(self.results.len()).collect();
         }
-        Ok(record)
+        self
     }
 }
 
@@ -211,7 +208,7 @@ mod tests {
         let steady = record(vec![1.0, 2.0, 3.0]);
         let line = serde_json::to_string(&steady).unwrap();
         assert!(!line.contains("ended_secs"), "{line}");
-        assert_eq!(RunRecord::from_line(line.as_bytes()).unwrap(), steady);
+        assert_eq!(serde_json::from_str::<RunRecord>(&line).unwrap().restored(), steady);
     }
 
     #[test]
@@ -220,7 +217,7 @@ mod tests {
             let uneven = record(ends);
             let line = serde_json::to_string(&uneven).unwrap();
             assert!(line.contains("ended_secs"), "{line}");
-            assert_eq!(RunRecord::from_line(line.as_bytes()).unwrap(), uneven);
+            assert_eq!(serde_json::from_str::<RunRecord>(&line).unwrap().restored(), uneven);
         }
     }
 }

@@ -180,11 +180,12 @@ fn parse(file: &Path, text: &[u8]) -> Result<BTreeMap<RunKey, RunRecord>, Folder
         if bytes.is_empty() {
             continue;
         }
-        let record = RunRecord::from_line(bytes).map_err(|source| FolderError::Malformed {
+        let record: RunRecord = serde_json::from_slice(bytes).map_err(|source| FolderError::Malformed {
             path: file.to_owned(),
             line: line + 1,
             source,
         })?;
+        let record = record.restored();
         records.insert(record.key.clone(), record);
     }
     Ok(records)
