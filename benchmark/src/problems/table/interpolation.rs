@@ -31,8 +31,8 @@ use crate::problem::{CurvePoint, Evaluation, Outcome};
 
 /// Rows that answer together, for each dimension (measured, see the module).
 const NEIGHBOURS_PER_DIMENSION: usize = 4;
-/// A row whose squared distance is at most this share of `R^2` answers alone (a guess: it only has to keep the weights
-/// finite, and the others have a share of `d` times this).
+/// A row whose squared distance is at most this share of `R^2` answers alone: its weight is 10^12, where one at half of
+/// the radius has 2 (a guess; it only has to keep weights finite).
 const SAME_POINT: f64 = 1e-12;
 
 /// Rows and their shares in an answer. Shares are positive and sum to 1. The nearest row comes first.
