@@ -408,3 +408,6 @@ fn optimal(study: &Study, trials: Vec<Trial>) -> Vec<Trial> {
     let is_optimal = |losses: &[f64]| !measured.iter().any(|(other, _)| dominates(other, losses));
     measured.iter().filter(|(losses, _)| is_optimal(losses)).map(|(_, trial)| trial.clone()).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -294,3 +294,6 @@ fn path_text(path: &[usize]) -> String {
     });
     parts.collect()
 }
+
+#[cfg(test)]
+mod tests;

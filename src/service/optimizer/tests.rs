@@ -1,0 +1,166 @@
+use std::num::NonZeroUsize;
+
+use jiff::{SignedDuration, Timestamp};
+use tunesmith_algorithms::problem::{
+    AlgorithmName, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ProblemStatement, ScaleType, SearchSpace,
+};
+
+use super::*;
+use crate::clock::ManualClock;
+use crate::domain::{
+    Algorithm, CurveAxis, FinalMeasurement, MetricValue, Source, StoppingRule, StudyFields, StudyState,
+};
+use crate::store::MemoryStore;
+
+fn optimizer() -> (Optimizer, Arc<ManualClock>) {
+    let store = Arc::new(MemoryStore::new());
+    let clock = Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH));
+    let policy = Arc::new(Policy::new(store.clone(), 2));
+    (Optimizer::new(store, policy, clock.clone()), clock)
+}
+
+fn study(id: &str) -> StudyFields {
+    let kind = ParameterKind::Double { min: 0.0, max: 1.0, scale: ScaleType::UnitLinear };
+    let space = SearchSpace::new(vec![ParameterSpec::new("x", kind).unwrap()]).unwrap();
+    let metrics = vec![MetricSpec { name: "loss".to_owned(), goal: Goal::Minimize }];
+    StudyFields {
+        id: id.parse().unwrap(),
+        problem: ProblemStatement::new(space, metrics).unwrap(),
+        algorithm: Algorithm::Automatic,
+        seed: 7,
+        stopping_rule: None,
+        stopping_axis: CurveAxis::Step,
+        final_measurement: FinalMeasurement::Last,
+        prior_studies: Vec::new(),
+        initial_points: Vec::new(),
+        max_trials: None,
+        trial_lease: None,
+        config: serde_json::Value::Null,
+        state: StudyState::Active,
+        state_reason: String::new(),
+        create_time: Timestamp::UNIX_EPOCH,
+        next_trial_id: TrialId::FIRST,
+        revision: 0,
+    }
+}
+
+fn request(client: &str) -> SuggestionRequest {
+    SuggestionRequest { client_id: client.to_owned(), count: NonZeroUsize::MIN, lease: None }
+}
+
+fn loss(step: i64, elapsed_secs: f64, value: f64) -> Measurement {
+    Measurement {
+        step,
+        wall_time_secs: 0.0,
+        elapsed_secs: Some(elapsed_secs),
+        source: Source::Http,
+        mark: 0,
+        metrics: vec![MetricValue { metric: "loss".to_owned(), value }],
+    }
+}
+
+fn key(study: &StudyId, trial: &Trial) -> TrialRef {
+    TrialRef { study: study.clone(), trial: trial.id, attempt: None }
+}
+
+#[tokio::test]
+async fn an_algorithm_that_fails_is_replaced_and_in_the_end_given_up_without_harm_to_others() {
+    let (optimizer, _) = optimizer();
+    // A grid of doubles without a resolution, which the interfaces refuse.
+    let grid = Algorithm::GridSearch { double_resolution: Default::default() };
+    let bad = Study::restore(StudyFields { algorithm: grid, ..study("p/l/bad") });
+    let good = Study::restore(study("p/l/good"));
+    for study in [&bad, &good] {
+        optimizer.create_study(study.clone()).await.unwrap();
+    }
+    for number in 1..=4 {
+        let suggested = optimizer.suggest(&bad.id, &request(&format!("c{number}"))).await.unwrap();
+        assert_eq!(suggested.trials[0].origin.unwrap().algorithm, AlgorithmName::RandomSearch);
+    }
+    let suggested = optimizer.suggest(&bad.id, &request("c5")).await.unwrap();
+    assert_eq!((suggested.trials.len(), suggested.study_state), (0, StudyState::Inactive));
+    let reason = optimizer.study(&bad.id).await.unwrap().state_reason.clone();
+    assert!(reason.starts_with("the search algorithm failed 5 times in a row: "), "{reason}");
+    assert_eq!(optimizer.suggest(&good.id, &request("c")).await.unwrap().study_state, StudyState::Active);
+}
+
+#[tokio::test]
+async fn a_prepared_suggestion_is_the_one_that_would_be_computed_on_demand() {
+    let (prepared, _) = optimizer();
+    let (on_demand, _) = optimizer();
+    let id: StudyId = "p/l/s".parse().unwrap();
+    for optimizer in [&prepared, &on_demand] {
+        optimizer.create_study(Study::restore(study("p/l/s"))).await.unwrap();
+    }
+    for number in 0..12 {
+        let trial = prepared.suggest(&id, &request("c")).await.unwrap().trials.remove(0);
+        let other = on_demand.suggest(&id, &request("c")).await.unwrap().trials.remove(0);
+        assert_eq!(trial.parameters, other.parameters, "trial {number}");
+        let ParameterValue::Double(x) = trial.parameters["x"] else { panic!("{trial:?}") };
+        for (optimizer, is_forgetful) in [(&prepared, false), (&on_demand, true)] {
+            let outcome = Outcome::Measured(loss(1, 1.0, (x - 0.3).powi(2)));
+            optimizer.complete(&key(&id, &trial), outcome).await.unwrap();
+            if is_forgetful {
+                optimizer.policy.forget(&id);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn curves_are_compared_by_elapsed_time_where_the_study_says_so() {
+    for (axis, expected) in [(CurveAxis::Step, false), (CurveAxis::ElapsedTime, true)] {
+        let (optimizer, _) = optimizer();
+        let fields = StudyFields { stopping_rule: Some(StoppingRule::Median), stopping_axis: axis, ..study("p/l/s") };
+        let study = optimizer.create_study(Study::restore(fields)).await.unwrap();
+        // Up to step 4 all others were worse, but up to the time of the last report all of them were better.
+        for _ in 0..6 {
+            let trial = optimizer.suggest(&study.id, &request("c")).await.unwrap().trials.remove(0);
+            for (step, value) in (1..=8).map(|step| (step, if step <= 4 { 9.0 } else { 0.1 })) {
+                optimizer.add_measurement(&key(&study.id, &trial), loss(step, step as f64, value)).await.unwrap();
+            }
+            optimizer.complete(&key(&study.id, &trial), Outcome::Reported).await.unwrap();
+        }
+        let slow = optimizer.suggest(&study.id, &request("c")).await.unwrap().trials.remove(0);
+        let key = key(&study.id, &slow);
+        for step in 1..=4 {
+            optimizer.add_measurement(&key, loss(step, 2.0 * step as f64, 6.0)).await.unwrap();
+        }
+        assert_eq!(optimizer.should_stop(&key).await.unwrap(), expected, "{axis:?}");
+        let state = optimizer.trial(&study.id, slow.id).await.unwrap().state;
+        assert_eq!(state == TrialState::Stopping, expected);
+        if expected {
+            let done = optimizer.complete(&key, Outcome::Reported).await.unwrap();
+            assert!(done.stopped_early);
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_sweeper_takes_trials_back_and_completes_those_that_were_stopping() {
+    let (optimizer, clock) = optimizer();
+    let fields = StudyFields { trial_lease: Some(std::time::Duration::from_secs(60)), ..study("p/l/s") };
+    let study = optimizer.create_study(Study::restore(fields)).await.unwrap();
+    let count = NonZeroUsize::new(3).unwrap();
+    let trials = optimizer.suggest(&study.id, &SuggestionRequest { count, ..request("c") }).await.unwrap().trials;
+    let [silent, stopping, alive] = &trials[..] else { panic!("{trials:?}") };
+    optimizer.add_measurement(&key(&study.id, stopping), loss(1, 1.0, 0.5)).await.unwrap();
+    optimizer.stop(&key(&study.id, stopping)).await.unwrap();
+    clock.set(Timestamp::UNIX_EPOCH + SignedDuration::from_secs(59));
+    optimizer.add_measurement(&key(&study.id, alive), loss(1, 1.0, 0.5)).await.unwrap();
+    assert_eq!(optimizer.sweep().await.unwrap(), 0);
+    clock.set(Timestamp::UNIX_EPOCH + SignedDuration::from_secs(61));
+    assert_eq!(optimizer.sweep().await.unwrap(), 2);
+    assert_eq!(optimizer.sweep().await.unwrap(), 0);
+
+    let stopped = optimizer.trial(&study.id, stopping.id).await.unwrap();
+    assert_eq!((stopped.state, stopped.stopped_early), (TrialState::Succeeded, true));
+    let next = optimizer.suggest(&study.id, &request("next")).await.unwrap().trials.remove(0);
+    assert_eq!((next.id, next.attempt, next.expired_leases), (silent.id, 2, 1));
+    let late = optimizer.complete(&key(&study.id, silent), Outcome::Measured(loss(1, 1.0, 0.1))).await;
+    assert!(late.unwrap_err().to_string().contains("attempt 2"));
+    let owned = TrialRef { attempt: Some(2), ..key(&study.id, silent) };
+    optimizer.complete(&owned, Outcome::Measured(loss(1, 1.0, 0.2))).await.unwrap();
+    let still = optimizer.suggest(&study.id, &request("c")).await.unwrap().trials.remove(0);
+    assert_eq!(still.id, alive.id);
+}
