@@ -80,14 +80,16 @@ use crate::transfer::{EarlierStudy, FEWEST_TO_JUDGE, Grounds};
 
 const ALGORITHM: AlgorithmName = AlgorithmName::GaussianProcessBandit;
 const NAME: &str = ALGORITHM.as_str();
-/// Once the trust region has become too small, every so many trials the whole space is searched as well: every third, to save time (a
-/// guess).
+/// Once the trust region has become too small, every so many trials the whole space is searched as well: every third, to
+/// save time. With every trial the classic functions are perhaps better (after 100 evaluations -0.19 +- 0.14 decades, 108
+/// pairs of runs).
 const LOOKS_BEYOND_EVERY: u64 = 3;
 /// Its best point is then taken if the log of its expected improvement is above that of the box by more than this, ln 10.
 /// On classic test functions (2 and 6 parameters, 100 evaluations) that is 0.4 decades better (standard error 0.24), for
 /// the box alone never leaves a good local optimum; on bbob in 2 and 5 dimensions there is no difference. With a factor
 /// of 2 instead of 10 there is less gain there and a loss here. All measured with a search of the whole space in every
-/// trial after the collapse.
+/// trial after the collapse. The largest upper confidence bound with 3 deviations, taken in any case, is worse on bbob in 2
+/// dimensions (+0.21 +- 0.12 decades after 100 evaluations, 48 pairs of runs) and no better on the classic functions.
 const WORTH_LEAVING: f64 = std::f64::consts::LN_10;
 /// How many of the first trials earlier studies propose before they are judged.
 const TRIALS_ON_TRUST: usize = FEWEST_TO_JUDGE.div_ceil(2);
