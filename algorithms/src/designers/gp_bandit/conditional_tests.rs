@@ -127,7 +127,8 @@ fn every_proposal_is_canonical_and_in_the_box_where_it_is_active() {
     let bandit = GpBandit::new(problem(families(), Goal::Maximize), 5).unwrap();
     let outcomes = Outcomes::new(&encoding, &bandit.outputs, History { completed: &completed, pending: &[] }).unwrap();
     let model =
-        Model::new(&encoding, &outcomes, &bandit.options, &bandit.fits, None, |trial| bandit.is_global(trial)).unwrap();
+        Model::new(&encoding, &outcomes, &bandit.options, &bandit.fits, None, |trial| bandit.is_global(trial), 1)
+            .unwrap();
     let incumbent = &model.anchors[0];
     let branches: BTreeSet<_> = model.anchors.iter().map(|anchor| encoding.active(anchor)).collect();
     assert!(branches.len() >= 4, "anchors of {} branches", branches.len());

@@ -224,7 +224,7 @@ impl GpBandit {
     fn model_point(&self, state: &mut State, trial: TrialId, only_on_ground: bool) -> Option<(Vec<f64>, Step)> {
         if state.model.is_none() || self.is_scalarized() {
             let known = state.outcomes.objectives[0].completed() + state.pending.len();
-            let mut model = self.believing(self.model(&state.outcomes, trial)?, known);
+            let mut model = self.believing(self.model(&state.outcomes, trial, state.parallel)?, known);
             for pending in &state.pending {
                 self.fantasize(&mut model, pending);
             }
@@ -289,16 +289,18 @@ impl GpBandit {
         self.outputs.metrics.len() > HypervolumeImprovement::MOST_OBJECTIVES
     }
 
-    /// The model for `trial`.
-    fn model(&self, outcomes: &Outcomes, trial: TrialId) -> Option<Model> {
+    /// The model for `trial`, one of `parallel` that run at once.
+    fn model(&self, outcomes: &Outcomes, trial: TrialId, parallel: usize) -> Option<Model> {
         let Self { encoding, outputs, options, fits, grounds, .. } = self;
         if self.is_scalarized() {
             let scalarized = outcomes.scalarized(outputs, self.seed, trial);
             let options = GpBanditOptions { trust_region: false, ..*options };
-            return Model::new(encoding, &scalarized, &options, fits, None, |_| true);
+            return Model::new(encoding, &scalarized, &options, fits, None, |_| true, 1);
         }
         match outputs.metrics.len() {
-            1 => Model::new(encoding, outcomes, options, fits, grounds.as_ref(), |trial| self.is_global(trial)),
+            1 => {
+                Model::new(encoding, outcomes, options, fits, grounds.as_ref(), |trial| self.is_global(trial), parallel)
+            }
             _ => Model::of_several(encoding, outputs, outcomes, options, fits),
         }
     }
@@ -338,6 +340,8 @@ struct State {
     pending: Vec<Pending>,
     used: HashSet<Key>,
     model: Option<Model>,
+    /// Trials that run at once when the request is answered.
+    parallel: usize,
 }
 
 impl Designer for GpBandit {
@@ -349,7 +353,8 @@ impl Designer for GpBandit {
         let outcomes = Outcomes::new(&self.encoding, &self.outputs, history)?;
         let observations = &outcomes.objectives[0];
         let (used, pending) = (observations.keys().cloned().collect(), observations.pending.clone());
-        let mut state = State { outcomes, pending, used, model: None };
+        let parallel = pending.len() + request.count.get();
+        let mut state = State { outcomes, pending, used, model: None, parallel };
         let mut suggestions = Vec::with_capacity(request.count.get());
         for offset in 0..request.count.get() {
             let id = request.first_trial_id.offset(offset as u64);

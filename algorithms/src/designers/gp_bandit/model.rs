@@ -78,7 +78,8 @@ impl SharedCandidates {
 }
 
 impl Model {
-    /// Fits the model of one objective, upon `grounds` where the history follows them; `None` if the covariance cannot be factorised, whatever the jitter.
+    /// Fits the model of one objective, upon `grounds` where the history follows them, for one of `parallel` trials that
+    /// run at once; `None` if the covariance cannot be factorised, whatever the jitter.
     pub(super) fn new(
         encoding: &Encoding,
         outcomes: &Outcomes,
@@ -86,6 +87,7 @@ impl Model {
         fits: &Fits,
         grounds: Option<&Grounds>,
         is_global: impl Fn(TrialId) -> bool,
+        parallel: usize,
     ) -> Option<Self> {
         let observations = &outcomes.objectives[0];
         let evidence = observations.evidence(encoding, options.warp);
@@ -150,7 +152,7 @@ impl Model {
             anchors,
             lengthscales: hyperparameters.lengthscales(),
             trust_region: (options.trust_region && told_apart)
-                .then(|| TrustRegion::replay(dimensions, observations.results(start_trials, is_global))),
+                .then(|| TrustRegion::replay(dimensions, parallel, observations.results(start_trials, is_global))),
             on_ground,
             shared: Shared::default(),
         })

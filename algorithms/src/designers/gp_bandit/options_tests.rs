@@ -36,7 +36,7 @@ fn model(options: &GpBanditOptions, trials: &[CompletedTrial]) -> Model {
     let bandit = bandit(*options);
     let history = History { completed: trials, pending: &[] };
     let outcomes = Outcomes::new(&bandit.encoding, &bandit.outputs, history).unwrap();
-    Model::new(&bandit.encoding, &outcomes, options, &bandit.fits, None, |_| false).unwrap()
+    Model::new(&bandit.encoding, &outcomes, options, &bandit.fits, None, |_| false, 1).unwrap()
 }
 
 /// Suggested before there were options.
