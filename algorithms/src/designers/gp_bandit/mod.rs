@@ -4,7 +4,7 @@
 //! [model](crate::gp); draw the results of pending trials; maximise log expected improvement around the incumbent
 //! ([`crate::acquisition`]). The first trials are a centre and a star around it. Spaces with a categorical or a
 //! conditional parameter search the trust region for trials with an odd number and the whole space for those with an
-//! even number.
+//! even number. In conditional spaces every third trial is for a branch that looks worse ([`branches`]).
 //!
 //! Conditional spaces have one model of all branches (see [`crate::encoding`] for what it sees of inactive parameters).
 //! The trust region is that of the parameters active at the incumbent; others are free in it.
@@ -36,6 +36,7 @@
 //! (TuRBO); what differs, and by which measurement, is said where it differs. There is no state between requests but
 //! memory of [fits] that would be computed again identically.
 
+mod branches;
 #[cfg(test)]
 mod conditional_tests;
 mod finite;
@@ -69,7 +70,7 @@ use self::observations::Pending;
 pub use self::options::{GpBanditOptions, Start};
 use self::outcomes::{Outcomes, Outputs};
 use crate::acquisition::hypervolume::HypervolumeImprovement;
-use crate::acquisition::{Axis, Believed, Criterion, Region, Search, TrustRegion};
+use crate::acquisition::{Acquisition, Axis, Believed, Criterion, Region, Search, TrustRegion};
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
 use crate::encoding::{Encoding, FeatureKind, Key};
 use crate::numerics::latin_hypercube::stratified_normals;
@@ -163,7 +164,7 @@ impl GpBandit {
 
     /// Whether `trial` searches the whole space even when there is a trust region.
     fn is_global(&self, trial: TrialId) -> bool {
-        self.alternates && trial.0.is_multiple_of(2)
+        (self.alternates && trial.0.is_multiple_of(2)) || branches::is_turn(&self.encoding, trial)
     }
 
     /// The next point and the step it comes from; `None` if the space is exhausted.
@@ -249,21 +250,20 @@ impl GpBandit {
             }
             _ => None,
         };
-        let finite = self.finite.as_ref();
+        let search = Search {
+            encoding: &self.encoding,
+            region: &whole,
+            scales: &scales,
+            anchors: &anchors,
+            used: &state.used,
+            seed: self.seed,
+            trial,
+        };
+        if let Some(found) = self.point_of_other_branch(acquisition.as_ref(), &search) {
+            return Some((found, Step::WholeSpace));
+        }
         let best_of = |region: &Region, shared: &mut SharedCandidates| {
-            let search = Search {
-                encoding: &self.encoding,
-                region,
-                scales: &scales,
-                anchors: &anchors,
-                used: &state.used,
-                seed: self.seed,
-                trial,
-            };
-            match finite.and_then(|finite| finite.unused_inside(&self.encoding, &state.used, region)) {
-                Some(points) => search.best_of(acquisition.as_ref(), &points),
-                None => shared.maximize(&search, acquisition.as_ref()),
-            }
+            self.best_of(acquisition.as_ref(), &Search { region, ..search }, shared)
         };
         // A box may hold no unused point; the whole space still does.
         let Some(inside) = local.and_then(|local| best_of(&local, &mut shared.local)) else {
@@ -282,6 +282,32 @@ impl GpBandit {
         } else {
             (inside, Step::TrustRegion)
         })
+    }
+
+    /// The best unused point of the region of `search`.
+    fn best_of(
+        &self,
+        acquisition: &dyn Acquisition,
+        search: &Search<'_>,
+        shared: &mut SharedCandidates,
+    ) -> Option<Vec<f64>> {
+        let listed =
+            self.finite.as_ref().and_then(|finite| finite.unused_inside(&self.encoding, search.used, search.region));
+        match listed {
+            Some(points) => search.best_of(acquisition, &points),
+            None => shared.maximize(search, acquisition),
+        }
+    }
+
+    /// The best unused point of the branch whose turn it is, by improvement over the best one there.
+    fn point_of_other_branch(&self, acquisition: &dyn Acquisition, search: &Search<'_>) -> Option<Vec<f64>> {
+        let best = branches::turn(&self.encoding, search.anchors, search.trial)?;
+        let region = search.region.branch_of(&self.encoding, best);
+        let mut anchors = vec![best.to_vec()];
+        anchors.extend(search.anchors.iter().filter(|anchor| *anchor != best).cloned());
+        let own = acquisition.of_improvement_over(best);
+        let search = Search { region: &region, anchors: &anchors, ..*search };
+        self.best_of(own.as_deref().unwrap_or(acquisition), &search, &mut SharedCandidates::default())
     }
 
     /// Whether each trial has an objective of its own, a scalarisation of those of the problem.
