@@ -9,6 +9,8 @@
 //! Conditional spaces have one model of all branches (see [`crate::encoding`] for what it sees of inactive parameters).
 //! The trust region is that of the parameters active at the incumbent; others are free in it.
 //!
+//! Under much noise the upper confidence bound takes the place of expected improvement.
+//!
 //! Failed trials count at a pessimistic value; after five of them their region has a model of its own. Values of
 //! trials stopped early are noisy and never the incumbent. NaN and infinities are failures.
 //!
@@ -70,7 +72,7 @@ use self::observations::Pending;
 pub use self::options::{GpBanditOptions, Start};
 use self::outcomes::{Outcomes, Outputs};
 use crate::acquisition::hypervolume::HypervolumeImprovement;
-use crate::acquisition::{Acquisition, Axis, Believed, Criterion, Region, Search, TrustRegion};
+use crate::acquisition::{Acquisition, Axis, Believed, Region, Search, TrustRegion};
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
 use crate::encoding::{Encoding, FeatureKind, Key};
 use crate::numerics::latin_hypercube::stratified_normals;
@@ -232,7 +234,7 @@ impl GpBandit {
             state.model = Some(model);
         }
         let model = state.model.as_mut().filter(|model| model.on_ground || !only_on_ground)?;
-        let Model { acquisition, anchors, front, lengthscales, trust_region, shared, .. } = model;
+        let Model { acquisition, anchors, front, lengthscales, trust_region, seeks_improvement, shared, .. } = model;
         let mut anchors = anchors.clone();
         if *front > 1 {
             // Where on the front to look closer is left to chance.
@@ -241,7 +243,7 @@ impl GpBandit {
         let whole = Region::whole(&self.encoding);
         let ordered: Vec<bool> = whole.axes.iter().map(|axis| !matches!(axis, Axis::Levels(_))).collect();
         let scales = TrustRegion::UNIT.sides(lengthscales, &ordered);
-        let looks_beyond = self.options.acquisition == Criterion::ExpectedImprovement
+        let looks_beyond = *seeks_improvement
             && trust_region.is_some_and(|region| region.restarts > 0)
             && trial.0.is_multiple_of(LOOKS_BEYOND_EVERY);
         let local = match (trust_region, anchors.first()) {

@@ -111,6 +111,27 @@ fn each_criterion_proposes_what_it_values_most() {
 }
 
 #[test]
+fn under_much_noise_the_bound_takes_the_place_of_improvement() {
+    // Repeated pairs of neighbours differ by 0.6 of a range of about 1.3.
+    let noisy: Vec<_> = (0..24_u32)
+        .map(|i| {
+            let (a, b) = ((0.1 + 0.37 * f64::from(i / 2)).fract(), (0.3 + 0.61 * f64::from(i / 2)).fract());
+            let noise = if i % 2 == 0 { 0.3 } else { -0.3 };
+            trial(u64::from(i) + 1, &[("a", a + 1e-3 * f64::from(i % 2)), ("b", b)], Some(bowl(a, b) + noise))
+        })
+        .collect();
+    assert!(!model(&usual(), &noisy).seeks_improvement);
+    assert!(model(&usual(), &history(1.0, bowl)).seeks_improvement);
+    let mean = GpBanditOptions { acquisition: Criterion::Mean, trust_region: false, ..usual() };
+    let greedy = coordinates(&next(&bandit(mean), &noisy));
+    let told = GpBanditOptions { acquisition: BOUND, trust_region: false, ..usual() };
+    let bound = coordinates(&next(&bandit(told), &noisy));
+    let default = coordinates(&next(&bandit(GpBanditOptions { trust_region: false, ..usual() }), &noisy));
+    assert_eq!(default, bound);
+    assert_ne!(default, greedy);
+}
+
+#[test]
 fn a_larger_beta_explores_more() {
     let trials = history(1.0, bowl);
     let deviation = |beta| {
