@@ -138,7 +138,9 @@ mod tests {
             let (plain, values) = (alone.values(&probes()), believed.values(&probes()));
             let screened = believed.screened(&mut screening, usize::MAX);
             for (i, b) in [0.5, 0.2, 0.85].into_iter().enumerate() {
-                let expected = plain[i] - 2.0 * 0.5 * ((b - 0.25_f64) / 0.2).powi(2);
+                let density = (-0.5 * ((b - 0.25_f64) / 0.2).powi(2)).exp();
+                let doubt = (-7.0_f64).exp();
+                let expected = plain[i] + 2.0 * ((density + doubt) / (1.0 + doubt)).ln();
                 assert!((values[i] - expected).abs() < 1e-9, "{} {expected}", values[i]);
                 assert!((screened[i] - expected).abs() < 1e-9, "{} {expected}", screened[i]);
             }

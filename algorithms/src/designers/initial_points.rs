@@ -4,7 +4,8 @@ use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestReq
 use crate::encoding::{Encoding, EncodingError};
 use crate::prior::{Beliefs, middle};
 use crate::problem::{
-    AlgorithmName, Origin, ParameterValues, PendingTrial, ProblemStatement, SearchSpace, TrialSuggestion,
+    AlgorithmName, Origin, ParameterPrior, ParameterValues, PendingTrial, ProblemStatement, SearchSpace,
+    TrialSuggestion,
 };
 
 /// A designer that first proposes given points, in their order, exactly as given, and then what another one proposes.
@@ -69,9 +70,10 @@ pub fn completed_point(
         {
             continue;
         }
-        let value = match partial.get(name) {
-            Some(value) => value.clone(),
-            None => match encoding.features().iter().position(|feature| feature.name == name) {
+        let value = match (partial.get(name), spec.prior()) {
+            // The mode itself: its place on the scale would give it back with a rounding error.
+            (Some(value), _) | (None, Some(ParameterPrior::Normal { mode: value, .. })) => value.clone(),
+            _ => match encoding.features().iter().position(|feature| feature.name == name) {
                 Some(feature) => encoding.value(feature, middles[feature]),
                 None => only_value(&encoding, name).ok_or_else(|| missing(name))?,
             },

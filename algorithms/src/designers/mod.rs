@@ -11,6 +11,9 @@
 //! | [`GridSearch`] | no | any; a double needs an explicit number of points | ignored |
 //! | [`InitialPoints`] | as the one behind | as the one behind: it proposes the user's own points first | as the one behind |
 //!
+//! [Priors](crate::prior) guide `Automatic`, `GpBandit`, `TreeParzen` and `RandomSearch`; [earlier studies](crate::transfer)
+//! teach `Automatic` and `GpBandit`, for one metric.
+//!
 //! What they promise is the contract in [`crate::designer`]; each runs the whole kit of the module `testing`.
 
 mod automatic;

@@ -3,10 +3,17 @@
 //! Notation: `u` an encoded point, `m_j`, `s_j` mode and spread of an ordered feature's belief, `w_j(c)` the weight of a
 //! value relative to the largest one. The features are independent, so
 //!
-//! `ln pi(u) = - sum_j (u_j - m_j)^2 / (2 s_j^2) + sum_j ln w_j(u_j)`
+//! `b(u) = - sum_j (u_j - m_j)^2 / (2 s_j^2) + sum_j ln w_j(u_j)`, `ln pi(u) = ln((e^b(u) + e^-7) / (1 + e^-7))`
 //!
-//! over the *active* features that have a belief: 0 at the mode, below elsewhere. Constants are dropped, since a search
+//! over the *active* features that have a belief: 0 at the mode, below elsewhere, -7 far away. A belief may be wrong as a
+//! whole, and then by any distance. Constants are dropped, since a search
 //! compares points; so a branch of a conditional space is not punished for having more parameters with beliefs.
+//!
+//! Measured with the automatic choice on 8 BBOB functions in d = 5, three instances each: mean difference of the log10 gap
+//! to a search without beliefs after 10, 20 and 50 trials (standard errors 0.1 to 0.4), with a spread of 0.1 and of 0.25. A mode
+//! that misses by 4% of each range, on average: -1.1, -0.9, -1.3 and -0.9, -1.0, -1.0. A mode in a far corner: 0.0, +0.2, 0.0
+//! and +0.1, +0.3, -0.1. Without doubt, and with a start at the mode alone, the first gained 0.1 to 0.3 more and the second
+//! lost 1.3, 1.6, 1.6 and 1.1, 1.0, 0.6.
 //!
 //! Source: Hvarfner et al. 2022, "piBO: Augmenting Acquisition Functions with User Beliefs for Bayesian Optimization",
 //! arXiv 2204.11051, where an acquisition function is multiplied by `pi(u)^(beta / n)`. How fast a belief fades is
@@ -22,6 +29,10 @@ use crate::problem::{ParameterKind, ParameterPrior, ParameterSpec, SearchSpace};
 
 /// `beta`: after as many trials the belief counts as much as the density itself, after ten times as many, its tenth root.
 pub const FADING: f64 = 10.0;
+
+/// So far below its mode, in natural logarithms, the density of a belief ends: our own, measured above. Without such an end a
+/// narrow belief that is wrong outweighs fifty trials.
+const DOUBT: f64 = 7.0;
 
 /// The beliefs about all parameters of one space.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,8 +65,14 @@ impl Beliefs {
         beliefs.iter().any(Option::is_some).then_some(Self { beliefs })
     }
 
-    /// `ln pi` at `point`, shape `[dimensions]`: at most 0.
+    /// `ln pi` at `point`, shape `[dimensions]`: from -7 to 0.
     pub fn log_density(&self, encoding: &Encoding, point: &[f64]) -> f64 {
+        let doubt = (-DOUBT).exp();
+        ((self.undoubted(encoding, point).exp() + doubt) / (1.0 + doubt)).ln()
+    }
+
+    /// `b` at `point`.
+    fn undoubted(&self, encoding: &Encoding, point: &[f64]) -> f64 {
         let active = Active::new(encoding, point);
         let believed = self.beliefs.iter().enumerate().filter(|(feature, _)| active.is(*feature));
         believed.filter_map(|(feature, belief)| Some(belief.as_ref()?.log_density(point[feature]))).sum()
@@ -64,6 +81,8 @@ impl Beliefs {
     /// Adds `weight` times the gradient of `ln pi` at `point` to `gradient`, both of shape `[dimensions]`. Features with
     /// weights have none.
     pub fn add_gradient(&self, encoding: &Encoding, point: &[f64], weight: f64, gradient: &mut [f64]) {
+        let belief = self.undoubted(encoding, point).exp();
+        let weight = weight * belief / (belief + (-DOUBT).exp());
         let active = Active::new(encoding, point);
         for (feature, belief) in self.beliefs.iter().enumerate() {
             if let (Some(Belief::Normal { mode, spread }), true) = (belief, active.is(feature)) {

@@ -27,7 +27,7 @@ fn beliefs(parameters: Vec<ParameterSpec>) -> (Encoding, Beliefs) {
 
 fn density(parameters: Vec<ParameterSpec>, point: &[f64]) -> f64 {
     let (encoding, beliefs) = beliefs(parameters);
-    beliefs.log_density(&encoding, point)
+    beliefs.undoubted(&encoding, point)
 }
 
 #[test]
@@ -70,6 +70,19 @@ fn inactive_parameters_have_no_say() {
 }
 
 #[test]
+fn far_from_its_mode_a_belief_counts_no_less_than_its_doubt() {
+    let x = || with_normal("x", double(0.0, 1.0, ScaleType::UnitLinear), 0.0, 0.1);
+    let y = || with_normal("y", double(0.0, 1.0, ScaleType::UnitLinear), 0.0, 0.1);
+    let (encoding, beliefs) = beliefs(vec![x(), y()]);
+    assert_eq!(beliefs.log_density(&encoding, &[0.0, 0.0]), 0.0);
+    // One deviation each: almost the density itself.
+    assert!((beliefs.log_density(&encoding, &[0.1, 0.1]) + 1.0).abs() < 2e-3);
+    for far in [[1.0, 0.0], [1.0, 1.0]] {
+        assert!((beliefs.log_density(&encoding, &far) + DOUBT).abs() < 1e-3);
+    }
+}
+
+#[test]
 fn the_gradient_agrees_with_differences_and_quantiles_with_the_density() {
     let (encoding, beliefs) = beliefs(vec![with_normal("x", double(0.0, 1.0, ScaleType::UnitLinear), 0.7, 0.2)]);
     for u in [0.1, 0.7, 0.95] {
@@ -82,7 +95,7 @@ fn the_gradient_agrees_with_differences_and_quantiles_with_the_density() {
     // Equal shares: the mass between two quantiles, by the trapezoidal rule over the density.
     let mass = |from: f64, to: f64| -> f64 {
         let at = |step: u32| from + (to - from) * (f64::from(step) + 0.5) / 1000.0;
-        (0..1000).map(|step| beliefs.log_density(&encoding, &[at(step)]).exp() * (to - from) / 1000.0).sum()
+        (0..1000).map(|step| beliefs.undoubted(&encoding, &[at(step)]).exp() * (to - from) / 1000.0).sum()
     };
     let whole = mass(0.0, 1.0);
     for share in [0.1, 0.5, 0.8] {

@@ -28,8 +28,8 @@
 //!
 //! # What is known beforehand
 //! What users believe of the optimum ([`crate::prior`]) is [added](crate::acquisition::Believed) to the log acquisition
-//! with the weight `10 / n` after `n` trials, a share of the candidates is drawn from it, and the start is around its
-//! mode. Earlier studies ([`crate::transfer`]) take the place of the start: the first trial is at their best point, and
+//! with the weight `10 / n` after `n` trials, a share of the candidates is drawn from it, and every other point of the
+//! start is around its mode. Earlier studies ([`crate::transfer`]) take the place of the start: the first trial is at their best point, and
 //! the model is one of what they leave unexplained. They are for problems with one metric; constraints are learned anew.
 //!
 //! That is the default: [`GpBanditOptions`] put other parts in place of these.
@@ -219,7 +219,9 @@ impl GpBandit {
     fn spread_out(&self, state: &State, trial: TrialId) -> Option<Vec<f64>> {
         let pending = state.pending.iter().map(|pending| &pending.point);
         let points: Vec<Vec<f64>> = state.outcomes.objectives[0].points().chain(pending).cloned().collect();
-        let start = (self.options.start, self.beliefs.as_ref());
+        // A wrong belief does not have all of the start.
+        let beliefs = self.beliefs.as_ref().filter(|_| !trial.0.is_multiple_of(2));
+        let start = (self.options.start, beliefs);
         start::start_point(start, &self.encoding, &state.used, &points, self.seed, trial)
     }
 
