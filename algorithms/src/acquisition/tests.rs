@@ -84,8 +84,7 @@ fn improvement_over_a_point_is_over_the_mean_there_in_each_world() {
     assert_eq!(given.of_improvement_over(&at).values(&probes), acquisition(mean, false).values(&probes));
     // With a trial pending the means differ between worlds, and improvement is over less than the best of them.
     given.add_pending(&[0.2, 1.0, 0.9], &normals(8));
-    let over_all = acquisition(10.0, false);
-    let mut over_all = over_all;
+    let mut over_all = acquisition(10.0, false);
     over_all.add_pending(&[0.2, 1.0, 0.9], &normals(8));
     let own = given.of_improvement_over(&at).values(&probes);
     assert!(own.iter().zip(over_all.values(&probes)).all(|(own, other)| *own > other), "{own:?}");
