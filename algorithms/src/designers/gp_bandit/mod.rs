@@ -303,8 +303,11 @@ impl GpBandit {
         }
     }
 
-    /// The best unused point of the branch whose turn it is, by improvement over the best one there.
+    /// The best unused point of the branch whose turn it is, by improvement over the best one there; only for one metric.
     fn point_of_other_branch(&self, acquisition: &dyn Acquisition, search: &Search<'_>) -> Option<Vec<f64>> {
+        if self.outputs.metrics.len() > 1 {
+            return None;
+        }
         let best = branches::turn(&self.encoding, search.anchors, search.trial)?;
         let region = search.region.branch_of(&self.encoding, best);
         let mut anchors = vec![best.to_vec()];
