@@ -7,8 +7,8 @@
 //!
 //! Trials that run at once are proposed from one box and know nothing of each other: as in TuRBO, so many results in a
 //! row count as one, a success if one of them improved. One by one they would shrink the box again and again before the
-//! search has seen its first answer. Measured on 12 bbob functions in 5 dimensions, 3 instances, batches of 8: mean log10
-//! gap -0.25 +- 0.10 after 32 trials, -0.25 +- 0.10 after 64, -0.12 +- 0.18 after 128; with 8 asynchronous workers
+//! search has seen its first answer. Measured on 12 bbob functions in 5 dimensions, 3 instances, mean log10 gap after
+//! 32, 64 and 128 trials: batches of 8 -0.25 +- 0.10, -0.25 +- 0.10, -0.12 +- 0.18; 8 asynchronous workers
 //! -0.38 +- 0.18, -0.21 +- 0.08, -0.01 +- 0.09.
 //!
 //! The state is a function of the sequence of results, so it is computed anew each time and never stored.
