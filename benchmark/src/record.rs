@@ -25,9 +25,13 @@ pub struct RunRecord {
     /// The results of the trials in the order in which they ended.
     pub results: Vec<Option<ResultValue>>,
     /// When each trial ended, in simulated seconds since the run began, in the order of `results`.
+    ///
+    /// On paper it is left out if the trials ended after 1, 2, 3 ... seconds, as they do one after the other on problems
+    /// that know no durations; [`Self::restored`] puts that back.
+    #[serde(default, skip_serializing_if = "is_every_second")]
     pub ended_secs: Vec<f64>,
     /// How long the contestant took for each suggestion and for taking in the results before it, in milliseconds of
-    /// wall time; in the order in which they were asked for. A batch counts as one.
+    /// wall time of three digits; in the order in which they were asked for. A batch counts as one.
     pub suggest_ms: Vec<f64>,
     /// Indices into `results` of trials that were stopped early.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -38,6 +42,17 @@ pub struct RunRecord {
     /// Why the run ended before its budget was spent, if it did: the contestant failed, or does not support the problem.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
+}
+
+impl RunRecord {
+    /// A record as it was read, with what is left out on paper.
+    #[must_use]
+    pub fn restored(mut self) -> Self {
+        if self.ended_secs.is_empty() {
+            self.ended_secs = every_second().take(self.results.len()).collect();
+        }
+        self
+    }
 }
 
 /// What tells one run from another. Two runs with the same key are the same run.
@@ -146,7 +161,63 @@ pub enum Failure {
     Failed(String),
 }
 
+fn every_second() -> impl Iterator<Item = f64> {
+    (1_u32..).map(f64::from)
+}
+
+fn is_every_second(ended_secs: &[f64]) -> bool {
+    every_second().zip(ended_secs).all(|(expected, secs)| expected == *secs)
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
 fn is_zero(number: &usize) -> bool {
     *number == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(ended_secs: Vec<f64>) -> RunRecord {
+        let schedule = Schedule { parallel: 1, mode: Mode::Sequential, initial_points: 0, early_stopping: None };
+        RunRecord {
+            key: RunKey {
+                suite: "bbob".into(),
+                problem: "f01/d02".into(),
+                seed: 1,
+                contestant: "gp".into(),
+                budget: 3,
+                schedule,
+            },
+            version: None,
+            parameters: 2,
+            goals: vec![Goal::Minimize],
+            quality: RecordedQuality::Value { best_known: Some(79.48) },
+            resolution: None,
+            results: vec![Some(ResultValue::One(108.5)), None, Some(ResultValue::One(80.0))],
+            ended_secs,
+            suggest_ms: vec![0.25, 1.0, 1.5],
+            stopped_early: Vec::new(),
+            points: Vec::new(),
+            failure: None,
+        }
+    }
+
+    #[test]
+    fn ends_at_every_second_are_not_written_and_come_back() {
+        let steady = record(vec![1.0, 2.0, 3.0]);
+        let line = serde_json::to_string(&steady).unwrap();
+        assert!(!line.contains("ended_secs"), "{line}");
+        assert_eq!(serde_json::from_str::<RunRecord>(&line).unwrap().restored(), steady);
+    }
+
+    #[test]
+    fn other_ends_are_written() {
+        for ends in [vec![1.0, 2.0, 3.5], vec![2.0, 3.0, 4.0], vec![1.0, 1.0, 1.0]] {
+            let uneven = record(ends);
+            let line = serde_json::to_string(&uneven).unwrap();
+            assert!(line.contains("ended_secs"), "{line}");
+            assert_eq!(serde_json::from_str::<RunRecord>(&line).unwrap().restored(), uneven);
+        }
+    }
 }

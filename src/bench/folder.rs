@@ -185,6 +185,7 @@ fn parse(file: &Path, text: &[u8]) -> Result<BTreeMap<RunKey, RunRecord>, Folder
             line: line + 1,
             source,
         })?;
+        let record = record.restored();
         records.insert(record.key.clone(), record);
     }
     Ok(records)

@@ -10,6 +10,8 @@ use tunesmith_benchmark::problems::{categorical, conditional, constrained, funct
 
 use super::tables::tables;
 
+/// The suite of a recorded study.
+pub const REPLAY: &str = "replay";
 const TRAINED: &str = "trained";
 const FUNCTIONS: u8 = 24;
 
@@ -44,8 +46,20 @@ pub const SUITES: [(&str, &str); 9] = [
     ("categorical", "choices that interact, with known optima; hardly any numbers"),
     ("constrained", "problems with constraints"),
     ("multi-objective", "ZDT, DTLZ and others with two or three metrics"),
-    (TRAINED, "tables of real models, trained at many points of a mixed search space"),
+    (TRAINED, "tables of real models, trained at many points of a mixed search space; smooth between them"),
 ];
+
+/// What a reader of results on a suite has to know of its answers; `None` where they are those of a formula.
+pub fn remark(suite: &str) -> Option<&'static str> {
+    match suite {
+        TRAINED => Some(
+            "trained: an answer is a mean over the nearest trained points, weighted by inverse squared distance; at a \
+             trained point it is what the training gave, and no answer is better than the best of them.",
+        ),
+        REPLAY => Some("replay: an answer is that of the nearest recorded trial."),
+        _ => None,
+    }
+}
 
 /// Why there are no problems of a suite.
 #[derive(Debug, thiserror::Error)]

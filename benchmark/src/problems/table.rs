@@ -1,12 +1,15 @@
-//! Tables of real measurements as problems: an answer is that of the nearest recorded trial.
+//! Tables of real measurements as problems: an answer is that of the nearest recorded trial, or a smooth mean of those
+//! around the point.
 //!
 //! Points are compared as [`Encoding`] encodes them, so on the scale of each parameter. The distance of two points is
 //! Euclidean; an ordered feature adds the square of the difference of its coordinates, a categorical one adds 1 if the
-//! levels differ. Of rows at the same distance the first one answers.
+//! levels differ. Of rows at the same distance the first one counts as the nearest.
 //!
-//! The problem is therefore piecewise constant, exact only where a trial was recorded: it keeps what real training has
-//! in hills, plateaus and failures, and says nothing on a method's last digits. Not here: reading files.
+//! With the nearest row a problem is piecewise constant: it says nothing that was not recorded, and nothing on a
+//! method's last digits. Where a record is dense, [`TableProblem::interpolated`] closes the steps between rows, which
+//! are the record's and not the training's. Not here: reading files.
 
+mod interpolation;
 #[cfg(test)]
 mod tests;
 
@@ -37,7 +40,8 @@ pub struct TableRow {
     pub curve: Vec<(u64, f64)>,
 }
 
-/// A problem that looks up its answers among recorded trials. See the module for how.
+/// A problem that looks up its answers among recorded trials: that of the nearest one, unless
+/// [`TableProblem::interpolated`]. See the module for how.
 ///
 /// A problem with one metric is judged by its best row. One with several is judged by the volume between its front and
 /// the worst value of each metric among the rows; the largest volume is not known.
@@ -75,6 +79,14 @@ pub struct TableProblem {
     coordinates: Vec<f64>,
     /// What each row answers.
     evaluations: Vec<Evaluation>,
+    lookup: Lookup,
+}
+
+/// How rows answer for points between them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lookup {
+    Nearest,
+    Interpolation,
 }
 
 impl TableProblem {
@@ -107,7 +119,20 @@ impl TableProblem {
             evaluations: evaluations.collect(),
             encoding,
             coordinates,
+            lookup: Lookup::Nearest,
         })
+    }
+
+    /// The same rows, but points between them are answered by means over the nearest four rows for each dimension,
+    /// weighted by inverse squared distance: values, durations and curves alike. A point is infeasible where infeasible
+    /// rows have more than half of the weight. Recorded points keep their own answers, and no mean is better than the
+    /// best row.
+    ///
+    /// It suits a dense record. One of a few dozen trials says too little of the points between them for smooth answers
+    /// to be more than an invention.
+    #[must_use]
+    pub fn interpolated(self) -> Self {
+        Self { lookup: Lookup::Interpolation, ..self }
     }
 
     /// The number of recorded trials, at least 1.
@@ -115,27 +140,32 @@ impl TableProblem {
         self.evaluations.len()
     }
 
-    /// The index of the row that answers for `point`, from 0.
+    /// The index of the row nearest to `point`, from 0.
     ///
     /// # Errors
     /// The first parameter that keeps `point` from being one of the search space.
     pub fn nearest(&self, point: &ParameterValues) -> Result<usize, EncodingError> {
-        let wanted = self.encoding.encode(point)?;
+        Ok(self.nearest_to(&self.encoding.encode(point)?))
+    }
+
+    fn nearest_to(&self, wanted: &[f64]) -> usize {
         let mut nearest = 0;
         let mut smallest = f64::INFINITY;
-        // A space of one point has no coordinate: the first row answers.
-        for (index, row) in self.coordinates.chunks_exact(wanted.len().max(1)).enumerate() {
-            let squared: f64 = row
-                .iter()
-                .zip(&wanted)
-                .zip(&self.categorical)
-                .map(|((a, b), categorical)| if *categorical { f64::from(a != b) } else { (a - b).powi(2) })
-                .sum();
+        for (index, squared) in self.squared_distances(wanted).enumerate() {
             if squared < smallest {
                 (nearest, smallest) = (index, squared);
             }
         }
-        Ok(nearest)
+        nearest
+    }
+
+    /// The squared distance of each row to the encoded point `wanted`, shape `[rows]`; nothing in a space of one point,
+    /// which has no coordinate.
+    fn squared_distances(&self, wanted: &[f64]) -> impl Iterator<Item = f64> {
+        self.coordinates.chunks_exact(wanted.len().max(1)).map(move |row| {
+            let pairs = row.iter().zip(wanted).zip(&self.categorical);
+            pairs.map(|((a, b), categorical)| if *categorical { f64::from(a != b) } else { (a - b).powi(2) }).sum()
+        })
     }
 }
 
@@ -145,8 +175,15 @@ impl Problem for TableProblem {
     }
 
     fn evaluate(&self, point: &ParameterValues, _draw: Draw) -> Evaluation {
-        let row = self.nearest(point).expect("callers give points of the search space, as the trait says");
-        self.evaluations[row].clone()
+        let wanted = self.encoding.encode(point).expect("callers give points of the search space, as the trait says");
+        // In a space of one point the first row answers.
+        if self.lookup == Lookup::Nearest || wanted.is_empty() {
+            return self.evaluations[self.nearest_to(&wanted)].clone();
+        }
+        let shares = interpolation::shares(self.squared_distances(&wanted), wanted.len());
+        let parts: Vec<(&Evaluation, f64)> =
+            shares.into_iter().map(|(row, share)| (&self.evaluations[row], share)).collect();
+        interpolation::blend(&parts)
     }
 }
 

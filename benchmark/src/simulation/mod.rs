@@ -252,6 +252,12 @@ fn round_to(value: f64, digits: i32) -> f64 {
     format!("{value:.digits$}").parse().unwrap_or(value)
 }
 
+/// To three significant digits, and no finer than microseconds: wall time repeats no better.
 fn milliseconds(duration: Duration) -> f64 {
-    round_to(duration.as_secs_f64() * 1e3, 3)
+    let milliseconds = duration.as_secs_f64() * 1e3;
+    if milliseconds >= 1000.0 {
+        return round_to(milliseconds, 0);
+    }
+    let digits = 2 - milliseconds.log10().floor().max(-1.0) as i32;
+    round_to(milliseconds, digits)
 }

@@ -9,6 +9,7 @@ use tunesmith_benchmark::analysis::{AnalysisOptions, Finding, compare_contestant
 use tunesmith_benchmark::record::RunRecord;
 
 use crate::bench::report::{ReportMeta, change_markdown, change_terminal, html, markdown, terminal};
+use crate::bench::suites::remark;
 use crate::bench::{Invocation, read_results};
 use crate::cli::output::print;
 use crate::cli::progress::say;
@@ -93,8 +94,11 @@ pub(super) fn write(folders: &[PathBuf], out: &Path, options: &ReportOptions) ->
         ..AnalysisOptions::default()
     };
     let comparison = compare_contestants(&records, &analysis)?;
-    let title = options.title.clone().unwrap_or_else(|| format!("Search algorithms on {}", suites(&records)));
-    let meta = meta(title, &records, &invocations, options.note.clone());
+    let title =
+        options.title.clone().unwrap_or_else(|| format!("Search algorithms on {}", suites(&records).join(", ")));
+    let remarks = suites(&records).into_iter().filter_map(remark).map(str::to_owned);
+    let notes = options.note.iter().cloned().chain(remarks).collect();
+    let meta = meta(title, &records, &invocations, notes);
     std::fs::create_dir_all(out).with_context(|| out.display().to_string())?;
     for (name, text) in [(PAGE, html(&comparison, &meta)), (MARKDOWN, markdown(&comparison, &meta))] {
         let path = out.join(name);
@@ -154,11 +158,12 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-fn suites(records: &[RunRecord]) -> String {
+/// The suites of some records, by name.
+fn suites(records: &[RunRecord]) -> Vec<&str> {
     let mut suites: Vec<&str> = records.iter().map(|record| record.key.suite.as_str()).collect();
     suites.sort_unstable();
     suites.dedup();
-    suites.join(", ")
+    suites
 }
 
 fn listed(folders: &[PathBuf]) -> String {

@@ -16,7 +16,7 @@ use tunesmith_benchmark::record::{Mode, Schedule, StoppingRule};
 
 use super::report::{ReportOptions, write as write_report};
 use crate::bench::recorded::{infer_statement, read_csv, read_job};
-use crate::bench::suites::{Selection, Task, fixed_task, tasks};
+use crate::bench::suites::{REPLAY, Selection, Task, fixed_task, tasks};
 use crate::bench::{
     CommandProblem, Comparison, ContestantSpec, Invocation, Outcome, Progress, ResultsFolder, content_hash,
     kill_children, machine,
@@ -226,7 +226,7 @@ fn problems(args: &RunArgs) -> anyhow::Result<Vec<Task>> {
     if let Some(path) = &args.replay {
         let statement = statement(args.config.as_deref())?;
         let metric = MetricSpec { name: args.metric.clone(), goal: args.goal.into() };
-        return Ok(vec![fixed_task("replay", Arc::new(replayed(path, statement, metric)?))]);
+        return Ok(vec![fixed_task(REPLAY, Arc::new(replayed(path, statement, metric)?))]);
     }
     let selection = Selection {
         dimensions: args.dims.clone(),

@@ -1,0 +1,122 @@
+//! Smooth answers between recorded trials: inverse-distance weights over the nearest ones.
+//!
+//! | symbol | meaning |
+//! |---|---|
+//! | `d` | dimensions of the encoded space |
+//! | `k` | `4 d`, or the number of rows if there are fewer |
+//! | `r_i` | distance from the point asked for to the `i`-th nearest row, as in [`super`] |
+//! | `R` | `r_k` |
+//! | `w_i` | `((R^2 - r_i^2) / R^2)^2 / r_i^2`, the weight of row `i`, divided by the sum over all |
+//!
+//! Source: D. Shepard, "A two-dimensional interpolation function for irregularly-spaced data", ACM National Conference
+//! 1968, with weights that end at the radius `R` as in R. Franke and G. Nielson, "Smooth interpolation of large sets of
+//! scattered data", International Journal for Numerical Methods in Engineering 15 (1980). Departures: squares of the
+//! distances in the first factor, so that no root is taken; `R` is that of each point rather than one for all, since
+//! rows are spread over many dimensions.
+//!
+//! The answer goes over into the row's own at each row, and a row comes in and drops out with weight zero: within one
+//! choice of the categorical parameters there are no jumps. It is a mean with positive weights, so it is never better
+//! than the best row or worse than the worst, and the best row stays the best that is known.
+//!
+//! `k` was chosen by leaving out one row at a time of the nine committed tables (2,816 rows each): the rank correlation
+//! of answer and left-out value is 0.920, 0.924 and 0.922 on average with `2 d`, `4 d` and `8 d` rows, and 0.861 with
+//! the nearest one. At 2,368 rows, what a categorical parameter that differs adds (0.25 to 100 instead of 1) changed it
+//! by 0.001: neighbours share their levels as long as `k` rows do. Smoothing the recorded points too changed it as
+//! little; they were left exact, so that the best value is known for sure.
+
+#[cfg(test)]
+mod tests;
+
+use crate::problem::{CurvePoint, Evaluation, Outcome};
+
+/// Rows that answer together, for each dimension (measured, see the module).
+const NEIGHBOURS_PER_DIMENSION: usize = 4;
+/// A row whose squared distance is at most this share of `R^2` answers alone: its weight is 10^12, where one at half of
+/// the radius has 2 (a guess; it only has to keep weights finite).
+const SAME_POINT: f64 = 1e-12;
+
+/// Rows and their shares in an answer. Shares are positive and sum to 1. The nearest row comes first.
+///
+/// `squared_distances` has one for each row, shape `[rows]`, at least one.
+pub(super) fn shares(squared_distances: impl Iterator<Item = f64>, dimensions: usize) -> Vec<(usize, f64)> {
+    let mut rows: Vec<(usize, f64)> = squared_distances.enumerate().collect();
+    let by_distance = |a: &(usize, f64), b: &(usize, f64)| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0));
+    let count = (NEIGHBOURS_PER_DIMENSION * dimensions).clamp(1, rows.len());
+    rows.select_nth_unstable_by(count - 1, by_distance);
+    rows.truncate(count);
+    rows.sort_unstable_by(by_distance);
+    let radius = rows[count - 1].1;
+    if rows[0].1 <= SAME_POINT * radius {
+        return vec![(rows[0].0, 1.0)];
+    }
+    let weight = |squared: f64| {
+        let share = squared / radius;
+        (1.0 - share).powi(2) / share
+    };
+    let total: f64 = rows.iter().map(|(_, squared)| weight(*squared)).sum();
+    if total == 0.0 {
+        // All at the same distance: none is better informed.
+        return rows.into_iter().map(|(row, _)| (row, 1.0 / count as f64)).collect();
+    }
+    let weighted = rows.into_iter().map(|(row, squared)| (row, weight(squared) / total));
+    weighted.filter(|(_, share)| *share > 0.0).collect()
+}
+
+/// The mean of some evaluations by their shares, which sum to 1; there is at least one.
+///
+/// Infeasible if infeasible ones have more than half of the shares. Values, durations and curves are the means over
+/// those that ended as the answer does; a step of a curve is the mean over those that reported it, at its share of the
+/// duration.
+pub(super) fn blend(parts: &[(&Evaluation, f64)]) -> Evaluation {
+    if let [(only, _)] = parts {
+        return (*only).clone();
+    }
+    let fails = |evaluation: &Evaluation| matches!(evaluation.outcome, Outcome::Infeasible { .. });
+    let failed: f64 = parts.iter().filter(|(evaluation, _)| fails(evaluation)).map(|(_, share)| share).sum();
+    let infeasible = failed > 0.5;
+    let alike: Vec<(&Evaluation, f64)> =
+        parts.iter().filter(|(evaluation, _)| fails(evaluation) == infeasible).copied().collect();
+    let duration_secs = mean(alike.iter().map(|(evaluation, share)| (evaluation.duration_secs, *share)));
+    Evaluation { outcome: outcome(&alike), duration_secs, curve: curve(&alike, duration_secs) }
+}
+
+/// The outcome of evaluations that all have values, or all have none; with no values the first one's reason.
+fn outcome(alike: &[(&Evaluation, f64)]) -> Outcome {
+    let measured: Vec<(&[f64], f64)> = alike
+        .iter()
+        .filter_map(|(evaluation, share)| match &evaluation.outcome {
+            Outcome::Measured { observed, .. } => Some((observed.as_slice(), *share)),
+            Outcome::Infeasible { .. } => None,
+        })
+        .collect();
+    let Some((first, _)) = measured.first() else { return alike[0].0.outcome.clone() };
+    let metrics = 0..first.len();
+    let values: Vec<f64> =
+        metrics.map(|metric| mean(measured.iter().map(|(values, share)| (values[metric], *share)))).collect();
+    Outcome::Measured { observed: values.clone(), noiseless: values, constraints: Vec::new() }
+}
+
+fn curve(alike: &[(&Evaluation, f64)], duration_secs: f64) -> Vec<CurvePoint> {
+    let mut steps: Vec<u64> = alike.iter().flat_map(|(e, _)| e.curve.iter().map(|point| point.step)).collect();
+    steps.sort_unstable();
+    steps.dedup();
+    let last = steps.last().map_or(1, |step| *step) as f64;
+    let value = |step: u64| {
+        let reported = alike.iter().filter_map(|(evaluation, share)| {
+            let place = evaluation.curve.binary_search_by_key(&step, |point| point.step).ok()?;
+            Some((evaluation.curve[place].value, *share))
+        });
+        mean(reported)
+    };
+    let point = |step| CurvePoint { step, elapsed_secs: duration_secs * (step as f64 / last), value: value(step) };
+    steps.into_iter().map(point).collect()
+}
+
+/// The mean of values by positive weights; within their range in spite of rounding. There is at least one.
+fn mean(weighted: impl Iterator<Item = (f64, f64)> + Clone) -> f64 {
+    let total: f64 = weighted.clone().map(|(_, weight)| weight).sum();
+    let smallest = weighted.clone().map(|(value, _)| value).fold(f64::INFINITY, f64::min);
+    let largest = weighted.clone().map(|(value, _)| value).fold(f64::NEG_INFINITY, f64::max);
+    let sum: f64 = weighted.map(|(value, weight)| value * (weight / total)).sum();
+    sum.max(smallest).min(largest)
+}

@@ -1,0 +1,142 @@
+use tunesmith_algorithms::problem::{
+    Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ParameterValues, ProblemStatement, ScaleType,
+    SearchSpace, TrialId,
+};
+
+use crate::problem::{CurvePoint, Draw, Evaluation, Outcome, Problem, Quality};
+use crate::problems::table::{TableProblem, TableRow};
+
+const DRAW: Draw = Draw { seed: 7, trial: TrialId::FIRST };
+
+fn point(x: f64, kernel: Option<&str>) -> ParameterValues {
+    let mut point = ParameterValues::from([("x".to_owned(), ParameterValue::Double(x))]);
+    point.extend(kernel.map(|level| ("kernel".to_owned(), ParameterValue::Categorical(level.to_owned()))));
+    point
+}
+
+fn row(x: f64, kernel: Option<&str>, value: f64) -> TableRow {
+    TableRow { parameters: point(x, kernel), values: Some(vec![value]), duration_secs: None, curve: Vec::new() }
+}
+
+fn failed(x: f64) -> TableRow {
+    TableRow { values: None, ..row(x, None, 0.0) }
+}
+
+/// One parameter from 0 to 1, so four neighbours; and one with two levels if the rows have it, so eight.
+fn problem(rows: Vec<TableRow>) -> TableProblem {
+    let mut parameters =
+        vec![ParameterSpec::new("x", ParameterKind::Double { min: 0.0, max: 1.0, scale: ScaleType::UnitLinear })];
+    if rows[0].parameters.len() == 2 {
+        let kind = ParameterKind::Categorical { values: vec!["linear".into(), "rbf".into()] };
+        parameters.push(ParameterSpec::new("kernel", kind));
+    }
+    let space = SearchSpace::new(parameters.into_iter().map(Result::unwrap).collect()).unwrap();
+    let metrics = vec![MetricSpec { name: "loss".into(), goal: Goal::Minimize }];
+    TableProblem::new("t", ProblemStatement::new(space, metrics).unwrap(), rows).unwrap().interpolated()
+}
+
+fn value(problem: &TableProblem, x: f64, kernel: Option<&str>) -> f64 {
+    match problem.evaluate(&point(x, kernel), DRAW).outcome {
+        Outcome::Measured { observed, noiseless, constraints } => {
+            assert_eq!((observed.len(), &observed, constraints), (1, &noiseless, Vec::new()));
+            observed[0]
+        }
+        Outcome::Infeasible { reason } => panic!("{reason}"),
+    }
+}
+
+#[track_caller]
+fn assert_close(value: f64, expected: f64) {
+    assert!((value - expected).abs() <= 1e-12 * expected.abs(), "{value} is not {expected}");
+}
+
+#[test]
+fn four_neighbours_of_one_parameter_have_the_weights_of_the_formula() {
+    let rows = [0.0, 0.25, 0.5, 0.75, 1.0].map(|x| row(x, None, 16.0 * x * x));
+    // At 0.6: 0.5, 0.75 and 0.25 at 0.1, 0.15 and 0.35; 1.0 at 0.4 is the radius and has no weight, 0.0 is no neighbour.
+    // With ((0.16 - r^2) / 0.16)^2 / r^2:
+    let weights = [87.890625, 0.738525390625 / 0.0225, 0.054931640625 / 0.1225];
+    let expected = (weights[0] * 4.0 + weights[1] * 9.0 + weights[2] * 1.0) / weights.iter().sum::<f64>();
+    assert_close(value(&problem(rows.to_vec()), 0.6, None), expected);
+}
+
+#[test]
+fn recorded_points_keep_their_answers_to_the_bit() {
+    let rows: Vec<TableRow> = (0..=9).map(|index| row(f64::from(index) / 9.0, None, f64::from(index).sin())).collect();
+    let problem = problem(rows.clone());
+    for row in &rows {
+        assert_eq!(problem.evaluate(&row.parameters, DRAW), Evaluation::exact(row.values.as_ref().unwrap()[0]));
+    }
+    assert_eq!(problem.quality(), &Quality::Value { best_known: Some(5.0_f64.sin()) });
+}
+
+#[test]
+fn answers_are_continuous_and_never_better_than_the_best_row() {
+    let rows: Vec<TableRow> = (0..=9).map(|index| row(f64::from(index) / 9.0, None, f64::from(index).sin())).collect();
+    let problem = problem(rows);
+    let values: Vec<f64> = (0..=9000).map(|step| value(&problem, f64::from(step) / 9000.0, None)).collect();
+    // Neighbouring rows differ by at most 1, so nearest rows would jump by as much.
+    let largest_step = values.windows(2).map(|pair| (pair[1] - pair[0]).abs()).fold(0.0, f64::max);
+    assert!(largest_step < 0.003, "{largest_step}");
+    let (best, worst) = (5.0_f64.sin(), 8.0_f64.sin());
+    assert!(values.iter().all(|value| (best..=worst).contains(value)));
+}
+
+#[test]
+fn levels_do_not_mix_while_there_are_rows_of_the_same() {
+    let places = (0..10).map(|index| f64::from(index) / 9.0);
+    let rows = places.flat_map(|x| [row(x, Some("linear"), x), row(x, Some("rbf"), 100.0 - x)]);
+    let problem = problem(rows.collect());
+    // The eight nearest of 0.55 are at most 0.45 away, another level at least 1.
+    assert!((value(&problem, 0.55, Some("linear")) - 0.55).abs() < 0.02);
+    assert!((value(&problem, 0.55, Some("rbf")) - 99.45).abs() < 0.02);
+    // A single row of a level is helped out by the other level.
+    let lonely = (0..10).map(|index| row(f64::from(index) / 9.0, Some("linear"), 1.0));
+    let lonely = self::problem(lonely.chain([row(0.0, Some("rbf"), 3.0)]).collect());
+    let helped = value(&lonely, 0.9, Some("rbf"));
+    assert!(helped > 1.1 && helped < 2.9, "{helped}");
+}
+
+#[test]
+fn rows_all_at_one_distance_count_alike() {
+    assert_close(value(&problem(vec![row(0.25, None, 1.0), row(0.75, None, 4.0)]), 0.5, None), 2.5);
+    // Copies of one point: the first answers there.
+    assert_close(value(&problem(vec![row(0.5, None, 1.0), row(0.5, None, 4.0)]), 0.5, None), 1.0);
+}
+
+#[test]
+fn a_point_fails_where_failures_have_more_than_half_of_the_weight() {
+    let problem =
+        problem(vec![row(0.0, None, 1.0), row(0.2, None, 2.0), failed(0.4), failed(0.6), row(1.0, None, 9.0)]);
+    let reason = |x: f64| match problem.evaluate(&point(x, None), DRAW).outcome {
+        Outcome::Infeasible { reason } => Some(reason),
+        Outcome::Measured { .. } => None,
+    };
+    assert_eq!(reason(0.55).as_deref(), Some("recorded trial 4 was infeasible"));
+    assert_eq!(reason(0.4).as_deref(), Some("recorded trial 3 was infeasible"));
+    // At 0.25 the radius is 0.35, that of the second failure: the first, at 0.15, has (1 - 0.0225 / 0.1225)^2 / 0.0225 =
+    // 29.6 of 424.2, and the value is the mean of the other two rows.
+    let near = (1.0_f64 - 0.0025 / 0.1225).powi(2) / 0.0025;
+    let far = (1.0_f64 - 0.0625 / 0.1225).powi(2) / 0.0625;
+    assert_close(value(&problem, 0.25, None), (2.0 * near + 1.0 * far) / (near + far));
+}
+
+#[test]
+fn durations_and_curves_are_means_with_the_same_weights() {
+    let with_curve = |x: f64, secs: f64, curve: [f64; 2]| TableRow {
+        duration_secs: Some(secs),
+        curve: vec![(5, curve[0]), (10, curve[1])],
+        ..row(x, None, curve[1])
+    };
+    let rows = vec![with_curve(0.25, 2.0, [8.0, 4.0]), with_curve(0.75, 6.0, [6.0, 1.0])];
+    let half_way = problem(rows).evaluate(&point(0.5, None), DRAW);
+    let report = |step, elapsed_secs, value| CurvePoint { step, elapsed_secs, value };
+    assert_eq!(half_way.duration_secs, 4.0);
+    assert_eq!(half_way.curve, [report(5, 2.0, 7.0), report(10, 4.0, 2.5)]);
+    let end = Outcome::Measured { observed: vec![2.5], noiseless: vec![2.5], constraints: Vec::new() };
+    assert_eq!(half_way.outcome, end);
+    // A step that only one of them reported is its own.
+    let short = TableRow { duration_secs: Some(6.0), curve: vec![(5, 6.0)], ..row(0.75, None, 6.0) };
+    let uneven = problem(vec![with_curve(0.25, 2.0, [8.0, 4.0]), short]).evaluate(&point(0.5, None), DRAW);
+    assert_eq!(uneven.curve, [report(5, 2.0, 7.0), report(10, 4.0, 4.0)]);
+}
