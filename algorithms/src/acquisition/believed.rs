@@ -70,6 +70,12 @@ impl Acquisition for Believed {
         Some(&self.beliefs)
     }
 
+    fn of_improvement_over(&self, point: &[f64]) -> Option<Box<dyn Acquisition>> {
+        let acquisition = self.acquisition.of_improvement_over(point)?;
+        let Self { beliefs, encoding, weight, .. } = self;
+        Some(Box::new(Self { acquisition, beliefs: beliefs.clone(), encoding: encoding.clone(), weight: *weight }))
+    }
+
     fn has_pending(&self) -> bool {
         self.acquisition.has_pending()
     }

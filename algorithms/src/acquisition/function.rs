@@ -59,6 +59,13 @@ impl AcquisitionFunction {
         &self.posterior
     }
 
+    /// The same function of improvement over the posterior mean at `point` in each world.
+    #[must_use]
+    pub fn of_improvement_over(&self, point: &[f64]) -> Self {
+        let prediction = self.posterior.predict(&DMatrix::from_row_slice(1, point.len(), point));
+        Self { thresholds: prediction.means().column(0).iter().copied().collect(), ..self.clone() }
+    }
+
     /// Takes a pending trial at `point` into account; `normals` are [`FANTASY_SAMPLES`] standard normal numbers.
     pub fn add_pending(&mut self, point: &[f64], normals: &[f64]) {
         let drawn = self.posterior.fantasize(point, normals);

@@ -51,6 +51,12 @@ pub trait Acquisition {
         None
     }
 
+    /// The same function of improvement over the posterior mean at `point` (length d), where it is one of improvement over
+    /// one threshold.
+    fn of_improvement_over(&self, _point: &[f64]) -> Option<Box<dyn Acquisition>> {
+        None
+    }
+
     /// Whether trials are pending, so that evaluations are dear.
     fn has_pending(&self) -> bool;
 
@@ -78,6 +84,10 @@ impl Acquisition for AcquisitionFunction {
 
     fn screened(&self, screening: &mut Screening, worlds: usize) -> Vec<f64> {
         self.screened(screening, worlds)
+    }
+
+    fn of_improvement_over(&self, point: &[f64]) -> Option<Box<dyn Acquisition>> {
+        Some(Box::new(self.of_improvement_over(point)))
     }
 
     fn has_pending(&self) -> bool {

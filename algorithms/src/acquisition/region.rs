@@ -3,6 +3,7 @@
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
+use super::branches::has_children;
 use crate::encoding::{Encoding, FeatureKind};
 
 /// Feasible coordinates of one feature.
@@ -59,6 +60,16 @@ impl Region {
             }
         };
         Self { axes: self.axes.iter().zip(center).zip(sides).map(cut).collect() }
+    }
+
+    /// The part in which all parents of other features have their values at `point`, so that the same features are active.
+    pub fn branch_of(&self, encoding: &Encoding, point: &[f64]) -> Self {
+        let own = |(j, axis): (usize, &Axis)| match axis {
+            axis if !has_children(encoding, j) => axis.clone(),
+            Axis::Interval { .. } => Axis::Interval { lower: point[j], upper: point[j] },
+            Axis::Grid(_) | Axis::Levels(_) => Axis::Grid(vec![point[j]]),
+        };
+        Self { axes: self.axes.iter().enumerate().map(own).collect() }
     }
 
     /// Whether `point`, of the space of `encoding`, lies inside.

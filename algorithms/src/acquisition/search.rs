@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use nalgebra::DMatrix;
 
 use super::believed_candidates::draw_from_beliefs;
-use super::candidates::{candidate_count, candidates};
+use super::candidates::{CANDIDATES, candidates};
 use super::interface::{Acquisition, Screening, in_blocks};
 use super::refine::{refine, rows};
 use super::region::{Axis, Region};
@@ -65,8 +65,7 @@ impl Search<'_> {
 
     /// The candidates that [`Self::maximize`] starts from.
     pub fn candidates(&self, acquisition: &dyn Acquisition) -> Candidates {
-        let count = candidate_count(self.region.axes.len());
-        let mut points = candidates(self.encoding, self.region, self.anchors, self.seed, self.trial, count);
+        let mut points = candidates(self.encoding, self.region, self.anchors, self.seed, self.trial, CANDIDATES);
         if let Some(beliefs) = acquisition.beliefs() {
             draw_from_beliefs(beliefs, self.encoding, self.region, self.seed, self.trial, &mut points);
         }

@@ -75,6 +75,21 @@ fn with_nothing_pending_the_value_is_exactly_that_of_one_point() {
     }
 }
 
+#[test]
+fn improvement_over_a_point_is_over_the_mean_there_in_each_world() {
+    let mut given = acquisition(0.7, false);
+    let (at, probes) = (points(1, 5), points(20, 2));
+    let at: Vec<f64> = at.iter().copied().collect();
+    let mean = given.posterior().predict(&DMatrix::from_row_slice(1, 3, &at)).means()[(0, 0)];
+    assert_eq!(given.of_improvement_over(&at).values(&probes), acquisition(mean, false).values(&probes));
+    // With a trial pending the means differ between worlds, and improvement is over less than the best of them.
+    given.add_pending(&[0.2, 1.0, 0.9], &normals(8));
+    let mut over_all = acquisition(10.0, false);
+    over_all.add_pending(&[0.2, 1.0, 0.9], &normals(8));
+    let own = given.of_improvement_over(&at).values(&probes);
+    assert!(own.iter().zip(over_all.values(&probes)).all(|(own, other)| *own > other), "{own:?}");
+}
+
 /// Expected improvement at `probe` with one trial pending, from draws of both latent values: mean and standard error.
 fn monte_carlo(pending: &DMatrix<f64>, probe: &DMatrix<f64>, threshold: f64) -> (f64, f64) {
     const DRAWS: usize = 1_000_000;

@@ -8,6 +8,11 @@
 //! Derivatives go through `r2`, where `dm/dr2 = -(5/6)(1 + z) e^-z` is finite at 0; through `r` they are not.
 //! The Hamming term for categories sits inside the radial distance, as in OSS Vizier and Optuna. The linear term lets
 //! the first few points of an axis-parallel design set a direction; Doumont et al. 2025 argue for it in high dimension.
+//!
+//! Two richer functions were measured on bbob in 5 and 10 dimensions after 100 evaluations (96 pairs of runs each, mean
+//! log10 gap) and left out. Distances after a fitted linear map in place of one length scale per feature: +0.20 +- 0.13;
+//! rotated ill-conditioned functions gain up to a decade in 5 dimensions, and separable ones lose more. A second radial
+//! term with a tenth of the length scales, for rugged functions: 0.00 +- 0.05.
 
 use nalgebra::DMatrix;
 use pulp::{Simd, WithSimd};

@@ -1,4 +1,7 @@
 //! Which observations to keep when there are too many for an exact model.
+//!
+//! Only then: a model of the `4 d` observations that are nearest to the best one is worse than one of all (bbob in 5 and 10
+//! dimensions after 100 evaluations, 96 pairs of runs: mean log10 gap +0.22 +- 0.09).
 
 use super::fit::TrainingSet;
 

@@ -77,13 +77,14 @@ fn study(seed: u64, trials: u64) -> Vec<CompletedTrial> {
     completed
 }
 
+/// No other branch comes nearer than 0.1.
 #[test]
 fn the_best_values_of_the_best_branch_are_found() {
     for seed in 1..=3 {
-        let trials = study(seed, 30);
+        let trials = study(seed, 45);
         let best = trials.iter().max_by(|a, b| quality(&a.parameters).total_cmp(&quality(&b.parameters))).unwrap();
         let gap = 1.0 - quality(&best.parameters);
-        assert!(gap < 1e-3, "seed {seed}: {gap:e} at {:?}", best.parameters);
+        assert!(gap < 0.05, "seed {seed}: {gap:e} at {:?}", best.parameters);
     }
 }
 
@@ -127,7 +128,8 @@ fn every_proposal_is_canonical_and_in_the_box_where_it_is_active() {
     let bandit = GpBandit::new(problem(families(), Goal::Maximize), 5).unwrap();
     let outcomes = Outcomes::new(&encoding, &bandit.outputs, History { completed: &completed, pending: &[] }).unwrap();
     let model =
-        Model::new(&encoding, &outcomes, &bandit.options, &bandit.fits, None, |trial| bandit.is_global(trial)).unwrap();
+        Model::new(&encoding, &outcomes, &bandit.options, &bandit.fits, None, |trial| bandit.is_global(trial), 1)
+            .unwrap();
     let incumbent = &model.anchors[0];
     let branches: BTreeSet<_> = model.anchors.iter().map(|anchor| encoding.active(anchor)).collect();
     assert!(branches.len() >= 4, "anchors of {} branches", branches.len());
@@ -138,7 +140,7 @@ fn every_proposal_is_canonical_and_in_the_box_where_it_is_active() {
     for (j, side) in sides.iter().enumerate() {
         assert_eq!(side.is_finite(), active_at_incumbent[j]);
     }
-    for id in [25, 27, 29, 31] {
+    for id in [25, 29, 31, 35] {
         let history = History { completed: &completed, pending: &[] };
         let request = SuggestRequest { first_trial_id: TrialId(id), count: NonZeroUsize::new(1).unwrap() };
         let parameters = &bandit.suggest(history, request).unwrap()[0].parameters;
@@ -148,6 +150,54 @@ fn every_proposal_is_canonical_and_in_the_box_where_it_is_active() {
             assert!((point[j] - incumbent[j]).abs() <= 0.5 * sides[j] + 1e-9, "{j}: {parameters:?}");
         }
     }
+}
+
+/// The points that `turn` names are those of the other branches, one after the other, and trials in between have none.
+#[test]
+fn every_third_trial_is_the_turn_of_another_branch() {
+    let encoding = Encoding::new(&SearchSpace::new(families()).unwrap());
+    let anchors = super::start::star(&encoding, None);
+    let active: Vec<Vec<bool>> = anchors.iter().map(|anchor| encoding.active(anchor)).collect();
+    let turn = |trial| branches::turn(&encoding, &anchors, TrialId(trial));
+    for id in (1..20).filter(|id| id % 3 != 0) {
+        assert_eq!(turn(id), None);
+    }
+    let turns: Vec<&[f64]> = [3, 6, 9, 12].into_iter().filter_map(turn).collect();
+    assert!(turns.iter().all(|point| encoding.active(point) != active[0]));
+    assert_eq!(turns.iter().map(|point| encoding.active(point)).collect::<BTreeSet<_>>().len(), 3);
+    assert_eq!(turns[0], turns[3]);
+    assert_eq!(branches::turn(&encoding, &anchors[..1], TrialId(3)), None);
+
+    let region = Region::whole(&encoding).branch_of(&encoding, turns[0]);
+    let points: Vec<Vec<f64>> = RandomPoints::new(&encoding, 1, TrialId(1), "test").take(200).collect();
+    let same = |point: &Vec<f64>| encoding.active(point) == encoding.active(turns[0]);
+    assert!(points.iter().any(same) && points.iter().all(|point| region.contains(&encoding, point) == same(point)));
+}
+
+/// A branch whose worst value is better than most of the other's, which is best near one corner only. All of the flat
+/// branch is above 0.2.
+#[test]
+fn a_branch_that_looks_bad_at_first_is_searched_to_its_end() {
+    let parameters = vec![
+        categorical("kind", &["corner", "flat"]),
+        under(double("corner_x", 0.0, 1.0), "kind", &["corner"]),
+        under(double("corner_y", 0.0, 1.0), "kind", &["corner"]),
+        under(double("flat_x", 0.0, 1.0), "kind", &["flat"]),
+    ];
+    let bandit = GpBandit::new(problem(parameters, Goal::Minimize), 2).unwrap();
+    let value = |values: &ParameterValues| match (number(values, "corner_x"), number(values, "corner_y")) {
+        (Some(x), Some(y)) => 8.0 * ((x - 0.93).powi(2) + (y - 0.08).powi(2)),
+        _ => 0.2 + 0.1 * (number(values, "flat_x").unwrap() - 0.4).powi(2),
+    };
+    let mut completed: Vec<CompletedTrial> = Vec::new();
+    for id in 1..=40 {
+        let history = History { completed: &completed, pending: &[] };
+        let parameters = bandit.suggest(history, SuggestRequest::one(TrialId(id))).unwrap().remove(0).parameters;
+        let outcome = TrialOutcome::Measured { values: vec![value(&parameters)], stopped_early: false };
+        completed.push(CompletedTrial { id: TrialId(id), parameters, outcome });
+    }
+    let best = completed.iter().map(|trial| value(&trial.parameters)).fold(f64::INFINITY, f64::min);
+    assert!(best < 0.1, "{best}");
 }
 
 #[test]

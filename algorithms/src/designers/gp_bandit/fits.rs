@@ -2,8 +2,9 @@
 //!
 //! A full fit is dear, and one more trial moves its result little. So full fits are made at checkpoints, after 10, 20,
 //! 40, 80 ... completed trials (and at each trial before the tenth); in between, a few steps from the last
-//! checkpoint's result do: at every trial up to 200, then after 2% more trials, at least 8. That departs from a chain of
-//! corrections, each from the one before, in that any result can be computed from the history in two steps.
+//! checkpoint's result do: at every trial up to 64, at every other up to 200, then after 2% more trials, at least 8. That
+//! departs from a chain of corrections, each from the one before, in that any result can be computed from the history in
+//! two steps.
 //!
 //! Which fits count is a pure function of the number of completed trials, and each fit one of the first so many by
 //! number: a designer built anew answers as one that has seen the whole study. What is remembered is only what would be
@@ -16,8 +17,12 @@ use crate::gp::Hyperparameters;
 
 /// The first checkpoint; each next one comes at twice as many trials.
 const FIRST_CHECKPOINT: usize = 10;
-/// Up to this many completed trials each brings a refit (refits at every fifth trial cost quality).
-const REFIT_EACH_UP_TO: usize = 200;
+/// Up to this many completed trials each brings a refit.
+const REFIT_EACH_UP_TO: usize = 64;
+/// Then every other does, up to this many, to save time. On bbob in 5 and 10 dimensions that is rather better than worse:
+/// mean log10 gap after 100 evaluations -0.02 +- 0.01; of 192 pairs of runs 93 are better and 56 worse. A refit at every
+/// fifth trial from the start cost quality.
+const REFIT_OTHERS_UP_TO: usize = 200;
 /// Beyond: new trials between refits, at least, and as a share of the trials there are.
 const FEWEST_BETWEEN: usize = 8;
 const SHARE_BETWEEN: usize = 50;
@@ -49,7 +54,11 @@ impl Schedule {
 }
 
 fn between(trials: usize) -> usize {
-    if trials < REFIT_EACH_UP_TO { 1 } else { FEWEST_BETWEEN.max(trials / SHARE_BETWEEN) }
+    match trials {
+        _ if trials < REFIT_EACH_UP_TO => 1,
+        _ if trials < REFIT_OTHERS_UP_TO => 2,
+        _ => FEWEST_BETWEEN.max(trials / SHARE_BETWEEN),
+    }
 }
 
 /// Identifies what a fit was made of.
@@ -99,6 +108,7 @@ mod tests {
             (checkpoint, refit)
         };
         assert_eq!([4, 9, 10, 19, 20].map(schedule), [(4, 4), (9, 9), (10, 10), (10, 19), (20, 20)]);
+        assert_eq!([63, 64, 65, 66, 199].map(schedule), [(40, 63), (40, 64), (40, 64), (40, 66), (160, 198)]);
         assert_eq!(
             [200, 207, 208, 319, 320].map(schedule),
             [(160, 200), (160, 200), (160, 208), (160, 312), (320, 320)]

@@ -8,7 +8,8 @@ use super::observations::{Evidence, Observations, categorical};
 use super::options::GpBanditOptions;
 use super::outcomes::{Outcomes, Violations};
 use crate::acquisition::{
-    Acquisition, AcquisitionFunction, BoundedOutcome, Candidates, Constrained, Search, TrustRegion,
+    Acquisition, AcquisitionFunction, BoundedOutcome, Candidates, Constrained, Criterion, DEFAULT_BETA, Search,
+    TrustRegion,
 };
 use crate::encoding::Encoding;
 use crate::gp::{
@@ -24,6 +25,13 @@ const FIT_SIZE: usize = 384;
 const EXACT_SIZE: usize = 640;
 /// Ratio of noise to signal variance above which the incumbent is chosen by posterior mean.
 pub(super) const NOISY: f64 = 1e-3;
+/// Ratio of noise to signal variance above which expected improvement gives way to the upper confidence bound with
+/// [`DEFAULT_BETA`] deviations. Under noise, improvement is expected only where the model knows enough already, so that
+/// trials pile up at the incumbent. Mean log10 gap after 100 trials: functions with noise (3 classic ones, bbob with a
+/// tenth and three tenths of the interquartile range) -0.10 +- 0.05, 120 runs, better in 72 and worse in 44; bbob and
+/// mixint without noise, where such a ratio is the model's idea of a rugged function, -0.06 +- 0.04, 192 runs, better in 73
+/// and worse in 46; together -0.075 +- 0.030. After 50 trials there is no difference.
+const VERY_NOISY: f64 = 0.01;
 /// Failures from which on feasibility has a model of its own.
 const FAILURES_FOR_MODEL: usize = 5;
 /// How many of the best points are perturbed for candidates.
@@ -45,6 +53,8 @@ pub(super) struct Model {
     pub(super) lengthscales: Vec<f64>,
     /// `None` if it is not wanted, there is no incumbent to be near to, or nothing tells points apart.
     pub(super) trust_region: Option<TrustRegion>,
+    /// Whether the acquisition function is the log of an improvement.
+    pub(super) seeks_improvement: bool,
     /// Whether it is built upon earlier studies.
     pub(super) on_ground: bool,
     /// What the suggestions of one request share.
@@ -78,7 +88,8 @@ impl SharedCandidates {
 }
 
 impl Model {
-    /// Fits the model of one objective, upon `grounds` where the history follows them; `None` if the covariance cannot be factorised, whatever the jitter.
+    /// Fits the model of one objective, upon `grounds` where the history follows them, for one of `parallel` trials that
+    /// run at once; `None` if the covariance cannot be factorised, whatever the jitter.
     pub(super) fn new(
         encoding: &Encoding,
         outcomes: &Outcomes,
@@ -86,6 +97,7 @@ impl Model {
         fits: &Fits,
         grounds: Option<&Grounds>,
         is_global: impl Fn(TrialId) -> bool,
+        parallel: usize,
     ) -> Option<Self> {
         let observations = &outcomes.objectives[0];
         let evidence = observations.evidence(encoding, options.warp);
@@ -126,6 +138,14 @@ impl Model {
             best_first(&mut eligible, &|row| means[row]);
             threshold = means[eligible[0]];
         }
+        let criterion = match options.acquisition {
+            Criterion::ExpectedImprovement
+                if constraints.are_none() && hyperparameters.noise_variance > VERY_NOISY * signal =>
+            {
+                Criterion::UpperConfidenceBound { beta: DEFAULT_BETA }
+            }
+            criterion => criterion,
+        };
         let told_apart = eligible.iter().any(|&row| values[row] != values[eligible[0]]);
         // The star is that of a study of its own.
         let judges = if grounds.is_some() { TRIALS_ON_TRUST } else { 0 };
@@ -134,12 +154,12 @@ impl Model {
         let anchors = anchors(encoding, best.iter().map(|&row| evidence.point(row)));
         let dimensions = anchors.first().map_or(encoding.dimensions(), |incumbent| active_count(encoding, incumbent));
         let acquisition: Box<dyn Acquisition> = if outcomes.constraints.is_empty() {
-            Box::new(AcquisitionFunction::new(posterior, options.acquisition, threshold, feasibility))
+            Box::new(AcquisitionFunction::new(posterior, criterion, threshold, feasibility))
         } else {
             let mut bounded = constraints.outcomes(center.as_deref())?;
             bounded.extend(feasibility.map(|posterior| BoundedOutcome { posterior, threshold: 0.0 }));
             let objective = (!none_feasible).then(|| {
-                let function = AcquisitionFunction::new(posterior, options.acquisition, threshold, None);
+                let function = AcquisitionFunction::new(posterior, criterion, threshold, None);
                 Box::new(function) as Box<dyn Acquisition>
             });
             Box::new(Constrained::new(objective, bounded))
@@ -150,7 +170,8 @@ impl Model {
             anchors,
             lengthscales: hyperparameters.lengthscales(),
             trust_region: (options.trust_region && told_apart)
-                .then(|| TrustRegion::replay(dimensions, observations.results(start_trials, is_global))),
+                .then(|| TrustRegion::replay(dimensions, parallel, observations.results(start_trials, is_global))),
+            seeks_improvement: criterion == Criterion::ExpectedImprovement,
             on_ground,
             shared: Shared::default(),
         })
@@ -187,6 +208,11 @@ impl<'a> Constraints<'a> {
         let observations = &outcomes.constraints;
         let evidence = observations.iter().map(|slacks| slacks.evidence(encoding, options.warp)).collect();
         Self { encoding, observations, options, fits, evidence }
+    }
+
+    /// Whether the problem has none.
+    fn are_none(&self) -> bool {
+        self.evidence.is_empty()
     }
 
     /// Of the first `measured` rows.

@@ -6,8 +6,8 @@ use crate::gp::KernelTerms;
 /// The parts of a [`GpBandit`](super::GpBandit). The default is what the designer is measured to do best with.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GpBanditOptions {
-    /// How a point is valued (expected improvement). With two or three metrics always by expected hypervolume
-    /// improvement.
+    /// How a point is valued (expected improvement, which gives way to the upper confidence bound under much noise). With
+    /// two or three metrics always by expected hypervolume improvement.
     pub acquisition: Criterion,
     /// Whether trials are sought in a box around the incumbent (yes), or always in the whole space. With several metrics
     /// it is always the whole space.

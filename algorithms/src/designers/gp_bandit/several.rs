@@ -87,6 +87,7 @@ impl Model {
             front,
             lengthscales,
             trust_region: None,
+            seeks_improvement: true,
             on_ground: false,
             shared: Shared::default(),
         })

@@ -197,3 +197,35 @@ fn objectives_that_agree_are_searched_as_one() {
     let trials = history(10, |a, _| vec![a, a]);
     assert!(coordinates(&suggest(&bandit, &trials, &[], 1)[0])[0] > 0.8);
 }
+
+#[test]
+fn slacks_of_usual_size_keep_their_proportions_and_huge_ones_are_drawn_together() {
+    let (targets, zero) = super::observations::slack_targets(&[-2.0, -1.0, 0.0, 1.0, 2.0, 1e9]);
+    assert_eq!(targets[2], zero);
+    let ratio = (targets[4] - zero) / (targets[3] - zero);
+    assert!((ratio - (1.1_f64).ln() / (1.05_f64).ln()).abs() < 1e-9, "{ratio}");
+    assert!((targets[0] - zero + targets[4] - zero).abs() < 1e-9, "{targets:?}");
+    assert!((targets[5] - zero) / (targets[4] - zero) < 200.0, "{targets:?}");
+    let (huge, zero) = super::observations::slack_targets(&[f64::MAX, -f64::MAX]);
+    assert!(huge.iter().all(|target| target.is_finite()) && huge[0] > zero && huge[1] < zero, "{huge:?}");
+}
+
+#[test]
+fn there_is_no_box_to_shrink_before_a_trial_satisfies_the_constraints() {
+    let problem = problem(square(), &[("y", Goal::Minimize)], &[at_most("c", 0.0)]);
+    let bandit = GpBandit::new(problem, 3).unwrap();
+    let trials = history(14, |a, b| vec![a + b, if a + b > 0.0 { 1.0 } else { -1.0 }]);
+    let length = |last: [f64; 2]| {
+        let mut trials = trials.clone();
+        // Two that satisfy it, the second better, then one that does not.
+        trials.push(trial(15, 0.5, 0.5, vec![0.5, last[0]]));
+        trials.push(trial(17, 0.4, 0.4, vec![0.4, last[0]]));
+        trials.push(trial(19, 0.3, 0.3, vec![0.3, last[1]]));
+        let history = History { completed: &trials, pending: &[] };
+        let outcomes = Outcomes::new(&bandit.encoding, &bandit.outputs, history).unwrap();
+        let model = Model::new(&bandit.encoding, &outcomes, &bandit.options, &bandit.fits, None, |_| false, 1).unwrap();
+        model.trust_region.map(|region| (region.length, region.restarts))
+    };
+    assert_eq!(length([1.0, 1.0]), None);
+    assert_eq!(length([-1.0, 1.0]), Some((0.8, 0)));
+}

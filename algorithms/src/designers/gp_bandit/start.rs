@@ -6,6 +6,11 @@
 //! filled by the candidate farthest from all trials so far (maximin design, Johnson et al. 1990), where the prototype
 //! took Sobol points.
 //!
+//! All steps are taken from the centre, not from the best trial so far as in COBYLA's first simplex (Powell 1994).
+//! Steps from the best are ahead at first on bbob in 5 and 10 dimensions (192 pairs of runs: mean log10 gap after 25
+//! evaluations -0.06 +- 0.02, after 100 +0.01 +- 0.04), but on the classic functions, many of them with several optima, they
+//! rather choose a worse one (54 pairs: +0.16 +- 0.11, +0.10 +- 0.07; 5 better and 12 worse after 50).
+//!
 //! In a conditional space the centre has the middle of every active parameter. Next come the centres of the other
 //! branches, one for each different set of children that a value of a parent has, so that every parameter is tried once
 //! and branches can be compared; then the star around the first centre, along the parameters active there.
@@ -25,7 +30,8 @@ use crate::sampling::sobol_point;
 
 /// Step of the star.
 const STEP: f64 = 1.0 / 6.0;
-/// Beyond this many features a star costs more trials than it is worth (untested there).
+/// Beyond this many features a star costs more trials than it is worth: in 20 dimensions (bbob, 48 pairs of runs) the mean
+/// log10 gap with a star is +0.22 +- 0.11 after 25 evaluations, +0.12 +- 0.08 after 50 and 0.00 +- 0.11 after 100.
 const LARGEST_STAR: usize = 15;
 /// Candidates for a filling point.
 const FILLERS: usize = 256;
