@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use crate::api::ai_platform::optimizer::FieldViolation;
 use crate::domain::TransitionError;
-use crate::policy::PolicyError;
 use crate::service::ReportError;
 use crate::service::optimizer::OptimizerError;
 use crate::store::StoreError;
@@ -146,8 +145,8 @@ impl From<FieldViolation> for ApiError {
 impl From<OptimizerError> for ApiError {
     fn from(error: OptimizerError) -> Self {
         match error {
-            OptimizerError::Store(error) | OptimizerError::Policy(PolicyError::Store(error)) => error.into(),
-            OptimizerError::Policy(error) => {
+            OptimizerError::Store(error) => error.into(),
+            OptimizerError::NoSuggestion(_) => {
                 tracing::error!(error = &error as &dyn std::error::Error, "no suggestion could be made");
                 Self::new(Code::Internal, error.to_string())
             }

@@ -37,7 +37,7 @@ pub enum OptimizerError {
     Store(#[from] StoreError),
     /// No suggestion could be computed.
     #[error(transparent)]
-    Policy(#[from] PolicyError),
+    NoSuggestion(PolicyError),
     /// The study belongs to a job, which alone runs its trials.
     #[error("study {study} belongs to a job: its trials are run by the service")]
     OfJob {
@@ -55,6 +55,15 @@ pub enum OptimizerError {
         /// All that a result must have.
         expected: Vec<String>,
     },
+}
+
+impl From<PolicyError> for OptimizerError {
+    fn from(error: PolicyError) -> Self {
+        match error {
+            PolicyError::Store(error) => Self::Store(error),
+            error => Self::NoSuggestion(error),
+        }
+    }
 }
 
 impl From<TransitionError> for OptimizerError {
