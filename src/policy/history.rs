@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::num::NonZeroUsize;
 
+use jiff::Timestamp;
 use tunesmith_algorithms::designer::{Designer, DesignerError, History, SuggestRequest};
 use tunesmith_algorithms::problem::{
     CompletedTrial, MetricSpec, PendingTrial, ProblemStatement, TrialId, TrialOutcome, TrialSuggestion,
@@ -19,6 +20,8 @@ const PAGE: usize = 1000;
 /// A study's trials in the form of a designer, with the designer.
 pub(super) struct StudyHistory {
     study: StudyId,
+    /// Tells studies of one name apart.
+    create_time: Timestamp,
     problem: ProblemStatement,
     designer: Box<dyn Designer>,
     /// Revision of the study up to which the trials below are known.
@@ -54,6 +57,7 @@ impl StudyHistory {
         };
         let mut history = Self {
             study: study.id.clone(),
+            create_time: study.create_time,
             problem: study.problem.clone(),
             designer: designer(&[])?,
             revision: 0,
@@ -72,6 +76,11 @@ impl StudyHistory {
             history.designer = designer(&earlier)?;
         }
         Ok(history)
+    }
+
+    /// Whether this is the history of `study`, and not of one of the same name that was deleted.
+    pub(super) fn is_of(&self, study: &Study) -> bool {
+        self.create_time == study.create_time
     }
 
     /// Reads what has changed since the last call.

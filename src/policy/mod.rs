@@ -151,6 +151,9 @@ impl Policy {
     ) -> Result<(TrialId, Vec<TrialSuggestion>), PolicyError> {
         let mut history = self.history(study).await?;
         let current = self.store.study(study).await?;
+        if !history.is_of(&current) {
+            *history = StudyHistory::open(&*self.store, &current).await?;
+        }
         history.refresh(&*self.store).await?;
         let id = current.next_trial_id;
         if let Some(points) = history.prepared(id, count) {

@@ -1,7 +1,8 @@
 //! `projects.locations.operations`: suggestions and checks for early stopping.
 //!
-//! An operation's name tells all that it was asked for, so that one that was begun before the service was started
-//! anew can still be asked for: it is then carried out again, which gives the client the trials it has already.
+//! An operation's name tells all that was asked for, and what came of it if that was known when it was answered: nothing
+//! is kept, and every operation can still be asked for after the service was started anew. One that had not come to its
+//! end by then is carried out again, which gives the client the trials it has already.
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -21,23 +22,36 @@ use super::body::Body;
 use super::names::{no_method, study_id};
 use super::optimizer::Api;
 use super::status::{ApiError, Code};
-use super::trials::list_message;
+use super::trials::{MAX_SUGGESTIONS, list_message};
 use crate::api::ai_platform::optimizer::operation::typed;
 use crate::api::ai_platform::optimizer::study::{state_name, study_name};
 use crate::api::ai_platform::optimizer::{Operation, OperationResult, Progress};
-use crate::domain::{StudyId, TrialId};
-use crate::service::optimizer::{Optimizer, Suggested, SuggestionRequest, TrialRef};
+use crate::domain::{StudyId, Trial, TrialId};
+use crate::service::optimizer::{OptimizerError, Suggested, SuggestionRequest, TrialRef};
+use crate::store::StoreError;
 
 /// A suggestion that is ready within this is answered at once.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// How long the result of an operation is kept for those who ask.
+/// How long the result of an operation that was not ready at once is kept for those who ask.
 const KEPT_FOR: Duration = Duration::from_secs(600);
 
 /// What an operation does, as its name tells.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 enum Task {
+    /// Trials are asked for.
     Suggest { study: String, client: String, count: usize, lease_millis: Option<u64>, begun: i64 },
+    /// They were given: these numbers, each with the last of those that follow it.
+    Suggested {
+        study: String,
+        client: String,
+        count: usize,
+        trials: Vec<(u64, u64)>,
+        state: String,
+        begun: i64,
+        ended: i64,
+    },
+    /// Whether a trial should stop was asked for, and answered.
     CheckEarlyStopping { study: String, trial: u64, should_stop: bool, begun: i64 },
 }
 
@@ -51,21 +65,54 @@ impl Task {
         serde_json::from_slice(&URL_SAFE_NO_PAD.decode(id).ok()?).ok()
     }
 
-    fn study(&self) -> &str {
-        match self {
-            Self::Suggest { study, .. } | Self::CheckEarlyStopping { study, .. } => study,
+    /// This task, once it gave these trials.
+    fn suggested(&self, Ended { suggested, at }: &Ended) -> Self {
+        let Self::Suggest { study, client, count, begun, .. } = self else { return self.clone() };
+        let mut trials: Vec<(u64, u64)> = Vec::new();
+        for trial in &suggested.trials {
+            match trials.last_mut() {
+                Some((_, last)) if *last + 1 == trial.id.0 => *last += 1,
+                _ => trials.push((trial.id.0, trial.id.0)),
+            }
+        }
+        Self::Suggested {
+            study: study.clone(),
+            client: client.clone(),
+            count: *count,
+            trials,
+            state: state_name(suggested.study_state).to_owned(),
+            begun: *begun,
+            ended: at.as_millisecond(),
         }
     }
+
+    fn study(&self) -> &str {
+        match self {
+            Self::Suggest { study, .. } | Self::Suggested { study, .. } | Self::CheckEarlyStopping { study, .. } => {
+                study
+            }
+        }
+    }
+}
+
+/// A suggestion, once it has come to its end.
+type Running = watch::Receiver<Option<Result<Ended, ApiError>>>;
+
+/// What a suggestion gave, and when.
+#[derive(Debug, Clone)]
+struct Ended {
+    suggested: Suggested,
+    at: Timestamp,
 }
 
 /// Suggestions that were not ready at once.
 #[derive(Default)]
 pub(super) struct Operations {
-    running: Mutex<HashMap<Task, watch::Receiver<Option<OperationResult>>>>,
+    running: Mutex<HashMap<Task, Running>>,
 }
 
 impl Operations {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Task, watch::Receiver<Option<OperationResult>>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Task, Running>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -81,53 +128,54 @@ pub(super) async fn suggest(api: &Api, study: StudyId, request: SuggestionReques
         lease_millis: request.lease.map(|lease| u64::try_from(lease.as_millis()).unwrap_or(u64::MAX)),
         begun: api.clock.now().as_millisecond(),
     };
-    let mut result = begin(api, &task, study, request);
-    let ready = tokio::time::timeout(PATIENCE, result.wait_for(Option::is_some)).await;
-    let progress = match ready {
-        Ok(Ok(result)) => result.clone().map_or(Progress::Running, Progress::Done),
-        Ok(Err(_)) | Err(_) => Progress::Running,
-    };
-    Ok(json!(message(&task, progress)))
+    let mut suggested = begin(api, &task, study.clone(), request);
+    let outcome = tokio::time::timeout(PATIENCE, async {
+        // What was sent stays locked while it is looked at, so it is taken away from there.
+        suggested.wait_for(Option::is_some).await.map(|outcome| outcome.clone()).unwrap_or_default()
+    });
+    let outcome = outcome.await.unwrap_or_default();
+    match outcome {
+        None => Ok(json!(message(&task, Progress::Running))),
+        Some(Ok(ended)) => {
+            api.operations.lock().remove(&task);
+            let task = task.suggested(&ended);
+            let response = response(api, &study, &ended.suggested.trials, &task).await?;
+            Ok(json!(message(&task, Progress::Done(OperationResult::Response(response)))))
+        }
+        Some(Err(error)) => {
+            api.operations.lock().remove(&task);
+            Err(error)
+        }
+    }
 }
 
 /// Carries a suggestion out, whether or not its client waits for it.
-fn begin(
-    api: &Api,
-    task: &Task,
-    study: StudyId,
-    request: SuggestionRequest,
-) -> watch::Receiver<Option<OperationResult>> {
+fn begin(api: &Api, task: &Task, study: StudyId, request: SuggestionRequest) -> Running {
     let (sender, receiver) = watch::channel(None);
     api.operations.lock().insert(task.clone(), receiver.clone());
     let (api, task) = (api.clone(), task.clone());
     tokio::spawn(async move {
-        let start = api.clock.now();
-        let answer = match api.optimizer.suggest(&study, &request).await {
-            Ok(suggested) => response(&api.optimizer, &study, suggested, start, api.clock.now()).await,
-            Err(error) => Err(error.into()),
-        };
-        let result = match answer {
-            Ok(response) => OperationResult::Response(response),
-            Err(error) => OperationResult::Error(error.status()),
-        };
-        sender.send_replace(Some(result));
-        tokio::time::sleep(KEPT_FOR).await;
-        api.operations.lock().remove(&task);
+        let outcome = api.optimizer.suggest(&study, &request).await;
+        let at = api.clock.now();
+        let outcome = outcome.map(|suggested| Ended { suggested, at }).map_err(ApiError::from);
+        sender.send_replace(Some(outcome));
+        // Until then whoever waited has taken it away, or asks again later.
+        tokio::time::sleep(PATIENCE).await;
+        if api.operations.lock().contains_key(&task) {
+            tokio::time::sleep(KEPT_FOR).await;
+            api.operations.lock().remove(&task);
+        }
     });
     receiver
 }
 
-async fn response(
-    optimizer: &Optimizer,
-    study: &StudyId,
-    suggested: Suggested,
-    start: Timestamp,
-    end: Timestamp,
-) -> Result<Value, ApiError> {
-    let mut response = list_message(optimizer, study, &suggested.trials).await?;
-    response["studyState"] = json!(state_name(suggested.study_state));
-    response["startTime"] = json!(start);
-    response["endTime"] = json!(end);
+/// `SuggestTrialsResponse`.
+async fn response(api: &Api, study: &StudyId, trials: &[Trial], task: &Task) -> Result<Value, ApiError> {
+    let Task::Suggested { state, begun, ended, .. } = task else { return Ok(json!({})) };
+    let mut response = list_message(&api.optimizer, study, trials).await?;
+    response["studyState"] = json!(state);
+    response["startTime"] = json!(time(*begun));
+    response["endTime"] = json!(time(*ended));
     Ok(typed("SuggestTrialsResponse", response))
 }
 
@@ -160,7 +208,7 @@ fn message(task: &Task, progress: Progress) -> Operation {
     let name = format!("projects/{project}/locations/{location}/operations/{}", task.id());
     let study_name = study.as_ref().map_or_else(|_| String::new(), study_name);
     match task {
-        Task::Suggest { client, count, begun, .. } => {
+        Task::Suggest { client, count, begun, .. } | Task::Suggested { client, count, begun, .. } => {
             let metadata = json!({
                 "study": study_name, "clientId": client, "suggestionCount": count, "createTime": time(*begun),
             });
@@ -195,21 +243,45 @@ pub(super) async fn get(
     Path((project, location, operation)): OperationPath,
 ) -> Result<Json<Operation>, ApiError> {
     let (task, study) = task(&project, &location, &operation)?;
-    let Task::Suggest { client, count, lease_millis, .. } = &task else {
-        return Ok(Json(message(&task, checked(&task))));
-    };
-    let known = api.operations.lock().get(&task).cloned();
-    let result = match known {
-        Some(result) => result,
-        None => {
-            api.optimizer.study(&study).await?;
-            let count = NonZeroUsize::new(*count).unwrap_or(NonZeroUsize::MIN);
-            let lease = lease_millis.map(Duration::from_millis);
-            begin(&api, &task, study, SuggestionRequest { client_id: client.clone(), count, lease })
+    let progress = match &task {
+        Task::CheckEarlyStopping { .. } => checked(&task),
+        Task::Suggested { trials, .. } => given(&api, &study, trials, &task).await?,
+        Task::Suggest { client, count, lease_millis, .. } => {
+            let known = api.operations.lock().get(&task).cloned();
+            let running = match known {
+                Some(running) => running,
+                None => {
+                    api.optimizer.study(&study).await?;
+                    let count = NonZeroUsize::new(*count).unwrap_or(NonZeroUsize::MIN);
+                    let lease = lease_millis.map(Duration::from_millis);
+                    begin(&api, &task, study.clone(), SuggestionRequest { client_id: client.clone(), count, lease })
+                }
+            };
+            let outcome = running.borrow().clone();
+            match outcome {
+                None => Progress::Running,
+                Some(Err(error)) => Progress::Done(OperationResult::Error(error.status())),
+                Some(Ok(ended)) => {
+                    let response = response(&api, &study, &ended.suggested.trials, &task.suggested(&ended)).await?;
+                    Progress::Done(OperationResult::Response(response))
+                }
+            }
         }
     };
-    let progress = result.borrow().clone().map_or(Progress::Running, Progress::Done);
     Ok(Json(message(&task, progress)))
+}
+
+/// The trials that were given, as they are now; those that were deleted since are left out.
+async fn given(api: &Api, study: &StudyId, ranges: &[(u64, u64)], task: &Task) -> Result<Progress, ApiError> {
+    let mut trials = Vec::new();
+    for id in ranges.iter().flat_map(|(first, last)| *first..=*last).take(MAX_SUGGESTIONS) {
+        match api.optimizer.trial(study, TrialId(id)).await {
+            Ok(trial) => trials.push(trial),
+            Err(OptimizerError::Store(StoreError::NotFound { .. })) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(Progress::Done(OperationResult::Response(response(api, study, &trials, task).await?)))
 }
 
 /// `{operation}:cancel`. A suggestion that is begun comes to its end; its trials are the client's.

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use tunesmith_algorithms::problem::TrialId;
 
+use super::body;
 use super::status::{ApiError, Code};
 use crate::api::ai_platform::optimizer::{MeasurementMessage, ParameterNames, TrialMessage};
 use crate::domain::StudyId;
@@ -46,8 +47,7 @@ async fn trial_method(
     };
     let key = trial_key(&project, &location, &study, trial)?;
     let token = token(&headers)?;
-    let request: AddMeasurementRequest = serde_json::from_slice(&body)
-        .map_err(|error| ApiError::new(Code::InvalidArgument, format!("the body is not as expected: {error}")))?;
+    let request: AddMeasurementRequest = body::read(&body)?;
     let mut measurement = request.measurement.into_measurement("measurement")?;
     measurement.wall_time_secs = Timestamp::now().as_duration().as_secs_f64();
     let trial = reports.add(&key, token, measurement).await?;

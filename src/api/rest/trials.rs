@@ -19,7 +19,7 @@ use crate::domain::{Study, StudyId, Trial};
 use crate::service::optimizer::{Optimizer, OptimizerError, Outcome, SuggestionRequest};
 
 /// Most trials in one request.
-const MAX_SUGGESTIONS: i32 = 1000;
+pub(super) const MAX_SUGGESTIONS: usize = 1000;
 
 type TrialPath = Path<(String, String, String, String)>;
 
@@ -163,8 +163,8 @@ fn typed<T: serde::de::DeserializeOwned>(body: Value) -> Result<T, ApiError> {
 }
 
 fn suggestion_request(request: SuggestTrialsRequest) -> Result<SuggestionRequest, ApiError> {
-    let count = request.suggestion_count;
-    let count = usize::try_from(count).ok().and_then(NonZeroUsize::new).filter(|_| count <= MAX_SUGGESTIONS);
+    let count = usize::try_from(request.suggestion_count).ok().and_then(NonZeroUsize::new);
+    let count = count.filter(|count| count.get() <= MAX_SUGGESTIONS);
     let count = count.ok_or_else(|| {
         let description = format!("is {}, must be from 1 to {MAX_SUGGESTIONS}", request.suggestion_count);
         ApiError::invalid("suggestionCount", description)

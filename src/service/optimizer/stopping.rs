@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use jiff::Timestamp;
+
 use super::PAGE;
 use crate::domain::{Measurement, Study, StudyId, TrialId};
 use crate::service::early_stopping::EarlyStopping;
@@ -15,6 +17,8 @@ pub(super) struct StoppingRules {
 }
 
 struct Learnt {
+    /// Tells studies of one name apart.
+    create_time: Timestamp,
     rule: EarlyStopping,
     /// Revision of the study up to which final trials are learnt.
     revision: u64,
@@ -30,13 +34,16 @@ impl StoppingRules {
         curve: &[Measurement],
     ) -> Result<Option<String>, StoreError> {
         let Some(rule) = study.stopping_rule else { return Ok(None) };
+        let fresh = || Learnt { create_time: study.create_time, rule: EarlyStopping::new(rule, study), revision: 0 };
         let learnt = {
-            let fresh = || Learnt { rule: EarlyStopping::new(rule, study), revision: 0 };
             let mut rules = self.rules();
             let entry = rules.entry(study.id.clone());
             Arc::clone(entry.or_insert_with(|| Arc::new(tokio::sync::Mutex::new(fresh()))))
         };
         let mut learnt = learnt.lock().await;
+        if learnt.create_time != study.create_time {
+            *learnt = fresh();
+        }
         learnt.refresh(store, &study.id).await?;
         Ok(learnt.rule.decide(trial, learnt.rule.points(curve)))
     }

@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures::future::try_join_all;
 use tunesmith_algorithms::problem::TrialSuggestion;
 
 use super::{Optimizer, OptimizerError, PAGE, refuse_study_of_job};
@@ -46,15 +47,18 @@ impl Optimizer {
         let lease = request.lease.or(study.trial_lease);
         let (mut own, queued) = self.open_trials(id, &request.client_id).await?;
         own.truncate(request.count.get());
-        let mut trials = Vec::with_capacity(request.count.get());
-        for trial in own {
-            let renew = TrialChange::Renew { attempt: trial.attempt, at: self.clock.now() };
-            trials.push(self.store.change_trial(id, trial.id, renew).await?);
-        }
-        for trial in queued.into_iter().take(request.count.get() - trials.len()) {
-            let assign = TrialChange::Assign { client_id: request.client_id.clone(), lease, at: self.clock.now() };
-            trials.push(self.store.change_trial(id, trial.id, assign).await?);
-        }
+        let at = self.clock.now();
+        let renewed = own.into_iter().map(|trial| async move {
+            let renew = TrialChange::Renew { attempt: trial.attempt, at };
+            if trial.lease.is_some() { self.store.change_trial(id, trial.id, renew).await } else { Ok(trial) }
+        });
+        // At once, so that they may share a commit.
+        let mut trials = try_join_all(renewed).await?;
+        let assigned = queued.into_iter().take(request.count.get() - trials.len()).map(|trial| {
+            let assign = TrialChange::Assign { client_id: request.client_id.clone(), lease, at };
+            self.store.change_trial(id, trial.id, assign)
+        });
+        trials.extend(try_join_all(assigned).await?);
         while let Some(missing) = NonZeroUsize::new(request.count.get() - trials.len()) {
             if study.state != StudyState::Active {
                 break;
