@@ -4,7 +4,7 @@
 //! LOCK                                 who has the folder open
 //! STORE                                which kind of store it holds
 //! store.sqlite or store.sled/          the store
-//! jobs/<job>/trials/<id>/attempt-<n>/  files of one attempt
+//! jobs/<job>/trials/<id>/attempt-<n>/  files of one attempt; projects/<project>/jobs/... for other projects than `local`
 //! environments/                        installed programs, by content
 //! local/<run>/                         files of one `local train`
 //! ```
@@ -172,7 +172,10 @@ impl DataDir {
 
     /// Where the files of a job lie. Not created here.
     pub fn job(&self, job: &JobId) -> PathBuf {
-        self.path.join("jobs").join(job.as_str())
+        match job.parts() {
+            (JobId::LOCAL_PROJECT, id) => self.path.join("jobs").join(id),
+            (project, id) => self.path.join("projects").join(project).join("jobs").join(id),
+        }
     }
 }
 

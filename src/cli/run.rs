@@ -27,7 +27,7 @@ use crate::executor::local::{LocalExecutor, LocalSettings};
 use crate::policy::Policy;
 use crate::python_packages::Environments;
 use crate::service::{
-    Control, JobOutcome, JobPlan, JobRunner, LiveTrials, Submission, Submitted, TrialReports, submit,
+    Control, JobOutcome, JobPlan, JobRunner, LiveTrials, Submission, Submitted, TrialReports, job_secret, submit,
 };
 use crate::store::Store;
 
@@ -70,17 +70,34 @@ pub(super) struct RunArgs {
     /// Write the trials as CSV.
     #[arg(long, value_name = "FILE")]
     export: Option<PathBuf>,
-    /// Options of docker or podman before `run`, separated by spaces.
-    #[arg(long, value_name = "OPTIONS", env = "TUNESMITH_CONTAINER_OPTIONS", value_delimiter = ' ')]
-    #[arg(allow_hyphen_values = true)]
-    container_options: Vec<String>,
-    /// Options of docker or podman after `run`, separated by spaces.
-    #[arg(long, value_name = "OPTIONS", env = "TUNESMITH_CONTAINER_RUN_OPTIONS", value_delimiter = ' ')]
-    #[arg(allow_hyphen_values = true)]
-    container_run_options: Vec<String>,
+    #[command(flatten)]
+    container: ContainerArgs,
     /// A command that is the trainer; with packages or an image, arguments for it.
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
+}
+
+/// How containers are started.
+#[derive(Debug, Args)]
+pub(super) struct ContainerArgs {
+    /// Options of docker or podman before `run`, separated by spaces.
+    #[arg(
+        long = "container-options",
+        value_name = "OPTIONS",
+        env = "TUNESMITH_CONTAINER_OPTIONS",
+        value_delimiter = ' '
+    )]
+    #[arg(allow_hyphen_values = true)]
+    pub(super) options: Vec<String>,
+    /// Options of docker or podman after `run`, separated by spaces.
+    #[arg(
+        long = "container-run-options",
+        value_name = "OPTIONS",
+        env = "TUNESMITH_CONTAINER_RUN_OPTIONS",
+        value_delimiter = ' '
+    )]
+    #[arg(allow_hyphen_values = true)]
+    pub(super) run_options: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -163,22 +180,24 @@ async fn carry_out(args: &RunArgs, submission: Submission, json: bool) -> anyhow
     let endpoint = serve_reports(&directory, TrialReports::new(Arc::clone(&store), Arc::clone(&live))).await?;
     let (events, mut told) = mpsc::unbounded_channel();
     let (set_control, control) = watch::channel(Control::Run);
+    let (_nobody_cancels, not_cancelled) = watch::channel(false);
     let runner = JobRunner {
         executor: Arc::new(LocalExecutor::new(LocalSettings {
             supervisor: std::env::current_exe().context("this program's own file cannot be found")?,
             registry: data_dir.path().join("executions"),
-            container_options: args.container_options.clone(),
-            container_run_options: args.container_run_options.clone(),
+            container_options: args.container.options.clone(),
+            container_run_options: args.container.run_options.clone(),
         })),
         policy: Arc::new(Policy::new(Arc::clone(&store), 1)),
         environments: Arc::new(Environments::new(data_dir.environments())),
         live,
         clock,
         events,
-        secret: secret(&directory)?,
+        secret: job_secret(&directory)?,
         directory,
         endpoint,
         parallel: args.parallel,
+        cancelled: not_cancelled,
         store: Arc::clone(&store),
     };
 
@@ -306,29 +325,6 @@ async fn serve_reports(directory: &Path, reports: TrialReports) -> anyhow::Resul
         }
     });
     Ok(format!("http://{address}"))
-}
-
-/// The job's secret, from which its trials' tokens are derived; made when it is first asked for.
-fn secret(directory: &Path) -> anyhow::Result<[u8; 32]> {
-    use std::io::Write;
-    use std::os::unix::fs::OpenOptionsExt;
-    let path = directory.join("secret");
-    if let Ok(bytes) = std::fs::read(&path)
-        && let Ok(secret) = <[u8; 32]>::try_from(bytes)
-    {
-        return Ok(secret);
-    }
-    let mut secret = [0; 32];
-    rand::rng().fill_bytes(&mut secret);
-    let mut file = std::fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&path)
-        .with_context(|| format!("{} cannot be written", path.display()))?;
-    file.write_all(&secret)?;
-    Ok(secret)
 }
 
 /// A job's name begins with the configuration's file name, as far as that is letters, digits and underscores.

@@ -1,6 +1,7 @@
 //! `tunesmith serve`: the service over HTTP.
 
 use std::net::SocketAddr;
+use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -10,14 +11,19 @@ use anyhow::{Context, bail};
 use clap::Args;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 
 use super::output::print;
-use super::run::StoreChoice;
-use crate::api::rest::server;
+use super::run::{ContainerArgs, StoreChoice};
+use crate::api::rest::server::{self, Service};
 use crate::clock::{Clock, SystemClock};
 use crate::data_dir::DataDir;
+use crate::executor::local::{LocalExecutor, LocalSettings};
 use crate::policy::Policy;
+use crate::python_packages::Environments;
+use crate::service::jobs::{Jobs, Workplace};
 use crate::service::optimizer::Optimizer;
+use crate::service::{Control, LiveTrials, TrialReports};
 
 /// How often leases are looked at.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
@@ -33,6 +39,11 @@ pub(super) struct ServeArgs {
     /// What keeps them; a folder stays with the kind it was made with.
     #[arg(long, value_enum, default_value_t = StoreChoice::Sqlite)]
     store: StoreChoice,
+    /// How many jobs run at once; as many as there are processors if absent.
+    #[arg(long, value_name = "N")]
+    job_slots: Option<NonZeroU16>,
+    #[command(flatten)]
+    container: ContainerArgs,
 }
 
 /// Serves until SIGINT or SIGTERM, and answers the requests in flight before it ends.
@@ -52,17 +63,59 @@ pub(super) fn serve(args: &ServeArgs) -> anyhow::Result<ExitCode> {
 
 async fn run(args: &ServeArgs) -> anyhow::Result<()> {
     let who = format!("tunesmith serve --listen {}", args.listen);
-    let data_dir = DataDir::open(&args.data_dir, args.store.kind(), &who)?;
+    let data_dir = Arc::new(DataDir::open(&args.data_dir, args.store.kind(), &who)?);
     let store = data_dir.store().await?;
+    let listener =
+        TcpListener::bind(args.listen).await.with_context(|| format!("{} cannot be listened on", args.listen))?;
+    let endpoint = format!("http://{}", listener.local_addr()?);
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let policy = Arc::new(Policy::new(Arc::clone(&store), processors));
-    let optimizer = Arc::new(Optimizer::new(store, policy, Arc::clone(&clock)));
-    let listener =
-        TcpListener::bind(args.listen).await.with_context(|| format!("{} cannot be listened on", args.listen))?;
+    let live = Arc::new(LiveTrials::default());
+    let optimizer = Arc::new(Optimizer::new(Arc::clone(&store), Arc::clone(&policy), Arc::clone(&clock)));
+    let jobs = Arc::new(Jobs::new(Workplace {
+        store: Arc::clone(&store),
+        executor: Arc::new(LocalExecutor::new(LocalSettings {
+            supervisor: std::env::current_exe().context("this program's own file cannot be found")?,
+            registry: data_dir.path().join("executions"),
+            container_options: args.container.options.clone(),
+            container_run_options: args.container.run_options.clone(),
+        })),
+        policy,
+        environments: Arc::new(Environments::new(data_dir.environments())),
+        live: Arc::clone(&live),
+        clock: Arc::clone(&clock),
+        endpoint: endpoint.clone(),
+        directory: Box::new({
+            let data_dir = Arc::clone(&data_dir);
+            move |job| data_dir.job(job)
+        }),
+        slots: args.job_slots.map_or(processors, |slots| usize::from(slots.get())),
+    }));
+    let (set_control, control) = watch::channel(Control::Run);
+    let carrying_out = tokio::spawn({
+        let jobs = Arc::clone(&jobs);
+        async move { jobs.run(control).await }
+    });
     let sweeper = tokio::spawn(sweep(Arc::clone(&optimizer)));
-    print(&format!("listening on http://{}\n", listener.local_addr()?))?;
-    let served = axum::serve(listener, server::router(optimizer, clock)).with_graceful_shutdown(end_signal()?).await;
+    let service = Service {
+        optimizer,
+        jobs,
+        reports: TrialReports::new(store, live),
+        clock,
+        working_directory: std::env::current_dir().context("the current folder cannot be read")?,
+    };
+    print(&format!("listening on {endpoint}\n"))?;
+    let end = end_signal()?;
+    let ended = async move {
+        end.await;
+        // Programs that run report until they have ended.
+        set_control.send_replace(Control::Interrupt);
+        if let Ok(Err(error)) = carrying_out.await {
+            tracing::error!(error = &error as &dyn std::error::Error, "jobs were not carried out");
+        }
+    };
+    let served = axum::serve(listener, server::router(service)).with_graceful_shutdown(ended).await;
     sweeper.abort();
     Ok(served?)
 }

@@ -8,15 +8,45 @@ use serde::{Deserialize, Serialize};
 /// Most characters in a job ID (AI Platform's published limit).
 pub const MAX_JOB_ID_LENGTH: usize = 128;
 
-/// The ID of a job: letters, digits and underscores, starting with a letter, at most [`MAX_JOB_ID_LENGTH`].
+/// Names one job of all projects.
+///
+/// As text: `project/id`, or the ID alone for a job of the project [`JobId::LOCAL_PROJECT`]. An ID has letters, digits and
+/// underscores, starts with a letter, and has at most [`MAX_JOB_ID_LENGTH`] characters.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct JobId(String);
 
 impl JobId {
-    /// The ID as text.
+    /// The project of jobs that no project was named for.
+    pub const LOCAL_PROJECT: &str = "local";
+
+    /// The job `id` of `project`.
+    ///
+    /// # Errors
+    /// [`IdError`] if one of them breaks a rule.
+    pub fn new(project: &str, id: &str) -> Result<Self, IdError> {
+        check_part(project, &PROJECT_CHARACTERS)?;
+        let error = |reason| Err(IdError { id: id.to_owned(), reason });
+        if !id.starts_with(|c: char| c.is_ascii_alphabetic()) {
+            return error("it must start with a letter");
+        }
+        if !id.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+            return error("only letters, digits and underscores are allowed");
+        }
+        if id.len() > MAX_JOB_ID_LENGTH {
+            return error("it is longer than 128 characters");
+        }
+        Ok(if project == Self::LOCAL_PROJECT { Self(id.to_owned()) } else { Self(format!("{project}/{id}")) })
+    }
+
+    /// The job as text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Its project, and its name there.
+    pub fn parts(&self) -> (&str, &str) {
+        self.0.split_once('/').unwrap_or((Self::LOCAL_PROJECT, &self.0))
     }
 }
 
@@ -24,17 +54,10 @@ impl FromStr for JobId {
     type Err = IdError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let error = |reason| Err(IdError { id: text.to_owned(), reason });
-        if !text.starts_with(|c: char| c.is_ascii_alphabetic()) {
-            return error("it must start with a letter");
+        match text.split_once('/') {
+            Some((project, id)) => Self::new(project, id),
+            None => Self::new(Self::LOCAL_PROJECT, text),
         }
-        if !text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-            return error("only letters, digits and underscores are allowed");
-        }
-        if text.len() > MAX_JOB_ID_LENGTH {
-            return error("it is longer than 128 characters");
-        }
-        Ok(Self(text.to_owned()))
     }
 }
 
@@ -48,11 +71,9 @@ pub struct StudyId(String);
 
 impl StudyId {
     /// The project of jobs that no project was named for.
-    pub const LOCAL_PROJECT: &str = "local";
+    pub const LOCAL_PROJECT: &str = JobId::LOCAL_PROJECT;
     /// The location of all studies that belong to jobs.
     pub const JOBS_LOCATION: &str = "jobs";
-    /// Most characters in each part.
-    const MAX_LENGTH: usize = 128;
 
     /// The study `id` of `project` at `location`.
     ///
@@ -60,9 +81,9 @@ impl StudyId {
     /// [`IdError`] if one of them is empty, longer than 128 characters, or has other characters than letters, digits,
     /// `_`, `-` and `.`; projects may also have `:`, as in `example.com:project`.
     pub fn new(project: &str, location: &str, id: &str) -> Result<Self, IdError> {
-        Self::check(project, &['_', '-', '.', ':'], "only letters, digits, '_', '-', '.' and ':' are allowed")?;
+        check_part(project, &PROJECT_CHARACTERS)?;
         for part in [location, id] {
-            Self::check(part, &['_', '-', '.'], "only letters, digits, '_', '-' and '.' are allowed")?;
+            check_part(part, &NAME_CHARACTERS)?;
         }
         Ok(if (project, location) == (Self::LOCAL_PROJECT, Self::JOBS_LOCATION) {
             Self(id.to_owned())
@@ -89,20 +110,6 @@ impl StudyId {
     pub fn is_of_job(&self) -> bool {
         self.parts().1 == Self::JOBS_LOCATION
     }
-
-    fn check(part: &str, others: &[char], reason: &'static str) -> Result<(), IdError> {
-        let error = |reason| Err(IdError { id: part.to_owned(), reason });
-        if part.is_empty() {
-            return error("it is empty");
-        }
-        if !part.chars().all(|c| c.is_ascii_alphanumeric() || others.contains(&c)) {
-            return error(reason);
-        }
-        if part.len() > Self::MAX_LENGTH {
-            return error("it is longer than 128 characters");
-        }
-        Ok(())
-    }
 }
 
 impl FromStr for StudyId {
@@ -118,8 +125,35 @@ impl FromStr for StudyId {
 
 impl From<&JobId> for StudyId {
     fn from(job: &JobId) -> Self {
-        Self(job.0.clone())
+        match job.0.split_once('/') {
+            Some((project, id)) => Self(format!("{project}/{}/{id}", Self::JOBS_LOCATION)),
+            None => Self(job.0.clone()),
+        }
     }
+}
+
+/// Characters besides letters and digits, and how the rule is told.
+struct Characters(&'static [char], &'static str);
+
+const PROJECT_CHARACTERS: Characters =
+    Characters(&['_', '-', '.', ':'], "only letters, digits, '_', '-', '.' and ':' are allowed");
+const NAME_CHARACTERS: Characters = Characters(&['_', '-', '.'], "only letters, digits, '_', '-' and '.' are allowed");
+
+/// Most characters in each part of a study's name, and in a project.
+const MAX_PART_LENGTH: usize = 128;
+
+fn check_part(part: &str, Characters(others, reason): &Characters) -> Result<(), IdError> {
+    let error = |reason| Err(IdError { id: part.to_owned(), reason });
+    if part.is_empty() {
+        return error("it is empty");
+    }
+    if !part.chars().all(|c| c.is_ascii_alphanumeric() || others.contains(&c)) {
+        return error(reason);
+    }
+    if part.len() > MAX_PART_LENGTH {
+        return error("it is longer than 128 characters");
+    }
+    Ok(())
 }
 
 /// A text that is not an ID.

@@ -79,6 +79,8 @@ pub struct JobFields {
     pub fingerprint: String,
     /// Labels by key.
     pub labels: BTreeMap<String, String>,
+    /// Who may do what with it, in the form of the interface it came by; null if nobody set it.
+    pub policy: serde_json::Value,
     /// When it was submitted.
     pub create_time: Timestamp,
     /// When it first became `RUNNING`.
@@ -115,6 +117,18 @@ pub enum JobChange {
         /// The time now.
         at: Timestamp,
     },
+    /// Replaces its labels.
+    SetLabels {
+        /// All of them.
+        labels: BTreeMap<String, String>,
+        /// The revision that the change was made for, if that matters to whoever made it.
+        revision: Option<u64>,
+    },
+    /// Replaces who may do what with it.
+    SetPolicy {
+        /// The policy.
+        policy: serde_json::Value,
+    },
 }
 
 impl Job {
@@ -126,9 +140,24 @@ impl Job {
     /// Applies `change`.
     ///
     /// # Errors
-    /// [`TransitionError::WrongState`] if the state does not allow it; the job is then unchanged.
+    /// [`TransitionError::WrongState`] if the state does not allow it, [`TransitionError::Outdated`] if it was made for
+    /// another revision; the job is then unchanged.
     pub fn apply(&mut self, change: JobChange) -> Result<(), TransitionError> {
-        let JobChange::Become { state, error_message, at } = change;
+        match change {
+            JobChange::Become { state, error_message, at } => return self.become_state(state, error_message, at),
+            JobChange::SetLabels { labels, revision } => {
+                if revision.is_some_and(|revision| revision != self.revision) {
+                    return Err(TransitionError::Outdated { resource: format!("job {}", self.id) });
+                }
+                self.0.labels = labels;
+            }
+            JobChange::SetPolicy { policy } => self.0.policy = policy,
+        }
+        self.0.revision += 1;
+        Ok(())
+    }
+
+    fn become_state(&mut self, state: JobState, error_message: String, at: Timestamp) -> Result<(), TransitionError> {
         if self.state == state {
             return Ok(());
         }

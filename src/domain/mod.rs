@@ -56,6 +56,12 @@ pub enum TransitionError {
         /// The result that is stored.
         stored: String,
     },
+    /// The record has changed since the change was prepared.
+    #[error("{resource} has changed meanwhile: read it again")]
+    Outdated {
+        /// Which job.
+        resource: String,
+    },
     /// A measurement that the rules do not admit.
     #[error("measurement {index} of trial {trial} is refused: {reason}")]
     BadMeasurement {

@@ -5,11 +5,13 @@
 
 mod early_stopping;
 mod events;
+pub mod jobs;
 mod live_trials;
 pub mod optimizer;
 mod plan;
 mod reports;
 pub mod runner;
+mod secret;
 mod submission;
 mod trainer;
 
@@ -18,4 +20,5 @@ pub use live_trials::{LiveTrials, ReportError, TrialKey};
 pub use plan::{JobPlan, PlanError, ProgramPlan, ReplicaPlan};
 pub use reports::TrialReports;
 pub use runner::{Control, JobOutcome, JobRunner, RunError};
+pub use secret::job_secret;
 pub use submission::{StudySpec, Submission, SubmitError, Submitted, submit};

@@ -34,6 +34,12 @@ pub struct JobPlan {
     pub job_dir: Option<String>,
     /// The master is called `chief` in `TF_CONFIG`.
     pub master_is_chief: bool,
+    /// Jobs of a higher one are begun before others.
+    #[serde(default)]
+    pub priority: i32,
+    /// How long the job may wait for its first being `RUNNING`.
+    #[serde(default)]
+    pub max_wait_time: Option<Duration>,
     /// How long the job may run, from its first being `RUNNING`.
     pub max_running_time: Option<Duration>,
     /// How long one attempt at a trial may run.

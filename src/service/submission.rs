@@ -151,6 +151,7 @@ pub async fn submit(
         launch: plan_json(&submission.plan),
         fingerprint,
         labels: submission.labels,
+        policy: serde_json::Value::Null,
         create_time: now,
         start_time: None,
         end_time: None,

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::domain::{Job, Trial};
+use crate::domain::{Job, StudyId, Trial};
 use crate::executor::{ExecutorJobId, ExecutorJobSpec, Program, Replica, Role};
 
 use super::plan::{JobPlan, ProgramPlan};
@@ -95,7 +95,7 @@ impl Launch<'_> {
 
     fn environment(&self) -> BTreeMap<String, String> {
         let mut environment = BTreeMap::from([
-            ("CLOUD_ML_JOB_ID".to_owned(), self.job.id.to_string()),
+            ("CLOUD_ML_JOB_ID".to_owned(), self.job.id.parts().1.to_owned()),
             ("CLOUD_ML_JOB".to_owned(), self.job.training_input.to_string()),
             ("CLOUD_ML_HP_METRIC_TAG".to_owned(), self.plan.metric_tag.clone()),
             ("CLOUD_ML_HP_METRIC_FILE".to_owned(), Self::metric_file(&self.directory).display().to_string()),
@@ -117,7 +117,8 @@ impl Launch<'_> {
 
 /// The resource name of a job's study. One machine is one project in one location.
 pub(super) fn study_name(job: &Job) -> String {
-    format!("projects/local/locations/jobs/studies/{}", job.id)
+    let (project, id) = job.id.parts();
+    format!("projects/{project}/locations/{}/studies/{id}", StudyId::JOBS_LOCATION)
 }
 
 #[cfg(test)]
@@ -140,6 +141,7 @@ mod tests {
             launch: serde_json::Value::Null,
             fingerprint: String::new(),
             labels: BTreeMap::new(),
+            policy: serde_json::Value::Null,
             create_time: Timestamp::UNIX_EPOCH,
             start_time: None,
             end_time: None,
@@ -161,6 +163,8 @@ mod tests {
             working_directory: "/w".into(),
             job_dir: Some("/models/".into()),
             master_is_chief: false,
+            priority: 0,
+            max_wait_time: None,
             max_running_time: None,
             trial_time_limit: None,
             grace: Duration::from_secs(1),

@@ -1,85 +1,25 @@
 //! Studies over HTTP: real clients against a real server.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::python::interpreter;
+use crate::server::Server;
 use crate::support::Workspace;
-
-/// A server on a free port, with its data in a workspace.
-struct Server {
-    process: Child,
-    address: SocketAddr,
-}
-
-impl Server {
-    fn start(workspace: &Workspace) -> Self {
-        let mut command = workspace.command();
-        command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir", "data"]);
-        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix("listening on http://").unwrap().parse().unwrap();
-        Self { process, address }
-    }
-
-    /// One request, and its status and JSON body.
-    fn send(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, Value) {
-        let mut stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        let length = body.len();
-        write!(stream, "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}\r\n")
-            .unwrap();
-        write!(stream, "{headers}\r\n{body}").unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        (status, serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {body}")))
-    }
-
-    fn post(&self, path: &str, body: &Value) -> (u16, Value) {
-        self.send("POST", path, "content-type: application/json\r\n", &body.to_string())
-    }
-
-    fn get(&self, path: &str) -> (u16, Value) {
-        self.send("GET", path, "", "")
-    }
-
-    /// A suggestion that is done at once: its trials, and the state of the study.
-    fn suggest(&self, client: &str, count: u32) -> (Vec<Value>, String) {
-        let path = format!("{STUDY}/trials:suggest");
-        let (status, operation) = self.post(&path, &json!({"clientId": client, "suggestionCount": count}));
-        assert_eq!(status, 200, "{operation}");
-        let operation = self.wait(operation);
-        let response = &operation["response"];
-        let trials = response["trials"].as_array().cloned().unwrap_or_default();
-        (trials, response["studyState"].as_str().unwrap().to_owned())
-    }
-
-    /// Asks for an operation until it is done.
-    fn wait(&self, mut operation: Value) -> Value {
-        while operation["done"] != json!(true) {
-            operation = self.get(&format!("/v1/{}", operation["name"].as_str().unwrap())).1;
-        }
-        operation
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
 
 const STUDIES: &str = "/v1/projects/p/locations/us-central1/studies";
 const STUDY: &str = "/v1/projects/p/locations/us-central1/studies/s";
+
+/// A suggestion that is done at once: its trials, and the state of the study.
+fn suggest(server: &Server, client: &str, count: u32) -> (Vec<Value>, String) {
+    let path = format!("{STUDY}/trials:suggest");
+    let (status, operation) = server.post(&path, &json!({"clientId": client, "suggestionCount": count}));
+    assert_eq!(status, 200, "{operation}");
+    let operation = server.wait(operation);
+    let response = &operation["response"];
+    let trials = response["trials"].as_array().cloned().unwrap_or_default();
+    (trials, response["studyState"].as_str().unwrap().to_owned())
+}
 
 fn finite_study(additions: &Value) -> Value {
     json!({"studyConfig": {
@@ -100,19 +40,14 @@ fn complete(server: &Server, trial: &Value, loss: f64) -> (u16, Value) {
 #[test]
 fn the_published_python_client_drives_a_study_from_its_creation_to_its_deletion() {
     let workspace = Workspace::new("");
-    let server = Server::start(&workspace);
-    let python = interpreter(&["google-api-python-client==2.202.0"]);
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/clients/optimizer.py");
-    let output = Command::new(python).arg(script).arg(format!("http://{}", server.address)).output().unwrap();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
-    assert!(text(&output.stdout).ends_with("all steps passed\n"), "{}", text(&output.stdout));
+    let server = Server::start(&workspace, &[]);
+    server.drive("optimizer.py", &[]);
 }
 
 #[test]
 fn clients_share_a_finite_space_without_a_point_given_twice() {
     let workspace = Workspace::new("");
-    let server = Server::start(&workspace);
+    let server = Server::start(&workspace, &[]);
     assert_eq!(server.post(&format!("{STUDIES}?studyId=s"), &finite_study(&json!({"seed": "3"}))).0, 200);
     let given = std::sync::Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -120,7 +55,7 @@ fn clients_share_a_finite_space_without_a_point_given_twice() {
             let (server, given) = (&server, &given);
             scope.spawn(move || {
                 loop {
-                    let (trials, state) = server.suggest(&format!("client {client}"), 1);
+                    let (trials, state) = suggest(server, &format!("client {client}"), 1);
                     let [trial] = &trials[..] else {
                         assert_eq!((trials.len(), state.as_str()), (0, "COMPLETED"));
                         return;
@@ -140,15 +75,15 @@ fn clients_share_a_finite_space_without_a_point_given_twice() {
 #[test]
 fn a_silent_client_loses_its_trial_and_is_refused_afterwards() {
     let workspace = Workspace::new("");
-    let server = Server::start(&workspace);
+    let server = Server::start(&workspace, &[]);
     let study = finite_study(&json!({"trialLease": "0.05s", "maxTrials": "1"}));
     assert_eq!(server.post(&format!("{STUDIES}?studyId=s"), &study).0, 200);
-    let (first, _) = server.suggest("killed", 1);
+    let (first, _) = suggest(&server, "killed", 1);
     let (status, _) = complete(&server, &json!({"name": "projects/p/locations/us-central1/studies/s/trials/2"}), 1.0);
     assert_eq!(status, 404);
     // The only trial there may be: another client gets it as soon as the server has taken it back.
     let again = loop {
-        let (trials, _) = server.suggest("next", 1);
+        let (trials, _) = suggest(&server, "next", 1);
         if let [trial] = &trials[..] {
             break trial.clone();
         }
@@ -163,14 +98,14 @@ fn a_silent_client_loses_its_trial_and_is_refused_afterwards() {
 #[test]
 fn what_was_acknowledged_is_there_after_the_server_was_killed() {
     let workspace = Workspace::new("");
-    let server = Server::start(&workspace);
+    let server = Server::start(&workspace, &[]);
     assert_eq!(server.post(&format!("{STUDIES}?studyId=s"), &finite_study(&json!({"seed": "1"}))).0, 200);
-    let (done, _) = server.suggest("c", 1);
+    let (done, _) = suggest(&server, "c", 1);
     assert_eq!(complete(&server, &done[0], 0.5).0, 200);
-    let (pending, _) = server.suggest("c", 2);
+    let (pending, _) = suggest(&server, "c", 2);
     drop(server);
-    let server = Server::start(&workspace);
-    assert_eq!(server.suggest("c", 2).0, pending);
+    let server = Server::start(&workspace, &[]);
+    assert_eq!(suggest(&server, "c", 2).0, pending);
     let (_, trial) = server.get(&format!("{STUDY}/trials/1"));
     assert_eq!(trial["finalMeasurement"]["metrics"], json!([{"metric": "loss", "value": 0.5}]));
     // Completing again has no other effect, completing otherwise is refused.
@@ -181,7 +116,7 @@ fn what_was_acknowledged_is_there_after_the_server_was_killed() {
 #[test]
 fn bad_requests_are_answered_by_the_field_that_is_wrong() {
     let workspace = Workspace::new("");
-    let server = Server::start(&workspace);
+    let server = Server::start(&workspace, &[]);
     assert_eq!(server.post(&format!("{STUDIES}?studyId=s"), &finite_study(&json!({}))).0, 200);
     let field = |(status, error): (u16, Value)| {
         assert_eq!((status, &error["error"]["status"]), (400, &json!("INVALID_ARGUMENT")), "{error}");
@@ -202,7 +137,7 @@ fn bad_requests_are_answered_by_the_field_that_is_wrong() {
     let point = |parameters: Value| field(server.post(&format!("{STUDY}/trials"), &json!({"parameters": parameters})));
     assert_eq!(point(json!([{"parameter": "a", "intValue": "9"}])), "trial.parameters");
     assert_eq!(point(json!([{"parameter": "a", "floatValue": 1}])), "trial.parameters[0]");
-    let (trials, _) = server.suggest("c", 1);
+    let (trials, _) = suggest(&server, "c", 1);
     let name = trials[0]["name"].as_str().unwrap();
     let wrong = json!({"finalMeasurement": {"metrics": [{"metric": "los", "value": 1}]}});
     assert_eq!(field(server.post(&format!("/v1/{name}:complete"), &wrong)), "finalMeasurement.metrics");

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use super::{Int64, TrainingInput};
 use crate::domain::{Job, JobState, Measurement, Study, Trial, TrialState};
 use tunesmith_algorithms::problem::{Goal, Origin};
 
@@ -25,6 +27,52 @@ pub struct JobResource {
     training_output: TrainingOutput,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     labels: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job_position: Option<Int64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    etag: Option<String>,
+}
+
+impl JobResource {
+    /// As a service tells it: with what it takes to change the job, and how many jobs are begun before it.
+    #[must_use]
+    pub fn served(mut self, etag: String, position: Option<usize>) -> Self {
+        self.etag = Some(etag);
+        self.job_position = position.and_then(|position| i64::try_from(position).ok()).map(Int64);
+        self
+    }
+}
+
+/// A job as a client sends it. What the service alone decides is accepted and has no effect.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct JobRequest {
+    /// Its name in the project.
+    pub job_id: String,
+    /// What is to be done.
+    pub training_input: Option<TrainingInput>,
+    /// Labels by key.
+    pub labels: BTreeMap<String, String>,
+    /// Of a change: the state of the job that it was made for.
+    pub etag: String,
+    /// Batch prediction, which this service does not do.
+    pub prediction_input: Option<Value>,
+    #[serde(rename = "createTime")]
+    _create_time: Value,
+    #[serde(rename = "startTime")]
+    _start_time: Value,
+    #[serde(rename = "endTime")]
+    _end_time: Value,
+    #[serde(rename = "state")]
+    _state: Value,
+    #[serde(rename = "errorMessage")]
+    _error_message: Value,
+    #[serde(rename = "jobPosition")]
+    _job_position: Value,
+    #[serde(rename = "trainingOutput")]
+    _training_output: Value,
+    #[serde(rename = "predictionOutput")]
+    _prediction_output: Value,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -84,7 +132,7 @@ pub fn job_resource(job: &Job, study: Option<&Study>, trials: &[Trial]) -> JobRe
         },
     };
     JobResource {
-        job_id: job.id.to_string(),
+        job_id: job.id.parts().1.to_owned(),
         training_input: job.training_input.clone(),
         create_time: job.create_time,
         start_time: job.start_time,
@@ -93,6 +141,8 @@ pub fn job_resource(job: &Job, study: Option<&Study>, trials: &[Trial]) -> JobRe
         error_message: job.error_message.clone(),
         training_output,
         labels: job.labels.clone(),
+        job_position: None,
+        etag: None,
     }
 }
 

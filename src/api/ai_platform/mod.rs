@@ -41,7 +41,7 @@ pub use training_input::{EncryptionConfig, ScaleTier, Scheduling, TrainingInput}
 pub use without_effect::without_effect;
 
 /// Whether a field is left out of canonical JSON.
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 

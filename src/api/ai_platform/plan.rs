@@ -117,6 +117,8 @@ pub fn job_plan(input: &TrainingInput, command_line: &CommandLine) -> Result<Job
         working_directory: command_line.working_directory.clone(),
         job_dir,
         master_is_chief: input.use_chief_in_tf_config,
+        priority: scheduling.and_then(|scheduling| scheduling.priority).unwrap_or(0),
+        max_wait_time: scheduling.and_then(|scheduling| duration(scheduling.max_wait_time)),
         max_running_time: scheduling.and_then(|scheduling| duration(scheduling.max_running_time)),
         trial_time_limit: duration(input.tunesmith.trial_time_limit),
         grace: input.tunesmith.stop_grace_period(),

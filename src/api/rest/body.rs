@@ -4,6 +4,7 @@ use axum::extract::{FromRequest, Request};
 use axum::http::header::CONTENT_TYPE;
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::status::{ApiError, Code};
 
@@ -52,4 +53,12 @@ pub(super) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
         .end()
         .map_err(|error| ApiError::new(Code::InvalidArgument, format!("something follows the JSON body: {error}")))?;
     Ok(value)
+}
+
+/// `body` as a message.
+pub(super) fn typed<T: DeserializeOwned>(body: Value) -> Result<T, ApiError> {
+    serde_path_to_error::deserialize(body).map_err(|error| {
+        let field = error.path().to_string();
+        ApiError::invalid(if field == "." { "body" } else { &field }, error.into_inner().to_string())
+    })
 }

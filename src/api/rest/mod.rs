@@ -1,6 +1,9 @@
 //! HTTP routes: wire types, mapping and status codes, nothing else.
 
 mod body;
+mod job_filter;
+mod job_iam;
+pub mod jobs;
 mod method_override;
 mod names;
 mod operations;

@@ -1,5 +1,6 @@
 //! The whole service as one router: routes, and what holds for all of them.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Router;
@@ -14,16 +15,35 @@ use super::method_override;
 use super::names::no_method;
 use super::status::{ApiError, Code};
 use crate::clock::Clock;
+use crate::service::TrialReports;
+use crate::service::jobs::Jobs;
 use crate::service::optimizer::Optimizer;
 
 /// Most bytes of a request's body.
 const BODY_LIMIT: usize = 4 << 20;
 
+/// What answers.
+pub struct Service {
+    /// Studies whose users run their trials.
+    pub optimizer: Arc<Optimizer>,
+    /// Jobs.
+    pub jobs: Arc<Jobs>,
+    /// Reports of the jobs' trials.
+    pub reports: TrialReports,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// From where relative paths of jobs are taken.
+    pub working_directory: PathBuf,
+}
+
 /// The service's routes.
-pub fn router(optimizer: Arc<Optimizer>, clock: Arc<dyn Clock>) -> Router {
+pub fn router(service: Service) -> Router {
+    let Service { optimizer, jobs, reports, clock, working_directory } = service;
     let routes = Router::new()
         .route("/healthz", get(async || StatusCode::OK))
         .merge(super::optimizer::router(optimizer, clock))
+        .merge(super::trial_reports::router(reports))
+        .merge(super::jobs::router(jobs, working_directory))
         .fallback(async |request: Request| no_method(&format!("{} {}", request.method(), request.uri().path())))
         .method_not_allowed_fallback(async |request: Request| {
             let text = format!("{} does not have the method {}", request.uri().path(), request.method());

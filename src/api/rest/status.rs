@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 
 use crate::api::ai_platform::optimizer::FieldViolation;
 use crate::domain::TransitionError;
-use crate::service::ReportError;
+use crate::service::jobs::JobsError;
 use crate::service::optimizer::OptimizerError;
+use crate::service::{ReportError, SubmitError};
 use crate::store::StoreError;
 
 /// An error as a client sees it.
@@ -157,6 +158,22 @@ impl From<OptimizerError> for ApiError {
     }
 }
 
+impl From<JobsError> for ApiError {
+    fn from(error: JobsError) -> Self {
+        match error {
+            JobsError::Store(error) | JobsError::Submit(SubmitError::Store(error)) => error.into(),
+            JobsError::Submit(error @ SubmitError::NoSuchPreviousJob { .. }) => {
+                Self::invalid("job.trainingInput.hyperparameters.resumePreviousJobId", error.to_string())
+            }
+            JobsError::Submit(error) => Self::new(Code::AlreadyExists, error.to_string()),
+            JobsError::Plan(error) => {
+                tracing::error!(error = &error as &dyn std::error::Error, "a job's plan cannot be read");
+                Self::new(Code::Internal, error.to_string())
+            }
+        }
+    }
+}
+
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         let code = match &error {
@@ -164,6 +181,7 @@ impl From<StoreError> for ApiError {
             StoreError::AlreadyExists { .. } => Code::AlreadyExists,
             StoreError::TrialIdTaken { .. } => Code::Aborted,
             StoreError::Refused(TransitionError::BadMeasurement { .. }) => Code::InvalidArgument,
+            StoreError::Refused(TransitionError::Outdated { .. }) => Code::Aborted,
             StoreError::Refused(_) => Code::FailedPrecondition,
             StoreError::Damaged { .. }
             | StoreError::TooNew { .. }

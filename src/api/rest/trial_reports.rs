@@ -19,33 +19,33 @@ use crate::service::{TrialKey, TrialReports};
 
 /// The routes, answered from `reports`.
 pub fn router(reports: TrialReports) -> Router {
-    let path = "/v1/projects/{project}/locations/{location}/studies/{study}/trials/{trial}";
+    let path = "/v1/projects/{project}/locations/jobs/studies/{study}/trials/{trial}";
     // The last segment is `7` or `7:addMeasurement`; axum gives it whole.
     Router::new().route(path, get(get_trial).merge(post(trial_method))).with_state(reports)
 }
 
-type TrialPath = Path<(String, String, String, String)>;
+type TrialPath = Path<(String, String, String)>;
 
 async fn get_trial(
     State(reports): State<TrialReports>,
-    Path((project, location, study, trial)): TrialPath,
+    Path((project, study, trial)): TrialPath,
     headers: HeaderMap,
 ) -> Result<Json<TrialMessage>, ApiError> {
-    let key = trial_key(&project, &location, &study, &trial)?;
+    let key = trial_key(&project, &study, &trial)?;
     let trial = reports.trial(&key, token(&headers)?).await?;
     Ok(Json(TrialMessage::new(&key.study, &ParameterNames::default(), &trial, &[])))
 }
 
 async fn trial_method(
     State(reports): State<TrialReports>,
-    Path((project, location, study, segment)): TrialPath,
+    Path((project, study, segment)): TrialPath,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Json<TrialMessage>, ApiError> {
     let Some((trial, "addMeasurement")) = segment.split_once(':') else {
         return Err(ApiError::new(Code::NotFound, format!("there is no method {segment:?} of a trial here")));
     };
-    let key = trial_key(&project, &location, &study, trial)?;
+    let key = trial_key(&project, &study, trial)?;
     let token = token(&headers)?;
     let request: AddMeasurementRequest = body::read(&body)?;
     let mut measurement = request.measurement.into_measurement("measurement")?;
@@ -54,8 +54,8 @@ async fn trial_method(
     Ok(Json(TrialMessage::new(&key.study, &ParameterNames::default(), &trial, &[])))
 }
 
-fn trial_key(project: &str, location: &str, study: &str, trial: &str) -> Result<TrialKey, ApiError> {
-    let study = StudyId::new(project, location, study);
+fn trial_key(project: &str, study: &str, trial: &str) -> Result<TrialKey, ApiError> {
+    let study = StudyId::new(project, StudyId::JOBS_LOCATION, study);
     let study = study.map_err(|error| ApiError::invalid("name", error.to_string()))?;
     let trial = trial.parse().map_err(|_| ApiError::invalid("name", format!("{trial:?} is not a trial's number")))?;
     Ok(TrialKey { study, trial: TrialId(trial) })

@@ -7,7 +7,7 @@ use axum::extract::{Path, State};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::body::Body;
+use super::body::{Body, typed};
 use super::names::{no_method, study_id, trial_ref};
 use super::optimizer::Api;
 use super::status::ApiError;
@@ -152,14 +152,6 @@ struct CompleteTrialRequest {
     final_measurement: Option<MeasurementMessage>,
     trial_infeasible: bool,
     infeasible_reason: String,
-}
-
-/// `body` as a message.
-fn typed<T: serde::de::DeserializeOwned>(body: Value) -> Result<T, ApiError> {
-    serde_path_to_error::deserialize(body).map_err(|error| {
-        let field = error.path().to_string();
-        ApiError::invalid(if field == "." { "body" } else { &field }, error.into_inner().to_string())
-    })
 }
 
 fn suggestion_request(request: SuggestTrialsRequest) -> Result<SuggestionRequest, ApiError> {

@@ -83,6 +83,9 @@ pub enum RunError {
     Interrupted(#[from] tokio::task::JoinError),
 }
 
+/// Why a job was cancelled that somebody asked to be.
+pub const CANCELLED_BY_USER: &str = "cancelled by a user";
+
 /// What a runner works with.
 pub struct JobRunner {
     /// Records.
@@ -107,6 +110,8 @@ pub struct JobRunner {
     pub secret: [u8; 32],
     /// Trials at once, if not as many as the plan says.
     pub parallel: Option<u64>,
+    /// Becomes true when a user cancels the job.
+    pub cancelled: watch::Receiver<bool>,
 }
 
 /// Everything that the parts of one run share.
@@ -144,10 +149,15 @@ impl JobRunner {
         let plan = JobPlan::of(&job)?;
         let job =
             if job.state == JobState::Queued { self.become_state(id, JobState::Preparing, "").await? } else { job };
+        let mut cancelled = self.cancelled.clone();
         let prepared = tokio::select! {
             prepared = program::prepare(&self.environments, &plan) => prepared,
             () = until_at_least(&mut control, Control::Interrupt) => {
                 return Ok(JobOutcome::Interrupted(self.become_state(id, JobState::Queued, "").await?));
+            }
+            () = until_true(&mut cancelled) => {
+                let job = self.become_state(id, JobState::Cancelled, CANCELLED_BY_USER).await?;
+                return Ok(JobOutcome::Ended(job));
             }
         };
         let python = match prepared {
@@ -199,15 +209,31 @@ impl Context {
         self.job.start_time?.checked_add(limit).ok()
     }
 
-    /// Waits until the job's time is over; for ever, if it has no end.
-    async fn until_deadline(&self) {
-        match self.deadline() {
-            Some(deadline) => {
-                let left = deadline.duration_since(self.runner.clock.now());
-                tokio::time::sleep(Duration::try_from(left).unwrap_or(Duration::ZERO)).await;
+    /// Waits until the job is to be cancelled, and says why; for ever, if that does not happen.
+    async fn until_cancelled(&self) -> String {
+        let time_over = async {
+            match self.deadline() {
+                Some(deadline) => {
+                    let left = deadline.duration_since(self.runner.clock.now());
+                    tokio::time::sleep(Duration::try_from(left).unwrap_or(Duration::ZERO)).await;
+                }
+                None => std::future::pending().await,
             }
-            None => std::future::pending().await,
+        };
+        let mut cancelled = self.runner.cancelled.clone();
+        tokio::select! {
+            () = until_true(&mut cancelled) => CANCELLED_BY_USER.to_owned(),
+            () = time_over => self.time_over_message(),
         }
+    }
+
+    /// Why the job is to be cancelled, if it is.
+    fn cancellation(&self) -> Option<String> {
+        if *self.runner.cancelled.borrow() {
+            return Some(CANCELLED_BY_USER.to_owned());
+        }
+        let is_over = self.deadline().is_some_and(|deadline| deadline <= self.runner.clock.now());
+        is_over.then(|| self.time_over_message())
     }
 
     fn time_over_message(&self) -> String {
@@ -243,8 +269,7 @@ impl Tuning {
                 biased;
                 () = until_at_least(&mut control, Control::Interrupt) => return self.interrupt().await,
                 ended = self.running.join_next() => self.take_end(ended).await?,
-                () = self.context.until_deadline() => {
-                    let reason = self.context.time_over_message();
+                reason = self.context.until_cancelled() => {
                     return self.give_up(JobState::Cancelled, reason).await;
                 }
             }
@@ -406,6 +431,13 @@ impl Tuning {
 /// Waits until `control` is at least `level`; for ever, if nobody can raise it any more.
 async fn until_at_least(control: &mut watch::Receiver<Control>, level: Control) {
     if control.wait_for(|now| *now >= level).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// Waits until `flag` is true; for ever, if nobody can set it any more.
+async fn until_true(flag: &mut watch::Receiver<bool>) {
+    if flag.wait_for(|set| *set).await.is_err() {
         std::future::pending::<()>().await;
     }
 }

@@ -34,8 +34,8 @@ pub(super) async fn run(context: &Arc<Context>) -> Result<JobOutcome, RunError> 
         let interrupted = *context.control.borrow() >= Control::Interrupt;
         match state {
             ExecutorJobState::Ended(status) if status.stopped == Some(StopReason::Requested) => {
-                if context.deadline().is_some_and(|deadline| deadline <= runner.clock.now()) {
-                    return end(context, JobState::Cancelled, &context.time_over_message()).await;
+                if let Some(reason) = context.cancellation() {
+                    return end(context, JobState::Cancelled, &reason).await;
                 }
             }
             ExecutorJobState::Ended(status) => {
@@ -99,9 +99,9 @@ async fn watch(context: &Context, id: &ExecutorJobId) -> Result<ExecutorJobState
                 let how = if killed { StopMode::Immediate } else { StopMode::Graceful };
                 executor.stop(id, how).await?;
             }
-            () = context.until_deadline(), if !stopped => {
+            reason = context.until_cancelled(), if !stopped => {
                 stopped = true;
-                context.runner.become_state(&context.job.id, JobState::Cancelling, &context.time_over_message()).await?;
+                context.runner.become_state(&context.job.id, JobState::Cancelling, &reason).await?;
                 executor.stop(id, StopMode::Graceful).await?;
             }
         }

@@ -29,6 +29,7 @@ pub fn job(id: &str) -> Job {
         launch: serde_json::json!(["python", "-m", "trainer", "é\n\u{0}"]),
         fingerprint: "sha256:00".to_owned(),
         labels: BTreeMap::from([("owner".to_owned(), "someone".to_owned())]),
+        policy: serde_json::json!({"bindings": []}),
         create_time: at(0),
         start_time: None,
         end_time: None,

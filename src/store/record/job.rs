@@ -21,6 +21,7 @@ pub(in crate::store) fn encode_job(job: &Job) -> Vec<u8> {
         launch,
         fingerprint,
         labels,
+        policy,
         create_time,
         start_time,
         end_time,
@@ -36,6 +37,7 @@ pub(in crate::store) fn encode_job(job: &Job) -> Vec<u8> {
         launch: launch.clone(),
         fingerprint: fingerprint.clone(),
         labels: labels.clone(),
+        policy: policy.clone(),
         create_time: *create_time,
         start_time: *start_time,
         end_time: *end_time,
@@ -55,6 +57,7 @@ pub(in crate::store) fn decode_job(bytes: &[u8]) -> Result<Job, RecordError> {
         launch: record.launch,
         fingerprint: record.fingerprint,
         labels: record.labels,
+        policy: record.policy,
         create_time: record.create_time,
         start_time: record.start_time,
         end_time: record.end_time,
@@ -76,6 +79,9 @@ struct JobRecord {
     launch: serde_json::Value,
     fingerprint: String,
     labels: BTreeMap<String, String>,
+    /// Absent if nobody set it, and in records of versions without it.
+    #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
+    policy: serde_json::Value,
     create_time: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     start_time: Option<Timestamp>,

@@ -1,0 +1,36 @@
+//! Jobs over HTTP: real clients against a real server that runs real programs.
+
+use serde_json::json;
+
+use crate::server::Server;
+use crate::support::Workspace;
+
+#[test]
+fn the_published_python_client_drives_jobs_from_their_creation_to_their_end() {
+    let workspace = Workspace::new("");
+    let server = Server::start(&workspace, &["--job-slots", "1"]);
+    server.drive("jobs.py", &[workspace.path().to_str().unwrap()]);
+}
+
+#[test]
+fn a_job_goes_on_after_the_server_was_killed() {
+    let workspace = Workspace::new("");
+    let server = Server::start(&workspace, &[]);
+    let release = workspace.path().join("release");
+    let script = format!("until [ -e {} ]; do sleep 0.01; done; echo once >> runs", release.display());
+    let input = json!({"masterConfig": {"containerCommand": ["sh", "-c", script]}});
+    let job = "/v1/projects/p/jobs/j";
+    assert_eq!(server.post("/v1/projects/p/jobs", &json!({"jobId": "j", "trainingInput": input})).0, 200);
+    while server.get(job).1["state"] != "RUNNING" {}
+    drop(server);
+    let server = Server::start(&workspace, &[]);
+    std::fs::write(release, "").unwrap();
+    let ended = loop {
+        let (_, job) = server.get(job);
+        if job["endTime"].is_string() {
+            break job;
+        }
+    };
+    assert_eq!(ended["state"], "SUCCEEDED", "{ended}");
+    assert_eq!(workspace.read("runs"), "once\n");
+}
