@@ -1,5 +1,7 @@
 //! Jobs over HTTP: real clients against a real server that runs real programs.
 
+use std::process::Command;
+
 use serde_json::json;
 
 use crate::server::Server;
@@ -17,14 +19,16 @@ fn a_job_goes_on_after_the_server_was_killed() {
     let workspace = Workspace::new("");
     let server = Server::start(&workspace, &[]);
     let release = workspace.path().join("release");
-    let script = format!("until [ -e {} ]; do sleep 0.01; done; echo once >> runs", release.display());
+    assert!(Command::new("mkfifo").arg(&release).status().unwrap().success());
+    let script = format!("cat {} > /dev/null; echo once >> runs", release.display());
     let input = json!({"masterConfig": {"containerCommand": ["sh", "-c", script]}});
     let job = "/v1/projects/p/jobs/j";
     assert_eq!(server.post("/v1/projects/p/jobs", &json!({"jobId": "j", "trainingInput": input})).0, 200);
     while server.get(job).1["state"] != "RUNNING" {}
     drop(server);
     let server = Server::start(&workspace, &[]);
-    std::fs::write(release, "").unwrap();
+    // Waits for the program, which was not started again and still reads.
+    drop(std::fs::File::options().write(true).open(release).unwrap());
     let ended = loop {
         let (_, job) = server.get(job);
         if job["endTime"].is_string() {
