@@ -68,9 +68,11 @@ pub struct ExecutorJobId {
 
 impl fmt::Display for ExecutorJobId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Also a file name, which may not have a slash; no name has a tilde.
+        let job = self.job.as_str().replace('/', "~");
         match self.trial {
-            Some(trial) => write!(f, "{}-trial-{trial}-attempt-{}", self.job, self.attempt),
-            None => write!(f, "{}-attempt-{}", self.job, self.attempt),
+            Some(trial) => write!(f, "{job}-trial-{trial}-attempt-{}", self.attempt),
+            None => write!(f, "{job}-attempt-{}", self.attempt),
         }
     }
 }

@@ -57,14 +57,14 @@ async fn create(
     Body(request): Body<JobRequest>,
 ) -> Result<Json<JobResource>, ApiError> {
     let id = JobId::new(&project, &request.job_id);
-    let id = id.map_err(|error| ApiError::invalid("job.jobId", error.to_string()))?;
+    let id = id.map_err(|error| ApiError::invalid("jobId", error.to_string()))?;
     if request.prediction_input.is_some() {
-        return Err(ApiError::invalid("job.predictionInput", "this service trains; it does no batch prediction"));
+        return Err(ApiError::invalid("predictionInput", "this service trains; it does no batch prediction"));
     }
-    let input = request.training_input.ok_or_else(|| ApiError::invalid("job.trainingInput", "is required"))?;
+    let input = request.training_input.ok_or_else(|| ApiError::invalid("trainingInput", "is required"))?;
     check_input(&input)?;
     let command_line = CommandLine { working_directory: api.working_directory.clone(), ..CommandLine::default() };
-    let refuse = |error: &dyn std::error::Error| ApiError::invalid("job.trainingInput", error.to_string());
+    let refuse = |error: &dyn std::error::Error| ApiError::invalid("trainingInput", error.to_string());
     let plan = job_plan(&input, &command_line).map_err(|error| refuse(&error))?;
     let study = job_study(&input).map_err(|error| refuse(&error))?;
     let submission = Submission {
@@ -91,7 +91,7 @@ fn check_input(input: &TrainingInput) -> Result<(), ApiError> {
     let violations = check(input).into_iter().filter(|violation| violation.severity == Severity::Error);
     let violations: Vec<FieldViolation> = violations
         .map(|violation| FieldViolation {
-            field: format!("job.trainingInput.{}", violation.field),
+            field: format!("trainingInput.{}", violation.field),
             description: format!("{}; allowed: {}", violation.message, violation.allowed),
         })
         .collect();

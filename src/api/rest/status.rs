@@ -152,7 +152,7 @@ impl From<OptimizerError> for ApiError {
                 Self::new(Code::Internal, error.to_string())
             }
             OptimizerError::OfJob { .. } => Self::new(Code::FailedPrecondition, error.to_string()),
-            OptimizerError::ForeignPoint(_) => Self::invalid("trial.parameters", error.to_string()),
+            OptimizerError::ForeignPoint(_) => Self::invalid("parameters", error.to_string()),
             OptimizerError::MissingMetric { .. } => Self::invalid("finalMeasurement.metrics", error.to_string()),
         }
     }
@@ -163,7 +163,7 @@ impl From<JobsError> for ApiError {
         match error {
             JobsError::Store(error) | JobsError::Submit(SubmitError::Store(error)) => error.into(),
             JobsError::Submit(error @ SubmitError::NoSuchPreviousJob { .. }) => {
-                Self::invalid("job.trainingInput.hyperparameters.resumePreviousJobId", error.to_string())
+                Self::invalid("trainingInput.hyperparameters.resumePreviousJobId", error.to_string())
             }
             JobsError::Submit(error) => Self::new(Code::AlreadyExists, error.to_string()),
             JobsError::Plan(error) => {

@@ -85,7 +85,7 @@ pub(super) async fn create(
     let parameters = point(study.problem.search_space(), &names(&study), &request.parameters)?;
     let result = match (request.final_measurement, request.trial_infeasible) {
         (_, true) => Some(Outcome::Infeasible(infeasible_reason(request.infeasible_reason))),
-        (Some(measurement), false) => Some(Outcome::Measured(measurement.into_measurement("trial.finalMeasurement")?)),
+        (Some(measurement), false) => Some(Outcome::Measured(measurement.into_measurement("finalMeasurement")?)),
         (None, false) => None,
     };
     let trial = api.optimizer.create_trial(&id, parameters, result).await?;

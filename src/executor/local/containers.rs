@@ -101,7 +101,9 @@ impl Engine {
 
 /// The attempt's name, told apart from those of other data folders by a part of its token.
 fn container_name(spec: &ExecutorJobSpec, token: &str, replica: &Replica) -> String {
-    format!("{}-{}-{}", spec.id, token.get(..8).unwrap_or(token), replica_name(replica))
+    let name = format!("{}-{}-{}", spec.id, token.get(..8).unwrap_or(token), replica_name(replica));
+    // What a name of a project and a job may have, and that of a container may not.
+    name.replace(['~', ':'], ".")
 }
 
 fn same_path(path: &Path) -> std::ffi::OsString {

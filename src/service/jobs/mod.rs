@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 
 use self::queue::Queue;
 use super::plan::{JobPlan, PlanError};
-use super::runner::{CANCELLED_BY_USER, Control, JobOutcome, JobRunner, RunError};
+use super::runner::{CANCELLED_BY_USER, Control, JobOutcome, JobRunner, RunError, until_at_least};
 use super::{LiveTrials, Submission, SubmitError, Submitted, job_secret, submit};
 use crate::clock::Clock;
 use crate::domain::{Job, JobChange, JobId, JobState, Study, TransitionError, Trial};
@@ -236,12 +236,7 @@ impl Jobs {
                 }
             };
             tokio::select! {
-                raised = control.wait_for(|now| *now >= Control::Interrupt) => {
-                    if raised.is_err() {
-                        std::future::pending::<()>().await;
-                    }
-                    break;
-                }
+                () = until_at_least(&mut control, Control::Interrupt) => break,
                 () = self.changed.notified() => {}
                 Some(_) = running.join_next() => {}
                 () = overdue => {}
@@ -296,7 +291,7 @@ impl Jobs {
                 Err(error) => {
                     tracing::error!(job.id = %id, error = &error as &dyn std::error::Error, "a job is tried again later");
                     tokio::select! {
-                        _ = control.wait_for(|now| *now >= Control::Interrupt) => {}
+                        () = until_at_least(&mut control, Control::Interrupt) => {}
                         () = tokio::time::sleep(RETRY_AFTER) => continue,
                     }
                 }

@@ -429,7 +429,7 @@ impl Tuning {
 }
 
 /// Waits until `control` is at least `level`; for ever, if nobody can raise it any more.
-async fn until_at_least(control: &mut watch::Receiver<Control>, level: Control) {
+pub(super) async fn until_at_least(control: &mut watch::Receiver<Control>, level: Control) {
     if control.wait_for(|now| *now >= level).await.is_err() {
         std::future::pending::<()>().await;
     }

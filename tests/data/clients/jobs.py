@@ -50,7 +50,7 @@ hyperparameters = {
     "params": [{"parameterName": "x", "type": "INTEGER", "minValue": 1, "maxValue": 9}],
 }
 tuning = training_input(
-    'echo "score=${1#--x=}"', hyperparameters=hyperparameters, tunesmith={"metricFromStdout": True, "seed": "1"}
+    'echo "score=${1#--x=}"', hyperparameters=hyperparameters, tunesmith={"metricFromStdout": True, "seed": 1}
 )
 created = jobs.create(
     parent=project, body={"jobId": "tuning_1", "trainingInput": tuning, "labels": {"team": "a"}}
@@ -61,7 +61,7 @@ expect_error(404, jobs.get(name=f"{project}/jobs/none"))
 bad = dict(tuning, hyperparameters=dict(hyperparameters, maxTrials=0))
 error = expect_error(400, jobs.create(parent=project, body={"jobId": "bad", "trainingInput": bad}))
 field = error.error_details[0]["fieldViolations"][0]["field"]
-assert field == "job.trainingInput.hyperparameters.maxTrials", field
+assert field == "trainingInput.hyperparameters.maxTrials", field
 
 job = finished("tuning_1")
 assert job["state"] == "SUCCEEDED", job

@@ -149,9 +149,8 @@ pub fn point(
     parameters: &[TrialParameter],
 ) -> Result<ParameterValues, FieldViolation> {
     let mut given: BTreeMap<&str, (usize, &TrialParameter)> = BTreeMap::new();
-    let refuse = |index: usize, description: String| {
-        Err(FieldViolation { field: format!("trial.parameters[{index}]"), description })
-    };
+    let refuse =
+        |index: usize, description: String| Err(FieldViolation { field: format!("parameters[{index}]"), description });
     for (index, parameter) in parameters.iter().enumerate() {
         if given.insert(&parameter.parameter, (index, parameter)).is_some() {
             return refuse(index, format!("{:?} is there twice", parameter.parameter));

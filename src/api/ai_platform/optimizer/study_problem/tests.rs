@@ -48,7 +48,7 @@ fn children_of_one_name_are_parameters_of_their_own() {
     assert_eq!(values.keys().collect::<Vec<_>>(), ["model", "rate", "size#2"]);
     space.check(&values).unwrap();
     let none = point(space, &outer, &[text("model", "none"), number("size", 64.0)]).unwrap_err();
-    assert_eq!(none.field, "trial.parameters[1]");
+    assert_eq!(none.field, "parameters[1]");
     let tree = point(space, &outer, &[text("model", "tree"), number("size", 64.0)]).unwrap_err();
     assert!(tree.description.contains("must have intValue"), "{}", tree.description);
 }
