@@ -92,6 +92,7 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
         }),
         slots: args.job_slots.map_or(processors, |slots| usize::from(slots.get())),
     }));
+    jobs.take_up().await?;
     let (set_control, control) = watch::channel(Control::Run);
     let carrying_out = tokio::spawn({
         let jobs = Arc::clone(&jobs);
@@ -111,8 +112,8 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
         end.await;
         // Programs that run report until they have ended.
         set_control.send_replace(Control::Interrupt);
-        if let Ok(Err(error)) = carrying_out.await {
-            tracing::error!(error = &error as &dyn std::error::Error, "jobs were not carried out");
+        if let Err(error) = carrying_out.await {
+            tracing::error!(error = &error as &dyn std::error::Error, "carrying out jobs stopped unexpectedly");
         }
     };
     let served = axum::serve(listener, server::router(service)).with_graceful_shutdown(ended).await;

@@ -1,5 +1,6 @@
 //! Jobs over HTTP: real clients against a real server that runs real programs.
 
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::json;
@@ -37,4 +38,24 @@ fn a_job_goes_on_after_the_server_was_killed() {
     };
     assert_eq!(ended["state"], "SUCCEEDED", "{ended}");
     assert_eq!(workspace.read("runs"), "once\n");
+}
+
+#[test]
+fn a_cancelled_job_whose_programs_outlived_the_server_is_stopped() {
+    let workspace = Workspace::new("");
+    let server = Server::start(&workspace, &[]);
+    let input = json!({"masterConfig": {"containerCommand": ["sh", "-c", "echo $$ > pid; exec tail -f /dev/null"]}});
+    let job = "/v1/projects/p/jobs/j";
+    assert_eq!(server.post("/v1/projects/p/jobs", &json!({"jobId": "j", "trainingInput": input})).0, 200);
+    let pid = workspace.path().join("pid");
+    let pid = loop {
+        if let Some(pid) = std::fs::read_to_string(&pid).ok().and_then(|text| text.trim().parse::<u32>().ok()) {
+            break pid;
+        }
+    };
+    drop(server);
+    let server = Server::start(&workspace, &[]);
+    assert_eq!(server.post(&format!("{job}:cancel"), &json!({})), (200, json!({})));
+    while server.get(job).1["state"] != "CANCELLED" {}
+    assert!(!Path::new(&format!("/proc/{pid}/cwd")).exists(), "the program has ended with its job");
 }

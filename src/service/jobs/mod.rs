@@ -94,7 +94,8 @@ pub struct JobReport {
 }
 
 impl Jobs {
-    /// The jobs that are carried out at `workplace`. Nothing is begun before [`Jobs::run`].
+    /// The jobs that are carried out at `workplace`. Those that are there are queued by [`Jobs::take_up`], and nothing is
+    /// begun before [`Jobs::run`].
     pub fn new(workplace: Workplace) -> Self {
         Self { workplace, state: Mutex::default(), changed: Notify::new() }
     }
@@ -193,11 +194,14 @@ impl Jobs {
             })
             .into());
         }
-        let waits = self.state().queue.remove(id);
-        let state = if waits { JobState::Cancelled } else { JobState::Cancelling };
+        // A job that has run before may have programs that still run: it is taken up in order to stop them.
+        let never_began = job.start_time.is_none() && self.state().queue.remove(id);
+        let state = if never_began { JobState::Cancelled } else { JobState::Cancelling };
         let change = JobChange::Become { state, error_message: CANCELLED_BY_USER.to_owned(), at: clock.now() };
         store.change_job(id, change).await?;
-        if let Some(cancel) = self.state().running.get(id) {
+        let mut now = self.state();
+        now.queue.hurry(&job);
+        if let Some(cancel) = now.running.get(id) {
             cancel.send_replace(true);
         }
         Ok(())
@@ -211,13 +215,9 @@ impl Jobs {
         Ok(self.workplace.store.change_job(id, change).await?)
     }
 
-    /// Carries jobs out until `control` is raised, those first that a former process has left. Then the running ones are
-    /// interrupted, to be taken up again by the next one.
-    ///
-    /// # Errors
-    /// [`JobsError`] if the jobs that are there cannot be read.
-    pub async fn run(self: &Arc<Self>, mut control: watch::Receiver<Control>) -> Result<(), JobsError> {
-        self.take_up().await?;
+    /// Carries queued jobs out until `control` is raised. Then the running ones are interrupted, to be taken up again by
+    /// the next process.
+    pub async fn run(self: &Arc<Self>, mut control: watch::Receiver<Control>) {
         let mut running = JoinSet::new();
         loop {
             self.cancel_overdue().await;
@@ -243,11 +243,13 @@ impl Jobs {
             }
         }
         while running.join_next().await.is_some() {}
-        Ok(())
     }
 
-    /// Queues the jobs that have not ended.
-    async fn take_up(&self) -> Result<(), JobsError> {
+    /// Queues the jobs that a former process has left. To be called once, before anything else.
+    ///
+    /// # Errors
+    /// [`JobsError::Store`].
+    pub async fn take_up(&self) -> Result<(), JobsError> {
         let mut after = None;
         loop {
             let page = self.workplace.store.jobs(after.as_ref(), PAGE).await?;

@@ -155,7 +155,8 @@ impl JobRunner {
             () = until_at_least(&mut control, Control::Interrupt) => {
                 return Ok(JobOutcome::Interrupted(self.become_state(id, JobState::Queued, "").await?));
             }
-            () = until_true(&mut cancelled) => {
+            // Programs that a former process has left are stopped below.
+            () = until_true(&mut cancelled), if job.start_time.is_none() => {
                 let job = self.become_state(id, JobState::Cancelled, CANCELLED_BY_USER).await?;
                 return Ok(JobOutcome::Ended(job));
             }
