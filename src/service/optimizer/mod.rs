@@ -19,9 +19,7 @@ use self::suggestion::AlgorithmFailures;
 pub use self::suggestion::{Suggested, SuggestionRequest};
 use self::turns::Turns;
 use crate::clock::Clock;
-use crate::domain::{
-    Measurement, NewTrial, Study, StudyId, TransitionError, Trial, TrialChange, TrialStart, TrialState,
-};
+use crate::domain::{Measurement, NewTrial, Study, StudyId, Trial, TrialChange, TrialStart, TrialState};
 use crate::policy::{Policy, PolicyError};
 use crate::store::{Store, StoreError};
 
@@ -63,12 +61,6 @@ impl From<PolicyError> for OptimizerError {
             PolicyError::Store(error) => Self::Store(error),
             error => Self::NoSuggestion(error),
         }
-    }
-}
-
-impl From<TransitionError> for OptimizerError {
-    fn from(error: TransitionError) -> Self {
-        Self::Store(error.into())
     }
 }
 

@@ -212,7 +212,7 @@ impl SledRecords<'_, Snapshot<'_>> {
     }
 }
 
-/// Rounded up as [`crate::store::Store::overdue_trials`] may look at a lease again, but must not miss one.
+/// The key under which a lease is found by its end, to the microsecond before it.
 fn deadline_key(lease: &Lease, study: &StudyId, id: TrialId) -> Vec<u8> {
     keys::deadline(lease.deadline.as_microsecond(), study, id)
 }
