@@ -2,6 +2,7 @@
 //!
 //! The rooms and the direction of their dependencies are described in `ARCHITECTURE.md`.
 
+pub mod access;
 pub mod api;
 pub mod bench;
 pub mod cli;
@@ -15,3 +16,4 @@ pub mod policy;
 pub mod python_packages;
 pub mod service;
 pub mod store;
+pub mod telemetry;

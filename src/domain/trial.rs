@@ -31,18 +31,23 @@ impl TrialState {
     pub fn is_final(self) -> bool {
         matches!(self, Self::Succeeded | Self::Infeasible | Self::Deleted)
     }
-}
 
-impl fmt::Display for TrialState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
             Self::Requested => "REQUESTED",
             Self::Active => "ACTIVE",
             Self::Stopping => "STOPPING",
             Self::Succeeded => "SUCCEEDED",
             Self::Infeasible => "INFEASIBLE",
             Self::Deleted => "DELETED",
-        })
+        }
+    }
+}
+
+impl fmt::Display for TrialState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 

@@ -9,6 +9,7 @@ mod history;
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 use tunesmith_algorithms::designer::{Designer, DesignerError, SuggestRequest};
@@ -20,6 +21,7 @@ use self::history::StudyHistory;
 pub use self::history::outcome;
 use crate::domain::{Algorithm, Study, StudyFields, StudyId};
 use crate::store::{Store, StoreError};
+use crate::telemetry::{SuggestionPhase, SuggestionSource, telemetry};
 
 /// The next point of a study, as far as it is known now.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,6 +77,22 @@ pub enum PolicyError {
     },
 }
 
+/// Points as they were computed or found ready.
+struct Computed {
+    id: TrialId,
+    points: Vec<TrialSuggestion>,
+    algorithm: &'static str,
+    source: SuggestionSource,
+}
+
+impl Computed {
+    /// The points from the trial on that they are for, counted as given out.
+    fn given_out(self) -> (TrialId, Vec<TrialSuggestion>) {
+        telemetry().suggested(self.algorithm, self.source, self.points.len());
+        (self.id, self.points)
+    }
+}
+
 /// Proposes trials for any number of studies of one store.
 pub struct Policy {
     store: Arc<dyn Store>,
@@ -93,7 +111,7 @@ impl Policy {
     /// # Errors
     /// [`PolicyError`]; nothing was changed.
     pub async fn propose(&self, study: &StudyId) -> Result<Proposal, PolicyError> {
-        let (id, points) = self.compute(study, NonZeroUsize::MIN, self.processor().await).await?;
+        let (id, points) = self.compute(study, NonZeroUsize::MIN, self.processor().await).await?.given_out();
         Ok(match points.into_iter().next() {
             Some(TrialSuggestion { parameters, origin }) => Proposal::Trial { id, parameters, origin },
             None => Proposal::Exhausted,
@@ -106,7 +124,10 @@ impl Policy {
     /// [`PolicyError`]; nothing was changed.
     pub async fn suggest(&self, study: &StudyId, count: NonZeroUsize) -> Result<Suggestions, PolicyError> {
         let failure = match self.compute(study, count, self.processor().await).await {
-            Ok((first_id, points)) => return Ok(Suggestions { first_id, points, failure: None }),
+            Ok(computed) => {
+                let (first_id, points) = computed.given_out();
+                return Ok(Suggestions { first_id, points, failure: None });
+            }
             Err(error @ PolicyError::Store(_)) => return Err(error),
             Err(error) => error_text(&error),
         };
@@ -114,6 +135,7 @@ impl Policy {
         self.forget(study);
         let current = self.store.study(study).await?;
         let fallback = StudyFields { algorithm: Algorithm::RandomSearch, ..(*current).clone() };
+        telemetry().suggested(current.algorithm.as_str(), SuggestionSource::Fallback, count.get());
         let mut history = StudyHistory::open(&*self.store, &Study::restore(fallback)).await?;
         history.refresh(&*self.store).await?;
         let request = SuggestRequest { first_trial_id: history.designer_id(current.next_trial_id), count };
@@ -148,24 +170,33 @@ impl Policy {
         study: &StudyId,
         count: NonZeroUsize,
         processor: Option<OwnedSemaphorePermit>,
-    ) -> Result<(TrialId, Vec<TrialSuggestion>), PolicyError> {
+    ) -> Result<Computed, PolicyError> {
+        let begin = Instant::now();
         let mut history = self.history(study).await?;
+        let wait = begin.elapsed();
         let current = self.store.study(study).await?;
+        let algorithm = current.algorithm.as_str();
+        telemetry().suggestion_time(algorithm, SuggestionPhase::Wait, wait);
         if !history.is_of(&current) {
             *history = StudyHistory::open(&*self.store, &current).await?;
         }
         history.refresh(&*self.store).await?;
+        telemetry().suggestion_time(algorithm, SuggestionPhase::History, begin.elapsed().saturating_sub(wait));
         let id = current.next_trial_id;
         if let Some(points) = history.prepared(id, count) {
-            return Ok((id, points));
+            return Ok(Computed { id, points, algorithm, source: SuggestionSource::Prepared });
         }
         let outcome = tokio::task::spawn_blocking(move || {
             let _processor = processor;
-            history.compute(id, count)
+            let begin = Instant::now();
+            let points = history.compute(id, count);
+            telemetry().suggestion_time(algorithm, SuggestionPhase::Compute, begin.elapsed());
+            points
         })
         .await
         .map_err(|source| PolicyError::Interrupted { study: study.clone(), source })?;
-        Ok((id, outcome.map_err(|source| PolicyError::Designer { study: study.clone(), source })?))
+        let points = outcome.map_err(|source| PolicyError::Designer { study: study.clone(), source })?;
+        Ok(Computed { id, points, algorithm, source: SuggestionSource::Computed })
     }
 
     async fn history(&self, id: &StudyId) -> Result<OwnedMutexGuard<StudyHistory>, PolicyError> {

@@ -1,6 +1,7 @@
 //! Black-box tests: the command line, real processes, real files.
 #![expect(clippy::unwrap_used, reason = "clippy exempts test functions only, not their helpers")]
 
+mod access;
 mod bench;
 mod config;
 mod containers;

@@ -1,13 +1,19 @@
 //! HTTP routes: wire types, mapping and status codes, nothing else.
 
 mod body;
+mod call;
+mod envelope;
+pub mod gate;
+mod health;
 mod job_filter;
 mod job_iam;
 pub mod jobs;
+pub mod listener;
 mod method_override;
 mod names;
 mod operations;
 pub mod optimizer;
+mod request_id;
 pub mod server;
 pub mod status;
 mod studies;

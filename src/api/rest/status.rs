@@ -1,7 +1,10 @@
 //! Errors in the form of `google.rpc.Status`, as AI Platform's clients expect them.
 
+use std::time::Duration;
+
 use axum::Json;
-use axum::http::StatusCode;
+use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
@@ -19,6 +22,8 @@ pub struct ApiError {
     message: String,
     /// The fields of the request that are wrong, and the rules they break.
     violations: Vec<FieldViolation>,
+    /// When to try again.
+    retry_after: Option<Duration>,
 }
 
 /// The `google.rpc.Code`s that are answered.
@@ -28,6 +33,14 @@ pub enum Code {
     InvalidArgument,
     /// The state does not allow the request.
     FailedPrecondition,
+    /// The caller may not do that.
+    PermissionDenied,
+    /// The caller asks for too much.
+    ResourceExhausted,
+    /// The service cannot do it now.
+    Unavailable,
+    /// It took too long.
+    DeadlineExceeded,
     /// The caller did not say who it is, or not convincingly.
     Unauthenticated,
     /// There is no such thing.
@@ -47,6 +60,10 @@ impl Code {
         match self {
             Self::InvalidArgument | Self::FailedPrecondition => StatusCode::BAD_REQUEST,
             Self::Unauthenticated => StatusCode::UNAUTHORIZED,
+            Self::PermissionDenied => StatusCode::FORBIDDEN,
+            Self::ResourceExhausted => StatusCode::TOO_MANY_REQUESTS,
+            Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+            Self::DeadlineExceeded => StatusCode::GATEWAY_TIMEOUT,
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::AlreadyExists | Self::Aborted => StatusCode::CONFLICT,
             Self::Unimplemented => StatusCode::NOT_IMPLEMENTED,
@@ -59,6 +76,10 @@ impl Code {
             Self::InvalidArgument => "INVALID_ARGUMENT",
             Self::FailedPrecondition => "FAILED_PRECONDITION",
             Self::Unauthenticated => "UNAUTHENTICATED",
+            Self::PermissionDenied => "PERMISSION_DENIED",
+            Self::ResourceExhausted => "RESOURCE_EXHAUSTED",
+            Self::Unavailable => "UNAVAILABLE",
+            Self::DeadlineExceeded => "DEADLINE_EXCEEDED",
             Self::NotFound => "NOT_FOUND",
             Self::AlreadyExists => "ALREADY_EXISTS",
             Self::Aborted => "ABORTED",
@@ -71,12 +92,16 @@ impl Code {
     fn number(self) -> i32 {
         match self {
             Self::InvalidArgument => 3,
+            Self::DeadlineExceeded => 4,
             Self::NotFound => 5,
             Self::AlreadyExists => 6,
+            Self::PermissionDenied => 7,
+            Self::ResourceExhausted => 8,
             Self::FailedPrecondition => 9,
             Self::Aborted => 10,
             Self::Unimplemented => 12,
             Self::Internal => 13,
+            Self::Unavailable => 14,
             Self::Unauthenticated => 16,
         }
     }
@@ -85,7 +110,7 @@ impl Code {
 impl ApiError {
     /// An error with a text for people.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), violations: Vec::new() }
+        Self { code, message: message.into(), violations: Vec::new(), retry_after: None }
     }
 
     /// A request whose `field` breaks a rule.
@@ -96,7 +121,17 @@ impl ApiError {
     /// A request whose fields break rules.
     pub fn violations(violations: Vec<FieldViolation>) -> Self {
         let messages = violations.iter().map(|violation| format!("{}: {}", violation.field, violation.description));
-        Self { code: Code::InvalidArgument, message: messages.collect::<Vec<_>>().join("; "), violations }
+        Self {
+            code: Code::InvalidArgument,
+            message: messages.collect::<Vec<_>>().join("; "),
+            violations,
+            retry_after: None,
+        }
+    }
+
+    /// The same, with the advice to try again after `wait`.
+    pub fn retry_after(self, wait: Duration) -> Self {
+        Self { retry_after: Some(wait), ..self }
     }
 
     /// The error as `google.rpc.Status`, for an operation.
@@ -123,7 +158,16 @@ impl IntoResponse for ApiError {
         if !self.violations.is_empty() {
             error["details"] = self.details();
         }
-        (status, Json(json!({"error": error}))).into_response()
+        let mut response = (status, Json(json!({"error": error}))).into_response();
+        if status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if let Some(wait) = self.retry_after {
+            // Whole seconds, at least the wait.
+            let seconds = wait.as_secs_f64().ceil() as u64;
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
     }
 }
 

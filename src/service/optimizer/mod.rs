@@ -22,6 +22,7 @@ use crate::clock::Clock;
 use crate::domain::{Measurement, NewTrial, Study, StudyId, Trial, TrialChange, TrialStart, TrialState};
 use crate::policy::{Policy, PolicyError};
 use crate::store::{Store, StoreError};
+use crate::telemetry::telemetry;
 
 /// How many records are read at once.
 const PAGE: usize = 1000;
@@ -360,6 +361,7 @@ impl Optimizer {
     async fn take_back(&self, id: &StudyId, trial: &Trial, now: Timestamp) -> Result<(), OptimizerError> {
         tracing::info!(study.name = %id, trial.id = %trial.id, client = trial.client_id, "a lease has ended");
         if trial.state != TrialState::Stopping {
+            telemetry().leases_expired.inc();
             let expire = TrialChange::Expire { attempt: trial.attempt, at: now };
             self.store.change_trial(id, trial.id, expire).await?;
             return Ok(());
