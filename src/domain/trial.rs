@@ -51,6 +51,9 @@ impl fmt::Display for TrialState {
     }
 }
 
+/// How many requests a trial remembers the keys of.
+const MAX_REQUEST_KEYS: usize = 16;
+
 /// For how long a trial belongs to its owner without a sign of life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lease {
@@ -103,6 +106,9 @@ pub struct TrialFields {
     pub infeasible_reason: Option<String>,
     /// It was stopped before its own end; its result is its last report.
     pub stopped_early: bool,
+    /// The keys of the latest requests that changed it, the newest last: a request that is sent again is known by its
+    /// key.
+    pub request_keys: Vec<String>,
     /// Revision of the study at the last change, given by the store; rises with every change of any trial.
     pub revision: u64,
 }
@@ -134,6 +140,8 @@ pub struct NewTrial {
     pub start: TrialStart,
     /// The time now.
     pub create_time: Timestamp,
+    /// The key of the request that creates it, if it has one.
+    pub request_key: Option<String>,
 }
 
 /// How a trial's life begins.
@@ -195,6 +203,8 @@ pub enum TrialChange {
         measurements: Vec<Measurement>,
         /// The time now.
         at: Timestamp,
+        /// The key of the request, if it has one. Without effect if it is among the trial's latest.
+        request_key: Option<String>,
     },
     /// The trial shall stop early. Without effect on one that is stopping or has its result.
     Stop,
@@ -254,6 +264,7 @@ impl Trial {
             final_measurement: None,
             infeasible_reason: None,
             stopped_early: false,
+            request_keys: new.request_key.into_iter().collect(),
             revision: 0,
         });
         let at = new.create_time;
@@ -295,7 +306,14 @@ impl Trial {
                 self.expire(attempt, at);
                 Ok(Vec::new())
             }
-            TrialChange::Report { attempt, measurements, at } => self.report(attempt, measurements, at),
+            TrialChange::Report { attempt, measurements, at, request_key } => {
+                if request_key.as_ref().is_some_and(|key| self.request_keys.contains(key)) {
+                    return Ok(Vec::new());
+                }
+                let measurements = self.report(attempt, measurements, at)?;
+                self.remember(request_key);
+                Ok(measurements)
+            }
             TrialChange::Stop => self.stop().map(|()| Vec::new()),
             TrialChange::Complete { attempt, measurements, completion, at } => {
                 self.complete(attempt, measurements, completion, at)
@@ -435,6 +453,14 @@ impl Trial {
         self.0.lease = None;
         self.0.end_time = Some(at);
         Ok(measurements)
+    }
+
+    fn remember(&mut self, request_key: Option<String>) {
+        let Some(key) = request_key else { return };
+        if self.0.request_keys.len() == MAX_REQUEST_KEYS {
+            self.0.request_keys.remove(0);
+        }
+        self.0.request_keys.push(key);
     }
 
     /// Whether somebody has the trial.

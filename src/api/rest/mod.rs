@@ -14,6 +14,7 @@ mod names;
 mod operations;
 pub mod optimizer;
 mod request_id;
+mod request_key;
 pub mod server;
 pub mod status;
 mod studies;

@@ -117,14 +117,14 @@ async fn curves_are_compared_by_elapsed_time_where_the_study_says_so() {
         for _ in 0..6 {
             let trial = optimizer.suggest(&study.id, &request("c")).await.unwrap().trials.remove(0);
             for (step, value) in (1..=8).map(|step| (step, if step <= 4 { 9.0 } else { 0.1 })) {
-                optimizer.add_measurement(&key(&study.id, &trial), loss(step, step as f64, value)).await.unwrap();
+                optimizer.add_measurement(&key(&study.id, &trial), loss(step, step as f64, value), None).await.unwrap();
             }
             optimizer.complete(&key(&study.id, &trial), Outcome::Reported).await.unwrap();
         }
         let slow = optimizer.suggest(&study.id, &request("c")).await.unwrap().trials.remove(0);
         let key = key(&study.id, &slow);
         for step in 1..=4 {
-            optimizer.add_measurement(&key, loss(step, 2.0 * step as f64, 6.0)).await.unwrap();
+            optimizer.add_measurement(&key, loss(step, 2.0 * step as f64, 6.0), None).await.unwrap();
         }
         assert_eq!(optimizer.should_stop(&key).await.unwrap(), expected, "{axis:?}");
         let state = optimizer.trial(&study.id, slow.id).await.unwrap().state;
@@ -144,10 +144,10 @@ async fn the_sweeper_takes_trials_back_and_completes_those_that_were_stopping() 
     let count = NonZeroUsize::new(3).unwrap();
     let trials = optimizer.suggest(&study.id, &SuggestionRequest { count, ..request("c") }).await.unwrap().trials;
     let [silent, stopping, alive] = &trials[..] else { panic!("{trials:?}") };
-    optimizer.add_measurement(&key(&study.id, stopping), loss(1, 1.0, 0.5)).await.unwrap();
+    optimizer.add_measurement(&key(&study.id, stopping), loss(1, 1.0, 0.5), None).await.unwrap();
     optimizer.stop(&key(&study.id, stopping)).await.unwrap();
     clock.set(Timestamp::UNIX_EPOCH + SignedDuration::from_secs(59));
-    optimizer.add_measurement(&key(&study.id, alive), loss(1, 1.0, 0.5)).await.unwrap();
+    optimizer.add_measurement(&key(&study.id, alive), loss(1, 1.0, 0.5), None).await.unwrap();
     assert_eq!(optimizer.sweep().await.unwrap(), 0);
     clock.set(Timestamp::UNIX_EPOCH + SignedDuration::from_secs(61));
     assert_eq!(optimizer.sweep().await.unwrap(), 2);
