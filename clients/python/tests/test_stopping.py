@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tunesmith
+from server_process import until
 from tunesmith import Client
 
 
@@ -35,3 +36,26 @@ def test_without_a_rule_no_trial_is_stopped(client: Client) -> None:
     (trial,) = study.suggest()
     trial.report(-1e9)
     assert not trial.should_stop()
+
+
+def test_a_trial_is_stopped_by_a_user(client: Client) -> None:
+    study = client.create_study("s", [tunesmith.double("x", 0, 1)], [tunesmith.maximize("score")])
+    (trial,) = study.suggest()
+    with trial:
+        trial.report(0.5)
+        assert study.stop_trial(trial.number).state == "STOPPING"
+        assert trial.should_stop()
+    assert study.trial(trial.number) == trial.record
+    assert trial.record.metrics == {"score": 0.5}
+
+
+def test_a_sign_of_life_tells_that_a_trial_is_to_stop(client: Client) -> None:
+    study = client.create_study("s", [tunesmith.double("x", 0, 1)], [tunesmith.maximize("score")], trial_lease=4.5)
+    (trial,) = study.suggest()
+    trial.report(0.5)
+    study.stop_trial(trial.number)
+    # Without asking: the thread that renews the lease does.
+    until(lambda: trial._should_stop)
+    with trial:
+        assert trial.should_stop()
+    assert study.trial(trial.number).metrics == {"score": 0.5}

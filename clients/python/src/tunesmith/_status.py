@@ -49,7 +49,7 @@ def of_answer(http_status: int, body: bytes, request_id: str) -> ApiError:
         error = json.loads(body)["error"]
         name, message = str(error["status"]), str(error["message"])
         violations = _violations(error)
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         name = _BY_HTTP_STATUS.get(http_status, "UNKNOWN")
         message = f"HTTP {http_status}: {body[:300].decode('utf-8', 'replace').strip() or 'no text'}"
         violations = []

@@ -99,10 +99,14 @@ class Study:
         """Up to `count` trials at once, those that the client has already among them; none if there are no more.
 
         The arguments are those of `trials`. Leases are renewed until the trials are completed, released or forgotten.
+        Raises `StudyInactive` if the service has given up the study.
         """
         if not 1 <= count <= _MAX_SUGGESTIONS:
             raise ValueError(f"count {count} is not from 1 to {_MAX_SUGGESTIONS}")
-        return self._suggest(client_id or new_client_id(), count, lease, renew_lease)[0]
+        trials, state = self._suggest(client_id or new_client_id(), count, lease, renew_lease)
+        if not trials and state == "INACTIVE":
+            self._raise_inactive()
+        return trials
 
     def create_trial(
         self, parameters: Mapping[str, ParameterValue], result: float | Mapping[str, float] | None = None
@@ -118,6 +122,15 @@ class Study:
     def all_trials(self) -> list[TrialRecord]:
         """All trials by number, as they are now."""
         return self._records(self._api.get(f"/v1/{self.name}/trials"))
+
+    def trial(self, number: int) -> TrialRecord:
+        """The trial of this number, as it is now, whoever has it."""
+        return self._record(self._api.get(f"/v1/{self.name}/trials/{number}"))
+
+    def stop_trial(self, number: int) -> TrialRecord:
+        """Asks whoever runs a trial to end it early: its `should_stop` says so from then on."""
+        # Whose attempt it is does not matter here.
+        return self._record(self._api.post(f"/v1/{self.name}/trials/{number}:stop", {}))
 
     def best_trials(self) -> list[TrialRecord]:
         """The best trial; with several metrics, those that no other is better than. Empty without results."""

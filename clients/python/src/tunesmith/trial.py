@@ -139,7 +139,7 @@ class Trial:
             if self.is_completed:
                 return
             if error is None:
-                if self._last_step is None:
+                if self._last_step is None and not self.is_lost:
                     raise TrialNotCompleted(
                         f"trial {self.number} ended without a report, complete() or infeasible(); it stays active"
                     )
