@@ -6,7 +6,7 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -67,11 +67,12 @@ class Study:
         lease: float | timedelta | None = None,
         renew_lease: bool = True,
         linger: bool = False,
-    ) -> Iterator[Trial]:
+    ) -> Generator[Trial, None, None]:
         """Trials for this worker, one after the other, until the study has no more or `count` were given.
 
         Each has to be completed or declared infeasible before the next is asked for (`with trial:` does so), or
-        `TrialNotCompleted` is raised; a trial that was lost needs neither.
+        `TrialNotCompleted` is raised; a trial that was lost needs neither. When the loop is left otherwise, the trial
+        stays the client's, and its lease runs out.
 
         `client_id` names one worker: no two may share it at a time, and a worker that comes back under the same one
         gets its unfinished trial again. Without it, it is drawn: host, process and a random part.
@@ -145,7 +146,7 @@ class Study:
 
     def _trials(
         self, client_id: str, count: int | None, lease: float | timedelta | None, renew_lease: bool, linger: bool
-    ) -> Iterator[Trial]:
+    ) -> Generator[Trial, None, None]:
         backoff, given, waits = Backoff(first=0.05, most=2.0), 0, 0
         while count is None or given < count:
             trials, state = self._suggest(client_id, 1, lease, renew_lease)
