@@ -15,6 +15,7 @@ mod metrics_collector;
 mod misbehaving_trainers;
 mod optimizer;
 mod python;
+mod python_client;
 mod python_packages;
 mod real_trainers;
 mod run;
