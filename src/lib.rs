@@ -11,6 +11,7 @@ pub mod config;
 pub mod data_dir;
 pub mod domain;
 pub mod executor;
+pub mod load;
 pub mod metrics_collector;
 pub mod policy;
 pub mod python_packages;

@@ -352,10 +352,11 @@ impl Trial {
     }
 
     fn renew(&mut self, attempt: u64, at: Timestamp) -> Result<(), TransitionError> {
+        self.check_fence(attempt)?;
+        self.check_not_expired()?;
         if !self.is_owned() {
             return Err(self.wrong_state("renew the lease of"));
         }
-        self.check_fence(attempt)?;
         self.prolong_lease(at);
         Ok(())
     }

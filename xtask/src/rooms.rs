@@ -22,6 +22,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     ("api", &["access", "clock", "domain", "executor", "service", "store", "telemetry"]),
     ("config", &["api", "domain"]),
+    ("load", &["data_dir", "domain", "store"]),
     ("bench", &["api", "config", "domain", "metrics_collector"]),
     (
         "cli",
@@ -34,6 +35,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "data_dir",
             "domain",
             "executor",
+            "load",
             "metrics_collector",
             "policy",
             "python_packages",

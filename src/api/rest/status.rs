@@ -24,6 +24,8 @@ pub struct ApiError {
     violations: Vec<FieldViolation>,
     /// When to try again.
     retry_after: Option<Duration>,
+    /// What happened, for programs: the reason of a `google.rpc.ErrorInfo`.
+    reason: Option<&'static str>,
 }
 
 /// The `google.rpc.Code`s that are answered.
@@ -110,7 +112,7 @@ impl Code {
 impl ApiError {
     /// An error with a text for people.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), violations: Vec::new(), retry_after: None }
+        Self { code, message: message.into(), violations: Vec::new(), retry_after: None, reason: None }
     }
 
     /// A request whose `field` breaks a rule.
@@ -139,15 +141,20 @@ impl ApiError {
         json!({"code": self.code.number(), "message": self.message, "details": self.details()})
     }
 
-    fn details(&self) -> Value {
-        if self.violations.is_empty() {
-            return json!([]);
+    fn details(&self) -> Vec<Value> {
+        let mut details = Vec::new();
+        if !self.violations.is_empty() {
+            let violations = self.violations.iter();
+            let violations: Vec<Value> = violations
+                .map(|violation| json!({"field": violation.field, "description": violation.description}))
+                .collect();
+            details.push(json!({"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": violations}));
         }
-        let violations = self.violations.iter();
-        let violations: Vec<Value> = violations
-            .map(|violation| json!({"field": violation.field, "description": violation.description}))
-            .collect();
-        json!([{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": violations}])
+        if let Some(reason) = self.reason {
+            let error_info = "type.googleapis.com/google.rpc.ErrorInfo";
+            details.push(json!({"@type": error_info, "reason": reason, "domain": "tunesmith"}));
+        }
+        details
     }
 }
 
@@ -155,8 +162,9 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let status = self.code.http();
         let mut error = json!({"code": status.as_u16(), "message": self.message, "status": self.code.name()});
-        if !self.violations.is_empty() {
-            error["details"] = self.details();
+        let details = self.details();
+        if !details.is_empty() {
+            error["details"] = json!(details);
         }
         let mut response = (status, Json(json!({"error": error}))).into_response();
         if status == StatusCode::UNAUTHORIZED {
@@ -235,6 +243,10 @@ impl From<StoreError> for ApiError {
                 return Self::new(Code::Internal, "the store failed; the server's log says more");
             }
         };
-        Self::new(code, error.to_string())
+        let is_lost = matches!(
+            &error,
+            StoreError::Refused(TransitionError::Fenced { .. } | TransitionError::LeaseExpired { .. })
+        );
+        Self { reason: is_lost.then_some("TRIAL_LOST"), ..Self::new(code, error.to_string()) }
     }
 }

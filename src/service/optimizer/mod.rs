@@ -363,9 +363,12 @@ impl Optimizer {
         refuse_study_of_job(&key.study)?;
         let study = self.store.study(&key.study).await?;
         let mut trial = self.trial(&key.study, key.trial).await?;
-        if trial.state == TrialState::Active {
+        // Nobody was ever assigned to a trial at attempt 0: there is nothing to renew.
+        if !trial.state.is_final() && trial.attempt > 0 {
             let renew = TrialChange::Renew { attempt: key.attempt_at(&trial), at: self.clock.now() };
             trial = self.store.change_trial(&key.study, key.trial, renew).await?;
+        }
+        if trial.state == TrialState::Active {
             let curve = self.measurements(&study.id, &trial).await?;
             if let Some(reason) = self.stopping.decide(&*self.store, &study, trial.id, &curve).await? {
                 tracing::info!(study.name = %study.id, trial.id = %trial.id, reason, "a trial shall stop early");
