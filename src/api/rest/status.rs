@@ -128,6 +128,7 @@ impl ApiError {
             message: messages.collect::<Vec<_>>().join("; "),
             violations,
             retry_after: None,
+            reason: None,
         }
     }
 
