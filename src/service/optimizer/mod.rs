@@ -196,7 +196,7 @@ impl Optimizer {
         }
     }
 
-    /// The measurements of a trial in the order of its curve.
+    /// The measurements that a trial has, as it was read, in the order of its curve.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
@@ -209,6 +209,8 @@ impl Optimizer {
             }
             curve.extend(page);
         }
+        // Later ones may be there already.
+        curve.truncate(usize::try_from(trial.measurement_count).unwrap_or(usize::MAX));
         curve.sort_by(|a, b| {
             let elapsed = |measurement: &Measurement| measurement.elapsed_secs.unwrap_or(0.0);
             a.step.cmp(&b.step).then(elapsed(a).total_cmp(&elapsed(b)))
