@@ -19,6 +19,13 @@ use crate::telemetry::SuggestionSource;
 /// How many trials are read at once.
 const PAGE: usize = 1000;
 
+/// What a trial takes, encoded and not, with its parameters by name.
+const TRIAL_BYTES: usize = 1024;
+
+/// At most so many trials are in the model, which keeps so many square matrices of them.
+const MODELLED: usize = 1000;
+const MATRICES: usize = 3;
+
 /// A study's trials in the form of a designer, with the designer.
 pub(super) struct StudyHistory {
     study: StudyId,
@@ -102,6 +109,13 @@ impl StudyHistory {
     /// The name of the study's algorithm.
     pub(super) fn algorithm(&self) -> &'static str {
         self.algorithm
+    }
+
+    /// Roughly how much memory it takes: the trials, and the matrices of a model of so many of them as are modelled.
+    pub(super) fn bytes(&self) -> usize {
+        let trials = self.completed.len() + self.pending.len();
+        let modelled = if self.designer.capabilities().learns { trials.min(MODELLED) } else { 0 };
+        trials * TRIAL_BYTES + MATRICES * modelled * modelled * size_of::<f64>()
     }
 
     /// Whether this is the history of `study`, and not of one of the same name that was deleted.

@@ -46,6 +46,14 @@ impl Server {
         self.process.wait().unwrap();
     }
 
+    /// Sends a request and goes away without an answer.
+    pub(crate) fn abandon(&self, method: &str, path: &str, headers: &str, body: &str) {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        let length = body.len();
+        write!(stream, "{method} {path} HTTP/1.1\r\nhost: x\r\ncontent-length: {length}\r\n{headers}\r\n{body}")
+            .unwrap();
+    }
+
     fn exchange(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();

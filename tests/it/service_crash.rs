@@ -70,6 +70,46 @@ fn nothing_acknowledged_is_lost_or_given_twice_when_the_server_is_killed_under_l
     assert!(trials.len() >= last, "trial {last} was given and is not there");
 }
 
+#[test]
+fn a_change_asked_for_twice_by_clients_that_gave_up_in_between_is_one_effect() {
+    let workspace = Workspace::new("");
+    let server = Server::start(&workspace, &[]);
+    let json_type = "content-type: application/json\r\n";
+    let study = json!({"studyConfig": {
+        "metrics": [{"metric": "loss", "goal": "MINIMIZE"}],
+        "parameters": [{"parameter": "x", "type": "DOUBLE", "doubleValueSpec": {"minValue": 0, "maxValue": 1}}],
+    }});
+    let (studies, trials) = (format!("/{STUDIES}"), format!("/{STUDIES}/s/trials"));
+    let metrics = json!([{"metric": "loss", "value": 0.5}]);
+    let measurement = json!({"measurement": {"stepCount": "1", "metrics": metrics}});
+    let changes = [
+        ("POST", format!("{studies}?studyId=s"), study, 409),
+        ("POST", trials.clone(), json!({"parameters": [{"parameter": "x", "floatValue": 0.25}]}), 200),
+        ("POST", format!("{trials}:suggest"), json!({"suggestionCount": 2, "clientId": "c"}), 200),
+        ("POST", format!("{trials}/1:addMeasurement"), measurement, 200),
+        ("POST", format!("{trials}/2:stop"), json!({}), 200),
+        ("POST", format!("{trials}/1:complete"), json!({"finalMeasurement": {"metrics": metrics}}), 200),
+        ("DELETE", format!("{trials}/2"), json!({}), 404),
+    ];
+    for (number, (method, path, body, again)) in changes.iter().enumerate() {
+        let headers = format!("{json_type}idempotency-key: change-{number}\r\n");
+        server.abandon(method, path, &headers, &body.to_string());
+        // The abandoned request takes effect whenever the server comes to it, before or after this one.
+        let (first, _) = server.send(method, path, &headers, &body.to_string());
+        let (second, answer) = server.send(method, path, &headers, &body.to_string());
+        assert!(first == 200 || first == *again, "{method} {path}: {first}");
+        assert_eq!(second, *again, "{method} {path}: {answer}");
+        if path.ends_with(":suggest") {
+            server.wait(answer);
+        }
+    }
+    let (_, told) = server.get(&trials);
+    let told = told["trials"].as_array().unwrap();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!((&told[0]["state"], &told[0]["parameters"][0]["floatValue"]), (&json!("COMPLETED"), &json!(0.25)));
+    assert_eq!(told[0]["measurements"].as_array().map(Vec::len), Some(1));
+}
+
 /// Clients at work until the server is killed, which happens after so many answers as differs from round to round.
 async fn load(server: Server, round: usize, told: &Mutex<Told>) {
     let answers = AtomicUsize::new(0);
