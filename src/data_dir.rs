@@ -6,6 +6,7 @@
 //! store.sqlite or store.sled/          the store
 //! jobs/<job>/trials/<id>/attempt-<n>/  files of one attempt; projects/<project>/jobs/... for other projects than `local`
 //! environments/                        installed programs, by content
+//! packages/<project>/<sha256>/         packages that clients have handed over
 //! local/<run>/                         files of one `local train`
 //! ```
 
@@ -168,6 +169,11 @@ impl DataDir {
     /// Where programs are installed, each in a folder named after its content.
     pub fn environments(&self) -> PathBuf {
         self.path.join("environments")
+    }
+
+    /// Where packages are kept that clients have handed over.
+    pub fn packages(&self) -> PathBuf {
+        self.path.join("packages")
     }
 
     /// Where the files of a job lie. Not created here.

@@ -5,6 +5,7 @@
 
 mod bench;
 mod completions;
+mod engine;
 mod explain;
 mod jobs;
 mod local;

@@ -3,11 +3,13 @@
 mod body;
 mod job_filter;
 mod job_iam;
+pub mod job_logs;
 pub mod jobs;
 mod method_override;
 mod names;
 mod operations;
 pub mod optimizer;
+pub mod packages;
 pub mod server;
 pub mod status;
 mod studies;
