@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "clippy exempts test functions only, not their helpers")]
 
 mod bench;
+mod cli_client;
 mod config;
 mod containers;
 mod crash;

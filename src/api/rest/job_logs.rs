@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::routing::get;
 use axum::{Json, Router};
 use base64::Engine;
@@ -14,6 +14,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::jobs::job_id;
+use super::parameters::Parameters;
 use super::status::{ApiError, Code};
 use crate::service::job_logs::{self, LogFile, LogName};
 use crate::service::jobs::Jobs;
@@ -48,7 +49,7 @@ struct ListQuery {
 async fn list(
     State(jobs): State<Arc<Jobs>>,
     Path((project, job)): Path<(String, String)>,
-    Query(query): Query<ListQuery>,
+    Parameters(query): Parameters<ListQuery>,
 ) -> Result<Json<Value>, ApiError> {
     let limit = match query.page_size {
         0 => DEFAULT_PAGE_SIZE,
@@ -110,7 +111,7 @@ struct ReadQuery {
 async fn read(
     State(jobs): State<Arc<Jobs>>,
     Path((project, job, log)): Path<(String, String, String)>,
-    Query(query): Query<ReadQuery>,
+    Parameters(query): Parameters<ReadQuery>,
 ) -> Result<Json<Value>, ApiError> {
     let name: LogName = log.parse().map_err(|rule| ApiError::invalid("name", format!("{log:?}: {rule}")))?;
     let (_, directory): (_, PathBuf) = jobs.state_and_directory(&job_id(&project, &job)?).await?;

@@ -10,6 +10,7 @@ mod names;
 mod operations;
 pub mod optimizer;
 pub mod packages;
+mod parameters;
 pub mod server;
 pub mod status;
 mod studies;
