@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::python_packages::MAKE_WHEEL;
 use crate::server::Server;
 use crate::support::{Finished, Workspace, finished, wait_for_line};
 
@@ -139,6 +140,43 @@ fn a_running_job_is_followed_and_cancelled() {
     let again = client(&workspace, &["jobs", "cancel", "a"], &target).expect(1);
     assert!(again.stderr.contains("error: cannot cancel job a: it is CANCELLED"), "{}", again.stderr);
     client(&workspace, &["jobs", "stream-logs", "b"], &target).expect(0);
+}
+
+#[test]
+fn packages_of_a_configuration_are_handed_over_as_well() {
+    let workspace = Workspace::new("packageUris: [greeter-1.0-py3-none-any.whl]\npythonModule: greeter\n");
+    let wheel = workspace.path().join("greeter-1.0-py3-none-any.whl");
+    assert!(Command::new("python3").args(["-c", MAKE_WHEEL, "greeter"]).arg(&wheel).status().unwrap().success());
+    let server = Server::start(&workspace, &[]);
+    let url = format!("http://{}", server.address);
+    let submit = ["jobs", "submit", "training", "j", "--config", "hptuning_config.yaml"];
+    client(&workspace, &submit, &["--server", &url]).expect(0);
+    // From then on the server needs it no more.
+    fs::remove_file(wheel).unwrap();
+    client(&workspace, &["jobs", "stream-logs", "j"], &["--server", &url]).expect(0);
+    let job = json_of(client(&workspace, &["jobs", "describe", "j", "--format", "json"], &["--server", &url]));
+    let uri = job["trainingInput"]["packageUris"][0].as_str().unwrap();
+    assert!(uri.starts_with("tunesmith://") && uri.ends_with("/greeter-1.0-py3-none-any.whl"), "{uri}");
+}
+
+#[test]
+fn logs_are_followed_beyond_a_restart_of_the_server() {
+    let workspace = Workspace::new("");
+    let release = workspace.path().join("release");
+    assert!(Command::new("mkfifo").arg(&release).status().unwrap().success());
+    let server = Server::start(&workspace, &[]);
+    let address = server.address;
+    let url = format!("http://{address}");
+    let script = "echo before; cat release > /dev/null; echo after";
+    client(&workspace, &["jobs", "submit", "training", "j", "--", "sh", "-c", script], &["--server", &url]).expect(0);
+    let mut following = client_command(&workspace, &["jobs", "stream-logs", "j"], &["--server", &url]);
+    let mut following = following.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for_line(following.stdout.as_mut().unwrap(), "[job] before");
+    drop(server);
+    wait_for_line(following.stderr.as_mut().unwrap(), "cannot be reached");
+    let _server = Server::start_at(&workspace, address, &[]);
+    drop(fs::File::options().write(true).open(release).unwrap());
+    assert_eq!(finished(following.wait_with_output().unwrap()).expect(0).stdout, "[job] after\n");
 }
 
 #[test]

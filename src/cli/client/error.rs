@@ -43,6 +43,8 @@ pub(super) enum ClientError {
 pub(super) struct Refusal {
     /// Status of HTTP.
     pub(super) status: u16,
+    /// By which the server's log knows the request.
+    request_id: Option<String>,
     /// Name of the `google.rpc.Code`.
     pub(super) code: String,
     message: String,
@@ -52,13 +54,14 @@ pub(super) struct Refusal {
 
 impl Refusal {
     /// The error in the `body` of an answer; `None` if it has none.
-    pub(super) fn of(status: u16, body: &Value) -> Option<Self> {
+    pub(super) fn of(status: u16, request_id: Option<String>, body: &Value) -> Option<Self> {
         let error = body.get("error")?;
         let text = |value: &Value, key: &str| value[key].as_str().unwrap_or_default().to_owned();
         let details = error["details"].as_array().map(Vec::as_slice).unwrap_or_default();
         let violations = details.iter().filter_map(|detail| detail["fieldViolations"].as_array()).flatten();
         Some(Self {
             status,
+            request_id,
             code: text(error, "status"),
             message: text(error, "message"),
             violations: violations.map(|one| (text(one, "field"), text(one, "description"))).collect(),
@@ -70,9 +73,10 @@ impl Refusal {
         if !self.violations.is_empty() {
             return self.violations.iter().map(|(field, description)| format!("{field}: {description}")).collect();
         }
-        let hint = match self.code.as_str() {
-            "UNAUTHENTICATED" => " (the access token is taken from TUNESMITH_ACCESS_TOKEN)",
-            _ => "",
+        let hint = match (self.code.as_str(), &self.request_id) {
+            ("UNAUTHENTICATED", _) => " (the access token is taken from TUNESMITH_ACCESS_TOKEN)".to_owned(),
+            (_, Some(id)) if self.status >= 500 => format!(" (request {id})"),
+            _ => String::new(),
         };
         vec![format!("{}{hint}", self.message)]
     }
@@ -108,6 +112,11 @@ impl ClientError {
         }
     }
 
+    /// Whether nobody answered, which may be otherwise a moment later.
+    pub(super) fn is_unreachable(&self) -> bool {
+        matches!(self, Self::Unreachable { .. })
+    }
+
     /// Whether the service says that it has changed meanwhile.
     pub(super) fn is_aborted(&self) -> bool {
         matches!(self, Self::Refused(refusal) if refusal.code == "ABORTED")
@@ -129,12 +138,15 @@ mod tests {
     fn every_violation_has_its_line() {
         let body = json!({"error": {"code": 400, "status": "INVALID_ARGUMENT", "message": "a: b; c: d", "details": [
             {"fieldViolations": [{"field": "a", "description": "b"}, {"field": "c", "description": "d"}]}]}});
-        let error = ClientError::Refused(Refusal::of(400, &body).unwrap());
+        let error = ClientError::Refused(Refusal::of(400, Some("r".to_owned()), &body).unwrap());
         assert_eq!((error.to_string().as_str(), error.exit_code()), ("a: b\nc: d", 2));
         let body = json!({"error": {"code": 401, "status": "UNAUTHENTICATED", "message": "who are you"}});
-        let error = ClientError::Refused(Refusal::of(401, &body).unwrap());
+        let error = ClientError::Refused(Refusal::of(401, None, &body).unwrap());
         assert!(error.to_string().contains("TUNESMITH_ACCESS_TOKEN"));
         assert_eq!(error.exit_code(), 1);
-        assert_eq!(Refusal::of(200, &json!({})), None);
+        let body = json!({"error": {"code": 500, "status": "INTERNAL", "message": "the store failed"}});
+        let error = ClientError::Refused(Refusal::of(500, Some("r-1".to_owned()), &body).unwrap());
+        assert_eq!((error.to_string().as_str(), error.exit_code()), ("the store failed (request r-1)", 1));
+        assert_eq!(Refusal::of(200, None, &json!({})), None);
     }
 }

@@ -98,7 +98,7 @@ impl Folder {
         };
         let status = response.status().as_u16();
         let body = to_bytes(response.into_body(), usize::MAX).await.map_err(|error| foreign(error.to_string()))?;
-        Ok(Answer { status, body })
+        Ok(Answer { status, request_id: None, body })
     }
 }
 

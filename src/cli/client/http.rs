@@ -64,24 +64,36 @@ impl Server {
         is_loopback(&self.base)
     }
 
-    /// Sends one request.
+    /// Sends one request; once more if the connection broke before its answer came. Its key makes both one effect.
     pub(super) async fn send(&self, request: Request) -> Result<Answer, ClientError> {
-        let unreachable = |error: reqwest::Error| ClientError::Unreachable {
+        let key = format!("{:032x}", rand::random::<u128>());
+        let outcome = match self.try_to_send(&request, &key).await {
+            Err(error) if !error.is_connect() && !error.is_timeout() => self.try_to_send(&request, &key).await,
+            outcome => outcome,
+        };
+        outcome.map_err(|error| ClientError::Unreachable {
             server: self.address().to_owned(),
             detail: causes(&error.without_url()),
-        };
-        let mut builder = self.client.request(request.method, format!("{}{}", self.address(), request.target));
+        })
+    }
+
+    async fn try_to_send(&self, request: &Request, key: &str) -> reqwest::Result<Answer> {
+        let url = format!("{}{}", self.address(), request.target);
+        let mut builder = self.client.request(request.method.clone(), url);
         if let Some(token) = &self.token {
             builder = builder.header(AUTHORIZATION, token);
         }
-        builder = match request.payload {
+        if !request.method.is_safe() {
+            builder = builder.header("idempotency-key", key);
+        }
+        builder = match &request.payload {
             Payload::None => builder,
             Payload::Json(value) => builder.header(CONTENT_TYPE, "application/json").body(value.to_string()),
-            Payload::Bytes(bytes) => builder.header(CONTENT_TYPE, "application/octet-stream").body(bytes),
+            Payload::Bytes(bytes) => builder.header(CONTENT_TYPE, "application/octet-stream").body(bytes.clone()),
         };
-        let response = builder.send().await.map_err(unreachable)?;
-        let status = response.status().as_u16();
-        Ok(Answer { status, body: response.bytes().await.map_err(unreachable)? })
+        let response = builder.send().await?;
+        let request_id = response.headers().get("x-request-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
+        Ok(Answer { status: response.status().as_u16(), request_id, body: response.bytes().await? })
     }
 }
 

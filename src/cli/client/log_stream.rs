@@ -2,14 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use super::error::ClientError;
 use super::request::{Client, last_segment, list, text};
 use crate::cli::output::write_line;
+use crate::cli::progress::say;
 use crate::domain::JobState;
 use crate::service::job_logs::MASTER;
+
+/// How long a server is waited for that has answered before: it may be started anew.
+const SERVER_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Which lines are wanted, and how often they are asked for.
 #[derive(Debug, Clone)]
@@ -50,9 +55,25 @@ impl<'a> LogStream<'a> {
 
     /// Writes what comes to `output` until the job has ended, and returns its last state.
     pub(super) async fn follow(&mut self, output: &mut impl Write) -> anyhow::Result<JobState> {
+        let mut silent_since: Option<Instant> = None;
         loop {
-            let state = self.tell_new_lines(output).await?;
+            let state = match self.tell_new_lines(output).await {
+                Ok(state) => state,
+                Err(error) if self.may_come_back(&error, silent_since) => {
+                    if silent_since.is_none() {
+                        say(&format!("{error}; it is waited for"));
+                    }
+                    silent_since = silent_since.or_else(|| Some(Instant::now()));
+                    tokio::time::sleep(self.selection.interval).await;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            silent_since = None;
             if state.is_final() {
+                // Once more without the time, which the clocks of server and file system may not agree on.
+                self.read_time.clear();
+                self.tell_new_lines(output).await?;
                 for (name, told) in std::mem::take(&mut self.told) {
                     if !told.line.is_empty() {
                         write_line(output, &label(&name), told.line.as_bytes())?;
@@ -62,6 +83,12 @@ impl<'a> LogStream<'a> {
             }
             tokio::time::sleep(self.selection.interval).await;
         }
+    }
+
+    fn may_come_back(&self, error: &anyhow::Error, silent_since: Option<Instant>) -> bool {
+        !self.read_time.is_empty()
+            && error.downcast_ref::<ClientError>().is_some_and(ClientError::is_unreachable)
+            && silent_since.is_none_or(|since| since.elapsed() < SERVER_PATIENCE)
     }
 
     /// Returns the state that the job had before.

@@ -30,6 +30,8 @@ pub(super) enum Payload {
 /// What came back.
 pub(super) struct Answer {
     pub(super) status: u16,
+    /// By which the server's log knows the request.
+    pub(super) request_id: Option<String>,
     pub(super) body: Bytes,
 }
 
@@ -119,7 +121,7 @@ impl Client {
             target.push_str(&format!("{separator}{name}={}", utf8_percent_encode(value, SEGMENT)));
         }
         let request = Request { method, target, payload };
-        let Answer { status, body } = match &self.transport {
+        let Answer { status, request_id, body } = match &self.transport {
             Transport::Server(server) => server.send(request).await?,
             Transport::Folder(folder) => folder.send(request).await?,
         };
@@ -130,7 +132,7 @@ impl Client {
         if is_good {
             return Ok(value);
         }
-        Err(match Refusal::of(status, &value) {
+        Err(match Refusal::of(status, request_id, &value) {
             Some(refusal) => ClientError::Refused(refusal),
             None => foreign(format!("status {status} without an error's text")),
         })

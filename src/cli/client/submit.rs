@@ -1,6 +1,6 @@
 //! `tunesmith jobs submit training`: as gcloud had it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -151,6 +151,16 @@ async fn training_input(
     }
     for package in &args.packages {
         packages.push(hand_over_file(client, package).await?);
+    }
+    if packages.is_empty() {
+        // Files of this machine are handed over, whatever the service may find under their names is not meant.
+        for package in config.iter().flat_map(|config| &config.training_input.package_uris) {
+            packages.push(if Path::new(package).is_file() {
+                hand_over_file(client, package).await?
+            } else {
+                package.clone()
+            });
+        }
     }
     if !packages.is_empty() {
         set(&mut input, "/packageUris", json!(packages));
