@@ -247,6 +247,10 @@ fn work_by_hand(workspace: &Workspace, target: &[&str]) -> String {
     step(0, &["trials", "suggest", "--study", "s", "--client-id", "me", "--count", "3"]);
     step(0, &["trials", "complete", "2", "--study", "s", "--metric", "loss=2", "--step", "7"]);
     step(0, &["trials", "complete", "3", "--study", "s", "--infeasible", "--reason", "it broke"]);
+    let own = ["trials", "create", "--study", "s", "--parameter", "a=2", "--parameter", "b=q"];
+    assert!(step(0, &[&own[..], &["--metric", "loss=5"]].concat()).contains("--a=2 --b=q\n  loss 5"));
+    assert!(step(2, &["trials", "create", "--study", "s", "--parameter", "c=1"]).is_empty());
+    step(0, &["trials", "delete", "5", "--study", "s", "--format", "table"]);
     step(0, &["trials", "stop", "4", "--study", "s", "--format", "table"]);
     step(0, &["trials", "delete", "4", "--study", "s", "--format", "table"]);
     let list = step(0, &["trials", "list", "--study", "s"]);

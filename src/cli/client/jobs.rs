@@ -1,16 +1,15 @@
 //! `tunesmith jobs`: as gcloud had it.
 
-use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::bail;
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::folder::Purpose;
 use super::format::{Format, columns, show};
+use super::job_labels::{self, UpdateArgs};
 use super::log_stream::{LogStream, Selection, task_name};
 use super::request::{Client, last_segment, list, text};
 use super::submit::{self, SubmitCommand};
@@ -21,9 +20,6 @@ use crate::cli::progress::say;
 use crate::cli::results::Results;
 use crate::data_dir::DataDir;
 use crate::domain::{JobId, JobState};
-
-/// How often a change of labels is tried that somebody else was faster than.
-const LABEL_ATTEMPTS: u32 = 5;
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum JobsCommand {
@@ -109,26 +105,6 @@ pub(super) struct SelectionArgs {
     allow_multiline_logs: bool,
 }
 
-#[derive(Debug, Args)]
-pub(in crate::cli) struct UpdateArgs {
-    /// The job.
-    job: JobId,
-    #[command(flatten)]
-    target: TargetArgs,
-    /// Labels to be set, the others stay.
-    #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',', value_parser = label)]
-    update_labels: Vec<(String, String)>,
-    /// Labels to be removed.
-    #[arg(long, value_name = "KEY", value_delimiter = ',', conflicts_with = "clear_labels")]
-    remove_labels: Vec<String>,
-    /// Remove all labels, before those of --update-labels are set.
-    #[arg(long)]
-    clear_labels: bool,
-    /// Form of the answer.
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
-}
-
 /// Carries the command out.
 pub(super) async fn run(command: JobsCommand) -> anyhow::Result<ExitCode> {
     match command {
@@ -137,7 +113,7 @@ pub(super) async fn run(command: JobsCommand) -> anyhow::Result<ExitCode> {
         JobsCommand::Describe(args) => describe(&args).await,
         JobsCommand::Cancel(args) => cancel(&args).await,
         JobsCommand::StreamLogs(args) => stream_logs(&args).await,
-        JobsCommand::Update(args) => update(&args).await,
+        JobsCommand::Update(args) => job_labels::update(&args).await,
     }
 }
 
@@ -233,6 +209,11 @@ async fn cancel(args: &CancelArgs) -> anyhow::Result<ExitCode> {
 async fn stream_logs(args: &StreamLogsArgs) -> anyhow::Result<ExitCode> {
     let client = args.target.client_in(args.target.project_of(&args.job), Purpose::Look).await?;
     let id = args.job.parts().1;
+    if let Some(folder) = client.folder()
+        && text(&client.get(&client.path(&["jobs", id]), &[]).await?, "state") == "QUEUED"
+    {
+        say(&format!("job {id} waits for `tunesmith serve --data-dir {}`", folder.path().display()));
+    }
     let state = LogStream::new(&client, id, args.selection.selection()).follow(&mut std::io::stdout()).await?;
     conclude(&client, id, state).await
 }
@@ -250,37 +231,6 @@ fn state_line(id: &str, job: &Value) -> String {
     format!("job {id} is {}{separator}{message}\n", text(job, "state"))
 }
 
-async fn update(args: &UpdateArgs) -> anyhow::Result<ExitCode> {
-    if args.update_labels.is_empty() && args.remove_labels.is_empty() && !args.clear_labels {
-        bail!("nothing is to be changed: give --update-labels, --remove-labels or --clear-labels");
-    }
-    let client = args.target.client_in(args.target.project_of(&args.job), Purpose::Change).await?;
-    let id = args.job.parts().1;
-    let path = client.path(&["jobs", id]);
-    let mut attempt = 1;
-    let job = loop {
-        let job = client.get(&path, &[]).await?;
-        let mut labels: BTreeMap<String, Value> = BTreeMap::new();
-        if !args.clear_labels {
-            labels.extend(job["labels"].as_object().cloned().into_iter().flatten());
-        }
-        labels.retain(|key, _| !args.remove_labels.contains(key));
-        labels.extend(args.update_labels.iter().map(|(key, value)| (key.clone(), json!(value))));
-        let change = json!({"labels": labels, "etag": job["etag"]});
-        match client.patch(&path, &[("updateMask", "labels,etag")], change).await {
-            Err(error) if error.is_aborted() && attempt < LABEL_ATTEMPTS => attempt += 1,
-            outcome => break outcome?,
-        }
-    };
-    show(args.format, &job, || {
-        let labels = job["labels"].as_object().into_iter().flatten();
-        let labels: Vec<String> =
-            labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
-        format!("job {id} has {}\n", if labels.is_empty() { "no labels".to_owned() } else { labels.join(", ") })
-    })?;
-    Ok(ExitCode::SUCCESS)
-}
-
 impl SelectionArgs {
     /// The lines that are wanted.
     pub(super) fn selection(&self) -> Selection {
@@ -296,13 +246,5 @@ fn polling_interval(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(seconds) if (0.2..=3600.0).contains(&seconds) => Ok(seconds),
         _ => Err("0.2 to 3600 seconds are allowed".to_owned()),
-    }
-}
-
-/// `KEY=VALUE`.
-pub(super) fn label(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err("KEY=VALUE is expected".to_owned()),
     }
 }

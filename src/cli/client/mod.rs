@@ -5,14 +5,17 @@ mod error;
 mod folder;
 mod format;
 mod http;
+mod job_labels;
 mod jobs;
 mod log_stream;
+mod measurement;
 mod packages;
 mod request;
 mod studies;
 mod submit;
 mod submit_flags;
 mod target;
+mod trial_create;
 mod trial_view;
 mod trials;
 

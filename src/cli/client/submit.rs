@@ -12,7 +12,8 @@ use tokio::sync::watch;
 
 use super::folder::{Folder, Purpose};
 use super::format::{Format, show};
-use super::jobs::{SelectionArgs, conclude, label};
+use super::job_labels::label;
+use super::jobs::{SelectionArgs, conclude};
 use super::log_stream::LogStream;
 use super::packages::{hand_over_file, hand_over_folder};
 use super::request::{Client, text};

@@ -10,8 +10,10 @@ use serde_json::{Map, Value, json};
 
 use super::folder::Purpose;
 use super::format::{Format, show};
+use super::measurement::MeasurementArgs;
 use super::request::{Client, last_segment, list, text};
 use super::target::{LocationArgs, TargetArgs};
+use super::trial_create::{self, CreateArgs};
 use super::trial_view;
 use crate::cli::output::print;
 use crate::domain::{JobId, StudyId};
@@ -27,6 +29,8 @@ pub(in crate::cli) enum TrialsCommand {
     Describe(OneArgs),
     /// Ask for trials; the same client gets its unfinished ones again.
     Suggest(SuggestArgs),
+    /// Add a point of your own.
+    Create(CreateArgs),
     /// Report a measurement of a trial that goes on.
     AddMeasurement(AddMeasurementArgs),
     /// Say what came of a trial.
@@ -41,7 +45,7 @@ pub(in crate::cli) enum TrialsCommand {
 
 /// The study whose trials are meant.
 #[derive(Debug, Args)]
-struct StudyArgs {
+pub(super) struct StudyArgs {
     /// The study.
     #[arg(long, value_name = "STUDY", required_unless_present = "job", conflicts_with = "job")]
     study: Option<String>,
@@ -90,19 +94,6 @@ pub(in crate::cli) struct SuggestArgs {
     /// Form of the answer.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
-}
-
-#[derive(Debug, Args)]
-struct MeasurementArgs {
-    /// Value of a metric; once for each.
-    #[arg(long = "metric", value_name = "NAME=VALUE", value_parser = metric, allow_hyphen_values = true)]
-    metrics: Vec<(String, f64)>,
-    /// Training step.
-    #[arg(long, value_name = "N", requires = "metrics")]
-    step: Option<u64>,
-    /// Seconds since the trial's start.
-    #[arg(long, value_name = "SECONDS", requires = "metrics", value_parser = seconds)]
-    elapsed: Option<f64>,
 }
 
 #[derive(Debug, Args)]
@@ -157,9 +148,9 @@ enum ExportFormat {
 }
 
 /// A client, with the path of a study.
-struct Study {
-    client: Client,
-    path: String,
+pub(super) struct Study {
+    pub(super) client: Client,
+    pub(super) path: String,
 }
 
 /// Carries the command out.
@@ -171,6 +162,7 @@ pub(super) async fn run(command: TrialsCommand) -> anyhow::Result<ExitCode> {
             show(args.format, &trial, || trial_view::describe(&trial))?;
         }
         TrialsCommand::Suggest(args) => suggest(&args).await?,
+        TrialsCommand::Create(args) => trial_create::create(&args).await?,
         TrialsCommand::AddMeasurement(args) => {
             let body = json!({ "measurement": args.measurement.message() });
             let trial = args.of.open(Purpose::Change).await?.method(&args.trial, "addMeasurement", body).await?;
@@ -224,8 +216,8 @@ async fn complete(args: &CompleteArgs) -> anyhow::Result<()> {
     if args.infeasible {
         body.insert("trialInfeasible".to_owned(), json!(true));
         body.extend(args.reason.iter().map(|reason| ("infeasibleReason".to_owned(), json!(reason))));
-    } else if !args.measurement.metrics.is_empty() {
-        body.insert("finalMeasurement".to_owned(), args.measurement.message());
+    } else if let Some(measurement) = args.measurement.message_if_given() {
+        body.insert("finalMeasurement".to_owned(), measurement);
     }
     let study = args.of.open(Purpose::Change).await?;
     let trial = study.method(&args.trial, "complete", Value::Object(body)).await?;
@@ -245,7 +237,8 @@ async fn export(args: &ExportArgs) -> anyhow::Result<()> {
 }
 
 impl StudyArgs {
-    async fn open(&self, purpose: Purpose) -> anyhow::Result<Study> {
+    /// The study, opened for `purpose`.
+    pub(super) async fn open(&self, purpose: Purpose) -> anyhow::Result<Study> {
         let (client, location, study) = match (&self.job, &self.study) {
             (Some(job), _) => {
                 let client = self.target.client_in(self.target.project_of(job), purpose).await?;
@@ -285,35 +278,5 @@ impl Study {
             bail!("{number:?} is not a trial's number");
         }
         Ok(format!("{}/trials/{number}", self.path))
-    }
-}
-
-impl MeasurementArgs {
-    /// `Measurement`.
-    fn message(&self) -> Value {
-        let metrics = self.metrics.iter().map(|(name, value)| json!({"metric": name, "value": value}));
-        let mut message = json!({ "metrics": metrics.collect::<Vec<_>>() });
-        if let Some(step) = self.step {
-            message["stepCount"] = json!(step.to_string());
-        }
-        if let Some(elapsed) = self.elapsed {
-            message["elapsedTime"] = json!(format!("{elapsed:.9}s"));
-        }
-        message
-    }
-}
-
-fn metric(text: &str) -> Result<(String, f64), String> {
-    let (name, value) = text.rsplit_once('=').ok_or("NAME=VALUE is expected")?;
-    match value.parse::<f64>() {
-        Ok(number) if number.is_finite() => Ok((name.to_owned(), number)),
-        _ => Err(format!("{value:?} is not a finite number; a trial without a result is --infeasible")),
-    }
-}
-
-fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(number) if (0.0..=1e9).contains(&number) => Ok(number),
-        _ => Err("a number of seconds from 0 is expected".to_owned()),
     }
 }
