@@ -224,8 +224,8 @@ impl PackageName {
     /// [`PackagesError::Name`] if a part breaks a rule, so that none can lead to another folder.
     pub fn new(project: &str, sha256: &str, file_name: &str) -> Result<Self, PackagesError> {
         let wrong = |part, value: &str, rule| Err(PackagesError::Name { part, value: value.to_owned(), rule });
-        // A job of the project must be possible. A folder of two dots is not one of its own.
-        if JobId::new(project, "job").is_err() || project.chars().all(|letter| letter == '.') {
+        // A job of the project must be possible.
+        if JobId::new(project, "job").is_err() {
             return wrong("project", project, "letters, digits, '_', '-', '.' and ':' are allowed, at most 128");
         }
         if sha256.len() != 64 || !sha256.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {

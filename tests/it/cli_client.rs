@@ -339,6 +339,27 @@ fn a_job_in_a_folder_waits_for_a_server_or_is_carried_out_at_once() {
 }
 
 #[test]
+fn a_job_that_a_folder_carries_out_reports_over_http() {
+    let workspace = Workspace::new(&TUNING.replace("metricFromStdout: true, ", ""));
+    workspace.write(
+        "report.py",
+        r#"
+import json, os, urllib.request
+body = {"measurement": {"stepCount": "1", "metrics": [{"metric": "loss", "value": 2.5}]}}
+url = os.environ["TUNESMITH_ENDPOINT"] + "/v1/" + os.environ["TUNESMITH_TRIAL"] + ":addMeasurement"
+request = urllib.request.Request(url, data=json.dumps(body).encode())
+request.add_header("authorization", "Bearer " + os.environ["TUNESMITH_TOKEN"])
+urllib.request.urlopen(request, timeout=10).close()
+"#,
+    );
+    let submit = ["jobs", "submit", "training", "j", "--config", "hptuning_config.yaml", "--stream-logs"];
+    let trainer = ["--", "python3", "report.py"];
+    client(&workspace, &[&submit[..], &trainer].concat(), &["--data-dir", "data"]).expect(0);
+    let trials = client(&workspace, &["trials", "list", "--job", "j"], &["--data-dir", "data"]).expect(0).stdout;
+    assert_eq!(trials.matches(" 2.5 ").count(), 3, "{trials}");
+}
+
+#[test]
 fn an_interrupted_job_in_a_folder_is_left_for_a_server() {
     let workspace = Workspace::new("");
     let script = "echo ready; exec tail -f /dev/null";

@@ -112,9 +112,13 @@ impl ClientError {
         }
     }
 
-    /// Whether nobody answered, which may be otherwise a moment later.
-    pub(super) fn is_unreachable(&self) -> bool {
-        matches!(self, Self::Unreachable { .. })
+    /// Whether it may be otherwise a moment later: nobody answered, or the service has too much to do.
+    pub(super) fn is_transient(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } => true,
+            Self::Refused(refusal) => matches!(refusal.status, 429 | 503),
+            Self::Foreign { .. } | Self::Folder { .. } => false,
+        }
     }
 
     /// Whether the service says that it has changed meanwhile.

@@ -14,6 +14,7 @@ use super::error::ClientError;
 use super::request::{Answer, Payload, Request};
 use crate::api::rest::{server, trial_reports};
 use crate::cli::engine::{self, Settings};
+use crate::cli::results::shell_word;
 use crate::cli::run::ContainerArgs;
 use crate::data_dir::{DataDir, DataDirError, StoreKind};
 use crate::service::TrialReports;
@@ -38,6 +39,7 @@ pub(super) enum Purpose {
 /// The service of a folder.
 pub(super) struct Folder {
     path: PathBuf,
+    kind: StoreKind,
     router: Router,
     jobs: Arc<Jobs>,
 }
@@ -66,12 +68,19 @@ impl Folder {
         if let Some(listener) = listener {
             serve_reports(listener, service.reports.clone());
         }
-        Ok(Self { path: data_dir.path().to_owned(), router: server::router(service), jobs })
+        Ok(Self { path: data_dir.path().to_owned(), kind: data_dir.kind(), router: server::router(service), jobs })
     }
 
     /// The folder.
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// What serves the folder.
+    pub(super) fn serve_command(&self) -> String {
+        let path = shell_word(&self.path.display().to_string());
+        let store = if self.kind == StoreKind::default() { String::new() } else { format!(" --store {}", self.kind) };
+        format!("tunesmith serve --data-dir {path}{store}")
     }
 
     /// Its jobs, to carry them out.

@@ -200,8 +200,7 @@ async fn cancel(args: &CancelArgs) -> anyhow::Result<ExitCode> {
     if let Some(folder) = client.folder()
         && text(&job, "state") == "CANCELLING"
     {
-        let path = folder.path().display();
-        say(&format!("what it has left running is stopped by `tunesmith serve --data-dir {path}`"));
+        say(&format!("what it has left running is stopped by `{}`", folder.serve_command()));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -212,7 +211,7 @@ async fn stream_logs(args: &StreamLogsArgs) -> anyhow::Result<ExitCode> {
     if let Some(folder) = client.folder()
         && text(&client.get(&client.path(&["jobs", id]), &[]).await?, "state") == "QUEUED"
     {
-        say(&format!("job {id} waits for `tunesmith serve --data-dir {}`", folder.path().display()));
+        say(&format!("job {id} waits for `{}`", folder.serve_command()));
     }
     let state = LogStream::new(&client, id, args.selection.selection()).follow(&mut std::io::stdout()).await?;
     conclude(&client, id, state).await

@@ -87,7 +87,7 @@ impl<'a> LogStream<'a> {
 
     fn may_come_back(&self, error: &anyhow::Error, silent_since: Option<Instant>) -> bool {
         !self.read_time.is_empty()
-            && error.downcast_ref::<ClientError>().is_some_and(ClientError::is_unreachable)
+            && error.downcast_ref::<ClientError>().is_some_and(ClientError::is_transient)
             && silent_since.is_none_or(|since| since.elapsed() < SERVER_PATIENCE)
     }
 

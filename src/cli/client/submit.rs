@@ -204,8 +204,7 @@ fn tell_what_has_no_effect(args: &TrainingArgs, input: &Value) {
 fn tell_what_may_follow(target: &TargetArgs, client: &Client, job: &JobId, folder: Option<&Folder>) {
     match folder {
         Some(folder) => {
-            let path = shell_word(&folder.path().display().to_string());
-            say(&format!("the job waits in the data folder; to carry it out: tunesmith serve --data-dir {path}"));
+            say(&format!("the job waits in the data folder; to carry it out: {}", folder.serve_command()));
         }
         None => {
             let project = target.project_of(job);
@@ -241,8 +240,7 @@ async fn carry_out(args: &TrainingArgs, client: &Client, folder: &Folder, id: &s
     match ended {
         Some(state) => conclude(client, id, state?).await,
         None => {
-            let path = shell_word(&folder.path().display().to_string());
-            say(&format!("interrupted; to go on with job {id}: tunesmith serve --data-dir {path}"));
+            say(&format!("interrupted; to go on with job {id}: {}", folder.serve_command()));
             Ok(ExitCode::from(INTERRUPTED))
         }
     }

@@ -36,21 +36,24 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// A table of trials in their order.
+/// A table of trials in their order, with their clients unless they are a job's.
 pub(super) fn table(trials: &[Value]) -> String {
     let columns = Columns::of(trials);
+    let is_of_job = trials.iter().all(|trial| text(trial, "name").contains("/locations/jobs/"));
     let mut table = Table::new();
     table.load_style(presets::UTF8_BORDERS_ONLY);
     let mut header = vec!["trial"];
     header.extend(&columns.metrics);
     header.extend(&columns.parameters);
-    header.extend(["client", "state"]);
+    header.extend((!is_of_job).then_some("client"));
+    header.push("state");
     table.set_header(header);
     for trial in trials {
         let mut row = vec![last_segment(text(trial, "name")).to_owned()];
         row.extend(columns.metrics.iter().map(|name| metric(trial, name).unwrap_or_else(|| "-".to_owned())));
-        row.extend(columns.parameters.iter().map(|name| parameter(trial, name).unwrap_or_default()));
-        row.extend([text(trial, "clientId").to_owned(), state(trial)]);
+        row.extend(columns.parameters.iter().map(|name| short_parameter(trial, name).unwrap_or_default()));
+        row.extend((!is_of_job).then(|| text(trial, "clientId").to_owned()));
+        row.push(state(trial));
         table.add_row(row);
     }
     format!("{table}\n")
@@ -108,6 +111,19 @@ fn parameter(trial: &Value, name: &str) -> Option<String> {
     list(trial, "parameters").iter().find(|parameter| text(parameter, "parameter") == name).map(value)
 }
 
+/// In the width of a table cell: six significant digits are enough to tell trials apart.
+fn short_parameter(trial: &Value, name: &str) -> Option<String> {
+    let exact = parameter(trial, name)?;
+    let is_double =
+        list(trial, "parameters").iter().any(|one| text(one, "parameter") == name && !one["floatValue"].is_null());
+    match exact.parse::<f64>() {
+        Ok(number) if is_double => {
+            Some(plain(&serde_json::json!(format!("{number:.5e}").parse::<f64>().unwrap_or(number))))
+        }
+        _ => Some(exact),
+    }
+}
+
 /// The value of a parameter, of whichever type.
 fn value(parameter: &Value) -> String {
     ["floatValue", "intValue", "stringValue"].iter().map(|field| plain(&parameter[*field])).collect()
@@ -153,8 +169,12 @@ mod tests {
                         1,SUCCEEDED,0.25,7,,,t1,t2,,3,0.5\n\
                         2,INFEASIBLE,,,,out of memory,,,\"a,b\",,1.0\n";
         assert_eq!(csv(&trials).unwrap(), expected);
-        let table = table(&trials);
-        assert!(table.contains("INFEASIBLE: out of memory") && table.contains("2~3"), "{table}");
+        let shown = table(&trials);
+        assert!(shown.contains("INFEASIBLE: out of memory") && shown.contains("2~3") && shown.contains("client"));
+        let of_job = json!({"name": "projects/p/locations/jobs/studies/s/trials/1", "state": "COMPLETED", "parameters": [
+            {"parameter": "x", "floatValue": 0.123456789}]});
+        let shown = table(&[of_job]);
+        assert!(shown.contains("0.123457 ") && !shown.contains("client"), "{shown}");
         assert!(describe(&trials[1]).contains("--x=1.0 --kind=a,b"), "{}", describe(&trials[1]));
     }
 
