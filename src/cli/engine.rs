@@ -2,10 +2,12 @@
 
 use std::num::NonZeroU16;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 
 use super::run::ContainerArgs;
+use crate::api::rest::gate::Access;
 use crate::api::rest::server::Service;
 use crate::clock::{Clock, SystemClock};
 use crate::data_dir::DataDir;
@@ -25,6 +27,10 @@ pub(super) struct Settings<'a> {
     pub(super) job_slots: Option<NonZeroU16>,
     /// How containers are started.
     pub(super) container: &'a ContainerArgs,
+    /// Who may ask; `None` for the owner of the data folder.
+    pub(super) access: Option<Access>,
+    /// How long a request may take.
+    pub(super) request_timeout: Duration,
 }
 
 /// The service on `data_dir`. Nothing is begun or taken up.
@@ -61,5 +67,7 @@ pub(super) async fn compose(data_dir: &Arc<DataDir>, settings: Settings<'_>) -> 
         reports: TrialReports::new(store, live),
         clock,
         working_directory: std::env::current_dir().context("the current folder cannot be read")?,
+        access: settings.access,
+        request_timeout: settings.request_timeout,
     })
 }

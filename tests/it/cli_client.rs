@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::access::{bearer, token};
 use crate::python_packages::MAKE_WHEEL;
 use crate::server::Server;
 use crate::support::{Finished, Workspace, finished, wait_for_line};
@@ -434,6 +435,39 @@ fn server_and_token_come_from_the_environment() {
     write!(stream, "HTTP/1.1 401 Unauthorized\r\ncontent-length: {}\r\n\r\n{body}", body.len()).unwrap();
     let refused = finished(child.wait_with_output().unwrap()).expect(1);
     assert_eq!(refused.stderr, "error: who are you (the access token is taken from TUNESMITH_ACCESS_TOKEN)\n");
+}
+
+#[test]
+fn tokens_decide_who_may_hand_packages_over_and_read_logs() {
+    let workspace = Workspace::new("");
+    let developer = token(&workspace, &["--principal", "user:dev@x", "--role", "ml.developer@local"]);
+    let viewer = token(&workspace, &["--principal", "user:view@x", "--role", "ml.viewer"]);
+    let server = Server::start(&workspace, &[]);
+    let url = format!("http://{}", server.address);
+    let as_user = |token: &str, args: &[&str]| {
+        let mut command = client_command(&workspace, args, &["--server", &url]);
+        finished(command.env("TUNESMITH_ACCESS_TOKEN", token).output().unwrap())
+    };
+    let submit = ["jobs", "submit", "training", "j", "--stream-logs", "--", "echo", "hello"];
+    assert!(as_user(&developer, &submit).expect(0).stdout.ends_with("[job] hello\n"));
+    let refused = as_user(&viewer, &submit).expect(1).stderr;
+    assert!(refused.starts_with("error: permission ml.jobs.create is denied on projects/local"), "{refused}");
+    assert_eq!(as_user(&viewer, &["jobs", "stream-logs", "j"]).expect(0).stdout, "[job] hello\n");
+    let nobody = client(&workspace, &["jobs", "stream-logs", "j"], &["--server", &url]).expect(1).stderr;
+    assert!(nobody.contains("TUNESMITH_ACCESS_TOKEN"), "{nobody}");
+    let package = format!("/v1/projects/local/packages/{}/a.zip", "0".repeat(64));
+    let logs = "/v1/projects/local/jobs/j/logs";
+    for (method, path) in
+        [("GET", logs), ("GET", &format!("{logs}/attempt-1.master-0.stdout")), ("GET", &package), ("PUT", &package)]
+    {
+        assert_eq!(server.send(method, path, "", "").0, 401, "{method} {path}");
+    }
+    assert_eq!(server.send("PUT", &package, &bearer(&viewer), "").0, 403);
+    assert_eq!(server.send("PUT", &package, &bearer(&developer), "").0, 400);
+    // The owner of the folder needs no token.
+    drop(server);
+    let list = client(&workspace, &["jobs", "list"], &["--data-dir", "data"]).expect(0).stdout;
+    assert!(list.contains(" j "), "{list}");
 }
 
 fn read_head(stream: &mut TcpStream) -> String {

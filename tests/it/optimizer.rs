@@ -155,11 +155,3 @@ fn bad_requests_are_answered_by_the_field_that_is_wrong() {
     let overridden = server.send("POST", STUDY, "x-http-method-override: GET\r\n", "alt=json");
     assert_eq!(overridden, server.get(STUDY));
 }
-
-#[test]
-fn the_server_refuses_to_listen_where_others_can_reach_it() {
-    let workspace = Workspace::new("");
-    let output = workspace.command().args(["serve", "--listen", "0.0.0.0:0"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("listens on the loopback interface only"));
-}

@@ -1,4 +1,5 @@
-//! `getIamPolicy`, `setIamPolicy` and `testIamPermissions` of a job. Policies are kept as they are set.
+//! `getIamPolicy`, `setIamPolicy` and `testIamPermissions` of a job. A job's policy gives roles on this job to
+//! principals who lack them in its project.
 
 use std::collections::BTreeMap;
 
@@ -9,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::jobs::Api;
 use super::status::ApiError;
+use crate::access::{Caller, Permission, Role};
 use crate::api::ai_platform::is_default;
 use crate::domain::{JobChange, JobId};
 use crate::service::jobs::JobsError;
@@ -96,15 +98,48 @@ pub(super) async fn set(api: &Api, id: &JobId, body: Value) -> Result<Value, Api
     Ok(policy)
 }
 
-/// Requests are not authenticated, so whoever asks may do everything; of a job that is not there, nothing.
-pub(super) async fn test(api: &Api, id: &JobId, body: Value) -> Result<Value, ApiError> {
+/// Which of the asked permissions the caller has; of a job that is not there, none.
+pub(super) async fn test(api: &Api, id: &JobId, caller: &Caller, body: Value) -> Result<Value, ApiError> {
     let request: TestRequest = super::body::typed(body)?;
     if let Some(index) = request.permissions.iter().position(|permission| permission.contains('*')) {
         return Err(ApiError::invalid(&format!("permissions[{index}]"), "wildcards are not allowed"));
     }
-    match api.jobs.report(id).await {
-        Ok(_) if !request.permissions.is_empty() => Ok(json!({ "permissions": request.permissions })),
-        Ok(_) | Err(JobsError::Store(StoreError::NotFound { .. })) => Ok(json!({})),
-        Err(error) => Err(error.into()),
+    let job = match api.jobs.job(id).await {
+        Ok(job) => job,
+        Err(JobsError::Store(StoreError::NotFound { .. })) => return Ok(json!({})),
+        Err(error) => return Err(error.into()),
+    };
+    let has = |name: &String| match Permission::named(name) {
+        Some(permission) => caller.may(permission, id.parts().0) || allows(&job.policy, caller.principal(), permission),
+        // Of permissions that nobody is asked for here, only who may do everything has any.
+        None => *caller == Caller::Anonymous,
+    };
+    let permissions: Vec<String> = request.permissions.into_iter().filter(has).collect();
+    Ok(if permissions.is_empty() { json!({}) } else { json!({ "permissions": permissions }) })
+}
+
+/// Whether a job's policy gives `principal` a role with `permission`. Conditions are not evaluated: a binding that has
+/// one allows nothing.
+pub(super) fn allows(policy: &Value, principal: &str, permission: Permission) -> bool {
+    let policy: Policy = serde_json::from_value(policy.clone()).unwrap_or_default();
+    let is_member = |member: &String| {
+        member == principal || member == "allUsers" || (member == "allAuthenticatedUsers" && principal != "anonymous")
+    };
+    policy.bindings.iter().any(|binding| {
+        binding.condition.is_none()
+            && binding.role.parse().is_ok_and(|role: Role| role.allows(permission))
+            && binding.members.iter().any(is_member)
+    })
+}
+
+/// The policy of a new job: whoever creates it owns it.
+pub(super) fn policy_of_creator(caller: &Caller) -> Value {
+    match caller {
+        Caller::Anonymous => Value::Null,
+        Caller::Known(token) => {
+            let members = vec![token.principal.to_string()];
+            let owner = Binding { role: Role::JobOwner.to_string(), members, condition: None };
+            json!(Policy { bindings: vec![owner], ..Policy::default() })
+        }
     }
 }

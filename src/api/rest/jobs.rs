@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use axum::extract::{Path, Query, State};
 use axum::routing::get;
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use rand::Rng;
@@ -17,6 +17,7 @@ use super::body::Body;
 use super::job_filter::JobFilter;
 use super::names::no_method;
 use super::status::{ApiError, Code};
+use crate::access::Caller;
 use crate::api::ai_platform::job::{JobRequest, JobResource, job_resource};
 use crate::api::ai_platform::optimizer::FieldViolation;
 use crate::api::ai_platform::plan::{CommandLine, job_plan, job_study};
@@ -55,6 +56,7 @@ pub(super) fn job_id(project: &str, id: &str) -> Result<JobId, ApiError> {
 
 async fn create(
     State(api): State<Api>,
+    Extension(caller): Extension<Caller>,
     Path(project): Path<String>,
     Body(request): Body<JobRequest>,
 ) -> Result<Json<JobResource>, ApiError> {
@@ -78,6 +80,7 @@ async fn create(
         seed: input.tunesmith.seed,
         training_input: serde_json::to_value(&input).map_err(|error| refuse(&error))?,
         plan,
+        policy: super::job_iam::policy_of_creator(&caller),
     };
     let random_seed = rand::rng().next_u64();
     let job = api.jobs.create(submission, random_seed).await?;
@@ -169,6 +172,7 @@ async fn read(
 async fn job_method(
     State(api): State<Api>,
     Path((project, segment)): Path<(String, String)>,
+    Extension(caller): Extension<Caller>,
     Body(body): Body<Value>,
 ) -> Result<Json<Value>, ApiError> {
     let Some((id, method)) = segment.split_once(':') else {
@@ -181,7 +185,7 @@ async fn job_method(
             Ok(Json(json!({})))
         }
         "setIamPolicy" => super::job_iam::set(&api, &id, body).await.map(Json),
-        "testIamPermissions" => super::job_iam::test(&api, &id, body).await.map(Json),
+        "testIamPermissions" => super::job_iam::test(&api, &id, &caller, body).await.map(Json),
         _ => Err(no_method(&format!("{method:?} of a job"))),
     }
 }

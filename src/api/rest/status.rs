@@ -1,7 +1,10 @@
 //! Errors in the form of `google.rpc.Status`, as AI Platform's clients expect them.
 
+use std::time::Duration;
+
 use axum::Json;
-use axum::http::StatusCode;
+use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
@@ -19,6 +22,10 @@ pub struct ApiError {
     message: String,
     /// The fields of the request that are wrong, and the rules they break.
     violations: Vec<FieldViolation>,
+    /// When to try again.
+    retry_after: Option<Duration>,
+    /// What happened, for programs: the reason of a `google.rpc.ErrorInfo`.
+    reason: Option<&'static str>,
 }
 
 /// The `google.rpc.Code`s that are answered.
@@ -28,6 +35,14 @@ pub enum Code {
     InvalidArgument,
     /// The state does not allow the request.
     FailedPrecondition,
+    /// The caller may not do that.
+    PermissionDenied,
+    /// The caller asks for too much.
+    ResourceExhausted,
+    /// The service cannot do it now.
+    Unavailable,
+    /// It took too long.
+    DeadlineExceeded,
     /// The caller did not say who it is, or not convincingly.
     Unauthenticated,
     /// There is no such thing.
@@ -47,6 +62,10 @@ impl Code {
         match self {
             Self::InvalidArgument | Self::FailedPrecondition => StatusCode::BAD_REQUEST,
             Self::Unauthenticated => StatusCode::UNAUTHORIZED,
+            Self::PermissionDenied => StatusCode::FORBIDDEN,
+            Self::ResourceExhausted => StatusCode::TOO_MANY_REQUESTS,
+            Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+            Self::DeadlineExceeded => StatusCode::GATEWAY_TIMEOUT,
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::AlreadyExists | Self::Aborted => StatusCode::CONFLICT,
             Self::Unimplemented => StatusCode::NOT_IMPLEMENTED,
@@ -59,6 +78,10 @@ impl Code {
             Self::InvalidArgument => "INVALID_ARGUMENT",
             Self::FailedPrecondition => "FAILED_PRECONDITION",
             Self::Unauthenticated => "UNAUTHENTICATED",
+            Self::PermissionDenied => "PERMISSION_DENIED",
+            Self::ResourceExhausted => "RESOURCE_EXHAUSTED",
+            Self::Unavailable => "UNAVAILABLE",
+            Self::DeadlineExceeded => "DEADLINE_EXCEEDED",
             Self::NotFound => "NOT_FOUND",
             Self::AlreadyExists => "ALREADY_EXISTS",
             Self::Aborted => "ABORTED",
@@ -71,12 +94,16 @@ impl Code {
     fn number(self) -> i32 {
         match self {
             Self::InvalidArgument => 3,
+            Self::DeadlineExceeded => 4,
             Self::NotFound => 5,
             Self::AlreadyExists => 6,
+            Self::PermissionDenied => 7,
+            Self::ResourceExhausted => 8,
             Self::FailedPrecondition => 9,
             Self::Aborted => 10,
             Self::Unimplemented => 12,
             Self::Internal => 13,
+            Self::Unavailable => 14,
             Self::Unauthenticated => 16,
         }
     }
@@ -85,7 +112,7 @@ impl Code {
 impl ApiError {
     /// An error with a text for people.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), violations: Vec::new() }
+        Self { code, message: message.into(), violations: Vec::new(), retry_after: None, reason: None }
     }
 
     /// A request whose `field` breaks a rule.
@@ -96,7 +123,18 @@ impl ApiError {
     /// A request whose fields break rules.
     pub fn violations(violations: Vec<FieldViolation>) -> Self {
         let messages = violations.iter().map(|violation| format!("{}: {}", violation.field, violation.description));
-        Self { code: Code::InvalidArgument, message: messages.collect::<Vec<_>>().join("; "), violations }
+        Self {
+            code: Code::InvalidArgument,
+            message: messages.collect::<Vec<_>>().join("; "),
+            violations,
+            retry_after: None,
+            reason: None,
+        }
+    }
+
+    /// The same, with the advice to try again after `wait`.
+    pub fn retry_after(self, wait: Duration) -> Self {
+        Self { retry_after: Some(wait), ..self }
     }
 
     /// The error as `google.rpc.Status`, for an operation.
@@ -104,15 +142,20 @@ impl ApiError {
         json!({"code": self.code.number(), "message": self.message, "details": self.details()})
     }
 
-    fn details(&self) -> Value {
-        if self.violations.is_empty() {
-            return json!([]);
+    fn details(&self) -> Vec<Value> {
+        let mut details = Vec::new();
+        if !self.violations.is_empty() {
+            let violations = self.violations.iter();
+            let violations: Vec<Value> = violations
+                .map(|violation| json!({"field": violation.field, "description": violation.description}))
+                .collect();
+            details.push(json!({"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": violations}));
         }
-        let violations = self.violations.iter();
-        let violations: Vec<Value> = violations
-            .map(|violation| json!({"field": violation.field, "description": violation.description}))
-            .collect();
-        json!([{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": violations}])
+        if let Some(reason) = self.reason {
+            let error_info = "type.googleapis.com/google.rpc.ErrorInfo";
+            details.push(json!({"@type": error_info, "reason": reason, "domain": "tunesmith"}));
+        }
+        details
     }
 }
 
@@ -120,10 +163,20 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let status = self.code.http();
         let mut error = json!({"code": status.as_u16(), "message": self.message, "status": self.code.name()});
-        if !self.violations.is_empty() {
-            error["details"] = self.details();
+        let details = self.details();
+        if !details.is_empty() {
+            error["details"] = json!(details);
         }
-        (status, Json(json!({"error": error}))).into_response()
+        let mut response = (status, Json(json!({"error": error}))).into_response();
+        if status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if let Some(wait) = self.retry_after {
+            // Whole seconds, at least the wait.
+            let seconds = wait.as_secs_f64().ceil() as u64;
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
     }
 }
 
@@ -191,6 +244,10 @@ impl From<StoreError> for ApiError {
                 return Self::new(Code::Internal, "the store failed; the server's log says more");
             }
         };
-        Self::new(code, error.to_string())
+        let is_lost = matches!(
+            &error,
+            StoreError::Refused(TransitionError::Fenced { .. } | TransitionError::LeaseExpired { .. })
+        );
+        Self { reason: is_lost.then_some("TRIAL_LOST"), ..Self::new(code, error.to_string()) }
     }
 }

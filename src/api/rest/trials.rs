@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::body::{Body, typed};
 use super::names::{no_method, study_id, trial_ref};
 use super::optimizer::Api;
+use super::request_key::RequestKey;
 use super::status::ApiError;
 use crate::api::ai_platform::ProtoDuration;
 use crate::api::ai_platform::optimizer::{
@@ -48,6 +49,7 @@ pub(super) async fn study_method(
 pub(super) async fn trial_method(
     State(api): State<Api>,
     Path((project, location, study, segment)): TrialPath,
+    RequestKey(request_key): RequestKey,
     Body(body): Body<Value>,
 ) -> Result<Json<Value>, ApiError> {
     let study = study_id(&project, &location, &study)?;
@@ -59,7 +61,8 @@ pub(super) async fn trial_method(
         "addMeasurement" => {
             let request: AddMeasurementRequest = typed(body)?;
             let measurement = request.measurement.ok_or_else(|| ApiError::invalid("measurement", "is required"))?;
-            api.optimizer.add_measurement(&key, measurement.into_measurement("measurement")?).await?
+            let measurement = measurement.into_measurement("measurement")?;
+            api.optimizer.add_measurement(&key, measurement, request_key).await?
         }
         "complete" => api.optimizer.complete(&key, outcome(typed(body)?)?).await?,
         "stop" => {
@@ -78,6 +81,7 @@ pub(super) async fn trial_method(
 pub(super) async fn create(
     State(api): State<Api>,
     Path((project, location, study)): Path<(String, String, String)>,
+    RequestKey(request_key): RequestKey,
     Body(request): Body<TrialRequest>,
 ) -> Result<Json<TrialMessage>, ApiError> {
     let id = study_id(&project, &location, &study)?;
@@ -88,7 +92,7 @@ pub(super) async fn create(
         (Some(measurement), false) => Some(Outcome::Measured(measurement.into_measurement("finalMeasurement")?)),
         (None, false) => None,
     };
-    let trial = api.optimizer.create_trial(&id, parameters, result).await?;
+    let trial = api.optimizer.create_trial(&id, parameters, result, request_key).await?;
     Ok(Json(message(&api.optimizer, &id, &trial).await?))
 }
 

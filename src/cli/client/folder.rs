@@ -3,6 +3,7 @@
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -22,6 +23,9 @@ use crate::service::jobs::Jobs;
 
 /// Who has the folder, for those who try the same meanwhile.
 const WHO: &str = "a tunesmith command";
+
+/// How long a request may take; nobody else waits for this process.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// What a folder is opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +62,13 @@ impl Folder {
             None => String::new(),
         };
         let container = ContainerArgs::of_environment();
-        let settings = Settings { endpoint, job_slots: None, container: &container };
+        let settings = Settings {
+            endpoint,
+            job_slots: None,
+            container: &container,
+            access: None,
+            request_timeout: REQUEST_TIMEOUT,
+        };
         let service = engine::compose(&data_dir, settings).await?;
         let jobs = Arc::clone(&service.jobs);
         if purpose != Purpose::CarryOut {
