@@ -21,5 +21,7 @@ mod python_packages;
 mod real_trainers;
 mod run;
 mod server;
+mod service_crash;
+mod service_order;
 mod store;
 mod support;

@@ -45,6 +45,12 @@ impl Server {
         self.exchange(method, path, "", "")
     }
 
+    /// Sends SIGKILL, and waits until the process is gone.
+    pub(crate) fn kill(mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
     fn exchange(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
