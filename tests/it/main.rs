@@ -3,6 +3,7 @@
 
 mod access;
 mod bench;
+mod cli_client;
 mod config;
 mod containers;
 mod crash;

@@ -20,8 +20,13 @@ pub(crate) struct Server {
 impl Server {
     /// Starts a server with more arguments.
     pub(crate) fn start(workspace: &Workspace, more: &[&str]) -> Self {
+        Self::start_at(workspace, SocketAddr::from(([127, 0, 0, 1], 0)), more)
+    }
+
+    /// The same at an address of its own.
+    pub(crate) fn start_at(workspace: &Workspace, listen: SocketAddr, more: &[&str]) -> Self {
         let mut command = workspace.command();
-        command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir", "data"]).args(more);
+        command.args(["serve", "--listen", &listen.to_string(), "--data-dir", "data"]).args(more);
         let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();

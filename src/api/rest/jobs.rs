@@ -24,6 +24,7 @@ use crate::api::ai_platform::plan::{CommandLine, job_plan, job_study};
 use crate::api::ai_platform::{Severity, TrainingInput, check};
 use crate::domain::{Job, JobChange, JobId};
 use crate::service::jobs::{JobReport, Jobs};
+use crate::service::packages::Packages;
 use crate::service::{StudySpec, Submission};
 
 /// How many jobs a list has, unless the client says otherwise, and at most.
@@ -34,18 +35,19 @@ const MAX_PAGE_SIZE: i32 = 100;
 #[derive(Clone)]
 pub(super) struct Api {
     pub(super) jobs: Arc<Jobs>,
+    packages: Packages,
     /// From where relative paths of jobs are taken.
     working_directory: PathBuf,
 }
 
-/// The routes, answered by `jobs`; relative paths in jobs are taken from `working_directory`.
-pub fn router(jobs: Arc<Jobs>, working_directory: PathBuf) -> Router {
+/// The routes, answered by `jobs`, which run what is in `packages`; relative paths in jobs are taken from `working_directory`.
+pub fn router(jobs: Arc<Jobs>, packages: Packages, working_directory: PathBuf) -> Router {
     let project = "/v1/projects/{project}";
     Router::new()
         .route(&format!("{project}/jobs"), get(list).post(create))
         // The last segment is `census` or `census:cancel`.
         .route(&format!("{project}/jobs/{{job}}"), get(read).patch(patch).post(job_method))
-        .with_state(Api { jobs, working_directory })
+        .with_state(Api { jobs, packages, working_directory })
 }
 
 pub(super) fn job_id(project: &str, id: &str) -> Result<JobId, ApiError> {
@@ -67,7 +69,8 @@ async fn create(
     check_input(&input)?;
     let command_line = CommandLine { working_directory: api.working_directory.clone(), ..CommandLine::default() };
     let refuse = |error: &dyn std::error::Error| ApiError::invalid("trainingInput", error.to_string());
-    let plan = job_plan(&input, &command_line).map_err(|error| refuse(&error))?;
+    let placed = super::packages::resolved(&api.packages, &project, &input)?;
+    let plan = job_plan(&placed, &command_line).map_err(|error| refuse(&error))?;
     let study = job_study(&input).map_err(|error| refuse(&error))?;
     let submission = Submission {
         id: Some(id),

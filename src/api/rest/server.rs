@@ -17,6 +17,7 @@ use crate::clock::Clock;
 use crate::service::TrialReports;
 use crate::service::jobs::Jobs;
 use crate::service::optimizer::Optimizer;
+use crate::service::packages::Packages;
 
 /// Most bytes of a request's body.
 const BODY_LIMIT: usize = 4 << 20;
@@ -27,6 +28,8 @@ pub struct Service {
     pub optimizer: Arc<Optimizer>,
     /// Jobs.
     pub jobs: Arc<Jobs>,
+    /// Packages for the jobs.
+    pub packages: Packages,
     /// Reports of the jobs' trials.
     pub reports: TrialReports,
     /// The time.
@@ -41,13 +44,15 @@ pub struct Service {
 
 /// The service's routes.
 pub fn router(service: Service) -> Router {
-    let Service { optimizer, jobs, reports, clock, working_directory, access, request_timeout } = service;
+    let Service { optimizer, jobs, packages, reports, clock, working_directory, access, request_timeout } = service;
     let gate = Arc::new(Gate { access, jobs: Arc::clone(&jobs), clock: Arc::clone(&clock) });
     let routes = Router::new()
         .merge(super::health::router(Arc::clone(&jobs)))
         .merge(super::optimizer::router(optimizer, clock))
         .merge(super::trial_reports::router(reports))
-        .merge(super::jobs::router(jobs, working_directory))
+        .merge(super::job_logs::router(Arc::clone(&jobs)))
+        .merge(super::packages::router(packages.clone()))
+        .merge(super::jobs::router(jobs, packages, working_directory))
         .fallback(async |request: Request| no_method(&format!("{} {}", request.method(), request.uri().path())))
         .method_not_allowed_fallback(async |request: Request| {
             let text = format!("{} does not have the method {}", request.uri().path(), request.method());
