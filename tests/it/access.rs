@@ -53,6 +53,8 @@ fn each_caller_may_do_what_its_roles_say_until_its_token_is_revoked() {
     assert_eq!(server.send("GET", &format!("{STUDIES}/s"), &bearer(&viewer), "").0, 200);
     let elsewhere = server.send("GET", "/v1/projects/q/locations/l/studies", &bearer(&developer), "");
     assert_eq!(status(&elsewhere), (403, "PERMISSION_DENIED"));
+    assert_eq!(server.get("/v1/projects/p/nothing").0, 401, "what is no method is told to those who may know");
+    assert_eq!(server.send("GET", "/v1/projects/p/nothing", &bearer(&viewer), "").0, 404);
     assert_eq!(server.text("GET", "/healthz").0, 200, "anybody may ask whether the server lives");
 
     let id = developer.split('_').nth(1).unwrap();
@@ -75,7 +77,7 @@ fn each_caller_may_do_what_its_roles_say_until_its_token_is_revoked() {
     assert_eq!(changes[3]["resource"], "projects/p/locations/l/studies");
     assert_eq!(changes[3]["callerIp"], "127.0.0.1");
     let reads = records("data_access");
-    assert_eq!(reads.len(), 3, "{reads:?}");
+    assert_eq!(reads.len(), 5, "{reads:?}");
     assert_eq!(reads[0]["permission"], "ml.studies.get");
 }
 

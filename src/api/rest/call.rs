@@ -21,6 +21,18 @@ pub(super) struct Call {
     pub(super) changes: bool,
 }
 
+impl Call {
+    /// A call of something that is no method.
+    pub(super) fn unknown(http: &Method) -> Self {
+        let changes = !is_reading(http);
+        Self { method: "unknown", needs: Needs::Token, project: String::new(), job: None, changes }
+    }
+}
+
+fn is_reading(http: &Method) -> bool {
+    matches!(*http, Method::GET | Method::HEAD)
+}
+
 /// What a call needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Needs {
@@ -49,7 +61,7 @@ pub(super) fn identify(http: &Method, path: &str) -> Option<Call> {
     let segments: Vec<String> =
         path.split('/').skip(1).map(|segment| percent_decode_str(segment).decode_utf8_lossy().into_owned()).collect();
     let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
-    let changes = !matches!(*http, Method::GET | Method::HEAD);
+    let changes = !is_reading(http);
     let ["v1", "projects", project, rest @ ..] = segments.as_slice() else {
         let method = match segments.as_slice() {
             ["healthz"] => "healthz",
@@ -79,13 +91,16 @@ pub(super) fn identify(http: &Method, path: &str) -> Option<Call> {
     Some(Call { method, needs, project: project.to_owned(), job, changes })
 }
 
+/// The method that takes a file.
+pub(super) const UPLOAD: &str = "tunesmith.projects.packages.put";
+
 const GET_CONFIG: &str = ":getConfig";
 
 fn of_project(http: &str, project: &str, rest: &[&str]) -> Option<(&'static str, Permission)> {
     Some(match (http, rest) {
         // Packages are of use to who creates jobs.
         ("GET", ["packages", _, _]) => ("tunesmith.projects.packages.get", Permission::JobsCreate),
-        ("PUT", ["packages", _, _]) => ("tunesmith.projects.packages.put", Permission::JobsCreate),
+        ("PUT", ["packages", _, _]) => (UPLOAD, Permission::JobsCreate),
         ("GET", []) if project.ends_with(GET_CONFIG) => ("ml.projects.getConfig", Permission::ProjectsGetConfig),
         ("GET", ["locations"]) => ("ml.projects.locations.list", Permission::LocationsList),
         ("GET", ["locations", _]) => ("ml.projects.locations.get", Permission::LocationsGet),

@@ -7,12 +7,16 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tracing::Instrument;
 
+use super::call::{UPLOAD, identify};
 use super::gate::MethodName;
 use super::request_id::{self, RequestId};
 use super::status::{ApiError, Code};
 use crate::telemetry::telemetry;
 
-/// Answers a request within `limit`.
+/// So many times longer than other requests an upload may take.
+const UPLOAD_FACTOR: u32 = 10;
+
+/// Answers a request within `limit`, an upload within [`UPLOAD_FACTOR`] times as long.
 ///
 /// What it began goes on to its end in any case, also if the client has gone or the time is over: no change is left half
 /// done. A panic is a fault of the service, told as such, and harms no other request.
@@ -22,6 +26,8 @@ pub(super) async fn answer(State(limit): State<Duration>, mut request: Request, 
     request.extensions_mut().insert(id.clone());
     let (http, path) = (request.method().clone(), request.uri().path().to_owned());
     let span = tracing::info_span!("request", request.id = id.as_str(), http.method = %http, http.path = path);
+    let is_upload = identify(&http, &path).is_some_and(|call| call.method == UPLOAD);
+    let limit = if is_upload { limit * UPLOAD_FACTOR } else { limit };
     let work = tokio::spawn(next.run(request).instrument(span.clone()));
     let mut response = match tokio::time::timeout(limit, work).await {
         Ok(Ok(response)) => response,

@@ -44,8 +44,8 @@ pub(super) struct Gate {
 pub(super) struct MethodName(pub(super) &'static str);
 
 pub(super) async fn pass(State(gate): State<Arc<Gate>>, mut request: Request, next: Next) -> Response {
-    // What is no method is told by the routes.
-    let Some(call) = identify(request.method(), request.uri().path()) else { return next.run(request).await };
+    // That something is no method is told by the routes, to those who may know.
+    let call = identify(request.method(), request.uri().path()).unwrap_or_else(|| Call::unknown(request.method()));
     let peer = request.extensions().get::<ConnectInfo<Peer>>().map(|ConnectInfo(Peer(address))| *address);
     let id = request.extensions().get::<RequestId>().cloned();
     let resource = request.uri().path().trim_start_matches("/v1/").to_owned();
