@@ -317,14 +317,23 @@ impl Jobs {
     async fn carry_out(self: Arc<Self>, id: JobId, mut control: watch::Receiver<Control>) {
         let (cancel, cancelled) = watch::channel(false);
         self.state().running.insert(id.clone(), cancel.clone());
+        let is_cancelling =
+            async || self.workplace.store.job(&id).await.is_ok_and(|job| job.state == JobState::Cancelling);
         // A cancellation may have come between the queue and here.
-        if self.workplace.store.job(&id).await.is_ok_and(|job| job.state == JobState::Cancelling) {
+        if is_cancelling().await {
             cancel.send_replace(true);
         }
+        let mut hurried = false;
         loop {
             match self.carry_on(&id, control.clone(), cancelled.clone()).await {
                 Ok(JobOutcome::Ended(job)) => tracing::info!(job.id = %id, job.state = %job.state, "a job has ended"),
                 Ok(JobOutcome::Interrupted(_)) => {}
+                // It was cancelled while it was begun: the next attempt finds it so and ends it.
+                Err(RunError::Store(StoreError::Refused(_))) if !hurried && is_cancelling().await => {
+                    hurried = true;
+                    cancel.send_replace(true);
+                    continue;
+                }
                 Err(error) => {
                     tracing::error!(job.id = %id, error = &error as &dyn std::error::Error, "a job is tried again later");
                     tokio::select! {
