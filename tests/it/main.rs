@@ -12,6 +12,7 @@ mod jobs;
 mod local_train;
 mod metrics_collector;
 mod misbehaving_trainers;
+mod openapi;
 mod optimizer;
 mod python;
 mod python_packages;

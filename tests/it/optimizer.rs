@@ -145,7 +145,7 @@ fn bad_requests_are_answered_by_the_field_that_is_wrong() {
     let json_type = "content-type: application/json\r\n";
     let path = format!("{STUDY}/trials:suggest");
     let (status, error) = server.send("POST", &path, "content-type: text/plain\r\n", "{}");
-    assert_eq!((status, &error["error"]["status"]), (400, &json!("INVALID_ARGUMENT")));
+    assert_eq!((status, &error["error"]["status"]), (415, &json!("INVALID_ARGUMENT")));
     let (status, error) = server.send("POST", &path, json_type, "{\"clientId\": ");
     assert_eq!((status, &error["error"]["status"]), (400, &json!("INVALID_ARGUMENT")));
     let (status, error) = server.get("/v1/projects/p/nothing");

@@ -5,14 +5,12 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
-use axum::http::StatusCode;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 use futures::FutureExt;
 
 use super::method_override;
-use super::names::no_method;
+use super::names::{no_method, wrong_method};
 use super::status::{ApiError, Code};
 use crate::clock::Clock;
 use crate::service::TrialReports;
@@ -40,15 +38,13 @@ pub struct Service {
 pub fn router(service: Service) -> Router {
     let Service { optimizer, jobs, reports, clock, working_directory } = service;
     let routes = Router::new()
-        .route("/healthz", get(async || StatusCode::OK))
+        .merge(super::openapi::router())
+        .merge(super::projects::router())
         .merge(super::optimizer::router(optimizer, clock))
         .merge(super::trial_reports::router(reports))
         .merge(super::jobs::router(jobs, working_directory))
         .fallback(async |request: Request| no_method(&format!("{} {}", request.method(), request.uri().path())))
-        .method_not_allowed_fallback(async |request: Request| {
-            let text = format!("{} does not have the method {}", request.uri().path(), request.method());
-            ApiError::new(Code::Unimplemented, text)
-        })
+        .method_not_allowed_fallback(async |request: Request| wrong_method(request.uri().path(), request.method()))
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
         .layer(axum::middleware::from_fn(answer_panics));
     // Around the routes, since the method is chosen before the route is.

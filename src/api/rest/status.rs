@@ -3,9 +3,9 @@
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use serde_json::{Value, json};
+use schemars::{Schema, SchemaGenerator};
 
-use crate::api::ai_platform::optimizer::FieldViolation;
+use crate::api::ai_platform::rpc::{BadRequest, ErrorAnswer, ErrorDetail, ErrorStatus, FieldViolation, Status};
 use crate::domain::TransitionError;
 use crate::service::jobs::JobsError;
 use crate::service::optimizer::OptimizerError;
@@ -36,6 +36,10 @@ pub enum Code {
     AlreadyExists,
     /// Somebody else was faster; try again.
     Aborted,
+    /// The body is too large: `INVALID_ARGUMENT` with an HTTP status of its own.
+    PayloadTooLarge,
+    /// The body is of another type: `INVALID_ARGUMENT` with an HTTP status of its own.
+    UnsupportedMediaType,
     /// There is no such method.
     Unimplemented,
     /// A fault on this side.
@@ -49,6 +53,8 @@ impl Code {
             Self::Unauthenticated => StatusCode::UNAUTHORIZED,
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::AlreadyExists | Self::Aborted => StatusCode::CONFLICT,
+            Self::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Unimplemented => StatusCode::NOT_IMPLEMENTED,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }
@@ -56,7 +62,7 @@ impl Code {
 
     fn name(self) -> &'static str {
         match self {
-            Self::InvalidArgument => "INVALID_ARGUMENT",
+            Self::InvalidArgument | Self::PayloadTooLarge | Self::UnsupportedMediaType => "INVALID_ARGUMENT",
             Self::FailedPrecondition => "FAILED_PRECONDITION",
             Self::Unauthenticated => "UNAUTHENTICATED",
             Self::NotFound => "NOT_FOUND",
@@ -70,7 +76,7 @@ impl Code {
     /// Its number in `google.rpc.Code`.
     fn number(self) -> i32 {
         match self {
-            Self::InvalidArgument => 3,
+            Self::InvalidArgument | Self::PayloadTooLarge | Self::UnsupportedMediaType => 3,
             Self::NotFound => 5,
             Self::AlreadyExists => 6,
             Self::FailedPrecondition => 9,
@@ -100,30 +106,34 @@ impl ApiError {
     }
 
     /// The error as `google.rpc.Status`, for an operation.
-    pub fn status(&self) -> Value {
-        json!({"code": self.code.number(), "message": self.message, "details": self.details()})
-    }
-
-    fn details(&self) -> Value {
-        if self.violations.is_empty() {
-            return json!([]);
-        }
-        let violations = self.violations.iter();
-        let violations: Vec<Value> = violations
-            .map(|violation| json!({"field": violation.field, "description": violation.description}))
-            .collect();
-        json!([{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": violations}])
+    pub fn status(self) -> Status {
+        Status { code: self.code.number(), details: details(self.violations), message: self.message }
     }
 }
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let status = self.code.http();
-        let mut error = json!({"code": status.as_u16(), "message": self.message, "status": self.code.name()});
-        if !self.violations.is_empty() {
-            error["details"] = self.details();
-        }
-        (status, Json(json!({"error": error}))).into_response()
+        let error = ErrorStatus {
+            code: status.as_u16(),
+            status: self.code.name(),
+            details: details(self.violations),
+            message: self.message,
+        };
+        (status, Json(ErrorAnswer { error })).into_response()
+    }
+}
+
+/// The schema of what every error is answered with.
+pub(super) fn error_schema(generator: &mut SchemaGenerator) -> Schema {
+    generator.subschema_for::<ErrorAnswer>()
+}
+
+fn details(field_violations: Vec<FieldViolation>) -> Vec<ErrorDetail> {
+    if field_violations.is_empty() {
+        Vec::new()
+    } else {
+        vec![ErrorDetail::BadRequest(BadRequest { field_violations })]
     }
 }
 

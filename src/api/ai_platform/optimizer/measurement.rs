@@ -10,6 +10,7 @@ use crate::domain::{Measurement, MetricValue, Source};
 /// Values of metrics at one step.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(rename = "Measurement")]
 pub struct MeasurementMessage {
     /// Time since the trial's start.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -23,6 +24,7 @@ pub struct MeasurementMessage {
 /// The value of one metric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "Metric")]
 pub struct MetricMessage {
     /// Its name.
     pub metric: String,

@@ -1,0 +1,79 @@
+//! The parameters of a method, in its path and in its query.
+
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::{RefOr, Required, Schema};
+
+use super::operation::Operation;
+
+/// What the names in paths are: pattern, example, description.
+fn name(name: &str) -> (&'static str, &'static str, &'static str) {
+    match name {
+        "project" => ("^[A-Za-z0-9_.:-]{1,128}$", "my-project", "A project; there need not be anything in it."),
+        "location" => ("^[A-Za-z0-9_.-]{1,128}$", "us-central1", "A location; any name will do."),
+        "job" => ("^[A-Za-z][A-Za-z0-9_]{0,127}$", "census_1", "A job's ID."),
+        "study" => ("^[A-Za-z0-9_.-]{1,128}$", "example", "A study's ID."),
+        "trial" => {
+            ("^[0-9]{1,18}(~[0-9]{1,18})?$", "1", "A trial's number, after a lost lease with its attempt: `7~2`.")
+        }
+        _ => ("^[A-Za-z0-9_-]+$", "e30", "An operation, as it was answered."),
+    }
+}
+
+/// The parameters of `operation`.
+pub(super) fn of(operation: &Operation) -> Vec<Parameter> {
+    let names = operation.path.split('{').skip(1).filter_map(|rest| rest.split_once('}'));
+    let mut parameters: Vec<Parameter> = names
+        .map(|(name, _)| {
+            let (pattern, example, description) = self::name(name);
+            ParameterBuilder::new()
+                .name(name)
+                .parameter_in(ParameterIn::Path)
+                .required(Required::True)
+                .description(Some(description))
+                .schema(schema(json!({ "type": "string", "pattern": pattern })))
+                .example(Some(json!(example)))
+                .build()
+        })
+        .collect();
+    let (properties, required) = query(operation);
+    for (name, mut property) in properties {
+        let description = property.as_object_mut().and_then(|property| property.remove("description"));
+        let is_required = required.contains(&name);
+        parameters.push(
+            ParameterBuilder::new()
+                .name(name)
+                .parameter_in(ParameterIn::Query)
+                .required(if is_required { Required::True } else { Required::False })
+                .description(description.as_ref().and_then(Value::as_str))
+                .schema(schema(property))
+                .build(),
+        );
+    }
+    parameters
+}
+
+/// Names of the query parameters of `operation`.
+pub(in crate::api::rest) fn query_names(operation: &Operation) -> Vec<String> {
+    query(operation).0.into_iter().map(|(name, _)| name).collect()
+}
+
+/// The schemas of the query parameters by name, and the names of those that are required.
+fn query(operation: &Operation) -> (Map<String, Value>, Vec<String>) {
+    let Some(query) = operation.query else { return (Map::new(), Vec::new()) };
+    let mut generator =
+        SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true).into_generator();
+    let mut schema = query(&mut generator).to_value();
+    let properties = match schema.get_mut("properties").map(Value::take) {
+        Some(Value::Object(properties)) => properties,
+        _ => Map::new(),
+    };
+    let required = schema["required"].as_array().into_iter().flatten();
+    (properties, required.filter_map(|name| name.as_str().map(str::to_owned)).collect())
+}
+
+/// `value` as a schema of the document. Those of parameters are so simple that nothing is lost.
+fn schema(value: Value) -> Option<RefOr<Schema>> {
+    serde_json::from_value(value).ok().map(RefOr::T)
+}

@@ -1,0 +1,105 @@
+//! The OpenAPI document, and the server held against it.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+use tunesmith::api::rest::openapi::document;
+
+use crate::server::Server;
+use crate::support::Workspace;
+
+/// `TUNESMITH_UPDATE_SCHEMA=1 cargo test --test it openapi::` writes the file anew.
+#[test]
+fn the_published_document_is_the_generated_one() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/openapi.json");
+    let generated = format!("{:#}\n", document());
+    if std::env::var_os("TUNESMITH_UPDATE_SCHEMA").is_some() {
+        fs::write(&path, &generated).unwrap();
+    }
+    assert!(
+        fs::read_to_string(&path).unwrap_or_default() == generated,
+        "schemas/openapi.json is out of date: set TUNESMITH_UPDATE_SCHEMA=1 and run this test again"
+    );
+}
+
+/// The methods of the document: HTTP method, path with names filled in, ID.
+fn methods(document: &Value) -> Vec<(String, String, String)> {
+    let mut methods = Vec::new();
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        let path =
+            ["project", "location", "job", "study", "trial", "operation"].iter().fold(path.clone(), |path, name| {
+                path.replace(&format!("{{{name}}}"), if *name == "trial" { "7" } else { "x" })
+            });
+        assert!(!path.contains('{'), "{path} has a name that this test does not know");
+        for (method, operation) in operations.as_object().unwrap() {
+            let id = operation["operationId"].as_str().unwrap().to_owned();
+            methods.push((method.to_uppercase(), path.clone(), id));
+        }
+    }
+    methods
+}
+
+#[test]
+fn what_is_documented_is_served_and_nothing_else() {
+    let workspace = Workspace::new("");
+    let server = Server::start(&workspace, &[]);
+    let (status, served) = server.get("/openapi.json");
+    assert_eq!((status, &served), (200, &document()));
+    let methods = methods(&served);
+    let is_there = |method: &str, path: &str| {
+        let (status, answer) = server.send(method, path, "content-type: application/json\r\n", "{}");
+        let message = answer["error"]["message"].as_str().unwrap_or_default();
+        let is_missing = message.contains("there is no method") || message.contains("does not have the method");
+        assert_eq!(is_missing, matches!(status, 501) || message.contains("there is no method"), "{answer}");
+        !is_missing
+    };
+    for (_, path, _) in &methods {
+        for method in ["GET", "POST", "PATCH", "DELETE", "PUT"] {
+            let is_documented = methods.iter().any(|(known, at, _)| known == method && at == path);
+            assert_eq!(is_there(method, path), is_documented, "{method} {path}");
+        }
+    }
+    let published = PUBLISHED.lines().map(|line| line.trim_start().to_owned()).filter(|line| !line.is_empty());
+    for id in published {
+        assert!(methods.iter().any(|(_, _, known)| *known == id), "{id} is published and not there");
+    }
+    for (_, path, _) in methods.iter().filter(|(_, path, _)| path.contains("/v1/")) {
+        assert!(!is_there("POST", &format!("{path}/more")), "{path}/more");
+        assert!(!is_there("POST", &format!("{path}:noSuchMethod")), "{path}:noSuchMethod");
+    }
+}
+
+/// The methods of `ml v1` that this service has.
+const PUBLISHED: &str = "
+    ml.projects.getConfig
+    ml.projects.jobs.cancel
+    ml.projects.jobs.create
+    ml.projects.jobs.get
+    ml.projects.jobs.getIamPolicy
+    ml.projects.jobs.list
+    ml.projects.jobs.patch
+    ml.projects.jobs.setIamPolicy
+    ml.projects.jobs.testIamPermissions
+    ml.projects.locations.get
+    ml.projects.locations.list
+    ml.projects.locations.operations.cancel
+    ml.projects.locations.operations.get
+    ml.projects.locations.studies.create
+    ml.projects.locations.studies.delete
+    ml.projects.locations.studies.get
+    ml.projects.locations.studies.list
+    ml.projects.locations.studies.trials.addMeasurement
+    ml.projects.locations.studies.trials.checkEarlyStoppingState
+    ml.projects.locations.studies.trials.complete
+    ml.projects.locations.studies.trials.create
+    ml.projects.locations.studies.trials.delete
+    ml.projects.locations.studies.trials.get
+    ml.projects.locations.studies.trials.list
+    ml.projects.locations.studies.trials.listOptimalTrials
+    ml.projects.locations.studies.trials.stop
+    ml.projects.locations.studies.trials.suggest
+    ml.projects.operations.cancel
+    ml.projects.operations.get
+    ml.projects.operations.list
+";
