@@ -50,9 +50,7 @@ fn what_is_documented_is_served_and_nothing_else() {
     let is_there = |method: &str, path: &str| {
         let (status, answer) = server.send(method, path, "content-type: application/json\r\n", "{}");
         let message = answer["error"]["message"].as_str().unwrap_or_default();
-        let is_missing = message.contains("there is no method") || message.contains("does not have the method");
-        assert_eq!(is_missing, matches!(status, 501) || message.contains("there is no method"), "{answer}");
-        !is_missing
+        status != 405 && !message.contains("there is no method")
     };
     for (_, path, _) in &methods {
         for method in ["GET", "POST", "PATCH", "DELETE", "PUT"] {

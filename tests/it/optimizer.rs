@@ -151,7 +151,7 @@ fn bad_requests_are_answered_by_the_field_that_is_wrong() {
     let (status, error) = server.get("/v1/projects/p/nothing");
     assert_eq!((status, &error["error"]["status"]), (404, &json!("NOT_FOUND")));
     let (status, error) = server.send("PUT", STUDY, json_type, "{}");
-    assert_eq!((status, &error["error"]["status"]), (501, &json!("UNIMPLEMENTED")));
+    assert_eq!((status, &error["error"]["status"]), (405, &json!("UNIMPLEMENTED")));
     let overridden = server.send("POST", STUDY, "x-http-method-override: GET\r\n", "alt=json");
     assert_eq!(overridden, server.get(STUDY));
 }

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::body::Body;
+use super::examples;
 use super::jobs::{Api, job_id};
 use super::names::Names;
 use super::openapi::Operation;
@@ -42,6 +43,7 @@ pub(super) fn routes(routes: Routes<Api>) -> Routes<Api> {
                 "ml.projects.jobs.setIamPolicy",
                 "Sets a job's policy.",
             )
+            .example(examples::POLICY)
             .or_not_found()
             .or_conflict(),
             set,
@@ -51,7 +53,8 @@ pub(super) fn routes(routes: Routes<Api>) -> Routes<Api> {
                 "/v1/projects/{project}/jobs/{job}:testIamPermissions",
                 "ml.projects.jobs.testIamPermissions",
                 "Tells which of some permissions the caller has; none of a job that is not there.",
-            ),
+            )
+            .example(examples::PERMISSIONS),
             test,
         )
 }

@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::body::Body;
+use super::examples;
 use super::job_filter::JobFilter;
 use super::job_iam;
 use super::names::{self, Names};
@@ -46,7 +47,9 @@ const JOB: &str = "/v1/projects/{project}/jobs/{job}";
 pub(super) fn routes() -> Routes<Api> {
     let routes = Routes::new()
         .add(
-            Operation::post(JOBS, "ml.projects.jobs.create", "Creates a job, which is then run.").or_conflict(),
+            Operation::post(JOBS, "ml.projects.jobs.create", "Creates a job, which is then run.")
+                .example(examples::JOB)
+                .or_conflict(),
             create,
         )
         .add(Operation::get(JOBS, "ml.projects.jobs.list", "Lists jobs."), list)
@@ -55,7 +58,10 @@ pub(super) fn routes() -> Routes<Api> {
             get,
         )
         .add(
-            Operation::patch(JOB, "ml.projects.jobs.patch", "Changes a job's labels.").or_not_found().or_conflict(),
+            Operation::patch(JOB, "ml.projects.jobs.patch", "Changes a job's labels.")
+                .example(examples::LABELS)
+                .or_not_found()
+                .or_conflict(),
             patch,
         )
         .add(

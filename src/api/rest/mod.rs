@@ -1,6 +1,7 @@
 //! HTTP routes: wire types, mapping and status codes, nothing else.
 
 mod body;
+mod examples;
 mod job_filter;
 mod job_iam;
 pub mod jobs;

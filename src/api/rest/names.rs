@@ -1,7 +1,10 @@
 //! Reading resource names out of paths.
 
 use axum::extract::{FromRequestParts, RawPathParams};
+use axum::http::Method;
+use axum::http::header::ALLOW;
 use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
 use percent_encoding::percent_decode_str;
 use tunesmith_algorithms::problem::TrialId;
 
@@ -90,7 +93,9 @@ pub(super) fn no_method(what: &str) -> ApiError {
     ApiError::new(Code::NotFound, format!("there is no method {what}"))
 }
 
-/// There is such a path, but not with this HTTP method.
-pub(super) fn wrong_method(path: &str, method: &axum::http::Method) -> ApiError {
-    ApiError::new(Code::Unimplemented, format!("{path} does not have the method {method}"))
+/// There is such a path, but only with the HTTP methods `allowed`.
+pub(super) fn wrong_method(path: &str, method: &Method, allowed: &[&Method]) -> Response {
+    let allowed: Vec<&str> = allowed.iter().map(|method| method.as_str()).collect();
+    let text = format!("{path} does not have the method {method}; it has {}", allowed.join(", "));
+    ([(ALLOW, allowed.join(", "))], ApiError::new(Code::MethodNotAllowed, text)).into_response()
 }

@@ -117,7 +117,7 @@ where
 {
     let (id, handler) = match choose(last, &entries, &mut request) {
         Ok(entry) => (OperationId(entry.operation.id), entry.handler.clone()),
-        Err(error) => return error.into_response(),
+        Err(refusal) => return *refusal,
     };
     let mut response = handler.call(request, state).await;
     response.extensions_mut().insert(id);
@@ -125,22 +125,25 @@ where
 }
 
 /// The method that `request` asks for, which it is prepared for.
-fn choose<'a, S>(last: Last, entries: &'a [Entry<S>], request: &mut Request) -> Result<&'a Entry<S>, ApiError> {
+fn choose<'a, S>(last: Last, entries: &'a [Entry<S>], request: &mut Request) -> Result<&'a Entry<S>, Box<Response>> {
     let path = request.uri().path();
     let segment = decode(path.rsplit('/').next().unwrap_or_default()).filter(|_| decode(path).is_some());
     let segment = segment.ok_or_else(|| {
-        ApiError::new(Code::InvalidArgument, format!("the path {path:?} is not percent-encoded UTF-8"))
+        let text = format!("the path {path:?} is not percent-encoded UTF-8");
+        refusal(ApiError::new(Code::InvalidArgument, text))
     })?;
     let method = custom_method(&segment, last);
     let known: Vec<&Entry<S>> =
         entries.iter().filter(|entry| custom_method(entry.operation.path, last) == method).collect();
     if known.is_empty() {
-        return Err(no_method(&format!("{} {path}", request.method())));
+        return Err(refusal(no_method(&format!("{} {path}", request.method()))));
     }
     let http_method = if request.method() == Method::HEAD { &Method::GET } else { request.method() };
-    let entry = known.into_iter().find(|entry| entry.operation.method == *http_method);
-    let entry = entry.ok_or_else(|| wrong_method(path, request.method()))?;
-    query::check(request.uri().query().unwrap_or_default(), &entry.query)?;
+    let entry = *known.iter().find(|entry| entry.operation.method == *http_method).ok_or_else(|| {
+        let allowed: Vec<&Method> = known.iter().map(|entry| &entry.operation.method).collect();
+        Box::new(wrong_method(path, request.method(), &allowed))
+    })?;
+    query::check(request.uri().query().unwrap_or_default(), &entry.query).map_err(refusal)?;
     match last {
         Last::Name if !method.is_empty() => {
             request.extensions_mut().insert(CustomMethod::AfterName(method.len() + 1));
@@ -151,4 +154,8 @@ fn choose<'a, S>(last: Last, entries: &'a [Entry<S>], request: &mut Request) -> 
         Last::Name | Last::Fixed => {}
     }
     Ok(entry)
+}
+
+fn refusal(error: ApiError) -> Box<Response> {
+    Box::new(error.into_response())
 }

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
 
 use super::method_override;
-use super::names::{no_method, wrong_method};
+use super::names::no_method;
 use super::status::{ApiError, Code};
 use crate::clock::Clock;
 use crate::service::TrialReports;
@@ -44,7 +44,6 @@ pub fn router(service: Service) -> Router {
         .merge(super::trial_reports::router(reports))
         .merge(super::jobs::router(jobs, working_directory))
         .fallback(async |request: Request| no_method(&format!("{} {}", request.method(), request.uri().path())))
-        .method_not_allowed_fallback(async |request: Request| wrong_method(request.uri().path(), request.method()))
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
         .layer(axum::middleware::from_fn(answer_panics));
     // Around the routes, since the method is chosen before the route is.

@@ -42,6 +42,8 @@ pub enum Code {
     UnsupportedMediaType,
     /// There is no such method.
     Unimplemented,
+    /// There is such a path, but not with this HTTP method: `UNIMPLEMENTED` with an HTTP status of its own.
+    MethodNotAllowed,
     /// A fault on this side.
     Internal,
 }
@@ -56,6 +58,7 @@ impl Code {
             Self::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Unimplemented => StatusCode::NOT_IMPLEMENTED,
+            Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -68,7 +71,7 @@ impl Code {
             Self::NotFound => "NOT_FOUND",
             Self::AlreadyExists => "ALREADY_EXISTS",
             Self::Aborted => "ABORTED",
-            Self::Unimplemented => "UNIMPLEMENTED",
+            Self::Unimplemented | Self::MethodNotAllowed => "UNIMPLEMENTED",
             Self::Internal => "INTERNAL",
         }
     }
@@ -81,7 +84,7 @@ impl Code {
             Self::AlreadyExists => 6,
             Self::FailedPrecondition => 9,
             Self::Aborted => 10,
-            Self::Unimplemented => 12,
+            Self::Unimplemented | Self::MethodNotAllowed => 12,
             Self::Internal => 13,
             Self::Unauthenticated => 16,
         }

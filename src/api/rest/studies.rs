@@ -8,6 +8,7 @@ use serde::Deserialize;
 use tunesmith_algorithms::problem::TrialId;
 
 use super::body::Body;
+use super::examples;
 use super::names::{self, Names, study_id};
 use super::openapi::Operation;
 use super::optimizer::Api;
@@ -24,7 +25,12 @@ const STUDY: &str = "/v1/projects/{project}/locations/{location}/studies/{study}
 /// `routes`, and those of studies.
 pub(super) fn routes(routes: Routes<Api>) -> Routes<Api> {
     routes
-        .add(Operation::post(STUDIES, "ml.projects.locations.studies.create", "Creates a study.").or_conflict(), create)
+        .add(
+            Operation::post(STUDIES, "ml.projects.locations.studies.create", "Creates a study.")
+                .example(examples::STUDY)
+                .or_conflict(),
+            create,
+        )
         .add(Operation::get(STUDIES, "ml.projects.locations.studies.list", "Lists all studies of a location."), list)
         .add(Operation::get(STUDY, "ml.projects.locations.studies.get", "Tells of a study.").or_not_found(), get)
         .add(

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use tunesmith_algorithms::problem::TrialId;
 
 use super::body::Body;
+use super::examples;
 use super::names::Names;
 use super::openapi::Operation;
 use super::routes::Routes;
@@ -36,6 +37,7 @@ pub(super) fn routes() -> Routes<TrialReports> {
                 "tunesmith.jobs.trials.addMeasurement",
                 "Adds a measurement to the curve of a job's trial, for its program.",
             )
+            .example(examples::MEASUREMENT)
             .or_not_found()
             .or_conflict()
             .of_trial_program(),

@@ -7,6 +7,7 @@ use axum::extract::State;
 use serde::Deserialize;
 
 use super::body::Body;
+use super::examples;
 use super::names::{Names, study_id, trial_ref};
 use super::openapi::Operation;
 use super::optimizer::Api;
@@ -40,7 +41,8 @@ pub(super) fn routes(routes: Routes<Api>) -> Routes<Api> {
                 trials!(":suggest"),
                 "ml.projects.locations.studies.trials.suggest",
                 "Gives a client the trials it has, or new ones.",
-            ),
+            )
+            .example(examples::SUGGEST),
             suggest,
         )
         .add(
@@ -52,7 +54,8 @@ pub(super) fn routes(routes: Routes<Api>) -> Routes<Api> {
             list_optimal,
         )
         .add(
-            post(trials!(""), "ml.projects.locations.studies.trials.create", "Adds a point of the user's own."),
+            post(trials!(""), "ml.projects.locations.studies.trials.create", "Adds a point of the user's own.")
+                .example(examples::TRIAL),
             create,
         )
         .add(get(trials!(""), "ml.projects.locations.studies.trials.list", "Lists all trials of a study."), list)
@@ -68,11 +71,13 @@ pub(super) fn routes(routes: Routes<Api>) -> Routes<Api> {
                 trials!("/{trial}:addMeasurement"),
                 "ml.projects.locations.studies.trials.addMeasurement",
                 "Adds a measurement to a trial's curve.",
-            ),
+            )
+            .example(examples::MEASUREMENT),
             add_measurement,
         )
         .add(
-            post(trials!("/{trial}:complete"), "ml.projects.locations.studies.trials.complete", "Completes a trial."),
+            post(trials!("/{trial}:complete"), "ml.projects.locations.studies.trials.complete", "Completes a trial.")
+                .example(examples::COMPLETE),
             complete,
         )
         .add(

@@ -16,7 +16,9 @@ use serde_json::Value;
 use utoipa::openapi::path::{HttpMethod, OperationBuilder, Paths};
 use utoipa::openapi::request_body::RequestBodyBuilder;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
-use utoipa::openapi::{Components, Content, InfoBuilder, OpenApi, Ref, RefOr, Response, ResponseBuilder, Schema};
+use utoipa::openapi::{
+    Components, Content, ContentBuilder, InfoBuilder, OpenApi, Ref, RefOr, Response, ResponseBuilder, Schema,
+};
 
 use self::operation::Access;
 pub(super) use self::operation::{Documented, Operation};
@@ -133,7 +135,11 @@ fn described_operation(
     if let Some(schema) = answer {
         success = success.content("application/json", Content::new(Some(schema)));
     }
-    let body = body.map(|schema| RequestBodyBuilder::new().content("application/json", Content::new(Some(schema))));
+    let body = body.map(|schema| {
+        let example = operation.example.and_then(|example| serde_json::from_str::<Value>(example).ok());
+        let content = ContentBuilder::new().schema(Some(schema)).example(example);
+        RequestBodyBuilder::new().content("application/json", content.build())
+    });
     let mut builder = OperationBuilder::new()
         .operation_id(Some(operation.id))
         .summary(Some(operation.summary))

@@ -27,6 +27,8 @@ pub(in crate::api::rest) struct Operation {
     pub(super) statuses: BTreeSet<u16>,
     pub(super) query: Option<SchemaOf>,
     pub(super) body: Option<SchemaOf>,
+    /// An example of the body, as JSON.
+    pub(super) example: Option<&'static str>,
     pub(super) answer: Option<SchemaOf>,
     pub(super) access: Access,
 }
@@ -72,6 +74,7 @@ impl Operation {
             statuses: BTreeSet::from([400, 401, 403, 429, 500, 503, 504]),
             query: None,
             body: None,
+            example: None,
             answer: None,
             access: Access::Token,
         }
@@ -91,6 +94,12 @@ impl Operation {
     /// What it names may be there already, or have been changed by somebody else.
     pub(in crate::api::rest) fn or_conflict(self) -> Self {
         self.or(StatusCode::CONFLICT)
+    }
+
+    /// A body that it may be sent, as JSON.
+    pub(in crate::api::rest) fn example(mut self, body: &'static str) -> Self {
+        self.example = Some(body);
+        self
     }
 
     /// It is for the program of a trial.
