@@ -21,3 +21,4 @@ mod run;
 mod server;
 mod store;
 mod support;
+mod wire;

@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tunesmith::api::rest::openapi::document;
 
+use crate::python::interpreter;
 use crate::server::Server;
 use crate::support::Workspace;
 
@@ -101,3 +103,59 @@ const PUBLISHED: &str = "
     ml.projects.operations.get
     ml.projects.operations.list
 ";
+
+/// What schemathesis holds against every answer.
+const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,\
+    response_headers_conformance,negative_data_rejection,unsupported_method,allow_header_conformance";
+
+#[test]
+fn thousands_of_made_up_requests_are_answered_as_documented() {
+    let python = interpreter(&["schemathesis==4.32.5"]);
+    let hooks = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/clients/schemathesis_hooks.py");
+    let workspace = Workspace::new("");
+    let config = format!("hooks = \"{}\"\n[phases.coverage]\nunexpected-methods = [\"put\"]\n", hooks.display());
+    workspace.write("schemathesis.toml", &config);
+    let server = Server::start(&workspace, &["--job-slots", "1"]);
+    let location = "/v1/projects/p/locations/l";
+    let integer =
+        json!({"parameter": "layers", "type": "INTEGER", "integerValueSpec": {"minValue": "1", "maxValue": "6"}});
+    let study = json!({"studyConfig": {"metrics": [{"metric": "loss", "goal": "MINIMIZE"}], "parameters": [integer]}});
+    for id in ["example", "finite"] {
+        assert_eq!(server.post(&format!("{location}/studies?studyId={id}"), &study).0, 200);
+        let request = json!({"suggestionCount": 3, "clientId": "worker"});
+        assert_eq!(server.post(&format!("{location}/studies/{id}/trials:suggest"), &request).0, 200);
+    }
+    for (id, script, hyperparameters) in [
+        ("plain", "true", Value::Null),
+        (
+            "tuning",
+            "echo loss=1",
+            json!({"goal": "MINIMIZE", "hyperparameterMetricTag": "loss", "maxTrials": 2, "params": [
+                {"parameterName": "x", "type": "INTEGER", "minValue": 1, "maxValue": 9}
+            ]}),
+        ),
+    ] {
+        let input = json!({
+            "masterConfig": {"containerCommand": ["sh", "-c", script]},
+            "hyperparameters": hyperparameters,
+            "tunesmith": {"metricFromStdout": true},
+        });
+        let (status, job) = server.post("/v1/projects/p/jobs", &json!({"jobId": id, "trainingInput": input}));
+        assert_eq!(status, 200, "{job}");
+    }
+    let output = Command::new(python.with_file_name("st"))
+        .current_dir(workspace.path())
+        .arg("run")
+        .arg(format!("http://{}/openapi.json", server.address))
+        .args(["--checks", CHECKS, "--seed", "1", "--max-examples", "8", "--workers", "2", "--no-color"])
+        .args(["--phases", "examples,coverage,fuzzing", "--suppress-health-check", "all", "--warnings", "off"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    // Not a run that tested nothing.
+    let generated = text.lines().find_map(|line| line.trim().split_once(" generated, "));
+    let generated: usize = generated.and_then(|(count, _)| count.parse().ok()).unwrap();
+    assert!(generated > 2000, "{text}");
+    assert_eq!(server.get("/v1/projects/p/jobs/tuning").0, 200);
+}
