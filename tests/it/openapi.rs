@@ -106,7 +106,8 @@ const PUBLISHED: &str = "
 
 /// What schemathesis holds against every answer.
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,\
-    response_headers_conformance,negative_data_rejection,unsupported_method,allow_header_conformance";
+    response_headers_conformance,negative_data_rejection,unsupported_method,allow_header_conformance,\
+    use_after_free,ensure_resource_availability";
 
 #[test]
 fn thousands_of_made_up_requests_are_answered_as_documented() {
@@ -148,7 +149,7 @@ fn thousands_of_made_up_requests_are_answered_as_documented() {
         .arg("run")
         .arg(format!("http://{}/openapi.json", server.address))
         .args(["--checks", CHECKS, "--seed", "1", "--max-examples", "8", "--workers", "2", "--no-color"])
-        .args(["--phases", "examples,coverage,fuzzing", "--suppress-health-check", "all", "--warnings", "off"])
+        .args(["--phases", "examples,coverage,fuzzing,stateful", "--suppress-health-check", "all", "--warnings", "off"])
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);

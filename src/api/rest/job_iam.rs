@@ -18,6 +18,7 @@ use super::status::{ApiError, Code};
 use crate::api::ai_platform::iam::{
     Policy, SetIamPolicyRequest, TestIamPermissionsRequest, TestIamPermissionsResponse,
 };
+use crate::api::ai_platform::proto_json;
 use crate::domain::{Job, JobChange, TransitionError};
 use crate::service::jobs::JobsError;
 use crate::store::StoreError;
@@ -115,7 +116,8 @@ async fn set(
         return Err(ApiError::invalid("policy.bindings", format!("more than {MAX_MEMBERS} members")));
     }
     let job = api.jobs.report(&id).await?.job;
-    if !policy.etag.is_empty() && policy.etag != stored(&job)?.etag {
+    let etag = |text: &str| proto_json::bytes(text).ok_or_else(|| ApiError::invalid("policy.etag", "is not base64"));
+    if !policy.etag.is_empty() && etag(&policy.etag)? != etag(&stored(&job)?.etag)? {
         let resource = format!("the policy of job {id}");
         return Err(StoreError::Refused(TransitionError::Outdated { resource }).into());
     }

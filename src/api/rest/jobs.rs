@@ -23,7 +23,7 @@ use super::status::{ApiError, Code};
 use crate::api::ai_platform::job::{JobList, JobRequest, JobResource, job_resource};
 use crate::api::ai_platform::plan::{CommandLine, job_plan, job_study};
 use crate::api::ai_platform::rpc::{Empty, FieldViolation};
-use crate::api::ai_platform::{Severity, TrainingInput, check};
+use crate::api::ai_platform::{Severity, TrainingInput, check, proto_json};
 use crate::domain::{Job, JobChange, JobId};
 use crate::service::jobs::{JobReport, Jobs};
 use crate::service::{StudySpec, Submission};
@@ -49,6 +49,7 @@ pub(super) fn routes() -> Routes<Api> {
         .add(
             Operation::post(JOBS, "ml.projects.jobs.create", "Creates a job, which is then run.")
                 .example(examples::JOB)
+                .makes("job", "$response.body#/jobId")
                 .or_conflict(),
             create,
         )
@@ -229,7 +230,8 @@ async fn patch(
 }
 
 fn revision_of(etag: &str) -> Result<u64, ApiError> {
-    let bytes = STANDARD.decode(etag).ok().and_then(|bytes| <[u8; 8]>::try_from(bytes).ok());
-    let bytes = bytes.ok_or_else(|| ApiError::new(Code::Aborted, "the etag is none of this job: read it again"))?;
+    let bytes = proto_json::bytes(etag).ok_or_else(|| ApiError::invalid("etag", "is not base64"))?;
+    let bytes = <[u8; 8]>::try_from(bytes)
+        .map_err(|_| ApiError::new(Code::Aborted, "the etag is none of this job: read it again"))?;
     Ok(u64::from_be_bytes(bytes))
 }

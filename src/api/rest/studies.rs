@@ -28,6 +28,7 @@ pub(super) fn routes(routes: Routes<Api>) -> Routes<Api> {
         .add(
             Operation::post(STUDIES, "ml.projects.locations.studies.create", "Creates a study.")
                 .example(examples::STUDY)
+                .makes("study", "$request.query.studyId")
                 .or_conflict(),
             create,
         )

@@ -16,6 +16,13 @@ NAMES = {
     "trial": itertools.cycle(["1", "2", "3", "4", None]),
 }
 
+STUDY_CONFIG = {
+    "metrics": [{"metric": "loss", "goal": "MINIMIZE"}],
+    "parameters": [
+        {"parameter": "layers", "type": "INTEGER", "integerValueSpec": {"minValue": "1", "maxValue": "6"}},
+    ],
+}
+
 
 def are_accepted(case, place):
     """Whether the parts of the request in "path", "body" and so on were made to be accepted."""
@@ -35,11 +42,18 @@ def with_known_metrics(value):
                 with_known_metrics(inner)
 
 
+def of_sequence(case):
+    """Whether the request follows others, whose answers name what is there."""
+    return case.meta is not None and case.meta.phase.name.value == "stateful"
+
+
 @schemathesis.hook
 def before_call(ctx, case, kwargs):
     # Nothing is removed that the requests after it need.
-    if are_accepted(case, "path") and case.method != "DELETE":
+    if are_accepted(case, "path") and case.method != "DELETE" and not of_sequence(case):
         for name in set(NAMES).intersection(case.path_parameters):
             case.path_parameters[name] = next(NAMES[name]) or case.path_parameters[name]
     if are_accepted(case, "body"):
         with_known_metrics(case.body)
+        if of_sequence(case) and case.method == "POST" and case.path.endswith("/studies"):
+            case.body = {"studyConfig": STUDY_CONFIG}

@@ -1,6 +1,6 @@
 //! `Measurement`: what a trial reports.
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use super::FieldViolation;
@@ -28,8 +28,17 @@ pub struct MeasurementMessage {
 pub struct MetricMessage {
     /// Its name.
     pub metric: String,
-    /// Its value.
+    /// Its value; one that is not finite makes the trial infeasible if it is its result.
+    #[schemars(schema_with = "value_schema")]
     pub value: Double,
+}
+
+/// Unlike bounds, a metric may be no number at all.
+fn value_schema(generator: &mut SchemaGenerator) -> Schema {
+    if generator.contract().is_serialize() {
+        return Double::json_schema(generator);
+    }
+    json_schema!({ "anyOf": [Double::json_schema(generator), { "enum": ["NaN", "Infinity", "-Infinity"] }] })
 }
 
 impl MeasurementMessage {

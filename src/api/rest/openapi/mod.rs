@@ -13,6 +13,7 @@ use std::sync::OnceLock;
 use axum::http::{Method, StatusCode};
 use axum::{Json, Router};
 use serde_json::Value;
+use utoipa::openapi::link::{Link, LinkBuilder};
 use utoipa::openapi::path::{HttpMethod, OperationBuilder, Paths};
 use utoipa::openapi::request_body::RequestBodyBuilder;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
@@ -100,7 +101,7 @@ pub fn document() -> Value {
         paths.add_path_operation(
             operation.path,
             vec![http_method(&operation.method)],
-            described_operation(operation, body, answer.map(|schema| schemas.reference(schema))),
+            described_operation(operation, &operations, body, answer.map(|schema| schemas.reference(schema))),
         );
     }
     let info = InfoBuilder::new().title("Tunesmith").version("v1").description(Some(DESCRIPTION)).build();
@@ -128,12 +129,16 @@ fn http_method(method: &Method) -> HttpMethod {
 
 fn described_operation(
     operation: &Operation,
+    all: &[Operation],
     body: Option<RefOr<Schema>>,
     answer: Option<RefOr<Schema>>,
 ) -> OperationBuilder {
     let mut success = ResponseBuilder::new().description("It was done.");
     if let Some(schema) = answer {
         success = success.content("application/json", Content::new(Some(schema)));
+    }
+    for (name, link) in links(operation, all) {
+        success = success.link(name, link);
     }
     let body = body.map(|schema| {
         let example = operation.example.and_then(|example| serde_json::from_str::<Value>(example).ok());
@@ -157,6 +162,25 @@ fn described_operation(
         Access::TrialToken => builder.securities(Some([token])),
         Access::Open => builder.securities(Some([])),
     }
+}
+
+/// Links to the methods of what `operation` makes, by the last words of their IDs.
+fn links(operation: &Operation, all: &[Operation]) -> Vec<(String, Link)> {
+    let Some((made, expression)) = operation.makes else { return Vec::new() };
+    let below = format!("{}/{{{made}}}", operation.path);
+    let of_parents = parameters::names(operation.path).map(|name| (name, format!("$request.path.{name}")));
+    let given: Vec<(&str, String)> = of_parents.chain([(made, expression.to_owned())]).collect();
+    let reached = all.iter().filter(|other| {
+        other.path.starts_with(&below)
+            && parameters::names(other.path).all(|name| given.iter().any(|(known, _)| *known == name))
+    });
+    reached
+        .map(|other| {
+            let link = LinkBuilder::new().operation_id(other.id);
+            let link = given.iter().fold(link, |link, (name, expression)| link.parameter(*name, expression.as_str()));
+            (other.id.replace('.', "_"), link.build())
+        })
+        .collect()
 }
 
 fn components(error: RefOr<Schema>) -> Components {

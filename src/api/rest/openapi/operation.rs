@@ -30,6 +30,8 @@ pub(in crate::api::rest) struct Operation {
     /// An example of the body, as JSON.
     pub(super) example: Option<&'static str>,
     pub(super) answer: Option<SchemaOf>,
+    /// What the thing that it makes is called in the paths of others, and where the answer or the request has its name.
+    pub(super) makes: Option<(&'static str, &'static str)>,
     pub(super) access: Access,
 }
 
@@ -76,6 +78,7 @@ impl Operation {
             body: None,
             example: None,
             answer: None,
+            makes: None,
             access: Access::Token,
         }
     }
@@ -99,6 +102,12 @@ impl Operation {
     /// A body that it may be sent, as JSON.
     pub(in crate::api::rest) fn example(mut self, body: &'static str) -> Self {
         self.example = Some(body);
+        self
+    }
+
+    /// It makes what is `{name}` in the paths of others; `expression` (of an OpenAPI link) says where its name stands.
+    pub(in crate::api::rest) fn makes(mut self, name: &'static str, expression: &'static str) -> Self {
+        self.makes = Some((name, expression));
         self
     }
 

@@ -21,11 +21,15 @@ fn name(name: &str) -> (&'static str, &'static str, &'static str) {
     }
 }
 
+/// The names in `path`.
+pub(super) fn names<'a>(path: &'a str) -> impl Iterator<Item = &'a str> + use<'a> {
+    path.split('{').skip(1).filter_map(|rest| Some(rest.split_once('}')?.0))
+}
+
 /// The parameters of `operation`.
 pub(super) fn of(operation: &Operation) -> Vec<Parameter> {
-    let names = operation.path.split('{').skip(1).filter_map(|rest| rest.split_once('}'));
-    let mut parameters: Vec<Parameter> = names
-        .map(|(name, _)| {
+    let mut parameters: Vec<Parameter> = names(operation.path)
+        .map(|name| {
             let (pattern, example, description) = self::name(name);
             ParameterBuilder::new()
                 .name(name)
