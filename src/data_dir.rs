@@ -5,6 +5,8 @@
 //! STORE                                which kind of store it holds
 //! store.sqlite or store.sled/          the store
 //! jobs/<job>/trials/<id>/attempt-<n>/  files of one attempt; projects/<project>/jobs/... for other projects than `local`
+//! tokens.json                          who may use a server of this folder
+//! audit/                               what was done through a server
 //! environments/                        installed programs, by content
 //! local/<run>/                         files of one `local train`
 //! ```
@@ -165,6 +167,16 @@ impl DataDir {
         self.kind
     }
 
+    /// Where the tokens of a server of this folder are.
+    pub fn tokens(&self) -> PathBuf {
+        tokens_of(&self.path)
+    }
+
+    /// Where a server records what was done.
+    pub fn audit(&self) -> PathBuf {
+        self.path.join("audit")
+    }
+
     /// Where programs are installed, each in a folder named after its content.
     pub fn environments(&self) -> PathBuf {
         self.path.join("environments")
@@ -177,6 +189,11 @@ impl DataDir {
             (project, id) => self.path.join("projects").join(project).join("jobs").join(id),
         }
     }
+}
+
+/// The file of tokens of the data folder `path`. It may be changed while a server has the folder open.
+pub fn tokens_of(path: &Path) -> PathBuf {
+    path.join("tokens.json")
 }
 
 struct StoreHandle(Arc<dyn Store>);

@@ -4,8 +4,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . .ci/setup.sh
 
-# Tests count system calls and run containers.
+# Tests count system calls, make certificates and run containers.
 need "command -v strace" strace
+need "command -v openssl" openssl
 need "command -v podman" podman
 need "command -v runc" runc
 need "[ -x /bin/busybox ] && ! ldd /bin/busybox" busybox-static

@@ -14,6 +14,7 @@ mod progress;
 mod results;
 mod run;
 mod serve;
+mod tokens;
 mod validate;
 
 use std::process::ExitCode;
@@ -44,8 +45,11 @@ struct Cli {
 enum Command {
     /// Run a training job on this machine, trial by trial, and print the best hyperparameters.
     Run(Box<run::RunArgs>),
-    /// Answer AI Platform's Optimizer requests over HTTP: studies, suggestions, reports.
-    Serve(serve::ServeArgs),
+    /// Answer AI Platform's requests over HTTP: jobs, studies, suggestions, reports.
+    Serve(Box<serve::ServeArgs>),
+    /// Say who may use a server.
+    #[command(subcommand)]
+    Tokens(tokens::TokensCommand),
     /// Run a trainer on this machine as it is, without a service around it.
     #[command(subcommand)]
     Local(local::LocalCommand),
@@ -69,6 +73,7 @@ pub fn main() -> ExitCode {
     let outcome = match cli.command {
         Command::Run(args) => run::run(*args, cli.log_format),
         Command::Serve(args) => serve::serve(&args),
+        Command::Tokens(command) => tokens::tokens(&command),
         Command::Local(local::LocalCommand::Train(args)) => local::train(&args),
         Command::Validate(args) => {
             validate::run(&args, &mut std::io::stdout(), &mut std::io::stderr()).map_err(anyhow::Error::from)

@@ -159,6 +159,7 @@ fn submission(args: &RunArgs, config: &HptuningConfig) -> anyhow::Result<Submiss
         seed: args.seed.or(config.training_input.tunesmith.seed),
         training_input: serde_json::to_value(&config.training_input)?,
         plan,
+        policy: serde_json::Value::Null,
     })
 }
 

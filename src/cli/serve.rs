@@ -1,7 +1,7 @@
 //! `tunesmith serve`: the service over HTTP.
 
-use std::net::SocketAddr;
-use std::num::NonZeroU16;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::num::{NonZeroU16, NonZeroU32};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -11,10 +11,13 @@ use anyhow::{Context, bail};
 use clap::Args;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
 use super::output::print;
 use super::run::{ContainerArgs, StoreChoice};
+use crate::access::{AuditLog, Keeper, Limits, TokenFile};
+use crate::api::rest::gate::Access;
+use crate::api::rest::listener::{Connections, Peer};
 use crate::api::rest::server::{self, Service};
 use crate::clock::{Clock, SystemClock};
 use crate::data_dir::DataDir;
@@ -42,19 +45,33 @@ pub(super) struct ServeArgs {
     /// How many jobs run at once; as many as there are processors if absent.
     #[arg(long, value_name = "N")]
     job_slots: Option<NonZeroU16>,
+    /// Certificate chain in PEM form: the service then speaks HTTPS.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_certificate: Option<PathBuf>,
+    /// Private key of the certificate in PEM form.
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    tls_key: Option<PathBuf>,
+    /// How programs that the service starts reach it; http(s)://ADDRESS if absent.
+    #[arg(long, value_name = "URL")]
+    public_url: Option<String>,
+    /// How many requests a second each principal may make; 0: any number. Without tokens nobody is limited.
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    request_rate: u32,
+    /// How many suggestions each principal may wait for at once; 0: any number. Without tokens nobody is limited.
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    concurrent_suggestions: u32,
+    /// How many seconds a request may take.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    request_timeout: u64,
+    /// Record what is read, too, in audit/data_access.jsonl of the data folder; changes are always recorded.
+    #[arg(long)]
+    data_access_log: bool,
     #[command(flatten)]
     container: ContainerArgs,
 }
 
 /// Serves until SIGINT or SIGTERM, and answers the requests in flight before it ends.
 pub(super) fn serve(args: &ServeArgs) -> anyhow::Result<ExitCode> {
-    if !args.listen.ip().is_loopback() {
-        bail!(
-            "--listen {}: requests are not authenticated, so the service listens on the loopback interface only \
-             (127.0.0.1 or [::1])",
-            args.listen
-        );
-    }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(run(args))?;
     runtime.shutdown_timeout(Duration::from_secs(1));
@@ -64,10 +81,17 @@ pub(super) fn serve(args: &ServeArgs) -> anyhow::Result<ExitCode> {
 async fn run(args: &ServeArgs) -> anyhow::Result<()> {
     let who = format!("tunesmith serve --listen {}", args.listen);
     let data_dir = Arc::new(DataDir::open(&args.data_dir, args.store.kind(), &who)?);
+    let access = access(args, &data_dir)?;
     let store = data_dir.store().await?;
     let listener =
         TcpListener::bind(args.listen).await.with_context(|| format!("{} cannot be listened on", args.listen))?;
-    let endpoint = format!("http://{}", listener.local_addr()?);
+    let address = listener.local_addr()?;
+    let connections = match (&args.tls_certificate, &args.tls_key) {
+        (Some(certificate), Some(key)) => Connections::tls(listener, certificate, key)?,
+        _ => Connections::Plain(listener),
+    };
+    let scheme = if args.tls_certificate.is_some() { "https" } else { "http" };
+    let endpoint = args.public_url.clone().unwrap_or_else(|| format!("{scheme}://{}", reachable(address)));
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let policy = Arc::new(Policy::new(Arc::clone(&store), processors));
@@ -105,9 +129,12 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
         reports: TrialReports::new(store, live),
         clock,
         working_directory: std::env::current_dir().context("the current folder cannot be read")?,
+        access: Some(access),
+        request_timeout: Duration::from_secs(args.request_timeout),
     };
-    print(&format!("listening on {endpoint}\n"))?;
+    print(&format!("listening on {scheme}://{address}\n"))?;
     let end = end_signal()?;
+    let (all_told, told) = oneshot::channel();
     let ended = async move {
         end.await;
         // Programs that run report until they have ended.
@@ -115,10 +142,55 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
         if let Err(error) = carrying_out.await {
             tracing::error!(error = &error as &dyn std::error::Error, "carrying out jobs stopped unexpectedly");
         }
+        let _ = all_told.send(());
     };
-    let served = axum::serve(listener, server::router(service)).with_graceful_shutdown(ended).await;
+    let service = server::router(service).into_make_service_with_connect_info::<Peer>();
+    let serving = axum::serve(connections, service).with_graceful_shutdown(ended);
+    // Whoever sends its request more slowly than any request may take is not waited for.
+    let longest = Duration::from_secs(args.request_timeout) + SWEEP_INTERVAL;
+    let cut_off = async move {
+        let _ = told.await;
+        tokio::time::sleep(longest).await;
+    };
+    tokio::select! {
+        served = serving => served?,
+        () = cut_off => tracing::warn!("connections are cut off that did not end by themselves"),
+    }
     sweeper.abort();
-    Ok(served?)
+    Ok(())
+}
+
+/// Who may ask. Beyond the loopback interface nobody may without a token.
+fn access(args: &ServeArgs, data_dir: &DataDir) -> anyhow::Result<Access> {
+    let keeper = Keeper::new(TokenFile::new(data_dir.tokens()))?;
+    if !args.listen.ip().is_loopback() && keeper.knows_nobody(SystemClock.now())? {
+        bail!(
+            "--listen {}: whoever reaches this address could do everything; make a token first (tunesmith tokens create \
+             --data-dir {}) or listen on the loopback interface (127.0.0.1 or [::1])",
+            args.listen,
+            args.data_dir.display()
+        );
+    }
+    let log = |name: &str| {
+        let path = data_dir.audit().join(name);
+        AuditLog::open(&path).with_context(|| format!("{} cannot be written", path.display()))
+    };
+    Ok(Access {
+        keeper,
+        limits: Limits::new(NonZeroU32::new(args.request_rate), NonZeroU32::new(args.concurrent_suggestions)),
+        admin_activity: log("admin_activity.jsonl")?,
+        data_access: args.data_access_log.then(|| log("data_access.jsonl")).transpose()?,
+    })
+}
+
+/// The address under which a program on this machine reaches a server that listens on `address`.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
 }
 
 /// Takes trials back from clients that are silent for too long.

@@ -48,6 +48,18 @@ pub enum Algorithm {
     RandomSearch,
 }
 
+impl Algorithm {
+    /// Its name in AI Platform's words; [`Algorithm::Automatic`] is ours.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Automatic => "AUTOMATIC",
+            Self::GaussianProcessBandit => "GAUSSIAN_PROCESS_BANDIT",
+            Self::GridSearch { .. } => "GRID_SEARCH",
+            Self::RandomSearch => "RANDOM_SEARCH",
+        }
+    }
+}
+
 /// When a running trial is stopped early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StoppingRule {

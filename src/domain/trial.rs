@@ -31,20 +31,28 @@ impl TrialState {
     pub fn is_final(self) -> bool {
         matches!(self, Self::Succeeded | Self::Infeasible | Self::Deleted)
     }
-}
 
-impl fmt::Display for TrialState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
             Self::Requested => "REQUESTED",
             Self::Active => "ACTIVE",
             Self::Stopping => "STOPPING",
             Self::Succeeded => "SUCCEEDED",
             Self::Infeasible => "INFEASIBLE",
             Self::Deleted => "DELETED",
-        })
+        }
     }
 }
+
+impl fmt::Display for TrialState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// How many requests a trial remembers the keys of.
+const MAX_REQUEST_KEYS: usize = 16;
 
 /// For how long a trial belongs to its owner without a sign of life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,6 +106,9 @@ pub struct TrialFields {
     pub infeasible_reason: Option<String>,
     /// It was stopped before its own end; its result is its last report.
     pub stopped_early: bool,
+    /// The keys of the latest requests that changed it, the newest last: a request that is sent again is known by its
+    /// key.
+    pub request_keys: Vec<String>,
     /// Revision of the study at the last change, given by the store; rises with every change of any trial.
     pub revision: u64,
 }
@@ -129,6 +140,8 @@ pub struct NewTrial {
     pub start: TrialStart,
     /// The time now.
     pub create_time: Timestamp,
+    /// The key of the request that creates it, if it has one.
+    pub request_key: Option<String>,
 }
 
 /// How a trial's life begins.
@@ -190,6 +203,8 @@ pub enum TrialChange {
         measurements: Vec<Measurement>,
         /// The time now.
         at: Timestamp,
+        /// The key of the request, if it has one. Without effect if it is among the trial's latest.
+        request_key: Option<String>,
     },
     /// The trial shall stop early. Without effect on one that is stopping or has its result.
     Stop,
@@ -249,6 +264,7 @@ impl Trial {
             final_measurement: None,
             infeasible_reason: None,
             stopped_early: false,
+            request_keys: new.request_key.into_iter().collect(),
             revision: 0,
         });
         let at = new.create_time;
@@ -290,7 +306,14 @@ impl Trial {
                 self.expire(attempt, at);
                 Ok(Vec::new())
             }
-            TrialChange::Report { attempt, measurements, at } => self.report(attempt, measurements, at),
+            TrialChange::Report { attempt, measurements, at, request_key } => {
+                if request_key.as_ref().is_some_and(|key| self.request_keys.contains(key)) {
+                    return Ok(Vec::new());
+                }
+                let measurements = self.report(attempt, measurements, at)?;
+                self.remember(request_key);
+                Ok(measurements)
+            }
             TrialChange::Stop => self.stop().map(|()| Vec::new()),
             TrialChange::Complete { attempt, measurements, completion, at } => {
                 self.complete(attempt, measurements, completion, at)
@@ -329,10 +352,11 @@ impl Trial {
     }
 
     fn renew(&mut self, attempt: u64, at: Timestamp) -> Result<(), TransitionError> {
+        self.check_fence(attempt)?;
+        self.check_not_expired()?;
         if !self.is_owned() {
             return Err(self.wrong_state("renew the lease of"));
         }
-        self.check_fence(attempt)?;
         self.prolong_lease(at);
         Ok(())
     }
@@ -430,6 +454,14 @@ impl Trial {
         self.0.lease = None;
         self.0.end_time = Some(at);
         Ok(measurements)
+    }
+
+    fn remember(&mut self, request_key: Option<String>) {
+        let Some(key) = request_key else { return };
+        if self.0.request_keys.len() == MAX_REQUEST_KEYS {
+            self.0.request_keys.remove(0);
+        }
+        self.0.request_keys.push(key);
     }
 
     /// Whether somebody has the trial.

@@ -1,18 +1,20 @@
 //! What a study's designer knows: its completed and pending trials, kept up to date by reading only what changed.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::num::NonZeroUsize;
 
 use jiff::Timestamp;
 use tunesmith_algorithms::designer::{Designer, DesignerError, History, SuggestRequest};
 use tunesmith_algorithms::problem::{
-    CompletedTrial, MetricSpec, PendingTrial, ProblemStatement, TrialId, TrialOutcome, TrialSuggestion,
+    CompletedTrial, MetricSpec, ParameterValues, PendingTrial, ProblemStatement, TrialId, TrialOutcome, TrialSuggestion,
 };
 use tunesmith_algorithms::transfer::EarlierStudy;
 
-use super::PolicyError;
+use super::{Computed, PolicyError, Purpose, Reservation, StudyEnd, Suggestions};
 use crate::domain::{Study, StudyId, Trial, TrialState};
 use crate::store::{Store, StoreError};
+use crate::telemetry::SuggestionSource;
 
 /// How many trials are read at once.
 const PAGE: usize = 1000;
@@ -23,6 +25,7 @@ pub(super) struct StudyHistory {
     /// Tells studies of one name apart.
     create_time: Timestamp,
     problem: ProblemStatement,
+    algorithm: &'static str,
     designer: Box<dyn Designer>,
     /// Revision of the study up to which the trials below are known.
     revision: u64,
@@ -33,13 +36,19 @@ pub(super) struct StudyHistory {
     /// Place in `pending` of each pending trial.
     pending_index: HashMap<TrialId, usize>,
     completed_ids: HashSet<TrialId>,
+    /// Numbers of the pending trials that are on their way to the store.
+    reserved: BTreeSet<TrialId>,
+    /// Counts how often reservations were taken back.
+    reservation: u64,
+    /// Counts what the designer was told.
+    knowledge: u64,
     prepared: Option<Prepared>,
 }
 
 /// Points that were computed for a history.
 struct Prepared {
-    /// The revision of the study that they were computed from.
-    revision: u64,
+    /// What the designer knew.
+    knowledge: u64,
     first_id: TrialId,
     count: NonZeroUsize,
     points: Vec<TrialSuggestion>,
@@ -59,6 +68,7 @@ impl StudyHistory {
             study: study.id.clone(),
             create_time: study.create_time,
             problem: study.problem.clone(),
+            algorithm: study.algorithm.as_str(),
             designer: designer(&[])?,
             revision: 0,
             prior_count: 0,
@@ -66,6 +76,9 @@ impl StudyHistory {
             pending: Vec::new(),
             pending_index: HashMap::new(),
             completed_ids: HashSet::new(),
+            reserved: BTreeSet::new(),
+            reservation: 0,
+            knowledge: 0,
             prepared: None,
         };
         let mut earlier = Vec::new();
@@ -76,6 +89,16 @@ impl StudyHistory {
             history.designer = designer(&earlier)?;
         }
         Ok(history)
+    }
+
+    /// The study.
+    pub(super) fn study(&self) -> &StudyId {
+        &self.study
+    }
+
+    /// The name of the study's algorithm.
+    pub(super) fn algorithm(&self) -> &'static str {
+        self.algorithm
     }
 
     /// Whether this is the history of `study`, and not of one of the same name that was deleted.
@@ -98,60 +121,116 @@ impl StudyHistory {
         }
     }
 
+    /// The points for the next trials of `study`, if they were computed before and nothing has changed since.
+    pub(super) fn prepared(&mut self, study: &Study, count: NonZeroUsize, purpose: Purpose) -> Option<Computed> {
+        let (first_id, count, _) = self.next(study, count);
+        let prepared = self.prepared.as_ref()?;
+        let is_current =
+            (prepared.knowledge, prepared.first_id, Some(prepared.count)) == (self.knowledge, first_id, count);
+        let points = is_current.then(|| prepared.points.clone())?;
+        Some(self.give_out(first_id, points, None, purpose, SuggestionSource::Prepared))
+    }
+
+    /// Computes the points for the next trials of `study`.
+    pub(super) fn suggestions(
+        &mut self,
+        study: &Study,
+        count: NonZeroUsize,
+        purpose: Purpose,
+    ) -> Result<Computed, DesignerError> {
+        let (first_id, allowed, end) = self.next(study, count);
+        let Some(count) = allowed else {
+            return Ok(self.give_out(first_id, Vec::new(), end, purpose, SuggestionSource::Computed));
+        };
+        let request = SuggestRequest { first_trial_id: self.designer_id(first_id), count };
+        let points = self.designer.suggest(self.known(), request)?;
+        let end = if points.len() < count.get() { Some(StudyEnd::Exhausted) } else { end };
+        if end.is_none() {
+            self.prepared = Some(Prepared { knowledge: self.knowledge, first_id, count, points: points.clone() });
+        }
+        Ok(self.give_out(first_id, points, end, purpose, SuggestionSource::Computed))
+    }
+
+    /// The number of the next trial, how many trials there may be from then on, at most `count`, and why not more.
+    fn next(&self, study: &Study, count: NonZeroUsize) -> (TrialId, Option<NonZeroUsize>, Option<StudyEnd>) {
+        let after_reserved = self.reserved.last().map_or(TrialId::FIRST, |last| last.offset(1));
+        let first_id = study.next_trial_id.max(after_reserved);
+        let left = study.max_trials.map_or(u64::MAX, |most| most.saturating_sub(first_id.0.saturating_sub(1)));
+        let left = usize::try_from(left).unwrap_or(usize::MAX);
+        let end = (left < count.get()).then_some(StudyEnd::MaxTrials);
+        (first_id, NonZeroUsize::new(left.min(count.get())), end)
+    }
+
+    fn give_out(
+        &mut self,
+        first_id: TrialId,
+        points: Vec<TrialSuggestion>,
+        end: Option<StudyEnd>,
+        purpose: Purpose,
+        source: SuggestionSource,
+    ) -> Computed {
+        if purpose == Purpose::Reservation {
+            for (index, point) in (0..).zip(&points) {
+                let id = first_id.offset(index);
+                self.reserved.insert(id);
+                self.add_pending(self.designer_id(id), &point.parameters);
+            }
+        }
+        let reservation = Reservation(self.reservation);
+        let suggestions = Suggestions { first_id, points, end, reservation, failure: None };
+        Computed { suggestions, algorithm: self.algorithm, source }
+    }
+
+    /// Forgets points that were reserved and have no trials, unless that was done since `reservation`.
+    pub(super) fn take_back(&mut self, reservation: Reservation) {
+        if reservation != Reservation(self.reservation) {
+            return;
+        }
+        self.reservation += 1;
+        self.knowledge += 1;
+        for id in std::mem::take(&mut self.reserved) {
+            self.no_longer_pending(self.designer_id(id));
+        }
+    }
+
     /// The number by which the designer knows the study's trial `id`.
-    pub(super) fn designer_id(&self, id: TrialId) -> TrialId {
+    fn designer_id(&self, id: TrialId) -> TrialId {
         id.offset(self.prior_count)
     }
 
-    /// The points that were computed before for trial `first_id` on, if nothing has changed since.
-    pub(super) fn prepared(&self, first_id: TrialId, count: NonZeroUsize) -> Option<Vec<TrialSuggestion>> {
-        let prepared = self.prepared.as_ref()?;
-        let is_current = (prepared.revision, prepared.first_id, prepared.count) == (self.revision, first_id, count);
-        is_current.then(|| prepared.points.clone())
-    }
-
-    /// Computes the points for trial `first_id` on.
-    pub(super) fn compute(
-        &mut self,
-        first_id: TrialId,
-        count: NonZeroUsize,
-    ) -> Result<Vec<TrialSuggestion>, DesignerError> {
-        let request = SuggestRequest { first_trial_id: self.designer_id(first_id), count };
-        let points = self.designer.suggest(self.known(), request)?;
-        self.prepared = Some(Prepared { revision: self.revision, first_id, count, points: points.clone() });
-        Ok(points)
-    }
-
     /// What the designer is told.
-    pub(super) fn known(&self) -> History<'_> {
+    fn known(&self) -> History<'_> {
         History { completed: &self.completed, pending: &self.pending }
-    }
-
-    /// The study's designer.
-    pub(super) fn designer(&self) -> &dyn Designer {
-        &*self.designer
     }
 
     fn record(&mut self, trial: &Trial) {
         let id = self.designer_id(trial.id);
+        self.reserved.remove(&trial.id);
         if trial.state == TrialState::Deleted {
+            self.knowledge += 1;
             self.forget(id);
             return;
         }
         if !trial.state.is_final() {
-            // Another change of a trial that is pending already does not concern the designer.
-            self.pending_index.entry(id).or_insert_with(|| {
-                self.pending.push(PendingTrial { id, parameters: trial.parameters.clone() });
-                self.pending.len() - 1
-            });
+            self.add_pending(id, &trial.parameters);
             return;
         }
         self.no_longer_pending(id);
         if !self.completed_ids.insert(id) {
             return;
         }
+        self.knowledge += 1;
         let outcome = outcome(trial, self.problem.metrics());
         self.completed.push(CompletedTrial { id, parameters: trial.parameters.clone(), outcome });
+    }
+
+    /// Another change of a trial that is pending already does not concern the designer.
+    fn add_pending(&mut self, id: TrialId, parameters: &ParameterValues) {
+        if let Entry::Vacant(place) = self.pending_index.entry(id) {
+            place.insert(self.pending.len());
+            self.pending.push(PendingTrial { id, parameters: parameters.clone() });
+            self.knowledge += 1;
+        }
     }
 
     fn no_longer_pending(&mut self, id: TrialId) {

@@ -9,9 +9,10 @@ mod history;
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
-use tunesmith_algorithms::designer::{Designer, DesignerError, SuggestRequest};
+use tunesmith_algorithms::designer::{Designer, DesignerError};
 use tunesmith_algorithms::designers::{Automatic, GpBandit, GridSearch, InitialPoints, RandomSearch};
 use tunesmith_algorithms::problem::{AlgorithmName, Origin, ParameterValues, TrialId, TrialSuggestion};
 use tunesmith_algorithms::transfer::EarlierStudy;
@@ -20,6 +21,7 @@ use self::history::StudyHistory;
 pub use self::history::outcome;
 use crate::domain::{Algorithm, Study, StudyFields, StudyId};
 use crate::store::{Store, StoreError};
+use crate::telemetry::{SuggestionPhase, SuggestionSource, telemetry};
 
 /// The next point of a study, as far as it is known now.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,11 +44,38 @@ pub enum Proposal {
 pub struct Suggestions {
     /// The number that the first was computed for: the study's next one. The others follow it.
     pub first_id: TrialId,
-    /// The points; fewer than were asked for if the search space has no more.
+    /// The points.
     pub points: Vec<TrialSuggestion>,
+    /// Why there are fewer points than were asked for.
+    pub end: Option<StudyEnd>,
+    /// What they are taken back by.
+    pub reservation: Reservation,
     /// Why the study's algorithm failed, if random search has answered in its place.
     pub failure: Option<String>,
 }
+
+/// Why a study has no more points.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StudyEnd {
+    /// Every point of the search space has been given out.
+    Exhausted,
+    /// The study has as many trials as it may have.
+    MaxTrials,
+}
+
+impl StudyEnd {
+    /// The reason, for people.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Exhausted => "search space exhausted",
+            Self::MaxTrials => "the maximal number of trials is reached",
+        }
+    }
+}
+
+/// Points that count as pending before the store has their trials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reservation(u64);
 
 /// Why there is no proposal.
 #[derive(Debug, thiserror::Error)]
@@ -75,6 +104,24 @@ pub enum PolicyError {
     },
 }
 
+/// What points are computed for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// Somebody may ask for them.
+    Preparation,
+    /// Somebody asks for them, and will ask again if they were given to others meanwhile.
+    Proposal,
+    /// Trials are about to be created for them.
+    Reservation,
+}
+
+/// Points as they were computed or found ready.
+struct Computed {
+    suggestions: Suggestions,
+    algorithm: &'static str,
+    source: SuggestionSource,
+}
+
 /// Proposes trials for any number of studies of one store.
 pub struct Policy {
     store: Arc<dyn Store>,
@@ -93,43 +140,60 @@ impl Policy {
     /// # Errors
     /// [`PolicyError`]; nothing was changed.
     pub async fn propose(&self, study: &StudyId) -> Result<Proposal, PolicyError> {
-        let (id, points) = self.compute(study, NonZeroUsize::MIN, self.processor().await).await?;
-        Ok(match points.into_iter().next() {
-            Some(TrialSuggestion { parameters, origin }) => Proposal::Trial { id, parameters, origin },
+        let Computed { suggestions, .. } = self.compute(study, NonZeroUsize::MIN, Purpose::Proposal).await?;
+        Ok(match suggestions.points.into_iter().next() {
+            Some(TrialSuggestion { parameters, origin }) => {
+                Proposal::Trial { id: suggestions.first_id, parameters, origin }
+            }
             None => Proposal::Exhausted,
         })
     }
 
-    /// The next `count` points of `study`. If its algorithm fails, random search answers in its place.
+    /// The next `count` points of `study`, fewer if it may not have so many. From now on they count as pending, until
+    /// the store has trials for them or they are [taken back](Self::take_back). If its algorithm fails, random search
+    /// answers in its place.
     ///
     /// # Errors
     /// [`PolicyError`]; nothing was changed.
     pub async fn suggest(&self, study: &StudyId, count: NonZeroUsize) -> Result<Suggestions, PolicyError> {
-        let failure = match self.compute(study, count, self.processor().await).await {
-            Ok((first_id, points)) => return Ok(Suggestions { first_id, points, failure: None }),
+        let failure = match self.compute(study, count, Purpose::Reservation).await {
+            Ok(Computed { suggestions, algorithm, source }) => {
+                telemetry().suggested(algorithm, source, suggestions.points.len());
+                return Ok(suggestions);
+            }
             Err(error @ PolicyError::Store(_)) => return Err(error),
             Err(error) => error_text(&error),
         };
         // Whatever the algorithm remembered may be what made it fail.
         self.forget(study);
         let current = self.store.study(study).await?;
+        telemetry().suggested(current.algorithm.as_str(), SuggestionSource::Fallback, count.get());
         let fallback = StudyFields { algorithm: Algorithm::RandomSearch, ..(*current).clone() };
         let mut history = StudyHistory::open(&*self.store, &Study::restore(fallback)).await?;
         history.refresh(&*self.store).await?;
-        let request = SuggestRequest { first_trial_id: history.designer_id(current.next_trial_id), count };
-        let points = history.designer().suggest(history.known(), request);
-        let points = points.map_err(|source| PolicyError::Designer { study: study.clone(), source })?;
-        Ok(Suggestions { first_id: current.next_trial_id, points, failure: Some(failure) })
+        let computed = history.suggestions(&current, count, Purpose::Proposal);
+        let computed = computed.map_err(|source| PolicyError::Designer { study: study.clone(), source })?;
+        Ok(Suggestions { failure: Some(failure), ..computed.suggestions })
     }
 
-    /// Computes the next point of `study` in the background, if a processor is free: whoever asks for one point next,
-    /// before anything changes, finds it ready. Nothing else depends on it.
+    /// Forgets points that no trial was created for, and those that were suggested after them.
+    pub async fn take_back(&self, study: &StudyId, reservation: Reservation) {
+        let known = self.studies.lock().unwrap_or_else(PoisonError::into_inner).get(study).cloned();
+        if let Some(history) = known {
+            history.lock().await.take_back(reservation);
+        }
+    }
+
+    /// Computes the next point of `study` in the background, if nobody else is at the study and a processor is free:
+    /// whoever asks for one point next, before anything changes, finds it ready. Nothing else depends on it.
     pub fn prepare(self: &Arc<Self>, study: StudyId) {
-        let Ok(processor) = Arc::clone(&self.processors).try_acquire_owned() else { return };
         let policy = Arc::clone(self);
         tokio::spawn(async move {
             // A study that cannot be computed says so to whoever asks for a suggestion.
-            let _ = policy.compute(&study, NonZeroUsize::MIN, Some(processor)).await;
+            let Ok(history) = policy.history(&study).await else { return };
+            let Ok(history) = history.try_lock_owned() else { return };
+            let Ok(processor) = Arc::clone(&policy.processors).try_acquire_owned() else { return };
+            let _ = policy.compute_with(history, processor, NonZeroUsize::MIN, Purpose::Preparation).await;
         });
     }
 
@@ -138,49 +202,55 @@ impl Policy {
         self.studies.lock().unwrap_or_else(PoisonError::into_inner).remove(study);
     }
 
-    /// A processor, once one is free. The semaphore is never closed, so one always comes.
-    async fn processor(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.processors).acquire_owned().await.ok()
+    async fn compute(&self, study: &StudyId, count: NonZeroUsize, purpose: Purpose) -> Result<Computed, PolicyError> {
+        let begin = Instant::now();
+        let history = self.history(study).await?.lock_owned().await;
+        // After the study's turn has come: whoever waits for a study keeps no processor from others.
+        let processor = Arc::clone(&self.processors).acquire_owned().await;
+        let processor = processor.expect("the semaphore is never closed");
+        telemetry().suggestion_time(history.algorithm(), SuggestionPhase::Wait, begin.elapsed());
+        self.compute_with(history, processor, count, purpose).await
     }
 
-    async fn compute(
+    async fn compute_with(
         &self,
-        study: &StudyId,
+        mut history: OwnedMutexGuard<StudyHistory>,
+        processor: OwnedSemaphorePermit,
         count: NonZeroUsize,
-        processor: Option<OwnedSemaphorePermit>,
-    ) -> Result<(TrialId, Vec<TrialSuggestion>), PolicyError> {
-        let mut history = self.history(study).await?;
-        let current = self.store.study(study).await?;
-        if !history.is_of(&current) {
-            *history = StudyHistory::open(&*self.store, &current).await?;
+        purpose: Purpose,
+    ) -> Result<Computed, PolicyError> {
+        let begin = Instant::now();
+        let study = self.store.study(history.study()).await?;
+        if !history.is_of(&study) {
+            *history = StudyHistory::open(&*self.store, &study).await?;
         }
         history.refresh(&*self.store).await?;
-        let id = current.next_trial_id;
-        if let Some(points) = history.prepared(id, count) {
-            return Ok((id, points));
+        telemetry().suggestion_time(history.algorithm(), SuggestionPhase::History, begin.elapsed());
+        if let Some(prepared) = history.prepared(&study, count, purpose) {
+            return Ok(prepared);
         }
+        let id = study.id.clone();
         let outcome = tokio::task::spawn_blocking(move || {
             let _processor = processor;
-            history.compute(id, count)
+            let begin = Instant::now();
+            let computed = history.suggestions(&study, count, purpose);
+            telemetry().suggestion_time(history.algorithm(), SuggestionPhase::Compute, begin.elapsed());
+            computed
         })
         .await
-        .map_err(|source| PolicyError::Interrupted { study: study.clone(), source })?;
-        Ok((id, outcome.map_err(|source| PolicyError::Designer { study: study.clone(), source })?))
+        .map_err(|source| PolicyError::Interrupted { study: id.clone(), source })?;
+        outcome.map_err(|source| PolicyError::Designer { study: id, source })
     }
 
-    async fn history(&self, id: &StudyId) -> Result<OwnedMutexGuard<StudyHistory>, PolicyError> {
-        let known = self.studies.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned();
-        let history = match known {
-            Some(history) => history,
-            None => {
-                let study = self.store.study(id).await?;
-                let fresh = StudyHistory::open(&*self.store, &study).await?;
-                let mut studies = self.studies.lock().unwrap_or_else(PoisonError::into_inner);
-                let entry = studies.entry(id.clone()).or_insert_with(|| Arc::new(tokio::sync::Mutex::new(fresh)));
-                Arc::clone(entry)
-            }
-        };
-        Ok(history.lock_owned().await)
+    async fn history(&self, id: &StudyId) -> Result<Arc<tokio::sync::Mutex<StudyHistory>>, PolicyError> {
+        if let Some(history) = self.studies.lock().unwrap_or_else(PoisonError::into_inner).get(id) {
+            return Ok(Arc::clone(history));
+        }
+        let study = self.store.study(id).await?;
+        let fresh = StudyHistory::open(&*self.store, &study).await?;
+        let mut studies = self.studies.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = studies.entry(id.clone()).or_insert_with(|| Arc::new(tokio::sync::Mutex::new(fresh)));
+        Ok(Arc::clone(entry))
     }
 }
 

@@ -34,6 +34,7 @@ impl TrialReports {
             attempt: live.attempt,
             measurements: vec![measurement.clone()],
             at: Timestamp::now(),
+            request_key: None,
         };
         let trial = self.store.change_trial(&key.study, key.trial, change).await?;
         live.extend(&[measurement]);

@@ -52,6 +52,8 @@ pub struct Submission {
     pub training_input: Value,
     /// How it is carried out.
     pub plan: JobPlan,
+    /// Who may do what with it, in the form of the interface it comes by; null if nobody in particular.
+    pub policy: Value,
 }
 
 /// What became of a submission.
@@ -151,7 +153,7 @@ pub async fn submit(
         launch: plan_json(&submission.plan),
         fingerprint,
         labels: submission.labels,
-        policy: serde_json::Value::Null,
+        policy: submission.policy,
         create_time: now,
         start_time: None,
         end_time: None,

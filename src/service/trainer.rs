@@ -193,6 +193,7 @@ mod tests {
             client_id: "c".into(),
             start: TrialStart::Given,
             create_time: Timestamp::UNIX_EPOCH,
+            request_key: None,
         })
         .unwrap();
         let spec = Launch {

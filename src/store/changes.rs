@@ -6,6 +6,7 @@ use crate::domain::{
     Job, JobChange, JobId, NewTrial, Study, StudyChange, StudyId, StudyState, TransitionError, Trial, TrialChange,
     TrialId,
 };
+use crate::telemetry::telemetry;
 
 /// [`super::Store::create_job`].
 pub(super) fn create_job(records: &dyn Changes, job: &Job, study: Option<&Study>) -> Result<(), StoreError> {
@@ -79,6 +80,7 @@ pub(super) fn create_trials(
         trials.push(trial);
     }
     for trial in &trials {
+        telemetry().trials(trial.state.as_str(), 1);
         records.put_trial(&study.id, trial, None)?;
     }
     records.put_progress(&study)?;
@@ -103,6 +105,9 @@ pub(super) fn change_trial(
         records.add_measurements(&study.id, id, before.measurement_count, &measurements)?;
     }
     trial.set_revision(study.next_revision());
+    if trial.state != before.state {
+        telemetry().trials(trial.state.as_str(), 1);
+    }
     records.put_trial(&study.id, &trial, Some(&before))?;
     records.put_progress(&study)?;
     Ok(trial)

@@ -15,6 +15,9 @@ use crate::domain::{
 
 /// Runs closures in transactions. Every engine is a [`Store`].
 pub(super) trait Engine: Send + Sync + 'static {
+    /// Whether changes take effect in the order in which the futures of [`Self::write`] are polled for the first time.
+    const KEEPS_ORDER: bool;
+
     /// Runs `change` in a transaction, and answers once that is durable. If `change` returns an error nothing of it is
     /// kept. It may be run more than once, but only one run is kept.
     fn write<T: Send + 'static>(
@@ -96,6 +99,10 @@ pub(super) trait Changes: Lookups {
 
 #[async_trait]
 impl<E: Engine> Store for E {
+    fn keeps_order(&self) -> bool {
+        E::KEEPS_ORDER
+    }
+
     async fn create_job(&self, job: Job, study: Option<Study>) -> Result<(), StoreError> {
         self.write(move |records| changes::create_job(records, &job, study.as_ref())).await
     }

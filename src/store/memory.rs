@@ -26,6 +26,8 @@ impl MemoryStore {
 }
 
 impl Engine for MemoryStore {
+    const KEEPS_ORDER: bool = true;
+
     async fn write<T: Send + 'static>(
         &self,
         change: impl Fn(&dyn Changes) -> Result<T, StoreError> + Send + 'static,

@@ -23,8 +23,8 @@
 //!
 //! # How to create trials fast
 //! [`Store::create_trial`] names the number it expects, so of several callers that ask for the same number one
-//! succeeds. Whoever knows the numbers in advance may hand over several creations without waiting for each answer:
-//! what arrives in order shares one commit.
+//! succeeds. Whoever knows the numbers in advance may hand over several creations without waiting for each answer, if
+//! the store [keeps the order](Store::keeps_order): what arrives in order shares one commit.
 
 mod acknowledged;
 mod changes;
@@ -66,6 +66,9 @@ const RESTORE_ADVICE: &str = "stop, keep a copy of the data folder, and restore 
 /// Jobs, studies, trials and measurements, durably. See the module documentation for the contract.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
+    /// Whether changes take effect in the order in which their futures are polled for the first time.
+    fn keeps_order(&self) -> bool;
+
     /// Adds a job, and the study it owns.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! Black-box tests: the command line, real processes, real files.
 #![expect(clippy::unwrap_used, reason = "clippy exempts test functions only, not their helpers")]
 
+mod access;
 mod bench;
 mod config;
 mod containers;
@@ -15,6 +16,7 @@ mod misbehaving_trainers;
 mod openapi;
 mod optimizer;
 mod python;
+mod python_client;
 mod python_packages;
 mod real_trainers;
 mod run;

@@ -50,9 +50,8 @@ fn what_is_documented_is_served_and_nothing_else() {
     assert_eq!((status, &served), (200, &document()));
     let methods = methods(&served);
     let is_there = |method: &str, path: &str| {
-        let (status, answer) = server.send(method, path, "content-type: application/json\r\n", "{}");
-        let message = answer["error"]["message"].as_str().unwrap_or_default();
-        status != 405 && !message.contains("there is no method")
+        let (status, answer) = server.exchange(method, path, "content-type: application/json\r\n", "{}");
+        status != 405 && !answer.contains("there is no method")
     };
     for (_, path, _) in &methods {
         for method in ["GET", "POST", "PATCH", "DELETE", "PUT"] {

@@ -133,6 +133,7 @@ fn bad_requests_are_answered_by_the_field_that_is_wrong() {
     assert_eq!(refused(json!({"clientId": "c"})), "suggestionCount");
     assert_eq!(refused(json!({"clientId": "c", "suggestionCount": 1001})), "suggestionCount");
     assert_eq!(refused(json!({"suggestionCount": 1})), "clientId");
+    assert_eq!(refused(json!({"suggestionCount": 1, "clientId": "c".repeat(1025)})), "clientId");
     assert_eq!(refused(json!({"suggestionCount": 1, "clientID": "c"})), "clientID");
     let point = |parameters: Value| field(server.post(&format!("{STUDY}/trials"), &json!({"parameters": parameters})));
     assert_eq!(point(json!([{"parameter": "a", "intValue": "9"}])), "parameters");
@@ -154,12 +155,4 @@ fn bad_requests_are_answered_by_the_field_that_is_wrong() {
     assert_eq!((status, &error["error"]["status"]), (405, &json!("UNIMPLEMENTED")));
     let overridden = server.send("POST", STUDY, "x-http-method-override: GET\r\n", "alt=json");
     assert_eq!(overridden, server.get(STUDY));
-}
-
-#[test]
-fn the_server_refuses_to_listen_where_others_can_reach_it() {
-    let workspace = Workspace::new("");
-    let output = workspace.command().args(["serve", "--listen", "0.0.0.0:0"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("listens on the loopback interface only"));
 }

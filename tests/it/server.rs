@@ -25,12 +25,26 @@ impl Server {
         let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix("listening on http://").unwrap().parse().unwrap();
+        let address = line.trim().split_once("://").unwrap().1.parse().unwrap();
         Self { process, address }
     }
 
     /// One request, and its status and JSON body.
     pub(crate) fn send(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, Value) {
+        let (status, body) = self.exchange(method, path, headers, body);
+        if body.is_empty() {
+            return (status, Value::Null);
+        }
+        (status, serde_json::from_str(&body).unwrap_or_else(|error| panic!("{error}: {body}")))
+    }
+
+    /// One request without a body, and its status and text.
+    pub(crate) fn text(&self, method: &str, path: &str) -> (u16, String) {
+        self.exchange(method, path, "", "")
+    }
+
+    /// One request, and its status and text.
+    pub(crate) fn exchange(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let length = body.len();
@@ -41,10 +55,7 @@ impl Server {
         stream.read_to_string(&mut answer).unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        if body.is_empty() {
-            return (status, Value::Null);
-        }
-        (status, serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {body}")))
+        (status, body.to_owned())
     }
 
     /// A POST of JSON.

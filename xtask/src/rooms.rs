@@ -6,21 +6,28 @@ use anyhow::{Context, Result};
 
 /// Each room with the rooms it may use. A new edge is a change of the design: draw it in `ARCHITECTURE.md` as well.
 const MAY_USE: &[(&str, &[&str])] = &[
+    ("access", &[]),
     ("clock", &[]),
     ("domain", &[]),
     ("python_packages", &[]),
-    ("store", &["domain"]),
+    ("telemetry", &[]),
+    ("store", &["domain", "telemetry"]),
     ("executor", &["domain"]),
     ("metrics_collector", &["domain"]),
     ("data_dir", &["clock", "domain", "store"]),
-    ("policy", &["clock", "domain", "store"]),
-    ("service", &["clock", "domain", "executor", "metrics_collector", "policy", "python_packages", "store"]),
-    ("api", &["clock", "domain", "executor", "service", "store"]),
+    ("policy", &["clock", "domain", "store", "telemetry"]),
+    (
+        "service",
+        &["clock", "domain", "executor", "metrics_collector", "policy", "python_packages", "store", "telemetry"],
+    ),
+    ("api", &["access", "clock", "domain", "executor", "service", "store", "telemetry"]),
     ("config", &["api", "domain"]),
+    ("load", &["data_dir", "domain", "store"]),
     ("bench", &["api", "config", "domain", "metrics_collector"]),
     (
         "cli",
         &[
+            "access",
             "api",
             "bench",
             "clock",
@@ -28,6 +35,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "data_dir",
             "domain",
             "executor",
+            "load",
             "metrics_collector",
             "policy",
             "python_packages",

@@ -49,6 +49,18 @@ pub enum ErrorDetail {
     /// Fields of the request are wrong.
     #[serde(rename = "type.googleapis.com/google.rpc.BadRequest")]
     BadRequest(BadRequest),
+    /// What happened, for programs.
+    #[serde(rename = "type.googleapis.com/google.rpc.ErrorInfo")]
+    ErrorInfo(ErrorInfo),
+}
+
+/// What happened, for programs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ErrorInfo {
+    /// A word in capitals, such as `TRIAL_LOST`.
+    pub reason: &'static str,
+    /// Who made that word.
+    pub domain: &'static str,
 }
 
 /// Fields of a request that are wrong.

@@ -1,11 +1,13 @@
-//! `getIamPolicy`, `setIamPolicy` and `testIamPermissions` of a job. Policies are kept as they are set.
+//! `getIamPolicy`, `setIamPolicy` and `testIamPermissions` of a job. A job's policy gives roles on this job to
+//! principals who lack them in its project.
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::{Value, json};
 
 use super::body::Body;
 use super::examples;
@@ -15,8 +17,9 @@ use super::openapi::Operation;
 use super::query::Query;
 use super::routes::Routes;
 use super::status::{ApiError, Code};
+use crate::access::{Caller, Permission, Role};
 use crate::api::ai_platform::iam::{
-    Policy, SetIamPolicyRequest, TestIamPermissionsRequest, TestIamPermissionsResponse,
+    Binding, Policy, SetIamPolicyRequest, TestIamPermissionsRequest, TestIamPermissionsResponse,
 };
 use crate::api::ai_platform::proto_json;
 use crate::domain::{Job, JobChange, TransitionError};
@@ -25,6 +28,8 @@ use crate::store::StoreError;
 
 /// Most principals in a policy.
 const MAX_MEMBERS: usize = 1500;
+/// Most groups among them.
+const MAX_GROUPS: usize = 250;
 
 /// `routes`, and those of policies.
 pub(super) fn routes(routes: Routes<Api>) -> Routes<Api> {
@@ -115,6 +120,10 @@ async fn set(
     if policy.bindings.iter().map(|binding| binding.members.len()).sum::<usize>() > MAX_MEMBERS {
         return Err(ApiError::invalid("policy.bindings", format!("more than {MAX_MEMBERS} members")));
     }
+    let members = policy.bindings.iter().flat_map(|binding| &binding.members);
+    if members.filter(|member| member.starts_with("group:")).count() > MAX_GROUPS {
+        return Err(ApiError::invalid("policy.bindings", format!("more than {MAX_GROUPS} groups")));
+    }
     let job = api.jobs.report(&id).await?.job;
     let etag = |text: &str| proto_json::bytes(text).ok_or_else(|| ApiError::invalid("policy.etag", "is not base64"));
     if !policy.etag.is_empty() && etag(&policy.etag)? != etag(&stored(&job)?.etag)? {
@@ -129,19 +138,52 @@ async fn set(
     Ok(Json(policy))
 }
 
-/// Requests are not authenticated, so whoever asks may do everything; of a job that is not there, nothing.
+/// Which of the asked permissions the caller has; of a job that is not there, none.
 async fn test(
     State(api): State<Api>,
+    Extension(caller): Extension<Caller>,
     Names([project, id]): Names<2>,
     Body(request): Body<TestIamPermissionsRequest>,
 ) -> Result<Json<TestIamPermissionsResponse>, ApiError> {
+    let id = job_id(&project, &id)?;
     if let Some(index) = request.permissions.iter().position(|permission| permission.contains('*')) {
         return Err(ApiError::invalid(&format!("permissions[{index}]"), "wildcards are not allowed"));
     }
-    let permissions = match api.jobs.report(&job_id(&project, &id)?).await {
-        Ok(_) => request.permissions,
-        Err(JobsError::Store(StoreError::NotFound { .. })) => Vec::new(),
+    let job = match api.jobs.job(&id).await {
+        Ok(job) => job,
+        Err(JobsError::Store(StoreError::NotFound { .. })) => return Ok(Json(TestIamPermissionsResponse::default())),
         Err(error) => return Err(error.into()),
     };
-    Ok(Json(TestIamPermissionsResponse { permissions }))
+    let has = |name: &String| match Permission::named(name) {
+        Some(permission) => caller.may(permission, id.parts().0) || allows(&job.policy, caller.principal(), permission),
+        // Of permissions that nobody is asked for here, only who may do everything has any.
+        None => caller == Caller::Anonymous,
+    };
+    Ok(Json(TestIamPermissionsResponse { permissions: request.permissions.into_iter().filter(has).collect() }))
+}
+
+/// Whether a job's policy gives `principal` a role with `permission`. Conditions are not evaluated: a binding that has
+/// one allows nothing.
+pub(super) fn allows(policy: &Value, principal: &str, permission: Permission) -> bool {
+    let policy = Policy::deserialize(policy).unwrap_or_default();
+    let is_member = |member: &String| {
+        member == principal || member == "allUsers" || (member == "allAuthenticatedUsers" && principal != "anonymous")
+    };
+    policy.bindings.iter().any(|binding| {
+        binding.condition.is_none()
+            && binding.role.parse().is_ok_and(|role: Role| role.allows(permission))
+            && binding.members.iter().any(is_member)
+    })
+}
+
+/// The policy of a new job: whoever creates it owns it.
+pub(super) fn policy_of_creator(caller: &Caller) -> Value {
+    match caller {
+        Caller::Anonymous => Value::Null,
+        Caller::Known(token) => {
+            let members = vec![token.principal.to_string()];
+            let owner = Binding { role: Role::JobOwner.to_string(), members, condition: None };
+            json!(Policy { bindings: vec![owner], ..Policy::default() })
+        }
+    }
 }

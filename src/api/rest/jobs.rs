@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use rand::Rng;
@@ -20,6 +20,7 @@ use super::openapi::Operation;
 use super::query::Query;
 use super::routes::Routes;
 use super::status::{ApiError, Code};
+use crate::access::Caller;
 use crate::api::ai_platform::job::{JobList, JobRequest, JobResource, job_resource};
 use crate::api::ai_platform::plan::{CommandLine, job_plan, job_study};
 use crate::api::ai_platform::rpc::{Empty, FieldViolation};
@@ -89,6 +90,7 @@ pub(super) fn job_id(project: &str, id: &str) -> Result<JobId, ApiError> {
 
 async fn create(
     State(api): State<Api>,
+    Extension(caller): Extension<Caller>,
     Names([project]): Names<1>,
     Body(request): Body<JobRequest>,
 ) -> Result<Json<JobResource>, ApiError> {
@@ -111,6 +113,7 @@ async fn create(
         seed: input.tunesmith.seed,
         training_input: serde_json::to_value(&input).map_err(|error| refuse(&error))?,
         plan,
+        policy: super::job_iam::policy_of_creator(&caller),
     };
     let random_seed = rand::rng().next_u64();
     let job = api.jobs.create(submission, random_seed).await?;

@@ -1,10 +1,15 @@
 //! HTTP routes: wire types, mapping and status codes, nothing else.
 
 mod body;
+mod call;
+mod envelope;
 mod examples;
+pub mod gate;
+mod health;
 mod job_filter;
 mod job_iam;
 pub mod jobs;
+pub mod listener;
 mod method_override;
 mod names;
 pub mod openapi;
@@ -12,6 +17,8 @@ mod operations;
 pub mod optimizer;
 mod projects;
 mod query;
+mod request_id;
+mod request_key;
 pub mod routes;
 pub mod server;
 pub mod status;

@@ -2,16 +2,16 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
-use axum::middleware::Next;
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use futures::FutureExt;
 
-use super::method_override;
+use super::gate::{self, Access, Gate};
 use super::names::no_method;
-use super::status::{ApiError, Code};
+use super::{envelope, method_override};
 use crate::clock::Clock;
 use crate::service::TrialReports;
 use crate::service::jobs::Jobs;
@@ -32,22 +32,31 @@ pub struct Service {
     pub clock: Arc<dyn Clock>,
     /// From where relative paths of jobs are taken.
     pub working_directory: PathBuf,
+    /// Who may ask, and where it is recorded; `None` for the owner of the data folder, who may do everything.
+    pub access: Option<Access>,
+    /// How long a request may take.
+    pub request_timeout: Duration,
 }
 
 /// The service's routes.
 pub fn router(service: Service) -> Router {
-    let Service { optimizer, jobs, reports, clock, working_directory } = service;
+    let Service { optimizer, jobs, reports, clock, working_directory, access, request_timeout } = service;
+    let gate = Arc::new(Gate { access, jobs: Arc::clone(&jobs), clock: Arc::clone(&clock) });
     let routes = Router::new()
+        .merge(super::health::router(Arc::clone(&jobs)))
         .merge(super::openapi::router())
         .merge(super::projects::router())
         .merge(super::optimizer::router(optimizer, clock))
         .merge(super::trial_reports::router(reports))
         .merge(super::jobs::router(jobs, working_directory))
         .fallback(async |request: Request| no_method(&format!("{} {}", request.method(), request.uri().path())))
-        .layer(DefaultBodyLimit::max(BODY_LIMIT))
-        .layer(axum::middleware::from_fn(answer_panics));
-    // Around the routes, since the method is chosen before the route is.
-    Router::new().fallback_service(routes).layer(axum::middleware::from_fn(override_method))
+        .layer(DefaultBodyLimit::max(BODY_LIMIT));
+    // Around the routes, since the method is chosen before the route is. The last layer is the first to see a request.
+    Router::new()
+        .fallback_service(routes)
+        .layer(from_fn_with_state(gate, gate::pass))
+        .layer(from_fn(override_method))
+        .layer(from_fn_with_state(request_timeout, envelope::answer))
 }
 
 async fn override_method(request: Request, next: Next) -> Response {
@@ -55,14 +64,4 @@ async fn override_method(request: Request, next: Next) -> Response {
         Ok(request) => next.run(request).await,
         Err(error) => error.into_response(),
     }
-}
-
-/// A panic is a fault of the service, told as such, and harms no other request.
-async fn answer_panics(request: Request, next: Next) -> Response {
-    let path = request.uri().path().to_owned();
-    let answer = std::panic::AssertUnwindSafe(next.run(request)).catch_unwind().await;
-    answer.unwrap_or_else(|_| {
-        tracing::error!(path, "a request led to a panic");
-        ApiError::new(Code::Internal, "the service failed; its log says more").into_response()
-    })
 }

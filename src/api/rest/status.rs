@@ -1,11 +1,16 @@
 //! Errors in the form of `google.rpc.Status`, as AI Platform's clients expect them.
 
+use std::time::Duration;
+
 use axum::Json;
-use axum::http::StatusCode;
+use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use schemars::{Schema, SchemaGenerator};
 
-use crate::api::ai_platform::rpc::{BadRequest, ErrorAnswer, ErrorDetail, ErrorStatus, FieldViolation, Status};
+use crate::api::ai_platform::rpc::{
+    BadRequest, ErrorAnswer, ErrorDetail, ErrorInfo, ErrorStatus, FieldViolation, Status,
+};
 use crate::domain::TransitionError;
 use crate::service::jobs::JobsError;
 use crate::service::optimizer::OptimizerError;
@@ -19,6 +24,10 @@ pub struct ApiError {
     message: String,
     /// The fields of the request that are wrong, and the rules they break.
     violations: Vec<FieldViolation>,
+    /// When to try again.
+    retry_after: Option<Duration>,
+    /// What happened, for programs: the reason of a `google.rpc.ErrorInfo`.
+    reason: Option<&'static str>,
 }
 
 /// The `google.rpc.Code`s that are answered.
@@ -28,6 +37,14 @@ pub enum Code {
     InvalidArgument,
     /// The state does not allow the request.
     FailedPrecondition,
+    /// The caller may not do that.
+    PermissionDenied,
+    /// The caller asks for too much.
+    ResourceExhausted,
+    /// The service cannot do it now.
+    Unavailable,
+    /// It took too long.
+    DeadlineExceeded,
     /// The caller did not say who it is, or not convincingly.
     Unauthenticated,
     /// There is no such thing.
@@ -53,6 +70,10 @@ impl Code {
         match self {
             Self::InvalidArgument | Self::FailedPrecondition => StatusCode::BAD_REQUEST,
             Self::Unauthenticated => StatusCode::UNAUTHORIZED,
+            Self::PermissionDenied => StatusCode::FORBIDDEN,
+            Self::ResourceExhausted => StatusCode::TOO_MANY_REQUESTS,
+            Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+            Self::DeadlineExceeded => StatusCode::GATEWAY_TIMEOUT,
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::AlreadyExists | Self::Aborted => StatusCode::CONFLICT,
             Self::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
@@ -68,6 +89,10 @@ impl Code {
             Self::InvalidArgument | Self::PayloadTooLarge | Self::UnsupportedMediaType => "INVALID_ARGUMENT",
             Self::FailedPrecondition => "FAILED_PRECONDITION",
             Self::Unauthenticated => "UNAUTHENTICATED",
+            Self::PermissionDenied => "PERMISSION_DENIED",
+            Self::ResourceExhausted => "RESOURCE_EXHAUSTED",
+            Self::Unavailable => "UNAVAILABLE",
+            Self::DeadlineExceeded => "DEADLINE_EXCEEDED",
             Self::NotFound => "NOT_FOUND",
             Self::AlreadyExists => "ALREADY_EXISTS",
             Self::Aborted => "ABORTED",
@@ -80,12 +105,16 @@ impl Code {
     fn number(self) -> i32 {
         match self {
             Self::InvalidArgument | Self::PayloadTooLarge | Self::UnsupportedMediaType => 3,
+            Self::DeadlineExceeded => 4,
             Self::NotFound => 5,
             Self::AlreadyExists => 6,
+            Self::PermissionDenied => 7,
+            Self::ResourceExhausted => 8,
             Self::FailedPrecondition => 9,
             Self::Aborted => 10,
             Self::Unimplemented | Self::MethodNotAllowed => 12,
             Self::Internal => 13,
+            Self::Unavailable => 14,
             Self::Unauthenticated => 16,
         }
     }
@@ -94,7 +123,7 @@ impl Code {
 impl ApiError {
     /// An error with a text for people.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), violations: Vec::new() }
+        Self { code, message: message.into(), violations: Vec::new(), retry_after: None, reason: None }
     }
 
     /// A request whose `field` breaks a rule.
@@ -105,39 +134,58 @@ impl ApiError {
     /// A request whose fields break rules.
     pub fn violations(violations: Vec<FieldViolation>) -> Self {
         let messages = violations.iter().map(|violation| format!("{}: {}", violation.field, violation.description));
-        Self { code: Code::InvalidArgument, message: messages.collect::<Vec<_>>().join("; "), violations }
+        Self {
+            code: Code::InvalidArgument,
+            message: messages.collect::<Vec<_>>().join("; "),
+            violations,
+            retry_after: None,
+            reason: None,
+        }
+    }
+
+    /// The same, with the advice to try again after `wait`.
+    pub fn retry_after(self, wait: Duration) -> Self {
+        Self { retry_after: Some(wait), ..self }
     }
 
     /// The error as `google.rpc.Status`, for an operation.
     pub fn status(self) -> Status {
-        Status { code: self.code.number(), details: details(self.violations), message: self.message }
+        Status { code: self.code.number(), details: self.details(), message: self.message }
+    }
+
+    fn details(&self) -> Vec<ErrorDetail> {
+        let mut details = Vec::new();
+        if !self.violations.is_empty() {
+            details.push(ErrorDetail::BadRequest(BadRequest { field_violations: self.violations.clone() }));
+        }
+        if let Some(reason) = self.reason {
+            details.push(ErrorDetail::ErrorInfo(ErrorInfo { reason, domain: "tunesmith" }));
+        }
+        details
     }
 }
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let status = self.code.http();
-        let error = ErrorStatus {
-            code: status.as_u16(),
-            status: self.code.name(),
-            details: details(self.violations),
-            message: self.message,
-        };
-        (status, Json(ErrorAnswer { error })).into_response()
+        let details = self.details();
+        let error = ErrorStatus { code: status.as_u16(), status: self.code.name(), details, message: self.message };
+        let mut response = (status, Json(ErrorAnswer { error })).into_response();
+        if status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if let Some(wait) = self.retry_after {
+            // Whole seconds, at least the wait.
+            let seconds = wait.as_secs_f64().ceil() as u64;
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
     }
 }
 
 /// The schema of what every error is answered with.
 pub(super) fn error_schema(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<ErrorAnswer>()
-}
-
-fn details(field_violations: Vec<FieldViolation>) -> Vec<ErrorDetail> {
-    if field_violations.is_empty() {
-        Vec::new()
-    } else {
-        vec![ErrorDetail::BadRequest(BadRequest { field_violations })]
-    }
 }
 
 impl From<ReportError> for ApiError {
@@ -204,6 +252,10 @@ impl From<StoreError> for ApiError {
                 return Self::new(Code::Internal, "the store failed; the server's log says more");
             }
         };
-        Self::new(code, error.to_string())
+        let is_lost = matches!(
+            &error,
+            StoreError::Refused(TransitionError::Fenced { .. } | TransitionError::LeaseExpired { .. })
+        );
+        Self { reason: is_lost.then_some("TRIAL_LOST"), ..Self::new(code, error.to_string()) }
     }
 }

@@ -11,6 +11,7 @@ use super::examples;
 use super::names::{Names, study_id, trial_ref};
 use super::openapi::Operation;
 use super::optimizer::Api;
+use super::request_key::RequestKey;
 use super::routes::Routes;
 use super::status::ApiError;
 use crate::api::ai_platform::optimizer::{
@@ -23,6 +24,9 @@ use crate::service::optimizer::{Optimizer, OptimizerError, Outcome, SuggestionRe
 
 /// Most trials in one request.
 pub(super) const MAX_SUGGESTIONS: usize = 1000;
+
+/// Most bytes of a client's ID: it is part of the names of its operations, which must fit into a path.
+const MAX_CLIENT_ID_LENGTH: usize = 1024;
 
 /// A path of trials, or below them.
 macro_rules! trials {
@@ -120,11 +124,13 @@ async fn list_optimal(
 async fn add_measurement(
     State(api): State<Api>,
     Names(names): Names<4>,
+    RequestKey(request_key): RequestKey,
     Body(request): Body<AddMeasurementRequest>,
 ) -> Result<Json<TrialMessage>, ApiError> {
     let key = key(&names)?;
     let measurement = request.measurement.ok_or_else(|| ApiError::invalid("measurement", "is required"))?;
-    let trial = api.optimizer.add_measurement(&key, measurement.into_measurement("measurement")?).await?;
+    let measurement = measurement.into_measurement("measurement")?;
+    let trial = api.optimizer.add_measurement(&key, measurement, request_key).await?;
     Ok(Json(message(&api.optimizer, &key.study, &trial).await?))
 }
 
@@ -159,6 +165,7 @@ async fn check_early_stopping(
 async fn create(
     State(api): State<Api>,
     Names([project, location, study]): Names<3>,
+    RequestKey(request_key): RequestKey,
     Body(request): Body<TrialRequest>,
 ) -> Result<Json<TrialMessage>, ApiError> {
     let id = study_id(&project, &location, &study)?;
@@ -169,7 +176,7 @@ async fn create(
         (Some(measurement), false) => Some(Outcome::Measured(measurement.into_measurement("finalMeasurement")?)),
         (None, false) => None,
     };
-    let trial = api.optimizer.create_trial(&id, parameters, result).await?;
+    let trial = api.optimizer.create_trial(&id, parameters, result, request_key).await?;
     Ok(Json(message(&api.optimizer, &id, &trial).await?))
 }
 
@@ -207,6 +214,11 @@ fn suggestion_request(request: SuggestTrialsRequest) -> Result<SuggestionRequest
     })?;
     if request.client_id.is_empty() {
         return Err(ApiError::invalid("clientId", "is required"));
+    }
+    if request.client_id.len() > MAX_CLIENT_ID_LENGTH {
+        let length = request.client_id.len();
+        let description = format!("has {length} bytes, must have at most {MAX_CLIENT_ID_LENGTH}");
+        return Err(ApiError::invalid("clientId", description));
     }
     Ok(SuggestionRequest {
         client_id: request.client_id,

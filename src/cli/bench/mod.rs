@@ -4,6 +4,7 @@ mod latency;
 mod list;
 mod report;
 mod run;
+mod service;
 
 use std::process::ExitCode;
 
@@ -23,6 +24,8 @@ pub(super) struct BenchArgs {
 enum BenchCommand {
     /// Measure the time and memory of a suggestion against the number of completed trials.
     Latency(latency::LatencyArgs),
+    /// Measure how fast a server answers over HTTP, and how it starts.
+    Service(service::ServiceArgs),
     /// Write the report on some folders of results, merged.
     Report(report::ReportArgs),
     /// Say what became better or worse between two folders of results; exit code 1 if something became worse.
@@ -41,6 +44,7 @@ pub(super) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
     match args.command {
         None => run::run(&args.run),
         Some(BenchCommand::Latency(args)) => latency::run(&args),
+        Some(BenchCommand::Service(args)) => service::run(&args),
         Some(BenchCommand::Report(args)) => report::report(&args),
         Some(BenchCommand::Compare(args)) => report::compare(&args),
         Some(BenchCommand::List(args)) => list::run(&args),

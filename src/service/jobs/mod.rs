@@ -21,6 +21,7 @@ use crate::executor::Executor;
 use crate::policy::Policy;
 use crate::python_packages::Environments;
 use crate::store::{Store, StoreError};
+use crate::telemetry::telemetry;
 
 /// How many records are read at once.
 const PAGE: usize = 200;
@@ -121,6 +122,23 @@ impl Jobs {
         self.state().queue.push(&job, &plan);
         self.changed.notify_one();
         Ok(job)
+    }
+
+    /// The job `id`.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    pub async fn job(&self, id: &JobId) -> Result<Job, JobsError> {
+        Ok(self.workplace.store.job(id).await?)
+    }
+
+    /// Ends well if the store answers.
+    ///
+    /// # Errors
+    /// [`JobsError::Store`].
+    pub async fn answers(&self) -> Result<(), JobsError> {
+        self.workplace.store.jobs(None, 1).await?;
+        Ok(())
     }
 
     /// The job `id` with its trials.
@@ -235,6 +253,7 @@ impl Jobs {
                     None => std::future::pending().await,
                 }
             };
+            self.tell_load(running.len());
             tokio::select! {
                 () = until_at_least(&mut control, Control::Interrupt) => break,
                 () = self.changed.notified() => {}
@@ -265,6 +284,13 @@ impl Jobs {
                 return Ok(());
             }
         }
+    }
+
+    fn tell_load(&self, running: usize) {
+        let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+        telemetry().jobs_queued.set(count(self.state().queue.len()));
+        telemetry().jobs_running.set(count(running));
+        telemetry().job_slots.set(count(self.workplace.slots.max(1)));
     }
 
     async fn cancel_overdue(&self) {

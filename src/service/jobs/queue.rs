@@ -45,6 +45,11 @@ impl Queue {
         self.places.len() < before
     }
 
+    /// How many jobs wait.
+    pub(super) fn len(&self) -> usize {
+        self.places.len()
+    }
+
     /// How many jobs are begun before `job`; `None` if it does not wait.
     pub(super) fn position(&self, job: &JobId) -> Option<usize> {
         self.places.keys().position(|(_, _, id)| id == job)

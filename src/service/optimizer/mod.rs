@@ -22,9 +22,13 @@ use crate::clock::Clock;
 use crate::domain::{Measurement, NewTrial, Study, StudyId, Trial, TrialChange, TrialStart, TrialState};
 use crate::policy::{Policy, PolicyError};
 use crate::store::{Store, StoreError};
+use crate::telemetry::telemetry;
 
 /// How many records are read at once.
 const PAGE: usize = 1000;
+
+/// How many of a study's latest trials are searched for one that a request has created before.
+const KEYED_TRIALS: usize = 1000;
 
 /// Why a request about a study was not carried out. Nothing was changed, unless the store says that it does not know.
 #[derive(Debug, thiserror::Error)]
@@ -91,8 +95,10 @@ pub struct Optimizer {
     store: Arc<dyn Store>,
     policy: Arc<Policy>,
     clock: Arc<dyn Clock>,
-    /// Suggestions for one study are made one after the other.
-    turns: Turns,
+    /// Suggestions for one study are made one after the other; they become durable together.
+    turns: Turns<StudyId>,
+    /// One client of a study asks for one thing at a time.
+    clients: Turns<(StudyId, String)>,
     failures: AlgorithmFailures,
     stopping: StoppingRules,
 }
@@ -105,6 +111,7 @@ impl Optimizer {
             policy,
             clock,
             turns: Turns::default(),
+            clients: Turns::default(),
             failures: AlgorithmFailures::default(),
             stopping: StoppingRules::default(),
         }
@@ -208,7 +215,8 @@ impl Optimizer {
     }
 
     /// Adds a point of the user's own, which is offered to the next client that asks; with `result`, a trial that is
-    /// complete.
+    /// complete. If one of the study's latest trials was created by a request of the same `request_key`, that trial is
+    /// the answer.
     ///
     /// # Errors
     /// [`OptimizerError::ForeignPoint`], [`OptimizerError::MissingMetric`], [`OptimizerError::OfJob`],
@@ -218,24 +226,44 @@ impl Optimizer {
         id: &StudyId,
         parameters: ParameterValues,
         result: Option<Outcome>,
+        request_key: Option<String>,
     ) -> Result<Trial, OptimizerError> {
         refuse_study_of_job(id)?;
         let _turn = self.turns.take(id).await;
-        let study = self.store.study(id).await?;
-        study.problem.search_space().check(&parameters).map_err(OptimizerError::ForeignPoint)?;
-        let start = match result {
-            None => TrialStart::Requested,
-            Some(outcome) => TrialStart::Completed(completion::completion(&study, &[], outcome)?),
-        };
-        let trial = NewTrial {
-            id: study.next_trial_id,
-            parameters,
-            origin: None,
-            client_id: String::new(),
-            start,
-            create_time: self.clock.now(),
-        };
-        Ok(self.store.create_trial(id, trial).await?)
+        loop {
+            let study = self.store.study(id).await?;
+            if let Some(key) = &request_key
+                && let Some(trial) = self.created_by(&study, key).await?
+            {
+                return Ok(trial);
+            }
+            study.problem.search_space().check(&parameters).map_err(OptimizerError::ForeignPoint)?;
+            let start = match result.clone() {
+                None => TrialStart::Requested,
+                Some(outcome) => TrialStart::Completed(completion::completion(&study, &[], outcome)?),
+            };
+            let trial = NewTrial {
+                id: study.next_trial_id,
+                parameters: parameters.clone(),
+                origin: None,
+                client_id: String::new(),
+                start,
+                create_time: self.clock.now(),
+                request_key: request_key.clone(),
+            };
+            match self.store.create_trial(id, trial).await {
+                // A suggestion was on its way to the store, which has arrived now.
+                Err(StoreError::TrialIdTaken { .. }) => {}
+                outcome => return Ok(outcome?),
+            }
+        }
+    }
+
+    /// Of the study's latest trials, the one that was created by a request with this key.
+    async fn created_by(&self, study: &Study, key: &str) -> Result<Option<Trial>, OptimizerError> {
+        let before = TrialId(study.next_trial_id.0.saturating_sub(1).saturating_sub(KEYED_TRIALS as u64));
+        let latest = self.store.trials(&study.id, Some(before), KEYED_TRIALS).await?;
+        Ok(latest.into_iter().rev().find(|trial| trial.request_keys.first().is_some_and(|first| first == key)))
     }
 
     /// Takes a trial away; what it taught is forgotten, its number stays used up.
@@ -250,20 +278,39 @@ impl Optimizer {
         Ok(())
     }
 
-    /// Adds `measurement` to a trial's curve, as a sign of life.
+    /// Adds `measurement` to a trial's curve, as a sign of life. A request that is sent again, which its `request_key`
+    /// tells, adds nothing; nor does the latest measurement again, if it has a step or a time.
     ///
     /// # Errors
     /// [`StoreError::NotFound`], [`OptimizerError::OfJob`]; [`StoreError::Refused`] if the trial is complete or no
-    /// longer belongs to the caller, or the measurement does not come after those there are.
-    pub async fn add_measurement(&self, key: &TrialRef, measurement: Measurement) -> Result<Trial, OptimizerError> {
+    /// longer belongs to the caller.
+    pub async fn add_measurement(
+        &self,
+        key: &TrialRef,
+        measurement: Measurement,
+        request_key: Option<String>,
+    ) -> Result<Trial, OptimizerError> {
         refuse_study_of_job(&key.study)?;
         let trial = self.trial(&key.study, key.trial).await?;
-        let change = TrialChange::Report {
-            attempt: key.attempt_at(&trial),
-            measurements: vec![Measurement { mark: trial.measurement_count, ..measurement }],
-            at: self.clock.now(),
+        let (attempt, at) = (key.attempt_at(&trial), self.clock.now());
+        let change = if !trial.state.is_final() && self.is_latest(key, &trial, &measurement).await? {
+            TrialChange::Renew { attempt, at }
+        } else {
+            let measurements = vec![Measurement { mark: trial.measurement_count, ..measurement }];
+            TrialChange::Report { attempt, measurements, at, request_key }
         };
         Ok(self.store.change_trial(&key.study, key.trial, change).await?)
+    }
+
+    /// Whether `measurement` tells nothing that the latest one has not told.
+    async fn is_latest(&self, key: &TrialRef, trial: &Trial, measurement: &Measurement) -> Result<bool, StoreError> {
+        let has_place = measurement.step > 0 || measurement.elapsed_secs.is_some();
+        let Some(last) = trial.measurement_count.checked_sub(1).filter(|_| has_place) else { return Ok(false) };
+        let latest = self.store.measurements(&key.study, key.trial, last, 1).await?;
+        Ok(latest.first().is_some_and(|latest| {
+            (latest.step, latest.elapsed_secs) == (measurement.step, measurement.elapsed_secs)
+                && latest.metrics == measurement.metrics
+        }))
     }
 
     /// Completes a trial. Doing so twice with the same outcome is one effect.
@@ -316,9 +363,12 @@ impl Optimizer {
         refuse_study_of_job(&key.study)?;
         let study = self.store.study(&key.study).await?;
         let mut trial = self.trial(&key.study, key.trial).await?;
-        if trial.state == TrialState::Active {
+        // Nobody was ever assigned to a trial at attempt 0: there is nothing to renew.
+        if !trial.state.is_final() && trial.attempt > 0 {
             let renew = TrialChange::Renew { attempt: key.attempt_at(&trial), at: self.clock.now() };
             trial = self.store.change_trial(&key.study, key.trial, renew).await?;
+        }
+        if trial.state == TrialState::Active {
             let curve = self.measurements(&study.id, &trial).await?;
             if let Some(reason) = self.stopping.decide(&*self.store, &study, trial.id, &curve).await? {
                 tracing::info!(study.name = %study.id, trial.id = %trial.id, reason, "a trial shall stop early");
@@ -360,6 +410,7 @@ impl Optimizer {
     async fn take_back(&self, id: &StudyId, trial: &Trial, now: Timestamp) -> Result<(), OptimizerError> {
         tracing::info!(study.name = %id, trial.id = %trial.id, client = trial.client_id, "a lease has ended");
         if trial.state != TrialState::Stopping {
+            telemetry().leases_expired.inc();
             let expire = TrialChange::Expire { attempt: trial.attempt, at: now };
             self.store.change_trial(id, trial.id, expire).await?;
             return Ok(());

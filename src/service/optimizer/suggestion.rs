@@ -3,11 +3,13 @@
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
 
 use futures::future::try_join_all;
 use tunesmith_algorithms::problem::TrialSuggestion;
 
+use super::turns::Turn;
 use super::{Optimizer, OptimizerError, PAGE, refuse_study_of_job};
 use crate::domain::{NewTrial, Study, StudyChange, StudyId, StudyState, Trial, TrialChange, TrialStart, TrialState};
 use crate::store::StoreError;
@@ -42,9 +44,35 @@ impl Optimizer {
     /// [`OptimizerError`]; trials that were given before the error stay the client's.
     pub async fn suggest(&self, id: &StudyId, request: &SuggestionRequest) -> Result<Suggested, OptimizerError> {
         refuse_study_of_job(id)?;
-        let _turn = self.turns.take(id).await;
+        // Trials on their way to the store are the client's before the store knows.
+        let _client = self.clients.take(&(id.clone(), request.client_id.clone())).await;
+        let mut turn = self.turns.take(id).await;
         let mut study = self.store.study(id).await?;
         let lease = request.lease.or(study.trial_lease);
+        let mut trials = self.known_trials(id, request, lease).await?;
+        while let Some(missing) = NonZeroUsize::new(request.count.get() - trials.len()) {
+            if study.state != StudyState::Active {
+                break;
+            }
+            let (new, after) = self.new_trials(turn, study, missing, &request.client_id, lease).await?;
+            let is_complete = trials.len() + new.len() == request.count.get();
+            trials.extend(new);
+            study = after;
+            if is_complete {
+                break;
+            }
+            turn = self.turns.take(id).await;
+        }
+        Ok(Suggested { trials, study_state: study.state })
+    }
+
+    /// The trials that a client has, and queued ones that it gets.
+    async fn known_trials(
+        &self,
+        id: &StudyId,
+        request: &SuggestionRequest,
+        lease: Option<Duration>,
+    ) -> Result<Vec<Trial>, OptimizerError> {
         let (mut own, queued) = self.open_trials(id, &request.client_id).await?;
         own.truncate(request.count.get());
         let at = self.clock.now();
@@ -59,15 +87,7 @@ impl Optimizer {
             self.store.change_trial(id, trial.id, assign)
         });
         trials.extend(try_join_all(assigned).await?);
-        while let Some(missing) = NonZeroUsize::new(request.count.get() - trials.len()) {
-            if study.state != StudyState::Active {
-                break;
-            }
-            let (new, after) = self.new_trials(study, missing, &request.client_id, lease).await?;
-            study = after;
-            trials.extend(new);
-        }
-        Ok(Suggested { trials, study_state: study.state })
+        Ok(trials)
     }
 
     /// The trials of `client`, and those of nobody.
@@ -93,24 +113,23 @@ impl Optimizer {
 
     /// Up to `count` new trials, all of them in one transaction, and the study as it is then. Without any, the study
     /// is no longer active or another process has been faster.
+    ///
+    /// The turn ends once the trials are on their way to the store: the next ones may be computed while these become
+    /// durable, since they are known to be pending.
     async fn new_trials(
         &self,
+        turn: Turn<'_, StudyId>,
         study: Study,
         count: NonZeroUsize,
         client_id: &str,
         lease: Option<Duration>,
     ) -> Result<(Vec<Trial>, Study), OptimizerError> {
-        let left = study.max_trials.map(|most| most.saturating_sub(study.next_trial_id.0.saturating_sub(1)));
-        let left = left.map_or(usize::MAX, |left| usize::try_from(left).unwrap_or(usize::MAX));
-        let Some(count) = NonZeroUsize::new(count.get().min(left)) else {
-            return Ok((Vec::new(), self.finish(&study, "the maximal number of trials is reached").await?));
-        };
         let suggestions = self.policy.suggest(&study.id, count).await?;
         let study = self.judge_failure(study, suggestions.failure).await?;
         if study.state != StudyState::Active {
+            self.policy.take_back(&study.id, suggestions.reservation).await;
             return Ok((Vec::new(), study));
         }
-        let exhausted = suggestions.points.len() < count.get();
         let mut id = suggestions.first_id;
         let mut new = Vec::with_capacity(suggestions.points.len());
         for TrialSuggestion { parameters, origin } in suggestions.points {
@@ -121,18 +140,42 @@ impl Optimizer {
                 client_id: client_id.to_owned(),
                 start: TrialStart::Begun { lease },
                 create_time: self.clock.now(),
+                request_key: None,
             });
             id = id.offset(1);
         }
-        let trials = match self.store.create_trials(&study.id, new).await {
-            Ok(trials) => trials,
-            Err(StoreError::TrialIdTaken { .. }) => return Ok((Vec::new(), self.store.study(&study.id).await?)),
-            Err(error) => return Err(error.into()),
-        };
-        let study = if exhausted {
-            self.finish(&study, "search space exhausted").await?
+        let created = if new.is_empty() {
+            drop(turn);
+            Ok(Vec::new())
         } else {
-            self.store.study(&study.id).await?
+            let mut creation = self.store.create_trials(&study.id, new);
+            if self.store.keeps_order() {
+                match futures::poll!(&mut creation) {
+                    Poll::Ready(created) => created,
+                    Poll::Pending => {
+                        drop(turn);
+                        creation.await
+                    }
+                }
+            } else {
+                let created = creation.await;
+                drop(turn);
+                created
+            }
+        };
+        let trials = match created {
+            Ok(trials) => trials,
+            Err(error) => {
+                self.policy.take_back(&study.id, suggestions.reservation).await;
+                if matches!(error, StoreError::TrialIdTaken { .. }) {
+                    return Ok((Vec::new(), self.store.study(&study.id).await?));
+                }
+                return Err(error.into());
+            }
+        };
+        let study = match suggestions.end {
+            Some(end) => self.finish(&study, end.as_str()).await?,
+            None => study,
         };
         Ok((trials, study))
     }

@@ -117,14 +117,14 @@ async fn curves_are_compared_by_elapsed_time_where_the_study_says_so() {
         for _ in 0..6 {
             let trial = optimizer.suggest(&study.id, &request("c")).await.unwrap().trials.remove(0);
             for (step, value) in (1..=8).map(|step| (step, if step <= 4 { 9.0 } else { 0.1 })) {
-                optimizer.add_measurement(&key(&study.id, &trial), loss(step, step as f64, value)).await.unwrap();
+                optimizer.add_measurement(&key(&study.id, &trial), loss(step, step as f64, value), None).await.unwrap();
             }
             optimizer.complete(&key(&study.id, &trial), Outcome::Reported).await.unwrap();
         }
         let slow = optimizer.suggest(&study.id, &request("c")).await.unwrap().trials.remove(0);
         let key = key(&study.id, &slow);
         for step in 1..=4 {
-            optimizer.add_measurement(&key, loss(step, 2.0 * step as f64, 6.0)).await.unwrap();
+            optimizer.add_measurement(&key, loss(step, 2.0 * step as f64, 6.0), None).await.unwrap();
         }
         assert_eq!(optimizer.should_stop(&key).await.unwrap(), expected, "{axis:?}");
         let state = optimizer.trial(&study.id, slow.id).await.unwrap().state;
@@ -137,6 +137,54 @@ async fn curves_are_compared_by_elapsed_time_where_the_study_says_so() {
 }
 
 #[tokio::test]
+async fn asking_whether_to_stop_keeps_a_trial_alive_for_its_owner_alone() {
+    let (optimizer, clock) = optimizer();
+    let fields = StudyFields { trial_lease: Some(std::time::Duration::from_secs(60)), ..study("p/l/s") };
+    let study = optimizer.create_study(Study::restore(fields)).await.unwrap();
+    let count = NonZeroUsize::new(2).unwrap();
+    let trials = optimizer.suggest(&study.id, &SuggestionRequest { count, ..request("c") }).await.unwrap().trials;
+    let [alive, silent] = &trials[..] else { panic!("{trials:?}") };
+    let ask = async |trial: &Trial| optimizer.should_stop(&key(&study.id, trial)).await;
+    optimizer.stop(&key(&study.id, alive)).await.unwrap();
+    for seconds in [50, 100, 150] {
+        clock.set(Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds));
+        assert!(ask(alive).await.unwrap(), "it is stopping, and has time to end");
+        optimizer.sweep().await.unwrap();
+    }
+    let late = ask(silent).await.unwrap_err().to_string();
+    assert!(late.contains("lease"), "{late}");
+    optimizer.suggest(&study.id, &request("next")).await.unwrap();
+    let late = ask(silent).await.unwrap_err().to_string();
+    assert!(late.contains("attempt 2"), "{late}");
+}
+
+#[tokio::test]
+async fn a_request_that_is_sent_again_has_one_effect() {
+    let (optimizer, _) = optimizer();
+    let study = optimizer.create_study(Study::restore(study("p/l/s"))).await.unwrap();
+    let create = async |key: &str| {
+        let point = [("x".to_owned(), ParameterValue::Double(0.5))].into();
+        optimizer.create_trial(&study.id, point, None, Some(key.to_owned())).await.unwrap().id
+    };
+    assert_eq!((create("a").await, create("a").await, create("b").await), (TrialId(1), TrialId(1), TrialId(2)));
+    let trial = optimizer.suggest(&study.id, &request("c")).await.unwrap().trials.remove(0);
+    assert_eq!((trial.id, create("a").await), (TrialId(1), TrialId(1)), "also after it was given out");
+    let add = async |measurement, key: Option<&str>| {
+        let request_key = key.map(str::to_owned);
+        optimizer
+            .add_measurement(&self::key(&study.id, &trial), measurement, request_key)
+            .await
+            .unwrap()
+            .measurement_count
+    };
+    assert_eq!(add(loss(1, 1.0, 0.5), Some("m1")).await, 1);
+    assert_eq!(add(loss(2, 2.0, 0.4), Some("m2")).await, 2);
+    assert_eq!(add(loss(1, 1.0, 0.5), Some("m1")).await, 2, "its key is known");
+    assert_eq!(add(loss(2, 2.0, 0.4), None).await, 2, "it is the latest one again");
+    assert_eq!(add(loss(2, 2.0, 0.3), None).await, 3, "it tells something else");
+}
+
+#[tokio::test]
 async fn the_sweeper_takes_trials_back_and_completes_those_that_were_stopping() {
     let (optimizer, clock) = optimizer();
     let fields = StudyFields { trial_lease: Some(std::time::Duration::from_secs(60)), ..study("p/l/s") };
@@ -144,10 +192,10 @@ async fn the_sweeper_takes_trials_back_and_completes_those_that_were_stopping() 
     let count = NonZeroUsize::new(3).unwrap();
     let trials = optimizer.suggest(&study.id, &SuggestionRequest { count, ..request("c") }).await.unwrap().trials;
     let [silent, stopping, alive] = &trials[..] else { panic!("{trials:?}") };
-    optimizer.add_measurement(&key(&study.id, stopping), loss(1, 1.0, 0.5)).await.unwrap();
+    optimizer.add_measurement(&key(&study.id, stopping), loss(1, 1.0, 0.5), None).await.unwrap();
     optimizer.stop(&key(&study.id, stopping)).await.unwrap();
     clock.set(Timestamp::UNIX_EPOCH + SignedDuration::from_secs(59));
-    optimizer.add_measurement(&key(&study.id, alive), loss(1, 1.0, 0.5)).await.unwrap();
+    optimizer.add_measurement(&key(&study.id, alive), loss(1, 1.0, 0.5), None).await.unwrap();
     assert_eq!(optimizer.sweep().await.unwrap(), 0);
     clock.set(Timestamp::UNIX_EPOCH + SignedDuration::from_secs(61));
     assert_eq!(optimizer.sweep().await.unwrap(), 2);

@@ -348,6 +348,7 @@ impl Tuning {
                 client_id: CLIENT_ID.to_owned(),
                 start: TrialStart::Given,
                 create_time: runner.clock.now(),
+                request_key: None,
             };
             match runner.store.create_trial(&self.study.id, trial).await {
                 Ok(trial) => return Ok(Some(trial)),

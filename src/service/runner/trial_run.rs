@@ -402,7 +402,12 @@ impl Attempt<'_> {
         }
         for batch in measurements.chunks(BATCH) {
             let at = self.run.context.runner.clock.now();
-            let change = TrialChange::Report { attempt: self.trial.attempt, measurements: batch.to_vec(), at };
+            let change = TrialChange::Report {
+                attempt: self.trial.attempt,
+                measurements: batch.to_vec(),
+                at,
+                request_key: None,
+            };
             self.trial = self.run.change(self.trial.id, change).await?;
         }
         self.live.extend(&measurements);

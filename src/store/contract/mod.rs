@@ -57,6 +57,7 @@ pub async fn check<P: Place>(new_place: impl Fn() -> P) {
     trials::are_numbered_without_gaps(&new_place()).await;
     trials::are_listed_in_order_by_pages(&new_place()).await;
     trials::go_through_their_life(&new_place()).await;
+    trials::a_report_sent_again_counts_once(&new_place()).await;
     trials::refuse_what_the_domain_refuses(&new_place()).await;
     trials::complete_twice_with_one_effect(&new_place()).await;
     trials::tell_what_has_changed(&new_place()).await;

@@ -119,6 +119,7 @@ pub fn new_trial(id: u64) -> NewTrial {
         client_id: format!("client {id}"),
         start: TrialStart::Given,
         create_time: at(1),
+        request_key: Some(format!("create {id}")),
     }
 }
 
@@ -149,7 +150,7 @@ pub fn begin(attempt: u64) -> TrialChange {
 
 /// A report of attempt `attempt`.
 pub fn report(attempt: u64, measurements: Vec<Measurement>) -> TrialChange {
-    TrialChange::Report { attempt, measurements, at: at(2) }
+    TrialChange::Report { attempt, measurements, at: at(2), request_key: None }
 }
 
 /// The successful end of attempt `attempt`, with a last report.

@@ -91,6 +91,33 @@ pub(super) async fn go_through_their_life(place: &impl Place) {
     assert_eq!(store.trial(&study, TrialId(2)).await.unwrap(), infeasible);
 }
 
+pub(super) async fn a_report_sent_again_counts_once(place: &impl Place) {
+    let (store, study) = with_study(place, "s").await;
+    let id = TrialId(1);
+    let created = store.create_trial(&study, samples::new_trial(1)).await.unwrap();
+    assert_eq!(created.request_keys, ["create 1"]);
+    store.change_trial(&study, id, samples::begin(1)).await.unwrap();
+    let report = |step, key: &str| TrialChange::Report {
+        attempt: 1,
+        measurements: vec![samples::measurement(step, 0.5)],
+        at: samples::at(2),
+        request_key: Some(key.to_owned()),
+    };
+    store.change_trial(&study, id, report(1, "a")).await.unwrap();
+    let store = reopen(place, store).await;
+    let again = store.change_trial(&study, id, report(1, "a")).await.unwrap();
+    assert_eq!(again.measurement_count, 1);
+    let other = store.change_trial(&study, id, report(2, "b")).await.unwrap();
+    assert_eq!((other.measurement_count, other.revision), (2, again.revision + 1));
+    // Also after the trial has its result: the answer to the first request may be late.
+    store.change_trial(&study, id, samples::succeed(1, 0.75)).await.unwrap();
+    assert_eq!(store.change_trial(&study, id, report(2, "b")).await.unwrap().measurement_count, 3);
+    for step in 3..30 {
+        let late = store.change_trial(&study, id, report(step, &step.to_string())).await;
+        assert_refused(late, "cannot add a measurement to trial 1: it is SUCCEEDED");
+    }
+}
+
 pub(super) async fn refuse_what_the_domain_refuses(place: &impl Place) {
     let (store, study) = with_study(place, "s").await;
     let id = TrialId(1);

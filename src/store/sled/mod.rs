@@ -95,6 +95,9 @@ impl SledStore {
 }
 
 impl Engine for SledStore {
+    // Changes are made on blocking threads, whichever comes first.
+    const KEEPS_ORDER: bool = false;
+
     async fn write<T: Send + 'static>(
         &self,
         change: impl Fn(&dyn Changes) -> Result<T, StoreError> + Send + 'static,

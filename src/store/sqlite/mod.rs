@@ -74,6 +74,9 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 }
 
 impl Engine for SqliteStore {
+    // One thread makes all changes, in the order of a channel.
+    const KEEPS_ORDER: bool = true;
+
     async fn write<T: Send + 'static>(
         &self,
         change: impl Fn(&dyn Changes) -> Result<T, StoreError> + Send + 'static,

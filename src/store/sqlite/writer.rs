@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
@@ -15,6 +16,7 @@ use super::{error, schema};
 use crate::store::StoreError;
 use crate::store::acknowledged::Acknowledged;
 use crate::store::engine::Changes;
+use crate::telemetry::telemetry;
 
 /// Most changes in one transaction (ENGINES.md 7: enough for all callers that can wait, few enough to answer soon).
 const MAX_GROUP: usize = 512;
@@ -84,7 +86,9 @@ impl WritingThread {
     fn run(mut self, mut requests: mpsc::Receiver<Box<dyn Request>>) {
         let mut group = Vec::new();
         while requests.blocking_recv_many(&mut group, MAX_GROUP) > 0 {
+            let begin = Instant::now();
             let outcome = self.commit(&mut group);
+            telemetry().commit(group.len(), begin.elapsed());
             self.stopped |= matches!(outcome, Outcome::Unknown(_));
             for request in group.drain(..) {
                 request.answer(&outcome);

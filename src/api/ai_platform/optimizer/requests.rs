@@ -13,7 +13,8 @@ pub struct SuggestTrialsRequest {
     /// How many, 1 to 1000; required.
     #[schemars(range(min = 1, max = 1000), extend("type" = ["integer", "string"], "pattern" = "^-?[0-9]+$"))]
     pub suggestion_count: i32,
-    /// For whom; required. The same client gets the same trials until they are complete.
+    /// For whom, at most 1024 bytes; required. The same client gets the same trials until they are complete.
+    #[schemars(length(max = 1024))]
     pub client_id: String,
     /// Additions of ours.
     pub tunesmith: SuggestAdditions,

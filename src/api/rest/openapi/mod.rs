@@ -10,19 +10,20 @@ mod schemas;
 
 use std::sync::OnceLock;
 
-use axum::http::{Method, StatusCode};
+use axum::http::Method;
 use axum::{Json, Router};
 use serde_json::Value;
 use utoipa::openapi::link::{Link, LinkBuilder};
 use utoipa::openapi::path::{HttpMethod, OperationBuilder, Paths};
 use utoipa::openapi::request_body::RequestBodyBuilder;
+use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{
     Components, Content, ContentBuilder, InfoBuilder, OpenApi, Ref, RefOr, Response, ResponseBuilder, Schema,
 };
 
 use self::operation::Access;
-pub(super) use self::operation::{Documented, Operation};
+pub(super) use self::operation::{Documented, Operation, Text};
 pub(super) use self::parameters::query_names;
 use self::schemas::Schemas;
 use super::routes::Routes;
@@ -55,18 +56,13 @@ const ERRORS: [(u16, &str); 11] = [
     (504, "The answer would have taken too long."),
 ];
 
-/// The routes of the document itself and of what tells whether the service runs.
+/// The route of the document itself.
 fn routes() -> Routes<()> {
-    Routes::new()
-        .add(Operation::get("/healthz", "tunesmith.healthz", "Whether the service runs.").open(), async || {
-            StatusCode::OK
-        })
-        .add(Operation::get("/openapi.json", "tunesmith.openapi", "This document.").open(), async || {
-            Json(served().clone())
-        })
+    let operation = Operation::get("/openapi.json", "openapi", "This document.").open();
+    Routes::new().add(operation, async || Json(served().clone()))
 }
 
-/// `/openapi.json` and `/healthz`.
+/// `/openapi.json`.
 pub fn router() -> Router {
     routes().with_state(())
 }
@@ -78,16 +74,25 @@ fn served() -> &'static Value {
 
 /// The document, as published in `schemas/openapi.json`.
 pub fn document() -> Value {
-    let operations: Vec<Operation> = routes()
+    described(&operations())
+}
+
+/// All methods of the service.
+pub(super) fn operations() -> Vec<Operation> {
+    routes()
         .operations()
+        .chain(super::health::routes().operations())
         .chain(super::jobs::routes().operations())
         .chain(super::optimizer::routes().operations())
         .chain(super::projects::routes().operations())
         .chain(super::trial_reports::routes().operations())
-        .collect();
+        .collect()
+}
+
+fn described(operations: &[Operation]) -> Value {
     let mut schemas = Schemas::default();
     let error = schemas.answer(super::status::error_schema);
-    let described: Vec<_> = operations
+    let messages: Vec<_> = operations
         .iter()
         .map(|operation| {
             let body = operation.body.map(|body| schemas.sent(body));
@@ -96,12 +101,12 @@ pub fn document() -> Value {
         .collect();
     let schemas = schemas.finish();
     let mut paths = Paths::new();
-    for (operation, body, answer) in described {
+    for (operation, body, answer) in messages {
         let body = body.map(|schema| schemas.reference(schema));
         paths.add_path_operation(
             operation.path,
             vec![http_method(&operation.method)],
-            described_operation(operation, &operations, body, answer.map(|schema| schemas.reference(schema))),
+            described_operation(operation, operations, body, answer.map(|schema| schemas.reference(schema))),
         );
     }
     let info = InfoBuilder::new().title("Tunesmith").version("v1").description(Some(DESCRIPTION)).build();
@@ -136,6 +141,10 @@ fn described_operation(
     let mut success = ResponseBuilder::new().description("It was done.");
     if let Some(schema) = answer {
         success = success.content("application/json", Content::new(Some(schema)));
+    }
+    if let Some(content_type) = operation.text {
+        let text = ObjectBuilder::new().schema_type(Type::String).build();
+        success = success.content(content_type, Content::new(Some(Schema::from(text))));
     }
     for (name, link) in links(operation, all) {
         success = success.link(name, link);

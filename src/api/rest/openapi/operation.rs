@@ -4,12 +4,15 @@ use std::collections::BTreeSet;
 
 use axum::Json;
 use axum::extract::{Extension, State};
+use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, Method, StatusCode};
+use axum::response::{IntoResponse, Response};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use crate::api::rest::body::Body;
 use crate::api::rest::names::Names;
 use crate::api::rest::query::Query;
+use crate::api::rest::request_key::RequestKey;
 use crate::api::rest::status::ApiError;
 
 /// Makes the schema of a type.
@@ -30,6 +33,10 @@ pub(in crate::api::rest) struct Operation {
     /// An example of the body, as JSON.
     pub(super) example: Option<&'static str>,
     pub(super) answer: Option<SchemaOf>,
+    /// The content type of an answer that is text.
+    pub(super) text: Option<&'static str>,
+    /// Whether a request that is sent again under the same `Idempotency-Key` is known as such.
+    pub(super) takes_key: bool,
     /// What the thing that it makes is called in the paths of others, and where the answer or the request has its name.
     pub(super) makes: Option<(&'static str, &'static str)>,
     pub(super) access: Access,
@@ -78,6 +85,8 @@ impl Operation {
             body: None,
             example: None,
             answer: None,
+            text: None,
+            takes_key: false,
             makes: None,
             access: Access::Token,
         }
@@ -120,7 +129,7 @@ impl Operation {
     /// It is for anybody, and says nothing that is worth protecting.
     pub(in crate::api::rest) fn open(mut self) -> Self {
         self.access = Access::Open;
-        self.statuses = BTreeSet::from([400]);
+        self.statuses = BTreeSet::from([400, 500, 504]);
         self
     }
 }
@@ -135,6 +144,12 @@ impl<S> Input for State<S> {}
 impl<T> Input for Extension<T> {}
 impl Input for HeaderMap {}
 impl<const N: usize> Input for Names<N> {}
+
+impl Input for RequestKey {
+    fn describe(operation: &mut Operation) {
+        operation.takes_key = true;
+    }
+}
 
 impl<T: JsonSchema> Input for Query<T> {
     fn describe(operation: &mut Operation) {
@@ -158,6 +173,25 @@ pub(in crate::api::rest) trait Answer {
 impl<T: JsonSchema> Answer for Json<T> {
     fn describe(operation: &mut Operation) {
         operation.answer = Some(SchemaGenerator::subschema_for::<T>);
+    }
+}
+
+/// An answer that is text, not JSON.
+pub(in crate::api::rest) struct Text {
+    pub(in crate::api::rest) content_type: &'static str,
+    pub(in crate::api::rest) text: String,
+}
+
+impl IntoResponse for Text {
+    fn into_response(self) -> Response {
+        ([(CONTENT_TYPE, self.content_type)], self.text).into_response()
+    }
+}
+
+impl Answer for Text {
+    fn describe(operation: &mut Operation) {
+        // The only text that is answered.
+        operation.text = Some("application/openmetrics-text");
     }
 }
 

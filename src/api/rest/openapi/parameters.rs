@@ -55,6 +55,18 @@ pub(super) fn of(operation: &Operation) -> Vec<Parameter> {
                 .build(),
         );
     }
+    if operation.takes_key {
+        let description = "What the client calls this change: sent again under the same key it has one effect.";
+        parameters.push(
+            ParameterBuilder::new()
+                .name("Idempotency-Key")
+                .parameter_in(ParameterIn::Header)
+                .required(Required::False)
+                .description(Some(description))
+                .schema(schema(json!({ "type": "string", "pattern": "^[!-~]{1,64}$" })))
+                .build(),
+        );
+    }
     parameters
 }
 

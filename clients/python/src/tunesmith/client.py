@@ -1,0 +1,150 @@
+"""The way in: studies and jobs of one server."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from types import TracebackType
+from typing import Any
+from urllib.parse import quote
+
+from ._api import Api
+from ._transport import Transport
+from .errors import AlreadyExists, ConfigurationError, StudyDiffers
+from .jobs import Job
+from .metrics import Metric
+from .parameters import Parameter
+from .study import Study
+from .study_config import Algorithm, AutomatedStopping, FinalMeasurement, differences, study_config
+
+
+class Client:
+    """A server, and a project and location on it. Threads may share a client: each has a connection of its own.
+
+    `server` is an address such as `http://127.0.0.1:8080`; `TUNESMITH_SERVER` if absent. `token` is shown with every
+    request; `TUNESMITH_ACCESS_TOKEN` if absent, and none if that is not set either. `timeout` is how many seconds to
+    wait for the connection and for each part of an answer, `retry_for` how long a request is tried again while the
+    server cannot be reached, is overloaded or starts anew. `cafile` names certificates to trust, for https.
+    """
+
+    def __init__(
+        self,
+        server: str | None = None,
+        project: str = "local",
+        location: str = "local",
+        token: str | None = None,
+        *,
+        timeout: float = 60.0,
+        retry_for: float = 120.0,
+        cafile: str | None = None,
+    ) -> None:
+        server = server or os.environ.get("TUNESMITH_SERVER")
+        if not server:
+            raise ConfigurationError(
+                "no server is named: give Client(server=...) or set TUNESMITH_SERVER, such as http://127.0.0.1:8080"
+            )
+        token = token or os.environ.get("TUNESMITH_ACCESS_TOKEN") or None
+        if token is not None and not (token.isascii() and token.isprintable()):
+            raise ConfigurationError("the token has characters that no token has, perhaps a line break")
+        self._api = Api(Transport(server, timeout, cafile), token, retry_for)
+        self._project = f"projects/{quote(project, safe='')}"
+        self._parent = f"{self._project}/locations/{quote(location, safe='')}"
+
+    def create_study(
+        self,
+        name: str,
+        parameters: Sequence[Parameter],
+        metrics: Sequence[Metric],
+        *,
+        algorithm: Algorithm = "automatic",
+        seed: int | None = None,
+        max_trials: int | None = None,
+        trial_lease: float | timedelta | None = None,
+        automated_stopping: AutomatedStopping | None = None,
+        use_elapsed_time: bool = False,
+        final_measurement: FinalMeasurement = "last",
+        exist_ok: bool = False,
+    ) -> Study:
+        """Creates a study.
+
+        `seed` makes the trials repeatable; `max_trials` is how many there may be in all; `trial_lease` how long
+        (seconds) the owner of a trial may be silent before the trial is offered to the next worker, for ever if absent.
+        `automated_stopping` is the rule by which `Trial.should_stop` answers, which compares curves by step or, with
+        `use_elapsed_time`, by elapsed time. `final_measurement` says which report is the result of a trial that is
+        completed without one.
+
+        Raises `AlreadyExists` if there is a study of this name. With `exist_ok` that one is returned if it was created
+        with the same arguments, and `StudyDiffers` is raised if not.
+        """
+        config = study_config(
+            parameters,
+            metrics,
+            algorithm=algorithm,
+            seed=seed,
+            max_trials=max_trials,
+            trial_lease=trial_lease,
+            automated_stopping=automated_stopping,
+            use_elapsed_time=use_elapsed_time,
+            final_measurement=final_measurement,
+        )
+        try:
+            message = self._api.post(f"/v1/{self._parent}/studies", {"studyConfig": config}, {"studyId": name})
+        except AlreadyExists:
+            if not exist_ok:
+                raise
+            found = self.study(name)
+            different = differences(config, found.config)
+            if different:
+                raise StudyDiffers(f"study {name!r} exists and differs: {'; '.join(different)}") from None
+            return found
+        return Study(self._api, message)
+
+    def study(self, name: str) -> Study:
+        """The study of this name; `NotFound` if there is none."""
+        return Study(self._api, self._api.get(f"/v1/{self._parent}/studies/{quote(name, safe='')}"))
+
+    def studies(self) -> list[Study]:
+        """All studies of the project at the location, by name."""
+        message = self._api.get(f"/v1/{self._parent}/studies")
+        return [Study(self._api, study) for study in message.get("studies", [])]
+
+    def submit_job(
+        self, name: str, training_input: Mapping[str, Any], *, labels: Mapping[str, str] | None = None
+    ) -> Job:
+        """Creates a job that the service carries out; `training_input` is AI Platform's `TrainingInput`."""
+        body: dict[str, Any] = {"jobId": name, "trainingInput": dict(training_input)}
+        if labels:
+            body["labels"] = dict(labels)
+        return self._job(self._api.post(f"/v1/{self._project}/jobs", body))
+
+    def job(self, name: str) -> Job:
+        """The job of this name; `NotFound` if there is none."""
+        return self._job(self._api.get(f"/v1/{self._project}/jobs/{quote(name, safe='')}"))
+
+    def jobs(self, filter: str = "") -> list[Job]:
+        """The jobs of the project that `filter` admits, such as `jobId:census* AND state:FAILED`; without one, all."""
+        jobs: list[Job] = []
+        query = {"pageSize": "100", "filter": filter}
+        while True:
+            page = self._api.get(f"/v1/{self._project}/jobs", query)
+            jobs.extend(self._job(job) for job in page.get("jobs", []))
+            token = page.get("nextPageToken", "")
+            if not token:
+                return jobs
+            query["pageToken"] = token
+
+    def close(self) -> None:
+        """Closes the connection of this thread; the client stays usable. Others end with their threads."""
+        self._api.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _job(self, message: dict[str, Any]) -> Job:
+        return Job(self._api, f"{self._project}/jobs/{message['jobId']}", message)

@@ -1,0 +1,92 @@
+"""Trials as the service knows them at one moment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from ._wire import parameter_values, seconds_of, timestamp
+
+TrialState = Literal["REQUESTED", "ACTIVE", "STOPPING", "COMPLETED"]
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Values of metrics at one step."""
+
+    metrics: Mapping[str, float]
+    """The values by metric; may be NaN or infinite."""
+    step: int
+    elapsed: float | None
+    """Seconds since the trial's start, if they were reported."""
+
+    @classmethod
+    def of_message(cls, message: Mapping[str, Any]) -> Measurement:
+        """From `Measurement` of the API."""
+        elapsed = message.get("elapsedTime")
+        return cls(
+            metrics={str(metric["metric"]): float(metric["value"]) for metric in message.get("metrics", [])},
+            step=int(message.get("stepCount", 0)),
+            elapsed=None if elapsed is None else seconds_of(elapsed),
+        )
+
+
+@dataclass(frozen=True)
+class TrialRecord:
+    """A trial as the service knew it when it was asked."""
+
+    name: str
+    """Resource name; after a lease has ended it ends in the number of the attempt, as in `.../trials/7~2`."""
+    number: int
+    """In its study, from 1."""
+    state: TrialState
+    parameters: Mapping[str, Any]
+    """The values by name, `int`, `float` or `str`; only those that exist in this trial."""
+    measurements: tuple[Measurement, ...]
+    """The reports, by step."""
+    final_measurement: Measurement | None
+    """The result, unless there is none yet or the trial is infeasible."""
+    infeasible: bool
+    infeasible_reason: str
+    """Empty if the trial is not infeasible."""
+    client_id: str
+    """Whose it is or was; empty if nobody's."""
+    start_time: datetime | None
+    end_time: datetime | None
+    lease_end_time: datetime | None
+    """When the service takes the trial back unless it hears of its owner; `None`: never."""
+    expired_leases: int
+    """How many owners were silent for too long."""
+
+    @property
+    def metrics(self) -> Mapping[str, float]:
+        """The result by metric; empty without one."""
+        return {} if self.final_measurement is None else self.final_measurement.metrics
+
+    @classmethod
+    def of_message(cls, message: Mapping[str, Any], whole_discrete: frozenset[str]) -> TrialRecord:
+        """From `Trial` of the API. `whole_discrete`: DISCRETE parameters whose values are whole numbers."""
+        additions = message.get("tunesmith", {})
+        final = message.get("finalMeasurement")
+        return cls(
+            name=message["name"],
+            number=number_of(message["name"]),
+            state=message["state"],
+            parameters=parameter_values(message.get("parameters", []), whole_discrete),
+            measurements=tuple(Measurement.of_message(each) for each in message.get("measurements", [])),
+            final_measurement=None if final is None else Measurement.of_message(final),
+            infeasible=bool(message.get("trialInfeasible", False)),
+            infeasible_reason=message.get("infeasibleReason", ""),
+            client_id=message.get("clientId", ""),
+            start_time=timestamp(message.get("startTime")),
+            end_time=timestamp(message.get("endTime")),
+            lease_end_time=timestamp(additions.get("leaseEndTime")),
+            expired_leases=int(additions.get("expiredLeases", 0)),
+        )
+
+
+def number_of(name: str) -> int:
+    """The number of the trial that bears the resource name `name`."""
+    return int(name.rpartition("/")[2].partition("~")[0])

@@ -1,0 +1,223 @@
+"""A study: its trials, one after the other, and what came of them."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import time
+from collections.abc import Generator, Iterator, Mapping
+from datetime import timedelta
+from typing import Any, Literal
+
+from ._api import Api
+from ._backoff import Backoff
+from ._wire import ParameterValue, double_text, duration_text, metrics_message, timestamp, whole_discrete_names
+from .errors import StudyInactive, TrialNotCompleted
+from .records import TrialRecord
+from .trial import Trial, by_metric
+
+StudyState = Literal["ACTIVE", "INACTIVE", "COMPLETED"]
+
+# Above this the service refuses to give trials at once.
+_MAX_SUGGESTIONS = 1000
+
+
+class Study:
+    """A study on the service; threads may share it."""
+
+    def __init__(self, api: Api, message: dict[str, Any]) -> None:
+        self._api = api
+        self._message = message
+        self._whole_discrete = whole_discrete_names(self.config["parameters"])
+
+    @property
+    def name(self) -> str:
+        """Resource name, `projects/{project}/locations/{location}/studies/{id}`."""
+        return str(self._message["name"])
+
+    @property
+    def id(self) -> str:
+        """The name in its project and location."""
+        return self.name.rpartition("/")[2]
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """`StudyConfig` of the API: what is searched, and how."""
+        config: dict[str, Any] = self._message["studyConfig"]
+        return config
+
+    @property
+    def metric_names(self) -> tuple[str, ...]:
+        """The metrics, in their order."""
+        return tuple(str(metric["metric"]) for metric in self.config["metrics"])
+
+    @property
+    def state(self) -> StudyState:
+        """Where the study stands now; the service is asked each time."""
+        self._message = self._api.get(f"/v1/{self.name}")
+        state: StudyState = self._message["state"]
+        return state
+
+    def trials(
+        self,
+        client_id: str | None = None,
+        *,
+        count: int | None = None,
+        lease: float | timedelta | None = None,
+        renew_lease: bool = True,
+        linger: bool = False,
+    ) -> Generator[Trial, None, None]:
+        """Trials for this worker, one after the other, until the study has no more or `count` were given.
+
+        Each has to be completed or declared infeasible before the next is asked for (`with trial:` does so), or
+        `TrialNotCompleted` is raised; a trial that was lost needs neither. When the loop is left otherwise, the trial
+        stays the client's, and its lease runs out.
+
+        `client_id` names one worker: no two may share it at a time, and a worker that comes back under the same one
+        gets its unfinished trial again. Without it, it is drawn: host, process and a random part.
+
+        `lease` is how long (seconds) this worker may be silent, instead of the study's `trial_lease`. While it holds a
+        trial with a lease a thread gives signs of life, unless `renew_lease` is false: then only reports do.
+
+        `linger`: the study may have given out its last trial while other workers hold leases on theirs. Wait until
+        those are completed, and take over what their workers lose.
+
+        Raises `StudyInactive` if the service has given up the study.
+        """
+        if count is not None and count < 0:
+            raise ValueError(f"count {count} is negative")
+        return self._trials(client_id or new_client_id(), count, lease, renew_lease, linger)
+
+    def suggest(
+        self,
+        count: int = 1,
+        client_id: str | None = None,
+        *,
+        lease: float | timedelta | None = None,
+        renew_lease: bool = True,
+    ) -> list[Trial]:
+        """Up to `count` trials at once, those that the client has already among them; none if there are no more.
+
+        The arguments are those of `trials`. Leases are renewed until the trials are completed, released or forgotten.
+        Raises `StudyInactive` if the service has given up the study.
+        """
+        if not 1 <= count <= _MAX_SUGGESTIONS:
+            raise ValueError(f"count {count} is not from 1 to {_MAX_SUGGESTIONS}")
+        trials, state = self._suggest(client_id or new_client_id(), count, lease, renew_lease)
+        if not trials and state == "INACTIVE":
+            self._raise_inactive()
+        return trials
+
+    def create_trial(
+        self, parameters: Mapping[str, ParameterValue], result: float | Mapping[str, float] | None = None
+    ) -> TrialRecord:
+        """Adds a point of one's own: the next to be given to a worker, or with its `result` one that is complete."""
+        types = dict(_types(self.config["parameters"]))
+        written = [_parameter_message(name, value, types.get(name)) for name, value in parameters.items()]
+        body: dict[str, Any] = {"parameters": written}
+        if result is not None:
+            body["finalMeasurement"] = {"metrics": metrics_message(by_metric(result, self.metric_names))}
+        return self._record(self._api.post(f"/v1/{self.name}/trials", body))
+
+    def all_trials(self) -> list[TrialRecord]:
+        """All trials by number, as they are now."""
+        return self._records(self._api.get(f"/v1/{self.name}/trials"))
+
+    def trial(self, number: int) -> TrialRecord:
+        """The trial of this number, as it is now, whoever has it."""
+        return self._record(self._api.get(f"/v1/{self.name}/trials/{number}"))
+
+    def stop_trial(self, number: int) -> TrialRecord:
+        """Asks whoever runs a trial to end it early: its `should_stop` says so from then on."""
+        # Whose attempt it is does not matter here.
+        return self._record(self._api.post(f"/v1/{self.name}/trials/{number}:stop", {}))
+
+    def best_trials(self) -> list[TrialRecord]:
+        """The best trial; with several metrics, those that no other is better than. Empty without results."""
+        return self._records(self._api.post(f"/v1/{self.name}/trials:listOptimalTrials", {}))
+
+    def delete(self) -> None:
+        """Removes the study with all its trials."""
+        self._api.delete(f"/v1/{self.name}")
+
+    def __repr__(self) -> str:
+        return f"Study({self.name!r})"
+
+    def _trials(
+        self, client_id: str, count: int | None, lease: float | timedelta | None, renew_lease: bool, linger: bool
+    ) -> Generator[Trial, None, None]:
+        backoff, given, waits = Backoff(first=0.05, most=2.0), 0, 0
+        while count is None or given < count:
+            trials, state = self._suggest(client_id, 1, lease, renew_lease)
+            if not trials:
+                if state == "INACTIVE":
+                    self._raise_inactive()
+                if state == "COMPLETED" and not (linger and self._may_get_trials_back()):
+                    return
+                time.sleep(backoff.seconds(waits))
+                waits += 1
+                continue
+            (trial,) = trials
+            given, waits = given + 1, 0
+            try:
+                yield trial
+                if not (trial.is_completed or trial.is_lost):
+                    raise TrialNotCompleted(
+                        f"trial {trial.number} was neither completed nor declared infeasible; `with trial:` does either"
+                    )
+            finally:
+                trial.release()
+
+    def _suggest(
+        self, client_id: str, count: int, lease: float | timedelta | None, renew_lease: bool
+    ) -> tuple[list[Trial], StudyState]:
+        body: dict[str, Any] = {"suggestionCount": count, "clientId": client_id}
+        if lease is not None:
+            body["tunesmith"] = {"lease": duration_text(lease)}
+        response = self._api.finished(self._api.post(f"/v1/{self.name}/trials:suggest", body))
+        given_at = timestamp(response["endTime"])
+        trials = []
+        for record in self._records(response):
+            left = None
+            if renew_lease and record.lease_end_time is not None and given_at is not None:
+                # By the service's clock alone, at most a little less than the whole lease.
+                left = (record.lease_end_time - given_at).total_seconds()
+            trials.append(Trial(self._api, record, self.metric_names, self._whole_discrete, left))
+        state: StudyState = response["studyState"]
+        return trials, state
+
+    def _may_get_trials_back(self) -> bool:
+        return any(
+            trial.state == "REQUESTED" or (trial.state != "COMPLETED" and trial.lease_end_time is not None)
+            for trial in self.all_trials()
+        )
+
+    def _raise_inactive(self) -> None:
+        self._message = self._api.get(f"/v1/{self.name}")
+        raise StudyInactive(f"study {self.id!r}: {self._message.get('inactiveReason', 'no reason is known')}")
+
+    def _records(self, message: dict[str, Any]) -> list[TrialRecord]:
+        return [self._record(trial) for trial in message.get("trials", [])]
+
+    def _record(self, message: dict[str, Any]) -> TrialRecord:
+        return TrialRecord.of_message(message, self._whole_discrete)
+
+
+def new_client_id() -> str:
+    """A name for a worker that no other one has: host, process, and a random part."""
+    return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+
+
+def _types(specs: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    for spec in specs:
+        yield spec["parameter"], spec["type"]
+        yield from _types(spec.get("childParameterSpecs", []))
+
+
+def _parameter_message(name: str, value: ParameterValue, kind: str | None) -> dict[str, Any]:
+    if isinstance(value, str):
+        return {"parameter": name, "stringValue": value}
+    if isinstance(value, int) and kind not in ("DOUBLE", "DISCRETE"):
+        return {"parameter": name, "intValue": str(value)}
+    return {"parameter": name, "floatValue": double_text(value)}

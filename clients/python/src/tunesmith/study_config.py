@@ -1,0 +1,110 @@
+"""What a study searches, and how: made for the API, and compared with what a study has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from typing import Any, Literal
+
+from ._wire import duration_text, seconds_of
+from .metrics import Metric
+from .parameters import Parameter
+
+Algorithm = Literal["automatic", "gaussian_process_bandit", "grid_search", "random_search"]
+AutomatedStopping = Literal["median", "decay_curve"]
+FinalMeasurement = Literal["last", "best"]
+
+_STOPPING = {"median": "medianAutomatedStoppingConfig", "decay_curve": "decayCurveStoppingConfig"}
+
+
+def study_config(
+    parameters: Sequence[Parameter],
+    metrics: Sequence[Metric],
+    *,
+    algorithm: Algorithm = "automatic",
+    seed: int | None = None,
+    max_trials: int | None = None,
+    trial_lease: float | timedelta | None = None,
+    automated_stopping: AutomatedStopping | None = None,
+    use_elapsed_time: bool = False,
+    final_measurement: FinalMeasurement = "last",
+) -> dict[str, Any]:
+    """`StudyConfig` of the API; `Client.create_study` says what the arguments mean."""
+    for metric in metrics:
+        if not isinstance(metric, Metric):
+            raise TypeError(f"metric {metric!r} has no goal: say minimize(...) or maximize(...)")
+    config: dict[str, Any] = {
+        "metrics": [metric.to_message() for metric in metrics],
+        "parameters": [parameter.to_message() for parameter in parameters],
+    }
+    if algorithm != "automatic":
+        config["algorithm"] = algorithm.upper()
+    if automated_stopping is not None:
+        if automated_stopping not in _STOPPING:
+            raise ValueError(f"automated_stopping {automated_stopping!r} is none of {', '.join(_STOPPING)}")
+        rule = {"useElapsedTime": True} if use_elapsed_time else {}
+        config["automatedStoppingConfig"] = {_STOPPING[automated_stopping]: rule}
+    elif use_elapsed_time:
+        raise ValueError("use_elapsed_time says how automated_stopping compares curves, which is not given")
+    additions: dict[str, Any] = {}
+    if seed is not None:
+        additions["seed"] = str(seed)
+    if max_trials is not None:
+        additions["maxTrials"] = str(max_trials)
+    if trial_lease is not None:
+        additions["trialLease"] = duration_text(trial_lease)
+    if final_measurement != "last":
+        additions["finalMeasurement"] = final_measurement.upper()
+    if additions:
+        config["tunesmith"] = additions
+    return config
+
+
+def differences(wanted: dict[str, Any], found: dict[str, Any]) -> list[str]:
+    """Where two configurations, each a `StudyConfig`, mean different things; empty if they mean the same."""
+    return list(_differences("studyConfig", _canonical(wanted), _canonical(found)))
+
+
+_ABSENT = "absent"
+# Values that mean the same as nothing does. An empty stopping rule is none of them: it is switched on by being there.
+_DEFAULTS = {
+    "algorithm": "ALGORITHM_UNSPECIFIED",
+    "scaleType": "SCALE_TYPE_UNSPECIFIED",
+    "finalMeasurement": "LAST",
+    "useElapsedTime": False,
+    "childParameterSpecs": [],
+    "automatedStoppingConfig": {},
+    "tunesmith": {},
+}
+_INTEGERS = frozenset({"seed", "maxTrials"})
+_HOLDERS_OF_INTEGERS = frozenset({"integerValueSpec", "parentIntValues"})
+
+
+def _canonical(value: Any, key: str = "", of_integers: bool = False) -> Any:
+    """`value` with one spelling for each meaning."""
+    if isinstance(value, dict):
+        inner = of_integers or key in _HOLDERS_OF_INTEGERS
+        members = {name: _canonical(member, name, inner) for name, member in value.items()}
+        if members.get("goal") == "GOAL_TYPE_UNSPECIFIED" or ("metric" in members and "goal" not in members):
+            members["goal"] = "MAXIMIZE"
+        return {name: member for name, member in members.items() if _DEFAULTS.get(name, _ABSENT) != member}
+    if isinstance(value, list):
+        return [_canonical(member, key, of_integers) for member in value]
+    if key in _INTEGERS or of_integers:
+        return int(value)
+    if key == "trialLease":
+        return seconds_of(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    return value
+
+
+def _differences(path: str, wanted: Any, found: Any) -> Iterator[str]:
+    if isinstance(wanted, dict) and isinstance(found, dict):
+        for name in sorted(wanted.keys() | found.keys()):
+            yield from _differences(f"{path}.{name}", wanted.get(name, _ABSENT), found.get(name, _ABSENT))
+    elif isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
+        for index, (ours, theirs) in enumerate(zip(wanted, found, strict=True)):
+            yield from _differences(f"{path}[{index}]", ours, theirs)
+    elif wanted != found:
+        yield f"{path} is {found!r}, not {wanted!r}"

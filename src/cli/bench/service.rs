@@ -1,0 +1,97 @@
+//! `tunesmith bench service`: how fast a server answers.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use comfy_table::{Table, presets};
+
+use crate::cli::output::print;
+use crate::cli::progress::say;
+use crate::load::{Load, LoadResult, Row};
+
+/// Measure pairs of suggestion and completion over HTTP, beside the bare store in the same run.
+#[derive(Debug, clap::Args)]
+pub(super) struct ServiceArgs {
+    /// Numbers of clients at once.
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "1,8,64")]
+    clients: Vec<NonZeroUsize>,
+    /// Pairs in each measurement, of all clients together.
+    #[arg(long, value_name = "N", default_value = "2000")]
+    pairs: NonZeroUsize,
+    /// Numbers of completed trials in the study, for the growth of costs.
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "100,100000")]
+    grown: Vec<usize>,
+    /// Numbers of completed trials at which Bayesian optimisation is asked.
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "50,100,1000,5000")]
+    history: Vec<usize>,
+    /// Suggestions of Bayesian optimisation at each, on demand and prepared.
+    #[arg(long, value_name = "N", default_value = "30")]
+    suggestions: NonZeroUsize,
+    /// Completed trials that the store holds besides, for time to ready and memory.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    stored: usize,
+    /// Where the data folders are made and removed; on the disk that is to be measured. Temporary files' if absent.
+    #[arg(long, value_name = "DIR")]
+    folder: Option<PathBuf>,
+    /// Write the result to this file as well, as JSON.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Print the tables as Markdown.
+    #[arg(long)]
+    markdown: bool,
+}
+
+pub(super) fn run(args: &ServiceArgs) -> anyhow::Result<ExitCode> {
+    let folder = match &args.folder {
+        Some(folder) => tempfile::tempdir_in(folder).with_context(|| format!("{} cannot be used", folder.display()))?,
+        None => tempfile::tempdir()?,
+    };
+    let load = Load {
+        program: std::env::current_exe()?,
+        folder: folder.path().to_owned(),
+        clients: args.clients.clone(),
+        pairs: args.pairs,
+        grown: args.grown.clone(),
+        history: args.history.clone(),
+        suggestions: args.suggestions,
+        stored: args.stored,
+    };
+    let tell = |row: &Row| {
+        say(&format!(
+            "{}, {} clients, {} completed: {:.0} pairs/s",
+            row.what, row.clients, row.completed_before, row.pairs_per_second
+        ));
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let result = runtime.block_on(load.run(tell))?;
+    if let Some(path) = &args.out {
+        let mut text = serde_json::to_string_pretty(&result)?;
+        text.push('\n');
+        std::fs::write(path, text).with_context(|| format!("{} cannot be written", path.display()))?;
+    }
+    let (loads, starts) = tables(&result, args.markdown);
+    print(&format!("{loads}\n\n{starts}\n"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn tables(result: &LoadResult, markdown: bool) -> (Table, Table) {
+    let style = if markdown { presets::ASCII_MARKDOWN } else { presets::UTF8_HORIZONTAL_ONLY };
+    let mut loads = Table::new();
+    let header = ["", "clients", "completed before", "pairs/s", "suggest p50 ms", "suggest p99 ms"];
+    loads.load_style(style).set_header(header);
+    for row in &result.rows {
+        let (clients, completed) = (row.clients.to_string(), row.completed_before.to_string());
+        let numbers =
+            [row.pairs_per_second, row.suggest_p50_ms, row.suggest_p99_ms].map(|number| format!("{number:.1}"));
+        loads.add_row([row.what.clone(), clients, completed].into_iter().chain(numbers));
+    }
+    let mut starts = Table::new();
+    starts.load_style(style).set_header(["stored trials", "ready after ms", "resident MiB"]);
+    for start in &result.starts {
+        let numbers = [start.ready_ms, start.resident_mib].map(|number| format!("{number:.0}"));
+        starts.add_row([start.stored_trials.to_string()].into_iter().chain(numbers));
+    }
+    (loads, starts)
+}

@@ -1,0 +1,99 @@
+//! `tunesmith tokens`: who may use a server.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use comfy_table::Table;
+
+use super::output::print;
+use super::progress::say;
+use crate::access::{Grant, Principal, Token, TokenFile};
+use crate::clock::{Clock, SystemClock};
+use crate::data_dir::tokens_of;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum TokensCommand {
+    /// Make a token and print it: the only time that it can be seen. A running server takes it at once.
+    Create(CreateArgs),
+    /// List the tokens without their secrets.
+    List(FolderArgs),
+    /// Make a token worthless, at once.
+    Revoke(RevokeArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct FolderArgs {
+    /// The server's data folder.
+    #[arg(long, value_name = "DIR", default_value = super::run::DEFAULT_DATA_DIR)]
+    data_dir: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CreateArgs {
+    #[command(flatten)]
+    folder: FolderArgs,
+    /// Whose it is: user:NAME, serviceAccount:NAME or group:NAME.
+    #[arg(long, value_name = "WHO")]
+    principal: Principal,
+    /// What its owner may do: ml.admin, ml.developer or ml.viewer, in all projects or, as ROLE@PROJECT, in one.
+    #[arg(long = "role", value_name = "ROLE[@PROJECT]", required = true)]
+    roles: Vec<Grant>,
+    /// How many days it holds; for ever if absent.
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=36_500))]
+    expires_in_days: Option<u32>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RevokeArgs {
+    #[command(flatten)]
+    folder: FolderArgs,
+    /// Its ID, as `tokens list` shows it: the part between tsm_ and the next underscore.
+    #[arg(value_name = "ID")]
+    id: String,
+}
+
+/// Carries the command out.
+pub(super) fn tokens(command: &TokensCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        TokensCommand::Create(args) => {
+            let now = SystemClock.now();
+            let lifetime = args.expires_in_days.map(|days| Duration::from_secs(u64::from(days) * 24 * 60 * 60));
+            let expire_time = lifetime.map(|lifetime| now.checked_add(lifetime)).transpose();
+            let expire_time = expire_time.context("--expires-in-days is beyond the calendar")?;
+            let made = Token::draw(args.principal.clone(), args.roles.clone(), now, expire_time);
+            let file = args.folder.file();
+            file.add(made.token)?;
+            say(&format!(
+                "kept in {} without its secret; clients send it as: authorization: Bearer TOKEN",
+                file.path().display()
+            ));
+            print(&format!("{}\n", made.secret))?;
+        }
+        TokensCommand::List(args) => {
+            let mut table = Table::new();
+            table.load_style(comfy_table::presets::NOTHING);
+            table.set_header(["id", "principal", "roles", "created", "ends"]);
+            for token in args.file().read()? {
+                let roles: Vec<String> = token.grants.iter().map(Grant::to_string).collect();
+                let end = token.expire_time.map_or_else(|| "never".to_owned(), |end| end.to_string());
+                let created = token.create_time.to_string();
+                table.add_row([token.id, token.principal.to_string(), roles.join(", "), created, end]);
+            }
+            print(&format!("{table}\n"))?;
+        }
+        TokensCommand::Revoke(args) => {
+            let token = args.folder.file().revoke(&args.id)?;
+            print(&format!("the token {} of {} is worthless now\n", token.id, token.principal))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl FolderArgs {
+    fn file(&self) -> TokenFile {
+        TokenFile::new(tokens_of(&self.data_dir))
+    }
+}

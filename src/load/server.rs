@@ -1,0 +1,79 @@
+//! A server as a process of its own.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use reqwest::Client;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+
+use super::{Start, StudyAt, study_config};
+
+/// The studies of the run.
+const PARENT: &str = "projects/load/locations/here";
+
+/// How long the server may take to end.
+const END_LIMIT: Duration = Duration::from_secs(60);
+
+pub(super) struct Server {
+    process: Child,
+    endpoint: String,
+    client: Client,
+    ready: Duration,
+}
+
+impl Server {
+    /// Starts a server on the folder `data`, and waits until it is ready.
+    pub(super) async fn start(program: &Path, data: &Path) -> Result<Self> {
+        let begin = Instant::now();
+        let mut command = Command::new(program);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(data);
+        let mut process = command.stdout(Stdio::piped()).kill_on_drop(true).spawn().context("the server")?;
+        let output = process.stdout.take().context("the server's output")?;
+        let line = BufReader::new(output).lines().next_line().await?.context("the server ended at once")?;
+        let endpoint = line.strip_prefix("listening on ").context("the server's first line")?.to_owned();
+        let client = Client::builder().pool_max_idle_per_host(1000).tcp_nodelay(true).build()?;
+        let answer = client.get(format!("{endpoint}/readyz")).send().await?;
+        ensure!(answer.status().is_success(), "the server is not ready: {}", answer.status());
+        Ok(Self { process, endpoint, client, ready: begin.elapsed() })
+    }
+
+    /// How it started, with `stored_trials` in its store.
+    pub(super) fn started(&self, stored_trials: usize) -> Result<Start> {
+        let id = self.process.id().context("the server has ended")?;
+        let status = std::fs::read_to_string(format!("/proc/{id}/status"))?;
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS in /proc")?;
+        let kib: f64 = resident.trim().trim_end_matches("kB").trim().parse()?;
+        Ok(Start { stored_trials, ready_ms: self.ready.as_secs_f64() * 1e3, resident_mib: kib / 1024.0 })
+    }
+
+    /// Makes a study, and returns its name.
+    pub(super) async fn create_study(&self, id: &str, algorithm: &str) -> Result<String> {
+        let url = format!("{}/v1/{PARENT}/studies?studyId={id}", self.endpoint);
+        let answer = self.client.post(url).json(&study_config(algorithm)).send().await?;
+        ensure!(answer.status().is_success(), "study {id}: {}", answer.text().await?);
+        Ok(format!("{PARENT}/studies/{id}"))
+    }
+
+    /// Where clients find the study of this name.
+    pub(super) fn at(&self, study: &str) -> StudyAt {
+        StudyAt {
+            client: self.client.clone(),
+            url: format!("{}/v1/{study}", self.endpoint),
+            endpoint: self.endpoint.clone(),
+        }
+    }
+
+    /// Asks it to end, and waits until it has.
+    pub(super) async fn stop(mut self) -> Result<()> {
+        let id = self.process.id().and_then(|id| i32::try_from(id).ok()).context("the server has ended before")?;
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(id), nix::sys::signal::Signal::SIGTERM)?;
+        match tokio::time::timeout(END_LIMIT, self.process.wait()).await {
+            Ok(status) => ensure!(status?.success(), "the server failed at its end"),
+            Err(_) => bail!("the server did not end within {END_LIMIT:?}"),
+        }
+        Ok(())
+    }
+}

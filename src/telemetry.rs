@@ -1,0 +1,234 @@
+//! What the process counts about itself, in the form that Prometheus reads.
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use prometheus_client::encoding::{EncodeLabelSet, text};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::{Family, MetricConstructor};
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::{Registry, Unit};
+
+/// The content type of [`Telemetry::text`].
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+static TELEMETRY: LazyLock<Telemetry> = LazyLock::new(Telemetry::new);
+
+/// What this process has counted since it began.
+pub fn telemetry() -> &'static Telemetry {
+    &TELEMETRY
+}
+
+/// Counters, gauges and histograms.
+pub struct Telemetry {
+    registry: Registry,
+    requests: Family<RequestLabels, Counter>,
+    request_seconds: Family<MethodLabels, Histogram, Buckets>,
+    suggestion_seconds: Family<SuggestionLabels, Histogram, Buckets>,
+    suggestions: Family<SourceLabels, Counter>,
+    trials: Family<StateLabels, Counter>,
+    commit_seconds: Histogram,
+    changes_committed: Counter,
+    /// Leases that ended without a sign of life.
+    pub leases_expired: Counter,
+    /// Records that could not be written to an audit log.
+    pub audit_failures: Counter,
+    /// Jobs that wait to be begun.
+    pub jobs_queued: Gauge,
+    /// Jobs that run.
+    pub jobs_running: Gauge,
+    /// Jobs that may run at once.
+    pub job_slots: Gauge,
+}
+
+/// Histograms from 100 microseconds to 100 seconds.
+#[derive(Clone)]
+struct Buckets;
+
+impl MetricConstructor<Histogram> for Buckets {
+    fn new_metric(&self) -> Histogram {
+        // 0.1 ms, doubled 20 times.
+        Histogram::new(exponential_buckets(1e-4, 2.0, 21))
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    method: &'static str,
+    status: u16,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct MethodLabels {
+    method: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct SuggestionLabels {
+    algorithm: &'static str,
+    phase: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct SourceLabels {
+    algorithm: &'static str,
+    source: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StateLabels {
+    state: &'static str,
+}
+
+/// What the time of a suggestion goes into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SuggestionPhase {
+    /// Waiting for the study and a processor.
+    Wait,
+    /// Reading what is new in the study.
+    History,
+    /// The search algorithm.
+    Compute,
+}
+
+/// Where a suggestion came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SuggestionSource {
+    /// It was ready.
+    Prepared,
+    /// It was computed on demand.
+    Computed,
+    /// The algorithm failed, and random search answered.
+    Fallback,
+}
+
+impl Telemetry {
+    fn new() -> Self {
+        let mut registry = Registry::with_prefix("tunesmith");
+        let requests = Family::default();
+        registry.register("http_requests", "Requests by method and status of the answer", requests.clone());
+        let request_seconds = Family::new_with_constructor(Buckets);
+        let help = "Time from a request to its answer";
+        registry.register_with_unit("http_request", help, Unit::Seconds, request_seconds.clone());
+        let suggestion_seconds = Family::new_with_constructor(Buckets);
+        let help = "Time of suggestions by algorithm and phase";
+        registry.register_with_unit("suggestion", help, Unit::Seconds, suggestion_seconds.clone());
+        let suggestions = Family::default();
+        let help = "Suggested points by algorithm and where they came from";
+        registry.register("suggestions", help, suggestions.clone());
+        let trials = Family::default();
+        registry.register("trials", "Trials that came into a state", trials.clone());
+        let commit_seconds = Buckets.new_metric();
+        let help = "Time of the store's transactions";
+        registry.register_with_unit("store_commit", help, Unit::Seconds, commit_seconds.clone());
+        let changes_committed = Counter::default();
+        let help = "Changes in the store's transactions";
+        registry.register("store_changes", help, changes_committed.clone());
+        let leases_expired = Counter::default();
+        let help = "Leases that ended without a sign of life";
+        registry.register("leases_expired", help, leases_expired.clone());
+        let audit_failures = Counter::default();
+        let help = "Records that could not be written to an audit log";
+        registry.register("audit_failures", help, audit_failures.clone());
+        let [jobs_queued, jobs_running, job_slots] = [(); 3].map(|()| Gauge::default());
+        registry.register("jobs_queued", "Jobs that wait to be begun", jobs_queued.clone());
+        registry.register("jobs_running", "Jobs that run", jobs_running.clone());
+        registry.register("job_slots", "Jobs that may run at once", job_slots.clone());
+        Self {
+            registry,
+            requests,
+            request_seconds,
+            suggestion_seconds,
+            suggestions,
+            trials,
+            commit_seconds,
+            changes_committed,
+            leases_expired,
+            audit_failures,
+            jobs_queued,
+            jobs_running,
+            job_slots,
+        }
+    }
+
+    /// Counts a request of the API's method `method` that was answered with `status` after `time`.
+    pub fn request(&self, method: &'static str, status: u16, time: Duration) {
+        self.requests.get_or_create(&RequestLabels { method, status }).inc();
+        self.request_seconds.get_or_create(&MethodLabels { method }).observe(time.as_secs_f64());
+    }
+
+    /// Counts `time` that suggestions of `algorithm` took in `phase`.
+    pub fn suggestion_time(&self, algorithm: &'static str, phase: SuggestionPhase, time: Duration) {
+        let phase = match phase {
+            SuggestionPhase::Wait => "wait",
+            SuggestionPhase::History => "history",
+            SuggestionPhase::Compute => "compute",
+        };
+        self.suggestion_seconds.get_or_create(&SuggestionLabels { algorithm, phase }).observe(time.as_secs_f64());
+    }
+
+    /// Counts `count` points that `algorithm` was asked for.
+    pub fn suggested(&self, algorithm: &'static str, source: SuggestionSource, count: usize) {
+        let source = match source {
+            SuggestionSource::Prepared => "prepared",
+            SuggestionSource::Computed => "computed",
+            SuggestionSource::Fallback => "fallback",
+        };
+        self.suggestions.get_or_create(&SourceLabels { algorithm, source }).inc_by(count as u64);
+    }
+
+    /// Counts `count` trials that came into `state`, in AI Platform's words.
+    pub fn trials(&self, state: &'static str, count: usize) {
+        self.trials.get_or_create(&StateLabels { state }).inc_by(count as u64);
+    }
+
+    /// Counts a transaction of `changes` that was over after `time`.
+    pub fn commit(&self, changes: usize, time: Duration) {
+        self.commit_seconds.observe(time.as_secs_f64());
+        self.changes_committed.inc_by(changes as u64);
+    }
+
+    /// Everything, in the text form of OpenMetrics.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        let _ = text::encode(&mut text, &self.registry);
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{SuggestionPhase, SuggestionSource, Telemetry};
+
+    #[test]
+    fn what_was_counted_is_told() {
+        let telemetry = Telemetry::new();
+        telemetry.request("ml.projects.jobs.list", 200, Duration::from_millis(3));
+        telemetry.request("ml.projects.jobs.list", 403, Duration::from_millis(1));
+        telemetry.suggestion_time("RANDOM_SEARCH", SuggestionPhase::Compute, Duration::from_micros(150));
+        telemetry.suggested("RANDOM_SEARCH", SuggestionSource::Computed, 8);
+        telemetry.trials("ACTIVE", 8);
+        telemetry.leases_expired.inc();
+        telemetry.job_slots.set(2);
+        telemetry.commit(5, Duration::from_millis(4));
+        let text = telemetry.text();
+        for line in [
+            "tunesmith_http_requests_total{method=\"ml.projects.jobs.list\",status=\"403\"} 1",
+            "tunesmith_http_request_seconds_count{method=\"ml.projects.jobs.list\"} 2",
+            "tunesmith_suggestion_seconds_bucket{le=\"0.0002\",algorithm=\"RANDOM_SEARCH\",phase=\"compute\"} 1",
+            "tunesmith_suggestions_total{algorithm=\"RANDOM_SEARCH\",source=\"computed\"} 8",
+            "tunesmith_trials_total{state=\"ACTIVE\"} 8",
+            "tunesmith_leases_expired_total 1",
+            "tunesmith_job_slots 2",
+            "tunesmith_store_commit_seconds_count 1",
+            "tunesmith_store_changes_total 5",
+            "# EOF",
+        ] {
+            assert!(text.lines().any(|other| other == line), "{line} is not in\n{text}");
+        }
+    }
+}
