@@ -163,7 +163,7 @@ mod tests {
         file.add(made.token.clone()).unwrap();
 
         let kept = file.read().unwrap();
-        assert_eq!(kept, [made.token.clone()]);
+        assert_eq!(kept, std::slice::from_ref(&made.token));
         assert!(kept[0].is_shown_by(&made.secret));
         assert!(!kept[0].is_shown_by(&made.secret[1..]));
         assert_eq!(id_of(&made.secret), Some(made.token.id.as_str()));
