@@ -8,6 +8,7 @@
 //! tokens.json                          who may use a server of this folder
 //! audit/                               what was done through a server
 //! environments/                        installed programs, by content
+//! packages/<project>/<sha256>/         packages that clients have handed over
 //! local/<run>/                         files of one `local train`
 //! ```
 
@@ -180,6 +181,11 @@ impl DataDir {
     /// Where programs are installed, each in a folder named after its content.
     pub fn environments(&self) -> PathBuf {
         self.path.join("environments")
+    }
+
+    /// Where packages are kept that clients have handed over.
+    pub fn packages(&self) -> PathBuf {
+        self.path.join("packages")
     }
 
     /// Where the files of a job lie. Not created here.

@@ -4,9 +4,10 @@
 //! 130 interrupted. `local train` passes on the exit code of the trainer instead.
 
 mod bench;
+mod client;
 mod completions;
+mod engine;
 mod explain;
-mod jobs;
 mod local;
 mod logging;
 mod output;
@@ -55,9 +56,15 @@ enum Command {
     Local(local::LocalCommand),
     /// Check a configuration and print its search space.
     Validate(validate::Args),
-    /// Look at the jobs of a data folder.
+    /// Submit, look at, change and cancel jobs, of a server or of a data folder.
     #[command(subcommand)]
-    Jobs(jobs::JobsCommand),
+    Jobs(client::JobsCommand),
+    /// Create, look at and remove studies whose trials you run yourself.
+    #[command(subcommand)]
+    Studies(client::StudiesCommand),
+    /// Ask for trials, say what came of them, and export them.
+    #[command(subcommand)]
+    Trials(client::TrialsCommand),
     /// Say what a job's trials tell of its hyperparameters: which matter, where the optimum lies, how sure that is.
     Explain(explain::ExplainArgs),
     /// Compare search algorithms on problems whose answers are known, offline.
@@ -78,7 +85,9 @@ pub fn main() -> ExitCode {
         Command::Validate(args) => {
             validate::run(&args, &mut std::io::stdout(), &mut std::io::stderr()).map_err(anyhow::Error::from)
         }
-        Command::Jobs(command) => jobs::run(command),
+        Command::Jobs(command) => client::run(client::Command::Jobs(command)),
+        Command::Studies(command) => client::run(client::Command::Studies(command)),
+        Command::Trials(command) => client::run(client::Command::Trials(command)),
         Command::Explain(args) => explain::run(&args),
         Command::Bench(args) => bench::run(*args),
         Command::Completions(args) => completions::run(&args),

@@ -100,6 +100,17 @@ pub(super) struct ContainerArgs {
     pub(super) run_options: Vec<String>,
 }
 
+impl ContainerArgs {
+    /// What the environment says.
+    pub(super) fn of_environment() -> Self {
+        let words = |name: &str| {
+            let text = std::env::var(name).unwrap_or_default();
+            text.split(' ').filter(|word| !word.is_empty()).map(str::to_owned).collect()
+        };
+        Self { options: words("TUNESMITH_CONTAINER_OPTIONS"), run_options: words("TUNESMITH_CONTAINER_RUN_OPTIONS") }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum StoreChoice {
     /// One file, durable against loss of power; the default.

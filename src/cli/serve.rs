@@ -13,20 +13,17 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 
+use super::engine::{self, Settings};
 use super::output::print;
 use super::run::{ContainerArgs, StoreChoice};
 use crate::access::{AuditLog, Keeper, Limits, TokenFile};
 use crate::api::rest::gate::Access;
 use crate::api::rest::listener::{Connections, Peer};
-use crate::api::rest::server::{self, Service};
+use crate::api::rest::server;
 use crate::clock::{Clock, SystemClock};
 use crate::data_dir::DataDir;
-use crate::executor::local::{LocalExecutor, LocalSettings};
-use crate::policy::Policy;
-use crate::python_packages::Environments;
-use crate::service::jobs::{Jobs, Workplace};
+use crate::service::Control;
 use crate::service::optimizer::Optimizer;
-use crate::service::{Control, LiveTrials, TrialReports};
 
 /// How often leases are looked at.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
@@ -82,7 +79,6 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
     let who = format!("tunesmith serve --listen {}", args.listen);
     let data_dir = Arc::new(DataDir::open(&args.data_dir, args.store.kind(), &who)?);
     let access = access(args, &data_dir)?;
-    let store = data_dir.store().await?;
     let listener =
         TcpListener::bind(args.listen).await.with_context(|| format!("{} cannot be listened on", args.listen))?;
     let address = listener.local_addr()?;
@@ -92,46 +88,23 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
     };
     let scheme = if args.tls_certificate.is_some() { "https" } else { "http" };
     let endpoint = args.public_url.clone().unwrap_or_else(|| format!("{scheme}://{}", reachable(address)));
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let policy = Arc::new(Policy::new(Arc::clone(&store), processors));
-    let live = Arc::new(LiveTrials::default());
-    let optimizer = Arc::new(Optimizer::new(Arc::clone(&store), Arc::clone(&policy), Arc::clone(&clock)));
-    let jobs = Arc::new(Jobs::new(Workplace {
-        store: Arc::clone(&store),
-        executor: Arc::new(LocalExecutor::new(LocalSettings {
-            supervisor: std::env::current_exe().context("this program's own file cannot be found")?,
-            registry: data_dir.path().join("executions"),
-            container_options: args.container.options.clone(),
-            container_run_options: args.container.run_options.clone(),
-        })),
-        policy,
-        environments: Arc::new(Environments::new(data_dir.environments())),
-        live: Arc::clone(&live),
-        clock: Arc::clone(&clock),
-        endpoint: endpoint.clone(),
-        directory: Box::new({
-            let data_dir = Arc::clone(&data_dir);
-            move |job| data_dir.job(job)
-        }),
-        slots: args.job_slots.map_or(processors, |slots| usize::from(slots.get())),
-    }));
+    let settings = Settings {
+        endpoint,
+        job_slots: args.job_slots,
+        container: &args.container,
+        access: Some(access),
+        request_timeout: Duration::from_secs(args.request_timeout),
+    };
+    let service = engine::compose(&data_dir, settings).await?;
+    service.packages.remove_unfinished()?;
+    let jobs = Arc::clone(&service.jobs);
     jobs.take_up().await?;
     let (set_control, control) = watch::channel(Control::Run);
     let carrying_out = tokio::spawn({
         let jobs = Arc::clone(&jobs);
         async move { jobs.run(control).await }
     });
-    let sweeper = tokio::spawn(sweep(Arc::clone(&optimizer)));
-    let service = Service {
-        optimizer,
-        jobs,
-        reports: TrialReports::new(store, live),
-        clock,
-        working_directory: std::env::current_dir().context("the current folder cannot be read")?,
-        access: Some(access),
-        request_timeout: Duration::from_secs(args.request_timeout),
-    };
+    let sweeper = tokio::spawn(sweep(Arc::clone(&service.optimizer)));
     print(&format!("listening on {scheme}://{address}\n"))?;
     let end = end_signal()?;
     let (all_told, told) = oneshot::channel();

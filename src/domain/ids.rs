@@ -153,6 +153,10 @@ fn check_part(part: &str, Characters(others, reason): &Characters) -> Result<(),
     if part.len() > MAX_PART_LENGTH {
         return error("it is longer than 128 characters");
     }
+    // Folders bear these names, and these two would be others.
+    if matches!(part, "." | "..") {
+        return error("it is not a name");
+    }
     Ok(())
 }
 
@@ -206,7 +210,19 @@ mod tests {
         let of_job: StudyId = "census".parse().unwrap();
         assert_eq!((of_job.parts(), of_job.is_of_job()), (("local", "jobs", "census"), true));
         assert_eq!(StudyId::new("local", "jobs", "census").unwrap(), of_job);
-        for bad in ["", "a/b", "a/b/c/d", "a//c", "a/b/", "p/l/s:x", "p/l:x/s", "p/l/\u{0}", &"x".repeat(129)] {
+        for bad in [
+            "",
+            "a/b",
+            "../l/s",
+            "p/./s",
+            "a/b/c/d",
+            "a//c",
+            "a/b/",
+            "p/l/s:x",
+            "p/l:x/s",
+            "p/l/\u{0}",
+            &"x".repeat(129),
+        ] {
             assert!(bad.parse::<StudyId>().is_err(), "{bad:?}");
         }
     }

@@ -219,7 +219,7 @@ pub enum TrialChange {
         /// The time now.
         at: Timestamp,
     },
-    /// Its user takes it away. Without effect on one that was deleted.
+    /// Its user takes it away. From then on a store does not find it to change it.
     Delete {
         /// The time now.
         at: Timestamp,

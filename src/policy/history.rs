@@ -19,6 +19,13 @@ use crate::telemetry::SuggestionSource;
 /// How many trials are read at once.
 const PAGE: usize = 1000;
 
+/// What a trial takes, encoded and not, with its parameters by name.
+const TRIAL_BYTES: usize = 1024;
+
+/// At most so many trials are in the model, which keeps so many square matrices of them.
+const MODELLED: usize = 1000;
+const MATRICES: usize = 3;
+
 /// A study's trials in the form of a designer, with the designer.
 pub(super) struct StudyHistory {
     study: StudyId,
@@ -36,6 +43,8 @@ pub(super) struct StudyHistory {
     /// Place in `pending` of each pending trial.
     pending_index: HashMap<TrialId, usize>,
     completed_ids: HashSet<TrialId>,
+    /// The highest number of a trial that was read.
+    last_id: TrialId,
     /// Numbers of the pending trials that are on their way to the store.
     reserved: BTreeSet<TrialId>,
     /// Counts how often reservations were taken back.
@@ -76,6 +85,7 @@ impl StudyHistory {
             pending: Vec::new(),
             pending_index: HashMap::new(),
             completed_ids: HashSet::new(),
+            last_id: TrialId(0),
             reserved: BTreeSet::new(),
             reservation: 0,
             knowledge: 0,
@@ -99,6 +109,13 @@ impl StudyHistory {
     /// The name of the study's algorithm.
     pub(super) fn algorithm(&self) -> &'static str {
         self.algorithm
+    }
+
+    /// Roughly how much memory it takes: the trials, and the matrices of a model of so many of them as are modelled.
+    pub(super) fn bytes(&self) -> usize {
+        let trials = self.completed.len() + self.pending.len();
+        let modelled = if self.designer.capabilities().learns { trials.min(MODELLED) } else { 0 };
+        trials * TRIAL_BYTES + MATRICES * modelled * modelled * size_of::<f64>()
     }
 
     /// Whether this is the history of `study`, and not of one of the same name that was deleted.
@@ -153,8 +170,9 @@ impl StudyHistory {
 
     /// The number of the next trial, how many trials there may be from then on, at most `count`, and why not more.
     fn next(&self, study: &Study, count: NonZeroUsize) -> (TrialId, Option<NonZeroUsize>, Option<StudyEnd>) {
-        let after_reserved = self.reserved.last().map_or(TrialId::FIRST, |last| last.offset(1));
-        let first_id = study.next_trial_id.max(after_reserved);
+        // Trials may have been read that the study, as it was read before, does not count yet.
+        let last = self.reserved.last().map_or(self.last_id, |last| self.last_id.max(*last));
+        let first_id = study.next_trial_id.max(last.offset(1));
         let left = study.max_trials.map_or(u64::MAX, |most| most.saturating_sub(first_id.0.saturating_sub(1)));
         let left = usize::try_from(left).unwrap_or(usize::MAX);
         let end = (left < count.get()).then_some(StudyEnd::MaxTrials);
@@ -172,8 +190,9 @@ impl StudyHistory {
         if purpose == Purpose::Reservation {
             for (index, point) in (0..).zip(&points) {
                 let id = first_id.offset(index);
-                self.reserved.insert(id);
-                self.add_pending(self.designer_id(id), &point.parameters);
+                if self.add_pending(self.designer_id(id), &point.parameters) {
+                    self.reserved.insert(id);
+                }
             }
         }
         let reservation = Reservation(self.reservation);
@@ -205,6 +224,7 @@ impl StudyHistory {
 
     fn record(&mut self, trial: &Trial) {
         let id = self.designer_id(trial.id);
+        self.last_id = self.last_id.max(trial.id);
         self.reserved.remove(&trial.id);
         if trial.state == TrialState::Deleted {
             self.knowledge += 1;
@@ -224,13 +244,14 @@ impl StudyHistory {
         self.completed.push(CompletedTrial { id, parameters: trial.parameters.clone(), outcome });
     }
 
-    /// Another change of a trial that is pending already does not concern the designer.
-    fn add_pending(&mut self, id: TrialId, parameters: &ParameterValues) {
-        if let Entry::Vacant(place) = self.pending_index.entry(id) {
-            place.insert(self.pending.len());
-            self.pending.push(PendingTrial { id, parameters: parameters.clone() });
-            self.knowledge += 1;
-        }
+    /// Adds a pending trial, and tells whether it is new. Another change of one that is pending already does not concern
+    /// the designer.
+    fn add_pending(&mut self, id: TrialId, parameters: &ParameterValues) -> bool {
+        let Entry::Vacant(place) = self.pending_index.entry(id) else { return false };
+        place.insert(self.pending.len());
+        self.pending.push(PendingTrial { id, parameters: parameters.clone() });
+        self.knowledge += 1;
+        true
     }
 
     fn no_longer_pending(&mut self, id: TrialId) {

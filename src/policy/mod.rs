@@ -5,10 +5,10 @@
 //! many at once as the policy was given.
 
 mod history;
+mod remembered;
 
-use std::collections::HashMap;
 use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
@@ -19,9 +19,13 @@ use tunesmith_algorithms::transfer::EarlierStudy;
 
 use self::history::StudyHistory;
 pub use self::history::outcome;
+use self::remembered::Remembered;
 use crate::domain::{Algorithm, Study, StudyFields, StudyId};
 use crate::store::{Store, StoreError};
 use crate::telemetry::{SuggestionPhase, SuggestionSource, telemetry};
+
+/// How many bytes may be spent on what is remembered of studies, roughly.
+const MEMORY: usize = 512 << 20;
 
 /// The next point of a study, as far as it is known now.
 #[derive(Debug, Clone, PartialEq)]
@@ -126,13 +130,19 @@ struct Computed {
 pub struct Policy {
     store: Arc<dyn Store>,
     processors: Arc<Semaphore>,
-    studies: Mutex<HashMap<StudyId, Arc<tokio::sync::Mutex<StudyHistory>>>>,
+    studies: Remembered,
 }
 
 impl Policy {
     /// A policy that computes at most `processors` suggestions at once; at least 1.
     pub fn new(store: Arc<dyn Store>, processors: usize) -> Self {
-        Self { store, processors: Arc::new(Semaphore::new(processors.max(1))), studies: Mutex::default() }
+        Self::with_memory(store, processors, MEMORY)
+    }
+
+    /// As [`Self::new`]; the studies that were not asked about for the longest time are forgotten when all together
+    /// take more than `memory` bytes, roughly.
+    pub fn with_memory(store: Arc<dyn Store>, processors: usize, memory: usize) -> Self {
+        Self { store, processors: Arc::new(Semaphore::new(processors.max(1))), studies: Remembered::new(memory) }
     }
 
     /// The next point of `study`, given all that the store knows now.
@@ -178,8 +188,7 @@ impl Policy {
 
     /// Forgets points that no trial was created for, and those that were suggested after them.
     pub async fn take_back(&self, study: &StudyId, reservation: Reservation) {
-        let known = self.studies.lock().unwrap_or_else(PoisonError::into_inner).get(study).cloned();
-        if let Some(history) = known {
+        if let Some(history) = self.studies.get(study) {
             history.lock().await.take_back(reservation);
         }
     }
@@ -199,7 +208,7 @@ impl Policy {
 
     /// Drops what is remembered of `study`.
     pub fn forget(&self, study: &StudyId) {
-        self.studies.lock().unwrap_or_else(PoisonError::into_inner).remove(study);
+        self.studies.forget(study);
     }
 
     async fn compute(&self, study: &StudyId, count: NonZeroUsize, purpose: Purpose) -> Result<Computed, PolicyError> {
@@ -230,27 +239,26 @@ impl Policy {
             return Ok(prepared);
         }
         let id = study.id.clone();
-        let outcome = tokio::task::spawn_blocking(move || {
+        let computing = tokio::task::spawn_blocking(move || {
             let _processor = processor;
             let begin = Instant::now();
             let computed = history.suggestions(&study, count, purpose);
             telemetry().suggestion_time(history.algorithm(), SuggestionPhase::Compute, begin.elapsed());
-            computed
-        })
-        .await
-        .map_err(|source| PolicyError::Interrupted { study: id.clone(), source })?;
+            (computed, history.bytes())
+        });
+        let (outcome, bytes) =
+            computing.await.map_err(|source| PolicyError::Interrupted { study: id.clone(), source })?;
+        self.studies.weigh(&id, bytes);
         outcome.map_err(|source| PolicyError::Designer { study: id, source })
     }
 
     async fn history(&self, id: &StudyId) -> Result<Arc<tokio::sync::Mutex<StudyHistory>>, PolicyError> {
-        if let Some(history) = self.studies.lock().unwrap_or_else(PoisonError::into_inner).get(id) {
-            return Ok(Arc::clone(history));
+        if let Some(history) = self.studies.get(id) {
+            return Ok(history);
         }
         let study = self.store.study(id).await?;
         let fresh = StudyHistory::open(&*self.store, &study).await?;
-        let mut studies = self.studies.lock().unwrap_or_else(PoisonError::into_inner);
-        let entry = studies.entry(id.clone()).or_insert_with(|| Arc::new(tokio::sync::Mutex::new(fresh)));
-        Ok(Arc::clone(entry))
+        Ok(self.studies.get_or_insert(id, fresh))
     }
 }
 

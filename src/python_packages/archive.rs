@@ -2,14 +2,14 @@
 
 use super::PackageError;
 
-/// The longest of the signatures below.
-pub(super) const SIGNATURE_BYTES: usize = 6;
+/// How many of the first bytes of a file are enough to check it.
+pub const SIGNATURE_BYTES: usize = 6;
 
 /// Checks by name and first bytes that `file_name` may be a package; what is inside is the installer's to judge.
 ///
 /// # Errors
 /// [`PackageError::NotAPackage`] about `uri`.
-pub(super) fn check(uri: &str, file_name: &str, start: &[u8]) -> Result<(), PackageError> {
+pub fn check(uri: &str, file_name: &str, start: &[u8]) -> Result<(), PackageError> {
     let not_a_package = |detail: String| PackageError::NotAPackage { uri: uri.to_owned(), detail };
     let lower = file_name.to_ascii_lowercase();
     let (kind, signature): (_, &[u8]) = if lower.ends_with(".whl") || lower.ends_with(".zip") {

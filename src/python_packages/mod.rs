@@ -19,6 +19,7 @@ mod error;
 mod fetch;
 mod installer;
 mod lock;
+mod packed_folder;
 mod process;
 mod source;
 mod source_folder;
@@ -31,9 +32,11 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
+pub use self::archive::{SIGNATURE_BYTES, check as check_archive};
 pub use self::error::PackageError;
 use self::fetch::Fetched;
 use self::installer::Installer;
+pub use self::packed_folder::PackedFolder;
 use self::process::InstallerProcess;
 pub use self::source::PackageSource;
 pub use self::source_folder::SourceFolder;

@@ -59,6 +59,16 @@ impl SourceFolder {
         Ok(Self { name: name.to_owned(), parent: parent.to_owned(), has_build_file, path: canonical })
     }
 
+    /// The name it is imported by.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The folder itself, absolute.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Reads what would be packed.
     pub(super) fn read(&self) -> Result<FolderContent, PackageError> {
         let mut files = Vec::new();
@@ -114,6 +124,11 @@ pub(super) struct FolderContent {
 }
 
 impl FolderContent {
+    /// Each file's path below the folder that is built, and its bytes.
+    pub(super) fn files(&self) -> impl Iterator<Item = (&Path, &[u8])> {
+        self.files.iter().map(|(path, bytes)| (path.as_path(), bytes.as_slice()))
+    }
+
     /// SHA-256 of all names and bytes.
     pub(super) fn digest(&self) -> [u8; 32] {
         let mut digest = Sha256::new();

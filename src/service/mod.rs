@@ -5,9 +5,11 @@
 
 mod early_stopping;
 mod events;
+pub mod job_logs;
 pub mod jobs;
 mod live_trials;
 pub mod optimizer;
+pub mod packages;
 mod plan;
 mod reports;
 pub mod runner;

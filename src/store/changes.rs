@@ -4,7 +4,7 @@ use super::engine::Changes;
 use super::{StoreError, queries};
 use crate::domain::{
     Job, JobChange, JobId, NewTrial, Study, StudyChange, StudyId, StudyState, TransitionError, Trial, TrialChange,
-    TrialId,
+    TrialId, TrialState,
 };
 use crate::telemetry::telemetry;
 
@@ -96,6 +96,9 @@ pub(super) fn change_trial(
 ) -> Result<Trial, StoreError> {
     let mut study = queries::study(records, study)?;
     let before = queries::trial_of(records, &study, id)?;
+    if before.state == TrialState::Deleted {
+        return Err(StoreError::NotFound { resource: format!("trial {id} of study {}", study.id) });
+    }
     let mut trial = before.clone();
     let measurements = trial.apply(change)?;
     if trial == before {

@@ -8,13 +8,13 @@ use crate::server::Server;
 use crate::support::Workspace;
 
 /// Makes a token with the command line, and returns it.
-fn token(workspace: &Workspace, more: &[&str]) -> String {
+pub(crate) fn token(workspace: &Workspace, more: &[&str]) -> String {
     let output = workspace.command().args(["tokens", "create", "--data-dir", "data"]).args(more).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-fn bearer(token: &str) -> String {
+pub(crate) fn bearer(token: &str) -> String {
     format!("authorization: Bearer {token}\r\ncontent-type: application/json\r\n")
 }
 

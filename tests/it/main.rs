@@ -3,6 +3,7 @@
 
 mod access;
 mod bench;
+mod cli_client;
 mod config;
 mod containers;
 mod crash;
@@ -21,6 +22,8 @@ mod python_packages;
 mod real_trainers;
 mod run;
 mod server;
+mod service_crash;
+mod service_order;
 mod store;
 mod support;
 mod wire;

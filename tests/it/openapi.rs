@@ -29,8 +29,9 @@ fn the_published_document_is_the_generated_one() {
 fn methods(document: &Value) -> Vec<(String, String, String)> {
     let mut methods = Vec::new();
     for (path, operations) in document["paths"].as_object().unwrap() {
-        let path =
-            ["project", "location", "job", "study", "trial", "operation"].iter().fold(path.clone(), |path, name| {
+        let path = ["project", "location", "job", "study", "trial", "operation", "sha256", "file_name", "log"]
+            .iter()
+            .fold(path.clone(), |path, name| {
                 path.replace(&format!("{{{name}}}"), if *name == "trial" { "7" } else { "x" })
             });
         assert!(!path.contains('{'), "{path} has a name that this test does not know");

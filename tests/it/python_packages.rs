@@ -19,7 +19,7 @@ use tunesmith::python_packages::{EnvironmentRequest, Environments, Package, Pack
 type Variables = BTreeMap<OsString, OsString>;
 
 /// Writes a wheel whose one module `name` holds `WHERE = "<name> is installed"`.
-const MAKE_WHEEL: &str = r#"
+pub(crate) const MAKE_WHEEL: &str = r#"
 import sys, zipfile
 name, path = sys.argv[1:]
 info = f"{name}-1.0.dist-info"

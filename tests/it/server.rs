@@ -20,8 +20,13 @@ pub(crate) struct Server {
 impl Server {
     /// Starts a server with more arguments.
     pub(crate) fn start(workspace: &Workspace, more: &[&str]) -> Self {
+        Self::start_at(workspace, SocketAddr::from(([127, 0, 0, 1], 0)), more)
+    }
+
+    /// The same at an address of its own.
+    pub(crate) fn start_at(workspace: &Workspace, listen: SocketAddr, more: &[&str]) -> Self {
         let mut command = workspace.command();
-        command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir", "data"]).args(more);
+        command.args(["serve", "--listen", &listen.to_string(), "--data-dir", "data"]).args(more);
         let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -41,6 +46,20 @@ impl Server {
     /// One request without a body, and its status and text.
     pub(crate) fn text(&self, method: &str, path: &str) -> (u16, String) {
         self.exchange(method, path, "", "")
+    }
+
+    /// Sends SIGKILL, and waits until the process is gone.
+    pub(crate) fn kill(mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    /// Sends a request and goes away without an answer.
+    pub(crate) fn abandon(&self, method: &str, path: &str, headers: &str, body: &str) {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        let length = body.len();
+        write!(stream, "{method} {path} HTTP/1.1\r\nhost: x\r\ncontent-length: {length}\r\n{headers}\r\n{body}")
+            .unwrap();
     }
 
     /// One request, and its status and text.

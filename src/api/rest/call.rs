@@ -84,6 +84,9 @@ const GET_CONFIG: &str = ":getConfig";
 
 fn of_project(http: &str, project: &str, rest: &[&str]) -> Option<(&'static str, Permission)> {
     Some(match (http, rest) {
+        // Packages are of use to who creates jobs.
+        ("GET", ["packages", _, _]) => ("tunesmith.projects.packages.get", Permission::JobsCreate),
+        ("PUT", ["packages", _, _]) => ("tunesmith.projects.packages.put", Permission::JobsCreate),
         ("GET", []) if project.ends_with(GET_CONFIG) => ("ml.projects.getConfig", Permission::ProjectsGetConfig),
         ("GET", ["locations"]) => ("ml.projects.locations.list", Permission::LocationsList),
         ("GET", ["locations", _]) => ("ml.projects.locations.get", Permission::LocationsGet),
@@ -103,6 +106,14 @@ fn of_project(http: &str, project: &str, rest: &[&str]) -> Option<(&'static str,
 }
 
 fn of_jobs<'a>(http: &str, rest: &[&'a str]) -> Option<(&'static str, Needs, Option<&'a str>)> {
+    if let [job, "logs", log @ ..] = rest {
+        let method = match (http, log) {
+            ("GET", []) => "tunesmith.projects.jobs.logs.list",
+            ("GET", [_]) => "tunesmith.projects.jobs.logs.get",
+            _ => return None,
+        };
+        return Some((method, Needs::Permission(Permission::JobsGet), Some(job)));
+    }
     let [segment] = rest else {
         let (method, permission) = match (http, rest) {
             ("GET", []) => ("ml.projects.jobs.list", Permission::JobsList),
@@ -230,6 +241,18 @@ mod tests {
         assert_eq!(call("POST", &format!("{trial}:addMeasurement")).unwrap().needs, Needs::TrialToken);
         let complete = call("POST", &format!("{trial}:complete")).unwrap();
         assert_eq!(complete.needs, Needs::Permission(Permission::TrialsUpdate));
+    }
+
+    #[test]
+    fn additions_of_ours_need_permissions_too() {
+        let logs = call("GET", "/v1/projects/p/jobs/j/logs").unwrap();
+        assert_eq!((logs.needs, logs.job.as_deref()), (Needs::Permission(Permission::JobsGet), Some("j")));
+        let log = call("GET", "/v1/projects/p/jobs/j/logs/attempt-1.master-0.stdout").unwrap();
+        assert_eq!((log.needs, log.job.as_deref()), (Needs::Permission(Permission::JobsGet), Some("j")));
+        for http in ["GET", "PUT"] {
+            let package = call(http, "/v1/projects/p/packages/0/a.whl").unwrap();
+            assert_eq!((package.needs, package.changes), (Needs::Permission(Permission::JobsCreate), http == "PUT"));
+        }
     }
 
     #[test]

@@ -27,6 +27,7 @@ use crate::api::ai_platform::rpc::{Empty, FieldViolation};
 use crate::api::ai_platform::{Severity, TrainingInput, check, proto_json};
 use crate::domain::{Job, JobChange, JobId};
 use crate::service::jobs::{JobReport, Jobs};
+use crate::service::packages::Packages;
 use crate::service::{StudySpec, Submission};
 
 /// How many jobs a list has, unless the client says otherwise, and at most.
@@ -37,6 +38,7 @@ const MAX_PAGE_SIZE: i32 = 100;
 #[derive(Clone)]
 pub(super) struct Api {
     pub(super) jobs: Arc<Jobs>,
+    packages: Packages,
     /// From where relative paths of jobs are taken.
     working_directory: PathBuf,
 }
@@ -79,9 +81,10 @@ pub(super) fn routes() -> Routes<Api> {
     job_iam::routes(routes)
 }
 
-/// The routes, answered by `jobs`; relative paths in jobs are taken from `working_directory`.
-pub fn router(jobs: Arc<Jobs>, working_directory: PathBuf) -> Router {
-    routes().with_state(Api { jobs, working_directory })
+/// The routes, answered by `jobs`, which run what is in `packages`; relative paths in jobs are taken from
+/// `working_directory`.
+pub fn router(jobs: Arc<Jobs>, packages: Packages, working_directory: PathBuf) -> Router {
+    routes().with_state(Api { jobs, packages, working_directory })
 }
 
 pub(super) fn job_id(project: &str, id: &str) -> Result<JobId, ApiError> {
@@ -103,7 +106,8 @@ async fn create(
     check_input(&input)?;
     let command_line = CommandLine { working_directory: api.working_directory.clone(), ..CommandLine::default() };
     let refuse = |error: &dyn std::error::Error| ApiError::invalid("trainingInput", error.to_string());
-    let plan = job_plan(&input, &command_line).map_err(|error| refuse(&error))?;
+    let placed = super::packages::resolved(&api.packages, &project, &input)?;
+    let plan = job_plan(&placed, &command_line).map_err(|error| refuse(&error))?;
     let study = job_study(&input).map_err(|error| refuse(&error))?;
     let submission = Submission {
         id: Some(id),

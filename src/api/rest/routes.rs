@@ -11,7 +11,7 @@ use axum::extract::Request;
 use axum::handler::Handler;
 use axum::http::Method;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, any, delete, get, patch, post};
+use axum::routing::{MethodRouter, any, delete, get, patch, post, put};
 
 use super::names::{CustomMethod, decode, no_method, wrong_method};
 use super::openapi::{Documented, Operation, query_names};
@@ -50,6 +50,7 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         let handler = match operation.method {
             Method::POST => post(handler),
             Method::PATCH => patch(handler),
+            Method::PUT => put(handler),
             Method::DELETE => delete(handler),
             _ => get(handler),
         };

@@ -16,6 +16,7 @@ use crate::clock::Clock;
 use crate::service::TrialReports;
 use crate::service::jobs::Jobs;
 use crate::service::optimizer::Optimizer;
+use crate::service::packages::Packages;
 
 /// Most bytes of a request's body.
 const BODY_LIMIT: usize = 4 << 20;
@@ -26,6 +27,8 @@ pub struct Service {
     pub optimizer: Arc<Optimizer>,
     /// Jobs.
     pub jobs: Arc<Jobs>,
+    /// Packages for the jobs.
+    pub packages: Packages,
     /// Reports of the jobs' trials.
     pub reports: TrialReports,
     /// The time.
@@ -40,7 +43,7 @@ pub struct Service {
 
 /// The service's routes.
 pub fn router(service: Service) -> Router {
-    let Service { optimizer, jobs, reports, clock, working_directory, access, request_timeout } = service;
+    let Service { optimizer, jobs, packages, reports, clock, working_directory, access, request_timeout } = service;
     let gate = Arc::new(Gate { access, jobs: Arc::clone(&jobs), clock: Arc::clone(&clock) });
     let routes = Router::new()
         .merge(super::health::router(Arc::clone(&jobs)))
@@ -48,7 +51,9 @@ pub fn router(service: Service) -> Router {
         .merge(super::projects::router())
         .merge(super::optimizer::router(optimizer, clock))
         .merge(super::trial_reports::router(reports))
-        .merge(super::jobs::router(jobs, working_directory))
+        .merge(super::job_logs::router(Arc::clone(&jobs)))
+        .merge(super::packages::router(packages.clone()))
+        .merge(super::jobs::router(jobs, packages, working_directory))
         .fallback(async |request: Request| no_method(&format!("{} {}", request.method(), request.uri().path())))
         .layer(DefaultBodyLimit::max(BODY_LIMIT));
     // Around the routes, since the method is chosen before the route is. The last layer is the first to see a request.

@@ -164,6 +164,15 @@ impl Jobs {
         }
     }
 
+    /// The state of the job `id`, and the folder of its files, which need not exist.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    pub async fn state_and_directory(&self, id: &JobId) -> Result<(JobState, PathBuf), JobsError> {
+        let job = self.workplace.store.job(id).await?;
+        Ok((job.state, (self.workplace.directory)(id)))
+    }
+
     /// Up to `limit` jobs of `project` that `wanted` accepts, by ID, starting after `after`; the second value is whether
     /// there are more.
     ///

@@ -19,7 +19,9 @@ use self::suggestion::AlgorithmFailures;
 pub use self::suggestion::{Suggested, SuggestionRequest};
 use self::turns::Turns;
 use crate::clock::Clock;
-use crate::domain::{Measurement, NewTrial, Study, StudyId, Trial, TrialChange, TrialStart, TrialState};
+use crate::domain::{
+    Measurement, NewTrial, Study, StudyId, TransitionError, Trial, TrialChange, TrialStart, TrialState,
+};
 use crate::policy::{Policy, PolicyError};
 use crate::store::{Store, StoreError};
 use crate::telemetry::telemetry;
@@ -194,7 +196,7 @@ impl Optimizer {
         }
     }
 
-    /// The measurements of a trial in the order of its curve.
+    /// The measurements that a trial has, as it was read, in the order of its curve.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
@@ -207,6 +209,8 @@ impl Optimizer {
             }
             curve.extend(page);
         }
+        // Later ones may be there already.
+        curve.truncate(usize::try_from(trial.measurement_count).unwrap_or(usize::MAX));
         curve.sort_by(|a, b| {
             let elapsed = |measurement: &Measurement| measurement.elapsed_secs.unwrap_or(0.0);
             a.step.cmp(&b.step).then(elapsed(a).total_cmp(&elapsed(b)))
@@ -235,7 +239,8 @@ impl Optimizer {
             if let Some(key) = &request_key
                 && let Some(trial) = self.created_by(&study, key).await?
             {
-                return Ok(trial);
+                // Not found, if it was deleted since.
+                return self.trial(id, trial.id).await;
             }
             study.problem.search_space().check(&parameters).map_err(OptimizerError::ForeignPoint)?;
             let start = match result.clone() {
@@ -292,14 +297,35 @@ impl Optimizer {
     ) -> Result<Trial, OptimizerError> {
         refuse_study_of_job(&key.study)?;
         let trial = self.trial(&key.study, key.trial).await?;
-        let (attempt, at) = (key.attempt_at(&trial), self.clock.now());
-        let change = if !trial.state.is_final() && self.is_latest(key, &trial, &measurement).await? {
-            TrialChange::Renew { attempt, at }
-        } else {
-            let measurements = vec![Measurement { mark: trial.measurement_count, ..measurement }];
-            TrialChange::Report { attempt, measurements, at, request_key }
+        let at = self.clock.now();
+        if !trial.state.is_final() && self.is_latest(key, &trial, &measurement).await? {
+            return self.change_as_owner(key, trial, |attempt| TrialChange::Renew { attempt, at }).await;
+        }
+        let measurements = vec![Measurement { mark: trial.measurement_count, ..measurement }];
+        let report = |attempt| TrialChange::Report {
+            attempt,
+            measurements: measurements.clone(),
+            at,
+            request_key: request_key.clone(),
         };
-        Ok(self.store.change_trial(&key.study, key.trial, change).await?)
+        self.change_as_owner(key, trial, report).await
+    }
+
+    /// Makes a change of the owner of `trial`, as it was read.
+    async fn change_as_owner(
+        &self,
+        key: &TrialRef,
+        trial: Trial,
+        change: impl Fn(u64) -> TrialChange,
+    ) -> Result<Trial, OptimizerError> {
+        let attempt = key.attempt_at(&trial);
+        match self.store.change_trial(&key.study, key.trial, change(attempt)).await {
+            // It was queued when it was read, and has got its first owner since.
+            Err(StoreError::Refused(TransitionError::Fenced { current: 1, reported: 0, .. })) => {
+                Ok(self.store.change_trial(&key.study, key.trial, change(1)).await?)
+            }
+            outcome => Ok(outcome?),
+        }
     }
 
     /// Whether `measurement` tells nothing that the latest one has not told.
@@ -322,8 +348,7 @@ impl Optimizer {
         refuse_study_of_job(&key.study)?;
         let study = self.store.study(&key.study).await?;
         let trial = self.trial(&key.study, key.trial).await?;
-        let attempt = key.attempt_at(&trial);
-        let trial = self.complete_as(&study, &trial, attempt, outcome).await?;
+        let trial = self.complete_as(&study, key, trial, outcome).await?;
         self.policy.prepare(study.id.clone());
         Ok(trial)
     }
@@ -331,17 +356,18 @@ impl Optimizer {
     async fn complete_as(
         &self,
         study: &Study,
-        trial: &Trial,
-        attempt: u64,
+        key: &TrialRef,
+        trial: Trial,
         outcome: Outcome,
     ) -> Result<Trial, OptimizerError> {
         let curve = match outcome {
-            Outcome::Reported => self.measurements(&study.id, trial).await?,
+            Outcome::Reported => self.measurements(&study.id, &trial).await?,
             Outcome::Measured(_) | Outcome::Infeasible(_) => Vec::new(),
         };
-        let completion = completion::completion(study, &curve, outcome)?;
-        let change = TrialChange::Complete { attempt, measurements: Vec::new(), completion, at: self.clock.now() };
-        Ok(self.store.change_trial(&study.id, trial.id, change).await?)
+        let (completion, at) = (completion::completion(study, &curve, outcome)?, self.clock.now());
+        let complete =
+            |attempt| TrialChange::Complete { attempt, measurements: Vec::new(), completion: completion.clone(), at };
+        self.change_as_owner(key, trial, complete).await
     }
 
     /// Asks a trial's owner to stop; whatever it reported last will be the result.
@@ -365,8 +391,8 @@ impl Optimizer {
         let mut trial = self.trial(&key.study, key.trial).await?;
         // Nobody was ever assigned to a trial at attempt 0: there is nothing to renew.
         if !trial.state.is_final() && trial.attempt > 0 {
-            let renew = TrialChange::Renew { attempt: key.attempt_at(&trial), at: self.clock.now() };
-            trial = self.store.change_trial(&key.study, key.trial, renew).await?;
+            let at = self.clock.now();
+            trial = self.change_as_owner(key, trial, |attempt| TrialChange::Renew { attempt, at }).await?;
         }
         if trial.state == TrialState::Active {
             let curve = self.measurements(&study.id, &trial).await?;
@@ -417,7 +443,8 @@ impl Optimizer {
         }
         // It was asked to end and is silent: what it reported is its result.
         let study = self.store.study(id).await?;
-        match self.complete_as(&study, trial, trial.attempt, Outcome::Reported).await {
+        let key = TrialRef { study: id.clone(), trial: trial.id, attempt: Some(trial.attempt) };
+        match self.complete_as(&study, &key, trial.clone(), Outcome::Reported).await {
             // Its owner was faster.
             Ok(_) | Err(OptimizerError::Store(StoreError::Refused(_))) => Ok(()),
             Err(error) => Err(error),

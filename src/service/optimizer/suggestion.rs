@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
-use futures::future::try_join_all;
+use futures::future::{join, join_all};
 use tunesmith_algorithms::problem::TrialSuggestion;
 
 use super::turns::Turn;
@@ -73,21 +73,35 @@ impl Optimizer {
         request: &SuggestionRequest,
         lease: Option<Duration>,
     ) -> Result<Vec<Trial>, OptimizerError> {
-        let (mut own, queued) = self.open_trials(id, &request.client_id).await?;
-        own.truncate(request.count.get());
-        let at = self.clock.now();
-        let renewed = own.into_iter().map(|trial| async move {
-            let renew = TrialChange::Renew { attempt: trial.attempt, at };
-            if trial.lease.is_some() { self.store.change_trial(id, trial.id, renew).await } else { Ok(trial) }
-        });
-        // At once, so that they may share a commit.
-        let mut trials = try_join_all(renewed).await?;
-        let assigned = queued.into_iter().take(request.count.get() - trials.len()).map(|trial| {
-            let assign = TrialChange::Assign { client_id: request.client_id.clone(), lease, at };
-            self.store.change_trial(id, trial.id, assign)
-        });
-        trials.extend(try_join_all(assigned).await?);
-        Ok(trials)
+        loop {
+            let (mut own, queued) = self.open_trials(id, &request.client_id).await?;
+            own.truncate(request.count.get());
+            let at = self.clock.now();
+            let missing = request.count.get() - own.len();
+            let renewed = own.into_iter().map(async |trial| {
+                let renew = TrialChange::Renew { attempt: trial.attempt, at };
+                if trial.lease.is_some() { self.store.change_trial(id, trial.id, renew).await } else { Ok(trial) }
+            });
+            let assigned = queued.into_iter().take(missing).map(async |trial| {
+                let assign = TrialChange::Assign { client_id: request.client_id.clone(), lease, at };
+                self.store.change_trial(id, trial.id, assign).await
+            });
+            // At once, so that they may share a commit.
+            let (renewed, assigned) = join(join_all(renewed), join_all(assigned)).await;
+            let mut trials = Vec::with_capacity(renewed.len() + assigned.len());
+            let mut is_outdated = false;
+            for changed in renewed.into_iter().chain(assigned) {
+                match changed {
+                    Ok(trial) => trials.push(trial),
+                    // It was completed or deleted since it was read.
+                    Err(StoreError::Refused(_) | StoreError::NotFound { .. }) => is_outdated = true,
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            if !is_outdated {
+                return Ok(trials);
+            }
+        }
     }
 
     /// The trials of `client`, and those of nobody.

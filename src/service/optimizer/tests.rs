@@ -159,6 +159,34 @@ async fn asking_whether_to_stop_keeps_a_trial_alive_for_its_owner_alone() {
 }
 
 #[tokio::test]
+async fn studies_that_are_forgotten_to_save_memory_go_on_as_before() {
+    let mut told = Vec::new();
+    for memory in [usize::MAX, 0] {
+        let store = Arc::new(MemoryStore::new());
+        let policy = Arc::new(Policy::with_memory(store.clone(), 2, memory));
+        let optimizer = Optimizer::new(store, policy, Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH)));
+        let ids: Vec<StudyId> = ["p/l/a", "p/l/b", "p/l/c"].map(|id| id.parse().unwrap()).into();
+        for id in &ids {
+            optimizer.create_study(Study::restore(study(id.as_str()))).await.unwrap();
+        }
+        let mut points = Vec::new();
+        for _ in 0..8 {
+            for id in &ids {
+                let trial = optimizer.suggest(id, &request("c")).await.unwrap().trials.remove(0);
+                let ParameterValue::Double(x) = trial.parameters["x"] else { panic!("{trial:?}") };
+                points.push(x);
+                let outcome = Outcome::Measured(loss(1, 1.0, (x - 0.3).powi(2)));
+                optimizer.complete(&key(id, &trial), outcome).await.unwrap();
+            }
+        }
+        told.push(points);
+    }
+    assert_eq!(told[0], told[1]);
+    let distinct: std::collections::BTreeSet<u64> = told[0].iter().map(|x| x.to_bits()).collect();
+    assert!(distinct.len() >= 8, "{told:?}");
+}
+
+#[tokio::test]
 async fn a_request_that_is_sent_again_has_one_effect() {
     let (optimizer, _) = optimizer();
     let study = optimizer.create_study(Study::restore(study("p/l/s"))).await.unwrap();

@@ -43,6 +43,8 @@ pub(super) async fn open_trials_are_those_without_a_result(place: &impl Place) {
     assert_eq!(open(None, 2).await, [2, 4]);
     assert_eq!(open(Some(4), 2).await, [6]);
     assert_eq!(store.trial(&study, TrialId(5)).await.unwrap().state, TrialState::Deleted);
+    let again = store.change_trial(&study, TrialId(5), TrialChange::Delete { at: samples::at(4) }).await;
+    super::assert_not_found(again, &format!("trial 5 of study {study}"));
 }
 
 pub(super) async fn leases_end_unless_they_are_renewed(place: &impl Place) {

@@ -83,7 +83,9 @@ pub(super) fn operations() -> Vec<Operation> {
         .operations()
         .chain(super::health::routes().operations())
         .chain(super::jobs::routes().operations())
+        .chain(super::job_logs::routes().operations())
         .chain(super::optimizer::routes().operations())
+        .chain(super::packages::routes().operations())
         .chain(super::projects::routes().operations())
         .chain(super::trial_reports::routes().operations())
         .collect()
@@ -127,6 +129,7 @@ fn http_method(method: &Method) -> HttpMethod {
     match *method {
         Method::POST => HttpMethod::Post,
         Method::PATCH => HttpMethod::Patch,
+        Method::PUT => HttpMethod::Put,
         Method::DELETE => HttpMethod::Delete,
         _ => HttpMethod::Get,
     }
@@ -154,6 +157,8 @@ fn described_operation(
         let content = ContentBuilder::new().schema(Some(schema)).example(example);
         RequestBodyBuilder::new().content("application/json", content.build())
     });
+    let bytes = || RequestBodyBuilder::new().content("application/octet-stream", Content::default());
+    let body = body.or_else(|| operation.takes_bytes.then(bytes));
     let mut builder = OperationBuilder::new()
         .operation_id(Some(operation.id))
         .summary(Some(operation.summary))

@@ -30,6 +30,8 @@ pub(in crate::api::rest) struct Operation {
     pub(super) statuses: BTreeSet<u16>,
     pub(super) query: Option<SchemaOf>,
     pub(super) body: Option<SchemaOf>,
+    /// Whether its body is bytes of any kind.
+    pub(super) takes_bytes: bool,
     /// An example of the body, as JSON.
     pub(super) example: Option<&'static str>,
     pub(super) answer: Option<SchemaOf>,
@@ -64,6 +66,11 @@ impl Operation {
         Self::new(Method::POST, path, id, summary)
     }
 
+    /// The method `id`, which puts something in its place.
+    pub(in crate::api::rest) fn put(path: &'static str, id: &'static str, summary: &'static str) -> Self {
+        Self::new(Method::PUT, path, id, summary)
+    }
+
     /// The method `id`, which changes.
     pub(in crate::api::rest) fn patch(path: &'static str, id: &'static str, summary: &'static str) -> Self {
         Self::new(Method::PATCH, path, id, summary)
@@ -83,6 +90,7 @@ impl Operation {
             statuses: BTreeSet::from([400, 401, 403, 429, 500, 503, 504]),
             query: None,
             body: None,
+            takes_bytes: false,
             example: None,
             answer: None,
             text: None,
@@ -144,6 +152,14 @@ impl<S> Input for State<S> {}
 impl<T> Input for Extension<T> {}
 impl Input for HeaderMap {}
 impl<const N: usize> Input for Names<N> {}
+
+/// Bytes as they are.
+impl Input for axum::body::Body {
+    fn describe(operation: &mut Operation) {
+        operation.takes_bytes = true;
+        operation.statuses.insert(413);
+    }
+}
 
 impl Input for RequestKey {
     fn describe(operation: &mut Operation) {

@@ -7,6 +7,9 @@ use utoipa::openapi::{RefOr, Required, Schema};
 
 use super::operation::Operation;
 
+/// The SHA-256 of nothing.
+const EXAMPLE_HASH: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
 /// What the names in paths are: pattern, example, description.
 fn name(name: &str) -> (&'static str, &'static str, &'static str) {
     match name {
@@ -17,6 +20,9 @@ fn name(name: &str) -> (&'static str, &'static str, &'static str) {
         "trial" => {
             ("^[0-9]{1,18}(~[0-9]{1,18})?$", "1", "A trial's number, after a lost lease with its attempt: `7~2`.")
         }
+        "sha256" => ("^[0-9a-f]{64}$", EXAMPLE_HASH, "The SHA-256 of a package's bytes."),
+        "file_name" => ("^[^/]+$", "trainer-1.0.tar.gz", "The file name of a package."),
+        "log" => ("^[^/]+$", "attempt-1.master-0.stdout", "A log, as the list names it."),
         _ => ("^[A-Za-z0-9_-]+$", "e30", "An operation, as it was answered."),
     }
 }

@@ -1,0 +1,156 @@
+//! Why a command of the client failed, in lines for people, and with which exit code.
+
+use serde_json::Value;
+
+use crate::cli::BAD_INPUT;
+use crate::data_dir::DataDirError;
+
+/// What went wrong.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(super) enum ClientError {
+    /// The service refused.
+    #[error("{}", .0.lines().join("\n"))]
+    Refused(Refusal),
+    /// Nobody answers there.
+    #[error("the server {server} cannot be reached: {detail}")]
+    Unreachable {
+        /// Its address.
+        server: String,
+        /// What the system says.
+        detail: String,
+    },
+    /// Something answers that is not the service.
+    #[error("{server} did not answer as the service does: {detail}")]
+    Foreign {
+        /// Its address.
+        server: String,
+        /// What came.
+        detail: String,
+    },
+    /// The data folder cannot be used.
+    #[error("{error}{advice}")]
+    Folder {
+        /// Why.
+        error: DataDirError,
+        /// What to do instead, with what separates it from the reason; may be empty.
+        advice: String,
+    },
+}
+
+/// The service's own error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Refusal {
+    /// Status of HTTP.
+    pub(super) status: u16,
+    /// By which the server's log knows the request.
+    request_id: Option<String>,
+    /// Name of the `google.rpc.Code`.
+    pub(super) code: String,
+    message: String,
+    /// Field and rule, of a request that breaks some.
+    violations: Vec<(String, String)>,
+}
+
+impl Refusal {
+    /// The error in the `body` of an answer; `None` if it has none.
+    pub(super) fn of(status: u16, request_id: Option<String>, body: &Value) -> Option<Self> {
+        let error = body.get("error")?;
+        let text = |value: &Value, key: &str| value[key].as_str().unwrap_or_default().to_owned();
+        let details = error["details"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let violations = details.iter().filter_map(|detail| detail["fieldViolations"].as_array()).flatten();
+        Some(Self {
+            status,
+            request_id,
+            code: text(error, "status"),
+            message: text(error, "message"),
+            violations: violations.map(|one| (text(one, "field"), text(one, "description"))).collect(),
+        })
+    }
+
+    /// One line for each violation; without any, the message.
+    fn lines(&self) -> Vec<String> {
+        if !self.violations.is_empty() {
+            return self.violations.iter().map(|(field, description)| format!("{field}: {description}")).collect();
+        }
+        let hint = match (self.code.as_str(), &self.request_id) {
+            ("UNAUTHENTICATED", _) => " (the access token is taken from TUNESMITH_ACCESS_TOKEN)".to_owned(),
+            (_, Some(id)) if self.status >= 500 => format!(" (request {id})"),
+            _ => String::new(),
+        };
+        vec![format!("{}{hint}", self.message)]
+    }
+}
+
+impl ClientError {
+    /// With what to do about it, if somebody else has the folder.
+    pub(super) fn folder(error: DataDirError) -> Self {
+        let advice = match &error {
+            DataDirError::InUse { holder, .. } => match holder.command.strip_prefix("tunesmith serve --listen ") {
+                Some(address) if !address.ends_with(":0") => {
+                    format!("; go through it with --server http://{address} in place of --data-dir")
+                }
+                Some(_) => {
+                    "; go through it with --server and the address it printed, in place of --data-dir".to_owned()
+                }
+                None => "; wait until it has ended; a server is gone through with --server".to_owned(),
+            },
+            _ => String::new(),
+        };
+        Self::Folder { error, advice }
+    }
+
+    /// 2 if the input is wrong, 1 otherwise.
+    pub(super) fn exit_code(&self) -> u8 {
+        match self {
+            Self::Folder { .. } => BAD_INPUT,
+            Self::Refused(refusal) => match refusal.code.as_str() {
+                "INVALID_ARGUMENT" | "NOT_FOUND" | "ALREADY_EXISTS" | "UNIMPLEMENTED" => BAD_INPUT,
+                _ => 1,
+            },
+            Self::Unreachable { .. } | Self::Foreign { .. } => 1,
+        }
+    }
+
+    /// Whether it may be otherwise a moment later: nobody answered, or the service has too much to do.
+    pub(super) fn is_transient(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } => true,
+            Self::Refused(refusal) => matches!(refusal.status, 429 | 503),
+            Self::Foreign { .. } | Self::Folder { .. } => false,
+        }
+    }
+
+    /// Whether the service says that it has changed meanwhile.
+    pub(super) fn is_aborted(&self) -> bool {
+        matches!(self, Self::Refused(refusal) if refusal.code == "ABORTED")
+    }
+
+    /// Whether the service says that there is no such thing.
+    pub(super) fn is_not_found(&self) -> bool {
+        matches!(self, Self::Refused(refusal) if refusal.status == 404)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_violation_has_its_line() {
+        let body = json!({"error": {"code": 400, "status": "INVALID_ARGUMENT", "message": "a: b; c: d", "details": [
+            {"fieldViolations": [{"field": "a", "description": "b"}, {"field": "c", "description": "d"}]}]}});
+        let error = ClientError::Refused(Refusal::of(400, Some("r".to_owned()), &body).unwrap());
+        assert_eq!((error.to_string().as_str(), error.exit_code()), ("a: b\nc: d", 2));
+        let body = json!({"error": {"code": 401, "status": "UNAUTHENTICATED", "message": "who are you"}});
+        let error = ClientError::Refused(Refusal::of(401, None, &body).unwrap());
+        assert!(error.to_string().contains("TUNESMITH_ACCESS_TOKEN"));
+        assert_eq!(error.exit_code(), 1);
+        let body = json!({"error": {"code": 500, "status": "INTERNAL", "message": "the store failed"}});
+        let error = ClientError::Refused(Refusal::of(500, Some("r-1".to_owned()), &body).unwrap());
+        assert_eq!((error.to_string().as_str(), error.exit_code()), ("the store failed (request r-1)", 1));
+        assert_eq!(Refusal::of(200, None, &json!({})), None);
+    }
+}

@@ -1,0 +1,249 @@
+//! `tunesmith jobs`: as gcloud had it.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::folder::Purpose;
+use super::format::{Format, columns, show};
+use super::job_labels::{self, UpdateArgs};
+use super::log_stream::{LogStream, Selection, task_name};
+use super::request::{Client, last_segment, list, text};
+use super::submit::{self, SubmitCommand};
+use super::target::TargetArgs;
+use super::trial_view;
+use crate::cli::output::print;
+use crate::cli::progress::say;
+use crate::cli::results::Results;
+use crate::data_dir::DataDir;
+use crate::domain::{JobId, JobState};
+
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum JobsCommand {
+    /// Submit a job.
+    #[command(subcommand)]
+    Submit(SubmitCommand),
+    /// List the jobs of a project, the latest first.
+    List(ListArgs),
+    /// Print one job as AI Platform's resource.
+    Describe(DescribeArgs),
+    /// Cancel a job: at once while it waits, otherwise as soon as its programs have ended.
+    Cancel(CancelArgs),
+    /// Print the output of a job's programs, and follow it until the job ends; the exit code tells how.
+    StreamLogs(StreamLogsArgs),
+    /// Change the labels of a job.
+    Update(UpdateArgs),
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ListArgs {
+    #[command(flatten)]
+    target: TargetArgs,
+    /// Only jobs that satisfy every term, such as "state:FAILED AND jobId:census* AND labels.owner:me".
+    #[arg(long, value_name = "EXPRESSION", default_value = "")]
+    filter: String,
+    /// At most so many jobs.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    limit: Option<u64>,
+    /// How many are asked for at once, 1 to 100.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=100), default_value_t = 100)]
+    page_size: u8,
+    /// Form of the answer.
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct DescribeArgs {
+    /// The job.
+    job: JobId,
+    #[command(flatten)]
+    target: TargetArgs,
+    /// Form of the answer; a table has the trials, failed ones too.
+    #[arg(long, value_enum, default_value_t = Format::Yaml)]
+    format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct CancelArgs {
+    /// The job.
+    job: JobId,
+    #[command(flatten)]
+    target: TargetArgs,
+    /// Form of the answer.
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct StreamLogsArgs {
+    /// The job.
+    job: JobId,
+    #[command(flatten)]
+    target: TargetArgs,
+    #[command(flatten)]
+    selection: SelectionArgs,
+}
+
+/// Which lines are wanted.
+#[derive(Debug, Args)]
+pub(super) struct SelectionArgs {
+    /// Only this trial's output.
+    #[arg(long, value_name = "N")]
+    trial: Option<u64>,
+    /// Only this task's output: master-0, worker-0, ps-0, evaluator-0.
+    #[arg(long, value_name = "TASK")]
+    task_name: Option<String>,
+    /// Seconds between two looks.
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.5, value_parser = polling_interval)]
+    polling_interval: f64,
+    /// Accepted; lines are printed as they were written in any case.
+    #[arg(long, hide = true)]
+    allow_multiline_logs: bool,
+}
+
+/// Carries the command out.
+pub(super) async fn run(command: JobsCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        JobsCommand::Submit(SubmitCommand::Training(args)) => submit::training(&args).await,
+        JobsCommand::List(args) => list_jobs(&args).await,
+        JobsCommand::Describe(args) => describe(&args).await,
+        JobsCommand::Cancel(args) => cancel(&args).await,
+        JobsCommand::StreamLogs(args) => stream_logs(&args).await,
+        JobsCommand::Update(args) => job_labels::update(&args).await,
+    }
+}
+
+async fn list_jobs(args: &ListArgs) -> anyhow::Result<ExitCode> {
+    let client = args.target.client(Purpose::Look).await?;
+    let page_size = args.page_size.to_string();
+    let (mut jobs, mut page_token): (Vec<Value>, String) = (Vec::new(), String::new());
+    loop {
+        let query = [("filter", args.filter.as_str()), ("pageSize", &page_size), ("pageToken", &page_token)];
+        let page = client.get(&client.path(&["jobs"]), &query).await?;
+        jobs.extend_from_slice(list(&page, "jobs"));
+        page_token = text(&page, "nextPageToken").to_owned();
+        if page_token.is_empty() {
+            break;
+        }
+    }
+    jobs.sort_by_key(|job| std::cmp::Reverse(text(job, "createTime").parse::<Timestamp>().ok()));
+    jobs.truncate(args.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX));
+    let row = |job: &Value| {
+        let created = text(job, "createTime").parse::<Timestamp>();
+        let created = created.map(|time| time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()).unwrap_or_default();
+        vec![
+            text(job, "jobId").to_owned(),
+            text(job, "state").to_owned(),
+            created,
+            text(job, "errorMessage").to_owned(),
+        ]
+    };
+    show(args.format, &json!({ "jobs": jobs }), || {
+        columns(&["JOB_ID", "STATUS", "CREATED", "MESSAGE"], jobs.iter().map(row))
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn describe(args: &DescribeArgs) -> anyhow::Result<ExitCode> {
+    if let Some(folder) = args.target.folder() {
+        return describe_in_folder(args, &folder).await;
+    }
+    let client = args.target.client_in(args.target.project_of(&args.job), Purpose::Look).await?;
+    let id = args.job.parts().1;
+    let job = client.get(&client.path(&["jobs", id]), &[]).await?;
+    let mut table = String::new();
+    if args.format == Format::Table {
+        if job["trainingOutput"]["isHyperparameterTuningJob"] == true {
+            let study = client.path(&["locations", "jobs", "studies", id, "trials"]);
+            let mut trials = list(&client.get(&study, &[]).await?, "trials").to_vec();
+            // Successful ones as the resource has them, best first.
+            let best_first = list(&job["trainingOutput"], "trials");
+            trials.sort_by_key(|trial| {
+                let number = last_segment(text(trial, "name"));
+                best_first.iter().position(|best| text(best, "trialId") == number).unwrap_or(usize::MAX)
+            });
+            table = trial_view::table(&trials);
+        }
+        table.push_str(&state_line(id, &job));
+    }
+    show(args.format, &job, || table)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// As `tunesmith run` prints a job, with the place of its logs and models on this machine.
+async fn describe_in_folder(args: &DescribeArgs, folder: &std::path::Path) -> anyhow::Result<ExitCode> {
+    let id = JobId::new(&args.target.project_of(&args.job), args.job.parts().1)?;
+    let folder = DataDir::open_read_only(folder, "tunesmith jobs").map_err(super::error::ClientError::folder)?;
+    let store = folder.store().await?;
+    let results = Results::read(&*store, store.job(&id).await?, folder.job(&id)).await?;
+    let resource = crate::api::ai_platform::job::job_resource(&results.job, results.study.as_ref(), &results.trials);
+    let text = match args.format {
+        Format::Yaml => yaml_serde::to_string(&resource)?,
+        Format::Json => format!("{}\n", serde_json::to_string_pretty(&resource)?),
+        Format::Table => results.text(),
+    };
+    print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn cancel(args: &CancelArgs) -> anyhow::Result<ExitCode> {
+    let client = args.target.client_in(args.target.project_of(&args.job), Purpose::Change).await?;
+    let id = args.job.parts().1;
+    let path = client.path(&["jobs", id]);
+    let answer = client.post(&format!("{path}:cancel"), &[], json!({})).await?;
+    let job = client.get(&path, &[]).await?;
+    show(args.format, &answer, || state_line(id, &job))?;
+    if let Some(folder) = client.folder()
+        && text(&job, "state") == "CANCELLING"
+    {
+        say(&format!("what it has left running is stopped by `{}`", folder.serve_command()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn stream_logs(args: &StreamLogsArgs) -> anyhow::Result<ExitCode> {
+    let client = args.target.client_in(args.target.project_of(&args.job), Purpose::Look).await?;
+    let id = args.job.parts().1;
+    if let Some(folder) = client.folder()
+        && text(&client.get(&client.path(&["jobs", id]), &[]).await?, "state") == "QUEUED"
+    {
+        say(&format!("job {id} waits for `{}`", folder.serve_command()));
+    }
+    let state = LogStream::new(&client, id, args.selection.selection()).follow(&mut std::io::stdout()).await?;
+    conclude(&client, id, state).await
+}
+
+/// Says how a job has ended, and makes it the exit code.
+pub(super) async fn conclude(client: &Client, id: &str, state: JobState) -> anyhow::Result<ExitCode> {
+    let job = client.get(&client.path(&["jobs", id]), &[]).await?;
+    say(state_line(id, &job).trim_end());
+    Ok(if state == JobState::Succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn state_line(id: &str, job: &Value) -> String {
+    let message = text(job, "errorMessage");
+    let separator = if message.is_empty() { "" } else { ": " };
+    format!("job {id} is {}{separator}{message}\n", text(job, "state"))
+}
+
+impl SelectionArgs {
+    /// The lines that are wanted.
+    pub(super) fn selection(&self) -> Selection {
+        Selection {
+            trial: self.trial,
+            task: self.task_name.as_deref().map(task_name),
+            interval: Duration::from_secs_f64(self.polling_interval),
+        }
+    }
+}
+
+fn polling_interval(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(seconds) if (0.2..=3600.0).contains(&seconds) => Ok(seconds),
+        _ => Err("0.2 to 3600 seconds are allowed".to_owned()),
+    }
+}

@@ -1,0 +1,172 @@
+//! A job's logs, followed line by line until the job has ended.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::error::ClientError;
+use super::request::{Client, last_segment, list, text};
+use crate::cli::output::write_line;
+use crate::cli::progress::say;
+use crate::domain::JobState;
+use crate::service::job_logs::MASTER;
+
+/// How long a server is waited for that has answered before: it may be started anew.
+const SERVER_PATIENCE: Duration = Duration::from_secs(60);
+
+/// Which lines are wanted, and how often they are asked for.
+#[derive(Debug, Clone)]
+pub(super) struct Selection {
+    /// Of one trial.
+    pub(super) trial: Option<u64>,
+    /// Of one task.
+    pub(super) task: Option<String>,
+    /// How long to wait between two looks.
+    pub(super) interval: Duration,
+}
+
+/// How far each log was told.
+pub(super) struct LogStream<'a> {
+    client: &'a Client,
+    /// Path of the job's logs.
+    logs: String,
+    selection: Selection,
+    /// By the name of the log.
+    told: BTreeMap<String, Told>,
+    /// What the service said when it was last asked.
+    read_time: String,
+}
+
+#[derive(Default)]
+struct Told {
+    offset: u64,
+    /// The beginning of a line whose end has not come yet.
+    line: String,
+}
+
+impl<'a> LogStream<'a> {
+    /// The logs of the job `id`, from their beginning.
+    pub(super) fn new(client: &'a Client, id: &str, selection: Selection) -> Self {
+        let logs = client.path(&["jobs", id, "logs"]);
+        Self { client, logs, selection, told: BTreeMap::new(), read_time: String::new() }
+    }
+
+    /// Writes what comes to `output` until the job has ended, and returns its last state.
+    pub(super) async fn follow(&mut self, output: &mut impl Write) -> anyhow::Result<JobState> {
+        let mut silent_since: Option<Instant> = None;
+        loop {
+            let state = match self.tell_new_lines(output).await {
+                Ok(state) => state,
+                Err(error) if self.may_come_back(&error, silent_since) => {
+                    if silent_since.is_none() {
+                        say(&format!("{error}; it is waited for"));
+                    }
+                    silent_since = silent_since.or_else(|| Some(Instant::now()));
+                    tokio::time::sleep(self.selection.interval).await;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            silent_since = None;
+            if state.is_final() {
+                // Once more without the time, which the clocks of server and file system may not agree on.
+                self.read_time.clear();
+                self.tell_new_lines(output).await?;
+                for (name, told) in std::mem::take(&mut self.told) {
+                    if !told.line.is_empty() {
+                        write_line(output, &label(&name), told.line.as_bytes())?;
+                    }
+                }
+                return Ok(state);
+            }
+            tokio::time::sleep(self.selection.interval).await;
+        }
+    }
+
+    fn may_come_back(&self, error: &anyhow::Error, silent_since: Option<Instant>) -> bool {
+        !self.read_time.is_empty()
+            && error.downcast_ref::<ClientError>().is_some_and(ClientError::is_transient)
+            && silent_since.is_none_or(|since| since.elapsed() < SERVER_PATIENCE)
+    }
+
+    /// Returns the state that the job had before.
+    async fn tell_new_lines(&mut self, output: &mut impl Write) -> anyhow::Result<JobState> {
+        let trial = self.selection.trial.map(|trial| trial.to_string()).unwrap_or_default();
+        let mut query = vec![("trial", trial), ("task", self.selection.task.clone().unwrap_or_default())];
+        query.push(("modifiedSince", self.read_time.clone()));
+        query.retain(|(_, value)| !value.is_empty());
+        let (mut first, mut page_token) = (None, String::new());
+        loop {
+            let mut query: Vec<(&str, &str)> = query.iter().map(|(name, value)| (*name, value.as_str())).collect();
+            if !page_token.is_empty() {
+                query.push(("pageToken", &page_token));
+            }
+            let page = self.client.get(&self.logs, &query).await?;
+            for log in list(&page, "logs") {
+                self.tell(log, output).await?;
+            }
+            page_token = text(&page, "nextPageToken").to_owned();
+            let first = first.get_or_insert(page);
+            if page_token.is_empty() {
+                self.read_time = text(first, "readTime").to_owned();
+                return Ok(serde_json::from_value(first["jobState"].clone())?);
+            }
+        }
+    }
+
+    /// Writes what is new in one log.
+    async fn tell(&mut self, log: &Value, output: &mut impl Write) -> anyhow::Result<()> {
+        let name = last_segment(text(log, "name")).to_owned();
+        let size: u64 = text(log, "sizeBytes").parse().unwrap_or_default();
+        let label = label(&name);
+        let path = format!("{}/{name}", self.logs);
+        let told = self.told.entry(name).or_default();
+        while told.offset < size {
+            let chunk = self.client.get(&path, &[("offset", &told.offset.to_string())]).await?;
+            let next = text(&chunk, "nextOffset").parse().unwrap_or(told.offset);
+            if next <= told.offset {
+                break;
+            }
+            told.offset = next;
+            told.line.push_str(text(&chunk, "text"));
+            if let Some((whole, rest)) = told.line.rsplit_once('\n') {
+                for line in whole.split('\n') {
+                    write_line(output, &label, line.as_bytes())?;
+                }
+                told.line = rest.to_owned();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What stands before each line of a log: its trial, and its task if that is not the master.
+fn label(name: &str) -> String {
+    let parts: Vec<&str> = name.split('.').collect();
+    let task = parts.len().checked_sub(2).map_or("", |index| parts[index]);
+    let what = match name.strip_prefix("trial-").and_then(|rest| rest.split('.').next()) {
+        Some(trial) => format!("trial {trial}"),
+        None => "job".to_owned(),
+    };
+    if task == MASTER { format!("[{what}]") } else { format!("[{what} {task}]") }
+}
+
+/// A task as the service calls it; AI Platform's `worker-replica-0` is taken as well.
+pub(super) fn task_name(given: &str) -> String {
+    given.replace("-replica-", "-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_labelled_by_trial_and_task() {
+        assert_eq!(label("trial-3.attempt-1.master-0.stdout"), "[trial 3]");
+        assert_eq!(label("trial-3.attempt-2.worker-1.stderr"), "[trial 3 worker-1]");
+        assert_eq!(label("attempt-1.master-0.stdout"), "[job]");
+        assert_eq!(task_name("worker-replica-1"), "worker-1");
+    }
+}

@@ -1,0 +1,155 @@
+//! Requests of the service's own API, and the client that sends them, whichever way.
+
+use axum::body::Bytes;
+use axum::http::Method;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
+
+use super::error::{ClientError, Refusal};
+use super::folder::Folder;
+use super::http::Server;
+
+/// Characters that stand for themselves within a segment of a path.
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+
+/// One request.
+pub(super) struct Request {
+    pub(super) method: Method,
+    /// Path and query.
+    pub(super) target: String,
+    pub(super) payload: Payload,
+}
+
+/// The body of a request.
+pub(super) enum Payload {
+    None,
+    Json(Value),
+    Bytes(Bytes),
+}
+
+/// What came back.
+pub(super) struct Answer {
+    pub(super) status: u16,
+    /// By which the server's log knows the request.
+    pub(super) request_id: Option<String>,
+    pub(super) body: Bytes,
+}
+
+/// The way to the service.
+pub(super) enum Transport {
+    Server(Server),
+    Folder(Box<Folder>),
+}
+
+/// A client of the service, for the things of one project.
+pub(super) struct Client {
+    pub(super) transport: Transport,
+    pub(super) project: String,
+}
+
+impl Client {
+    /// The path of something in the project, from the segments of its name.
+    pub(super) fn path(&self, segments: &[&str]) -> String {
+        let encode = |segment: &str| utf8_percent_encode(segment, SEGMENT).to_string();
+        let mut path = format!("/v1/projects/{}", encode(&self.project));
+        for segment in segments {
+            path.push('/');
+            path.push_str(&encode(segment));
+        }
+        path
+    }
+
+    /// Reads what is at `path`.
+    pub(super) async fn get(&self, path: &str, query: &[(&str, &str)]) -> Result<Value, ClientError> {
+        self.send(Method::GET, path, query, Payload::None).await
+    }
+
+    /// Sends `body` to `path`.
+    pub(super) async fn post(&self, path: &str, query: &[(&str, &str)], body: Value) -> Result<Value, ClientError> {
+        self.send(Method::POST, path, query, Payload::Json(body)).await
+    }
+
+    /// Changes what is at `path`.
+    pub(super) async fn patch(&self, path: &str, query: &[(&str, &str)], body: Value) -> Result<Value, ClientError> {
+        self.send(Method::PATCH, path, query, Payload::Json(body)).await
+    }
+
+    /// Puts a file at `path`.
+    pub(super) async fn put(&self, path: &str, bytes: Bytes) -> Result<Value, ClientError> {
+        self.send(Method::PUT, path, &[], Payload::Bytes(bytes)).await
+    }
+
+    /// Removes what is at `path`.
+    pub(super) async fn delete(&self, path: &str) -> Result<Value, ClientError> {
+        self.send(Method::DELETE, path, &[], Payload::None).await
+    }
+
+    /// Server or folder, as people name it.
+    pub(super) fn address(&self) -> String {
+        match &self.transport {
+            Transport::Server(server) => server.address().to_owned(),
+            Transport::Folder(folder) => folder.path().display().to_string(),
+        }
+    }
+
+    /// The data folder, if there is no server.
+    pub(super) fn folder(&self) -> Option<&Folder> {
+        match &self.transport {
+            Transport::Server(_) => None,
+            Transport::Folder(folder) => Some(folder),
+        }
+    }
+
+    /// Whether paths of this machine mean the same to the service.
+    pub(super) fn is_on_this_machine(&self) -> bool {
+        match &self.transport {
+            Transport::Server(server) => server.is_local(),
+            Transport::Folder(_) => true,
+        }
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        query: &[(&str, &str)],
+        payload: Payload,
+    ) -> Result<Value, ClientError> {
+        let mut target = path.to_owned();
+        for (index, (name, value)) in query.iter().enumerate() {
+            let separator = if index == 0 { '?' } else { '&' };
+            target.push_str(&format!("{separator}{name}={}", utf8_percent_encode(value, SEGMENT)));
+        }
+        let request = Request { method, target, payload };
+        let Answer { status, request_id, body } = match &self.transport {
+            Transport::Server(server) => server.send(request).await?,
+            Transport::Folder(folder) => folder.send(request).await?,
+        };
+        let foreign = |detail: String| ClientError::Foreign { server: self.address(), detail };
+        let is_good = (200..300).contains(&status);
+        let value: Value = serde_json::from_slice(&body)
+            .map_err(|error| foreign(format!("status {status}, and a body that is not JSON ({error})")))?;
+        if is_good {
+            return Ok(value);
+        }
+        Err(match Refusal::of(status, request_id, &value) {
+            Some(refusal) => ClientError::Refused(refusal),
+            None => foreign(format!("status {status} without an error's text")),
+        })
+    }
+}
+
+/// The text at `key` of a message; empty if there is none.
+pub(super) fn text<'a>(message: &'a Value, key: &str) -> &'a str {
+    message[key].as_str().unwrap_or_default()
+}
+
+/// The list at `key` of a message; empty if there is none.
+pub(super) fn list<'a>(message: &'a Value, key: &str) -> &'a [Value] {
+    message[key].as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// The last segment of a resource's name.
+pub(super) fn last_segment(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
+}

@@ -1,0 +1,119 @@
+//! `tunesmith studies`: studies whose trials are run by their users.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::folder::Purpose;
+use super::format::{Format, columns, show};
+use super::request::{last_segment, list, text};
+use super::target::{LocationArgs, TargetArgs};
+
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum StudiesCommand {
+    /// Create a study.
+    Create(CreateArgs),
+    /// List the studies of a project.
+    List(ListArgs),
+    /// Print one study.
+    Describe(OneArgs),
+    /// Remove a study with all its trials.
+    Delete(OneArgs),
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct CreateArgs {
+    /// Name of the study.
+    study: String,
+    #[command(flatten)]
+    target: TargetArgs,
+    #[command(flatten)]
+    location: LocationArgs,
+    /// The studyConfig, bare or under its key, YAML or JSON.
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    config: PathBuf,
+    /// Form of the answer.
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ListArgs {
+    #[command(flatten)]
+    target: TargetArgs,
+    #[command(flatten)]
+    location: LocationArgs,
+    /// Form of the answer.
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct OneArgs {
+    /// The study.
+    study: String,
+    #[command(flatten)]
+    target: TargetArgs,
+    #[command(flatten)]
+    location: LocationArgs,
+    /// Form of the answer.
+    #[arg(long, value_enum, default_value_t = Format::Yaml)]
+    format: Format,
+}
+
+/// Carries the command out.
+pub(super) async fn run(command: StudiesCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        StudiesCommand::Create(args) => create(&args).await?,
+        StudiesCommand::List(args) => list_studies(&args).await?,
+        StudiesCommand::Describe(args) => describe(&args).await?,
+        StudiesCommand::Delete(args) => delete(&args).await?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn create(args: &CreateArgs) -> anyhow::Result<()> {
+    let name = args.config.display();
+    let config = std::fs::read_to_string(&args.config).with_context(|| format!("{name} cannot be read"))?;
+    let config: Value = yaml_serde::from_str(&config).with_context(|| format!("{name} is neither YAML nor JSON"))?;
+    let body = if config.get("studyConfig").is_some() { config } else { json!({ "studyConfig": config }) };
+    let client = args.target.client(Purpose::Add).await?;
+    let path = client.path(&["locations", &args.location.region, "studies"]);
+    let study = client.post(&path, &[("studyId", &args.study)], body).await?;
+    show(args.format, &study, || format!("study {} is {}\n", args.study, text(&study, "state")))
+}
+
+async fn list_studies(args: &ListArgs) -> anyhow::Result<()> {
+    let client = args.target.client(Purpose::Look).await?;
+    let answer = client.get(&client.path(&["locations", &args.location.region, "studies"]), &[]).await?;
+    show(args.format, &answer, || {
+        let row = |study: &Value| {
+            let metrics = list(&study["studyConfig"], "metrics").iter();
+            let metrics: Vec<String> =
+                metrics.map(|metric| format!("{} {}", text(metric, "goal"), text(metric, "metric"))).collect();
+            vec![
+                last_segment(text(study, "name")).to_owned(),
+                text(study, "state").to_owned(),
+                text(study, "createTime").to_owned(),
+                metrics.join(", "),
+            ]
+        };
+        columns(&["STUDY_ID", "STATE", "CREATED", "METRICS"], list(&answer, "studies").iter().map(row))
+    })
+}
+
+async fn describe(args: &OneArgs) -> anyhow::Result<()> {
+    let client = args.target.client(Purpose::Look).await?;
+    let study = client.get(&client.path(&["locations", &args.location.region, "studies", &args.study]), &[]).await?;
+    show(args.format, &study, || format!("study {} is {}\n", args.study, text(&study, "state")))
+}
+
+async fn delete(args: &OneArgs) -> anyhow::Result<()> {
+    let client = args.target.client(Purpose::Change).await?;
+    let path = client.path(&["locations", &args.location.region, "studies", &args.study]);
+    let answer = client.delete(&path).await?;
+    show(args.format, &answer, || format!("study {} is deleted\n", args.study))
+}

@@ -1,0 +1,266 @@
+//! gcloud's flags for a training job, as the fields of `trainingInput` that they set.
+
+use anyhow::bail;
+use clap::Args;
+use serde_json::{Value, json};
+
+/// Flags that say what the job runs in. All but images, counts, limits and the chief's name have no effect on this
+/// service; they are kept with the job.
+#[derive(Debug, Default, Args)]
+pub(super) struct TrainingFlags {
+    /// Set of machines: basic, basic-gpu, basic-tpu, standard-1, premium-1, custom. Without effect.
+    #[arg(long, value_name = "TIER", help_heading = "Machines and containers")]
+    scale_tier: Option<String>,
+    /// Region to run in. Without effect.
+    #[arg(long, value_name = "REGION", help_heading = "Machines and containers")]
+    region: Option<String>,
+    /// AI Platform's runtime version. Without effect.
+    #[arg(long, value_name = "VERSION", help_heading = "Machines and containers")]
+    runtime_version: Option<String>,
+    /// 3.7, 3.5 or 2.7. Without effect: packages are installed for the python3 of the server.
+    #[arg(long, value_name = "VERSION", help_heading = "Machines and containers")]
+    python_version: Option<String>,
+    /// Container image of the master.
+    #[arg(long, value_name = "URI", help_heading = "Machines and containers")]
+    master_image_uri: Option<String>,
+    /// Machine type of the master. Without effect.
+    #[arg(long, value_name = "TYPE", help_heading = "Machines and containers")]
+    master_machine_type: Option<String>,
+    /// Accelerators of the master. Without effect.
+    #[arg(long, value_name = "count=N,type=TYPE", help_heading = "Machines and containers")]
+    master_accelerator: Option<String>,
+    /// How many workers.
+    #[arg(long, value_name = "N", help_heading = "Machines and containers")]
+    worker_count: Option<u32>,
+    /// Container image of workers.
+    #[arg(long, value_name = "URI", help_heading = "Machines and containers")]
+    worker_image_uri: Option<String>,
+    /// Machine type of workers. Without effect.
+    #[arg(long, value_name = "TYPE", help_heading = "Machines and containers")]
+    worker_machine_type: Option<String>,
+    /// Accelerators of workers. Without effect.
+    #[arg(long, value_name = "count=N,type=TYPE", help_heading = "Machines and containers")]
+    worker_accelerator: Option<String>,
+    /// How many parameter servers.
+    #[arg(long, value_name = "N", help_heading = "Machines and containers")]
+    parameter_server_count: Option<u32>,
+    /// Container image of parameter servers.
+    #[arg(long, value_name = "URI", help_heading = "Machines and containers")]
+    parameter_server_image_uri: Option<String>,
+    /// Machine type of parameter servers. Without effect.
+    #[arg(long, value_name = "TYPE", help_heading = "Machines and containers")]
+    parameter_server_machine_type: Option<String>,
+    /// Accelerators of parameter servers. Without effect.
+    #[arg(long, value_name = "count=N,type=TYPE", help_heading = "Machines and containers")]
+    parameter_server_accelerator: Option<String>,
+    /// TensorFlow version of the TPU image. Without effect.
+    #[arg(long, value_name = "VERSION", help_heading = "Machines and containers")]
+    tpu_tf_version: Option<String>,
+    /// TF_CONFIG calls the master chief.
+    #[arg(long, value_name = "BOOLEAN", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    #[arg(help_heading = "Machines and containers")]
+    use_chief_in_tf_config: Option<bool>,
+    /// An interactive shell into the containers. Without effect.
+    #[arg(long, help_heading = "Machines and containers")]
+    enable_web_access: bool,
+    /// Account to run as. Without effect.
+    #[arg(long, value_name = "ACCOUNT", help_heading = "Machines and containers")]
+    service_account: Option<String>,
+    /// Network to peer with. Without effect.
+    #[arg(long, value_name = "NETWORK", help_heading = "Machines and containers")]
+    network: Option<String>,
+    /// Key of the customer. Without effect.
+    #[arg(long, value_name = "KEY", help_heading = "Machines and containers")]
+    kms_key: Option<String>,
+    /// Key ring of --kms-key.
+    #[arg(long, value_name = "KEYRING", requires = "kms_key", help_heading = "Machines and containers")]
+    kms_keyring: Option<String>,
+    /// Location of --kms-key.
+    #[arg(long, value_name = "LOCATION", requires = "kms_key", help_heading = "Machines and containers")]
+    kms_location: Option<String>,
+    /// Project of --kms-key.
+    #[arg(long, value_name = "PROJECT", requires = "kms_key", help_heading = "Machines and containers")]
+    kms_project: Option<String>,
+    /// Place in the queue, 0 to 1000, higher first.
+    #[arg(long, value_name = "N", help_heading = "Scheduling")]
+    priority: Option<u16>,
+    /// How long the job may wait before it runs, such as 3600s.
+    #[arg(long, value_name = "DURATION", help_heading = "Scheduling")]
+    max_wait_time: Option<String>,
+    /// How long the job may run, such as 86400s.
+    #[arg(long, value_name = "DURATION", help_heading = "Scheduling")]
+    max_running_time: Option<String>,
+}
+
+impl TrainingFlags {
+    /// Sets what is given in `input`, the training input as JSON.
+    pub(super) fn apply(&self, input: &mut Value) -> anyhow::Result<()> {
+        let texts = [
+            ("/region", &self.region),
+            ("/runtimeVersion", &self.runtime_version),
+            ("/pythonVersion", &self.python_version),
+            ("/masterConfig/imageUri", &self.master_image_uri),
+            ("/masterType", &self.master_machine_type),
+            ("/workerConfig/imageUri", &self.worker_image_uri),
+            ("/workerType", &self.worker_machine_type),
+            ("/parameterServerConfig/imageUri", &self.parameter_server_image_uri),
+            ("/parameterServerType", &self.parameter_server_machine_type),
+            ("/masterConfig/tpuTfVersion", &self.tpu_tf_version),
+            ("/serviceAccount", &self.service_account),
+            ("/network", &self.network),
+            ("/scheduling/maxWaitTime", &self.max_wait_time),
+            ("/scheduling/maxRunningTime", &self.max_running_time),
+        ];
+        for (field, text) in texts {
+            if let Some(text) = text {
+                set(input, field, json!(text));
+            }
+        }
+        if let Some(tier) = &self.scale_tier {
+            set(input, "/scaleTier", json!(constant(tier)));
+        }
+        for (field, count) in
+            [("/workerCount", self.worker_count), ("/parameterServerCount", self.parameter_server_count)]
+        {
+            if let Some(count) = count {
+                set(input, field, json!(count.to_string()));
+            }
+        }
+        let accelerators = [
+            ("--master-accelerator", "/masterConfig/acceleratorConfig", &self.master_accelerator),
+            ("--worker-accelerator", "/workerConfig/acceleratorConfig", &self.worker_accelerator),
+            (
+                "--parameter-server-accelerator",
+                "/parameterServerConfig/acceleratorConfig",
+                &self.parameter_server_accelerator,
+            ),
+        ];
+        for (flag, field, text) in accelerators {
+            if let Some(text) = text {
+                set(input, field, accelerator(flag, text)?);
+            }
+        }
+        if let Some(chief) = self.use_chief_in_tf_config {
+            set(input, "/useChiefInTfConfig", json!(chief));
+        }
+        if self.enable_web_access {
+            set(input, "/enableWebAccess", json!(true));
+        }
+        if let Some(priority) = self.priority {
+            set(input, "/scheduling/priority", json!(priority));
+        }
+        if let Some(key) = self.key()? {
+            set(input, "/encryptionConfig/kmsKeyName", json!(key));
+        }
+        Ok(())
+    }
+
+    /// The resource name of the key: as given, or put together.
+    fn key(&self) -> anyhow::Result<Option<String>> {
+        let Some(key) = &self.kms_key else { return Ok(None) };
+        match (&self.kms_project, &self.kms_location, &self.kms_keyring) {
+            (None, None, None) => Ok(Some(key.clone())),
+            (Some(project), Some(location), Some(ring)) => {
+                Ok(Some(format!("projects/{project}/locations/{location}/keyRings/{ring}/cryptoKeys/{key}")))
+            }
+            _ => bail!("--kms-project, --kms-location and --kms-keyring are given together, or none of them"),
+        }
+    }
+}
+
+/// gcloud's spelling as that of the API: `nvidia-tesla-t4` is `NVIDIA_TESLA_T4`.
+fn constant(text: &str) -> String {
+    text.to_ascii_uppercase().replace('-', "_")
+}
+
+/// `count=1,type=nvidia-tesla-t4`, of which the count may be left out.
+fn accelerator(flag: &str, text: &str) -> anyhow::Result<Value> {
+    let mut found = json!({"count": "1"});
+    for part in text.split(',') {
+        match part.split_once('=') {
+            Some(("type", name)) => found["type"] = json!(constant(name)),
+            Some(("count", count)) if count.parse::<u32>().is_ok() => found["count"] = json!(count),
+            _ => bail!("{flag}: {part:?} is neither count=N nor type=TYPE"),
+        }
+    }
+    Ok(found)
+}
+
+/// Sets the field that `pointer` names, with the messages it lies in.
+pub(super) fn set(message: &mut Value, pointer: &str, value: Value) {
+    let place = pointer.trim_start_matches('/').split('/').fold(message, |place, field| &mut place[field]);
+    *place = value;
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::api::ai_platform::TrainingInput;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        flags: TrainingFlags,
+    }
+
+    fn applied(arguments: &[&str]) -> anyhow::Result<Value> {
+        let command = Command::try_parse_from(["submit"].iter().chain(arguments))?;
+        let mut input = json!({"masterType": "n1-standard-4"});
+        command.flags.apply(&mut input)?;
+        // What comes out is what the service takes.
+        serde_json::from_value::<TrainingInput>(input.clone())?;
+        Ok(input)
+    }
+
+    #[test]
+    fn flags_set_the_fields_that_gcloud_set() {
+        let input = applied(&[
+            "--scale-tier=custom",
+            "--region=europe-west1",
+            "--master-image-uri=gcr.io/p/i",
+            "--master-accelerator=count=2,type=nvidia-tesla-t4",
+            "--worker-count=3",
+            "--worker-machine-type=n1-highcpu-8",
+            "--use-chief-in-tf-config",
+            "--kms-key=k",
+            "--kms-keyring=r",
+            "--kms-location=l",
+            "--kms-project=p",
+            "--max-wait-time=3600s",
+            "--priority=7",
+        ]);
+        let expected = json!({
+            "scaleTier": "CUSTOM",
+            "region": "europe-west1",
+            "masterType": "n1-standard-4",
+            "masterConfig": {
+                "imageUri": "gcr.io/p/i", "acceleratorConfig": {"count": "2", "type": "NVIDIA_TESLA_T4"}
+            },
+            "workerCount": "3",
+            "workerType": "n1-highcpu-8",
+            "useChiefInTfConfig": true,
+            "encryptionConfig": {"kmsKeyName": "projects/p/locations/l/keyRings/r/cryptoKeys/k"},
+            "scheduling": {"maxWaitTime": "3600s", "priority": 7},
+        });
+        assert_eq!(input.unwrap(), expected);
+        assert_eq!(applied(&[]).unwrap(), json!({"masterType": "n1-standard-4"}));
+        for tier in ["BASIC_GPU", "basic-gpu", "standard-1", "premium-1"] {
+            assert_eq!(applied(&["--scale-tier", tier]).unwrap()["scaleTier"], constant(tier));
+        }
+    }
+
+    #[test]
+    fn what_no_field_can_hold_is_refused() {
+        for wrong in [
+            ["--master-accelerator=count=x,type=nvidia-tesla-t4"].as_slice(),
+            &["--master-accelerator=nvidia-tesla-t4"],
+            &["--kms-key=k", "--kms-keyring=r"],
+            &["--kms-keyring=r"],
+            &["--worker-count=-1"],
+        ] {
+            assert!(applied(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

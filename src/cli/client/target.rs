@@ -1,0 +1,73 @@
+//! Which service a command talks to.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::folder::{Folder, Purpose};
+use super::http::Server;
+use super::request::{Client, Transport};
+use crate::cli::run::DEFAULT_DATA_DIR;
+use crate::domain::JobId;
+
+/// Names the server if no argument does.
+const SERVER_VARIABLE: &str = "TUNESMITH_SERVER";
+
+#[derive(Debug, Args)]
+pub(super) struct TargetArgs {
+    /// Address of a server, such as http://127.0.0.1:8080; if absent, that in TUNESMITH_SERVER, unless --data-dir is
+    /// given. The access token is taken from TUNESMITH_ACCESS_TOKEN.
+    #[arg(long, value_name = "URL", conflicts_with = "data_dir")]
+    server: Option<String>,
+    /// Folder of jobs, studies and logs, in place of a server; .tunesmith if neither is given.
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    data_dir: Option<PathBuf>,
+    /// Project of jobs and studies.
+    #[arg(long, value_name = "PROJECT", env = "TUNESMITH_PROJECT", default_value = JobId::LOCAL_PROJECT)]
+    project: String,
+}
+
+/// Where studies lie.
+#[derive(Debug, Args)]
+pub(super) struct LocationArgs {
+    /// Region of the studies; this service runs in one place and keeps the name.
+    #[arg(long, alias = "location", value_name = "REGION", default_value = "local")]
+    pub(super) region: String,
+}
+
+impl TargetArgs {
+    /// The data folder, if it is one.
+    pub(super) fn folder(&self) -> Option<PathBuf> {
+        match (&self.server, &self.data_dir, server_of_environment()) {
+            (None, Some(folder), _) => Some(folder.clone()),
+            (None, None, None) => Some(PathBuf::from(DEFAULT_DATA_DIR)),
+            (Some(_), ..) | (None, None, Some(_)) => None,
+        }
+    }
+
+    /// The project of `job`: its own, or else that of the arguments.
+    pub(super) fn project_of(&self, job: &JobId) -> String {
+        match job.as_str().split_once('/') {
+            Some((project, _)) => project.to_owned(),
+            None => self.project.clone(),
+        }
+    }
+
+    /// A client of the service, which a data folder is opened for.
+    pub(super) async fn client(&self, purpose: Purpose) -> anyhow::Result<Client> {
+        self.client_in(self.project.clone(), purpose).await
+    }
+
+    /// The same, for things of `project`.
+    pub(super) async fn client_in(&self, project: String, purpose: Purpose) -> anyhow::Result<Client> {
+        let transport = match (self.folder(), self.server.clone().or_else(server_of_environment)) {
+            (Some(folder), _) => Transport::Folder(Box::new(Folder::open(&folder, purpose).await?)),
+            (None, server) => Transport::Server(Server::new(&server.unwrap_or_default())?),
+        };
+        Ok(Client { transport, project })
+    }
+}
+
+fn server_of_environment() -> Option<String> {
+    std::env::var(SERVER_VARIABLE).ok().filter(|server| !server.is_empty())
+}

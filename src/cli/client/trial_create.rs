@@ -1,0 +1,94 @@
+//! `tunesmith trials create`: a point of the user's own.
+
+use anyhow::{Context, bail};
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::folder::Purpose;
+use super::format::{Format, show};
+use super::measurement::MeasurementArgs;
+use super::request::{list, text};
+use super::trial_view;
+use super::trials::StudyArgs;
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct CreateArgs {
+    #[command(flatten)]
+    of: StudyArgs,
+    /// Value of a parameter; once for each.
+    #[arg(long = "parameter", value_name = "NAME=VALUE", required = true, allow_hyphen_values = true)]
+    parameters: Vec<String>,
+    /// Without a metric, the trial is offered to the next client that asks.
+    #[command(flatten)]
+    measurement: MeasurementArgs,
+    /// Form of the answer.
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+}
+
+/// Carries the command out.
+pub(super) async fn create(args: &CreateArgs) -> anyhow::Result<()> {
+    let study = args.of.open(Purpose::Change).await?;
+    let config = study.client.get(&study.path, &[]).await?;
+    let mut specs = Vec::new();
+    collect(list(&config["studyConfig"], "parameters"), &mut specs);
+    let mut parameters = Vec::with_capacity(args.parameters.len());
+    for given in &args.parameters {
+        parameters.push(parameter(given, &specs)?);
+    }
+    let mut body = json!({ "parameters": parameters });
+    if let Some(measurement) = args.measurement.message_if_given() {
+        body["finalMeasurement"] = measurement;
+    }
+    let trial = study.client.post(&format!("{}/trials", study.path), &[], body).await?;
+    show(args.format, &trial, || trial_view::describe(&trial))
+}
+
+/// Name and type of each parameter, also of those below others.
+fn collect<'a>(parameters: &'a [Value], specs: &mut Vec<(&'a str, &'a str)>) {
+    for spec in parameters {
+        specs.push((text(spec, "parameter"), text(spec, "type")));
+        collect(list(spec, "childParameterSpecs"), specs);
+    }
+}
+
+/// `NAME=VALUE` as a message, by the parameter's type.
+fn parameter(given: &str, specs: &[(&str, &str)]) -> anyhow::Result<Value> {
+    let (name, value) =
+        given.split_once('=').with_context(|| format!("--parameter {given}: NAME=VALUE is expected"))?;
+    let Some((_, kind)) = specs.iter().find(|(known, _)| *known == name) else {
+        let names: Vec<&str> = specs.iter().map(|(name, _)| *name).collect();
+        bail!("--parameter {given}: the study has no parameter {name:?}; it has {}", names.join(", "));
+    };
+    let field = match *kind {
+        "INTEGER" => ("intValue", json!(value)),
+        "CATEGORICAL" => ("stringValue", json!(value)),
+        _ => match value.parse::<f64>() {
+            Ok(number) if number.is_finite() => ("floatValue", json!(number)),
+            _ => bail!("--parameter {given}: {value:?} is not a finite number"),
+        },
+    };
+    Ok(json!({"parameter": name, field.0: field.1}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_have_the_type_of_their_parameter() {
+        let config = json!([
+            {"parameter": "x", "type": "DOUBLE"},
+            {"parameter": "kind", "type": "CATEGORICAL", "childParameterSpecs": [{"parameter": "n", "type": "INTEGER"}]},
+        ]);
+        let mut specs = Vec::new();
+        collect(config.as_array().unwrap(), &mut specs);
+        let message = |given: &str| parameter(given, &specs).map_err(|error| error.to_string());
+        assert_eq!(message("x=-1e-3").unwrap(), json!({"parameter": "x", "floatValue": -0.001}));
+        assert_eq!(message("kind=a=b").unwrap(), json!({"parameter": "kind", "stringValue": "a=b"}));
+        assert_eq!(message("n=3").unwrap(), json!({"parameter": "n", "intValue": "3"}));
+        assert!(message("y=1").unwrap_err().ends_with("it has x, kind, n"));
+        assert!(message("x=NaN").unwrap_err().contains("not a finite number"));
+        assert!(message("x").unwrap_err().contains("NAME=VALUE"));
+    }
+}

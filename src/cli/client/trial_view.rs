@@ -1,0 +1,190 @@
+//! Trials as the service tells them, as tables and as CSV.
+
+use std::collections::BTreeSet;
+
+use comfy_table::{Table, presets};
+use serde_json::Value;
+
+use super::request::{last_segment, list, text};
+
+/// The first columns of an exported study, as `tunesmith run --export` has them; those of its parameters follow, and
+/// then, if there are several metrics, one for each.
+const EXPORT_COLUMNS: [&str; 8] =
+    ["trial_id", "state", "objective_value", "training_step", "stopped_early", "reason", "start_time", "end_time"];
+
+/// The columns that a set of trials needs.
+struct Columns<'a> {
+    metrics: Vec<&'a str>,
+    /// A conditional parameter may be missing in any one trial.
+    parameters: Vec<&'a str>,
+}
+
+impl<'a> Columns<'a> {
+    fn of(trials: &'a [Value]) -> Self {
+        let mut metrics: Vec<&str> = Vec::new();
+        let mut parameters: BTreeSet<&str> = BTreeSet::new();
+        for trial in trials {
+            for metric in list(&trial["finalMeasurement"], "metrics") {
+                let name = text(metric, "metric");
+                if !metrics.contains(&name) {
+                    metrics.push(name);
+                }
+            }
+            parameters.extend(list(trial, "parameters").iter().map(|parameter| text(parameter, "parameter")));
+        }
+        Self { metrics, parameters: parameters.into_iter().collect() }
+    }
+}
+
+/// A table of trials in their order, with their clients unless they are a job's.
+pub(super) fn table(trials: &[Value]) -> String {
+    let columns = Columns::of(trials);
+    let is_of_job = trials.iter().all(|trial| text(trial, "name").contains("/locations/jobs/"));
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_BORDERS_ONLY);
+    let mut header = vec!["trial"];
+    header.extend(&columns.metrics);
+    header.extend(&columns.parameters);
+    header.extend((!is_of_job).then_some("client"));
+    header.push("state");
+    table.set_header(header);
+    for trial in trials {
+        let mut row = vec![last_segment(text(trial, "name")).to_owned()];
+        row.extend(columns.metrics.iter().map(|name| metric(trial, name).unwrap_or_else(|| "-".to_owned())));
+        row.extend(columns.parameters.iter().map(|name| short_parameter(trial, name).unwrap_or_default()));
+        row.extend((!is_of_job).then(|| text(trial, "clientId").to_owned()));
+        row.push(state(trial));
+        table.add_row(row);
+    }
+    format!("{table}\n")
+}
+
+/// One trial, with its arguments as a program takes them.
+pub(super) fn describe(trial: &Value) -> String {
+    let mut lines = vec![format!("trial {} is {}", last_segment(text(trial, "name")), state(trial))];
+    let flags = list(trial, "parameters").iter().map(|parameter| {
+        let flag = format!("--{}={}", text(parameter, "parameter"), value(parameter));
+        crate::cli::results::shell_word(&flag)
+    });
+    lines.push(format!("  {}", flags.collect::<Vec<_>>().join(" ")));
+    for one in list(&trial["finalMeasurement"], "metrics") {
+        lines.push(format!("  {} {}", text(one, "metric"), one["value"]));
+    }
+    lines.join("\n") + "\n"
+}
+
+/// Trials as CSV, as `tunesmith bench --replay` reads it. Whether a trial was stopped early the service does not tell.
+pub(super) fn csv(trials: &[Value]) -> anyhow::Result<String> {
+    let columns = Columns::of(trials);
+    let several = if columns.metrics.len() > 1 { columns.metrics.as_slice() } else { &[] };
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(EXPORT_COLUMNS.iter().chain(&columns.parameters).chain(several))?;
+    for trial in trials {
+        let first = columns.metrics.first().and_then(|name| metric(trial, name)).unwrap_or_default();
+        let step = match &trial["finalMeasurement"] {
+            Value::Null => "",
+            measurement => text(measurement, "stepCount"),
+        };
+        let state = match (text(trial, "state"), &trial["trialInfeasible"]) {
+            ("COMPLETED", Value::Bool(true)) => "INFEASIBLE",
+            ("COMPLETED", _) => "SUCCEEDED",
+            (other, _) => other,
+        };
+        let number = last_segment(text(trial, "name")).split('~').next().unwrap_or_default();
+        let fixed = [number, state, &first, step, "", text(trial, "infeasibleReason")];
+        let mut row: Vec<String> = fixed.map(str::to_owned).to_vec();
+        row.extend([text(trial, "startTime").to_owned(), text(trial, "endTime").to_owned()]);
+        row.extend(columns.parameters.iter().map(|name| parameter(trial, name).unwrap_or_default()));
+        row.extend(several.iter().map(|name| metric(trial, name).unwrap_or_default()));
+        writer.write_record(row)?;
+    }
+    Ok(String::from_utf8(writer.into_inner()?)?)
+}
+
+fn metric(trial: &Value, name: &str) -> Option<String> {
+    let metrics = list(&trial["finalMeasurement"], "metrics");
+    let found = metrics.iter().find(|metric| text(metric, "metric") == name)?;
+    Some(plain(&found["value"]))
+}
+
+fn parameter(trial: &Value, name: &str) -> Option<String> {
+    list(trial, "parameters").iter().find(|parameter| text(parameter, "parameter") == name).map(value)
+}
+
+/// In the width of a table cell: six significant digits are enough to tell trials apart.
+fn short_parameter(trial: &Value, name: &str) -> Option<String> {
+    let exact = parameter(trial, name)?;
+    let is_double =
+        list(trial, "parameters").iter().any(|one| text(one, "parameter") == name && !one["floatValue"].is_null());
+    match exact.parse::<f64>() {
+        Ok(number) if is_double => {
+            Some(plain(&serde_json::json!(format!("{number:.5e}").parse::<f64>().unwrap_or(number))))
+        }
+        _ => Some(exact),
+    }
+}
+
+/// The value of a parameter, of whichever type.
+fn value(parameter: &Value) -> String {
+    ["floatValue", "intValue", "stringValue"].iter().map(|field| plain(&parameter[*field])).collect()
+}
+
+/// A text without its quotes, a number as it is, nothing for what is not there.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
+fn state(trial: &Value) -> String {
+    match (text(trial, "state"), text(trial, "infeasibleReason")) {
+        (_, reason) if trial["trialInfeasible"] == true => format!("INFEASIBLE: {reason}"),
+        (state, _) => state.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_kind_of_value_has_its_column() {
+        let trials = [
+            json!({
+                "name": "projects/p/locations/l/studies/s/trials/1", "state": "COMPLETED", "startTime": "t1", "endTime": "t2",
+                "parameters": [{"parameter": "x", "floatValue": 0.5}, {"parameter": "n", "intValue": "3"}],
+                "finalMeasurement": {"stepCount": "7", "metrics": [{"metric": "loss", "value": 0.25}]},
+            }),
+            json!({
+                "name": "projects/p/locations/l/studies/s/trials/2~3", "state": "COMPLETED", "trialInfeasible": true,
+                "infeasibleReason": "out of memory", "parameters": [{"parameter": "x", "floatValue": 1.0},
+                {"parameter": "kind", "stringValue": "a,b"}],
+            }),
+        ];
+        let expected = "trial_id,state,objective_value,training_step,stopped_early,reason,start_time,end_time,kind,n,x\n\
+                        1,SUCCEEDED,0.25,7,,,t1,t2,,3,0.5\n\
+                        2,INFEASIBLE,,,,out of memory,,,\"a,b\",,1.0\n";
+        assert_eq!(csv(&trials).unwrap(), expected);
+        let shown = table(&trials);
+        assert!(shown.contains("INFEASIBLE: out of memory") && shown.contains("2~3") && shown.contains("client"));
+        let of_job = json!({"name": "projects/p/locations/jobs/studies/s/trials/1", "state": "COMPLETED", "parameters": [
+            {"parameter": "x", "floatValue": 0.123456789}]});
+        let shown = table(&[of_job]);
+        assert!(shown.contains("0.123457 ") && !shown.contains("client"), "{shown}");
+        assert!(describe(&trials[1]).contains("--x=1.0 --kind=a,b"), "{}", describe(&trials[1]));
+    }
+
+    #[test]
+    fn several_metrics_have_their_own_columns_too() {
+        let metrics = json!([{"metric": "loss", "value": 1}, {"metric": "size", "value": 2}]);
+        let trial =
+            json!({"name": "t/1", "state": "COMPLETED", "finalMeasurement": {"stepCount": "0", "metrics": metrics}});
+        let text = csv(&[trial]).unwrap();
+        assert!(text.lines().next().unwrap().ends_with("end_time,loss,size"), "{text}");
+        assert!(text.lines().nth(1).unwrap().ends_with(",1,2"), "{text}");
+    }
+}

@@ -1,0 +1,282 @@
+//! `tunesmith trials`: trials of studies by hand, and those of jobs to look at.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::{Map, Value, json};
+
+use super::folder::Purpose;
+use super::format::{Format, show};
+use super::measurement::MeasurementArgs;
+use super::request::{Client, last_segment, list, text};
+use super::target::{LocationArgs, TargetArgs};
+use super::trial_create::{self, CreateArgs};
+use super::trial_view;
+use crate::cli::output::print;
+use crate::domain::{JobId, StudyId};
+
+/// How long to wait before an operation is asked for again.
+const POLL_INTERVAL: Duration = Duration::from_millis(300);
+
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum TrialsCommand {
+    /// List the trials of a study or a job.
+    List(ListArgs),
+    /// Print one trial.
+    Describe(OneArgs),
+    /// Ask for trials; the same client gets its unfinished ones again.
+    Suggest(SuggestArgs),
+    /// Add a point of your own.
+    Create(CreateArgs),
+    /// Report a measurement of a trial that goes on.
+    AddMeasurement(AddMeasurementArgs),
+    /// Say what came of a trial.
+    Complete(CompleteArgs),
+    /// Ask a trial's client to stop; its last measurement will be the result.
+    Stop(OneArgs),
+    /// Remove a trial; what it taught is forgotten.
+    Delete(OneArgs),
+    /// Write all trials of a study or a job.
+    Export(ExportArgs),
+}
+
+/// The study whose trials are meant.
+#[derive(Debug, Args)]
+pub(super) struct StudyArgs {
+    /// The study.
+    #[arg(long, value_name = "STUDY", required_unless_present = "job", conflicts_with = "job")]
+    study: Option<String>,
+    /// A job, in place of a study; its trials are its own, so they can only be looked at.
+    #[arg(long, value_name = "JOB")]
+    job: Option<JobId>,
+    #[command(flatten)]
+    target: TargetArgs,
+    #[command(flatten)]
+    location: LocationArgs,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ListArgs {
+    #[command(flatten)]
+    of: StudyArgs,
+    /// Only the best one; with several metrics, those that none is better than in all of them.
+    #[arg(long)]
+    optimal: bool,
+    /// Form of the answer.
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct OneArgs {
+    /// The trial: its number as it is listed.
+    trial: String,
+    #[command(flatten)]
+    of: StudyArgs,
+    /// Form of the answer.
+    #[arg(long, value_enum, default_value_t = Format::Yaml)]
+    format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct SuggestArgs {
+    #[command(flatten)]
+    of: StudyArgs,
+    /// Who asks.
+    #[arg(long, value_name = "ID")]
+    client_id: String,
+    /// How many.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    count: u32,
+    /// Form of the answer.
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct AddMeasurementArgs {
+    /// The trial: its number as it is listed.
+    trial: String,
+    #[command(flatten)]
+    of: StudyArgs,
+    #[command(flatten)]
+    measurement: MeasurementArgs,
+    /// Form of the answer.
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct CompleteArgs {
+    /// The trial: its number as it is listed.
+    trial: String,
+    #[command(flatten)]
+    of: StudyArgs,
+    /// Without a metric, what was reported is the result, as the study says.
+    #[command(flatten)]
+    measurement: MeasurementArgs,
+    /// It has no result and never will: do not try these values again.
+    #[arg(long, conflicts_with = "metrics")]
+    infeasible: bool,
+    /// Why.
+    #[arg(long, value_name = "TEXT", requires = "infeasible")]
+    reason: Option<String>,
+    /// Form of the answer.
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ExportArgs {
+    #[command(flatten)]
+    of: StudyArgs,
+    /// Form of the file; CSV is what `tunesmith bench --replay` reads.
+    #[arg(long, value_enum, default_value_t = ExportFormat::Csv)]
+    format: ExportFormat,
+    /// The file; standard output if absent.
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    output: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ExportFormat {
+    Csv,
+    Json,
+}
+
+/// A client, with the path of a study.
+pub(super) struct Study {
+    pub(super) client: Client,
+    pub(super) path: String,
+}
+
+/// Carries the command out.
+pub(super) async fn run(command: TrialsCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        TrialsCommand::List(args) => list_trials(&args).await?,
+        TrialsCommand::Describe(args) => {
+            let trial = args.of.open(Purpose::Look).await?.trial(&args.of, &args.trial).await?;
+            show(args.format, &trial, || trial_view::describe(&trial))?;
+        }
+        TrialsCommand::Suggest(args) => suggest(&args).await?,
+        TrialsCommand::Create(args) => trial_create::create(&args).await?,
+        TrialsCommand::AddMeasurement(args) => {
+            let body = json!({ "measurement": args.measurement.message() });
+            let trial = args.of.open(Purpose::Change).await?.method(&args.trial, "addMeasurement", body).await?;
+            show(args.format, &trial, || trial_view::describe(&trial))?;
+        }
+        TrialsCommand::Complete(args) => complete(&args).await?,
+        TrialsCommand::Stop(args) => {
+            let trial = args.of.open(Purpose::Change).await?.method(&args.trial, "stop", json!({})).await?;
+            show(args.format, &trial, || trial_view::describe(&trial))?;
+        }
+        TrialsCommand::Delete(args) => {
+            let study = args.of.open(Purpose::Change).await?;
+            let answer = study.client.delete(&study.trial_path(&args.trial)?).await?;
+            show(args.format, &answer, || format!("trial {} is deleted\n", args.trial))?;
+        }
+        TrialsCommand::Export(args) => export(&args).await?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn list_trials(args: &ListArgs) -> anyhow::Result<()> {
+    let study = args.of.open(Purpose::Look).await?;
+    let answer = if args.optimal {
+        study.client.post(&format!("{}/trials:listOptimalTrials", study.path), &[], json!({})).await?
+    } else {
+        study.trials().await?
+    };
+    show(args.format, &answer, || trial_view::table(list(&answer, "trials")))
+}
+
+async fn suggest(args: &SuggestArgs) -> anyhow::Result<()> {
+    let study = args.of.open(Purpose::Change).await?;
+    let request = json!({"clientId": args.client_id, "suggestionCount": args.count});
+    let mut operation = study.client.post(&format!("{}/trials:suggest", study.path), &[], request).await?;
+    while operation["done"] != true {
+        tokio::time::sleep(POLL_INTERVAL).await;
+        operation = study.client.get(&format!("/v1/{}", text(&operation, "name")), &[]).await?;
+    }
+    if let Some(error) = operation.get("error") {
+        bail!("no suggestion was made: {}", text(error, "message"));
+    }
+    let answer = &operation["response"];
+    show(args.format, answer, || match list(answer, "trials") {
+        [] => format!("there is nothing left to try: the study is {}\n", text(answer, "studyState")),
+        trials => trials.iter().map(trial_view::describe).collect(),
+    })
+}
+
+async fn complete(args: &CompleteArgs) -> anyhow::Result<()> {
+    let mut body = Map::new();
+    if args.infeasible {
+        body.insert("trialInfeasible".to_owned(), json!(true));
+        body.extend(args.reason.iter().map(|reason| ("infeasibleReason".to_owned(), json!(reason))));
+    } else if let Some(measurement) = args.measurement.message_if_given() {
+        body.insert("finalMeasurement".to_owned(), measurement);
+    }
+    let study = args.of.open(Purpose::Change).await?;
+    let trial = study.method(&args.trial, "complete", Value::Object(body)).await?;
+    show(args.format, &trial, || trial_view::describe(&trial))
+}
+
+async fn export(args: &ExportArgs) -> anyhow::Result<()> {
+    let answer = args.of.open(Purpose::Look).await?.trials().await?;
+    let text = match args.format {
+        ExportFormat::Csv => trial_view::csv(list(&answer, "trials"))?,
+        ExportFormat::Json => format!("{}\n", serde_json::to_string_pretty(&answer)?),
+    };
+    match &args.output {
+        Some(path) => std::fs::write(path, text).with_context(|| format!("{} cannot be written", path.display())),
+        None => Ok(print(&text)?),
+    }
+}
+
+impl StudyArgs {
+    /// The study, opened for `purpose`.
+    pub(super) async fn open(&self, purpose: Purpose) -> anyhow::Result<Study> {
+        let (client, location, study) = match (&self.job, &self.study) {
+            (Some(job), _) => {
+                let client = self.target.client_in(self.target.project_of(job), purpose).await?;
+                (client, StudyId::JOBS_LOCATION, job.parts().1)
+            }
+            (None, study) => {
+                let client = self.target.client(purpose).await?;
+                (client, self.location.region.as_str(), study.as_deref().unwrap_or_default())
+            }
+        };
+        let path = client.path(&["locations", location, "studies", study]);
+        Ok(Study { client, path })
+    }
+}
+
+impl Study {
+    async fn trials(&self) -> anyhow::Result<Value> {
+        Ok(self.client.get(&format!("{}/trials", self.path), &[]).await?)
+    }
+
+    /// The trial `number`. One of a job is looked for among all: by itself it is told to its own program alone.
+    async fn trial(&self, of: &StudyArgs, number: &str) -> anyhow::Result<Value> {
+        if of.job.is_none() {
+            return Ok(self.client.get(&self.trial_path(number)?, &[]).await?);
+        }
+        let trials = self.trials().await?;
+        let found = list(&trials, "trials").iter().find(|trial| last_segment(text(trial, "name")) == number);
+        found.cloned().with_context(|| format!("the job has no trial {number}"))
+    }
+
+    async fn method(&self, number: &str, method: &str, body: Value) -> anyhow::Result<Value> {
+        Ok(self.client.post(&format!("{}:{method}", self.trial_path(number)?), &[], body).await?)
+    }
+
+    fn trial_path(&self, number: &str) -> anyhow::Result<String> {
+        if number.is_empty() || !number.chars().all(|digit| digit.is_ascii_digit() || digit == '~') {
+            bail!("{number:?} is not a trial's number");
+        }
+        Ok(format!("{}/trials/{number}", self.path))
+    }
+}

@@ -1,0 +1,94 @@
+//! A source folder as one archive, to be sent to where it will be installed.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use flate2::write::GzEncoder;
+use flate2::{Compression, GzBuilder};
+use sha2::{Digest, Sha256};
+use tar::{Builder, Header};
+
+use super::{PackageError, SourceFolder};
+
+/// A source archive. Equal sources give equal bytes, whenever and wherever they are packed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PackedFolder {
+    /// Under which name an installer takes it.
+    pub file_name: String,
+    /// The gzipped tar file.
+    pub bytes: Vec<u8>,
+}
+
+impl PackedFolder {
+    /// SHA-256 of the bytes, as 64 hexadecimal digits.
+    pub fn sha256(&self) -> String {
+        Sha256::digest(&self.bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+impl SourceFolder {
+    /// Packs what [`SourceFolder`] says is packed below one folder, as source archives have it.
+    ///
+    /// # Errors
+    /// [`PackageError::Io`] if a file cannot be read.
+    pub fn pack(&self) -> Result<PackedFolder, PackageError> {
+        let content = self.read()?;
+        let name = self.name();
+        let bytes = archive(name, content.files()).map_err(PackageError::io("pack", self.path()))?;
+        // Without a version: the one in `setup.py` counts.
+        Ok(PackedFolder { file_name: format!("{name}.tar.gz"), bytes })
+    }
+}
+
+fn archive<'a>(root: &str, files: impl Iterator<Item = (&'a Path, &'a [u8])>) -> io::Result<Vec<u8>> {
+    let compressed: GzEncoder<Vec<u8>> = GzBuilder::new().mtime(0).write(Vec::new(), Compression::default());
+    let mut builder = Builder::new(compressed);
+    for (path, bytes) in files {
+        let mut header = Header::new_gnu();
+        header.set_size(bytes.len() as u64);
+        header.set_mode(0o644);
+        header.set_mtime(0);
+        header.set_uid(0);
+        header.set_gid(0);
+        builder.append_data(&mut header, Path::new(root).join(path), bytes)?;
+    }
+    let mut compressed = builder.into_inner()?;
+    compressed.flush()?;
+    compressed.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Read;
+
+    use super::*;
+
+    #[test]
+    fn equal_sources_give_equal_archives_wherever_they_lie() {
+        let pack = |text: &str| {
+            let directory = tempfile::tempdir().unwrap();
+            fs::create_dir_all(directory.path().join("trainer/data")).unwrap();
+            fs::write(directory.path().join("trainer/__init__.py"), "").unwrap();
+            fs::write(directory.path().join("trainer/data/words.txt"), text).unwrap();
+            SourceFolder::new(&directory.path().join("trainer")).unwrap().pack().unwrap()
+        };
+        let packed = pack("one");
+        assert_eq!(packed, pack("one"));
+        assert_ne!(packed.sha256(), pack("two").sha256());
+        assert_eq!((packed.file_name.as_str(), packed.sha256().len()), ("trainer.tar.gz", 64));
+
+        let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(packed.bytes.as_slice()));
+        let mut files = Vec::new();
+        for entry in archive.entries().unwrap() {
+            let mut entry = entry.unwrap();
+            let mut text = String::new();
+            entry.read_to_string(&mut text).unwrap();
+            files.push((entry.path().unwrap().display().to_string(), text));
+        }
+        let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["trainer/trainer/__init__.py", "trainer/trainer/data/words.txt", "trainer/setup.py"]);
+        assert_eq!(files[1].1, "one");
+        assert!(files[2].1.contains("find_packages"));
+    }
+}

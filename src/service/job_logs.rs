@@ -1,0 +1,290 @@
+//! What the programs of a job have written, read in pieces while they still write.
+//!
+//! An executor leaves the output of an attempt in the attempt's folder: `stdout.log` and `stderr.log` of the master,
+//! `<role>-<index>-stdout.log` and so on of other replicas.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::SystemTime;
+
+/// What tasks are called besides the master, before their number.
+const ROLES: [&str; 3] = ["worker", "ps", "evaluator"];
+
+/// The task whose files bear no name.
+pub const MASTER: &str = "master-0";
+
+/// Names one log of a job. As text `trial-3.attempt-1.worker-0.stdout`; a job that tunes nothing has no first part.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LogName {
+    /// Of which trial.
+    pub trial: Option<u64>,
+    /// Of which attempt at it.
+    pub attempt: u64,
+    /// Of which replica: `master-0`, `worker-1`, `ps-0`, `evaluator-0`.
+    pub task: String,
+    /// Which of its two.
+    pub stream: LogStream,
+}
+
+/// Standard output or standard error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LogStream {
+    /// Standard error.
+    Stderr,
+    /// Standard output.
+    Stdout,
+}
+
+/// A log, as far as it is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogFile {
+    /// Which.
+    pub name: LogName,
+    /// Its length.
+    pub size_bytes: u64,
+    /// When it was written to.
+    pub modified: SystemTime,
+}
+
+/// A piece of a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogChunk {
+    /// The text; bytes that are not UTF-8 are replaced.
+    pub text: String,
+    /// Where the next piece begins.
+    pub next_offset: u64,
+}
+
+impl LogStream {
+    /// `stdout` or `stderr`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Stdout => "stdout",
+            Self::Stderr => "stderr",
+        }
+    }
+}
+
+impl fmt::Display for LogName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(trial) = self.trial {
+            write!(f, "trial-{trial}.")?;
+        }
+        write!(f, "attempt-{}.{}.{}", self.attempt, self.task, self.stream.as_str())
+    }
+}
+
+impl FromStr for LogName {
+    /// What is expected.
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parse = || {
+            let parts: Vec<&str> = text.split('.').collect();
+            let (trial, [attempt, task, stream]) = match parts[..] {
+                [trial, attempt, task, stream] => (Some(numbered(trial, "trial")?), [attempt, task, stream]),
+                [attempt, task, stream] => (None, [attempt, task, stream]),
+                _ => return None,
+            };
+            let stream = [LogStream::Stderr, LogStream::Stdout].into_iter().find(|known| known.as_str() == stream)?;
+            let attempt = numbered(attempt, "attempt")?;
+            is_task(task).then(|| Self { trial, attempt, task: task.to_owned(), stream })
+        };
+        parse().ok_or("a log is called trial-3.attempt-1.master-0.stdout")
+    }
+}
+
+impl LogName {
+    fn path(&self, job: &Path) -> PathBuf {
+        let attempts = match self.trial {
+            Some(trial) => job.join("trials").join(trial.to_string()),
+            None => job.to_owned(),
+        };
+        let attempt = attempts.join(format!("attempt-{}", self.attempt));
+        let stream = self.stream.as_str();
+        attempt.join(if self.task == MASTER { format!("{stream}.log") } else { format!("{}-{stream}.log", self.task) })
+    }
+}
+
+/// The logs in the folder `job`, by trial, attempt, task and stream; of one trial, if `trial` says so. What blocks.
+///
+/// # Errors
+/// Those of reading folders.
+pub fn logs(job: &Path, trial: Option<u64>) -> io::Result<Vec<LogFile>> {
+    let mut found = Vec::new();
+    let mut trials: Vec<(Option<u64>, PathBuf)> = match trial {
+        Some(trial) => vec![(Some(trial), job.join("trials").join(trial.to_string()))],
+        None => vec![(None, job.to_owned())],
+    };
+    if trial.is_none() {
+        for (name, path) in entries(&job.join("trials"))? {
+            trials.extend(name.parse().ok().map(|number| (Some(number), path)));
+        }
+    }
+    for (trial, folder) in trials {
+        for (name, path) in entries(&folder)? {
+            let Some(attempt) = numbered(&name, "attempt") else { continue };
+            for (file, path) in entries(&path)? {
+                let Some((task, stream)) = task_and_stream(&file) else { continue };
+                let metadata = fs::metadata(&path)?;
+                let name = LogName { trial, attempt, task, stream };
+                found.push(LogFile { name, size_bytes: metadata.len(), modified: metadata.modified()? });
+            }
+        }
+    }
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(found)
+}
+
+/// At most about `limit` bytes of the log `name` in the folder `job`, from `offset` on; `None` if there is no such log.
+/// A piece does not end within a character, unless the log itself does. What blocks.
+///
+/// # Errors
+/// Those of reading the file.
+pub fn read(job: &Path, name: &LogName, offset: u64, limit: usize) -> io::Result<Option<LogChunk>> {
+    let mut file = match File::open(name.path(job)) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    file.seek(SeekFrom::Start(offset))?;
+    let mut bytes = Vec::new();
+    file.take(limit as u64).read_to_end(&mut bytes)?;
+    if bytes.len() == limit {
+        bytes.truncate(limit - unfinished_character(&bytes));
+    }
+    let next_offset = offset + bytes.len() as u64;
+    Ok(Some(LogChunk { text: String::from_utf8_lossy(&bytes).into_owned(), next_offset }))
+}
+
+/// How many bytes at the end are the beginning of a character.
+fn unfinished_character(bytes: &[u8]) -> usize {
+    let last = bytes.utf8_chunks().last();
+    // A sequence that is cut off is the only invalid one that has nothing behind it and may still become whole.
+    let rest = last.map_or(0, |chunk| chunk.invalid().len());
+    if rest < bytes.len() && std::str::from_utf8(&bytes[bytes.len() - rest..]).is_err_and(|e| e.error_len().is_none()) {
+        rest
+    } else {
+        0
+    }
+}
+
+fn numbered(text: &str, what: &str) -> Option<u64> {
+    let number = text.strip_prefix(what)?.strip_prefix('-')?;
+    // One text for one number.
+    number.parse().ok().filter(|parsed: &u64| parsed.to_string() == number)
+}
+
+fn is_task(text: &str) -> bool {
+    text == MASTER || ROLES.iter().any(|role| numbered(text, role).is_some())
+}
+
+fn task_and_stream(file: &str) -> Option<(String, LogStream)> {
+    let name = file.strip_suffix(".log")?;
+    let (task, stream) = name.rsplit_once('-').unwrap_or((MASTER, name));
+    let stream = [LogStream::Stderr, LogStream::Stdout].into_iter().find(|known| known.as_str() == stream)?;
+    is_task(task).then(|| (task.to_owned(), stream))
+}
+
+/// Name and path of everything in `folder`; nothing if it does not exist, or is no folder.
+fn entries(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
+    let listed = match fs::read_dir(folder) {
+        Ok(listed) => listed,
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(Vec::new());
+        }
+        Err(error) => return Err(error),
+    };
+    let mut found = Vec::new();
+    for entry in listed {
+        let entry = entry?;
+        if let Ok(name) = entry.file_name().into_string() {
+            found.push((name, entry.path()));
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(job: &Path, path: &str, bytes: &[u8]) {
+        let path = job.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+
+    #[test]
+    fn logs_are_listed_in_order_and_read_by_their_names() {
+        let job = tempfile::tempdir().unwrap();
+        for (path, text) in [
+            ("trials/10/attempt-1/stdout.log", "ten"),
+            ("trials/2/attempt-1/stdout.log", "two"),
+            ("trials/2/attempt-2/worker-0-stderr.log", "worker"),
+            ("trials/2/attempt-2/spec.json", "{}"),
+            ("trials/2/attempt-2/supervisor.log", ""),
+            ("secret", ""),
+        ] {
+            write(job.path(), path, text.as_bytes());
+        }
+        let all = logs(job.path(), None).unwrap();
+        let names: Vec<String> = all.iter().map(|log| log.name.to_string()).collect();
+        assert_eq!(
+            names,
+            [
+                "trial-2.attempt-1.master-0.stdout",
+                "trial-2.attempt-2.worker-0.stderr",
+                "trial-10.attempt-1.master-0.stdout"
+            ]
+        );
+        let texts: Vec<String> =
+            names.iter().map(|name| read(job.path(), &name.parse().unwrap(), 0, 100).unwrap().unwrap().text).collect();
+        assert_eq!(texts, ["two", "worker", "ten"]);
+        assert_eq!(logs(job.path(), Some(10)).unwrap().len(), 1);
+        assert_eq!(logs(&job.path().join("absent"), None).unwrap(), []);
+        write(job.path(), "attempt-1/stderr.log", b"");
+        assert_eq!(logs(job.path(), None).unwrap()[0].name.to_string(), "attempt-1.master-0.stderr");
+    }
+
+    #[test]
+    fn pieces_join_to_the_whole_text() {
+        let job = tempfile::tempdir().unwrap();
+        let text = "aé€😀b".repeat(3);
+        write(job.path(), "attempt-1/stdout.log", text.as_bytes());
+        let name: LogName = "attempt-1.master-0.stdout".parse().unwrap();
+        for limit in 4..12 {
+            let (mut joined, mut offset) = (String::new(), 0);
+            while offset < text.len() as u64 {
+                let chunk = read(job.path(), &name, offset, limit).unwrap().unwrap();
+                assert!(chunk.next_offset > offset);
+                joined.push_str(&chunk.text);
+                offset = chunk.next_offset;
+            }
+            assert_eq!(joined, text, "{limit}");
+        }
+        write(job.path(), "attempt-1/stdout.log", b"\xff\xff\xff\xffend");
+        let chunk = read(job.path(), &name, 0, 4).unwrap().unwrap();
+        assert_eq!((chunk.text.as_str(), chunk.next_offset), ("\u{fffd}\u{fffd}\u{fffd}\u{fffd}", 4));
+    }
+
+    #[test]
+    fn no_name_leads_elsewhere() {
+        for name in [
+            "",
+            "stdout",
+            "attempt-1.master-0.log",
+            "attempt-1.master-1.stdout",
+            "attempt-01.master-0.stdout",
+            "attempt-1.../../x.stdout",
+            "trial-1.attempt-1.worker-0/..stdout",
+            "trial-1.attempt-1.nobody-0.stdout",
+            "trial-1.trial-1.attempt-1.master-0.stdout",
+        ] {
+            assert!(name.parse::<LogName>().is_err(), "{name}");
+        }
+    }
+}
