@@ -133,6 +133,7 @@ fn bad_requests_are_answered_by_the_field_that_is_wrong() {
     assert_eq!(refused(json!({"clientId": "c"})), "suggestionCount");
     assert_eq!(refused(json!({"clientId": "c", "suggestionCount": 1001})), "suggestionCount");
     assert_eq!(refused(json!({"suggestionCount": 1})), "clientId");
+    assert_eq!(refused(json!({"suggestionCount": 1, "clientId": "c".repeat(1025)})), "clientId");
     assert_eq!(refused(json!({"suggestionCount": 1, "clientID": "c"})), "clientID");
     let point = |parameters: Value| field(server.post(&format!("{STUDY}/trials"), &json!({"parameters": parameters})));
     assert_eq!(point(json!([{"parameter": "a", "intValue": "9"}])), "parameters");
@@ -145,13 +146,13 @@ fn bad_requests_are_answered_by_the_field_that_is_wrong() {
     let json_type = "content-type: application/json\r\n";
     let path = format!("{STUDY}/trials:suggest");
     let (status, error) = server.send("POST", &path, "content-type: text/plain\r\n", "{}");
-    assert_eq!((status, &error["error"]["status"]), (400, &json!("INVALID_ARGUMENT")));
+    assert_eq!((status, &error["error"]["status"]), (415, &json!("INVALID_ARGUMENT")));
     let (status, error) = server.send("POST", &path, json_type, "{\"clientId\": ");
     assert_eq!((status, &error["error"]["status"]), (400, &json!("INVALID_ARGUMENT")));
     let (status, error) = server.get("/v1/projects/p/nothing");
     assert_eq!((status, &error["error"]["status"]), (404, &json!("NOT_FOUND")));
     let (status, error) = server.send("PUT", STUDY, json_type, "{}");
-    assert_eq!((status, &error["error"]["status"]), (501, &json!("UNIMPLEMENTED")));
+    assert_eq!((status, &error["error"]["status"]), (405, &json!("UNIMPLEMENTED")));
     let overridden = server.send("POST", STUDY, "x-http-method-override: GET\r\n", "alt=json");
     assert_eq!(overridden, server.get(STUDY));
 }

@@ -37,6 +37,9 @@ impl Server {
     /// One request, and its status and JSON body.
     pub(crate) fn send(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, Value) {
         let (status, body) = self.exchange(method, path, headers, body);
+        if body.is_empty() {
+            return (status, Value::Null);
+        }
         (status, serde_json::from_str(&body).unwrap_or_else(|error| panic!("{error}: {body}")))
     }
 
@@ -59,7 +62,8 @@ impl Server {
             .unwrap();
     }
 
-    fn exchange(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
+    /// One request, and its status and text.
+    pub(crate) fn exchange(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let length = body.len();

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -10,25 +11,39 @@ use super::{Int64, TrainingInput};
 use crate::domain::{Job, JobState, Measurement, Study, Trial, TrialState};
 use tunesmith_algorithms::problem::{Goal, Origin};
 
-/// `google.cloud.ml.v1.Job`. Fields at their defaults are left out, int64 fields are strings.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// A job. Fields at their defaults are left out, int64 fields are strings.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "Job")]
 pub struct JobResource {
+    /// Its name in the project.
     job_id: String,
+    /// What is done.
+    #[schemars(with = "TrainingInput")]
     training_input: serde_json::Value,
+    /// When it was created.
     create_time: Timestamp,
+    /// When it was begun.
     #[serde(skip_serializing_if = "Option::is_none")]
     start_time: Option<Timestamp>,
+    /// When it came to its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     end_time: Option<Timestamp>,
+    /// Where it stands.
+    #[schemars(schema_with = "state_schema")]
     state: JobState,
+    /// Why it failed or was cancelled.
     #[serde(skip_serializing_if = "String::is_empty")]
     error_message: String,
+    /// What came of it so far.
     training_output: TrainingOutput,
+    /// Labels by key.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     labels: BTreeMap<String, String>,
+    /// How many jobs are begun before it, while it is `QUEUED`.
     #[serde(skip_serializing_if = "Option::is_none")]
     job_position: Option<Int64>,
+    /// Changes with every change of the job, in base64.
     #[serde(skip_serializing_if = "Option::is_none")]
     etag: Option<String>,
 }
@@ -44,8 +59,9 @@ impl JobResource {
 }
 
 /// A job as a client sends it. What the service alone decides is accepted and has no effect.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(rename = "JobInput")]
 pub struct JobRequest {
     /// Its name in the project.
     pub job_id: String,
@@ -75,31 +91,58 @@ pub struct JobRequest {
     _prediction_output: Value,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// Some jobs.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ListJobsResponse")]
+pub struct JobList {
+    /// The jobs, by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub jobs: Vec<JobResource>,
+    /// What asks for the next ones; absent if there are none.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub next_page_token: String,
+}
+
+/// What came of a job.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct TrainingOutput {
+    /// How many trials were successful.
     #[serde(skip_serializing_if = "Option::is_none")]
-    completed_trial_count: Option<String>,
+    completed_trial_count: Option<Int64>,
+    /// The successful trials, best first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     trials: Vec<HyperparameterOutput>,
+    /// Whether the job tunes.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     is_hyperparameter_tuning_job: bool,
+    /// The metric.
     #[serde(skip_serializing_if = "Option::is_none")]
     hyperparameter_metric_tag: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// A successful trial.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct HyperparameterOutput {
+    /// Its number.
     trial_id: String,
+    /// Its point, as text.
     hyperparameters: BTreeMap<String, String>,
+    /// Its result.
     final_metric: HyperparameterMetric,
+    /// Whether it was stopped before its end.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     is_trial_stopped_early: bool,
+    /// When it was begun.
     #[serde(skip_serializing_if = "Option::is_none")]
     start_time: Option<Timestamp>,
+    /// When it came to its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     end_time: Option<Timestamp>,
+    /// Where it stands.
+    #[schemars(schema_with = "state_schema")]
     state: JobState,
     /// What AI Platform does not tell.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -107,17 +150,46 @@ struct HyperparameterOutput {
 }
 
 /// Our own additions to a trial's output.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 struct OutputAdditions {
     /// What proposed the trial.
+    #[schemars(schema_with = "origin_schema")]
     origin: Origin,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// The value of the metric at one step.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct HyperparameterMetric {
-    training_step: String,
+    /// The step.
+    training_step: Int64,
+    /// The value.
     objective_value: f64,
+}
+
+fn state_schema(_: &mut SchemaGenerator) -> Schema {
+    let states = [
+        JobState::Queued,
+        JobState::Preparing,
+        JobState::Running,
+        JobState::Succeeded,
+        JobState::Failed,
+        JobState::Cancelling,
+        JobState::Cancelled,
+    ];
+    json_schema!({ "type": "string", "enum": states.map(|state| state.to_string()) })
+}
+
+/// The schema of an [`Origin`].
+pub(super) fn origin_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "properties": {
+            "algorithm": { "type": "string", "description": "The algorithm." },
+            "step": { "type": "string", "description": "Its step, if it learns." },
+        },
+        "required": ["algorithm"],
+    })
 }
 
 /// The resource of `job`, with the successful ones of `trials` best first, as published.
@@ -154,7 +226,7 @@ fn tuning_output(study: &Study, trials: &[Trial]) -> TrainingOutput {
         .filter_map(|trial| hyperparameter_output(trial, &metric.name))
         .collect();
     TrainingOutput {
-        completed_trial_count: Some(outputs.len().to_string()),
+        completed_trial_count: i64::try_from(outputs.len()).ok().map(Int64),
         trials: outputs,
         is_hyperparameter_tuning_job: true,
         hyperparameter_metric_tag: Some(metric.name.clone()),
@@ -167,7 +239,7 @@ fn hyperparameter_output(trial: &Trial, metric: &str) -> Option<HyperparameterOu
         trial_id: trial.id.to_string(),
         hyperparameters: trial.parameters.iter().map(|(name, value)| (name.clone(), value.to_string())).collect(),
         final_metric: HyperparameterMetric {
-            training_step: measurement.step.to_string(),
+            training_step: Int64(measurement.step),
             objective_value: measurement.value(metric)?,
         },
         is_trial_stopped_early: trial.stopped_early,

@@ -47,8 +47,14 @@ impl<'de> Deserialize<'de> for Int64 {
                 i64::try_from(value).map(Int64).map_err(|_| E::invalid_value(Unexpected::Unsigned(value), &self))
             }
 
+            fn visit_f64<E: Error>(self, value: f64) -> Result<Int64, E> {
+                let whole = Double(value).as_exact_integer().map(Int64);
+                whole.ok_or_else(|| E::invalid_value(Unexpected::Float(value), &self))
+            }
+
             fn visit_str<E: Error>(self, text: &str) -> Result<Int64, E> {
-                text.parse().map(Int64).map_err(|_| E::invalid_value(Unexpected::Str(text), &self))
+                let digits = Some(text).filter(|text| !text.starts_with('+')).and_then(|text| text.parse().ok());
+                digits.map(Int64).ok_or_else(|| E::invalid_value(Unexpected::Str(text), &self))
             }
         }
 
@@ -65,7 +71,10 @@ impl JsonSchema for Int64 {
         "Int64".into()
     }
 
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        if generator.contract().is_serialize() {
+            return json_schema!({ "type": "string", "format": "int64", "pattern": "^-?[0-9]+$" });
+        }
         json_schema!({ "type": ["integer", "string"], "format": "int64", "pattern": "^-?[0-9]+$" })
     }
 }
@@ -145,7 +154,14 @@ impl<'de> Deserialize<'de> for Double {
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<Double, E> {
-                text.parse().map_err(|_| E::invalid_value(Unexpected::Str(text), &self))
+                let number = match text {
+                    "NaN" => Some(f64::NAN),
+                    "Infinity" => Some(f64::INFINITY),
+                    "-Infinity" => Some(f64::NEG_INFINITY),
+                    // Not by another spelling of these.
+                    _ => text.parse().ok().filter(|number: &f64| number.is_finite()),
+                };
+                number.map(Double).ok_or_else(|| E::invalid_value(Unexpected::Str(text), &self))
             }
         }
 
@@ -162,7 +178,12 @@ impl JsonSchema for Double {
         "Double".into()
     }
 
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        if generator.contract().is_serialize() {
+            return json_schema!({
+                "anyOf": [{ "type": "number", "format": "double" }, { "enum": ["NaN", "Infinity", "-Infinity"] }],
+            });
+        }
         json_schema!({
             "type": ["number", "string"],
             "format": "double",

@@ -72,7 +72,8 @@ pub(super) fn identify(http: &Method, path: &str) -> Option<Call> {
         };
         return Some(Call { method, needs: Needs::Nothing, project: String::new(), job: None, changes: false });
     };
-    let http = http.as_str();
+    // What a GET would say, HEAD says the status of.
+    let http = if *http == Method::HEAD { "GET" } else { http.as_str() };
     let (method, needs, job) = match rest {
         ["jobs", rest @ ..] => {
             let (method, needs, job) = of_jobs(http, rest)?;
@@ -230,6 +231,21 @@ mod tests {
             assert_eq!((call.method, call.project.as_str()), (method, "p"));
             assert_eq!(call.needs.permission().map(Permission::as_str), Some(permission));
             assert_eq!(call.changes, http != "GET");
+        }
+    }
+
+    #[test]
+    fn every_method_of_the_service_is_known() {
+        for operation in crate::api::rest::openapi::operations() {
+            let path = operation.path.replace(['{', '}'], "");
+            let Some(call) = identify(&operation.method, &path) else { panic!("{} {path}", operation.method) };
+            match operation.id.strip_prefix("tunesmith.jobs.") {
+                Some(_) => assert_eq!(call.needs, Needs::TrialToken, "{path}"),
+                None => assert_eq!(call.method, operation.id, "{path}"),
+            }
+            if operation.method == Method::GET {
+                assert_eq!(identify(&Method::HEAD, &path), Some(call), "{path}");
+            }
         }
     }
 

@@ -6,10 +6,9 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
-use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 
+use super::openapi::{Operation, Text};
+use super::routes::Routes;
 use super::status::{ApiError, Code};
 use crate::service::jobs::Jobs;
 use crate::telemetry::{self, telemetry};
@@ -18,19 +17,27 @@ use crate::telemetry::{self, telemetry};
 const STORE_LIMIT: Duration = Duration::from_secs(2);
 
 /// `/healthz`, `/readyz` and `/metrics`.
+pub(super) fn routes() -> Routes<Arc<Jobs>> {
+    let get = |path, id, summary| Operation::get(path, id, summary).open();
+    Routes::new()
+        .add(get("/healthz", "healthz", "Whether the service lives."), async || StatusCode::OK)
+        .add(get("/readyz", "readyz", "Whether the service can serve.").or(StatusCode::SERVICE_UNAVAILABLE), ready)
+        .add(get("/metrics", "metrics", "What the service counts, in OpenMetrics' text format."), async || Text {
+            content_type: telemetry::CONTENT_TYPE,
+            text: telemetry().text(),
+        })
+}
+
+/// The routes, answered from `jobs`.
 pub(super) fn router(jobs: Arc<Jobs>) -> Router {
-    Router::new()
-        .route("/healthz", get(async || StatusCode::OK))
-        .route("/readyz", get(ready))
-        .route("/metrics", get(async || ([(CONTENT_TYPE, telemetry::CONTENT_TYPE)], telemetry().text())))
-        .with_state(jobs)
+    routes().with_state(jobs)
 }
 
 /// Ready as long as the store answers.
-async fn ready(State(jobs): State<Arc<Jobs>>) -> Response {
-    let unavailable = |text: &str| ApiError::new(Code::Unavailable, text).into_response();
+async fn ready(State(jobs): State<Arc<Jobs>>) -> Result<StatusCode, ApiError> {
+    let unavailable = |text: &str| Err(ApiError::new(Code::Unavailable, text));
     match tokio::time::timeout(STORE_LIMIT, jobs.answers()).await {
-        Ok(Ok(())) => StatusCode::OK.into_response(),
+        Ok(Ok(())) => Ok(StatusCode::OK),
         Ok(Err(error)) => {
             tracing::error!(error = &error as &dyn std::error::Error, "the store does not answer");
             unavailable("the store does not answer; the server's log says more")

@@ -1,73 +1,109 @@
 //! `getIamPolicy`, `setIamPolicy` and `testIamPermissions` of a job. A job's policy gives roles on this job to
 //! principals who lack them in its project.
 
-use std::collections::BTreeMap;
-
+use axum::Json;
+use axum::extract::{Extension, State};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde::{Deserialize, Serialize};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::jobs::Api;
-use super::status::ApiError;
+use super::body::Body;
+use super::examples;
+use super::jobs::{Api, job_id};
+use super::names::Names;
+use super::openapi::Operation;
+use super::query::Query;
+use super::routes::Routes;
+use super::status::{ApiError, Code};
 use crate::access::{Caller, Permission, Role};
-use crate::api::ai_platform::is_default;
-use crate::domain::{JobChange, JobId};
+use crate::api::ai_platform::iam::{
+    Binding, Policy, SetIamPolicyRequest, TestIamPermissionsRequest, TestIamPermissionsResponse,
+};
+use crate::api::ai_platform::proto_json;
+use crate::domain::{Job, JobChange, TransitionError};
 use crate::service::jobs::JobsError;
 use crate::store::StoreError;
 
 /// Most principals in a policy.
 const MAX_MEMBERS: usize = 1500;
+/// Most groups among them.
+const MAX_GROUPS: usize = 250;
 
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-struct Policy {
-    #[serde(skip_serializing_if = "is_default")]
-    version: i32,
-    #[serde(skip_serializing_if = "is_default")]
-    bindings: Vec<Binding>,
-    #[serde(skip_serializing_if = "is_default")]
-    audit_configs: Vec<Value>,
-    #[serde(skip_serializing_if = "is_default")]
-    etag: String,
+/// `routes`, and those of policies.
+pub(super) fn routes(routes: Routes<Api>) -> Routes<Api> {
+    routes
+        .add(
+            Operation::get(
+                "/v1/projects/{project}/jobs/{job}:getIamPolicy",
+                "ml.projects.jobs.getIamPolicy",
+                "Tells a job's policy, an empty one if none was set.",
+            )
+            .or_not_found(),
+            get,
+        )
+        .add(
+            Operation::post(
+                "/v1/projects/{project}/jobs/{job}:setIamPolicy",
+                "ml.projects.jobs.setIamPolicy",
+                "Sets a job's policy.",
+            )
+            .example(examples::POLICY)
+            .or_not_found()
+            .or_conflict(),
+            set,
+        )
+        .add(
+            Operation::post(
+                "/v1/projects/{project}/jobs/{job}:testIamPermissions",
+                "ml.projects.jobs.testIamPermissions",
+                "Tells which of some permissions the caller has; none of a job that is not there.",
+            )
+            .example(examples::PERMISSIONS),
+            test,
+        )
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+/// Which form of a policy is wanted.
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-struct Binding {
-    role: String,
-    members: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    condition: Option<Value>,
+struct GetQuery {
+    /// 0, 1 or 3.
+    #[serde(rename = "options.requestedPolicyVersion")]
+    #[schemars(extend("enum" = [0, 1, 3]))]
+    requested_policy_version: i32,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-struct SetRequest {
-    policy: Option<Policy>,
-    /// Only `bindings` and `etag` can be set, whatever it says.
-    #[serde(rename = "updateMask")]
-    _update_mask: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct TestRequest {
-    permissions: Vec<String>,
-}
-
-pub(super) async fn get(api: &Api, id: &JobId, query: &BTreeMap<String, String>) -> Result<Value, ApiError> {
-    if let Some(version) = query.get("options.requestedPolicyVersion")
-        && !matches!(version.as_str(), "0" | "1" | "3")
-    {
+async fn get(
+    State(api): State<Api>,
+    Names([project, id]): Names<2>,
+    Query(query): Query<GetQuery>,
+) -> Result<Json<Policy>, ApiError> {
+    let version = query.requested_policy_version;
+    if !matches!(version, 0 | 1 | 3) {
         return Err(ApiError::invalid("options.requestedPolicyVersion", format!("{version} is none of 0, 1 and 3")));
     }
-    let job = api.jobs.report(id).await?.job;
-    Ok(if job.policy.is_null() { json!({}) } else { job.policy.clone() })
+    stored(&api.jobs.report(&job_id(&project, &id)?).await?.job).map(Json)
 }
 
-pub(super) async fn set(api: &Api, id: &JobId, body: Value) -> Result<Value, ApiError> {
-    let request: SetRequest = super::body::typed(body)?;
+/// The policy that was set, an empty one if none was.
+fn stored(job: &Job) -> Result<Policy, ApiError> {
+    if job.policy.is_null() {
+        return Ok(Policy::default());
+    }
+    Policy::deserialize(&job.policy).map_err(|error| {
+        tracing::error!(job.id = %job.id, %error, "a stored policy cannot be read");
+        ApiError::new(Code::Internal, "the job's policy cannot be read; the server's log says more")
+    })
+}
+
+async fn set(
+    State(api): State<Api>,
+    Names([project, id]): Names<2>,
+    Body(request): Body<SetIamPolicyRequest>,
+) -> Result<Json<Policy>, ApiError> {
+    let id = job_id(&project, &id)?;
     let policy = request.policy.ok_or_else(|| ApiError::invalid("policy", "is required"))?;
     if !matches!(policy.version, 0 | 1 | 3) {
         return Err(ApiError::invalid("policy.version", format!("{} is none of 0, 1 and 3", policy.version)));
@@ -84,44 +120,52 @@ pub(super) async fn set(api: &Api, id: &JobId, body: Value) -> Result<Value, Api
     if policy.bindings.iter().map(|binding| binding.members.len()).sum::<usize>() > MAX_MEMBERS {
         return Err(ApiError::invalid("policy.bindings", format!("more than {MAX_MEMBERS} members")));
     }
-    let job = api.jobs.report(id).await?.job;
-    let stored: Policy = serde_json::from_value(job.policy.clone()).unwrap_or_default();
-    if !policy.etag.is_empty() && policy.etag != stored.etag {
-        return Err(StoreError::Refused(crate::domain::TransitionError::Outdated {
-            resource: format!("the policy of job {id}"),
-        })
-        .into());
+    let members = policy.bindings.iter().flat_map(|binding| &binding.members);
+    if members.filter(|member| member.starts_with("group:")).count() > MAX_GROUPS {
+        return Err(ApiError::invalid("policy.bindings", format!("more than {MAX_GROUPS} groups")));
+    }
+    let job = api.jobs.report(&id).await?.job;
+    let etag = |text: &str| proto_json::bytes(text).ok_or_else(|| ApiError::invalid("policy.etag", "is not base64"));
+    if !policy.etag.is_empty() && etag(&policy.etag)? != etag(&stored(&job)?.etag)? {
+        let resource = format!("the policy of job {id}");
+        return Err(StoreError::Refused(TransitionError::Outdated { resource }).into());
     }
     let etag = STANDARD.encode((job.revision + 1).to_be_bytes());
-    let policy = json!(Policy { etag, ..policy });
-    api.jobs.change(id, JobChange::SetPolicy { policy: policy.clone() }).await?;
-    Ok(policy)
+    let policy = Policy { etag, ..policy };
+    let change = serde_json::to_value(&policy)
+        .map_err(|error| ApiError::invalid("policy", format!("cannot be kept: {error}")))?;
+    api.jobs.change(&id, JobChange::SetPolicy { policy: change }).await?;
+    Ok(Json(policy))
 }
 
 /// Which of the asked permissions the caller has; of a job that is not there, none.
-pub(super) async fn test(api: &Api, id: &JobId, caller: &Caller, body: Value) -> Result<Value, ApiError> {
-    let request: TestRequest = super::body::typed(body)?;
+async fn test(
+    State(api): State<Api>,
+    Extension(caller): Extension<Caller>,
+    Names([project, id]): Names<2>,
+    Body(request): Body<TestIamPermissionsRequest>,
+) -> Result<Json<TestIamPermissionsResponse>, ApiError> {
+    let id = job_id(&project, &id)?;
     if let Some(index) = request.permissions.iter().position(|permission| permission.contains('*')) {
         return Err(ApiError::invalid(&format!("permissions[{index}]"), "wildcards are not allowed"));
     }
-    let job = match api.jobs.job(id).await {
+    let job = match api.jobs.job(&id).await {
         Ok(job) => job,
-        Err(JobsError::Store(StoreError::NotFound { .. })) => return Ok(json!({})),
+        Err(JobsError::Store(StoreError::NotFound { .. })) => return Ok(Json(TestIamPermissionsResponse::default())),
         Err(error) => return Err(error.into()),
     };
     let has = |name: &String| match Permission::named(name) {
         Some(permission) => caller.may(permission, id.parts().0) || allows(&job.policy, caller.principal(), permission),
         // Of permissions that nobody is asked for here, only who may do everything has any.
-        None => *caller == Caller::Anonymous,
+        None => caller == Caller::Anonymous,
     };
-    let permissions: Vec<String> = request.permissions.into_iter().filter(has).collect();
-    Ok(if permissions.is_empty() { json!({}) } else { json!({ "permissions": permissions }) })
+    Ok(Json(TestIamPermissionsResponse { permissions: request.permissions.into_iter().filter(has).collect() }))
 }
 
 /// Whether a job's policy gives `principal` a role with `permission`. Conditions are not evaluated: a binding that has
 /// one allows nothing.
 pub(super) fn allows(policy: &Value, principal: &str, permission: Permission) -> bool {
-    let policy: Policy = serde_json::from_value(policy.clone()).unwrap_or_default();
+    let policy = Policy::deserialize(policy).unwrap_or_default();
     let is_member = |member: &String| {
         member == principal || member == "allUsers" || (member == "allAuthenticatedUsers" && principal != "anonymous")
     };

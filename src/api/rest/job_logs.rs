@@ -4,17 +4,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use axum::extract::{Path, State};
-use axum::routing::get;
+use axum::extract::State;
 use axum::{Json, Router};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::jobs::job_id;
-use super::parameters::Parameters;
+use super::names::Names;
+use super::openapi::Operation;
+use super::query::Query;
+use super::routes::Routes;
 use super::status::{ApiError, Code};
 use crate::service::job_logs::{self, LogFile, LogName};
 use crate::service::jobs::Jobs;
@@ -29,27 +32,54 @@ const CHUNK_BYTES: usize = 256 << 10;
 /// How much earlier than the clock the time of a change may be that is recorded by a file system.
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(2);
 
-/// The routes, answered by `jobs`.
-pub fn router(jobs: Arc<Jobs>) -> Router {
-    let logs = "/v1/projects/{project}/jobs/{job}/logs";
-    Router::new().route(logs, get(list)).route(&format!("{logs}/{{log}}"), get(read)).with_state(jobs)
+/// The routes.
+pub(super) fn routes() -> Routes<Arc<Jobs>> {
+    let get = |path, id, summary| Operation::get(path, id, summary).or_not_found();
+    Routes::new()
+        .add(
+            get(
+                "/v1/projects/{project}/jobs/{job}/logs",
+                "tunesmith.projects.jobs.logs.list",
+                "Lists the logs of a job's programs.",
+            ),
+            list,
+        )
+        .add(
+            get(
+                "/v1/projects/{project}/jobs/{job}/logs/{log}",
+                "tunesmith.projects.jobs.logs.get",
+                "Reads a part of a log.",
+            ),
+            read,
+        )
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+/// The routes, answered by `jobs`.
+pub fn router(jobs: Arc<Jobs>) -> Router {
+    routes().with_state(jobs)
+}
+
+/// Which logs are wanted.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 struct ListQuery {
+    /// Only those of this trial.
     trial: Option<u64>,
+    /// Only those of this task, such as `master-0`.
     task: String,
     /// Only logs that were written to since then: the `readTime` of an earlier answer.
     modified_since: Option<Timestamp>,
+    /// At most how many; default and most 1000.
+    #[schemars(range(min = 0))]
     page_size: i32,
+    /// The `nextPageToken` of the page before.
     page_token: String,
 }
 
 async fn list(
     State(jobs): State<Arc<Jobs>>,
-    Path((project, job)): Path<(String, String)>,
-    Parameters(query): Parameters<ListQuery>,
+    Names([project, job]): Names<2>,
+    Query(query): Query<ListQuery>,
 ) -> Result<Json<Value>, ApiError> {
     let limit = match query.page_size {
         0 => DEFAULT_PAGE_SIZE,
@@ -102,16 +132,18 @@ fn message(project: &str, job: &str, log: &LogFile) -> Value {
     message
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
+/// Which part is wanted.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 struct ReadQuery {
+    /// From which byte; the `nextOffset` of the part before.
     offset: u64,
 }
 
 async fn read(
     State(jobs): State<Arc<Jobs>>,
-    Path((project, job, log)): Path<(String, String, String)>,
-    Parameters(query): Parameters<ReadQuery>,
+    Names([project, job, log]): Names<3>,
+    Query(query): Query<ReadQuery>,
 ) -> Result<Json<Value>, ApiError> {
     let name: LogName = log.parse().map_err(|rule| ApiError::invalid("name", format!("{log:?}: {rule}")))?;
     let (_, directory): (_, PathBuf) = jobs.state_and_directory(&job_id(&project, &job)?).await?;

@@ -1,27 +1,30 @@
 //! `projects.jobs`.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use axum::extract::{Path, Query, State};
-use axum::routing::get;
+use axum::extract::State;
 use axum::{Extension, Json, Router};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use rand::Rng;
+use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 use super::body::Body;
+use super::examples;
 use super::job_filter::JobFilter;
-use super::names::no_method;
+use super::job_iam;
+use super::names::{self, Names};
+use super::openapi::Operation;
+use super::query::Query;
+use super::routes::Routes;
 use super::status::{ApiError, Code};
 use crate::access::Caller;
-use crate::api::ai_platform::job::{JobRequest, JobResource, job_resource};
-use crate::api::ai_platform::optimizer::FieldViolation;
+use crate::api::ai_platform::job::{JobList, JobRequest, JobResource, job_resource};
 use crate::api::ai_platform::plan::{CommandLine, job_plan, job_study};
-use crate::api::ai_platform::{Severity, TrainingInput, check};
+use crate::api::ai_platform::rpc::{Empty, FieldViolation};
+use crate::api::ai_platform::{Severity, TrainingInput, check, proto_json};
 use crate::domain::{Job, JobChange, JobId};
 use crate::service::jobs::{JobReport, Jobs};
 use crate::service::packages::Packages;
@@ -40,14 +43,48 @@ pub(super) struct Api {
     working_directory: PathBuf,
 }
 
-/// The routes, answered by `jobs`, which run what is in `packages`; relative paths in jobs are taken from `working_directory`.
+const JOBS: &str = "/v1/projects/{project}/jobs";
+const JOB: &str = "/v1/projects/{project}/jobs/{job}";
+
+/// The routes.
+pub(super) fn routes() -> Routes<Api> {
+    let routes = Routes::new()
+        .add(
+            Operation::post(JOBS, "ml.projects.jobs.create", "Creates a job, which is then run.")
+                .example(examples::JOB)
+                .makes("job", "$response.body#/jobId")
+                .or_conflict(),
+            create,
+        )
+        .add(Operation::get(JOBS, "ml.projects.jobs.list", "Lists jobs."), list)
+        .add(
+            Operation::get(JOB, "ml.projects.jobs.get", "Tells of a job and its trials, best first.").or_not_found(),
+            get,
+        )
+        .add(
+            Operation::patch(JOB, "ml.projects.jobs.patch", "Changes a job's labels.")
+                .example(examples::LABELS)
+                .or_not_found()
+                .or_conflict(),
+            patch,
+        )
+        .add(
+            Operation::post(
+                "/v1/projects/{project}/jobs/{job}:cancel",
+                "ml.projects.jobs.cancel",
+                "Cancels a job: at once while it waits, otherwise as soon as its programs have ended.",
+            )
+            .or_not_found()
+            .or_conflict(),
+            cancel,
+        );
+    job_iam::routes(routes)
+}
+
+/// The routes, answered by `jobs`, which run what is in `packages`; relative paths in jobs are taken from
+/// `working_directory`.
 pub fn router(jobs: Arc<Jobs>, packages: Packages, working_directory: PathBuf) -> Router {
-    let project = "/v1/projects/{project}";
-    Router::new()
-        .route(&format!("{project}/jobs"), get(list).post(create))
-        // The last segment is `census` or `census:cancel`.
-        .route(&format!("{project}/jobs/{{job}}"), get(read).patch(patch).post(job_method))
-        .with_state(Api { jobs, packages, working_directory })
+    routes().with_state(Api { jobs, packages, working_directory })
 }
 
 pub(super) fn job_id(project: &str, id: &str) -> Result<JobId, ApiError> {
@@ -57,7 +94,7 @@ pub(super) fn job_id(project: &str, id: &str) -> Result<JobId, ApiError> {
 async fn create(
     State(api): State<Api>,
     Extension(caller): Extension<Caller>,
-    Path(project): Path<String>,
+    Names([project]): Names<1>,
     Body(request): Body<JobRequest>,
 ) -> Result<Json<JobResource>, ApiError> {
     let id = JobId::new(&project, &request.job_id);
@@ -113,19 +150,26 @@ pub(super) fn etag(job: &Job) -> String {
     STANDARD.encode(job.revision.to_be_bytes())
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+/// Which jobs are wanted.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 struct ListQuery {
+    /// `attribute:value` terms joined by ` AND `; a value may end with `*`. Attributes: jobId, state, errorMessage,
+    /// labels.KEY.
     filter: String,
+    /// At most how many; default 20, at most 100.
+    #[schemars(range(min = 0))]
     page_size: i32,
+    /// The `nextPageToken` of the page before.
     page_token: String,
 }
 
 async fn list(
     State(api): State<Api>,
-    Path(project): Path<String>,
+    Names([project]): Names<1>,
     Query(query): Query<ListQuery>,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<JobList>, ApiError> {
+    names::project(&project)?;
     let filter: JobFilter = query.filter.parse().map_err(|text: String| ApiError::invalid("filter", text))?;
     let limit = match query.page_size {
         0 => DEFAULT_PAGE_SIZE,
@@ -142,63 +186,40 @@ async fn list(
     for job in &jobs {
         resources.push(resource(&api.jobs.report(&job.id).await?));
     }
-    let mut answer = json!({});
-    if !resources.is_empty() {
-        answer["jobs"] = json!(resources);
-    }
-    if let Some(last) = jobs.last().filter(|_| has_more) {
-        answer["nextPageToken"] = json!(URL_SAFE_NO_PAD.encode(last.id.as_str()));
-    }
-    Ok(Json(answer))
+    let last = jobs.last().filter(|_| has_more);
+    let next_page_token = last.map(|last| URL_SAFE_NO_PAD.encode(last.id.as_str())).unwrap_or_default();
+    Ok(Json(JobList { jobs: resources, next_page_token }))
 }
 
 fn page_start(token: &str) -> Option<JobId> {
     String::from_utf8(URL_SAFE_NO_PAD.decode(token).ok()?).ok()?.parse().ok()
 }
 
-/// `GET jobs/census` and `GET jobs/census:getIamPolicy`.
-async fn read(
-    State(api): State<Api>,
-    Path((project, segment)): Path<(String, String)>,
-    Query(query): Query<BTreeMap<String, String>>,
-) -> Result<Json<Value>, ApiError> {
-    match segment.split_once(':') {
-        None => Ok(Json(json!(resource(&api.jobs.report(&job_id(&project, &segment)?).await?)))),
-        Some((id, "getIamPolicy")) => super::job_iam::get(&api, &job_id(&project, id)?, &query).await.map(Json),
-        Some((_, method)) => Err(no_method(&format!("GET {method:?} of a job"))),
-    }
+async fn get(State(api): State<Api>, Names([project, id]): Names<2>) -> Result<Json<JobResource>, ApiError> {
+    Ok(Json(resource(&api.jobs.report(&job_id(&project, &id)?).await?)))
 }
 
-async fn job_method(
+async fn cancel(
     State(api): State<Api>,
-    Path((project, segment)): Path<(String, String)>,
-    Extension(caller): Extension<Caller>,
-    Body(body): Body<Value>,
-) -> Result<Json<Value>, ApiError> {
-    let Some((id, method)) = segment.split_once(':') else {
-        return Err(no_method(&format!("POST {segment:?} of a job")));
-    };
-    let id = job_id(&project, id)?;
-    match method {
-        "cancel" => {
-            api.jobs.cancel(&id).await?;
-            Ok(Json(json!({})))
-        }
-        "setIamPolicy" => super::job_iam::set(&api, &id, body).await.map(Json),
-        "testIamPermissions" => super::job_iam::test(&api, &id, &caller, body).await.map(Json),
-        _ => Err(no_method(&format!("{method:?} of a job"))),
-    }
+    Names([project, id]): Names<2>,
+    Body(_): Body<Empty>,
+) -> Result<Json<Empty>, ApiError> {
+    api.jobs.cancel(&job_id(&project, &id)?).await?;
+    Ok(Json(Empty {}))
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+/// What is changed.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(extend("required" = ["updateMask"]))]
 struct PatchQuery {
+    /// `labels`, or `labels,etag` to change only what nobody has changed since.
     update_mask: String,
 }
 
 async fn patch(
     State(api): State<Api>,
-    Path((project, id)): Path<(String, String)>,
+    Names([project, id]): Names<2>,
     Query(query): Query<PatchQuery>,
     Body(request): Body<JobRequest>,
 ) -> Result<Json<JobResource>, ApiError> {
@@ -216,7 +237,8 @@ async fn patch(
 }
 
 fn revision_of(etag: &str) -> Result<u64, ApiError> {
-    let bytes = STANDARD.decode(etag).ok().and_then(|bytes| <[u8; 8]>::try_from(bytes).ok());
-    let bytes = bytes.ok_or_else(|| ApiError::new(Code::Aborted, "the etag is none of this job: read it again"))?;
+    let bytes = proto_json::bytes(etag).ok_or_else(|| ApiError::invalid("etag", "is not base64"))?;
+    let bytes = <[u8; 8]>::try_from(bytes)
+        .map_err(|_| ApiError::new(Code::Aborted, "the etag is none of this job: read it again"))?;
     Ok(u64::from_be_bytes(bytes))
 }

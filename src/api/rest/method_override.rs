@@ -4,6 +4,7 @@ use axum::body::{Body, to_bytes};
 use axum::extract::Request;
 use axum::http::{Method, Uri};
 
+use super::body::too_large;
 use super::status::{ApiError, Code};
 
 const HEADER: &str = "x-http-method-override";
@@ -22,7 +23,7 @@ pub(super) async fn resolve(request: Request, limit: usize) -> Result<Request, A
     if method != Method::GET {
         return Ok(Request::from_parts(parts, body));
     }
-    let query = to_bytes(body, limit).await.map_err(|_| refuse("the body is too large".to_owned()))?;
+    let query = to_bytes(body, limit).await.map_err(|_| too_large())?;
     let query = std::str::from_utf8(&query).map_err(|_| refuse("the body is not a query".to_owned()))?;
     if !query.is_empty() {
         let path = parts.uri.path();

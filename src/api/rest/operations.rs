@@ -10,22 +10,27 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::body::Body;
-use super::names::{no_method, study_id};
+use super::names::{Names, study_id};
+use super::openapi;
 use super::optimizer::Api;
+use super::routes::Routes;
 use super::status::{ApiError, Code};
-use super::trials::{MAX_SUGGESTIONS, list_message};
-use crate::api::ai_platform::optimizer::operation::typed;
-use crate::api::ai_platform::optimizer::study::{state_name, study_name};
-use crate::api::ai_platform::optimizer::{Operation, OperationResult, Progress};
+use super::trials::{MAX_SUGGESTIONS, messages};
+use crate::api::ai_platform::optimizer::operation::{
+    CheckTrialEarlyStoppingStateMetadata, CheckTrialEarlyStoppingStateResponse, OperationMetadata, OperationResponse,
+    SuggestTrialsMetadata, SuggestTrialsResponse,
+};
+use crate::api::ai_platform::optimizer::study::{StudyStateName, study_name};
+use crate::api::ai_platform::optimizer::{Operation, Progress};
+use crate::api::ai_platform::rpc::Empty;
 use crate::domain::{StudyId, Trial, TrialId};
 use crate::service::optimizer::{OptimizerError, Suggested, SuggestionRequest, TrialRef};
 use crate::store::StoreError;
@@ -35,6 +40,29 @@ const PATIENCE: Duration = Duration::from_millis(100);
 
 /// How long the result of an operation that was not ready at once is kept for those who ask.
 const KEPT_FOR: Duration = Duration::from_secs(600);
+
+/// `routes`, and those of operations.
+pub(super) fn routes(routes: Routes<Api>) -> Routes<Api> {
+    routes
+        .add(
+            openapi::Operation::get(
+                "/v1/projects/{project}/locations/{location}/operations/{operation}",
+                "ml.projects.locations.operations.get",
+                "Tells of an operation, and its answer once it is done.",
+            )
+            .or_not_found(),
+            get,
+        )
+        .add(
+            openapi::Operation::post(
+                "/v1/projects/{project}/locations/{location}/operations/{operation}:cancel",
+                "ml.projects.locations.operations.cancel",
+                "Cancels an operation. A suggestion that is begun comes to its end all the same.",
+            )
+            .or_not_found(),
+            cancel,
+        )
+}
 
 /// What an operation does, as its name tells.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -47,7 +75,7 @@ enum Task {
         client: String,
         count: usize,
         trials: Vec<(u64, u64)>,
-        state: String,
+        state: StudyStateName,
         begun: i64,
         ended: i64,
     },
@@ -80,7 +108,7 @@ impl Task {
             client: client.clone(),
             count: *count,
             trials,
-            state: state_name(suggested.study_state).to_owned(),
+            state: suggested.study_state.into(),
             begun: *begun,
             ended: at.as_millisecond(),
         }
@@ -118,7 +146,7 @@ impl Operations {
 }
 
 /// Gives a client its trials, as an operation that is done if they are ready soon.
-pub(super) async fn suggest(api: &Api, study: StudyId, request: SuggestionRequest) -> Result<Value, ApiError> {
+pub(super) async fn suggest(api: &Api, study: StudyId, request: SuggestionRequest) -> Result<Operation, ApiError> {
     // What is wrong with the request itself is told at once, not by an operation.
     api.optimizer.study(&study).await?;
     let task = Task::Suggest {
@@ -135,12 +163,12 @@ pub(super) async fn suggest(api: &Api, study: StudyId, request: SuggestionReques
     });
     let outcome = outcome.await.unwrap_or_default();
     match outcome {
-        None => Ok(json!(message(&task, Progress::Running))),
+        None => Ok(message(&task, Progress::Running)),
         Some(Ok(ended)) => {
             api.operations.lock().remove(&task);
             let task = task.suggested(&ended);
-            let response = response(api, &study, &ended.suggested.trials, &task).await?;
-            Ok(json!(message(&task, Progress::Done(OperationResult::Response(response)))))
+            let progress = given(api, &study, &ended.suggested.trials, &task).await?;
+            Ok(message(&task, progress))
         }
         Some(Err(error)) => {
             api.operations.lock().remove(&task);
@@ -169,33 +197,30 @@ fn begin(api: &Api, task: &Task, study: StudyId, request: SuggestionRequest) -> 
     receiver
 }
 
-/// `SuggestTrialsResponse`.
-async fn response(api: &Api, study: &StudyId, trials: &[Trial], task: &Task) -> Result<Value, ApiError> {
-    let Task::Suggested { state, begun, ended, .. } = task else { return Ok(json!({})) };
-    let mut response = list_message(&api.optimizer, study, trials).await?;
-    response["studyState"] = json!(state);
-    response["startTime"] = json!(time(*begun));
-    response["endTime"] = json!(time(*ended));
-    Ok(typed("SuggestTrialsResponse", response))
+/// These trials are the answer.
+async fn given(api: &Api, study: &StudyId, trials: &[Trial], task: &Task) -> Result<Progress, ApiError> {
+    let Task::Suggested { state, begun, ended, .. } = task else { return Ok(Progress::Running) };
+    Ok(Progress::Done(OperationResponse::Suggest(SuggestTrialsResponse {
+        trials: messages(&api.optimizer, study, trials).await?,
+        study_state: *state,
+        start_time: time(*begun),
+        end_time: time(*ended),
+    })))
 }
 
 /// Asks whether a trial should stop, as an operation that is done.
-pub(super) async fn check_early_stopping(api: &Api, key: &TrialRef) -> Result<Value, ApiError> {
+pub(super) async fn check_early_stopping(api: &Api, key: &TrialRef) -> Result<Operation, ApiError> {
     let should_stop = api.optimizer.should_stop(key).await?;
-    let task = Task::CheckEarlyStopping {
-        study: key.study.as_str().to_owned(),
-        trial: key.trial.0,
-        should_stop,
-        begun: api.clock.now().as_millisecond(),
-    };
-    Ok(json!(message(&task, checked(&task))))
+    let begun = api.clock.now().as_millisecond();
+    let task =
+        Task::CheckEarlyStopping { study: key.study.as_str().to_owned(), trial: key.trial.0, should_stop, begun };
+    Ok(message(&task, checked(should_stop, begun)))
 }
 
-fn checked(task: &Task) -> Progress {
-    let Task::CheckEarlyStopping { should_stop, begun, .. } = task else { return Progress::Running };
-    let time = json!(time(*begun));
-    let response = json!({ "shouldStop": should_stop, "startTime": time, "endTime": time });
-    Progress::Done(OperationResult::Response(typed("CheckTrialEarlyStoppingStateResponse", response)))
+fn checked(should_stop: bool, begun: i64) -> Progress {
+    let time = time(begun);
+    let response = CheckTrialEarlyStoppingStateResponse { should_stop, start_time: time, end_time: time };
+    Progress::Done(OperationResponse::CheckEarlyStopping(response))
 }
 
 fn time(millisecond: i64) -> Timestamp {
@@ -207,23 +232,25 @@ fn message(task: &Task, progress: Progress) -> Operation {
     let (project, location) = study.as_ref().map_or(("-", "-"), |study| (study.parts().0, study.parts().1));
     let name = format!("projects/{project}/locations/{location}/operations/{}", task.id());
     let study_name = study.as_ref().map_or_else(|_| String::new(), study_name);
-    match task {
+    let metadata = match task {
         Task::Suggest { client, count, begun, .. } | Task::Suggested { client, count, begun, .. } => {
-            let metadata = json!({
-                "study": study_name, "clientId": client, "suggestionCount": count, "createTime": time(*begun),
-            });
-            Operation::new(name, "SuggestTrialsMetadata", metadata, progress)
+            OperationMetadata::Suggest(SuggestTrialsMetadata {
+                study: study_name,
+                client_id: client.clone(),
+                suggestion_count: *count,
+                create_time: time(*begun),
+            })
         }
         Task::CheckEarlyStopping { trial, begun, .. } => {
-            let metadata = json!({
-                "study": study_name, "trial": TrialId(*trial).to_string(), "createTime": time(*begun),
-            });
-            Operation::new(name, "CheckTrialEarlyStoppingStateMetatdata", metadata, progress)
+            OperationMetadata::CheckEarlyStopping(CheckTrialEarlyStoppingStateMetadata {
+                create_time: time(*begun),
+                study: study_name,
+                trial: TrialId(*trial).to_string(),
+            })
         }
-    }
+    };
+    Operation::new(name, metadata, progress)
 }
-
-type OperationPath = Path<(String, String, String)>;
 
 /// The task that the path names, if its study lies there.
 fn task(project: &str, location: &str, id: &str) -> Result<(Task, StudyId), ApiError> {
@@ -238,14 +265,17 @@ fn task(project: &str, location: &str, id: &str) -> Result<(Task, StudyId), ApiE
     Ok((task, study))
 }
 
-pub(super) async fn get(
+async fn get(
     State(api): State<Api>,
-    Path((project, location, operation)): OperationPath,
+    Names([project, location, operation]): Names<3>,
 ) -> Result<Json<Operation>, ApiError> {
     let (task, study) = task(&project, &location, &operation)?;
     let progress = match &task {
-        Task::CheckEarlyStopping { .. } => checked(&task),
-        Task::Suggested { trials, .. } => given(&api, &study, trials, &task).await?,
+        Task::CheckEarlyStopping { should_stop, begun, .. } => checked(*should_stop, *begun),
+        Task::Suggested { trials, .. } => {
+            let trials = present(&api, &study, trials).await?;
+            given(&api, &study, &trials, &task).await?
+        }
         Task::Suggest { client, count, lease_millis, .. } => {
             let known = api.operations.lock().get(&task).cloned();
             let running = match known {
@@ -260,11 +290,8 @@ pub(super) async fn get(
             let outcome = running.borrow().clone();
             match outcome {
                 None => Progress::Running,
-                Some(Err(error)) => Progress::Done(OperationResult::Error(error.status())),
-                Some(Ok(ended)) => {
-                    let response = response(&api, &study, &ended.suggested.trials, &task.suggested(&ended)).await?;
-                    Progress::Done(OperationResult::Response(response))
-                }
+                Some(Err(error)) => Progress::Failed(error.status()),
+                Some(Ok(ended)) => given(&api, &study, &ended.suggested.trials, &task.suggested(&ended)).await?,
             }
         }
     };
@@ -272,7 +299,7 @@ pub(super) async fn get(
 }
 
 /// The trials that were given, as they are now; those that were deleted since are left out.
-async fn given(api: &Api, study: &StudyId, ranges: &[(u64, u64)], task: &Task) -> Result<Progress, ApiError> {
+async fn present(api: &Api, study: &StudyId, ranges: &[(u64, u64)]) -> Result<Vec<Trial>, ApiError> {
     let mut trials = Vec::new();
     for id in ranges.iter().flat_map(|(first, last)| *first..=*last).take(MAX_SUGGESTIONS) {
         match api.optimizer.trial(study, TrialId(id)).await {
@@ -281,16 +308,13 @@ async fn given(api: &Api, study: &StudyId, ranges: &[(u64, u64)], task: &Task) -
             Err(error) => return Err(error.into()),
         }
     }
-    Ok(Progress::Done(OperationResult::Response(response(api, study, &trials, task).await?)))
+    Ok(trials)
 }
 
-/// `{operation}:cancel`. A suggestion that is begun comes to its end; its trials are the client's.
-pub(super) async fn operation_method(
-    Path((project, location, segment)): OperationPath,
-    Body(_): Body<Value>,
-) -> Result<Json<Value>, ApiError> {
-    match segment.split_once(':') {
-        Some((operation, "cancel")) => task(&project, &location, operation).map(|_| Json(json!({}))),
-        _ => Err(no_method(&format!("{segment:?} of an operation"))),
-    }
+/// A suggestion that is begun comes to its end; its trials are the client's.
+async fn cancel(
+    Names([project, location, operation]): Names<3>,
+    Body(_): Body<Empty>,
+) -> Result<Json<Empty>, ApiError> {
+    task(&project, &location, &operation).map(|_| Json(Empty {}))
 }

@@ -2,15 +2,17 @@
 //! from buckets. The answer's `uri` is for `packageUris` of the project's jobs.
 
 use axum::body::{Body, Bytes};
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_LENGTH;
-use axum::routing::get;
 use axum::{Json, Router};
 use futures::StreamExt;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use super::names::Names;
+use super::openapi::Operation;
+use super::routes::Routes;
 use super::status::{ApiError, Code};
 use crate::api::ai_platform::TrainingInput;
 use crate::service::packages::{PackageName, Packages, PackagesError, Upload};
@@ -18,17 +20,26 @@ use crate::service::packages::{PackageName, Packages, PackagesError, Upload};
 /// How many pieces of a body wait for the disk.
 const WAITING_PIECES: usize = 4;
 
-/// The routes, answered from `packages`. Bodies are as large as that allows.
-pub fn router(packages: Packages) -> Router {
-    let path = "/v1/projects/{project}/packages/{sha256}/{file_name}";
-    Router::new().route(path, get(read).put(take)).with_state(packages)
+const PACKAGE: &str = "/v1/projects/{project}/packages/{sha256}/{file_name}";
+
+/// The routes.
+pub(super) fn routes() -> Routes<Packages> {
+    Routes::new()
+        .add(Operation::get(PACKAGE, "tunesmith.projects.packages.get", "Tells of a package.").or_not_found(), read)
+        .add(
+            Operation::put(PACKAGE, "tunesmith.projects.packages.put", "Takes a package, whose bytes are the body."),
+            take,
+        )
 }
 
-type PackagePath = Path<(String, String, String)>;
+/// The routes, answered from `packages`. Bodies are as large as that allows.
+pub fn router(packages: Packages) -> Router {
+    routes().with_state(packages)
+}
 
 async fn read(
     State(packages): State<Packages>,
-    Path((project, sha256, file_name)): PackagePath,
+    Names([project, sha256, file_name]): Names<3>,
 ) -> Result<Json<Value>, ApiError> {
     let name = PackageName::new(&project, &sha256, &file_name)?;
     let path = packages.find(&name)?;
@@ -40,7 +51,7 @@ async fn read(
 
 async fn take(
     State(packages): State<Packages>,
-    Path((project, sha256, file_name)): PackagePath,
+    Names([project, sha256, file_name]): Names<3>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<Value>, ApiError> {

@@ -11,7 +11,6 @@ use axum::response::{IntoResponse, Response};
 
 use super::gate::{self, Access, Gate};
 use super::names::no_method;
-use super::status::{ApiError, Code};
 use super::{envelope, method_override};
 use crate::clock::Clock;
 use crate::service::TrialReports;
@@ -48,16 +47,14 @@ pub fn router(service: Service) -> Router {
     let gate = Arc::new(Gate { access, jobs: Arc::clone(&jobs), clock: Arc::clone(&clock) });
     let routes = Router::new()
         .merge(super::health::router(Arc::clone(&jobs)))
+        .merge(super::openapi::router())
+        .merge(super::projects::router())
         .merge(super::optimizer::router(optimizer, clock))
         .merge(super::trial_reports::router(reports))
         .merge(super::job_logs::router(Arc::clone(&jobs)))
         .merge(super::packages::router(packages.clone()))
         .merge(super::jobs::router(jobs, packages, working_directory))
         .fallback(async |request: Request| no_method(&format!("{} {}", request.method(), request.uri().path())))
-        .method_not_allowed_fallback(async |request: Request| {
-            let text = format!("{} does not have the method {}", request.uri().path(), request.method());
-            ApiError::new(Code::Unimplemented, text)
-        })
         .layer(DefaultBodyLimit::max(BODY_LIMIT));
     // Around the routes, since the method is chosen before the route is. The last layer is the first to see a request.
     Router::new()

@@ -6,9 +6,11 @@ use axum::Json;
 use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use serde_json::{Value, json};
+use schemars::{Schema, SchemaGenerator};
 
-use crate::api::ai_platform::optimizer::FieldViolation;
+use crate::api::ai_platform::rpc::{
+    BadRequest, ErrorAnswer, ErrorDetail, ErrorInfo, ErrorStatus, FieldViolation, Status,
+};
 use crate::domain::TransitionError;
 use crate::service::jobs::JobsError;
 use crate::service::optimizer::OptimizerError;
@@ -51,8 +53,14 @@ pub enum Code {
     AlreadyExists,
     /// Somebody else was faster; try again.
     Aborted,
+    /// The body is too large: `INVALID_ARGUMENT` with an HTTP status of its own.
+    PayloadTooLarge,
+    /// The body is of another type: `INVALID_ARGUMENT` with an HTTP status of its own.
+    UnsupportedMediaType,
     /// There is no such method.
     Unimplemented,
+    /// There is such a path, but not with this HTTP method: `UNIMPLEMENTED` with an HTTP status of its own.
+    MethodNotAllowed,
     /// A fault on this side.
     Internal,
 }
@@ -68,14 +76,17 @@ impl Code {
             Self::DeadlineExceeded => StatusCode::GATEWAY_TIMEOUT,
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::AlreadyExists | Self::Aborted => StatusCode::CONFLICT,
+            Self::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Unimplemented => StatusCode::NOT_IMPLEMENTED,
+            Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
 
     fn name(self) -> &'static str {
         match self {
-            Self::InvalidArgument => "INVALID_ARGUMENT",
+            Self::InvalidArgument | Self::PayloadTooLarge | Self::UnsupportedMediaType => "INVALID_ARGUMENT",
             Self::FailedPrecondition => "FAILED_PRECONDITION",
             Self::Unauthenticated => "UNAUTHENTICATED",
             Self::PermissionDenied => "PERMISSION_DENIED",
@@ -85,7 +96,7 @@ impl Code {
             Self::NotFound => "NOT_FOUND",
             Self::AlreadyExists => "ALREADY_EXISTS",
             Self::Aborted => "ABORTED",
-            Self::Unimplemented => "UNIMPLEMENTED",
+            Self::Unimplemented | Self::MethodNotAllowed => "UNIMPLEMENTED",
             Self::Internal => "INTERNAL",
         }
     }
@@ -93,7 +104,7 @@ impl Code {
     /// Its number in `google.rpc.Code`.
     fn number(self) -> i32 {
         match self {
-            Self::InvalidArgument => 3,
+            Self::InvalidArgument | Self::PayloadTooLarge | Self::UnsupportedMediaType => 3,
             Self::DeadlineExceeded => 4,
             Self::NotFound => 5,
             Self::AlreadyExists => 6,
@@ -101,7 +112,7 @@ impl Code {
             Self::ResourceExhausted => 8,
             Self::FailedPrecondition => 9,
             Self::Aborted => 10,
-            Self::Unimplemented => 12,
+            Self::Unimplemented | Self::MethodNotAllowed => 12,
             Self::Internal => 13,
             Self::Unavailable => 14,
             Self::Unauthenticated => 16,
@@ -138,22 +149,17 @@ impl ApiError {
     }
 
     /// The error as `google.rpc.Status`, for an operation.
-    pub fn status(&self) -> Value {
-        json!({"code": self.code.number(), "message": self.message, "details": self.details()})
+    pub fn status(self) -> Status {
+        Status { code: self.code.number(), details: self.details(), message: self.message }
     }
 
-    fn details(&self) -> Vec<Value> {
+    fn details(&self) -> Vec<ErrorDetail> {
         let mut details = Vec::new();
         if !self.violations.is_empty() {
-            let violations = self.violations.iter();
-            let violations: Vec<Value> = violations
-                .map(|violation| json!({"field": violation.field, "description": violation.description}))
-                .collect();
-            details.push(json!({"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": violations}));
+            details.push(ErrorDetail::BadRequest(BadRequest { field_violations: self.violations.clone() }));
         }
         if let Some(reason) = self.reason {
-            let error_info = "type.googleapis.com/google.rpc.ErrorInfo";
-            details.push(json!({"@type": error_info, "reason": reason, "domain": "tunesmith"}));
+            details.push(ErrorDetail::ErrorInfo(ErrorInfo { reason, domain: "tunesmith" }));
         }
         details
     }
@@ -162,12 +168,9 @@ impl ApiError {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let status = self.code.http();
-        let mut error = json!({"code": status.as_u16(), "message": self.message, "status": self.code.name()});
         let details = self.details();
-        if !details.is_empty() {
-            error["details"] = json!(details);
-        }
-        let mut response = (status, Json(json!({"error": error}))).into_response();
+        let error = ErrorStatus { code: status.as_u16(), status: self.code.name(), details, message: self.message };
+        let mut response = (status, Json(ErrorAnswer { error })).into_response();
         if status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
@@ -178,6 +181,11 @@ impl IntoResponse for ApiError {
         }
         response
     }
+}
+
+/// The schema of what every error is answered with.
+pub(super) fn error_schema(generator: &mut SchemaGenerator) -> Schema {
+    generator.subschema_for::<ErrorAnswer>()
 }
 
 impl From<ReportError> for ApiError {

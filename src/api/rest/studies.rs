@@ -1,32 +1,59 @@
-//! `projects.locations` and `projects.locations.studies`.
+//! `projects.locations.studies`.
 
 use axum::Json;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use rand::Rng;
+use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
 use tunesmith_algorithms::problem::TrialId;
 
 use super::body::Body;
-use super::names::study_id;
+use super::examples;
+use super::names::{self, Names, study_id};
+use super::openapi::Operation;
 use super::optimizer::Api;
+use super::query::Query;
+use super::routes::Routes;
 use super::status::ApiError;
-use crate::api::ai_platform::optimizer::{StudyMessage, StudyRequest, study_plan};
+use crate::api::ai_platform::optimizer::{StudyList, StudyMessage, StudyRequest, study_plan};
+use crate::api::ai_platform::rpc::Empty;
 use crate::domain::{Study, StudyFields, StudyId, StudyState};
 
-/// The one place that this service runs in; any other name is taken as well, since clients have theirs in their code.
-const LOCATION: &str = "local";
+const STUDIES: &str = "/v1/projects/{project}/locations/{location}/studies";
+const STUDY: &str = "/v1/projects/{project}/locations/{location}/studies/{study}";
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct CreateQuery {
+/// `routes`, and those of studies.
+pub(super) fn routes(routes: Routes<Api>) -> Routes<Api> {
+    routes
+        .add(
+            Operation::post(STUDIES, "ml.projects.locations.studies.create", "Creates a study.")
+                .example(examples::STUDY)
+                .makes("study", "$request.query.studyId")
+                .or_conflict(),
+            create,
+        )
+        .add(Operation::get(STUDIES, "ml.projects.locations.studies.list", "Lists all studies of a location."), list)
+        .add(Operation::get(STUDY, "ml.projects.locations.studies.get", "Tells of a study.").or_not_found(), get)
+        .add(
+            Operation::delete(STUDY, "ml.projects.locations.studies.delete", "Removes a study with its trials.")
+                .or_not_found(),
+            delete,
+        )
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(extend("required" = ["studyId"]))]
+struct CreateQuery {
+    /// The study's ID.
     #[serde(default)]
+    #[schemars(regex(pattern = "^[A-Za-z0-9_.-]{1,128}$"))]
     study_id: String,
 }
 
-pub(super) async fn create(
+async fn create(
     State(api): State<Api>,
-    Path((project, location)): Path<(String, String)>,
+    Names([project, location]): Names<2>,
     Query(query): Query<CreateQuery>,
     Body(request): Body<StudyRequest>,
 ) -> Result<Json<StudyMessage>, ApiError> {
@@ -65,39 +92,21 @@ pub(super) async fn create(
     Ok(Json(StudyMessage::from(&study)))
 }
 
-pub(super) async fn get(
+async fn get(
     State(api): State<Api>,
-    Path((project, location, study)): Path<(String, String, String)>,
+    Names([project, location, study]): Names<3>,
 ) -> Result<Json<StudyMessage>, ApiError> {
     let study = api.optimizer.study(&study_id(&project, &location, &study)?).await?;
     Ok(Json(StudyMessage::from(&study)))
 }
 
-pub(super) async fn list(
-    State(api): State<Api>,
-    Path((project, location)): Path<(String, String)>,
-) -> Result<Json<Value>, ApiError> {
+async fn list(State(api): State<Api>, Names([project, location]): Names<2>) -> Result<Json<StudyList>, ApiError> {
+    names::location(&project, &location)?;
     let studies = api.optimizer.studies(&project, &location).await?;
-    let studies: Vec<StudyMessage> = studies.iter().map(StudyMessage::from).collect();
-    Ok(Json(if studies.is_empty() { json!({}) } else { json!({ "studies": studies }) }))
+    Ok(Json(StudyList { studies: studies.iter().map(StudyMessage::from).collect() }))
 }
 
-pub(super) async fn delete(
-    State(api): State<Api>,
-    Path((project, location, study)): Path<(String, String, String)>,
-) -> Result<Json<Value>, ApiError> {
+async fn delete(State(api): State<Api>, Names([project, location, study]): Names<3>) -> Result<Json<Empty>, ApiError> {
     api.optimizer.delete_study(&study_id(&project, &location, &study)?).await?;
-    Ok(Json(json!({})))
-}
-
-pub(super) async fn list_locations(Path(project): Path<String>) -> Json<Value> {
-    Json(json!({ "locations": [location(&project, LOCATION)] }))
-}
-
-pub(super) async fn get_location(Path((project, name)): Path<(String, String)>) -> Json<Value> {
-    Json(location(&project, &name))
-}
-
-fn location(project: &str, name: &str) -> Value {
-    json!({ "name": format!("projects/{project}/locations/{name}") })
+    Ok(Json(Empty {}))
 }

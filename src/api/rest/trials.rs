@@ -3,84 +3,168 @@
 use std::num::NonZeroUsize;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use serde::Deserialize;
-use serde_json::{Value, json};
 
-use super::body::{Body, typed};
-use super::names::{no_method, study_id, trial_ref};
+use super::body::Body;
+use super::examples;
+use super::names::{Names, study_id, trial_ref};
+use super::openapi::Operation;
 use super::optimizer::Api;
 use super::request_key::RequestKey;
+use super::routes::Routes;
 use super::status::ApiError;
-use crate::api::ai_platform::ProtoDuration;
 use crate::api::ai_platform::optimizer::{
-    MeasurementMessage, ParameterNames, StudyConfig, TrialMessage, TrialRequest, point,
+    self, AddMeasurementRequest, CompleteTrialRequest, ParameterNames, StudyConfig, SuggestTrialsRequest, TrialList,
+    TrialMessage, TrialRequest, point,
 };
+use crate::api::ai_platform::rpc::Empty;
 use crate::domain::{Study, StudyId, Trial};
-use crate::service::optimizer::{Optimizer, OptimizerError, Outcome, SuggestionRequest};
+use crate::service::optimizer::{Optimizer, OptimizerError, Outcome, SuggestionRequest, TrialRef};
 
 /// Most trials in one request.
 pub(super) const MAX_SUGGESTIONS: usize = 1000;
 
-type TrialPath = Path<(String, String, String, String)>;
+/// Most bytes of a client's ID: it is part of the names of its operations, which must fit into a path.
+const MAX_CLIENT_ID_LENGTH: usize = 1024;
 
-/// `trials:suggest`, `trials:listOptimalTrials`: methods of all trials of a study.
-pub(super) async fn study_method(
-    State(api): State<Api>,
-    Path((project, location, study, method)): TrialPath,
-    Body(body): Body<Value>,
-) -> Result<Json<Value>, ApiError> {
-    let study = study_id(&project, &location, &study)?;
-    match method.as_str() {
-        "trials:suggest" => {
-            let request = suggestion_request(typed(body)?)?;
-            Ok(Json(super::operations::suggest(&api, study, request).await?))
-        }
-        "trials:listOptimalTrials" => {
-            let _: Nothing = typed(body)?;
-            let trials = api.optimizer.optimal_trials(&study).await?;
-            Ok(Json(list_message(&api.optimizer, &study, &trials).await?))
-        }
-        _ => Err(no_method(&format!("{method:?} of a study"))),
-    }
+/// A path of trials, or below them.
+macro_rules! trials {
+    ($more:literal) => {
+        concat!("/v1/projects/{project}/locations/{location}/studies/{study}/trials", $more)
+    };
 }
 
-/// `7:complete` and the other methods of one trial.
-pub(super) async fn trial_method(
+/// `routes`, and those of trials.
+pub(super) fn routes(routes: Routes<Api>) -> Routes<Api> {
+    let get = |path, id, summary| Operation::get(path, id, summary).or_not_found();
+    let post = |path, id, summary| Operation::post(path, id, summary).or_not_found().or_conflict();
+    routes
+        .add(
+            post(
+                trials!(":suggest"),
+                "ml.projects.locations.studies.trials.suggest",
+                "Gives a client the trials it has, or new ones.",
+            )
+            .example(examples::SUGGEST),
+            suggest,
+        )
+        .add(
+            post(
+                trials!(":listOptimalTrials"),
+                "ml.projects.locations.studies.trials.listOptimalTrials",
+                "Lists the best trial, with several metrics those that none is better than in all of them.",
+            ),
+            list_optimal,
+        )
+        .add(
+            post(trials!(""), "ml.projects.locations.studies.trials.create", "Adds a point of the user's own.")
+                .example(examples::TRIAL),
+            create,
+        )
+        .add(get(trials!(""), "ml.projects.locations.studies.trials.list", "Lists all trials of a study."), list)
+        .add(get(trials!("/{trial}"), "ml.projects.locations.studies.trials.get", "Tells of a trial."), self::get)
+        .add(
+            Operation::delete(trials!("/{trial}"), "ml.projects.locations.studies.trials.delete", "Removes a trial.")
+                .or_not_found()
+                .or_conflict(),
+            delete,
+        )
+        .add(
+            post(
+                trials!("/{trial}:addMeasurement"),
+                "ml.projects.locations.studies.trials.addMeasurement",
+                "Adds a measurement to a trial's curve.",
+            )
+            .example(examples::MEASUREMENT),
+            add_measurement,
+        )
+        .add(
+            post(trials!("/{trial}:complete"), "ml.projects.locations.studies.trials.complete", "Completes a trial.")
+                .example(examples::COMPLETE),
+            complete,
+        )
+        .add(
+            post(
+                trials!("/{trial}:checkEarlyStoppingState"),
+                "ml.projects.locations.studies.trials.checkEarlyStoppingState",
+                "Tells whether a trial should stop.",
+            ),
+            check_early_stopping,
+        )
+        .add(
+            post(
+                trials!("/{trial}:stop"),
+                "ml.projects.locations.studies.trials.stop",
+                "Asks a trial's client to stop.",
+            ),
+            stop,
+        )
+}
+
+async fn suggest(
     State(api): State<Api>,
-    Path((project, location, study, segment)): TrialPath,
+    Names([project, location, study]): Names<3>,
+    Body(request): Body<SuggestTrialsRequest>,
+) -> Result<Json<optimizer::Operation>, ApiError> {
+    let study = study_id(&project, &location, &study)?;
+    Ok(Json(super::operations::suggest(&api, study, suggestion_request(request)?).await?))
+}
+
+async fn list_optimal(
+    State(api): State<Api>,
+    Names([project, location, study]): Names<3>,
+    Body(_): Body<Empty>,
+) -> Result<Json<TrialList>, ApiError> {
+    let study = study_id(&project, &location, &study)?;
+    let trials = api.optimizer.optimal_trials(&study).await?;
+    Ok(Json(TrialList { trials: messages(&api.optimizer, &study, &trials).await? }))
+}
+
+async fn add_measurement(
+    State(api): State<Api>,
+    Names(names): Names<4>,
     RequestKey(request_key): RequestKey,
-    Body(body): Body<Value>,
-) -> Result<Json<Value>, ApiError> {
-    let study = study_id(&project, &location, &study)?;
-    let Some((trial, method)) = segment.split_once(':') else {
-        return Err(no_method(&format!("POST {segment:?} of a trial")));
-    };
-    let key = trial_ref(study, trial)?;
-    let trial = match method {
-        "addMeasurement" => {
-            let request: AddMeasurementRequest = typed(body)?;
-            let measurement = request.measurement.ok_or_else(|| ApiError::invalid("measurement", "is required"))?;
-            let measurement = measurement.into_measurement("measurement")?;
-            api.optimizer.add_measurement(&key, measurement, request_key).await?
-        }
-        "complete" => api.optimizer.complete(&key, outcome(typed(body)?)?).await?,
-        "stop" => {
-            let _: Nothing = typed(body)?;
-            api.optimizer.stop(&key).await?
-        }
-        "checkEarlyStoppingState" => {
-            let _: Nothing = typed(body)?;
-            return Ok(Json(super::operations::check_early_stopping(&api, &key).await?));
-        }
-        _ => return Err(no_method(&format!("{method:?} of a trial"))),
-    };
-    Ok(Json(json!(message(&api.optimizer, &key.study, &trial).await?)))
+    Body(request): Body<AddMeasurementRequest>,
+) -> Result<Json<TrialMessage>, ApiError> {
+    let key = key(&names)?;
+    let measurement = request.measurement.ok_or_else(|| ApiError::invalid("measurement", "is required"))?;
+    let measurement = measurement.into_measurement("measurement")?;
+    let trial = api.optimizer.add_measurement(&key, measurement, request_key).await?;
+    Ok(Json(message(&api.optimizer, &key.study, &trial).await?))
 }
 
-pub(super) async fn create(
+async fn complete(
     State(api): State<Api>,
-    Path((project, location, study)): Path<(String, String, String)>,
+    Names(names): Names<4>,
+    Body(request): Body<CompleteTrialRequest>,
+) -> Result<Json<TrialMessage>, ApiError> {
+    let key = key(&names)?;
+    let trial = api.optimizer.complete(&key, outcome(request)?).await?;
+    Ok(Json(message(&api.optimizer, &key.study, &trial).await?))
+}
+
+async fn stop(
+    State(api): State<Api>,
+    Names(names): Names<4>,
+    Body(_): Body<Empty>,
+) -> Result<Json<TrialMessage>, ApiError> {
+    let key = key(&names)?;
+    let trial = api.optimizer.stop(&key).await?;
+    Ok(Json(message(&api.optimizer, &key.study, &trial).await?))
+}
+
+async fn check_early_stopping(
+    State(api): State<Api>,
+    Names(names): Names<4>,
+    Body(_): Body<Empty>,
+) -> Result<Json<optimizer::Operation>, ApiError> {
+    Ok(Json(super::operations::check_early_stopping(&api, &key(&names)?).await?))
+}
+
+async fn create(
+    State(api): State<Api>,
+    Names([project, location, study]): Names<3>,
     RequestKey(request_key): RequestKey,
     Body(request): Body<TrialRequest>,
 ) -> Result<Json<TrialMessage>, ApiError> {
@@ -96,66 +180,29 @@ pub(super) async fn create(
     Ok(Json(message(&api.optimizer, &id, &trial).await?))
 }
 
-pub(super) async fn get(
-    State(api): State<Api>,
-    Path((project, location, study, trial)): TrialPath,
-) -> Result<Json<TrialMessage>, ApiError> {
-    let key = trial_ref(study_id(&project, &location, &study)?, &trial)?;
+async fn get(State(api): State<Api>, Names(names): Names<4>) -> Result<Json<TrialMessage>, ApiError> {
+    let key = key(&names)?;
     let trial = api.optimizer.trial(&key.study, key.trial).await?;
     Ok(Json(message(&api.optimizer, &key.study, &trial).await?))
 }
 
-pub(super) async fn list(
+async fn list(
     State(api): State<Api>,
-    Path((project, location, study)): Path<(String, String, String)>,
-) -> Result<Json<Value>, ApiError> {
+    Names([project, location, study]): Names<3>,
+) -> Result<Json<TrialList>, ApiError> {
     let study = study_id(&project, &location, &study)?;
     let trials = api.optimizer.trials(&study).await?;
-    Ok(Json(list_message(&api.optimizer, &study, &trials).await?))
+    Ok(Json(TrialList { trials: messages(&api.optimizer, &study, &trials).await? }))
 }
 
-pub(super) async fn delete(
-    State(api): State<Api>,
-    Path((project, location, study, trial)): TrialPath,
-) -> Result<Json<Value>, ApiError> {
-    let key = trial_ref(study_id(&project, &location, &study)?, &trial)?;
+async fn delete(State(api): State<Api>, Names(names): Names<4>) -> Result<Json<Empty>, ApiError> {
+    let key = key(&names)?;
     api.optimizer.delete_trial(&key.study, key.trial).await?;
-    Ok(Json(json!({})))
+    Ok(Json(Empty {}))
 }
 
-/// `{}`.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Nothing {}
-
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-struct SuggestTrialsRequest {
-    suggestion_count: i32,
-    client_id: String,
-    tunesmith: SuggestAdditions,
-}
-
-/// Additions of ours to a request for trials.
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-struct SuggestAdditions {
-    /// For how long the client may be silent; as the study says if absent.
-    lease: Option<ProtoDuration>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct AddMeasurementRequest {
-    measurement: Option<MeasurementMessage>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-struct CompleteTrialRequest {
-    final_measurement: Option<MeasurementMessage>,
-    trial_infeasible: bool,
-    infeasible_reason: String,
+fn key([project, location, study, trial]: &[String; 4]) -> Result<TrialRef, ApiError> {
+    trial_ref(study_id(project, location, study)?, trial)
 }
 
 fn suggestion_request(request: SuggestTrialsRequest) -> Result<SuggestionRequest, ApiError> {
@@ -167,6 +214,11 @@ fn suggestion_request(request: SuggestTrialsRequest) -> Result<SuggestionRequest
     })?;
     if request.client_id.is_empty() {
         return Err(ApiError::invalid("clientId", "is required"));
+    }
+    if request.client_id.len() > MAX_CLIENT_ID_LENGTH {
+        let length = request.client_id.len();
+        let description = format!("has {length} bytes, must have at most {MAX_CLIENT_ID_LENGTH}");
+        return Err(ApiError::invalid("clientId", description));
     }
     Ok(SuggestionRequest {
         client_id: request.client_id,
@@ -203,17 +255,17 @@ async fn message(optimizer: &Optimizer, study: &StudyId, trial: &Trial) -> Resul
     Ok(TrialMessage::new(study, &names, trial, &curve))
 }
 
-/// `{"trials": [...]}`.
-pub(super) async fn list_message(
+/// `trials` with their curves.
+pub(super) async fn messages(
     optimizer: &Optimizer,
     study: &StudyId,
     trials: &[Trial],
-) -> Result<Value, OptimizerError> {
+) -> Result<Vec<TrialMessage>, OptimizerError> {
     let names = names(&optimizer.study(study).await?);
     let mut messages = Vec::with_capacity(trials.len());
     for trial in trials {
         let curve = optimizer.measurements(study, trial).await?;
         messages.push(TrialMessage::new(study, &names, trial, &curve));
     }
-    Ok(if messages.is_empty() { json!({}) } else { json!({ "trials": messages }) })
+    Ok(messages)
 }

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 
 use self::queue::Queue;
 use super::plan::{JobPlan, PlanError};
-use super::runner::{CANCELLED_BY_USER, Control, JobOutcome, JobRunner, RunError, until_at_least};
+use super::runner::{CANCELLED_BY_USER, Control, JobOutcome, JobRunner, RunError, until_at_least, until_true};
 use super::{LiveTrials, Submission, SubmitError, Submitted, job_secret, submit};
 use crate::clock::Clock;
 use crate::domain::{Job, JobChange, JobId, JobState, Study, TransitionError, Trial};
@@ -317,26 +317,21 @@ impl Jobs {
     async fn carry_out(self: Arc<Self>, id: JobId, mut control: watch::Receiver<Control>) {
         let (cancel, cancelled) = watch::channel(false);
         self.state().running.insert(id.clone(), cancel.clone());
-        let is_cancelling =
-            async || self.workplace.store.job(&id).await.is_ok_and(|job| job.state == JobState::Cancelling);
         // A cancellation may have come between the queue and here.
-        if is_cancelling().await {
+        if self.workplace.store.job(&id).await.is_ok_and(|job| job.state == JobState::Cancelling) {
             cancel.send_replace(true);
         }
-        let mut hurried = false;
         loop {
+            let knows_of_cancellation = *cancelled.borrow();
             match self.carry_on(&id, control.clone(), cancelled.clone()).await {
                 Ok(JobOutcome::Ended(job)) => tracing::info!(job.id = %id, job.state = %job.state, "a job has ended"),
                 Ok(JobOutcome::Interrupted(_)) => {}
-                // It was cancelled while it was begun: the next attempt finds it so and ends it.
-                Err(RunError::Store(StoreError::Refused(_))) if !hurried && is_cancelling().await => {
-                    hurried = true;
-                    cancel.send_replace(true);
-                    continue;
-                }
                 Err(error) => {
                     tracing::error!(job.id = %id, error = &error as &dyn std::error::Error, "a job is tried again later");
+                    let mut cancelled = cancelled.clone();
                     tokio::select! {
+                        // A step was refused because the job was cancelled meanwhile: the next attempt begins with that.
+                        () = until_true(&mut cancelled), if !knows_of_cancellation => continue,
                         () = until_at_least(&mut control, Control::Interrupt) => {}
                         () = tokio::time::sleep(RETRY_AFTER) => continue,
                     }

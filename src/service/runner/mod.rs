@@ -438,7 +438,7 @@ pub(super) async fn until_at_least(control: &mut watch::Receiver<Control>, level
 }
 
 /// Waits until `flag` is true; for ever, if nobody can set it any more.
-async fn until_true(flag: &mut watch::Receiver<bool>) {
+pub(super) async fn until_true(flag: &mut watch::Receiver<bool>) {
     if flag.wait_for(|set| *set).await.is_err() {
         std::future::pending::<()>().await;
     }

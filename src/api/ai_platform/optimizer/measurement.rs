@@ -1,6 +1,6 @@
 //! `Measurement`: what a trial reports.
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use super::FieldViolation;
@@ -10,6 +10,7 @@ use crate::domain::{Measurement, MetricValue, Source};
 /// Values of metrics at one step.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(rename = "Measurement")]
 pub struct MeasurementMessage {
     /// Time since the trial's start.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -23,11 +24,21 @@ pub struct MeasurementMessage {
 /// The value of one metric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "Metric")]
 pub struct MetricMessage {
     /// Its name.
     pub metric: String,
-    /// Its value.
+    /// Its value; one that is not finite makes the trial infeasible if it is its result.
+    #[schemars(schema_with = "value_schema")]
     pub value: Double,
+}
+
+/// Unlike bounds, a metric may be no number at all.
+fn value_schema(generator: &mut SchemaGenerator) -> Schema {
+    if generator.contract().is_serialize() {
+        return Double::json_schema(generator);
+    }
+    json_schema!({ "anyOf": [Double::json_schema(generator), { "enum": ["NaN", "Infinity", "-Infinity"] }] })
 }
 
 impl MeasurementMessage {

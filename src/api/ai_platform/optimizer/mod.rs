@@ -9,15 +9,19 @@
 pub mod measurement;
 pub mod operation;
 mod parameter_names;
+mod requests;
 pub mod study;
 pub mod study_config;
 mod study_problem;
 pub mod trial;
 
 pub use measurement::MeasurementMessage;
-pub use operation::{Operation, OperationResult, Progress};
+pub use operation::{Operation, Progress};
 pub use parameter_names::ParameterNames;
-pub use study::{StudyMessage, StudyRequest};
+pub use requests::{AddMeasurementRequest, CompleteTrialRequest, SuggestAdditions, SuggestTrialsRequest};
+pub use study::{StudyList, StudyMessage, StudyRequest};
 pub use study_config::StudyConfig;
-pub use study_problem::{FieldViolation, StudyPlan, study_plan};
-pub use trial::{TrialMessage, TrialParameter, TrialRequest, point, trial_name};
+pub use study_problem::{StudyPlan, study_plan};
+pub use trial::{TrialList, TrialMessage, TrialParameter, TrialRequest, point, trial_name};
+
+pub use crate::api::ai_platform::rpc::FieldViolation;

@@ -8,17 +8,9 @@ use tunesmith_algorithms::problem::{
 
 use super::ParameterNames;
 use super::study_config::{StudyConfig, StudyParameterSpec, StudyScaleType};
+use crate::api::ai_platform::rpc::FieldViolation;
 use crate::api::ai_platform::{Algorithm, FinalMeasurement, GoalType, ParameterType};
 use crate::domain;
-
-/// A field that breaks a rule.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FieldViolation {
-    /// Its path, such as `studyConfig.parameters[0].type`.
-    pub field: String,
-    /// What is wrong, and what is allowed.
-    pub description: String,
-}
 
 /// What a `StudyConfig` asks for.
 #[derive(Debug, Clone, PartialEq)]

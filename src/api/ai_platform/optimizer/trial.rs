@@ -10,6 +10,7 @@ use tunesmith_algorithms::problem::{Origin, ParameterKind, ParameterValue, Param
 
 use super::study::study_name;
 use super::{FieldViolation, MeasurementMessage, ParameterNames};
+use crate::api::ai_platform::job::origin_schema;
 use crate::api::ai_platform::{Double, Int64, is_default};
 use crate::domain::{Measurement, StudyId, Trial, TrialState};
 
@@ -31,8 +32,9 @@ pub struct TrialParameter {
 }
 
 /// A trial as a client sends it. What the service alone decides is accepted and has no effect.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(rename = "TrialInput")]
 pub struct TrialRequest {
     /// The point.
     pub parameters: Vec<TrialParameter>,
@@ -56,39 +58,70 @@ pub struct TrialRequest {
     _client_id: Value,
 }
 
-/// `google.cloud.ml.v1.Trial`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// A trial.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "Trial")]
 pub struct TrialMessage {
+    /// `{study}/trials/{number}`; after a lease has expired, the number is followed by the attempt's, as in `7~2`.
     name: String,
-    state: &'static str,
+    /// Where it stands.
+    state: TrialStateName,
+    /// The point.
     parameters: Vec<TrialParameter>,
+    /// Its result.
     #[serde(skip_serializing_if = "Option::is_none")]
     final_measurement: Option<MeasurementMessage>,
+    /// What was reported, by step and elapsed time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     measurements: Vec<MeasurementMessage>,
+    /// When its client got it.
     #[serde(skip_serializing_if = "Option::is_none")]
     start_time: Option<Timestamp>,
+    /// When it became `COMPLETED`.
     #[serde(skip_serializing_if = "Option::is_none")]
     end_time: Option<Timestamp>,
+    /// Who has it.
     #[serde(skip_serializing_if = "String::is_empty")]
     client_id: String,
+    /// Whether it has no result, and its parameters are not tried again.
     #[serde(skip_serializing_if = "is_default")]
     trial_infeasible: bool,
+    /// Why.
     #[serde(skip_serializing_if = "Option::is_none")]
     infeasible_reason: Option<String>,
+    /// What AI Platform does not tell.
     #[serde(skip_serializing_if = "is_default")]
     tunesmith: TrialAdditions,
 }
 
-/// What AI Platform does not tell.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+/// Where a trial stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[schemars(rename = "TrialState")]
+enum TrialStateName {
+    /// A user's own point that nobody has yet.
+    Requested,
+    /// Somebody has it.
+    Active,
+    /// Whoever has it shall stop.
+    Stopping,
+    /// It has a result, or is infeasible.
+    Completed,
+}
+
+/// What AI Platform does not tell of a trial.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct TrialAdditions {
+    /// What proposed it.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "origin_schema")]
     origin: Option<Origin>,
+    /// When its client loses it, unless there is a sign of life before.
     #[serde(skip_serializing_if = "Option::is_none")]
     lease_end_time: Option<Timestamp>,
+    /// How often it was taken back from a silent client.
     #[serde(skip_serializing_if = "Option::is_none")]
     expired_leases: Option<Int64>,
 }
@@ -110,10 +143,10 @@ impl TrialMessage {
         Self {
             name: trial_name(study, trial),
             state: match trial.state {
-                TrialState::Requested => "REQUESTED",
-                TrialState::Active => "ACTIVE",
-                TrialState::Stopping => "STOPPING",
-                TrialState::Succeeded | TrialState::Infeasible | TrialState::Deleted => "COMPLETED",
+                TrialState::Requested => TrialStateName::Requested,
+                TrialState::Active => TrialStateName::Active,
+                TrialState::Stopping => TrialStateName::Stopping,
+                TrialState::Succeeded | TrialState::Infeasible | TrialState::Deleted => TrialStateName::Completed,
             },
             parameters: parameters.collect(),
             final_measurement: trial.final_measurement.as_ref().map(MeasurementMessage::from),
@@ -130,6 +163,15 @@ impl TrialMessage {
             },
         }
     }
+}
+
+/// Some trials.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
+#[schemars(rename = "ListTrialsResponse")]
+pub struct TrialList {
+    /// The trials, by number.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub trials: Vec<TrialMessage>,
 }
 
 /// `{study}/trials/{number}`. After a lease has expired, the number is followed by that of the present attempt, as in

@@ -1,0 +1,212 @@
+//! The OpenAPI 3.1 document of the service, made from the table of its routes.
+//!
+//! Schemas are those that `schemars` derives from the wire types, which the configuration's schema is made of as well.
+//! What is sent and what is answered differ (a 64-bit integer may be sent as a number, and is answered as text), so a
+//! type that is both has two schemas; that of what is sent is then called `...Input`.
+
+mod operation;
+mod parameters;
+mod schemas;
+
+use std::sync::OnceLock;
+
+use axum::http::Method;
+use axum::{Json, Router};
+use serde_json::Value;
+use utoipa::openapi::link::{Link, LinkBuilder};
+use utoipa::openapi::path::{HttpMethod, OperationBuilder, Paths};
+use utoipa::openapi::request_body::RequestBodyBuilder;
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
+use utoipa::openapi::{
+    Components, Content, ContentBuilder, InfoBuilder, OpenApi, Ref, RefOr, Response, ResponseBuilder, Schema,
+};
+
+use self::operation::Access;
+pub(super) use self::operation::{Documented, Operation, Text};
+pub(super) use self::parameters::query_names;
+use self::schemas::Schemas;
+use super::routes::Routes;
+
+/// Name of the way to show a token.
+const BEARER: &str = "bearer";
+
+/// Of the whole document.
+const DESCRIPTION: &str = "\
+Jobs and studies as AI Platform Training & Optimizer (`ml v1`) has them; what that does not have is under `tunesmith`.
+
+Messages follow proto3's JSON rules: fields at their default may be left out, `null` is absent, 64-bit integers are \
+answered as text, fields may also be sent by their names in the protocol buffer (`study_config`), and unknown fields, \
+names and query parameters are refused. Besides its own query parameters every method takes `alt` (`json` only), \
+`prettyPrint`, `fields`, `key`, `quotaUser`, `access_token`, `oauth_token`, `uploadType`, `upload_protocol` and \
+`$.xgafv`, without effect. A body that says nothing may be left out.";
+
+/// What each error status is for.
+const ERRORS: [(u16, &str); 11] = [
+    (400, "The request is wrong, or the state does not allow it."),
+    (401, "The caller did not show a token that is known."),
+    (403, "The caller may not do this."),
+    (404, "There is no such thing."),
+    (409, "There is such a thing already, or it was changed by somebody else."),
+    (413, "The body is too large."),
+    (415, "The body is not JSON by its content type."),
+    (429, "The caller asks too often."),
+    (500, "The service failed."),
+    (503, "The service cannot answer now."),
+    (504, "The answer would have taken too long."),
+];
+
+/// The route of the document itself.
+fn routes() -> Routes<()> {
+    let operation = Operation::get("/openapi.json", "openapi", "This document.").open();
+    Routes::new().add(operation, async || Json(served().clone()))
+}
+
+/// `/openapi.json`.
+pub fn router() -> Router {
+    routes().with_state(())
+}
+
+fn served() -> &'static Value {
+    static DOCUMENT: OnceLock<Value> = OnceLock::new();
+    DOCUMENT.get_or_init(document)
+}
+
+/// The document, as published in `schemas/openapi.json`.
+pub fn document() -> Value {
+    described(&operations())
+}
+
+/// All methods of the service.
+pub(super) fn operations() -> Vec<Operation> {
+    routes()
+        .operations()
+        .chain(super::health::routes().operations())
+        .chain(super::jobs::routes().operations())
+        .chain(super::job_logs::routes().operations())
+        .chain(super::optimizer::routes().operations())
+        .chain(super::packages::routes().operations())
+        .chain(super::projects::routes().operations())
+        .chain(super::trial_reports::routes().operations())
+        .collect()
+}
+
+fn described(operations: &[Operation]) -> Value {
+    let mut schemas = Schemas::default();
+    let error = schemas.answer(super::status::error_schema);
+    let messages: Vec<_> = operations
+        .iter()
+        .map(|operation| {
+            let body = operation.body.map(|body| schemas.sent(body));
+            (operation, body, operation.answer.map(|answer| schemas.answer(answer)))
+        })
+        .collect();
+    let schemas = schemas.finish();
+    let mut paths = Paths::new();
+    for (operation, body, answer) in messages {
+        let body = body.map(|schema| schemas.reference(schema));
+        paths.add_path_operation(
+            operation.path,
+            vec![http_method(&operation.method)],
+            described_operation(operation, operations, body, answer.map(|schema| schemas.reference(schema))),
+        );
+    }
+    let info = InfoBuilder::new().title("Tunesmith").version("v1").description(Some(DESCRIPTION)).build();
+    let mut document = OpenApi::new(info, paths);
+    document.components = Some(components(schemas.reference(error)));
+    finished(&document, schemas.definitions)
+}
+
+/// As JSON, with the schemas, which the types of the document cannot hold in full.
+fn finished(document: &OpenApi, definitions: serde_json::Map<String, Value>) -> Value {
+    // Text and numbers only, so that this cannot fail.
+    let mut document = serde_json::to_value(document).unwrap_or_default();
+    document["components"]["schemas"] = Value::Object(definitions);
+    document
+}
+
+fn http_method(method: &Method) -> HttpMethod {
+    match *method {
+        Method::POST => HttpMethod::Post,
+        Method::PATCH => HttpMethod::Patch,
+        Method::PUT => HttpMethod::Put,
+        Method::DELETE => HttpMethod::Delete,
+        _ => HttpMethod::Get,
+    }
+}
+
+fn described_operation(
+    operation: &Operation,
+    all: &[Operation],
+    body: Option<RefOr<Schema>>,
+    answer: Option<RefOr<Schema>>,
+) -> OperationBuilder {
+    let mut success = ResponseBuilder::new().description("It was done.");
+    if let Some(schema) = answer {
+        success = success.content("application/json", Content::new(Some(schema)));
+    }
+    if let Some(content_type) = operation.text {
+        let text = ObjectBuilder::new().schema_type(Type::String).build();
+        success = success.content(content_type, Content::new(Some(Schema::from(text))));
+    }
+    for (name, link) in links(operation, all) {
+        success = success.link(name, link);
+    }
+    let body = body.map(|schema| {
+        let example = operation.example.and_then(|example| serde_json::from_str::<Value>(example).ok());
+        let content = ContentBuilder::new().schema(Some(schema)).example(example);
+        RequestBodyBuilder::new().content("application/json", content.build())
+    });
+    let bytes = || RequestBodyBuilder::new().content("application/octet-stream", Content::default());
+    let body = body.or_else(|| operation.takes_bytes.then(bytes));
+    let mut builder = OperationBuilder::new()
+        .operation_id(Some(operation.id))
+        .summary(Some(operation.summary))
+        .parameters(Some(parameters::of(operation)))
+        .request_body(body.map(RequestBodyBuilder::build))
+        .response("200", success.build());
+    for status in &operation.statuses {
+        let reference = RefOr::<Response>::from(Ref::from_response_name(format!("Error{status}")));
+        builder = builder.response(status.to_string(), reference);
+    }
+    let token = SecurityRequirement::new(BEARER, [] as [&str; 0]);
+    match operation.access {
+        // A service that listens on this machine alone may do without tokens.
+        Access::Token => builder.securities(Some([SecurityRequirement::default(), token])),
+        Access::TrialToken => builder.securities(Some([token])),
+        Access::Open => builder.securities(Some([])),
+    }
+}
+
+/// Links to the methods of what `operation` makes, by the last words of their IDs.
+fn links(operation: &Operation, all: &[Operation]) -> Vec<(String, Link)> {
+    let Some((made, expression)) = operation.makes else { return Vec::new() };
+    let below = format!("{}/{{{made}}}", operation.path);
+    let of_parents = parameters::names(operation.path).map(|name| (name, format!("$request.path.{name}")));
+    let given: Vec<(&str, String)> = of_parents.chain([(made, expression.to_owned())]).collect();
+    let reached = all.iter().filter(|other| {
+        other.path.starts_with(&below)
+            && parameters::names(other.path).all(|name| given.iter().any(|(known, _)| *known == name))
+    });
+    reached
+        .map(|other| {
+            let link = LinkBuilder::new().operation_id(other.id);
+            let link = given.iter().fold(link, |link, (name, expression)| link.parameter(*name, expression.as_str()));
+            (other.id.replace('.', "_"), link.build())
+        })
+        .collect()
+}
+
+fn components(error: RefOr<Schema>) -> Components {
+    let mut components = Components::new();
+    for (status, description) in ERRORS {
+        let content = Content::new(Some(error.clone()));
+        let response = ResponseBuilder::new().description(description).content("application/json", content).build();
+        components.responses.insert(format!("Error{status}"), response.into());
+    }
+    let bearer = HttpBuilder::new()
+        .scheme(HttpAuthScheme::Bearer)
+        .description(Some("A token of `tunesmith tokens create`, or that of a trial."));
+    components.add_security_scheme(BEARER, SecurityScheme::Http(bearer.build()));
+    components
+}

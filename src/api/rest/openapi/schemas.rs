@@ -1,0 +1,152 @@
+//! The schemas of messages: of those that are sent, and of those that are answered.
+
+use std::collections::BTreeSet;
+
+use schemars::SchemaGenerator;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+use utoipa::openapi::{Ref, RefOr, Schema};
+
+use super::operation::SchemaOf;
+
+/// Where the document keeps them.
+const HOME: &str = "#/components/schemas/";
+
+/// Collects schemas.
+pub(super) struct Schemas {
+    sent: SchemaGenerator,
+    answered: SchemaGenerator,
+}
+
+/// All schemas, under names of their own.
+pub(super) struct Finished {
+    pub(super) definitions: Map<String, Value>,
+    /// Messages that are sent and called otherwise than their type.
+    renamed: BTreeSet<String>,
+}
+
+/// The schema of a message.
+pub(super) struct MessageSchema {
+    name: String,
+    is_sent: bool,
+}
+
+impl Default for Schemas {
+    fn default() -> Self {
+        let settings = || {
+            SchemaSettings::draft2020_12().with(|settings| {
+                settings.definitions_path = "/components/schemas".into();
+                settings.meta_schema = None;
+            })
+        };
+        Self {
+            sent: settings().for_deserialize().into_generator(),
+            answered: settings().for_serialize().into_generator(),
+        }
+    }
+}
+
+impl Schemas {
+    /// The schema of a message that is sent.
+    pub(super) fn sent(&mut self, schema: SchemaOf) -> MessageSchema {
+        MessageSchema { name: name(&schema(&mut self.sent).to_value()), is_sent: true }
+    }
+
+    /// The schema of a message that is answered.
+    pub(super) fn answer(&mut self, schema: SchemaOf) -> MessageSchema {
+        MessageSchema { name: name(&schema(&mut self.answered).to_value()), is_sent: false }
+    }
+
+    /// Gives a message that is sent another name if one that is answered has the same name and another schema.
+    pub(super) fn finish(mut self) -> Finished {
+        let mut sent = self.sent.take_definitions(true);
+        for schema in sent.values_mut() {
+            allow_null(schema);
+        }
+        let mut definitions = self.answered.take_definitions(true);
+        let mut renamed = BTreeSet::new();
+        loop {
+            let more: Vec<String> = sent
+                .iter()
+                .filter(|(name, _)| !renamed.contains(*name))
+                .filter(|(name, schema)| {
+                    definitions.get(*name).is_some_and(|answered| *answered != with_names((*schema).clone(), &renamed))
+                })
+                .map(|(name, _)| name.clone())
+                .collect();
+            if more.is_empty() {
+                break;
+            }
+            renamed.extend(more);
+        }
+        for (name, schema) in sent {
+            definitions.insert(input_name(&name, &renamed), with_names(schema, &renamed));
+        }
+        definitions.sort_keys();
+        Finished { definitions, renamed }
+    }
+}
+
+impl Finished {
+    /// What refers to a schema.
+    pub(super) fn reference(&self, schema: MessageSchema) -> RefOr<Schema> {
+        if schema.name.is_empty() {
+            return RefOr::T(Schema::default());
+        }
+        let name = if schema.is_sent { input_name(&schema.name, &self.renamed) } else { schema.name };
+        RefOr::Ref(Ref::from_schema_name(name))
+    }
+}
+
+/// The name of the definition that `schema` refers to; empty if it stands for itself.
+fn name(schema: &Value) -> String {
+    schema["$ref"].as_str().and_then(|reference| reference.strip_prefix(HOME)).unwrap_or_default().to_owned()
+}
+
+fn input_name(name: &str, renamed: &BTreeSet<String>) -> String {
+    if renamed.contains(name) { format!("{name}Input") } else { name.to_owned() }
+}
+
+fn with_names(mut schema: Value, renamed: &BTreeSet<String>) -> Value {
+    visit(&mut schema, &mut |object| {
+        let Some(Value::String(reference)) = object.get_mut("$ref") else { return };
+        if let Some(name) = reference.strip_prefix(HOME) {
+            *reference = format!("{HOME}{}", input_name(name, renamed));
+        }
+    });
+    schema
+}
+
+/// Fields of a message that is sent may be `null`, unless they are required.
+fn allow_null(schema: &mut Value) {
+    visit(schema, &mut |object| {
+        let required: Vec<Value> = object.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+        let Some(Value::Object(properties)) = object.get_mut("properties") else { return };
+        for (name, property) in properties {
+            if required.contains(&json!(name)) {
+                continue;
+            }
+            let Value::Object(property) = property else { continue };
+            if let Some(reference) = property.remove("$ref") {
+                property.insert("anyOf".to_owned(), json!([{ "$ref": reference }, { "type": "null" }]));
+            }
+            match property.get_mut("type") {
+                Some(Value::Array(types)) if !types.contains(&json!("null")) => types.push(json!("null")),
+                Some(one @ Value::String(_)) if *one != "null" => *one = json!([one, "null"]),
+                _ => {}
+            }
+        }
+    });
+}
+
+/// Calls `each` with every object in `schema`.
+fn visit(schema: &mut Value, each: &mut impl FnMut(&mut Map<String, Value>)) {
+    match schema {
+        Value::Object(object) => {
+            each(object);
+            object.values_mut().for_each(|value| visit(value, each));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| visit(item, each)),
+        _ => {}
+    }
+}

@@ -1,0 +1,162 @@
+//! The OpenAPI document, and the server held against it.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+use tunesmith::api::rest::openapi::document;
+
+use crate::python::interpreter;
+use crate::server::Server;
+use crate::support::Workspace;
+
+/// `TUNESMITH_UPDATE_SCHEMA=1 cargo test --test it openapi::` writes the file anew.
+#[test]
+fn the_published_document_is_the_generated_one() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/openapi.json");
+    let generated = format!("{:#}\n", document());
+    if std::env::var_os("TUNESMITH_UPDATE_SCHEMA").is_some() {
+        fs::write(&path, &generated).unwrap();
+    }
+    assert!(
+        fs::read_to_string(&path).unwrap_or_default() == generated,
+        "schemas/openapi.json is out of date: set TUNESMITH_UPDATE_SCHEMA=1 and run this test again"
+    );
+}
+
+/// The methods of the document: HTTP method, path with names filled in, ID.
+fn methods(document: &Value) -> Vec<(String, String, String)> {
+    let mut methods = Vec::new();
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        let path = ["project", "location", "job", "study", "trial", "operation", "sha256", "file_name", "log"]
+            .iter()
+            .fold(path.clone(), |path, name| {
+                path.replace(&format!("{{{name}}}"), if *name == "trial" { "7" } else { "x" })
+            });
+        assert!(!path.contains('{'), "{path} has a name that this test does not know");
+        for (method, operation) in operations.as_object().unwrap() {
+            let id = operation["operationId"].as_str().unwrap().to_owned();
+            methods.push((method.to_uppercase(), path.clone(), id));
+        }
+    }
+    methods
+}
+
+#[test]
+fn what_is_documented_is_served_and_nothing_else() {
+    let workspace = Workspace::new("");
+    let server = Server::start(&workspace, &[]);
+    let (status, served) = server.get("/openapi.json");
+    assert_eq!((status, &served), (200, &document()));
+    let methods = methods(&served);
+    let is_there = |method: &str, path: &str| {
+        let (status, answer) = server.exchange(method, path, "content-type: application/json\r\n", "{}");
+        status != 405 && !answer.contains("there is no method")
+    };
+    for (_, path, _) in &methods {
+        for method in ["GET", "POST", "PATCH", "DELETE", "PUT"] {
+            let is_documented = methods.iter().any(|(known, at, _)| known == method && at == path);
+            assert_eq!(is_there(method, path), is_documented, "{method} {path}");
+        }
+    }
+    let published = PUBLISHED.lines().map(|line| line.trim_start().to_owned()).filter(|line| !line.is_empty());
+    for id in published {
+        assert!(methods.iter().any(|(_, _, known)| *known == id), "{id} is published and not there");
+    }
+    for (_, path, _) in methods.iter().filter(|(_, path, _)| path.contains("/v1/")) {
+        assert!(!is_there("POST", &format!("{path}/more")), "{path}/more");
+        assert!(!is_there("POST", &format!("{path}:noSuchMethod")), "{path}:noSuchMethod");
+    }
+}
+
+/// The methods of `ml v1` that this service has.
+const PUBLISHED: &str = "
+    ml.projects.getConfig
+    ml.projects.jobs.cancel
+    ml.projects.jobs.create
+    ml.projects.jobs.get
+    ml.projects.jobs.getIamPolicy
+    ml.projects.jobs.list
+    ml.projects.jobs.patch
+    ml.projects.jobs.setIamPolicy
+    ml.projects.jobs.testIamPermissions
+    ml.projects.locations.get
+    ml.projects.locations.list
+    ml.projects.locations.operations.cancel
+    ml.projects.locations.operations.get
+    ml.projects.locations.studies.create
+    ml.projects.locations.studies.delete
+    ml.projects.locations.studies.get
+    ml.projects.locations.studies.list
+    ml.projects.locations.studies.trials.addMeasurement
+    ml.projects.locations.studies.trials.checkEarlyStoppingState
+    ml.projects.locations.studies.trials.complete
+    ml.projects.locations.studies.trials.create
+    ml.projects.locations.studies.trials.delete
+    ml.projects.locations.studies.trials.get
+    ml.projects.locations.studies.trials.list
+    ml.projects.locations.studies.trials.listOptimalTrials
+    ml.projects.locations.studies.trials.stop
+    ml.projects.locations.studies.trials.suggest
+    ml.projects.operations.cancel
+    ml.projects.operations.get
+    ml.projects.operations.list
+";
+
+/// What schemathesis holds against every answer.
+const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,\
+    response_headers_conformance,negative_data_rejection,unsupported_method,allow_header_conformance,\
+    use_after_free,ensure_resource_availability";
+
+#[test]
+fn thousands_of_made_up_requests_are_answered_as_documented() {
+    let python = interpreter(&["schemathesis==4.32.5"]);
+    let hooks = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/clients/schemathesis_hooks.py");
+    let workspace = Workspace::new("");
+    let config = format!("hooks = \"{}\"\n[phases.coverage]\nunexpected-methods = [\"put\"]\n", hooks.display());
+    workspace.write("schemathesis.toml", &config);
+    let server = Server::start(&workspace, &["--job-slots", "1"]);
+    let location = "/v1/projects/p/locations/l";
+    let integer =
+        json!({"parameter": "layers", "type": "INTEGER", "integerValueSpec": {"minValue": "1", "maxValue": "6"}});
+    let study = json!({"studyConfig": {"metrics": [{"metric": "loss", "goal": "MINIMIZE"}], "parameters": [integer]}});
+    for id in ["example", "finite"] {
+        assert_eq!(server.post(&format!("{location}/studies?studyId={id}"), &study).0, 200);
+        let request = json!({"suggestionCount": 3, "clientId": "worker"});
+        assert_eq!(server.post(&format!("{location}/studies/{id}/trials:suggest"), &request).0, 200);
+    }
+    for (id, script, hyperparameters) in [
+        ("plain", "true", Value::Null),
+        (
+            "tuning",
+            "echo loss=1",
+            json!({"goal": "MINIMIZE", "hyperparameterMetricTag": "loss", "maxTrials": 2, "params": [
+                {"parameterName": "x", "type": "INTEGER", "minValue": 1, "maxValue": 9}
+            ]}),
+        ),
+    ] {
+        let input = json!({
+            "masterConfig": {"containerCommand": ["sh", "-c", script]},
+            "hyperparameters": hyperparameters,
+            "tunesmith": {"metricFromStdout": true},
+        });
+        let (status, job) = server.post("/v1/projects/p/jobs", &json!({"jobId": id, "trainingInput": input}));
+        assert_eq!(status, 200, "{job}");
+    }
+    let output = Command::new(python.with_file_name("st"))
+        .current_dir(workspace.path())
+        .arg("run")
+        .arg(format!("http://{}/openapi.json", server.address))
+        .args(["--checks", CHECKS, "--seed", "1", "--max-examples", "8", "--workers", "2", "--no-color"])
+        .args(["--phases", "examples,coverage,fuzzing,stateful", "--suppress-health-check", "all", "--warnings", "off"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    // Not a run that tested nothing.
+    let generated = text.lines().find_map(|line| line.trim().split_once(" generated, "));
+    let generated: usize = generated.and_then(|(count, _)| count.parse().ok()).unwrap();
+    assert!(generated > 2000, "{text}");
+    assert_eq!(server.get("/v1/projects/p/jobs/tuning").0, 200);
+}
