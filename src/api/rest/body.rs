@@ -35,6 +35,18 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     }
 }
 
+/// A JSON body whatever its content type says: the programs of trials report with the simplest of clients.
+pub(super) struct Report<T>(pub(super) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Report<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(mut request: Request, state: &S) -> Result<Self, ApiError> {
+        request.headers_mut().remove(CONTENT_TYPE);
+        Body::from_request(request, state).await.map(|Body(message)| Self(message))
+    }
+}
+
 /// The body is larger than the service takes.
 pub(super) fn too_large() -> ApiError {
     ApiError::new(Code::PayloadTooLarge, "the body is larger than the service takes")

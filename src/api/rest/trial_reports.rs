@@ -8,7 +8,7 @@ use axum::{Json, Router};
 use jiff::Timestamp;
 use tunesmith_algorithms::problem::TrialId;
 
-use super::body::Body;
+use super::body::Report;
 use super::examples;
 use super::names::Names;
 use super::openapi::Operation;
@@ -64,7 +64,7 @@ async fn add_measurement(
     State(reports): State<TrialReports>,
     Names(names): Names<3>,
     headers: HeaderMap,
-    Body(request): Body<AddMeasurementRequest>,
+    Report(request): Report<AddMeasurementRequest>,
 ) -> Result<Json<TrialMessage>, ApiError> {
     let key = trial_key(&names)?;
     let token = token(&headers)?;

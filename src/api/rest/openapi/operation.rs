@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
-use crate::api::rest::body::Body;
+use crate::api::rest::body::{Body, Report};
 use crate::api::rest::names::Names;
 use crate::api::rest::query::Query;
 use crate::api::rest::request_key::RequestKey;
@@ -177,6 +177,12 @@ impl<T: JsonSchema> Input for Body<T> {
     fn describe(operation: &mut Operation) {
         operation.body = Some(SchemaGenerator::subschema_for::<T>);
         operation.statuses.extend([413, 415]);
+    }
+}
+
+impl<T: JsonSchema> Input for Report<T> {
+    fn describe(operation: &mut Operation) {
+        Body::<T>::describe(operation);
     }
 }
 
