@@ -15,9 +15,11 @@ Several metrics: one `MetricInformation` each. Constraints are unsupported: thes
 A trial that failed is completed with an infeasibility reason. Trials of others are handed to `update` as any.
 
 The budget is not used. Designers have their defaults and the seed of the study, with numbers of 64 bits, which the
-service switches on. JAX compiles anew for each number of
-trials and each space, which costs seconds a suggestion and memory; compiled code is let go of when a study begins
-after the process passed 4 GiB.
+service switches on. One designer lives as long as its study. By default it does not pad its arrays, so JAX traces and
+compiles anew for each number of trials and each kind of space: most of the time of a suggestion. Compiled programs are
+therefore kept on disk, in `jax-cache` of the virtual environment or where `JAX_COMPILATION_CACHE_DIR` says, for later
+studies with as many trials and parameters; `JAX_ENABLE_COMPILATION_CACHE=false` does without. The programs are the same
+either way, and so are the suggestions. What is compiled is let go of when the process passes 4 GiB.
 """
 
 import os
@@ -29,6 +31,9 @@ import tunesmith_peer
 tunesmith_peer.prepare()
 os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 os.environ["JAX_PLATFORMS"] = "cpu"
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", os.path.join(sys.prefix, "jax-cache"))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 import importlib.metadata  # noqa: E402
 import logging  # noqa: E402
@@ -67,8 +72,6 @@ class VizierPeer(tunesmith_peer.Peer):
 
     def create(self, study):
         study.require(metrics=sys.maxsize)
-        if resident_bytes() > MEMORY_LIMIT_BYTES:
-            jax.clear_caches()
         random.seed(study.seed)
         numpy.random.seed(study.seed32)
         self.problem = study
@@ -90,6 +93,8 @@ class VizierPeer(tunesmith_peer.Peer):
         self.completed = []
 
     def suggest(self, trials):
+        if resident_bytes() > MEMORY_LIMIT_BYTES:
+            jax.clear_caches()
         active = [pyvizier.Trial(id=trial, parameters=parameters) for trial, parameters in self.pending.items()]
         self.designer.update(algorithms.CompletedTrials(self.completed), algorithms.ActiveTrials(active))
         self.completed = []
