@@ -13,7 +13,7 @@ use tunesmith_algorithms::transfer::EarlierStudy;
 
 use super::{Computed, PolicyError, Purpose, Reservation, StudyEnd, Suggestions};
 use crate::domain::{Study, StudyId, Trial, TrialState};
-use crate::store::{Store, StoreError};
+use crate::store::{FEW, Store, StoreError};
 use crate::telemetry::SuggestionSource;
 
 /// How many trials are read at once.
@@ -118,6 +118,11 @@ impl StudyHistory {
         trials * TRIAL_BYTES + MATRICES * modelled * modelled * size_of::<f64>()
     }
 
+    /// Whether computing takes its time: an algorithm that learns nothing answers at once.
+    pub(super) fn computes_long(&self) -> bool {
+        self.designer.capabilities().learns
+    }
+
     /// Whether this is the history of `study`, and not of one of the same name that was deleted.
     pub(super) fn is_of(&self, study: &Study) -> bool {
         self.create_time == study.create_time
@@ -125,9 +130,11 @@ impl StudyHistory {
 
     /// Reads what has changed since the last call.
     pub(super) async fn refresh(&mut self, store: &dyn Store) -> Result<(), StoreError> {
+        let mut limit = FEW;
         loop {
-            let changed = store.trials_changed_since(&self.study, self.revision, PAGE).await?;
-            let last_page = changed.len() < PAGE;
+            let changed = store.trials_changed_since(&self.study, self.revision, limit).await?;
+            let last_page = changed.len() < limit;
+            limit = PAGE;
             for trial in changed {
                 self.revision = trial.revision;
                 self.record(&trial);

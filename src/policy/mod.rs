@@ -21,7 +21,7 @@ use self::history::StudyHistory;
 pub use self::history::outcome;
 use self::remembered::Remembered;
 use crate::domain::{Algorithm, Study, StudyFields, StudyId};
-use crate::store::{Store, StoreError};
+use crate::store::{FEW, Store, StoreError};
 use crate::telemetry::{SuggestionPhase, SuggestionSource, telemetry};
 
 /// How many bytes may be spent on what is remembered of studies, roughly.
@@ -239,15 +239,20 @@ impl Policy {
             return Ok(prepared);
         }
         let id = study.id.clone();
-        let computing = tokio::task::spawn_blocking(move || {
+        let at_once = !history.computes_long() && count.get() <= FEW;
+        let compute = move || {
             let _processor = processor;
             let begin = Instant::now();
             let computed = history.suggestions(&study, count, purpose);
             telemetry().suggestion_time(history.algorithm(), SuggestionPhase::Compute, begin.elapsed());
             (computed, history.bytes())
-        });
-        let (outcome, bytes) =
-            computing.await.map_err(|source| PolicyError::Interrupted { study: id.clone(), source })?;
+        };
+        let (outcome, bytes) = if at_once {
+            compute()
+        } else {
+            let computing = tokio::task::spawn_blocking(compute).await;
+            computing.map_err(|source| PolicyError::Interrupted { study: id.clone(), source })?
+        };
         self.studies.weigh(&id, bytes);
         outcome.map_err(|source| PolicyError::Designer { study: id, source })
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 use async_trait::async_trait;
 use jiff::Timestamp;
 
-use super::{Store, StoreError, changes, queries};
+use super::{FEW, Store, StoreError, changes, queries};
 use crate::domain::{
     Job, JobChange, JobId, Measurement, NewTrial, Study, StudyChange, StudyId, Trial, TrialChange, TrialId,
 };
@@ -30,6 +30,14 @@ pub(super) trait Engine: Send + Sync + 'static {
         &self,
         query: impl FnOnce(&dyn Ranges) -> Result<T, StoreError> + Send + 'static,
     ) -> impl Future<Output = Result<T, StoreError>> + Send;
+
+    /// As [`Self::read`], for a query that reads few records.
+    fn lookup<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&dyn Ranges) -> Result<T, StoreError> + Send + 'static,
+    ) -> impl Future<Output = Result<T, StoreError>> + Send {
+        self.read(query)
+    }
 }
 
 /// Single records.
@@ -109,7 +117,7 @@ impl<E: Engine> Store for E {
 
     async fn job(&self, id: &JobId) -> Result<Job, StoreError> {
         let id = id.clone();
-        self.read(move |records| queries::job(records, &id)).await
+        self.lookup(move |records| queries::job(records, &id)).await
     }
 
     async fn jobs(&self, after: Option<&JobId>, limit: usize) -> Result<Vec<Job>, StoreError> {
@@ -144,7 +152,7 @@ impl<E: Engine> Store for E {
 
     async fn study(&self, id: &StudyId) -> Result<Study, StoreError> {
         let id = id.clone();
-        self.read(move |records| queries::study(records, &id)).await
+        self.lookup(move |records| queries::study(records, &id)).await
     }
 
     async fn change_study(&self, id: &StudyId, change: StudyChange) -> Result<Study, StoreError> {
@@ -164,11 +172,11 @@ impl<E: Engine> Store for E {
         limit: usize,
     ) -> Result<Vec<Trial>, StoreError> {
         let study = study.clone();
-        self.read(move |records| {
+        let query = move |records: &dyn Ranges| {
             queries::study(records, &study)?;
             records.open_trials(&study, after.unwrap_or(TrialId(0)), limit)
-        })
-        .await
+        };
+        if limit <= FEW { self.lookup(query).await } else { self.read(query).await }
     }
 
     async fn overdue_trials(&self, at: Timestamp, limit: usize) -> Result<Vec<(StudyId, Trial)>, StoreError> {
@@ -177,7 +185,7 @@ impl<E: Engine> Store for E {
 
     async fn trial(&self, study: &StudyId, id: TrialId) -> Result<Trial, StoreError> {
         let study = study.clone();
-        self.read(move |records| queries::trial(records, &study, id)).await
+        self.lookup(move |records| queries::trial(records, &study, id)).await
     }
 
     async fn trials(&self, study: &StudyId, after: Option<TrialId>, limit: usize) -> Result<Vec<Trial>, StoreError> {
@@ -192,11 +200,11 @@ impl<E: Engine> Store for E {
         limit: usize,
     ) -> Result<Vec<Trial>, StoreError> {
         let study = study.clone();
-        self.read(move |records| {
+        let query = move |records: &dyn Ranges| {
             queries::study(records, &study)?;
             records.changed_trials(&study, revision, limit)
-        })
-        .await
+        };
+        if limit <= FEW { self.lookup(query).await } else { self.read(query).await }
     }
 
     async fn change_trial(&self, study: &StudyId, id: TrialId, change: TrialChange) -> Result<Trial, StoreError> {

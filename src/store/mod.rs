@@ -60,6 +60,9 @@ pub enum OpenMode {
     Existing,
 }
 
+/// So many records are few: reading them takes less time than the way to another thread.
+pub const FEW: usize = 32;
+
 /// What can be done about a damaged store.
 const RESTORE_ADVICE: &str = "stop, keep a copy of the data folder, and restore the store from a backup";
 

@@ -12,7 +12,7 @@ use tunesmith_algorithms::problem::TrialSuggestion;
 use super::turns::Turn;
 use super::{Optimizer, OptimizerError, PAGE, refuse_study_of_job};
 use crate::domain::{NewTrial, Study, StudyChange, StudyId, StudyState, Trial, TrialChange, TrialStart, TrialState};
-use crate::store::StoreError;
+use crate::store::{FEW, StoreError};
 
 /// After so many suggestions in a row for which a study's algorithm failed, the study gives up.
 const MAX_FAILURES: u32 = 5;
@@ -107,11 +107,12 @@ impl Optimizer {
     /// The trials of `client`, and those of nobody.
     async fn open_trials(&self, id: &StudyId, client: &str) -> Result<(Vec<Trial>, Vec<Trial>), OptimizerError> {
         let (mut own, mut queued) = (Vec::new(), Vec::new());
-        let mut after = None;
+        let (mut after, mut limit) = (None, FEW);
         loop {
-            let page = self.store.open_trials(id, after, PAGE).await?;
+            let page = self.store.open_trials(id, after, limit).await?;
             after = page.last().map(|trial| trial.id);
-            let is_last = page.len() < PAGE;
+            let is_last = page.len() < limit;
+            limit = PAGE;
             for trial in page {
                 if trial.state == TrialState::Requested {
                     queued.push(trial);

@@ -9,6 +9,7 @@ mod health;
 mod readers;
 mod records;
 mod schema;
+mod studies;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -19,6 +20,7 @@ use super::engine::{Changes, Engine, Ranges};
 use super::{OpenMode, StoreError};
 use health::Health;
 use readers::Readers;
+use studies::DecodedStudies;
 use writer::Writer;
 
 /// A [`super::Store`] in an SQLite file.
@@ -45,11 +47,12 @@ impl SqliteStore {
         let unclean = health::was_left_open(path);
         let connection = schema::open_for_writing(path, mode)?;
         let health = Health::check(path, unclean)?;
-        let readers = Arc::new(Readers::new(path));
+        let decoded = Arc::<DecodedStudies>::default();
+        let readers = Arc::new(Readers::new(path, Arc::clone(&decoded)));
         let acknowledged = Acknowledged::open(&beside(path, "-acknowledged"))?;
         let count = schema::commit_count(&connection).map_err(|source| error::not_applied(path, "read", source))?;
         acknowledged.check(path, count)?;
-        let writer = Writer::start(connection, path, acknowledged)?;
+        let writer = Writer::start(connection, path, acknowledged, decoded)?;
         Ok(Self { readers, writer: Some(writer), health })
     }
 
@@ -60,7 +63,7 @@ impl SqliteStore {
     /// As [`Self::open`] in [`OpenMode::Existing`]. Changing calls answer [`StoreError::NotApplied`].
     pub fn open_read_only(path: &Path) -> Result<Self, StoreError> {
         schema::check_presence(path, OpenMode::Existing)?;
-        let readers = Readers::new(path);
+        let readers = Readers::new(path, Arc::default());
         readers.put_back(schema::open_for_reading(path)?);
         Ok(Self { readers: Arc::new(readers), writer: None, health: Arc::default() })
     }
@@ -94,6 +97,14 @@ impl Engine for SqliteStore {
     ) -> Result<T, StoreError> {
         self.health.ok()?;
         self.readers.read(query).await
+    }
+
+    async fn lookup<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&dyn Ranges) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.health.ok()?;
+        self.readers.lookup(query)
     }
 }
 

@@ -7,6 +7,7 @@ use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
 use super::records::SqliteRecords;
+use super::studies::DecodedStudies;
 use super::{error, schema};
 use crate::store::StoreError;
 use crate::store::engine::Ranges;
@@ -18,6 +19,7 @@ const MAX_READERS: usize = 8;
 #[derive(Debug)]
 pub(super) struct Readers {
     path: PathBuf,
+    decoded: Arc<DecodedStudies>,
     idle: Mutex<Idle>,
     permits: Semaphore,
 }
@@ -30,8 +32,8 @@ struct Idle {
 
 impl Readers {
     /// No connections yet, for the file at `path`.
-    pub(super) fn new(path: &Path) -> Self {
-        Self { path: path.to_owned(), idle: Mutex::default(), permits: Semaphore::new(MAX_READERS) }
+    pub(super) fn new(path: &Path, decoded: Arc<DecodedStudies>) -> Self {
+        Self { path: path.to_owned(), decoded, idle: Mutex::default(), permits: Semaphore::new(MAX_READERS) }
     }
 
     /// Runs `query` on a blocking thread, in one read transaction.
@@ -43,6 +45,12 @@ impl Readers {
         let readers = Arc::clone(self);
         let reading = tokio::task::spawn_blocking(move || readers.read_blocking(query));
         reading.await.map_err(|source| failed(source.into()))?
+    }
+
+    /// Runs `query` here and now, in one read transaction: for few records, which take less time than the way to another
+    /// thread.
+    pub(super) fn lookup<T>(&self, query: impl FnOnce(&dyn Ranges) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        self.read_blocking(query)
     }
 
     /// Keeps `connection` for the next read.
@@ -68,7 +76,7 @@ impl Readers {
         };
         let failed = |source| error::not_applied(&self.path, "read", source);
         let transaction = connection.unchecked_transaction().map_err(failed)?;
-        let answer = query(&SqliteRecords::new(&transaction, &self.path));
+        let answer = query(&SqliteRecords::new(&transaction, &self.path, &self.decoded));
         transaction.finish().map_err(failed)?;
         self.put_back(connection);
         answer

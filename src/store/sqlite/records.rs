@@ -6,11 +6,12 @@ use jiff::Timestamp;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row, params};
 
 use super::error;
+use super::studies::DecodedStudies;
 use crate::domain::{IdError, Job, JobId, Measurement, Study, StudyId, Trial, TrialId};
 use crate::store::engine::{Changes, Lookups, Ranges};
 use crate::store::record::{
-    self, Progress, RecordError, checksum, decode_chunk, decode_job, decode_study, decode_trial, encode_chunks,
-    encode_job, encode_study, encode_trial,
+    self, Progress, RecordError, checksum, decode_chunk, decode_job, decode_trial, encode_chunks, encode_job,
+    encode_study, encode_trial,
 };
 use crate::store::{StoreError, keys};
 
@@ -18,12 +19,13 @@ use crate::store::{StoreError, keys};
 pub(super) struct SqliteRecords<'a> {
     connection: &'a Connection,
     path: &'a Path,
+    decoded: &'a DecodedStudies,
 }
 
 impl<'a> SqliteRecords<'a> {
     /// The records that `connection` shows; `path` is for messages.
-    pub(super) fn new(connection: &'a Connection, path: &'a Path) -> Self {
-        Self { connection, path }
+    pub(super) fn new(connection: &'a Connection, path: &'a Path, decoded: &'a DecodedStudies) -> Self {
+        Self { connection, path, decoded }
     }
 
     fn prepare(&self, sql: &str) -> Result<CachedStatement<'a>, StoreError> {
@@ -114,7 +116,7 @@ impl Lookups for SqliteRecords<'_> {
             Ok((row.get::<_, String>(0)?, row.get::<_, u32>(1)?, progress))
         })?;
         let Some((body, crc, progress)) = row else { return Ok(None) };
-        let decode = || {
+        let decode = move || {
             record::verify(id.as_str().as_bytes(), body.as_bytes(), crc)?;
             let (Some(next), Some(revision), Some(crc)) = progress else {
                 return Err(RecordError::Malformed { detail: "its progress is missing".into() });
@@ -122,7 +124,7 @@ impl Lookups for SqliteRecords<'_> {
             let progress =
                 Progress { next_trial_id: TrialId(next.cast_unsigned()), revision: revision.cast_unsigned() };
             record::verify(id.as_str().as_bytes(), &progress.encode(), crc)?;
-            decode_study(body.as_bytes(), progress)
+            self.decoded.decode(id, body, progress)
         };
         decode().map(Some).map_err(|error| error.of(self.path, &format!("study {id}")))
     }

@@ -12,6 +12,7 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 use super::records::SqliteRecords;
+use super::studies::DecodedStudies;
 use super::{error, schema};
 use crate::store::StoreError;
 use crate::store::acknowledged::Acknowledged;
@@ -30,9 +31,14 @@ pub(super) struct Writer {
 
 impl Writer {
     /// Starts the thread, which owns `connection` from now on.
-    pub(super) fn start(connection: Connection, path: &Path, acknowledged: Acknowledged) -> Result<Self, StoreError> {
+    pub(super) fn start(
+        connection: Connection,
+        path: &Path,
+        acknowledged: Acknowledged,
+        decoded: Arc<DecodedStudies>,
+    ) -> Result<Self, StoreError> {
         let (requests, receiver) = mpsc::channel(2 * MAX_GROUP);
-        let work = WritingThread { connection, path: path.to_owned(), acknowledged, stopped: false };
+        let work = WritingThread { connection, path: path.to_owned(), acknowledged, decoded, stopped: false };
         let thread = std::thread::Builder::new()
             .name("store writer".into())
             .spawn(move || work.run(receiver))
@@ -70,6 +76,7 @@ struct WritingThread {
     connection: Connection,
     path: PathBuf,
     acknowledged: Acknowledged,
+    decoded: Arc<DecodedStudies>,
     /// A commit failed in a way that leaves open what is on disk: a later sync may report success without having
     /// written what this one could not, so nothing more is written until the store is opened again.
     stopped: bool,
@@ -127,7 +134,7 @@ impl WritingThread {
     }
 
     fn make_changes(&self, group: &mut [Box<dyn Request>]) -> rusqlite::Result<()> {
-        let records = SqliteRecords::new(&self.connection, &self.path);
+        let records = SqliteRecords::new(&self.connection, &self.path, &self.decoded);
         self.execute("BEGIN IMMEDIATE")?;
         let mut kept = false;
         for request in group {
