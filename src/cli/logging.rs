@@ -2,8 +2,12 @@
 
 use std::io::IsTerminal;
 
+#[cfg(feature = "otlp")]
+use anyhow::Context;
 use clap::ValueEnum;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer};
 
 /// Form of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -14,16 +18,39 @@ pub(super) enum LogFormat {
     Json,
 }
 
+/// Ends logging when it is dropped.
+pub(super) struct Logging {
+    #[cfg(feature = "otlp")]
+    _traces: Option<super::traces::Traces>,
+}
+
 /// Starts logging. In text form warnings are logged and progress is shown apart; in JSON form progress is logged too.
-pub(super) fn init(format: LogFormat) {
+///
+/// # Errors
+/// If traces are asked for and cannot be sent.
+pub(super) fn init(format: LogFormat) -> anyhow::Result<Logging> {
     let default = match format {
         LogFormat::Text => "warn",
         LogFormat::Json => "info",
     };
     let filter = EnvFilter::try_from_env("TUNESMITH_LOG").unwrap_or_else(|_| EnvFilter::new(default));
-    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    match format {
-        LogFormat::Text => logs.with_target(false).with_ansi(std::io::stderr().is_terminal()).init(),
-        LogFormat::Json => logs.json().flatten_event(true).init(),
+    let logs = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let logs = match format {
+        LogFormat::Text => logs.with_target(false).with_ansi(std::io::stderr().is_terminal()).boxed(),
+        LogFormat::Json => logs.json().flatten_event(true).boxed(),
+    };
+    let registry = tracing_subscriber::registry().with(logs.with_filter(filter));
+    #[cfg(feature = "otlp")]
+    {
+        let (layer, traces) = super::traces::layer().context("traces over OTLP")?.unzip();
+        // Spans of libraries would trace the exporter itself.
+        let ours = tracing_subscriber::filter::Targets::new().with_target("tunesmith", tracing::Level::INFO);
+        registry.with(layer.with_filter(ours)).init();
+        Ok(Logging { _traces: traces })
+    }
+    #[cfg(not(feature = "otlp"))]
+    {
+        registry.init();
+        Ok(Logging {})
     }
 }

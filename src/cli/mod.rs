@@ -16,6 +16,8 @@ mod results;
 mod run;
 mod serve;
 mod tokens;
+#[cfg(feature = "otlp")]
+mod traces;
 mod validate;
 
 use std::process::ExitCode;
@@ -76,7 +78,13 @@ enum Command {
 /// Parses the process's arguments, carries the command out, and tells the exit code.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
-    logging::init(cli.log_format);
+    let _logging = match logging::init(cli.log_format) {
+        Ok(logging) => logging,
+        Err(error) => {
+            say(&format!("error: {error:#}"));
+            return ExitCode::from(BAD_INPUT);
+        }
+    };
     let outcome = match cli.command {
         Command::Run(args) => run::run(*args, cli.log_format),
         Command::Serve(args) => serve::serve(&args),

@@ -106,6 +106,8 @@ pub struct TrialFields {
     pub infeasible_reason: Option<String>,
     /// It was stopped before its own end; its result is its last report.
     pub stopped_early: bool,
+    /// Why the study's algorithm did not propose it: it failed, and random search answered in its place.
+    pub fallback_reason: Option<String>,
     /// The keys of the latest requests that changed it, the newest last: a request that is sent again is known by its
     /// key.
     pub request_keys: Vec<String>,
@@ -134,6 +136,8 @@ pub struct NewTrial {
     pub parameters: ParameterValues,
     /// What proposed it, if that is known.
     pub origin: Option<Origin>,
+    /// Why it was not the study's algorithm.
+    pub fallback_reason: Option<String>,
     /// Who gets it; empty if nobody does yet.
     pub client_id: String,
     /// The state that it is created in.
@@ -264,6 +268,7 @@ impl Trial {
             final_measurement: None,
             infeasible_reason: None,
             stopped_early: false,
+            fallback_reason: new.fallback_reason,
             request_keys: new.request_key.into_iter().collect(),
             revision: 0,
         });

@@ -51,6 +51,7 @@ async fn write(store: &dyn Store, study: &StudyId, pairs: usize) -> Result<Vec<f
             id,
             parameters: [("x".to_owned(), ParameterValue::Double(0.5))].into(),
             origin: None,
+            fallback_reason: None,
             client_id: "client".to_owned(),
             start: TrialStart::Begun { lease: None },
             create_time: now,

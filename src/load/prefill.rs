@@ -55,6 +55,7 @@ pub(super) async fn complete(store: &dyn Store, study: &str, count: usize) -> Re
             start: TrialStart::Completed(Completion::Succeeded { final_measurement: measured(&point.parameters) }),
             parameters: point.parameters,
             origin: Some(point.origin),
+            fallback_reason: None,
             client_id: "client".to_owned(),
             create_time: now,
             request_key: None,

@@ -190,6 +190,7 @@ mod tests {
             ]
             .into(),
             origin: None,
+            fallback_reason: None,
             client_id: "c".into(),
             start: TrialStart::Given,
             create_time: Timestamp::UNIX_EPOCH,

@@ -26,4 +26,6 @@ mod service_crash;
 mod service_order;
 mod store;
 mod support;
+#[cfg(feature = "otlp")]
+mod traces;
 mod wire;

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use crate::server::Server;
 use crate::support::Workspace;
 
-/// How often the server is killed, unless `TUNESMITH_CRASH_ROUNDS` says otherwise.
-const ROUNDS: usize = 20;
+/// How often the server is killed, unless `TUNESMITH_SERVICE_CRASH_ROUNDS` says otherwise.
+const ROUNDS: usize = 40;
 
 const CLIENTS: usize = 50;
 
@@ -28,7 +28,7 @@ struct Told {
 
 #[test]
 fn nothing_acknowledged_is_lost_or_given_twice_when_the_server_is_killed_under_load() {
-    let rounds = std::env::var("TUNESMITH_CRASH_ROUNDS").map_or(ROUNDS, |rounds| rounds.parse().unwrap());
+    let rounds = std::env::var("TUNESMITH_SERVICE_CRASH_ROUNDS").map_or(ROUNDS, |rounds| rounds.parse().unwrap());
     let workspace = Workspace::new("");
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let told = Mutex::new(Told::default());

@@ -9,7 +9,11 @@ use anyhow::{Context, Result, bail};
 pub(crate) fn run(root: &Path) -> Result<()> {
     crate::rules(root)?;
     cargo(root, &["fmt", "--all", "--check"], &[])?;
-    cargo(root, &["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"], &[])?;
+    cargo(
+        root,
+        &["clippy", "--locked", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"],
+        &[],
+    )?;
     let documentation = ["doc", "--locked", "--workspace", "--no-deps", "--document-private-items"];
     cargo(root, &documentation, &[("RUSTDOCFLAGS", "-D warnings")])?;
     // Advisories are left to a scheduled run: they change without the code, and need the network.

@@ -18,10 +18,6 @@ use super::openapi::{Documented, Operation, query_names};
 use super::query;
 use super::status::{ApiError, Code};
 
-/// Which method of the table has answered. Stands in the response, for logs and metrics.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OperationId(pub &'static str);
-
 /// Methods whose handlers share a state.
 pub(super) struct Routes<S> {
     entries: Vec<Entry<S>>,
@@ -116,13 +112,10 @@ async fn answer<S>(last: Last, entries: Arc<[Entry<S>]>, state: S, mut request: 
 where
     S: Clone + Send + Sync + 'static,
 {
-    let (id, handler) = match choose(last, &entries, &mut request) {
-        Ok(entry) => (OperationId(entry.operation.id), entry.handler.clone()),
-        Err(refusal) => return *refusal,
-    };
-    let mut response = handler.call(request, state).await;
-    response.extensions_mut().insert(id);
-    response
+    match choose(last, &entries, &mut request) {
+        Ok(entry) => entry.handler.clone().call(request, state).await,
+        Err(refusal) => *refusal,
+    }
 }
 
 /// The method that `request` asks for, which it is prepared for.

@@ -251,6 +251,7 @@ impl Optimizer {
                 id: study.next_trial_id,
                 parameters: parameters.clone(),
                 origin: None,
+                fallback_reason: None,
                 client_id: String::new(),
                 start,
                 create_time: self.clock.now(),

@@ -140,7 +140,7 @@ impl Optimizer {
         lease: Option<Duration>,
     ) -> Result<(Vec<Trial>, Study), OptimizerError> {
         let suggestions = self.policy.suggest(&study.id, count).await?;
-        let study = self.judge_failure(study, suggestions.failure).await?;
+        let study = self.judge_failure(study, suggestions.failure.as_deref()).await?;
         if study.state != StudyState::Active {
             self.policy.take_back(&study.id, suggestions.reservation).await;
             return Ok((Vec::new(), study));
@@ -152,6 +152,7 @@ impl Optimizer {
                 id,
                 parameters,
                 origin: Some(origin),
+                fallback_reason: suggestions.failure.clone(),
                 client_id: client_id.to_owned(),
                 start: TrialStart::Begun { lease },
                 create_time: self.clock.now(),
@@ -201,7 +202,7 @@ impl Optimizer {
     }
 
     /// Counts the failures of a study's algorithm, and ends the study when there are too many in a row.
-    async fn judge_failure(&self, study: Study, failure: Option<String>) -> Result<Study, OptimizerError> {
+    async fn judge_failure(&self, study: Study, failure: Option<&str>) -> Result<Study, OptimizerError> {
         let Some(failure) = failure else {
             self.failures.forget(&study.id);
             return Ok(study);

@@ -76,6 +76,8 @@ async fn an_algorithm_that_fails_is_replaced_and_in_the_end_given_up_without_har
     for number in 1..=4 {
         let suggested = optimizer.suggest(&bad.id, &request(&format!("c{number}"))).await.unwrap();
         assert_eq!(suggested.trials[0].origin.unwrap().algorithm, AlgorithmName::RandomSearch);
+        let reason = suggested.trials[0].fallback_reason.as_deref().unwrap();
+        assert!(reason.starts_with("study p/l/bad: the search algorithm failed: "), "{reason}");
     }
     let suggested = optimizer.suggest(&bad.id, &request("c5")).await.unwrap();
     assert_eq!((suggested.trials.len(), suggested.study_state), (0, StudyState::Inactive));

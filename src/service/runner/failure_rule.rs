@@ -100,6 +100,7 @@ mod tests {
             id: TrialId(id),
             parameters: Default::default(),
             origin: None,
+            fallback_reason: None,
             client_id: "c".into(),
             start: TrialStart::Given,
             create_time: Timestamp::UNIX_EPOCH,

@@ -345,6 +345,7 @@ impl Tuning {
                 id,
                 parameters,
                 origin: Some(origin),
+                fallback_reason: None,
                 client_id: CLIENT_ID.to_owned(),
                 start: TrialStart::Given,
                 create_time: runner.clock.now(),

@@ -96,6 +96,7 @@ pub(super) async fn a_report_sent_again_counts_once(place: &impl Place) {
     let id = TrialId(1);
     let created = store.create_trial(&study, samples::new_trial(1)).await.unwrap();
     assert_eq!(created.request_keys, ["create 1"]);
+    assert_eq!(created.fallback_reason.as_deref(), Some("the matrix is singular"));
     store.change_trial(&study, id, samples::begin(1)).await.unwrap();
     let report = |step, key: &str| TrialChange::Report {
         attempt: 1,

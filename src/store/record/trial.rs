@@ -35,6 +35,7 @@ pub(in crate::store) fn encode_trial(trial: &Trial) -> Vec<u8> {
         final_measurement,
         infeasible_reason,
         stopped_early,
+        fallback_reason,
         request_keys,
         revision,
     } = &**trial;
@@ -56,6 +57,7 @@ pub(in crate::store) fn encode_trial(trial: &Trial) -> Vec<u8> {
         final_measurement: final_measurement.as_ref().map(MeasurementRecord::from),
         infeasible_reason: infeasible_reason.clone(),
         stopped_early: *stopped_early,
+        fallback_reason: fallback_reason.clone(),
         request_keys: request_keys.clone(),
         revision: *revision,
     })
@@ -81,6 +83,7 @@ pub(in crate::store) fn decode_trial(bytes: &[u8]) -> Result<Trial, RecordError>
         final_measurement: record.final_measurement.map(Into::into),
         infeasible_reason: record.infeasible_reason,
         stopped_early: record.stopped_early,
+        fallback_reason: record.fallback_reason,
         request_keys: record.request_keys,
         revision: record.revision,
     }))
@@ -116,6 +119,8 @@ struct TrialRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     infeasible_reason: Option<String>,
     stopped_early: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fallback_reason: Option<String>,
     /// Absent without any, and in records of versions that did not keep them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     request_keys: Vec<String>,

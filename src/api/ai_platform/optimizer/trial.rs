@@ -124,6 +124,9 @@ struct TrialAdditions {
     /// How often it was taken back from a silent client.
     #[serde(skip_serializing_if = "Option::is_none")]
     expired_leases: Option<Int64>,
+    /// Why random search proposed it in place of the study's algorithm, which failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fallback_reason: Option<String>,
 }
 
 impl TrialMessage {
@@ -160,6 +163,7 @@ impl TrialMessage {
                 origin: trial.origin,
                 lease_end_time: trial.lease.map(|lease| lease.deadline),
                 expired_leases: (trial.expired_leases > 0).then(|| Int64(trial.expired_leases.cast_signed())),
+                fallback_reason: trial.fallback_reason.clone(),
             },
         }
     }
