@@ -4,9 +4,35 @@ They are taken instead of what schemathesis made up, most of the time and only w
 was made to be refused stays as it is.
 """
 
+import ast
+import gc
 import itertools
+import threading
 
 import schemathesis
+
+_parse = ast.parse
+_parsing = threading.RLock()
+
+
+def _parse_undisturbed(*arguments, **options):
+    """Parses without a collection of garbage or another thread in between.
+
+    Python up to 3.11 and early releases of 3.12 count the depth of a tree wrongly otherwise, and end in a SystemError
+    ("AST constructor recursion depth mismatch", python/cpython issue 106905). Hypothesis parses the source of every
+    lambda that it filters by.
+    """
+    with _parsing:
+        was_enabled = gc.isenabled()
+        gc.disable()
+        try:
+            return _parse(*arguments, **options)
+        finally:
+            if was_enabled:
+                gc.enable()
+
+
+ast.parse = _parse_undisturbed
 
 NAMES = {
     "project": itertools.cycle(["p"]),
