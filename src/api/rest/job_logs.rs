@@ -6,8 +6,6 @@ use std::time::{Duration, SystemTime};
 
 use axum::extract::State;
 use axum::{Json, Router};
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -16,6 +14,7 @@ use serde_json::{Value, json};
 use super::jobs::job_id;
 use super::names::Names;
 use super::openapi::Operation;
+use super::paging::{self, Page};
 use super::query::Query;
 use super::routes::Routes;
 use super::status::{ApiError, Code};
@@ -23,8 +22,8 @@ use crate::service::job_logs::{self, LogFile, LogName};
 use crate::service::jobs::Jobs;
 
 /// How many logs a list has, unless the client says otherwise, and at most.
-const DEFAULT_PAGE_SIZE: i32 = 1000;
-const MAX_PAGE_SIZE: i32 = 1000;
+const DEFAULT_PAGE_SIZE: usize = 1000;
+const MAX_PAGE_SIZE: usize = 1000;
 
 /// Most bytes of a log in one answer.
 const CHUNK_BYTES: usize = 256 << 10;
@@ -81,15 +80,7 @@ async fn list(
     Names([project, job]): Names<2>,
     Query(query): Query<ListQuery>,
 ) -> Result<Json<Value>, ApiError> {
-    let limit = match query.page_size {
-        0 => DEFAULT_PAGE_SIZE,
-        size if size < 0 => return Err(ApiError::invalid("pageSize", format!("{size} is negative"))),
-        size => size.min(MAX_PAGE_SIZE),
-    };
-    let after = match query.page_token.as_str() {
-        "" => None,
-        token => Some(page_start(token).ok_or_else(|| ApiError::invalid("pageToken", "is none of this service"))?),
-    };
+    let Page { limit, after } = Page::read(query.page_size, &query.page_token, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)?;
     // Both are asked for before the files are looked at: what an ended job wrote is then all there.
     let read_time = Timestamp::now();
     let (state, directory) = jobs.state_and_directory(&job_id(&project, &job)?).await?;
@@ -100,21 +91,16 @@ async fn list(
             && since.is_none_or(|since| log.modified >= since)
             && after.as_ref().is_none_or(|after| log.name > *after)
     });
-    let limit = limit.unsigned_abs() as usize;
     let has_more = logs.len() > limit;
     logs.truncate(limit);
     let mut answer = json!({"jobState": state, "readTime": read_time});
     if let Some(last) = logs.last().filter(|_| has_more) {
-        answer["nextPageToken"] = json!(URL_SAFE_NO_PAD.encode(last.name.to_string()));
+        answer["nextPageToken"] = json!(paging::token(&last.name.to_string()));
     }
     if !logs.is_empty() {
         answer["logs"] = logs.iter().map(|log| message(&project, &job, log)).collect();
     }
     Ok(Json(answer))
-}
-
-fn page_start(token: &str) -> Option<LogName> {
-    String::from_utf8(URL_SAFE_NO_PAD.decode(token).ok()?).ok()?.parse().ok()
 }
 
 fn message(project: &str, job: &str, log: &LogFile) -> Value {

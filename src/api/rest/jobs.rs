@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::{Extension, Json, Router};
 use base64::Engine;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use base64::engine::general_purpose::STANDARD;
 use rand::Rng;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -17,6 +17,7 @@ use super::job_filter::JobFilter;
 use super::job_iam;
 use super::names::{self, Names};
 use super::openapi::Operation;
+use super::paging::{self, Page};
 use super::query::Query;
 use super::routes::Routes;
 use super::status::{ApiError, Code};
@@ -31,8 +32,8 @@ use crate::service::packages::Packages;
 use crate::service::{StudySpec, Submission};
 
 /// How many jobs a list has, unless the client says otherwise, and at most.
-const DEFAULT_PAGE_SIZE: i32 = 20;
-const MAX_PAGE_SIZE: i32 = 100;
+const DEFAULT_PAGE_SIZE: usize = 20;
+const MAX_PAGE_SIZE: usize = 100;
 
 /// What the handlers need.
 #[derive(Clone)]
@@ -171,28 +172,16 @@ async fn list(
 ) -> Result<Json<JobList>, ApiError> {
     names::project(&project)?;
     let filter: JobFilter = query.filter.parse().map_err(|text: String| ApiError::invalid("filter", text))?;
-    let limit = match query.page_size {
-        0 => DEFAULT_PAGE_SIZE,
-        size if size < 0 => return Err(ApiError::invalid("pageSize", format!("{size} is negative"))),
-        size => size.min(MAX_PAGE_SIZE),
-    };
-    let after = match query.page_token.as_str() {
-        "" => None,
-        token => Some(page_start(token).ok_or_else(|| ApiError::invalid("pageToken", "is none of this service"))?),
-    };
+    let Page { limit, after } = Page::read(query.page_size, &query.page_token, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)?;
     let wanted = move |job: &Job| filter.accepts(job);
-    let (jobs, has_more) = api.jobs.list(&project, wanted, after, limit.unsigned_abs() as usize).await?;
+    let (jobs, has_more) = api.jobs.list(&project, wanted, after, limit).await?;
     let mut resources = Vec::with_capacity(jobs.len());
     for job in &jobs {
         resources.push(resource(&api.jobs.report(&job.id).await?));
     }
     let last = jobs.last().filter(|_| has_more);
-    let next_page_token = last.map(|last| URL_SAFE_NO_PAD.encode(last.id.as_str())).unwrap_or_default();
+    let next_page_token = last.map(|last| paging::token(last.id.as_str())).unwrap_or_default();
     Ok(Json(JobList { jobs: resources, next_page_token }))
-}
-
-fn page_start(token: &str) -> Option<JobId> {
-    String::from_utf8(URL_SAFE_NO_PAD.decode(token).ok()?).ok()?.parse().ok()
 }
 
 async fn get(State(api): State<Api>, Names([project, id]): Names<2>) -> Result<Json<JobResource>, ApiError> {

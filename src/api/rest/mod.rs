@@ -17,6 +17,7 @@ pub mod openapi;
 mod operations;
 pub mod optimizer;
 pub mod packages;
+mod paging;
 mod projects;
 mod query;
 mod request_id;
