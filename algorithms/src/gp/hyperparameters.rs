@@ -5,10 +5,23 @@
 //!
 //! | entry | prior | box |
 //! |---|---|---|
-//! | `l` | LogNormal(sqrt 2 + ln(d)/2, sqrt 3) (Hvarfner et al. 2024, arXiv 2402.02229), a density in `l` | [0.025, 400] |
+//! | `l` | LogNormal(sqrt 2 + ln(d)/2, sqrt 3) (Hvarfner et al. 2024, arXiv 2402.02229), a density in `l`; times the pooling below | [0.025, 400] |
 //! | `s2` | `ln s2 ~ N(0, 1)` | [e^-4, e^4] |
 //! | `nz` | `ln nz ~ N(-9, 3^2)` | [1e-8, e] |
 //! | `s_lin` | `ln s_lin ~ N(0, 2^2)` | [e^-12, e^8] |
+//!
+//! Length scales are pooled, as in a hierarchical model: `ln l_j ~ N(m, 1.5^2 / d)` around their own mean `m`. A few trials say
+//! little about `d` separate length scales. Without it, 21 trials of the sphere in 20 dimensions gave such from 0.2 to 3,
+//! a model that steps far too wide along some axes. Mean log10 gap against no pooling (paired, 3 instances each, bbob):
+//!
+//! | trials | d = 5 | d = 10 | d = 20 | d = 40 |
+//! |---|---|---|---|---|
+//! | 25 | -0.22 +- 0.04 | -0.22 +- 0.16 | -0.04 +- 0.08 | -0.06 +- 0.02 |
+//! | 50 | -0.06 +- 0.05 | -0.23 +- 0.07 | -0.23 +- 0.11 | -0.15 +- 0.06 |
+//! | 100 | -0.01 +- 0.06 | -0.14 +- 0.05 | -0.39 +- 0.15 | -0.30 +- 0.09 |
+//!
+//! In 2 dimensions, on mixed-integer functions, the classic ones and tables of trained models it is between nothing and as
+//! much again. A deviation of `2 / sqrt(d)` does as well, one of 0.3 for all `d` loses on mixed-integer functions.
 //!
 //! Hvarfner et al. fix `s2 = 1`; a free output scale does better on functions with large ranges. The priors on `s2`,
 //! `nz` and `s_lin` and all boxes come from measurements on our own development problems.
@@ -17,6 +30,8 @@ use super::kernel::Kernel;
 
 /// `-ln` of an improper density is added to the loss, so constants are dropped.
 const LENGTHSCALE_LOG_VARIANCE: f64 = 3.0;
+/// The deviation of log length scales from their mean, times `sqrt(d)`.
+const POOLING_LOG_DEVIATION: f64 = 1.5;
 const LENGTHSCALE_BOUNDS: (f64, f64) = (0.025, 400.0);
 const RADIAL_LOG_BOUNDS: (f64, f64) = (-4.0, 4.0);
 const NOISE_LOG_MEAN: f64 = -9.0;
@@ -135,11 +150,17 @@ pub(super) fn has_linear_term(categorical: &[bool]) -> bool {
 /// `-ln prior(t)` up to a constant; its gradient is added to `gradient`.
 pub(super) fn add_negative_log_prior(t: &[f64], d: usize, gradient: &mut [f64]) -> f64 {
     let mean = lengthscale_log_mean(d);
+    let own_mean = t[..d].iter().sum::<f64>() / d.max(1) as f64;
+    let pooled_variance = POOLING_LOG_DEVIATION * POOLING_LOG_DEVIATION / d.max(1) as f64;
     let mut loss = 0.0;
     for (ln_l, slope) in t[..d].iter().zip(gradient.iter_mut()) {
         // The leading term makes it a density in l: without it the mode would be 4.1 sqrt(d).
         loss += ln_l + (ln_l - mean).powi(2) / (2.0 * LENGTHSCALE_LOG_VARIANCE);
         *slope += 1.0 + (ln_l - mean) / LENGTHSCALE_LOG_VARIANCE;
+        // The deviations add to 0, so that the mean moves nothing.
+        let deviation = ln_l - own_mean;
+        loss += deviation * deviation / (2.0 * pooled_variance);
+        *slope += deviation / pooled_variance;
     }
     let mut normal = |index: usize, mean: f64, deviation: f64| {
         let standardised = (t[index] - mean) / deviation;

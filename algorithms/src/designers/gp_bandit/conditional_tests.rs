@@ -92,7 +92,7 @@ fn the_best_values_of_the_best_branch_are_found() {
 fn the_start_visits_every_branch_and_then_moves_one_parameter_at_a_time() {
     let space = SearchSpace::new(families()).unwrap();
     let encoding = Encoding::new(&space);
-    let star = start::star(&encoding, None);
+    let star = start::Star::new(&encoding, None).points();
     let points: Vec<ParameterValues> = star.iter().map(|point| encoding.decode(point)).collect();
     let names = |point: &ParameterValues| point.keys().cloned().collect::<BTreeSet<_>>();
     // Line, net by Adam, tree, net by SGD; then a step of the parameter of a line that is no parent.
@@ -117,7 +117,7 @@ fn the_start_visits_every_branch_and_then_moves_one_parameter_at_a_time() {
         encoding.snap(&mut canonical);
         assert_eq!(&canonical, point);
     }
-    assert_eq!(Start::Star.trials(&encoding), 6);
+    assert_eq!(Start::Star.trials(&encoding, 1), 6);
 }
 
 /// What the model says of a branch does not depend on the coordinates that its points lack.
@@ -156,7 +156,7 @@ fn every_proposal_is_canonical_and_in_the_box_where_it_is_active() {
 #[test]
 fn every_third_trial_is_the_turn_of_another_branch() {
     let encoding = Encoding::new(&SearchSpace::new(families()).unwrap());
-    let anchors = super::start::star(&encoding, None);
+    let anchors = super::start::Star::new(&encoding, None).points();
     let active: Vec<Vec<bool>> = anchors.iter().map(|anchor| encoding.active(anchor)).collect();
     let turn = |trial| branches::turn(&encoding, &anchors, TrialId(trial));
     for id in (1..20).filter(|id| id % 3 != 0) {

@@ -2,7 +2,8 @@
 //!
 //! One suggestion for one metric: encode the history; merge replicates and [warp](crate::output_warp) the values; fit the
 //! [model](crate::gp); draw the results of pending trials; maximise log expected improvement around the incumbent
-//! ([`crate::acquisition`]). The first trials are a centre and a star around it. Spaces with a categorical or a
+//! ([`crate::acquisition`]). The first trials are a centre and a star around it, or in large spaces steps away from it
+//! ([`start`]). Spaces with a categorical or a
 //! conditional parameter search the trust region for trials with an odd number and the whole space for those with an
 //! even number. In conditional spaces every third trial is for a branch that looks worse ([`branches`]).
 //!
@@ -71,6 +72,7 @@ use self::model::{Model, SharedCandidates};
 use self::observations::Pending;
 pub use self::options::{GpBanditOptions, Start};
 use self::outcomes::{Outcomes, Outputs};
+use self::start::Known;
 use crate::acquisition::hypervolume::HypervolumeImprovement;
 use crate::acquisition::{Acquisition, Axis, Believed, Region, Search, TrustRegion};
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
@@ -180,7 +182,7 @@ impl GpBandit {
         let known = measured + state.pending.len();
         // Earlier studies that turn out to mislead have cost a few trials: the start then comes after them.
         let judges = if self.grounds.is_some() { TRIALS_ON_TRUST } else { 0 };
-        let start = measured < FEWEST_MEASURED || known < self.options.start.trials(&self.encoding) + judges;
+        let start = measured < FEWEST_MEASURED || known < self.start_trials() + judges;
         let alone = start || !state.outcomes.are_informative();
         let by_model = match &self.grounds {
             // Before the first trial nothing but the earlier studies speaks.
@@ -206,6 +208,11 @@ impl GpBandit {
         }
     }
 
+    /// How many trials the start of a study without earlier ones takes.
+    fn start_trials(&self) -> usize {
+        self.options.start.trials(&self.encoding, self.outputs.metrics.len())
+    }
+
     /// The best unused feasible point near a trial of an earlier study.
     fn best_of_earlier(&self, grounds: &Grounds, state: &State) -> Option<Vec<f64>> {
         let feasible = grounds.best_points().into_iter().map(|mut point| {
@@ -223,8 +230,9 @@ impl GpBandit {
         let points: Vec<Vec<f64>> = state.outcomes.objectives[0].points().chain(pending).cloned().collect();
         // A wrong belief does not have all of the start.
         let beliefs = self.beliefs.as_ref().filter(|_| !trial.0.is_multiple_of(2));
-        let start = (self.options.start, beliefs);
-        start::start_point(start, &self.encoding, &state.used, &points, self.seed, trial)
+        let best = state.outcomes.objectives[0].best().filter(|_| self.outputs.metrics.len() == 1);
+        let known = Known { beliefs, used: &state.used, points: &points, best };
+        start::start_point(self.options.start, &self.encoding, &known, self.seed, trial)
     }
 
     /// The best point by the model; `None` if there is none, or `only_on_ground` and no earlier study to build it upon.

@@ -149,7 +149,11 @@ impl Model {
         let told_apart = eligible.iter().any(|&row| values[row] != values[eligible[0]]);
         // The star is that of a study of its own.
         let judges = if grounds.is_some() { TRIALS_ON_TRUST } else { 0 };
-        let start_trials = if on_ground { FEWEST_TO_JUDGE } else { options.start.trials(encoding) + judges };
+        let start_trials = if on_ground {
+            FEWEST_TO_JUDGE
+        } else {
+            options.start.trials(encoding, outcomes.objectives.len()) + judges
+        };
         let best = if none_feasible { violations.least(measured) } else { eligible };
         let anchors = anchors(encoding, best.iter().map(|&row| evidence.point(row)));
         let dimensions = anchors.first().map_or(encoding.dimensions(), |incumbent| active_count(encoding, incumbent));

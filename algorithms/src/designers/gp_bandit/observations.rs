@@ -144,6 +144,15 @@ impl Observations {
         self.completed.iter().map(|observation| &observation.point)
     }
 
+    /// Of the trials that ran to their end and violate no constraint, the point of the best, the first of equals.
+    pub(super) fn best(&self) -> Option<&[f64]> {
+        let candidates = self.completed.iter().filter(|trial| trial.usable && !trial.stopped_early);
+        let by_value = |a: &(f64, &[f64]), b: &(f64, &[f64])| a.0.total_cmp(&b.0);
+        let valued = candidates.filter_map(|trial| trial.value.map(|value| (value, trial.point.as_slice())));
+        // `max_by` takes the last of equals.
+        valued.rev().max_by(by_value).map(|(_, point)| point)
+    }
+
     /// How many trials were measured.
     pub(super) fn measured(&self) -> usize {
         self.completed.iter().filter(|observation| observation.value.is_some()).count()

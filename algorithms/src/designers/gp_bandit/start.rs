@@ -6,10 +6,16 @@
 //! filled by the candidate farthest from all trials so far (maximin design, Johnson et al. 1990), where the prototype
 //! took Sobol points.
 //!
-//! All steps are taken from the centre, not from the best trial so far as in COBYLA's first simplex (Powell 1994).
-//! Steps from the best are ahead at first on bbob in 5 and 10 dimensions (192 pairs of runs: mean log10 gap after 25
-//! evaluations -0.06 +- 0.02, after 100 +0.01 +- 0.04), but on the classic functions, many of them with several optima, they
-//! rather choose a worse one (54 pairs: +0.16 +- 0.11, +0.10 +- 0.07; 5 better and 12 worse after 50).
+//! Up to 15 parameters all steps are taken from the centre, not from the best trial so far as in COBYLA's first simplex
+//! (Powell 1994). Steps from the best are ahead at first on bbob in 5 and 10 dimensions (192 pairs of runs: mean log10 gap
+//! after 25 evaluations -0.06 +- 0.02, after 100 +0.01 +- 0.04), but on the classic functions, many of them with several
+//! optima, they rather choose a worse one (54 pairs: +0.16 +- 0.11, +0.10 +- 0.07; 5 better and 12 worse after 50).
+//!
+//! From 16 to 50 parameters, where a star takes long, it walks: each step is taken from the best trial so far. Against
+//! no star (bbob, mean log10 gap after 15, 25, 50 and 100 evaluations): d = 20 +0.11, -0.14, -0.09, -0.04 (72 pairs of
+//! runs); d = 40 +0.09, +0.11, -0.11 and -0.09 (48 pairs), each +- 0.04 to 0.07. A star from the centre is worse than none
+//! in 20 dimensions (+0.22 +- 0.11 after 25, +0.12 +- 0.08 after 50). With several metrics there is no best trial, nor a star
+//! of more than 15 parameters.
 //!
 //! In a conditional space the centre has the middle of every active parameter. Next come the centres of the other
 //! branches, one for each different set of children that a value of a parent has, so that every parameter is tried once
@@ -30,78 +36,136 @@ use crate::sampling::sobol_point;
 
 /// Step of the star.
 const STEP: f64 = 1.0 / 6.0;
-/// Beyond this many features a star costs more trials than it is worth: in 20 dimensions (bbob, 48 pairs of runs) the mean
-/// log10 gap with a star is +0.22 +- 0.11 after 25 evaluations, +0.12 +- 0.08 after 50 and 0.00 +- 0.11 after 100.
+/// Up to so many features the star stays around the centre.
 const LARGEST_STAR: usize = 15;
+/// Up to so many features there is a star that walks (a guess beyond 40).
+const LARGEST_WALK: usize = 50;
 /// Candidates for a filling point.
 const FILLERS: usize = 256;
 /// No more branches than this are visited by the start (a guess).
 const MOST_BRANCHES: usize = 16;
 
 impl Start {
-    /// How many trials, completed or pending, the start takes in a space.
-    pub(super) fn trials(self, encoding: &Encoding) -> usize {
+    /// How many trials, completed or pending, the start takes in a space with so many `metrics`.
+    pub(super) fn trials(self, encoding: &Encoding, metrics: usize) -> usize {
         let few = (encoding.dimensions() + 1).clamp(4, 6);
         match self {
             Self::SpaceFilling => few,
-            Self::Star => few.max(star(encoding, None).len()),
+            Self::Star => {
+                let star = Star::new(encoding, None);
+                let walk = if star.walks() && metrics == 1 { star.steps.len() } else { 0 };
+                few.max(star.points().len() + walk)
+            }
         }
     }
 }
 
-/// The next point of `start` that is not in `used`, or the farthest of some random points from `points`; `None` if
-/// all of those are used.
+/// What the start is told.
+pub(super) struct Known<'a> {
+    /// What users believe of the optimum.
+    pub(super) beliefs: Option<&'a Beliefs>,
+    /// Points never to be proposed.
+    pub(super) used: &'a HashSet<Key>,
+    /// Of all trials, completed or pending.
+    pub(super) points: &'a [Vec<f64>],
+    /// The best point so far, if there is one metric.
+    pub(super) best: Option<&'a [f64]>,
+}
+
+/// The next point of `start` that is unused, or the farthest of some random points from those known; `None` if all of
+/// these are used.
 pub(super) fn start_point(
-    (start, beliefs): (Start, Option<&Beliefs>),
+    start: Start,
     encoding: &Encoding,
-    used: &HashSet<Key>,
-    points: &[Vec<f64>],
+    known: &Known<'_>,
     seed: u64,
     trial: TrialId,
 ) -> Option<Vec<f64>> {
-    let unused = |point: &Vec<f64>| encoding.key(&encoding.decode(point)).is_ok_and(|key| !used.contains(&key));
+    let unused = |point: &Vec<f64>| encoding.key(&encoding.decode(point)).is_ok_and(|key| !known.used.contains(&key));
     let own = match start {
-        Start::Star => star(encoding, beliefs),
-        Start::SpaceFilling => vec![sobol_point(encoding, seed, trial)],
+        Start::Star => {
+            let star = Star::new(encoding, known.beliefs);
+            let step = known.best.and_then(|best| star.walk(known.points.len(), best));
+            star.points().into_iter().chain(step).find(unused)
+        }
+        Start::SpaceFilling => Some(sobol_point(encoding, seed, trial)).filter(unused),
     };
-    own.into_iter().find(unused).or_else(|| farthest(encoding, &unused, points, seed, trial))
+    own.or_else(|| farthest(encoding, &unused, known.points, seed, trial))
 }
 
-/// The centre, the centres of other branches and, in spaces that are not too large, the star around the first. Where
-/// there are `beliefs`, the centre is their mode, and a step no longer than their spread.
-pub(super) fn star(encoding: &Encoding, beliefs: Option<&Beliefs>) -> Vec<Vec<f64>> {
-    let axes = Region::whole(encoding).axes;
-    let middles: Vec<f64> = (0..axes.len()).map(|j| middle(beliefs, encoding, j)).collect();
-    let mut center = middles.clone();
-    encoding.snap(&mut center);
-    let mut points = branch_centers(encoding, &middles, center);
-    let center = points[0].clone();
-    let active = encoding.active(&center);
-    let steps: Vec<usize> = (0..axes.len()).filter(|&j| active[j]).collect();
-    if steps.len() > LARGEST_STAR {
-        return points;
+/// The centre, the centres of other branches and steps along the features active at the first. Where there are beliefs,
+/// the centre is their mode, and a step no longer than their spread.
+pub(super) struct Star<'a> {
+    encoding: &'a Encoding,
+    beliefs: Option<&'a Beliefs>,
+    axes: Vec<Axis>,
+    middles: Vec<f64>,
+    /// At least one.
+    centers: Vec<Vec<f64>>,
+    /// Features active at the first centre.
+    active: Vec<bool>,
+    /// Their indices.
+    steps: Vec<usize>,
+}
+
+impl<'a> Star<'a> {
+    pub(super) fn new(encoding: &'a Encoding, beliefs: Option<&'a Beliefs>) -> Self {
+        let axes = Region::whole(encoding).axes;
+        let middles: Vec<f64> = (0..axes.len()).map(|j| middle(beliefs, encoding, j)).collect();
+        let mut center = middles.clone();
+        encoding.snap(&mut center);
+        let centers = branch_centers(encoding, &middles, center);
+        let active = encoding.active(&centers[0]);
+        let steps = (0..axes.len()).filter(|&j| active[j]).collect();
+        Self { encoding, beliefs, axes, middles, centers, active, steps }
     }
-    let step = |j: usize| beliefs.and_then(|beliefs| beliefs.spread(j)).map_or(STEP, |spread| spread.min(STEP));
-    for j in steps {
-        let mut point = center.clone();
+
+    /// Whether its steps are taken from the best trial.
+    fn walks(&self) -> bool {
+        (LARGEST_STAR + 1..=LARGEST_WALK).contains(&self.steps.len())
+    }
+
+    /// The centres and, in spaces that are not too large, the steps from the first.
+    pub(super) fn points(&self) -> Vec<Vec<f64>> {
+        let mut points = self.centers.clone();
+        if self.steps.len() <= LARGEST_STAR {
+            for &j in &self.steps {
+                let point = self.step(&self.centers[0], j);
+                // The step of a parent may lead to the centre of another branch.
+                if !points.contains(&point) {
+                    points.push(point);
+                }
+            }
+        }
+        points
+    }
+
+    /// Where it walks, the step from `best` that comes after `known` trials; `None` if there is none, or the branch is not
+    /// that of the first centre.
+    fn walk(&self, known: usize, best: &[f64]) -> Option<Vec<f64>> {
+        let j = *self.steps.get(known.checked_sub(self.centers.len())?)?;
+        (self.walks() && self.encoding.active(best) == self.active).then(|| self.step(best, j))
+    }
+
+    /// The point a step from `origin`, where the same features are active as at the first centre, along feature `j`.
+    fn step(&self, origin: &[f64], j: usize) -> Vec<f64> {
+        let Self { encoding, axes, .. } = self;
+        let length = self.beliefs.and_then(|beliefs| beliefs.spread(j)).map_or(STEP, |spread| spread.min(STEP));
+        let mut point = origin.to_vec();
         point[j] = match &axes[j] {
-            Axis::Levels(_) => f64::from(u8::from(center[j] == 0.0)),
-            Axis::Interval { .. } if center[j] + step(j) <= 1.0 => center[j] + step(j),
-            Axis::Interval { .. } => center[j] - step(j),
-            // On a coarse grid the nearest value may be the centre itself: then its neighbour.
-            Axis::Grid(grid) => match axes[j].nearest(center[j] + step(j)) {
-                nearest if nearest > center[j] => nearest,
-                _ => grid.iter().copied().find(|u| *u > center[j]).unwrap_or(grid[grid.len() - 2]),
+            Axis::Levels(_) => f64::from(u8::from(origin[j] == 0.0)),
+            Axis::Interval { .. } if origin[j] + length <= 1.0 => origin[j] + length,
+            Axis::Interval { .. } => origin[j] - length,
+            // On a coarse grid the nearest value may be the origin itself: then its neighbour.
+            Axis::Grid(grid) => match axes[j].nearest(origin[j] + length) {
+                nearest if nearest > origin[j] => nearest,
+                _ => grid.iter().copied().find(|u| *u > origin[j]).unwrap_or(grid[grid.len() - 2]),
             },
         };
-        activate(encoding, &middles, &active, &mut point);
+        activate(encoding, &self.middles, &self.active, &mut point);
         encoding.snap(&mut point);
-        // The step of a parent may lead to the centre of another branch.
-        if !points.contains(&point) {
-            points.push(point);
-        }
+        point
     }
-    points
 }
 
 /// `center`, and for each parent and each other set of children that one of its values has, the centre of that branch.

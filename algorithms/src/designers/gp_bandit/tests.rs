@@ -26,6 +26,10 @@ pub(super) fn square() -> Vec<ParameterSpec> {
     vec![double("a", 0.0, 1.0), double("b", 0.0, 1.0)]
 }
 
+pub(super) fn cube(dimensions: usize) -> Vec<ParameterSpec> {
+    (0..dimensions).map(|j| double(&format!("x{j:02}"), 0.0, 1.0)).collect()
+}
+
 /// A trial of `values` (name, value) with an outcome.
 pub(super) fn trial(id: u64, values: &[(&str, f64)], value: Option<f64>) -> CompletedTrial {
     let parameters = values.iter().map(|(name, x)| ((*name).to_owned(), ParameterValue::Double(*x))).collect();
@@ -206,12 +210,41 @@ fn the_star_moves_one_parameter_at_a_time() {
         ParameterSpec::new("b", ParameterKind::Integer { min: 0, max: 1, scale: ScaleType::UnitLinear }).unwrap(),
         ParameterSpec::new("c", levels(&["x", "y", "z"])).unwrap(),
     ];
-    let star = start::star(&Encoding::new(&SearchSpace::new(space).unwrap()), None);
+    let star = start::Star::new(&Encoding::new(&SearchSpace::new(space).unwrap()), None).points();
     assert_eq!(star.len(), 4);
     for (j, point) in star[1..].iter().enumerate() {
         let different: Vec<usize> = (0..3).filter(|&k| point[k] != star[0][k]).collect();
         assert_eq!(different, [j]);
     }
+}
+
+/// The sum falls along even parameters and rises along odd ones: steps along the latter are kept. A failed step is not.
+#[test]
+fn in_a_large_space_the_star_walks_from_the_best_trial() {
+    let bandit = bandit(cube(16), Goal::Maximize);
+    let sign = |j: usize| if j.is_multiple_of(2) { -1.0 } else { 1.0 };
+    let mut completed: Vec<CompletedTrial> = Vec::new();
+    let mut best = vec![0.5; 16];
+    for id in 1..=17 {
+        let parameters = next(&bandit, &completed);
+        let point = coordinates(&parameters);
+        if id > 1 {
+            let j = id - 2;
+            let expected = |k: usize| best[k] + if k == j { 1.0 / 6.0 } else { 0.0 };
+            assert!((0..16).all(|k| (point[k] - expected(k)).abs() < 1e-12), "{id}: {point:?} from {best:?}");
+            if sign(j) > 0.0 && j != 3 {
+                best.clone_from(&point);
+            }
+        }
+        let value = point.iter().enumerate().map(|(j, u)| sign(j) * u).sum();
+        let outcome = if id == 5 {
+            TrialOutcome::Infeasible
+        } else {
+            TrialOutcome::Measured { values: vec![value], stopped_early: false }
+        };
+        completed.push(CompletedTrial { id: TrialId(id as u64), parameters, outcome });
+    }
+    assert!(best.iter().filter(|u| **u > 0.5).count() == 7, "{best:?}");
 }
 
 #[test]
