@@ -1,7 +1,7 @@
 //! What each option changes, and that the default changes nothing.
 
 use super::tests::{
-    bowl, coordinates, cube, distance, double, history, next, posterior, problem, shrunk_box, square, suggest, trial,
+    bowl, coordinates, cube, distance, history, next, posterior, problem, shrunk_box, square, suggest, trial,
 };
 use super::*;
 use crate::acquisition::{Criterion, DEFAULT_BETA};
