@@ -152,6 +152,29 @@ fn every_proposal_is_canonical_and_in_the_box_where_it_is_active() {
     }
 }
 
+/// Seventeen parameters are active at the first centre; the second branch has one more.
+#[test]
+fn a_walk_of_the_first_branch_goes_on_from_its_centre_while_another_is_best() {
+    let mut space = super::tests::cube(16);
+    space
+        .extend([categorical("branch", &["first", "second"]), under(double("depth", 0.0, 1.0), "branch", &["second"])]);
+    let encoding = Encoding::new(&SearchSpace::new(space).unwrap());
+    let star = start::Star::new(&encoding, None);
+    let centers = star.points();
+    assert_eq!((centers.len(), Start::Star.trials(&encoding, 1)), (2, 19));
+    let moved = |from: &[f64], to: &[f64]| (0..from.len()).filter(|&j| from[j] != to[j]).collect::<Vec<_>>();
+    let x15 = encoding.features().iter().position(|feature| feature.name == "x15").unwrap();
+    let mut best = centers[0].clone();
+    best[x15] = 0.9;
+    // Two centres and sixteen steps are known: the last, of `x15`, is left; the step up would leave the space.
+    let last = star.walk(18, &best).unwrap();
+    assert_eq!(moved(&best, &last), [x15]);
+    assert!((last[x15] - (0.9 - 1.0 / 6.0)).abs() < 1e-12);
+    let last = star.walk(18, &centers[1]).unwrap();
+    assert_eq!(moved(&centers[0], &last), [x15]);
+    assert_eq!(star.walk(19, &best), None);
+}
+
 /// The points that `turn` names are those of the other branches, one after the other, and trials in between have none.
 #[test]
 fn every_third_trial_is_the_turn_of_another_branch() {

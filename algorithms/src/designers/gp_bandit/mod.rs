@@ -210,7 +210,7 @@ impl GpBandit {
 
     /// How many trials the start of a study without earlier ones takes.
     fn start_trials(&self) -> usize {
-        self.options.start.trials(&self.encoding, self.outputs.metrics.len())
+        self.options.start.trials(&self.encoding, self.outputs.count())
     }
 
     /// The best unused feasible point near a trial of an earlier study.
@@ -230,7 +230,7 @@ impl GpBandit {
         let points: Vec<Vec<f64>> = state.outcomes.objectives[0].points().chain(pending).cloned().collect();
         // A wrong belief does not have all of the start.
         let beliefs = self.beliefs.as_ref().filter(|_| !trial.0.is_multiple_of(2));
-        let best = state.outcomes.objectives[0].best().filter(|_| self.outputs.metrics.len() == 1);
+        let best = state.outcomes.objectives[0].best().filter(|_| self.outputs.count() == 1);
         let known = Known { beliefs, used: &state.used, points: &points, best };
         start::start_point(self.options.start, &self.encoding, &known, self.seed, trial)
     }

@@ -152,7 +152,7 @@ impl Model {
         let start_trials = if on_ground {
             FEWEST_TO_JUDGE
         } else {
-            options.start.trials(encoding, outcomes.objectives.len()) + judges
+            options.start.trials(encoding, outcomes.objectives.len() + outcomes.constraints.len()) + judges
         };
         let best = if none_feasible { violations.least(measured) } else { eligible };
         let anchors = anchors(encoding, best.iter().map(|&row| evidence.point(row)));

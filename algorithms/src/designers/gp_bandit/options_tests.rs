@@ -167,12 +167,12 @@ fn a_space_filling_start_is_a_sobol_sequence() {
     let found: Vec<_> = suggest(&bandit, &[], &[], 6).iter().map(coordinates).collect();
     let expected: Vec<_> = (1..=6).map(|id| sobol_point(&bandit.encoding, 7, TrialId(id))).collect();
     assert_eq!(found, expected);
-    for (dimensions, star, star_of_two_metrics, sobol) in
+    for (dimensions, star, star_of_two_outputs, sobol) in
         [(1, 4, 4, 4), (4, 5, 5, 5), (9, 10, 10, 6), (15, 16, 16, 6), (16, 17, 6, 6), (50, 51, 6, 6), (51, 6, 6, 6)]
     {
         let cube = Encoding::new(&SearchSpace::new(cube(dimensions)).unwrap());
         assert_eq!(Start::Star.trials(&cube, 1), star);
-        assert_eq!(Start::Star.trials(&cube, 2), star_of_two_metrics);
+        assert_eq!(Start::Star.trials(&cube, 2), star_of_two_outputs);
         assert_eq!(Start::SpaceFilling.trials(&cube, 1), sobol);
     }
 }

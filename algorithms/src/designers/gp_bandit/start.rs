@@ -14,8 +14,8 @@
 //! From 16 to 50 parameters, where a star takes long, it walks: each step is taken from the best trial so far. Against
 //! no star (bbob, mean log10 gap after 15, 25, 50 and 100 evaluations): d = 20 +0.11, -0.14, -0.09, -0.04 (72 pairs of
 //! runs); d = 40 +0.09, +0.11, -0.11 and -0.09 (48 pairs), each +- 0.04 to 0.07. A star from the centre is worse than none
-//! in 20 dimensions (+0.22 +- 0.11 after 25, +0.12 +- 0.08 after 50). With several metrics there is no best trial, nor a star
-//! of more than 15 parameters.
+//! in 20 dimensions (+0.22 +- 0.11 after 25, +0.12 +- 0.08 after 50). With several metrics or constraints there may be no best
+//! trial, so that no star has more than 15 parameters.
 //!
 //! In a conditional space the centre has the middle of every active parameter. Next come the centres of the other
 //! branches, one for each different set of children that a value of a parent has, so that every parameter is tried once
@@ -46,14 +46,15 @@ const FILLERS: usize = 256;
 const MOST_BRANCHES: usize = 16;
 
 impl Start {
-    /// How many trials, completed or pending, the start takes in a space with so many `metrics`.
-    pub(super) fn trials(self, encoding: &Encoding, metrics: usize) -> usize {
+    /// How many trials, completed or pending, the start takes in a space with so many `outputs`, metrics and
+    /// constraints.
+    pub(super) fn trials(self, encoding: &Encoding, outputs: usize) -> usize {
         let few = (encoding.dimensions() + 1).clamp(4, 6);
         match self {
             Self::SpaceFilling => few,
             Self::Star => {
                 let star = Star::new(encoding, None);
-                let walk = if star.walks() && metrics == 1 { star.steps.len() } else { 0 };
+                let walk = if star.walks() && outputs == 1 { star.steps.len() } else { 0 };
                 few.max(star.points().len() + walk)
             }
         }
@@ -68,7 +69,7 @@ pub(super) struct Known<'a> {
     pub(super) used: &'a HashSet<Key>,
     /// Of all trials, completed or pending.
     pub(super) points: &'a [Vec<f64>],
-    /// The best point so far, if there is one metric.
+    /// The best point so far, if there is one metric and no constraint.
     pub(super) best: Option<&'a [f64]>,
 }
 
@@ -140,11 +141,12 @@ impl<'a> Star<'a> {
         points
     }
 
-    /// Where it walks, the step from `best` that comes after `known` trials; `None` if there is none, or the branch is not
-    /// that of the first centre.
-    fn walk(&self, known: usize, best: &[f64]) -> Option<Vec<f64>> {
+    /// Where it walks, the step that comes after `known` trials: from `best`, or from the first centre if `best` is of
+    /// another branch; `None` if there are no more.
+    pub(super) fn walk(&self, known: usize, best: &[f64]) -> Option<Vec<f64>> {
         let j = *self.steps.get(known.checked_sub(self.centers.len())?)?;
-        (self.walks() && self.encoding.active(best) == self.active).then(|| self.step(best, j))
+        let origin = if self.encoding.active(best) == self.active { best } else { &self.centers[0] };
+        self.walks().then(|| self.step(origin, j))
     }
 
     /// The point a step from `origin`, where the same features are active as at the first centre, along feature `j`.
