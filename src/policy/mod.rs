@@ -293,8 +293,8 @@ pub fn designer(study: &Study, earlier: &[EarlierStudy]) -> Result<Box<dyn Desig
     Ok(Box::new(first))
 }
 
-/// An error with all its causes.
-fn error_text(error: &dyn std::error::Error) -> String {
+/// An error with all its causes, as one line.
+pub(crate) fn error_text(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

@@ -25,7 +25,7 @@ use super::plan::{JobPlan, PlanError};
 use crate::clock::Clock;
 use crate::domain::{Job, JobChange, JobId, JobState, NewTrial, Study, StudyChange, StudyState, Trial, TrialStart};
 use crate::executor::{Executor, ExecutorError};
-use crate::policy::{Policy, PolicyError, Proposal};
+use crate::policy::{Policy, PolicyError, Proposal, error_text};
 use crate::python_packages::Environments;
 use crate::store::{Store, StoreError};
 
@@ -443,18 +443,6 @@ pub(super) async fn until_true(flag: &mut watch::Receiver<bool>) {
     if flag.wait_for(|set| *set).await.is_err() {
         std::future::pending::<()>().await;
     }
-}
-
-/// An error with its causes, as one line.
-fn error_text(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(source) = cause {
-        text.push_str(": ");
-        text.push_str(&source.to_string());
-        cause = source.source();
-    }
-    text
 }
 
 /// Makes `path` and the folders above it.
