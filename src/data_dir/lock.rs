@@ -2,18 +2,24 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Seek, Write};
 use std::path::Path;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 use serde::{Deserialize, Serialize};
 
 use super::DataDirError;
 use crate::clock::{Clock, SystemClock};
 
 const FILE: &str = "LOCK";
+
+/// How often and how long each time a lock that a dead process left is waited for: two seconds in all.
+const MAX_PAUSES: usize = 200;
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// The process that has a data folder open, as it introduced itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +30,14 @@ pub struct Holder {
     pub command: String,
     /// Since when it has the folder, if that could be read.
     pub since: Option<Timestamp>,
+}
+
+impl Holder {
+    /// Whether there is no such process any more. One that is not known may live.
+    fn has_ended(&self) -> bool {
+        let pid = self.pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
+        pid.is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH))
+    }
 }
 
 impl fmt::Display for Holder {
@@ -53,21 +67,34 @@ impl Drop for Lock {
 impl Lock {
     /// Takes the lock of `folder` and writes into it who has it.
     pub(super) fn take(folder: &Path, who: &str) -> Result<Self, DataDirError> {
+        Self::take_pausing(folder, who, || std::thread::sleep(PAUSE))
+    }
+
+    /// [`Lock::take`] that calls `pause` while the lock's holder has ended: a child that it was just starting when it
+    /// was killed has a copy of the lock until it runs its program.
+    fn take_pausing(folder: &Path, who: &str, mut pause: impl FnMut()) -> Result<Self, DataDirError> {
         let path = folder.join(FILE);
         let opened = File::options().read(true).write(true).create(true).truncate(false).open(&path);
         let mut file = opened.map_err(DataDirError::io("open", &path))?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => {
-                let holder = read_holder(&file).map_err(DataDirError::io("read", &path))?;
+        let mut pauses = 0;
+        loop {
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => break,
+                Err(Errno::WOULDBLOCK) => {}
+                Err(error) => return Err(DataDirError::io("lock", &path)(error.into())),
+            }
+            let holder = read_holder(&mut file).map_err(DataDirError::io("read", &path))?;
+            if pauses == MAX_PAUSES || !holder.has_ended() {
                 return Err(DataDirError::InUse { path: folder.to_owned(), holder });
             }
-            Err(error) => return Err(DataDirError::io("lock", &path)(error.into())),
+            pauses += 1;
+            pause();
         }
         let record = HolderRecord { pid: std::process::id(), command: who.to_owned(), since: SystemClock.now() };
         let mut text = serde_json::to_vec(&record).map_err(|error| DataDirError::io("write", &path)(error.into()))?;
         text.push(b'\n');
-        file.set_len(0).and_then(|()| file.write_all(&text)).map_err(DataDirError::io("write", &path))?;
+        let written = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(&text));
+        written.map_err(DataDirError::io("write", &path))?;
         Ok(Self { file })
     }
 }
@@ -80,10 +107,55 @@ struct HolderRecord {
 }
 
 /// Reads who has the lock. Whoever has just taken it may not have written its name yet.
-fn read_holder(file: &File) -> io::Result<Holder> {
+fn read_holder(file: &mut File) -> io::Result<Holder> {
+    file.rewind()?;
     let text = io::read_to_string(file)?;
     Ok(match serde_json::from_str::<HolderRecord>(&text) {
         Ok(record) => Holder { pid: Some(record.pid), command: record.command, since: Some(record.since) },
         Err(_) => Holder { pid: None, command: String::new(), since: None },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder whose lock is held under the name of a process that has ended.
+    fn left_by_a_dead_process() -> (tempfile::TempDir, Lock, u32) {
+        let mut process = std::process::Command::new("true").spawn().unwrap();
+        process.wait().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let lock = Lock::take(folder.path(), "before").unwrap();
+        let record = HolderRecord { pid: process.id(), command: "before".to_owned(), since: SystemClock.now() };
+        std::fs::write(folder.path().join(FILE), serde_json::to_vec(&record).unwrap()).unwrap();
+        (folder, lock, process.id())
+    }
+
+    #[test]
+    fn a_dead_holders_last_child_is_waited_for() {
+        let (folder, lock, _) = left_by_a_dead_process();
+        let mut left = Some(lock);
+        let taken = Lock::take_pausing(folder.path(), "after", || drop(left.take())).unwrap();
+        assert!(left.is_none());
+        let holder = read_holder(&mut File::open(folder.path().join(FILE)).unwrap()).unwrap();
+        assert_eq!((holder.pid, holder.command.as_str()), (Some(std::process::id()), "after"));
+        drop(taken);
+    }
+
+    #[test]
+    fn a_lock_that_a_dead_holder_never_lets_go_of_is_told_in_the_end() {
+        let (folder, _lock, pid) = left_by_a_dead_process();
+        let mut pauses = 0;
+        let error = Lock::take_pausing(folder.path(), "after", || pauses += 1).unwrap_err();
+        assert_eq!(pauses, MAX_PAUSES);
+        assert!(matches!(error, DataDirError::InUse { holder, .. } if holder.pid == Some(pid)));
+    }
+
+    #[test]
+    fn a_living_holder_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let _lock = Lock::take(folder.path(), "first").unwrap();
+        let error = Lock::take_pausing(folder.path(), "second", || panic!("waited")).unwrap_err();
+        assert!(matches!(error, DataDirError::InUse { .. }));
+    }
 }
