@@ -17,8 +17,10 @@
 use nalgebra::DMatrix;
 use pulp::{Simd, WithSimd};
 
-use super::matern::{add_products, add_squared_distances, matern, matern_derivative};
-use crate::numerics::elementary::{sum, vectorized};
+use super::features::Features;
+use super::matern::{matern, matern_derivative};
+use crate::numerics::elementary::{LANES, add_terms, total, vectorized};
+use crate::numerics::padded::PaddedColumns;
 
 /// A kernel with all of its parameters.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,11 +35,14 @@ pub struct Kernel {
     pub linear_variance: f64,
 }
 
+/// Covariances that are computed in one loop: enough that its end costs little, few enough for the nearest cache.
+const TOGETHER: usize = 512;
+
 impl Kernel {
     /// The covariance between the rows of `a` (n x d) and the rows of `b` (m x d): n x m.
     pub fn cross(&self, a: &DMatrix<f64>, b: &DMatrix<f64>) -> DMatrix<f64> {
         let mut result = DMatrix::zeros(a.nrows(), b.nrows());
-        vectorized(Cross { kernel: self, a, b, result: result.as_mut_slice() });
+        vectorized(Cross { kernel: self, a, b, result: &mut result });
         result
     }
 
@@ -69,41 +74,47 @@ impl Kernel {
     }
 }
 
-/// Column `j` of `matrix`.
-#[inline(always)]
-pub(super) fn column(matrix: &DMatrix<f64>, j: usize) -> &[f64] {
-    let n = matrix.nrows();
-    &matrix.as_slice()[j * n..(j + 1) * n]
-}
-
 struct Cross<'a> {
     kernel: &'a Kernel,
     a: &'a DMatrix<f64>,
     b: &'a DMatrix<f64>,
-    /// n x m, zeros.
-    result: &'a mut [f64],
+    /// n x m.
+    result: &'a mut DMatrix<f64>,
 }
 
 impl WithSimd for Cross<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _simd: S) {
+    fn with_simd<S: Simd>(self, simd: S) {
         let Self { kernel, a, b, result } = self;
-        let n = a.nrows();
-        let mut linear = vec![0.0; n];
-        for row in 0..b.nrows() {
-            let target = &mut result[row * n..(row + 1) * n];
-            linear.fill(0.25);
-            for (j, &scale) in kernel.inverse_squared_lengthscales.iter().enumerate() {
-                let (feature, center) = (column(a, j), b[(row, j)]);
-                add_squared_distances(target, feature, center, scale, kernel.categorical[j]);
-                if !kernel.categorical[j] && kernel.linear_variance != 0.0 {
-                    add_products(&mut linear, feature, center);
+        if a.is_empty() {
+            return;
+        }
+        let features = Features::new(a, &kernel.categorical);
+        let per_point = features.points().div_ceil(LANES);
+        let together = (TOGETHER / LANES / per_point).max(1);
+        let mut center = vec![0.0; b.ncols()];
+        let mut radial = vec![[0.0; LANES]; together * per_point];
+        let mut linear = radial.clone();
+        let groups = result.as_mut_slice().chunks_mut(together * features.points());
+        for (group, targets) in groups.enumerate() {
+            let targets = targets.chunks_exact_mut(features.points());
+            let used = targets.len() * per_point;
+            let pairs = radial.chunks_exact_mut(per_point).zip(linear.chunks_exact_mut(per_point));
+            for (row, (radial, linear)) in pairs.enumerate().take(targets.len()) {
+                center.iter_mut().zip(&b.row(group * together + row)).for_each(|(u, value)| *u = *value);
+                features.squared_distances(simd, 0, &center, &kernel.inverse_squared_lengthscales, radial);
+                if kernel.linear_variance != 0.0 {
+                    features.products(simd, 0, &center, linear);
                 }
             }
-            for (value, linear) in target.iter_mut().zip(&linear) {
+            let linear = linear[..used].as_flattened();
+            for (value, linear) in radial[..used].as_flattened_mut().iter_mut().zip(linear) {
                 *value = kernel.radial_variance * matern(*value) + kernel.linear_variance * linear;
+            }
+            for (target, values) in targets.zip(radial.chunks_exact(per_point)) {
+                target.copy_from_slice(&values.as_flattened()[..target.len()]);
             }
         }
     }
@@ -121,28 +132,35 @@ impl WithSimd for Gradients<'_> {
     type Output = Vec<Vec<f64>>;
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _simd: S) -> Vec<Vec<f64>> {
+    fn with_simd<S: Simd>(self, simd: S) -> Vec<Vec<f64>> {
         let Self { kernel, x, coefficients, own, points } = self;
-        let d = points.ncols();
-        let mut weights = vec![0.0; x.nrows()];
+        let features = Features::new(x, &kernel.categorical);
+        let coefficients = PaddedColumns::new(coefficients.as_view());
+        let [one, two] = [1.0, 2.0].map(|value| simd.splat_f64s(value));
+        let mut weights = vec![[0.0; LANES]; features.points().div_ceil(LANES)];
+        let mut center = vec![0.0; points.ncols()];
         let mut gradients = Vec::with_capacity(points.nrows());
-        for row in 0..points.nrows() {
-            weights.fill(0.0);
-            for (j, &scale) in kernel.inverse_squared_lengthscales.iter().enumerate() {
-                add_squared_distances(&mut weights, column(x, j), points[(row, j)], scale, kernel.categorical[j]);
-            }
-            let coefficients = column(coefficients, row);
-            for (weight, coefficient) in weights.iter_mut().zip(coefficients) {
+        for (row, own) in own.iter().enumerate() {
+            center.iter_mut().zip(&points.row(row)).for_each(|(u, value)| *u = *value);
+            let coefficients = coefficients.blocks(0, row);
+            features.squared_distances(simd, 0, &center, &kernel.inverse_squared_lengthscales, &mut weights);
+            for (weight, coefficient) in weights.as_flattened_mut().iter_mut().zip(coefficients.as_flattened()) {
                 *weight = coefficient * 2.0 * kernel.radial_variance * matern_derivative(*weight);
             }
-            let mut gradient = vec![0.0; d];
+            let mut gradient = vec![0.0; center.len()];
             for (j, entry) in gradient.iter_mut().enumerate().filter(|(j, _)| !kernel.categorical[*j]) {
-                let (feature, u) = (column(x, j), points[(row, j)]);
-                let radial = sum(feature, &weights, |other, weight| weight * (u - other));
-                *entry = radial * kernel.inverse_squared_lengthscales[j];
+                let (feature, u) = (features.blocks(0, j), simd.splat_f64s(center[j]));
+                let mut parts = [0.0; LANES];
+                add_terms(simd, &mut parts, feature, &weights, |other, weight| {
+                    simd.mul_f64s(weight, simd.sub_f64s(u, other))
+                });
+                *entry = total(parts) * kernel.inverse_squared_lengthscales[j];
                 if kernel.linear_variance != 0.0 {
-                    let linear = sum(feature, coefficients, |other, coefficient| coefficient * (2.0 * other - 1.0));
-                    *entry += kernel.linear_variance * (2.0 * linear + own[row] * 4.0 * (2.0 * u - 1.0));
+                    let mut parts = [0.0; LANES];
+                    add_terms(simd, &mut parts, feature, coefficients, |other, weight| {
+                        simd.mul_f64s(weight, simd.sub_f64s(simd.mul_f64s(two, other), one))
+                    });
+                    *entry += kernel.linear_variance * (2.0 * total(parts) + own * 4.0 * (2.0 * center[j] - 1.0));
                 }
             }
             gradients.push(gradient);

@@ -10,11 +10,13 @@
 use nalgebra::{DMatrix, DVector};
 use pulp::{Simd, WithSimd};
 
+use super::features::Features;
 use super::fit::TrainingSet;
 use super::hyperparameters::{Hyperparameters, add_negative_log_prior, has_linear_term};
-use super::kernel::column;
-use super::matern::{add_products, add_squared_distances, matern_with_derivative};
-use crate::numerics::elementary::{sum, vectorized};
+use super::matern::matern_with_derivative;
+use crate::numerics::elementary::{LANES, add_terms, total, vectorized};
+use crate::numerics::lower_blocks::LowerBlocks;
+use crate::numerics::padded::PaddedColumns;
 use crate::numerics::triangular::InverseFactor;
 use crate::optimizers::{Evaluation, Objective};
 
@@ -48,39 +50,36 @@ pub(super) fn factorize(mut covariance: DMatrix<f64>, noise: &[f64]) -> Option<I
 /// `J` for one set of observations.
 pub(super) struct Loss<'a> {
     data: &'a TrainingSet,
+    features: Features<'a>,
     values: DVector<f64>,
-    /// `1/4 + v_i.v_k`, n x n, lower triangle; empty without ordered features.
-    linear: Option<DMatrix<f64>>,
+    /// `1/4 + v_i.v_k`, lower triangle; `None` without ordered features.
+    linear: Option<LowerBlocks>,
 }
 
 impl<'a> Loss<'a> {
     pub(super) fn new(data: &'a TrainingSet) -> Self {
-        let linear = has_linear_term(&data.categorical).then(|| vectorized(LinearTerm(data)));
-        Self { data, values: DVector::from_column_slice(&data.values), linear }
+        let features = Features::new(&data.points, &data.categorical);
+        let linear = has_linear_term(&data.categorical).then(|| vectorized(LinearTerm(&features)));
+        Self { data, features, values: DVector::from_column_slice(&data.values), linear }
     }
 
     fn evaluate_one(&self, t: &[f64]) -> Option<(f64, Vec<f64>)> {
-        let d = self.data.points.ncols();
-        let model = Hyperparameters::from_logs(t, &self.data.categorical);
-        let noise: Vec<f64> = self.data.noise_weights.iter().map(|weight| weight * model.noise_variance).collect();
+        let (data, features) = (self.data, &self.features);
+        let d = data.points.ncols();
+        let model = Hyperparameters::from_logs(t, &data.categorical);
+        let noise: Vec<f64> = data.noise_weights.iter().map(|weight| weight * model.noise_variance).collect();
         let linear = self.linear.as_ref().filter(|_| t.len() > d + 2);
-        let Covariances { radial, slopes } = vectorized(RadialTerm { data: self.data, model: &model });
-        let mut covariance = radial.clone();
-        if let Some(linear) = linear {
-            for (sum, linear) in covariance.as_mut_slice().iter_mut().zip(linear.as_slice()) {
-                *sum += model.kernel.linear_variance * linear;
-            }
-        }
-        let factor = factorize(covariance, &noise)?;
+        let Covariances { radial, slopes, both } = vectorized(AllTerms { features, model: &model, linear });
+        let factor = factorize(both, &noise)?;
         let whitened = &factor.inverse * &self.values;
         let solved = factor.inverse.tr_mul(&whitened);
-        let inverse = factor.inverse();
         let mut gradient = vec![0.0; t.len()];
         vectorized(Contraction {
-            data: self.data,
+            data,
+            features,
             model: &model,
-            solved: solved.as_slice(),
-            inverse,
+            solved: &PaddedColumns::new(solved.as_view()),
+            inverse: &mut LowerBlocks::of(&factor.inverse()),
             radial: &radial,
             slopes: &slopes,
             linear,
@@ -99,85 +98,82 @@ impl Objective for Loss<'_> {
     }
 }
 
-/// Column `k` of a square matrix from its diagonal down.
-#[inline(always)]
-fn below(matrix: &DMatrix<f64>, k: usize) -> &[f64] {
-    &column(matrix, k)[k..]
-}
-
-#[inline(always)]
-fn below_mut(matrix: &mut DMatrix<f64>, k: usize) -> &mut [f64] {
-    let n = matrix.nrows();
-    &mut matrix.as_mut_slice()[k * n + k..(k + 1) * n]
-}
-
-struct LinearTerm<'a>(&'a TrainingSet);
+struct LinearTerm<'a>(&'a Features<'a>);
 
 impl WithSimd for LinearTerm<'_> {
-    type Output = DMatrix<f64>;
+    type Output = LowerBlocks;
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _simd: S) -> DMatrix<f64> {
-        let (n, d) = self.0.points.shape();
-        let mut linear = DMatrix::zeros(n, n);
-        for k in 0..n {
-            let target = below_mut(&mut linear, k);
-            target.fill(0.25);
-            for j in (0..d).filter(|&j| !self.0.categorical[j]) {
-                let feature = &column(&self.0.points, j)[k..];
-                add_products(target, feature, feature[0]);
-            }
+    fn with_simd<S: Simd>(self, simd: S) -> LowerBlocks {
+        let mut linear = LowerBlocks::zeros(self.0.points());
+        let mut center = vec![0.0; self.0.count()];
+        for k in 0..self.0.points() {
+            self.0.copy_point(k, &mut center);
+            self.0.products(simd, k, &center, linear.column_mut(k));
         }
         linear
     }
 }
 
-/// `s2 m` and `s2 m'`, n x n, lower triangles.
 struct Covariances {
-    radial: DMatrix<f64>,
-    slopes: DMatrix<f64>,
+    /// `s2 m`.
+    radial: LowerBlocks,
+    /// `s2 m'`.
+    slopes: LowerBlocks,
+    /// `s2 m + s_lin (1/4 + v.v')`.
+    both: DMatrix<f64>,
 }
 
-struct RadialTerm<'a> {
-    data: &'a TrainingSet,
+struct AllTerms<'a> {
+    features: &'a Features<'a>,
     model: &'a Hyperparameters,
+    linear: Option<&'a LowerBlocks>,
 }
 
-impl WithSimd for RadialTerm<'_> {
+impl WithSimd for AllTerms<'_> {
     type Output = Covariances;
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _simd: S) -> Covariances {
-        let n = self.data.points.nrows();
-        let kernel = &self.model.kernel;
-        let (mut radial, mut slopes) = (DMatrix::zeros(n, n), DMatrix::zeros(n, n));
-        for k in 0..n {
-            let radial = below_mut(&mut radial, k);
-            for (j, &scale) in kernel.inverse_squared_lengthscales.iter().enumerate() {
-                let feature = &column(&self.data.points, j)[k..];
-                add_squared_distances(radial, feature, feature[0], scale, kernel.categorical[j]);
-            }
-            for (value, slope) in radial.iter_mut().zip(below_mut(&mut slopes, k)) {
-                let (m, derivative) = matern_with_derivative(*value);
-                *value = kernel.radial_variance * m;
-                *slope = kernel.radial_variance * derivative;
-            }
+    fn with_simd<S: Simd>(self, simd: S) -> Covariances {
+        let Self { features, model: Hyperparameters { kernel, .. }, linear } = self;
+        let mut radial = LowerBlocks::zeros(features.points());
+        let mut center = vec![0.0; features.count()];
+        for k in 0..features.points() {
+            features.copy_point(k, &mut center);
+            features.squared_distances(simd, k, &center, &kernel.inverse_squared_lengthscales, radial.column_mut(k));
         }
-        Covariances { radial, slopes }
+        let mut slopes = radial.clone();
+        let pairs = radial.blocks_mut().as_flattened_mut().iter_mut().zip(slopes.blocks_mut().as_flattened_mut());
+        for (value, slope) in pairs {
+            let (m, derivative) = matern_with_derivative(*value);
+            *value = kernel.radial_variance * m;
+            *slope = kernel.radial_variance * derivative;
+        }
+        let both = match linear {
+            None => radial.to_matrix(),
+            Some(linear) => {
+                let mut both = radial.clone();
+                let pairs = both.blocks_mut().as_flattened_mut().iter_mut().zip(linear.blocks().as_flattened());
+                pairs.for_each(|(sum, linear)| *sum += kernel.linear_variance * linear);
+                both.to_matrix()
+            }
+        };
+        Covariances { radial, slopes, both }
     }
 }
 
 struct Contraction<'a> {
     data: &'a TrainingSet,
+    features: &'a Features<'a>,
     model: &'a Hyperparameters,
-    /// `a`.
-    solved: &'a [f64],
-    /// `inv(K)`, lower triangle; it is overwritten.
-    inverse: DMatrix<f64>,
-    radial: &'a DMatrix<f64>,
-    slopes: &'a DMatrix<f64>,
-    linear: Option<&'a DMatrix<f64>>,
-    /// In the order of `t`, zeros.
+    /// `a`, one column.
+    solved: &'a PaddedColumns,
+    /// `inv(K)`, filled up with zeros; it is overwritten.
+    inverse: &'a mut LowerBlocks,
+    radial: &'a LowerBlocks,
+    slopes: &'a LowerBlocks,
+    linear: Option<&'a LowerBlocks>,
+    /// In the order of `t`.
     gradient: &'a mut [f64],
 }
 
@@ -185,42 +181,56 @@ impl WithSimd for Contraction<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _simd: S) {
-        let Self { data, model, solved, mut inverse, radial, slopes, linear, gradient } = self;
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { data, features, model, solved, inverse, radial, slopes, linear, gradient } = self;
         let (n, d) = data.points.shape();
-        let kernel = &model.kernel;
-        let (mut by_radial, mut by_linear, mut by_noise) = (0.0, 0.0, 0.0);
+        let mut by_noise = 0.0;
         for k in 0..n {
-            // G, with the weight of both triangles.
-            let weights = below_mut(&mut inverse, k);
-            let own = solved[k];
-            for (weight, other) in weights.iter_mut().zip(&solved[k..]) {
-                *weight = 2.0 * (own * other - *weight);
+            // G, with the weight of both triangles; zero beyond the last row.
+            let weights = inverse.column_mut(k);
+            let own = solved.at(k, 0);
+            for (weights, others) in weights.iter_mut().zip(solved.blocks(k, 0)) {
+                for (weight, other) in weights.iter_mut().zip(others) {
+                    *weight = 2.0 * (own * other - *weight);
+                }
             }
-            weights[0] *= 0.5;
-            by_noise += data.noise_weights[k] * weights[0];
-            by_radial += sum(weights, below(radial, k), |weight, radial| weight * radial);
-            if let Some(linear) = linear {
-                by_linear += sum(weights, below(linear, k), |weight, linear| weight * linear);
-            }
-            for (weight, slope) in weights.iter_mut().zip(below(slopes, k)) {
-                *weight *= slope;
-            }
-            for (j, entry) in gradient.iter_mut().enumerate().take(d) {
-                let feature = &column(&data.points, j)[k..];
-                let center = feature[0];
-                let part = if kernel.categorical[j] {
-                    sum(feature, weights, |u, weight| if u == center { 0.0 } else { weight })
+            weights[0][0] *= 0.5;
+            by_noise += data.noise_weights[k] * weights[0][0];
+        }
+        // One sum in parts for each entry of the gradient.
+        let mut parts = vec![[0.0; LANES]; gradient.len()];
+        let product = |a, b| simd.mul_f64s(a, b);
+        add_terms(simd, &mut parts[d], inverse.blocks(), radial.blocks(), product);
+        if let Some(linear) = linear {
+            add_terms(simd, &mut parts[d + 2], inverse.blocks(), linear.blocks(), product);
+        }
+        let pairs = inverse.blocks_mut().as_flattened_mut().iter_mut().zip(slopes.blocks().as_flattened());
+        pairs.for_each(|(weight, slope)| *weight *= slope);
+        let none = simd.splat_f64s(0.0);
+        for (j, parts) in parts[..d].iter_mut().enumerate() {
+            for k in 0..n {
+                let (feature, weights) = (features.blocks(k, j), inverse.column(k));
+                let center = simd.splat_f64s(feature[0][0]);
+                if features.is_categorical(j) {
+                    add_terms(simd, parts, feature, weights, |u, weight| {
+                        simd.select_f64s(simd.equal_f64s(u, center), none, weight)
+                    });
                 } else {
-                    sum(feature, weights, |u, weight| weight * (u - center) * (u - center))
-                };
-                *entry += part * kernel.inverse_squared_lengthscales[j];
+                    add_terms(simd, parts, feature, weights, |u, weight| {
+                        let difference = simd.sub_f64s(u, center);
+                        simd.mul_f64s(simd.mul_f64s(weight, difference), difference)
+                    });
+                }
             }
         }
-        gradient[d] = -0.5 * by_radial;
+        let kernel = &model.kernel;
+        for (j, scale) in kernel.inverse_squared_lengthscales.iter().enumerate() {
+            gradient[j] = total(parts[j]) * scale;
+        }
+        gradient[d] = -0.5 * total(parts[d]);
         gradient[d + 1] = -0.5 * model.noise_variance * by_noise;
         if linear.is_some() {
-            gradient[d + 2] = -0.5 * kernel.linear_variance * by_linear;
+            gradient[d + 2] = -0.5 * kernel.linear_variance * total(parts[d + 2]);
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Notation used throughout: `n` observations, `d` features, `X` (n x d) encoded points, `y` (n) standardised values,
 //! `K` (n x n) covariance of the noisy observations, `L` its Cholesky factor, `a = inv(K) y`.
 
+mod features;
 mod fit;
 mod hyperparameters;
 mod kernel;

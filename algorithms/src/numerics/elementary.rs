@@ -3,10 +3,13 @@
 //!
 //! No fused multiplication is used: each element comes out the same to the last bit at any width.
 
-use pulp::{Arch, WithSimd};
+use pulp::{Arch, Simd, WithSimd};
 
 /// Sums are taken in this many interleaved parts, whatever the processor: as many as the widest registers hold.
-pub(super) const LANES: usize = 8;
+pub(crate) const LANES: usize = 8;
+
+/// As many values as a sum has parts.
+pub(crate) type Block = [f64; LANES];
 
 /// Beyond these `exp` leaves the normal numbers.
 const EXP_BOUNDS: (f64, f64) = (-708.0, 709.0);
@@ -67,9 +70,29 @@ pub(crate) fn sum(a: &[f64], b: &[f64], term: impl Fn(f64, f64) -> f64) -> f64 {
     total(parts)
 }
 
+/// Adds `term(a_i, b_i)` to the part that `i` belongs to, for all values of two slices of blocks.
+#[inline(always)]
+pub(crate) fn add_terms<S: Simd>(
+    simd: S,
+    parts: &mut Block,
+    a: &[Block],
+    b: &[Block],
+    term: impl Fn(S::f64s, S::f64s) -> S::f64s,
+) {
+    let mut sums = *parts;
+    let (vectors, _) = S::as_mut_simd_f64s(&mut sums);
+    for (a, b) in a.iter().zip(b) {
+        let ((a, _), (b, _)) = (S::as_simd_f64s(a), S::as_simd_f64s(b));
+        for ((sum, a), b) in vectors.iter_mut().zip(a).zip(b) {
+            *sum = simd.add_f64s(*sum, term(*a, *b));
+        }
+    }
+    *parts = sums;
+}
+
 /// The sum of the interleaved parts of a sum.
 #[inline(always)]
-pub(super) fn total([a, b, c, d, e, f, g, h]: [f64; LANES]) -> f64 {
+pub(crate) fn total([a, b, c, d, e, f, g, h]: Block) -> f64 {
     ((a + b) + (c + d)) + ((e + f) + (g + h))
 }
 

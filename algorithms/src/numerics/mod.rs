@@ -4,6 +4,8 @@
 
 pub(crate) mod elementary;
 pub mod latin_hypercube;
+pub(crate) mod lower_blocks;
 pub mod normal;
+pub(crate) mod padded;
 pub(crate) mod products;
 pub mod triangular;

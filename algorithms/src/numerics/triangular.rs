@@ -10,7 +10,8 @@
 use nalgebra::DMatrix;
 use pulp::{Simd, WithSimd};
 
-use super::elementary::vectorized;
+use super::elementary::{Block, LANES, vectorized};
+use super::padded::PaddedColumns;
 use super::products::{BLOCK, lower_product, lower_square};
 
 /// Blocks of this size are factorised column by column: a guess, as small as the products of [`BLOCK`] rows.
@@ -76,24 +77,28 @@ impl InverseFactor {
     }
 
     fn leaf(&mut self, matrix: &DMatrix<f64>, start: usize, size: usize) -> bool {
-        // Column by column, without strides.
-        let mut block = matrix.view((start, start), (size, size)).clone_owned();
-        let mut inverse = DMatrix::identity(size, size);
-        let leaf = Leaf { size, block: block.as_mut_slice(), inverse: inverse.as_mut_slice() };
+        let mut factor = PaddedColumns::new(matrix.view((start, start), (size, size)));
+        let mut inverse_transposed = PaddedColumns::zeros(size, size);
+        let leaf = Leaf { factor: &mut factor, inverse_transposed: &mut inverse_transposed };
         let Some(half_log_determinant) = vectorized(leaf) else { return false };
         self.half_log_determinant += half_log_determinant;
-        self.inverse.view_mut((start, start), (size, size)).copy_from(&inverse);
+        let n = self.inverse.nrows();
+        for (j, column) in self.inverse.as_mut_slice().chunks_exact_mut(n.max(1)).skip(start).take(size).enumerate() {
+            let values = column[start..start + size].iter_mut().zip(inverse_transposed.row(j));
+            values.skip(j).for_each(|(value, inverse)| *value = inverse);
+        }
         true
     }
 }
 
 /// Factor and inverse of one block; the result is its part of [`InverseFactor::half_log_determinant`].
+///
+/// Each entry gathers what is taken from it in a register and is written once.
 struct Leaf<'a> {
-    size: usize,
-    /// The block, which becomes its factor.
-    block: &'a mut [f64],
-    /// The identity, which becomes the inverse of the factor.
-    inverse: &'a mut [f64],
+    /// The block, of at most [`LEAF`] rows, which becomes its factor.
+    factor: &'a mut PaddedColumns,
+    /// Zeros, which become the transposed inverse of the factor.
+    inverse_transposed: &'a mut PaddedColumns,
 }
 
 impl WithSimd for Leaf<'_> {
@@ -101,45 +106,48 @@ impl WithSimd for Leaf<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _simd: S) -> Option<f64> {
-        let Self { size, block, inverse } = self;
-        if size == 0 {
-            return Some(0.0);
-        }
+        let Self { factor, inverse_transposed } = self;
         let mut half_log_determinant = 0.0;
-        for k in 0..size {
-            let (done, rest) = block.split_at_mut((k + 1) * size);
-            let column = &mut done[k * size + k..];
-            let pivot = column[0];
+        let mut row = [0.0; LEAF];
+        for k in 0..factor.rows() {
+            let row = &mut row[..k];
+            row.iter_mut().enumerate().for_each(|(m, value)| *value = factor.at(k, m));
+            let (before, blocks) = factor.before_and_blocks(k, k);
+            for (index, block) in blocks.iter_mut().enumerate() {
+                subtract_products(block, row, before.clone(), k + index * LANES);
+            }
+            let pivot = blocks[0][0];
             if !(pivot > 0.0 && pivot.is_finite()) {
                 return None;
             }
             let diagonal = pivot.sqrt();
             half_log_determinant += diagonal.ln();
             let reciprocal = diagonal.recip();
-            column.iter_mut().for_each(|value| *value *= reciprocal);
-            for later in k + 1..size {
-                let factor = column[later - k];
-                let target = &mut rest[(later - k - 1) * size + later..(later - k) * size];
-                subtract(target, factor, &column[later - k..]);
-            }
-        }
-        for (first, column) in inverse.chunks_exact_mut(size).enumerate() {
-            for k in first..size {
-                let factor = &block[k * size + k..(k + 1) * size];
-                column[k] /= factor[0];
-                let value = column[k];
-                subtract(&mut column[k + 1..], value, &factor[1..]);
+            blocks.as_flattened_mut().iter_mut().for_each(|value| *value *= reciprocal);
+
+            let (before, blocks) = inverse_transposed.before_and_blocks(0, k);
+            blocks[k / LANES][k % LANES] = 1.0;
+            for (index, block) in blocks.iter_mut().enumerate().take(k / LANES + 1) {
+                // The inverse of a lower triangle has nothing in the columns of this block before its row `first`.
+                let first = index * LANES;
+                subtract_products(block, &row[first..], before.clone().skip(first), first);
+                block.iter_mut().for_each(|value| *value /= diagonal);
             }
         }
         Some(half_log_determinant)
     }
 }
 
+/// Takes from `block` the product of each of `factors` with the block of its column that begins with `row`.
 #[inline(always)]
-fn subtract(target: &mut [f64], factor: f64, other: &[f64]) {
-    for (value, other) in target.iter_mut().zip(other) {
-        *value -= factor * other;
+fn subtract_products<'a>(block: &mut Block, factors: &[f64], columns: impl Iterator<Item = &'a [f64]>, row: usize) {
+    let mut rest = *block;
+    for (factor, column) in factors.iter().zip(columns) {
+        for (value, other) in rest.iter_mut().zip(&column[row..row + LANES]) {
+            *value -= factor * other;
+        }
     }
+    *block = rest;
 }
 
 #[cfg(test)]
