@@ -88,7 +88,7 @@ impl WithSimd for Cross<'_> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { kernel, a, b, result } = self;
-        if a.is_empty() {
+        if a.nrows() == 0 {
             return;
         }
         let features = Features::new(a, &kernel.categorical);

@@ -48,6 +48,32 @@ fn at(posterior: &Posterior, u: f64) -> (f64, f64) {
 }
 
 #[test]
+fn covariances_are_those_of_the_formula_at_sizes_around_the_blocks() {
+    let kernel = Kernel {
+        inverse_squared_lengthscales: vec![4.0, 0.5, 9.0],
+        categorical: vec![false, true, false],
+        radial_variance: 1.3,
+        linear_variance: 0.7,
+    };
+    for (n, m) in [(1, 1), (7, 70), (8, 3), (9, 130), (40, 33), (600, 2)] {
+        let (a, b) = (data(n, &kernel.categorical, 1).points, data(m, &kernel.categorical, 2).points);
+        let cross = kernel.cross(&a, &b);
+        for (i, k) in (0..n).flat_map(|i| (0..m).map(move |k| (i, k))) {
+            let difference = |j: usize| a[(i, j)] - b[(k, j)];
+            let category = if difference(1) == 0.0 { 0.0 } else { 0.5 };
+            let r2: f64 = 4.0 * difference(0).powi(2) + category + 9.0 * difference(2).powi(2);
+            let z = (5.0 * r2).sqrt();
+            let linear = |j: usize| (2.0 * a[(i, j)] - 1.0) * (2.0 * b[(k, j)] - 1.0);
+            let expected = 1.3 * (1.0 + z + z * z / 3.0) * (-z).exp() + 0.7 * (0.25 + linear(0) + linear(2));
+            assert!((cross[(i, k)] - expected).abs() < 1e-13, "{n} {m} {i} {k}");
+        }
+    }
+    let constant = Kernel { inverse_squared_lengthscales: vec![], categorical: vec![], ..kernel };
+    let cross = constant.cross(&DMatrix::zeros(3, 0), &DMatrix::zeros(2, 0));
+    assert!(cross.shape() == (3, 2) && cross.iter().all(|value| *value == 1.3 + 0.7 * 0.25));
+}
+
+#[test]
 fn gradient_of_the_loss_agrees_with_central_differences() {
     let mixed = [false, true, false, true, false, false];
     let thirty = [false; 30];
