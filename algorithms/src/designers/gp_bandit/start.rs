@@ -4,7 +4,9 @@
 //! The star serves the linear kernel term and the trust region, which want a direction; a measurement on our
 //! development problems put it ahead of quasi-random starts, which are there for comparison. What is left over is
 //! filled by the candidate farthest from all trials so far (maximin design, Johnson et al. 1990), where the prototype
-//! took Sobol points.
+//! took Sobol points. Steps of 0.12, 1/4 and 1/3 are no different on bbob in 2 and 5 dimensions, its mixed-integer
+//! functions and tables of trained models (mean log10 gaps after 25, 50 and 100 evaluations within two standard errors of
+//! those with 1/6).
 //!
 //! Up to 15 parameters all steps are taken from the centre, not from the best trial so far as in COBYLA's first simplex
 //! (Powell 1994). Steps from the best are ahead at first on bbob in 5 and 10 dimensions (192 pairs of runs: mean log10 gap
