@@ -149,16 +149,12 @@ impl WithSimd for AllTerms<'_> {
             *value = kernel.radial_variance * m;
             *slope = kernel.radial_variance * derivative;
         }
-        let both = match linear {
-            None => radial.to_matrix(),
-            Some(linear) => {
-                let mut both = radial.clone();
-                let pairs = both.blocks_mut().as_flattened_mut().iter_mut().zip(linear.blocks().as_flattened());
-                pairs.for_each(|(sum, linear)| *sum += kernel.linear_variance * linear);
-                both.to_matrix()
-            }
-        };
-        Covariances { radial, slopes, both }
+        let mut both = radial.clone();
+        if let Some(linear) = linear {
+            let pairs = both.blocks_mut().as_flattened_mut().iter_mut().zip(linear.blocks().as_flattened());
+            pairs.for_each(|(sum, linear)| *sum += kernel.linear_variance * linear);
+        }
+        Covariances { radial, slopes, both: both.to_matrix() }
     }
 }
 
