@@ -5,7 +5,6 @@ use std::hint::black_box;
 use std::num::NonZeroUsize;
 
 use criterion::{BatchSize, BenchmarkId, Criterion, criterion_group, criterion_main};
-use tunesmith::bench::suites::{Selection, tasks};
 use tunesmith_algorithms::designer::{Designer, History, SuggestRequest};
 use tunesmith_algorithms::designers::RandomSearch;
 use tunesmith_algorithms::problem::{Goal, ParameterValues, ProblemStatement, TrialId};
@@ -15,6 +14,7 @@ use tunesmith_benchmark::problems::bbob::bbob;
 use tunesmith_benchmark::statistics::bootstrap::bootstrap_interval;
 use tunesmith_benchmark::statistics::summary::mean;
 use tunesmith_benchmark::statistics::wilcoxon::wilcoxon;
+use tunesmith_harness::suites::{Selection, tasks};
 
 const DRAW: Draw = Draw { seed: 1, trial: TrialId(1) };
 

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use tempfile::TempDir;
-use tunesmith::domain::Measurement;
-use tunesmith::metrics_collector::{Collector, CollectorConfig};
+use tunesmith_domain::Measurement;
+use tunesmith_metrics::{Collector, CollectorConfig};
 
 const TAG: &str = "training/hptuning/metric";
 const FIRST_REPORT_SECS: f64 = 1.7e9;

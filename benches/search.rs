@@ -29,7 +29,7 @@ const SEED: u64 = 1;
 
 /// Three doubles, an integer, a list and a category: what `tunesmith bench latency` is measured on.
 fn mixed_problem() -> ProblemStatement {
-    tunesmith::bench::latency::mixed_problem().unwrap().statement().clone()
+    tunesmith_harness::latency::mixed_problem().unwrap().statement().clone()
 }
 
 /// 4,000,000 points.

@@ -24,8 +24,8 @@ use std::sync::Arc;
 
 use tokio::sync::OnceCell;
 
-use crate::domain::JobId;
-use crate::store::{MemoryStore, OpenMode, SledStore, SqliteStore, Store};
+use tunesmith_domain::JobId;
+use tunesmith_store::{MemoryStore, OpenMode, Store};
 
 pub use error::DataDirError;
 pub use lock::Holder;
@@ -219,10 +219,15 @@ fn open_store(folder: &Path, kind: StoreKind, access: Access) -> Result<StoreHan
     let known = marker::is_written(folder)?;
     let mode = if known { OpenMode::Existing } else { OpenMode::Create };
     let store: Arc<dyn Store> = match (kind, access) {
-        (StoreKind::Sqlite, Access::ReadOnly) => Arc::new(SqliteStore::open_read_only(&path)?),
-        (StoreKind::Sqlite, Access::Full) => Arc::new(SqliteStore::open(&path, mode)?),
-        (StoreKind::Sled, _) => Arc::new(SledStore::open(&path, mode)?),
+        #[cfg(feature = "sqlite")]
+        (StoreKind::Sqlite, Access::ReadOnly) => Arc::new(tunesmith_store::SqliteStore::open_read_only(&path)?),
+        #[cfg(feature = "sqlite")]
+        (StoreKind::Sqlite, Access::Full) => Arc::new(tunesmith_store::SqliteStore::open(&path, mode)?),
+        #[cfg(feature = "sled")]
+        (StoreKind::Sled, _) => Arc::new(tunesmith_store::SledStore::open(&path, mode)?),
         (StoreKind::Memory, _) => Arc::new(MemoryStore::new()),
+        #[cfg(not(all(feature = "sqlite", feature = "sled")))]
+        (kind, _) => return Err(DataDirError::NotBuilt { kind }),
     };
     if !known && access == Access::Full {
         marker::write(folder, kind)?;

@@ -1,20 +1,6 @@
-//! Tunesmith, a hyperparameter tuning service.
+//! The `tunesmith` program: the command line, and the composition of the application from its crates.
 //!
-//! The rooms and the direction of their dependencies are described in `ARCHITECTURE.md`.
+//! The crates and the direction of their dependencies are described in `docs/architecture.md`.
 
-pub mod access;
-pub mod api;
-pub mod bench;
 pub mod cli;
-pub mod clock;
-pub mod config;
 pub mod data_dir;
-pub mod domain;
-pub mod executor;
-pub mod load;
-pub mod metrics_collector;
-pub mod policy;
-pub mod python_packages;
-pub mod service;
-pub mod store;
-pub mod telemetry;

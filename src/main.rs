@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::process::ExitCode;
 
-use tunesmith::executor::local::{SUPERVISE_ARGUMENT, supervise};
+use tunesmith_executor::local::{SUPERVISE_ARGUMENT, supervise};
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);

@@ -7,17 +7,17 @@ use std::time::Duration;
 use anyhow::Context;
 
 use super::run::ContainerArgs;
-use crate::api::rest::gate::Access;
-use crate::api::rest::server::Service;
-use crate::clock::{Clock, SystemClock};
 use crate::data_dir::DataDir;
-use crate::executor::local::{LocalExecutor, LocalSettings};
-use crate::policy::Policy;
-use crate::python_packages::Environments;
-use crate::service::jobs::{Jobs, Workplace};
-use crate::service::optimizer::Optimizer;
-use crate::service::packages::Packages;
-use crate::service::{LiveTrials, TrialReports};
+use tunesmith_executor::local::{LocalExecutor, LocalSettings};
+use tunesmith_http::gate::Access;
+use tunesmith_http::server::Service;
+use tunesmith_packages::Environments;
+use tunesmith_service::clock::{Clock, SystemClock};
+use tunesmith_service::jobs::{Jobs, Workplace};
+use tunesmith_service::optimizer::Optimizer;
+use tunesmith_service::packages::Packages;
+use tunesmith_service::policy::Policy;
+use tunesmith_service::{LiveTrials, TrialReports};
 
 /// What the engine cannot see for itself.
 pub(super) struct Settings<'a> {

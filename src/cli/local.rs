@@ -19,10 +19,10 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::INTERRUPTED;
 use super::output::{Followed, Writers, write_line};
 use super::progress::say;
-use crate::api::ai_platform::Additions;
-use crate::executor::local::{LocalExecutor, LocalSettings, SUPERVISOR_LOG, log_files};
-use crate::executor::tf_config::role_name;
-use crate::executor::{
+use tunesmith_api::ai_platform::Additions;
+use tunesmith_executor::local::{LocalExecutor, LocalSettings, SUPERVISOR_LOG, log_files};
+use tunesmith_executor::tf_config::role_name;
+use tunesmith_executor::{
     Executor, ExecutorJobId, ExecutorJobSpec, ExecutorJobState, Program, ProgramEnd, Replica, Role, StopMode,
     StopReason,
 };

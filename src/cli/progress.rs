@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use tunesmith_algorithms::problem::{Goal, ParameterValues, TrialId};
 
-use crate::domain::{JobState, Trial, TrialState};
-use crate::service::JobEvent;
+use tunesmith_domain::{JobState, Trial, TrialState};
+use tunesmith_service::JobEvent;
 
 /// Shows events as they come.
 pub(super) struct Progress {

@@ -8,10 +8,10 @@ use comfy_table::{Table, presets};
 use tunesmith_algorithms::problem::Goal;
 
 use super::progress::duration_text;
-use crate::api::ai_platform::job::{best_first, job_resource};
-use crate::domain::{Job, Study, Trial, TrialState};
-use crate::service::JobPlan;
-use crate::store::{Store, StoreError};
+use tunesmith_api::ai_platform::job::{best_first, job_resource};
+use tunesmith_domain::{Job, Study, Trial, TrialState};
+use tunesmith_service::JobPlan;
+use tunesmith_store::{Store, StoreError};
 
 /// How many trials are read at once.
 const PAGE: usize = 1000;

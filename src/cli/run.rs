@@ -17,19 +17,19 @@ use super::output::print;
 use super::progress::{Progress, say};
 use super::results::Results;
 use super::{BAD_INPUT, INTERRUPTED};
-use crate::api::ai_platform::plan::{CommandLine, job_plan, job_study};
-use crate::api::rest::trial_reports;
-use crate::clock::{Clock, SystemClock};
-use crate::config::hptuning::{self, HptuningConfig};
 use crate::data_dir::{DataDir, StoreKind};
-use crate::domain::{Job, JobId, JobState};
-use crate::executor::local::{LocalExecutor, LocalSettings};
-use crate::policy::Policy;
-use crate::python_packages::Environments;
-use crate::service::{
+use tunesmith_api::ai_platform::plan::{CommandLine, job_plan, job_study};
+use tunesmith_config::HptuningConfig;
+use tunesmith_domain::{Job, JobId, JobState};
+use tunesmith_executor::local::{LocalExecutor, LocalSettings};
+use tunesmith_http::trial_reports;
+use tunesmith_packages::Environments;
+use tunesmith_service::clock::{Clock, SystemClock};
+use tunesmith_service::policy::Policy;
+use tunesmith_service::{
     Control, JobOutcome, JobPlan, JobRunner, LiveTrials, Submission, Submitted, TrialReports, job_secret, submit,
 };
-use crate::store::Store;
+use tunesmith_store::Store;
 
 /// Where jobs are kept unless said otherwise: below the folder that the command is given in, in plain sight of whoever
 /// works there.
@@ -131,7 +131,7 @@ impl StoreChoice {
 
 /// Carries the command out.
 pub(super) fn run(args: RunArgs, log_format: LogFormat) -> anyhow::Result<ExitCode> {
-    let config = match hptuning::load(&args.config) {
+    let config = match tunesmith_config::load(&args.config) {
         Ok(config) => config,
         Err(errors) => {
             say(&errors.to_string());

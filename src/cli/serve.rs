@@ -16,14 +16,14 @@ use tokio::sync::{oneshot, watch};
 use super::engine::{self, Settings};
 use super::output::print;
 use super::run::{ContainerArgs, StoreChoice};
-use crate::access::{AuditLog, Keeper, Limits, TokenFile};
-use crate::api::rest::gate::Access;
-use crate::api::rest::listener::{Connections, Peer};
-use crate::api::rest::server;
-use crate::clock::{Clock, SystemClock};
 use crate::data_dir::DataDir;
-use crate::service::Control;
-use crate::service::optimizer::Optimizer;
+use tunesmith_access::{AuditLog, Keeper, Limits, TokenFile};
+use tunesmith_http::gate::Access;
+use tunesmith_http::listener::{Connections, Peer};
+use tunesmith_http::server;
+use tunesmith_service::Control;
+use tunesmith_service::clock::{Clock, SystemClock};
+use tunesmith_service::optimizer::Optimizer;
 
 /// How often leases are looked at.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);

@@ -10,9 +10,9 @@ use comfy_table::Table;
 
 use super::output::print;
 use super::progress::say;
-use crate::access::{Grant, Principal, Token, TokenFile};
-use crate::clock::{Clock, SystemClock};
 use crate::data_dir::tokens_of;
+use tunesmith_access::{Grant, Principal, Token, TokenFile};
+use tunesmith_service::clock::{Clock, SystemClock};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum TokensCommand {

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use super::BAD_INPUT;
-use crate::config::hptuning;
 
 /// Check a config and print its search space.
 #[derive(Debug, clap::Args)]
@@ -25,15 +24,15 @@ pub(super) struct Args {
 /// If `out` or `err` cannot be written.
 pub(super) fn run(args: &Args, out: &mut impl Write, err: &mut impl Write) -> io::Result<ExitCode> {
     let Some(path) = &args.config else {
-        writeln!(out, "{:#}", hptuning::json_schema().to_value())?;
+        writeln!(out, "{:#}", tunesmith_config::json_schema().to_value())?;
         return Ok(ExitCode::SUCCESS);
     };
-    match hptuning::load(path) {
+    match tunesmith_config::load(path) {
         Ok(config) => {
             for warning in &config.warnings {
                 writeln!(err, "{warning}\n")?;
             }
-            write!(out, "{}", hptuning::describe(&config))?;
+            write!(out, "{}", tunesmith_config::describe(&config))?;
             Ok(ExitCode::SUCCESS)
         }
         Err(errors) => {

@@ -4,11 +4,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::{Holder, StoreKind};
-use crate::store::StoreError;
+use tunesmith_store::StoreError;
 
 /// What went wrong, by what the caller can do.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum DataDirError {
     /// Another process has it open: wait for it, end it, or use another folder.
     #[error("data folder {path} is in use by {holder}")]
@@ -27,6 +26,12 @@ pub enum DataDirError {
         holds: StoreKind,
         /// The kind asked for.
         asked: StoreKind,
+    },
+    /// This program was built without the store: build it with the cargo feature of that name, or use another kind.
+    #[error("this program was built without the store {kind}: build it with `--features {kind}`")]
+    NotBuilt {
+        /// The kind asked for.
+        kind: StoreKind,
     },
     /// There is nothing to look at.
     #[error("there is no store in data folder {path}")]

@@ -13,7 +13,7 @@ use rustix::process::{Pid, test_kill_process};
 use serde::{Deserialize, Serialize};
 
 use super::DataDirError;
-use crate::clock::{Clock, SystemClock};
+use tunesmith_service::clock::{Clock, SystemClock};
 
 const FILE: &str = "LOCK";
 

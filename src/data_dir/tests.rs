@@ -1,6 +1,6 @@
 use super::*;
-use crate::store::StoreError;
-use crate::store::contract::samples;
+use tunesmith_store::StoreError;
+use tunesmith_store::contract::samples;
 
 #[tokio::test]
 async fn a_second_opening_names_the_first() {

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
-use tunesmith::config::hptuning::{self, ConfigErrors};
+use tunesmith_config::ConfigErrors;
 
 fn data(folder: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(folder);
@@ -16,11 +16,11 @@ fn data(folder: &str) -> Vec<PathBuf> {
 }
 
 /// Parses as `load` does, with the bare file name in messages.
-fn parse_file(path: &Path) -> Result<hptuning::HptuningConfig, ConfigErrors> {
+fn parse_file(path: &Path) -> Result<tunesmith_config::HptuningConfig, ConfigErrors> {
     let name = path.file_name().unwrap().to_str().unwrap();
     match String::from_utf8(fs::read(path).unwrap()) {
-        Ok(text) => hptuning::parse(name, &text),
-        Err(_) => hptuning::load(path),
+        Ok(text) => tunesmith_config::parse(name, &text),
+        Err(_) => tunesmith_config::load(path),
     }
 }
 
@@ -44,7 +44,7 @@ fn each_good_config_is_understood() {
         let config = parse_file(&path).unwrap_or_else(|errors| panic!("{errors}"));
         let warnings: String = config.warnings.iter().map(|warning| format!("{warning}\n\n")).collect();
         let canonical = serde_json::to_string_pretty(&config.training_input).unwrap();
-        let understood = format!("{}\n{warnings}{canonical}", hptuning::describe(&config));
+        let understood = format!("{}\n{warnings}{canonical}", tunesmith_config::describe(&config));
         insta::with_settings!({ snapshot_path => "snapshots/good_configs", prepend_module_to_snapshot => false, omit_expression => true }, {
             insta::assert_snapshot!(path.file_name().unwrap().to_str().unwrap(), understood);
         });
@@ -56,7 +56,7 @@ fn canonical_json_reads_back_as_the_same_config() {
     for path in data("good_configs") {
         let config = parse_file(&path).unwrap();
         let json = serde_json::to_string(&config.training_input).unwrap();
-        let again = hptuning::parse("canonical.json", &json).unwrap_or_else(|errors| panic!("{errors}"));
+        let again = tunesmith_config::parse("canonical.json", &json).unwrap_or_else(|errors| panic!("{errors}"));
         assert_eq!(again.training_input, config.training_input, "{}", path.display());
         assert_eq!(again.study, config.study, "{}", path.display());
     }
@@ -66,7 +66,7 @@ fn canonical_json_reads_back_as_the_same_config() {
 #[test]
 fn the_published_schema_is_the_generated_one() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/hptuning_config.schema.json");
-    let generated = format!("{:#}\n", hptuning::json_schema().to_value());
+    let generated = format!("{:#}\n", tunesmith_config::json_schema().to_value());
     if std::env::var_os("TUNESMITH_UPDATE_SCHEMA").is_some() {
         fs::write(&path, &generated).unwrap();
     }
@@ -79,17 +79,17 @@ fn the_published_schema_is_the_generated_one() {
 #[test]
 fn a_file_that_cannot_be_read_says_why() {
     let folder = tempfile::tempdir().unwrap();
-    let missing = hptuning::load(&folder.path().join("missing.yaml")).unwrap_err().to_string();
+    let missing = tunesmith_config::load(&folder.path().join("missing.yaml")).unwrap_err().to_string();
     assert!(missing.contains("cannot be read: No such file"), "{missing}");
-    assert!(hptuning::load(folder.path()).unwrap_err().to_string().contains("cannot be read"));
+    assert!(tunesmith_config::load(folder.path()).unwrap_err().to_string().contains("cannot be read"));
     let large = folder.path().join("large.yaml");
     fs::write(&large, vec![b'#'; (4 << 20) + 1]).unwrap();
-    assert!(hptuning::load(&large).unwrap_err().to_string().contains("larger than 4 MiB"));
+    assert!(tunesmith_config::load(&large).unwrap_err().to_string().contains("larger than 4 MiB"));
 }
 
 #[test]
 fn nesting_and_aliases_are_limited() {
-    let error = |text: &str| hptuning::parse("deep", text).unwrap_err().to_string();
+    let error = |text: &str| tunesmith_config::parse("deep", text).unwrap_err().to_string();
     assert!(error(&"[".repeat(100_000)).contains("too deep"));
     assert!(error(&"- ".repeat(100_000)).contains("too deep"));
     assert!(error(&"{a: ".repeat(100_000)).contains("too deep"));
@@ -104,7 +104,7 @@ fn nesting_and_aliases_are_limited() {
 proptest! {
     #[test]
     fn no_text_makes_the_reader_panic(text in "[-a-z0-9:{}\\[\\]\"'&*!|>#%@,. \t\n\\\\é😀]{0,200}") {
-        let _ = hptuning::parse("any", &text).map_err(|errors| errors.to_string());
+        let _ = tunesmith_config::parse("any", &text).map_err(|errors| errors.to_string());
     }
 
     #[test]
@@ -120,7 +120,7 @@ proptest! {
         let end = (start + removed).min(text.len());
         let mutated: String =
             text[..start].iter().copied().chain(inserted.chars()).chain(text[end..].iter().copied()).collect();
-        if let Err(errors) = hptuning::parse("mutated", &mutated) {
+        if let Err(errors) = tunesmith_config::parse("mutated", &mutated) {
             for diagnostic in errors.diagnostics() {
                 prop_assert!(diagnostic.line >= 1 && diagnostic.line <= mutated.lines().count().max(1) + 1);
             }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tempfile::TempDir;
-use tunesmith::executor::contract::{Harness, hear, pipe, run, shell};
-use tunesmith::executor::local::{LocalExecutor, LocalSettings};
-use tunesmith::executor::{
+use tunesmith_executor::contract::{Harness, hear, pipe, run, shell};
+use tunesmith_executor::local::{LocalExecutor, LocalSettings};
+use tunesmith_executor::{
     Executor, ExecutorJobState, ExitStatus, Program, ProgramEnd, Replica, Role, StopMode, StopReason,
 };
 
@@ -44,7 +44,7 @@ impl Harness for Local {
     }
 }
 
-tunesmith::executor_contract!(Local::new());
+tunesmith_executor::executor_contract!(Local::new());
 
 fn ended(end: ProgramEnd, stopped: Option<StopReason>) -> ExecutorJobState {
     ExecutorJobState::Ended(ExitStatus { end, stopped })
@@ -79,7 +79,7 @@ with open('daemon', 'w') as pipe:
 time.sleep(1000)
 ";
 
-fn daemon(harness: &Local, argument: &str) -> tunesmith::executor::ExecutorJobSpec {
+fn daemon(harness: &Local, argument: &str) -> tunesmith_executor::ExecutorJobSpec {
     let mut spec = shell(harness, 1, "");
     let argv = ["python3", "-c", DAEMON, argument].map(str::to_owned).to_vec();
     spec.replicas[0].program = Program::Command { argv };
@@ -120,7 +120,7 @@ async fn a_killed_supervisor_is_a_loss_that_leaves_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn submitter_to_be_killed() {
     let Some(directory) = std::env::var_os("TUNESMITH_TEST_SUBMITTER") else { return };
-    let mut spec: tunesmith::executor::ExecutorJobSpec =
+    let mut spec: tunesmith_executor::ExecutorJobSpec =
         serde_json::from_slice(&std::fs::read(Path::new(&directory).join("job.json")).unwrap()).unwrap();
     spec.environment.insert("SUBMITTER".to_owned(), std::process::id().to_string());
     let executor = LocalExecutor::new(LocalSettings {

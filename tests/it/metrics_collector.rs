@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
-use tunesmith::domain::{Measurement, Source};
-use tunesmith::metrics_collector::{Collector, CollectorConfig};
+use tunesmith_domain::{Measurement, Source};
+use tunesmith_metrics::{Collector, CollectorConfig};
 
 use crate::python;
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use tunesmith::api::rest::openapi::document;
+use tunesmith_http::openapi::document;
 
 use crate::python::interpreter;
 use crate::server::Server;

@@ -14,7 +14,7 @@ use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use percent_encoding::percent_decode_str;
 use tempfile::TempDir;
-use tunesmith::python_packages::{EnvironmentRequest, Environments, Package, PackageError, SourceFolder};
+use tunesmith_packages::{EnvironmentRequest, Environments, Package, PackageError, SourceFolder};
 
 type Variables = BTreeMap<OsString, OsString>;
 

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use comfy_table::{Table, presets};
 
-use crate::bench::ContestantSpec;
-use crate::bench::latency::{Latency, LatencyResult, LatencyRow, mixed_problem};
 use crate::cli::output::print;
 use crate::cli::progress::say;
+use tunesmith_harness::ContestantSpec;
+use tunesmith_harness::latency::{Latency, LatencyResult, LatencyRow, mixed_problem};
 
 /// Whose time, and at which numbers of completed trials.
 #[derive(Debug, clap::Args)]

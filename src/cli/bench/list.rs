@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 use comfy_table::{Table, presets};
 
-use crate::bench::ALGORITHMS;
-use crate::bench::suites::{SUITES, Selection, tasks};
 use crate::cli::output::print;
+use tunesmith_harness::ALGORITHMS;
+use tunesmith_harness::suites::{SUITES, Selection, tasks};
 
 /// What to list.
 #[derive(Debug, clap::Args)]

@@ -49,7 +49,7 @@ pub(super) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
         Some(BenchCommand::Compare(args)) => report::compare(&args),
         Some(BenchCommand::List(args)) => list::run(&args),
         Some(BenchCommand::Contestant { algorithm }) => {
-            crate::bench::serve(&algorithm, std::io::stdin().lock(), std::io::stdout().lock())?;
+            tunesmith_harness::serve(&algorithm, std::io::stdin().lock(), std::io::stdout().lock())?;
             Ok(ExitCode::SUCCESS)
         }
     }

@@ -8,11 +8,11 @@ use anyhow::{Context, bail};
 use tunesmith_benchmark::analysis::{AnalysisOptions, Finding, compare_contestants, compare_records};
 use tunesmith_benchmark::record::RunRecord;
 
-use crate::bench::report::{ReportMeta, change_markdown, change_terminal, html, markdown, terminal};
-use crate::bench::suites::remark;
-use crate::bench::{Invocation, read_results};
 use crate::cli::output::print;
 use crate::cli::progress::say;
+use tunesmith_harness::report::{ReportMeta, change_markdown, change_terminal, html, markdown, terminal};
+use tunesmith_harness::suites::remark;
+use tunesmith_harness::{Invocation, read_results};
 
 const PAGE: &str = "report.html";
 const MARKDOWN: &str = "report.md";

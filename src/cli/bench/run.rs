@@ -15,14 +15,14 @@ use tunesmith_benchmark::problems::table::TableProblem;
 use tunesmith_benchmark::record::{Mode, Schedule, StoppingRule};
 
 use super::report::{ReportOptions, write as write_report};
-use crate::bench::recorded::{infer_statement, read_csv, read_job};
-use crate::bench::suites::{REPLAY, Selection, Task, fixed_task, tasks};
-use crate::bench::{
+use crate::cli::INTERRUPTED;
+use crate::cli::progress::say;
+use tunesmith_harness::recorded::{infer_statement, read_csv, read_job};
+use tunesmith_harness::suites::{REPLAY, Selection, Task, fixed_task, tasks};
+use tunesmith_harness::{
     CommandProblem, Comparison, ContestantSpec, Invocation, Outcome, Progress, ResultsFolder, content_hash,
     kill_children, machine,
 };
-use crate::cli::INTERRUPTED;
-use crate::cli::progress::say;
 
 /// Which problems, who, how.
 #[derive(Debug, clap::Args)]
@@ -257,7 +257,7 @@ fn replayed(path: &Path, statement: Option<ProblemStatement>, metric: MetricSpec
 /// The search space and metric of a configuration.
 fn statement(config: Option<&Path>) -> anyhow::Result<Option<ProblemStatement>> {
     let Some(path) = config else { return Ok(None) };
-    let config = crate::config::hptuning::load(path)?;
+    let config = tunesmith_config::load(path)?;
     let study = config.study.with_context(|| format!("{} has no hyperparameters", path.display()))?;
     Ok(Some(study.problem))
 }

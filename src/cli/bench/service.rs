@@ -9,7 +9,8 @@ use comfy_table::{Table, presets};
 
 use crate::cli::output::print;
 use crate::cli::progress::say;
-use crate::load::{Load, LoadResult, Row};
+use crate::data_dir::{DataDir, StoreKind};
+use tunesmith_harness::load::{Load, LoadResult, OpenedStore, Row};
 
 /// Measure pairs of suggestion and completion over HTTP, beside the bare store in the same run.
 #[derive(Debug, clap::Args)]
@@ -49,6 +50,7 @@ pub(super) fn run(args: &ServiceArgs) -> anyhow::Result<ExitCode> {
         None => tempfile::tempdir()?,
     };
     let load = Load {
+        open_store: Box::new(|folder| Box::pin(open_store(folder))),
         program: std::env::current_exe()?,
         folder: folder.path().to_owned(),
         clients: args.clients.clone(),
@@ -74,6 +76,11 @@ pub(super) fn run(args: &ServiceArgs) -> anyhow::Result<ExitCode> {
     let (loads, starts) = tables(&result, args.markdown);
     print(&format!("{loads}\n\n{starts}\n"))?;
     Ok(ExitCode::SUCCESS)
+}
+
+async fn open_store(folder: PathBuf) -> anyhow::Result<OpenedStore> {
+    let data_dir = DataDir::open(&folder, StoreKind::Sqlite, "tunesmith bench service")?;
+    Ok(OpenedStore { store: data_dir.store().await?, lock: Box::new(data_dir) })
 }
 
 fn tables(result: &LoadResult, markdown: bool) -> (Table, Table) {

@@ -7,7 +7,6 @@ use crate::data_dir::DataDirError;
 
 /// What went wrong.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub(super) enum ClientError {
     /// The service refused.
     #[error("{}", .0.lines().join("\n"))]

@@ -13,13 +13,13 @@ use tower::ServiceExt;
 
 use super::error::ClientError;
 use super::request::{Answer, Payload, Request};
-use crate::api::rest::{server, trial_reports};
 use crate::cli::engine::{self, Settings};
 use crate::cli::results::shell_word;
 use crate::cli::run::ContainerArgs;
 use crate::data_dir::{DataDir, DataDirError, StoreKind};
-use crate::service::TrialReports;
-use crate::service::jobs::Jobs;
+use tunesmith_http::{server, trial_reports};
+use tunesmith_service::TrialReports;
+use tunesmith_service::jobs::Jobs;
 
 /// Who has the folder, for those who try the same meanwhile.
 const WHO: &str = "a tunesmith command";

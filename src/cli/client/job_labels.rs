@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::folder::Purpose;
 use super::format::{Format, show};
 use super::target::TargetArgs;
-use crate::domain::JobId;
+use tunesmith_domain::JobId;
 
 /// How often a change of labels is tried that somebody else was faster than.
 const LABEL_ATTEMPTS: u32 = 5;

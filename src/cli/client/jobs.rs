@@ -19,7 +19,7 @@ use crate::cli::output::print;
 use crate::cli::progress::say;
 use crate::cli::results::Results;
 use crate::data_dir::DataDir;
-use crate::domain::{JobId, JobState};
+use tunesmith_domain::{JobId, JobState};
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum JobsCommand {
@@ -180,7 +180,7 @@ async fn describe_in_folder(args: &DescribeArgs, folder: &std::path::Path) -> an
     let folder = DataDir::open_read_only(folder, "tunesmith jobs").map_err(super::error::ClientError::folder)?;
     let store = folder.store().await?;
     let results = Results::read(&*store, store.job(&id).await?, folder.job(&id)).await?;
-    let resource = crate::api::ai_platform::job::job_resource(&results.job, results.study.as_ref(), &results.trials);
+    let resource = tunesmith_api::ai_platform::job::job_resource(&results.job, results.study.as_ref(), &results.trials);
     let text = match args.format {
         Format::Yaml => yaml_serde::to_string(&resource)?,
         Format::Json => format!("{}\n", serde_json::to_string_pretty(&resource)?),

@@ -10,8 +10,8 @@ use super::error::ClientError;
 use super::request::{Client, last_segment, list, text};
 use crate::cli::output::write_line;
 use crate::cli::progress::say;
-use crate::domain::JobState;
-use crate::service::job_logs::MASTER;
+use tunesmith_domain::JobState;
+use tunesmith_service::job_logs::MASTER;
 
 /// How long a server is waited for that has answered before: it may be started anew.
 const SERVER_PATIENCE: Duration = Duration::from_secs(60);

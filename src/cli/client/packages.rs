@@ -8,8 +8,8 @@ use sha2::{Digest, Sha256};
 
 use super::request::{Client, text};
 use crate::cli::progress::say;
-use crate::python_packages::SourceFolder;
-use crate::service::packages::Packages;
+use tunesmith_packages::SourceFolder;
+use tunesmith_service::packages::Packages;
 
 /// Packs the package whose folder is `path`, hands it over, and returns what `packageUris` calls it.
 pub(super) async fn hand_over_folder(client: &Client, path: &Path) -> anyhow::Result<String> {

@@ -19,13 +19,13 @@ use super::packages::{hand_over_file, hand_over_folder};
 use super::request::{Client, text};
 use super::submit_flags::{TrainingFlags, set};
 use super::target::TargetArgs;
-use crate::api::ai_platform::{TrainingInput, without_effect};
 use crate::cli::progress::say;
 use crate::cli::results::shell_word;
 use crate::cli::{BAD_INPUT, INTERRUPTED};
-use crate::config::hptuning::{self, HptuningConfig};
-use crate::domain::JobId;
-use crate::service::Control;
+use tunesmith_api::ai_platform::{TrainingInput, without_effect};
+use tunesmith_config::HptuningConfig;
+use tunesmith_domain::JobId;
+use tunesmith_service::Control;
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum SubmitCommand {
@@ -89,7 +89,7 @@ pub(in crate::cli) struct TrainingArgs {
 
 /// Carries the command out.
 pub(super) async fn training(args: &TrainingArgs) -> anyhow::Result<ExitCode> {
-    let config = match args.config.as_deref().map(hptuning::load) {
+    let config = match args.config.as_deref().map(tunesmith_config::load) {
         None => None,
         Some(Ok(config)) => Some(config),
         Some(Err(errors)) => {

@@ -197,7 +197,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::api::ai_platform::TrainingInput;
+    use tunesmith_api::ai_platform::TrainingInput;
 
     #[derive(Parser)]
     struct Command {

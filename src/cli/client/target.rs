@@ -8,7 +8,7 @@ use super::folder::{Folder, Purpose};
 use super::http::Server;
 use super::request::{Client, Transport};
 use crate::cli::run::DEFAULT_DATA_DIR;
-use crate::domain::JobId;
+use tunesmith_domain::JobId;
 
 /// Names the server if no argument does.
 const SERVER_VARIABLE: &str = "TUNESMITH_SERVER";

@@ -16,7 +16,7 @@ use super::target::{LocationArgs, TargetArgs};
 use super::trial_create::{self, CreateArgs};
 use super::trial_view;
 use crate::cli::output::print;
-use crate::domain::{JobId, StudyId};
+use tunesmith_domain::{JobId, StudyId};
 
 /// How long to wait before an operation is asked for again.
 const POLL_INTERVAL: Duration = Duration::from_millis(300);

@@ -18,8 +18,8 @@ use tunesmith_algorithms::problem::{AlgorithmName, CompletedTrial, Origin, Pendi
 use super::output::print;
 use super::results::Results;
 use crate::data_dir::DataDir;
-use crate::domain::{Algorithm, JobId, StoppingRule, Study, Trial};
-use crate::policy;
+use tunesmith_domain::{Algorithm, JobId, StoppingRule, Study, Trial};
+use tunesmith_service::policy;
 
 #[derive(Debug, Args)]
 pub(super) struct ExplainArgs {

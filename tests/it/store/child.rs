@@ -5,9 +5,9 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use tunesmith::domain::TrialId;
-use tunesmith::store::contract::samples;
-use tunesmith::store::{OpenMode, Store, StoreError};
+use tunesmith_domain::TrialId;
+use tunesmith_store::contract::samples;
+use tunesmith_store::{OpenMode, Store, StoreError};
 
 use super::{Kind, study_id};
 

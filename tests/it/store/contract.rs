@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tempfile::TempDir;
-use tunesmith::store::contract::{Place, check};
-use tunesmith::store::{MemoryStore, OpenMode, SledStore, SqliteStore, Store};
+use tunesmith_store::contract::{Place, check};
+use tunesmith_store::{MemoryStore, OpenMode, SledStore, SqliteStore, Store};
 
 struct Memory(Arc<MemoryStore>);
 

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-use tunesmith::store::{OpenMode, StoreError};
+use tunesmith_store::{OpenMode, StoreError};
 
 use super::{Kind, copy, dump, fill};
 
@@ -157,6 +157,6 @@ async fn an_sqlite_store_that_is_damaged_while_it_is_open_says_so() {
     overwrite(&path, 4096, &vec![0xab; size - 4096]);
     let error = dump(&*store).await.unwrap_err();
     assert!(matches!(error, StoreError::Damaged { .. }), "{error:?}");
-    let write = store.create_trial(&super::study_id(), tunesmith::store::contract::samples::new_trial(201)).await;
+    let write = store.create_trial(&super::study_id(), tunesmith_store::contract::samples::new_trial(201)).await;
     assert!(matches!(write, Err(StoreError::Damaged { .. })), "{write:?}");
 }

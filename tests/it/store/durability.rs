@@ -3,9 +3,9 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-use tunesmith::domain::{TrialId, TrialState};
-use tunesmith::store::OpenMode;
-use tunesmith::store::contract::samples;
+use tunesmith_domain::{TrialId, TrialState};
+use tunesmith_store::OpenMode;
+use tunesmith_store::contract::samples;
 
 use super::{Kind, child, study_id};
 

@@ -5,9 +5,9 @@
 
 use std::path::{Path, PathBuf};
 
-use tunesmith::domain::{JobChange, JobState, Source, StudyChange, TrialChange, TrialId, TrialState};
-use tunesmith::store::contract::samples;
-use tunesmith::store::{OpenMode, Store, StoreError};
+use tunesmith_domain::{JobChange, JobState, Source, StudyChange, TrialChange, TrialId, TrialState};
+use tunesmith_store::contract::samples;
+use tunesmith_store::{OpenMode, Store, StoreError};
 
 use super::{Kind, copy, study_id};
 

@@ -9,9 +9,9 @@ mod formats;
 use std::path::Path;
 use std::sync::Arc;
 
-use tunesmith::domain::{StudyId, TrialId};
-use tunesmith::store::contract::samples;
-use tunesmith::store::{OpenMode, SledStore, SqliteStore, Store, StoreError};
+use tunesmith_domain::{StudyId, TrialId};
+use tunesmith_store::contract::samples;
+use tunesmith_store::{OpenMode, SledStore, SqliteStore, Store, StoreError};
 
 /// The stores that keep something.
 #[derive(Debug, Clone, Copy)]

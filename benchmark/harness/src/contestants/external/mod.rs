@@ -1,0 +1,127 @@
+//! Contestants that are other programs.
+
+pub(super) mod messages;
+mod process;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::Value;
+use tunesmith_algorithms::problem::{ParameterValues, ProblemStatement, TrialId, TrialOutcome};
+use tunesmith_benchmark::contestant::{Contestant, ContestantError, StudyRequest, TrialResult};
+
+use self::messages::{Answer, Request, WireProblem, point_from_json, point_to_json};
+use self::process::Process;
+
+/// How much of an answer that makes no sense is quoted.
+const QUOTED_CHARS: usize = 200;
+
+/// A child process that speaks the protocol of [`messages`].
+///
+/// It is started with the first study and kept for the next; after a failure it is killed, and the next study begins
+/// with a new one.
+pub(crate) struct External {
+    command: String,
+    log: PathBuf,
+    limit: Duration,
+    process: Option<Process>,
+    problem: Option<ProblemStatement>,
+    version: Option<String>,
+}
+
+impl External {
+    /// A contestant that `command` starts by the shell. An answer may take up to `limit`; standard error goes to `log`.
+    pub(crate) fn new(command: String, log: PathBuf, limit: Duration) -> Self {
+        Self { command, log, limit, process: None, problem: None, version: None }
+    }
+
+    /// What it said of its version when the last study began.
+    pub(crate) fn version(&self) -> Option<&str> {
+        self.version.as_deref()
+    }
+
+    /// The id of its process, while it runs.
+    pub(crate) fn process_id(&self) -> Option<u32> {
+        self.process.as_ref().map(Process::id)
+    }
+
+    fn ask(&mut self, request: &Request) -> Result<Answer, ContestantError> {
+        let answer = self.try_ask(request);
+        if answer.is_err() {
+            // It may still be writing the answer to this request; no later one could be trusted.
+            self.process = None;
+        }
+        answer.map_err(|reason| ContestantError::Failed { reason })
+    }
+
+    fn try_ask(&mut self, request: &Request) -> Result<Answer, String> {
+        let line = serde_json::to_string(request).map_err(|error| format!("cannot write the request: {error}"))?;
+        let process = self.process.as_mut().ok_or("it is not running")?;
+        let text = process.ask(&line, self.limit).map_err(|error| error.to_string())?;
+        let answer: Answer = serde_json::from_str(&text).map_err(|error| {
+            let quoted: String = text.chars().take(QUOTED_CHARS).collect();
+            format!("its answer is not what the protocol asks for: {error}: {quoted:?}")
+        })?;
+        match answer.error {
+            Some(error) => Err(format!("it answered with an error: {error}")),
+            None => Ok(answer),
+        }
+    }
+}
+
+impl Contestant for External {
+    fn create(&mut self, study: &StudyRequest) -> Result<(), ContestantError> {
+        if self.process.is_none() {
+            let process = Process::start(&self.command, &self.log)
+                .map_err(|error| ContestantError::Failed { reason: error.to_string() })?;
+            self.process = Some(process);
+        }
+        self.problem = Some(study.problem.clone());
+        let StudyRequest { seed, budget, parallel, .. } = *study;
+        let problem = WireProblem::new(&study.problem, study.constraints);
+        let answer = self.ask(&Request::Create { problem, seed, budget, parallel })?;
+        self.version = answer.version.or_else(|| self.version.take());
+        match answer.unsupported {
+            Some(reason) => Err(ContestantError::Unsupported { reason }),
+            None => Ok(()),
+        }
+    }
+
+    fn suggest(&mut self, trials: &[TrialId]) -> Result<Vec<ParameterValues>, ContestantError> {
+        let answer = self.ask(&Request::Suggest { trials: trials.iter().map(|trial| trial.0).collect() })?;
+        let points = answer.suggestions.ok_or_else(|| "its answer to suggest has no \"suggestions\"".to_owned());
+        let points = points.and_then(|points| {
+            let space = self.problem.as_ref().ok_or("no study was begun")?.search_space();
+            let mut read = Vec::with_capacity(points.len());
+            for point in &points {
+                read.push(point_from_json(space, point).map_err(|error| {
+                    format!(
+                        "it suggested a point that is not in the search space: {error}: {}",
+                        Value::from(point.clone())
+                    )
+                })?);
+            }
+            Ok(read)
+        });
+        points.map_err(|reason| {
+            self.process = None;
+            ContestantError::Failed { reason }
+        })
+    }
+
+    fn complete(&mut self, result: &TrialResult) -> Result<(), ContestantError> {
+        let names = self.problem.iter().flat_map(|problem| problem.metrics()).map(|metric| metric.name.clone());
+        let infeasible = matches!(result.trial.outcome, TrialOutcome::Infeasible).then(|| {
+            let reason = if result.values.is_some() { "a constraint is violated" } else { "the trial failed" };
+            reason.to_owned()
+        });
+        self.ask(&Request::Complete {
+            trial: result.trial.id.0,
+            parameters: point_to_json(&result.trial.parameters),
+            metrics: names.zip(result.values.iter().flatten().copied()).collect(),
+            constraints: result.constraints.clone(),
+            infeasible,
+        })?;
+        Ok(())
+    }
+}

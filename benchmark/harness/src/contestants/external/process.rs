@@ -1,0 +1,204 @@
+//! A child process that is spoken to in lines, with a limit on how long an answer may take.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::time::Duration;
+
+use crate::children::{Group, unless_ending};
+
+/// The longest answer; a contestant that never ends its line must not fill the memory.
+const LONGEST_ANSWER_BYTES: u64 = 16 << 20;
+/// How much of the end of standard error is read for a message.
+const TAIL_BYTES: u64 = 4096;
+/// Libraries start as many threads as there are cores unless they are told; contestants are compared on one.
+const SINGLE_THREAD: [&str; 5] =
+    ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "RAYON_NUM_THREADS"];
+
+/// A running child. Its process group is killed when this is dropped.
+pub(super) struct Process {
+    child: Child,
+    group: Group,
+    /// Written by a thread of its own: a child that does not read must not hold us beyond the limit.
+    requests: Sender<String>,
+    answers: Receiver<Said>,
+    /// Its standard error.
+    log: File,
+}
+
+/// What came from a child.
+enum Said {
+    /// A line, without its end.
+    Line(String),
+    /// A line that is longer than an answer may be.
+    TooMuch,
+    /// Its output has ended.
+    Nothing,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ProcessError {
+    #[error("cannot start {command:?}: {source}")]
+    Start { command: String, source: std::io::Error },
+    #[error("cannot write its log: {0}")]
+    Log(std::io::Error),
+    #[error("it gave no answer within {} s", limit.as_secs_f64())]
+    Hung { limit: Duration },
+    #[error("it spoke without being asked")]
+    Unasked,
+    #[error("its answer is longer than {LONGEST_ANSWER_BYTES} bytes")]
+    TooLong,
+    #[error("it {end}{}", last_words(.said))]
+    Died { end: String, said: String },
+}
+
+impl Process {
+    /// Starts `command` by the shell, in a process group of its own; its standard error is appended to `log`.
+    pub(super) fn start(command: &str, log: &Path) -> Result<Self, ProcessError> {
+        let log = File::options().create(true).append(true).read(true).open(log).map_err(ProcessError::Log)?;
+        let errors = log.try_clone().map_err(ProcessError::Log)?;
+        let start_error = |source| ProcessError::Start { command: command.to_owned(), source };
+        let mut shell = Command::new("/bin/sh");
+        shell
+            .args(["-c", command])
+            .envs(SINGLE_THREAD.map(|variable| (variable, "1")))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(errors)
+            .process_group(0);
+        let (mut child, group) = unless_ending(|| {
+            let child = shell.spawn()?;
+            let group = Group::of(&child);
+            Ok((child, group))
+        })
+        .map_err(start_error)?;
+        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(start_error(std::io::Error::other("it has no pipes")));
+        };
+        let (requests, lines) = mpsc::channel();
+        std::thread::spawn(move || write_lines(stdin, &lines));
+        // One line ahead at the most: whoever talks without end waits, and fills no memory.
+        let (sender, answers) = mpsc::sync_channel(1);
+        std::thread::spawn(move || {
+            let mut reader = BufReader::new(stdout);
+            loop {
+                let line = read_line(&mut reader);
+                let last = !matches!(line, Said::Line(_));
+                if sender.send(line).is_err() || last {
+                    return;
+                }
+            }
+        });
+        Ok(Self { group, child, requests, answers, log })
+    }
+
+    /// The id of the process, which is also that of its group.
+    pub(super) fn id(&self) -> u32 {
+        self.group.id()
+    }
+
+    /// Sends `line` and waits for the answer.
+    pub(super) fn ask(&mut self, line: &str, limit: Duration) -> Result<String, ProcessError> {
+        if matches!(self.answers.try_recv(), Ok(Said::Line(_))) {
+            return Err(ProcessError::Unasked);
+        }
+        // If the child has died its output has ended, which is found out below.
+        let _ = self.requests.send(format!("{line}\n"));
+        match self.answers.recv_timeout(limit) {
+            Ok(Said::Line(answer)) => Ok(answer),
+            Ok(Said::TooMuch) => Err(ProcessError::TooLong),
+            Ok(Said::Nothing) | Err(RecvTimeoutError::Disconnected) => Err(self.death()),
+            Err(RecvTimeoutError::Timeout) => Err(ProcessError::Hung { limit }),
+        }
+    }
+
+    /// How the process ended, now that its output has.
+    fn death(&mut self) -> ProcessError {
+        // It may have closed its output only: what is left of it has nothing more to say.
+        self.group.kill();
+        let end = match self.child.wait() {
+            Ok(status) => match (status.code(), status.signal()) {
+                (Some(code), _) => format!("ended with exit code {code}"),
+                (None, Some(9)) => "closed its standard output or was killed".to_owned(),
+                (None, signal) => format!("was ended by signal {}", signal.unwrap_or_default()),
+            },
+            Err(error) => format!("is lost: {error}"),
+        };
+        ProcessError::Died { end, said: self.last_error_line() }
+    }
+
+    fn last_error_line(&mut self) -> String {
+        let mut tail = Vec::new();
+        let length = self.log.metadata().map(|metadata| metadata.len()).unwrap_or(0);
+        let read = self
+            .log
+            .seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))
+            .and_then(|_| self.log.read_to_end(&mut tail));
+        if read.is_err() {
+            return String::new();
+        }
+        let text = String::from_utf8_lossy(&tail);
+        text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default().trim().to_owned()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            self.group.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// Writes what comes until the child no longer reads or there is nothing more to ask.
+fn write_lines(mut stdin: ChildStdin, lines: &Receiver<String>) {
+    for line in lines {
+        if stdin.write_all(line.as_bytes()).and_then(|()| stdin.flush()).is_err() {
+            return;
+        }
+    }
+}
+
+/// The next line.
+fn read_line(reader: &mut impl BufRead) -> Said {
+    let mut bytes = Vec::new();
+    match reader.take(LONGEST_ANSWER_BYTES).read_until(b'\n', &mut bytes) {
+        Ok(0) | Err(_) => Said::Nothing,
+        Ok(count) if count as u64 == LONGEST_ANSWER_BYTES => Said::TooMuch,
+        Ok(_) => Said::Line(String::from_utf8_lossy(&bytes).trim_end().to_owned()),
+    }
+}
+
+fn last_words(said: &str) -> String {
+    if said.is_empty() { String::new() } else { format!("; the last line of its standard error: {said}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(command: &str, line: &str) -> Result<String, ProcessError> {
+        let folder = tempfile::tempdir().unwrap();
+        let mut process = Process::start(command, &folder.path().join("log")).unwrap();
+        process.ask(line, Duration::from_millis(300))
+    }
+
+    #[test]
+    fn a_child_answers_in_lines() {
+        assert_eq!(ask("cat", "hello").unwrap(), "hello");
+        let error = ask("echo why >&2; exit 3", "hello").unwrap_err();
+        assert_eq!(error.to_string(), "it ended with exit code 3; the last line of its standard error: why");
+    }
+
+    #[test]
+    fn a_child_that_does_not_read_is_no_reason_to_wait_longer() {
+        // Far more than a pipe holds.
+        let error = ask("exec sleep 60", &"x".repeat(1 << 20)).unwrap_err();
+        assert_eq!(error.to_string(), "it gave no answer within 0.3 s");
+    }
+}

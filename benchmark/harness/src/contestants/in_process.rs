@@ -1,0 +1,91 @@
+//! Contestants that are our own search algorithms, called as the service calls them: with the whole history each time.
+
+use std::num::NonZeroUsize;
+
+use tunesmith_algorithms::designer::{Designer, DesignerError, History, SuggestRequest};
+use tunesmith_algorithms::problem::{
+    CompletedTrial, ConstraintSpec, Goal, ParameterValues, PendingTrial, ProblemStatement, TrialId, TrialOutcome,
+};
+use tunesmith_benchmark::contestant::{Contestant, ContestantError, StudyRequest, TrialResult};
+
+use super::algorithm::Algorithm;
+
+/// One of our algorithms, and the study it is in.
+pub(crate) struct InProcess {
+    algorithm: Algorithm,
+    study: Option<Study>,
+}
+
+struct Study {
+    designer: Box<dyn Designer>,
+    /// Whether the designer learns from the values of constraints; others are told that such trials failed.
+    sees_constraints: bool,
+    completed: Vec<CompletedTrial>,
+    pending: Vec<PendingTrial>,
+}
+
+impl InProcess {
+    pub(crate) fn new(algorithm: Algorithm) -> Self {
+        Self { algorithm, study: None }
+    }
+
+    fn study(&mut self) -> Result<&mut Study, ContestantError> {
+        self.study.as_mut().ok_or_else(|| ContestantError::Failed { reason: "no study was begun".to_owned() })
+    }
+}
+
+impl Contestant for InProcess {
+    fn create(&mut self, study: &StudyRequest) -> Result<(), ContestantError> {
+        self.study = None;
+        let mut designer = self.algorithm.designer(&study.problem, study.seed).map_err(contestant_error)?;
+        let capabilities = designer.capabilities();
+        let sees_constraints = study.constraints > 0 && capabilities.learns && capabilities.constraints;
+        if sees_constraints {
+            let problem = constrained(&study.problem, study.constraints)?;
+            designer = self.algorithm.designer(&problem, study.seed).map_err(contestant_error)?;
+        }
+        self.study = Some(Study { designer, sees_constraints, completed: Vec::new(), pending: Vec::new() });
+        Ok(())
+    }
+
+    fn suggest(&mut self, trials: &[TrialId]) -> Result<Vec<ParameterValues>, ContestantError> {
+        let Study { designer, completed, pending, .. } = self.study()?;
+        let (Some(first), Some(count)) = (trials.first(), NonZeroUsize::new(trials.len())) else {
+            return Ok(Vec::new());
+        };
+        let request = SuggestRequest { first_trial_id: *first, count };
+        let suggestions = designer.suggest(History { completed, pending }, request).map_err(contestant_error)?;
+        let points: Vec<ParameterValues> = suggestions.into_iter().map(|suggestion| suggestion.parameters).collect();
+        let given_out = trials.iter().zip(&points);
+        pending.extend(given_out.map(|(&id, point)| PendingTrial { id, parameters: point.clone() }));
+        Ok(points)
+    }
+
+    fn complete(&mut self, result: &TrialResult) -> Result<(), ContestantError> {
+        let Study { completed, pending, sees_constraints, .. } = self.study()?;
+        pending.retain(|trial| trial.id != result.trial.id);
+        let mut trial = result.trial.clone();
+        if let (true, Some(values)) = (*sees_constraints, &result.values) {
+            let stopped_early = matches!(trial.outcome, TrialOutcome::Measured { stopped_early: true, .. });
+            trial.outcome =
+                TrialOutcome::Measured { values: [&values[..], &result.constraints].concat(), stopped_early };
+        }
+        completed.push(trial);
+        Ok(())
+    }
+}
+
+/// `problem` with so many constraints, each at most 0 where it holds. No metric of a benchmark has a name with a space.
+fn constrained(problem: &ProblemStatement, count: usize) -> Result<ProblemStatement, ContestantError> {
+    let constraint =
+        |place: usize| ConstraintSpec { name: format!("constraint {place}"), goal: Goal::Minimize, threshold: 0.0 };
+    let constrained = problem.clone().with_constraints((0..count).map(constraint).collect());
+    constrained.map_err(|error| ContestantError::Failed { reason: error.to_string() })
+}
+
+fn contestant_error(error: DesignerError) -> ContestantError {
+    match error {
+        DesignerError::Unsupported { reason, .. } => ContestantError::Unsupported { reason },
+        other => ContestantError::Failed { reason: other.to_string() },
+    }
+}

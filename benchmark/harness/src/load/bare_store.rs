@@ -1,0 +1,105 @@
+//! The same pairs on the bare store, which is what the disk allows: what a server adds is compared with it.
+
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::Result;
+use jiff::Timestamp;
+use serde_json::Value;
+use tokio::task::JoinSet;
+use tunesmith_algorithms::problem::{
+    Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ProblemStatement, ScaleType, SearchSpace, TrialId,
+};
+
+use super::{OpenStore, Row, row};
+use tunesmith_domain::{
+    Algorithm, Completion, CurveAxis, FinalMeasurement, Measurement, MetricValue, NewTrial, Source, Study, StudyFields,
+    StudyId, StudyState, TrialChange, TrialStart,
+};
+use tunesmith_store::Store;
+
+/// Lets `clients` create and complete trials, each in a study of its own, so that none waits for another's number.
+pub(super) async fn measure(
+    open: &OpenStore,
+    folder: &Path,
+    clients: NonZeroUsize,
+    pairs: NonZeroUsize,
+) -> Result<Row> {
+    let store = Arc::new(open(folder.to_owned()).await?);
+    let each = pairs.get().div_ceil(clients.get());
+    let mut studies = Vec::new();
+    for number in 0..clients.get() {
+        let study = study(&format!("s{number}"))?;
+        studies.push(study.id.clone());
+        store.create_study(study).await?;
+    }
+    let begin = Instant::now();
+    let mut writers = JoinSet::new();
+    for study in studies {
+        let store = Arc::clone(&store);
+        writers.spawn(async move { write(&**store, &study, each).await });
+    }
+    let mut times = Vec::new();
+    while let Some(writer) = writers.join_next().await {
+        times.extend(writer??);
+    }
+    Ok(row("bare store, create and complete", clients.get(), 0, begin.elapsed().as_secs_f64(), times))
+}
+
+async fn write(store: &dyn Store, study: &StudyId, pairs: usize) -> Result<Vec<f64>> {
+    let mut times = Vec::with_capacity(pairs);
+    for number in 1..=pairs as u64 {
+        let (id, now, begin) = (TrialId(number), Timestamp::now(), Instant::now());
+        let trial = NewTrial {
+            id,
+            parameters: [("x".to_owned(), ParameterValue::Double(0.5))].into(),
+            origin: None,
+            fallback_reason: None,
+            client_id: "client".to_owned(),
+            start: TrialStart::Begun { lease: None },
+            create_time: now,
+            request_key: None,
+        };
+        store.create_trial(study, trial).await?;
+        times.push(begin.elapsed().as_secs_f64());
+        let final_measurement = Measurement {
+            step: 0,
+            wall_time_secs: 0.0,
+            elapsed_secs: None,
+            source: Source::Http,
+            mark: 0,
+            metrics: vec![MetricValue { metric: "loss".to_owned(), value: 0.5 }],
+        };
+        let completion = Completion::Succeeded { final_measurement };
+        let change = TrialChange::Complete { attempt: 1, measurements: Vec::new(), completion, at: now };
+        store.change_trial(study, id, change).await?;
+    }
+    Ok(times)
+}
+
+fn study(id: &str) -> Result<Study> {
+    let kind = ParameterKind::Double { min: 0.0, max: 1.0, scale: ScaleType::UnitLinear };
+    let space = SearchSpace::new(vec![ParameterSpec::new("x", kind)?])?;
+    let metrics = vec![MetricSpec { name: "loss".to_owned(), goal: Goal::Minimize }];
+    Ok(Study::restore(StudyFields {
+        id: StudyId::new("load", "bare", id)?,
+        problem: ProblemStatement::new(space, metrics)?,
+        initial_points: Vec::new(),
+        algorithm: Algorithm::RandomSearch,
+        seed: 1,
+        stopping_rule: None,
+        stopping_axis: CurveAxis::Step,
+        final_measurement: FinalMeasurement::Last,
+        prior_studies: Vec::new(),
+        max_trials: None,
+        trial_lease: None,
+        config: Value::Null,
+        state: StudyState::Active,
+        state_reason: String::new(),
+        create_time: Timestamp::now(),
+        next_trial_id: TrialId::FIRST,
+        revision: 0,
+    }))
+}

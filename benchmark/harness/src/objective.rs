@@ -1,0 +1,231 @@
+//! A user's own command as a problem: real runs, in an order that algorithms choose.
+//!
+//! The command is called as a trainer is: one `--name=value` for each parameter, the metric under its name through the
+//! `hypertune` file, event files in the trial's job-dir, or a line `metric=value` on standard output. Evaluations run
+//! one after the other; the time that each took is its time on the virtual clock.
+//!
+//! Every evaluation is written down when it ends. A run that is taken up again asks for the same points and gets the
+//! stored answers until it comes to new ones.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+use tunesmith_algorithms::problem::{ParameterValues, ProblemStatement};
+use tunesmith_benchmark::problem::{CurvePoint, Draw, Evaluation, Outcome, Problem, Profile, Quality};
+
+use super::children::{Group, unless_ending};
+use super::contestants::point_to_json;
+use super::folder::{FolderError, whole_lines};
+use tunesmith_domain::{FinalMeasurement, Measurement};
+use tunesmith_metrics::{Collector, CollectorConfig, select_final};
+
+const EVALUATIONS: &str = "evaluations.jsonl";
+const TRIALS: &str = "trials";
+
+/// A command whose metric is the objective.
+pub struct CommandProblem {
+    profile: Profile,
+    command: String,
+    /// Where evaluations and the files of trials are kept.
+    folder: PathBuf,
+    stored: Mutex<Stored>,
+}
+
+struct Stored {
+    file: File,
+    evaluations: HashMap<String, StoredEvaluation>,
+    /// Number of the next trial's folder.
+    next: usize,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct StoredEvaluation {
+    seed: u64,
+    parameters: Map<String, Value>,
+    values: Option<Vec<f64>>,
+    reason: Option<String>,
+    duration_secs: f64,
+    curve: Vec<(u64, f64, f64)>,
+}
+
+impl CommandProblem {
+    /// `command`, by the shell, as the objective of `statement`; `folder` is where results go.
+    ///
+    /// # Errors
+    /// [`FolderError`] if the folder cannot be used or holds evaluations that cannot be read.
+    pub fn open(command: &str, statement: ProblemStatement, folder: &Path) -> Result<Self, FolderError> {
+        let path = folder.join(EVALUATIONS);
+        let io = |source| FolderError::Io { path: path.clone(), source };
+        std::fs::create_dir_all(folder.join(TRIALS)).map_err(io)?;
+        let file = File::options().create(true).append(true).read(true).open(&path).map_err(io)?;
+        let mut evaluations = HashMap::new();
+        let text = std::fs::read(&path).map_err(io)?;
+        let whole = whole_lines(&text);
+        if whole.len() < text.len() {
+            // The rest of a write that was interrupted.
+            file.set_len(whole.len() as u64).map_err(io)?;
+        }
+        for (line, bytes) in whole.split_inclusive(|byte| *byte == b'\n').enumerate() {
+            let evaluation: StoredEvaluation = serde_json::from_slice(bytes)
+                .map_err(|source| FolderError::Malformed { path: path.clone(), line: line + 1, source })?;
+            evaluations.insert(key(evaluation.seed, &evaluation.parameters), evaluation);
+        }
+        let identity = format!("{command}\n{}", serde_json::to_string(&statement).unwrap_or_default());
+        let name = format!("command-{}", content_hash(identity.as_bytes()));
+        let next = std::fs::read_dir(folder.join(TRIALS)).map_err(io)?.count() + 1;
+        Ok(Self {
+            profile: Profile::new(name, statement, Quality::Value { best_known: None }),
+            command: command.to_owned(),
+            folder: folder.to_owned(),
+            stored: Mutex::new(Stored { file, evaluations, next }),
+        })
+    }
+
+    /// Runs the command once.
+    fn run(&self, seed: u64, point: &ParameterValues, folder: &Path) -> Result<StoredEvaluation, std::io::Error> {
+        std::fs::create_dir_all(folder)?;
+        // Only what the program does from here is measured, and reported paths must not depend on where we stand.
+        let folder = folder.canonicalize()?;
+        let (stdout, metric_file) = (folder.join("stdout.log"), folder.join("metrics.jsonl"));
+        let metrics = self.statement().metrics();
+        let began = Instant::now();
+        let mut command = Command::new("/bin/sh");
+        command
+            .arg("-c")
+            .arg(format!("{} \"$@\"", self.command))
+            .arg("objective")
+            .args(point.iter().map(|(name, value)| format!("--{name}={value}")))
+            .env("CLOUD_ML_HP_METRIC_FILE", &metric_file)
+            .env("CLOUD_ML_HP_METRIC_TAG", &metrics[0].name)
+            .env("TUNESMITH_BENCH_SEED", seed.to_string())
+            .stdin(Stdio::null())
+            .stdout(File::create(&stdout)?)
+            .stderr(File::create(folder.join("stderr.log"))?)
+            .process_group(0);
+        let (mut child, group) = unless_ending(|| {
+            let child = command.spawn()?;
+            let group = Group::of(&child);
+            std::io::Result::Ok((child, group))
+        })?;
+        let status = child.wait()?;
+        drop(group);
+        let duration_secs = began.elapsed().as_secs_f64();
+        let mut evaluation = StoredEvaluation {
+            seed,
+            parameters: point_to_json(point),
+            values: None,
+            reason: None,
+            duration_secs,
+            curve: Vec::new(),
+        };
+        if !status.success() {
+            evaluation.reason = Some(format!("the command ended with {status}"));
+            return Ok(evaluation);
+        }
+        let mut values = Vec::with_capacity(metrics.len());
+        for (place, metric) in metrics.iter().enumerate() {
+            let config = CollectorConfig {
+                tag: metric.name.clone(),
+                metric_file: metric_file.clone(),
+                event_dir: Some(folder.clone()),
+                stdout: Some(stdout.clone()),
+            };
+            let measurements = Collector::new(config, &[]).finish();
+            if place == 0 {
+                evaluation.curve = curve(&measurements, &metric.name, duration_secs);
+            }
+            let last = select_final(&measurements, &metric.name, metric.goal, FinalMeasurement::Last);
+            match last.and_then(|measurement| measurement.value(&metric.name)).filter(|value| value.is_finite()) {
+                Some(value) => values.push(value),
+                None => {
+                    evaluation.reason = Some(format!("it reported no finite {:?}", metric.name));
+                    return Ok(evaluation);
+                }
+            }
+        }
+        evaluation.values = Some(values);
+        Ok(evaluation)
+    }
+}
+
+impl Problem for CommandProblem {
+    fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    fn evaluate(&self, point: &ParameterValues, draw: Draw) -> Evaluation {
+        // Held while the command runs: real evaluations must not disturb each other's times.
+        let mut stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = key(draw.seed, &point_to_json(point));
+        if let Some(known) = stored.evaluations.get(&key) {
+            return known.clone().into();
+        }
+        let folder = self.folder.join(TRIALS).join(stored.next.to_string());
+        stored.next += 1;
+        let written = self.run(draw.seed, point, &folder).and_then(|evaluation| {
+            let mut line = serde_json::to_vec(&evaluation)?;
+            line.push(b'\n');
+            unless_ending(|| stored.file.write_all(&line).and_then(|()| stored.file.sync_data()))?;
+            Ok(evaluation)
+        });
+        match written {
+            Ok(evaluation) => {
+                stored.evaluations.insert(key, evaluation.clone());
+                evaluation.into()
+            }
+            Err(error) => Evaluation {
+                outcome: Outcome::Infeasible { reason: format!("the command could not be run: {error}") },
+                duration_secs: 1.0,
+                curve: Vec::new(),
+            },
+        }
+    }
+}
+
+impl From<StoredEvaluation> for Evaluation {
+    fn from(stored: StoredEvaluation) -> Self {
+        let outcome = match stored.values {
+            Some(values) => Outcome::Measured { observed: values.clone(), noiseless: values, constraints: Vec::new() },
+            None => Outcome::Infeasible { reason: stored.reason.unwrap_or_default() },
+        };
+        let point = |(step, elapsed_secs, value)| CurvePoint { step, elapsed_secs, value };
+        Self { outcome, duration_secs: stored.duration_secs, curve: stored.curve.into_iter().map(point).collect() }
+    }
+}
+
+/// Step, time and value of each report of `metric`, by increasing step. Reports that do not say when they were made are
+/// taken to be evenly spread over the trial.
+fn curve(measurements: &[Measurement], metric: &str, duration_secs: f64) -> Vec<(u64, f64, f64)> {
+    let mut reports: Vec<&Measurement> =
+        measurements.iter().filter(|report| report.value(metric).is_some_and(f64::is_finite)).collect();
+    reports.sort_by(|a, b| a.curve_order(b));
+    // Of several reports of one step the last counts.
+    reports.reverse();
+    reports.dedup_by_key(|report| report.step);
+    reports.reverse();
+    let count = reports.len() as f64;
+    let point = |(place, report): (usize, &&Measurement)| {
+        let spread = duration_secs * (place + 1) as f64 / count;
+        let elapsed_secs = report.elapsed_secs.unwrap_or(spread).clamp(0.0, duration_secs);
+        Some((u64::try_from(report.step).ok()?, elapsed_secs, report.value(metric)?))
+    };
+    reports.iter().enumerate().filter_map(point).collect()
+}
+
+/// Eight hexadecimal digits by which results of different contents are told apart.
+pub fn content_hash(content: &[u8]) -> String {
+    Sha256::digest(content).iter().take(4).map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn key(seed: u64, parameters: &Map<String, Value>) -> String {
+    format!("{seed} {}", Value::from(parameters.clone()))
+}

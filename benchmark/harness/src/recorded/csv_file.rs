@@ -1,0 +1,152 @@
+//! A CSV of trials as a problem.
+
+use std::io::Read;
+
+use csv::StringRecord;
+use jiff::Timestamp;
+use tunesmith_algorithms::problem::{ParameterSpec, ParameterValues, ProblemStatement};
+use tunesmith_benchmark::problems::table::{TableProblem, TableRow};
+
+use super::columns::{Columns, END_TIME, EXPORT_COLUMNS, START_TIME, STATE};
+use super::{Place, RecordedError, parameter_value};
+use tunesmith_domain::TrialState;
+
+/// The problem `statement` with the answers of the CSV that `reader` gives, named `name`. See [`super`] for its
+/// columns.
+///
+/// # Errors
+/// [`RecordedError`] names the first thing that is wrong, with its line and column.
+pub fn read_csv(
+    name: impl Into<String>,
+    reader: impl Read,
+    statement: &ProblemStatement,
+) -> Result<TableProblem, RecordedError> {
+    let mut reader = csv::Reader::from_reader(reader);
+    let layout = Layout::new(reader.headers()?, statement)?;
+    let mut rows = Vec::new();
+    for record in reader.records() {
+        let record = record?;
+        let line = record.position().map_or(0, csv::Position::line);
+        rows.extend(layout.row(&record, &Place::Line(line))?);
+    }
+    Ok(TableProblem::new(name, statement.clone(), rows)?)
+}
+
+/// Where everything stands in a line.
+struct Layout<'a> {
+    statement: &'a ProblemStatement,
+    columns: Columns,
+    parameters: Vec<(&'a ParameterSpec, usize)>,
+}
+
+impl<'a> Layout<'a> {
+    fn new(header: &StringRecord, statement: &'a ProblemStatement) -> Result<Self, RecordedError> {
+        let specs = statement.search_space().parameters();
+        let names: Vec<&str> = specs.iter().map(ParameterSpec::name).collect();
+        let columns = Columns::new(header, statement.metrics(), &names)?;
+        let mut parameters = Vec::with_capacity(specs.len());
+        for spec in specs {
+            let found = columns.others.iter().find(|(name, _)| name == spec.name());
+            let (_, place) = found.ok_or_else(|| RecordedError::MissingColumn {
+                column: spec.name().to_owned(),
+                columns: header.iter().map(str::to_owned).collect(),
+            })?;
+            parameters.push((spec, *place));
+        }
+        let known = |name: &str| names.contains(&name) || EXPORT_COLUMNS.contains(&name);
+        if let Some((column, _)) = columns.others.iter().find(|(name, _)| !known(name)) {
+            let allowed = Columns::allowed(statement.metrics(), &names);
+            return Err(RecordedError::UnknownColumn { column: column.clone(), allowed });
+        }
+        Ok(Self { statement, columns, parameters })
+    }
+
+    /// The trial in `record`; `None` if it has not ended.
+    fn row(&self, record: &StringRecord, place: &Place) -> Result<Option<TableRow>, RecordedError> {
+        let mut parameters = ParameterValues::new();
+        for (spec, column) in &self.parameters {
+            let text = &record[*column];
+            // Where a conditional parameter is inactive its field is empty; the table checks which ones are.
+            if spec.condition().is_none() || !text.is_empty() {
+                parameters.insert(spec.name().to_owned(), parameter_value(spec, text, place)?);
+            }
+        }
+        let feasible = if self.columns.exported {
+            let succeeded = TrialState::Succeeded.to_string();
+            let infeasible = TrialState::Infeasible.to_string();
+            match &record[STATE] {
+                state if state == succeeded => true,
+                state if state == infeasible => false,
+                _ => return Ok(None),
+            }
+        } else {
+            self.columns.metrics.iter().any(|column| !record[*column].trim().is_empty())
+        };
+        let metrics = self.statement.metrics();
+        let mut values = None;
+        if feasible {
+            let mut measured = Vec::with_capacity(metrics.len());
+            for (metric, column) in metrics.iter().zip(&self.columns.metrics) {
+                let header = if self.columns.exported { EXPORT_COLUMNS[*column] } else { &metric.name };
+                let allowed = "a finite number, or empty in all metrics for an infeasible trial";
+                measured.push(number(&record[*column], header, allowed, f64::is_finite, place)?);
+            }
+            values = Some(measured);
+        }
+        let mut curve = Vec::with_capacity(self.columns.curve.len());
+        for (step, column) in &self.columns.curve {
+            let text = &record[*column];
+            if !text.trim().is_empty() {
+                let header = format!("{}@{step}", metrics[0].name);
+                curve.push((*step, number(text, &header, "a finite number, or empty", f64::is_finite, place)?));
+            }
+        }
+        Ok(Some(TableRow { parameters, values, duration_secs: self.duration_secs(record, place)?, curve }))
+    }
+
+    fn duration_secs(&self, record: &StringRecord, place: &Place) -> Result<Option<f64>, RecordedError> {
+        if let Some(column) = self.columns.seconds {
+            let text = &record[column];
+            let is_duration = |secs: f64| secs > 0.0 && secs.is_finite();
+            let allowed = "a positive number of seconds, or empty";
+            return (!text.trim().is_empty()).then(|| number(text, "seconds", allowed, is_duration, place)).transpose();
+        }
+        if !self.columns.exported {
+            return Ok(None);
+        }
+        let start = timestamp(record, START_TIME, place)?;
+        let end = timestamp(record, END_TIME, place)?;
+        let duration = start.zip(end).map(|(start, end)| end.duration_since(start).as_secs_f64());
+        // A clock that was set back makes no duration.
+        Ok(duration.filter(|secs| *secs > 0.0))
+    }
+}
+
+/// The number in `text` if it is `valid`.
+fn number(
+    text: &str,
+    column: &str,
+    allowed: &str,
+    valid: impl Fn(f64) -> bool,
+    place: &Place,
+) -> Result<f64, RecordedError> {
+    text.trim().parse().ok().filter(|number| valid(*number)).ok_or_else(|| RecordedError::Value {
+        place: place.clone(),
+        column: column.to_owned(),
+        value: text.to_owned(),
+        allowed: allowed.to_owned(),
+    })
+}
+
+fn timestamp(record: &StringRecord, column: usize, place: &Place) -> Result<Option<Timestamp>, RecordedError> {
+    let text = &record[column];
+    if text.is_empty() {
+        return Ok(None);
+    }
+    text.parse().map(Some).map_err(|_| RecordedError::Value {
+        place: place.clone(),
+        column: EXPORT_COLUMNS[column].to_owned(),
+        value: text.to_owned(),
+        allowed: "a time such as 2024-05-01T10:00:00Z, or empty".to_owned(),
+    })
+}

@@ -1,0 +1,196 @@
+//! The suites of problems, by name.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use tunesmith_benchmark::problem::Problem;
+use tunesmith_benchmark::problems::bbob::{BbobError, bbob, bbob_mixint};
+use tunesmith_benchmark::problems::durations::WithDurations;
+use tunesmith_benchmark::problems::{categorical, conditional, constrained, functions, multi_objective, noisy};
+
+use super::tables::tables;
+
+/// The suite of a recorded study.
+pub const REPLAY: &str = "replay";
+const TRAINED: &str = "trained";
+const FUNCTIONS: u8 = 24;
+
+/// A problem of a suite, made for a seed.
+pub struct Task {
+    /// The suite.
+    pub suite: String,
+    /// The name of the problem in it.
+    pub problem: String,
+    /// The problem for a seed: the instance of that number in suites that have instances, else the same for all.
+    pub make: Box<dyn Fn(u64) -> Arc<dyn Problem> + Send + Sync>,
+}
+
+/// Which problems of the suites take part.
+#[derive(Debug, Clone, Default)]
+pub struct Selection {
+    /// Numbers of parameters, for suites whose problems have any number.
+    pub dimensions: Vec<usize>,
+    /// Problems whose name is one of these, or begins with one of these and a slash; all if empty.
+    pub problems: Vec<String>,
+    /// Give trials a duration each where the problem does not: for studies with several at once.
+    pub durations: bool,
+}
+
+/// What can be named, for messages and help.
+pub const SUITES: [(&str, &str); 9] = [
+    ("bbob", "the 24 noiseless functions of COCO, instance = seed; --dims 2 to 40"),
+    ("bbob-mixint", "the same with integer parameters, as COCO's suite of that name; --dims 5, 10, 15 ... 40"),
+    ("classic", "Branin, Hartmann, Levy, Ackley, Michalewicz and others with known optima"),
+    ("noisy", "some of them with noise"),
+    ("conditional", "choices of models with parameters of their own, with known optima"),
+    ("categorical", "choices that interact, with known optima; hardly any numbers"),
+    ("constrained", "problems with constraints"),
+    ("multi-objective", "ZDT, DTLZ and others with two or three metrics"),
+    (TRAINED, "tables of real models, trained at many points of a mixed search space; smooth between them"),
+];
+
+/// What a reader of results on a suite has to know of its answers; `None` where they are those of a formula.
+pub fn remark(suite: &str) -> Option<&'static str> {
+    match suite {
+        TRAINED => Some(
+            "trained: an answer is a mean over the nearest trained points, weighted by inverse squared distance; at a \
+             trained point it is what the training gave, and no answer is better than the best of them.",
+        ),
+        REPLAY => Some("replay: an answer is that of the nearest recorded trial."),
+        _ => None,
+    }
+}
+
+/// Why there are no problems of a suite.
+#[derive(Debug, thiserror::Error)]
+pub enum SuiteError {
+    /// There is no such suite.
+    #[error("there is no suite {name:?}; there are {}", SUITES.map(|(name, _)| name).join(", "))]
+    Unknown {
+        /// What was asked for.
+        name: String,
+    },
+    /// A suite has no problem with so many parameters.
+    #[error("suite {suite:?}, --dims {dimensions}")]
+    Dimensions {
+        /// The suite.
+        suite: &'static str,
+        /// What was asked for.
+        dimensions: usize,
+        /// What is possible.
+        #[source]
+        source: BbobError,
+    },
+    /// No problem has this name.
+    #[error("--problems {name:?} is no problem of the chosen suites; they have {known}")]
+    NoSuchProblem {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// A table that comes with the program is broken.
+    #[error("the tables of trained models cannot be read")]
+    Tables(#[source] anyhow::Error),
+}
+
+/// The problems of the suites `names` that `selection` asks for, in the order of the suites.
+///
+/// # Errors
+/// [`SuiteError`].
+pub fn tasks(names: &[String], selection: &Selection) -> Result<Vec<Task>, SuiteError> {
+    let mut tasks = Vec::new();
+    for name in names {
+        match name.as_str() {
+            "bbob" => {
+                for (dimensions, function) in products(&selection.dimensions, FUNCTIONS) {
+                    tasks.push(instances("bbob", dimensions, move |seed| bbob(function, dimensions, seed))?);
+                }
+            }
+            "bbob-mixint" => {
+                for (dimensions, function) in products(&selection.dimensions, FUNCTIONS) {
+                    let make = move |seed| bbob_mixint(function, dimensions, seed);
+                    tasks.push(instances("bbob-mixint", dimensions, make)?);
+                }
+            }
+            "classic" => tasks.extend(fixed(name, functions::classic())),
+            "noisy" => tasks.extend(fixed(name, noisy::noisy())),
+            "conditional" => tasks.extend(fixed(name, conditional::conditional())),
+            "categorical" => tasks.extend(fixed(name, categorical::categorical())),
+            "constrained" => tasks.extend(fixed(name, constrained::constrained())),
+            "multi-objective" => tasks.extend(fixed(name, multi_objective::multi_objective())),
+            TRAINED => {
+                let tables = tables().map_err(|error| SuiteError::Tables(error.into()))?;
+                let boxed = tables.into_iter().map(|table| Box::new(table) as Box<dyn Problem>);
+                tasks.extend(fixed(name, boxed.collect()));
+            }
+            _ => return Err(SuiteError::Unknown { name: name.clone() }),
+        }
+    }
+    // A suite or a number of parameters may be asked for twice.
+    let mut seen = BTreeSet::new();
+    tasks.retain(|task| seen.insert((task.suite.clone(), task.problem.clone())));
+    if selection.durations {
+        tasks = tasks.into_iter().map(with_durations).collect();
+    }
+    if selection.problems.is_empty() {
+        return Ok(tasks);
+    }
+    for name in &selection.problems {
+        if !tasks.iter().any(|task| is_named(&task.problem, name)) {
+            let mut known: Vec<&str> = tasks.iter().map(|task| family(&task.problem)).collect();
+            known.dedup();
+            return Err(SuiteError::NoSuchProblem { name: name.clone(), known: known.join(", ") });
+        }
+    }
+    tasks.retain(|task| selection.problems.iter().any(|name| is_named(&task.problem, name)));
+    Ok(tasks)
+}
+
+/// A task of a problem that is the same for every seed.
+pub fn fixed_task(suite: &str, problem: Arc<dyn Problem>) -> Task {
+    Task { suite: suite.to_owned(), problem: problem.name().to_owned(), make: Box::new(move |_| Arc::clone(&problem)) }
+}
+
+fn fixed(suite: &str, problems: Vec<Box<dyn Problem>>) -> Vec<Task> {
+    problems.into_iter().map(|problem| fixed_task(suite, Arc::from(problem))).collect()
+}
+
+/// The task of a function that has instances; the first is made now, so that bad dimensions are found now.
+fn instances<P: Problem + 'static>(
+    suite: &'static str,
+    dimensions: usize,
+    make: impl Fn(u64) -> Result<P, BbobError> + Send + Sync + 'static,
+) -> Result<Task, SuiteError> {
+    let first = make(1).map_err(|source| SuiteError::Dimensions { suite, dimensions, source })?;
+    let make = move |seed| -> Arc<dyn Problem> {
+        match make(seed) {
+            Ok(problem) => Arc::new(problem),
+            // Functions and dimensions are those of instance 1, and every instance from 1 exists.
+            Err(error) => unreachable!("{error}"),
+        }
+    };
+    Ok(Task { suite: suite.to_owned(), problem: first.name().to_owned(), make: Box::new(make) })
+}
+
+/// The same task, but that its trials take different times; tables of trained models have their own.
+fn with_durations(task: Task) -> Task {
+    if task.suite == TRAINED {
+        return task;
+    }
+    let make = task.make;
+    Task { make: Box::new(move |seed| Arc::new(WithDurations::new(make(seed)))), ..task }
+}
+
+fn products(dimensions: &[usize], functions: u8) -> Vec<(usize, u8)> {
+    dimensions.iter().flat_map(|&dimensions| (1..=functions).map(move |function| (dimensions, function))).collect()
+}
+
+fn is_named(problem: &str, name: &str) -> bool {
+    problem == name || family(problem) == name
+}
+
+/// The name without its variant.
+fn family(problem: &str) -> &str {
+    problem.split('/').next().unwrap_or(problem)
+}

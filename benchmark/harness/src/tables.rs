@@ -1,0 +1,209 @@
+//! The tables of trained models that come with the program. `benches/tables/` tells how they were made.
+
+use tunesmith_benchmark::problems::table::TableProblem;
+
+use super::recorded::{RecordedError, read_csv};
+use tunesmith_config::ConfigErrors;
+
+/// One table as it is committed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CommittedTable {
+    /// Model and data, and the name of its files.
+    pub(super) name: &'static str,
+    /// The search space, as an `hptuning_config.yaml`.
+    pub(super) config: &'static str,
+    /// The trials.
+    pub(super) csv: &'static str,
+}
+
+macro_rules! committed {
+    ($($name:literal),* $(,)?) => {
+        [$(CommittedTable {
+            name: $name,
+            config: include_str!(concat!("../../../benches/tables/data/", $name, ".yaml")),
+            csv: include_str!(concat!("../../../benches/tables/data/", $name, ".csv")),
+        }),*]
+    };
+}
+
+/// Every table, by name.
+pub(super) const TABLES: [CommittedTable; 9] = committed![
+    "adaptive-boosting-digits",
+    "extra-trees-diabetes",
+    "gradient-boosting-diabetes",
+    "histogram-boosting-breast-cancer",
+    "linear-descent-digits",
+    "nearest-neighbours-breast-cancer",
+    "neural-network-digits",
+    "random-forest-wine",
+    "support-vectors-digits",
+];
+
+/// Why a table is broken; none of those that are committed is.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum TablesError {
+    /// Its search space cannot be read.
+    #[error("table {name}: bad config")]
+    Config {
+        /// The table.
+        name: &'static str,
+        /// What is wrong.
+        #[source]
+        source: ConfigErrors,
+    },
+    /// Its config tunes nothing.
+    #[error("table {name}: the config has no hyperparameters")]
+    NoStudy {
+        /// The table.
+        name: &'static str,
+    },
+    /// Its trials cannot be read.
+    #[error("table {name}: bad trials")]
+    Trials {
+        /// The table.
+        name: &'static str,
+        /// What is wrong.
+        #[source]
+        source: RecordedError,
+    },
+}
+
+/// The problem of every table, in the order of [`TABLES`], with smooth answers between the trained points.
+///
+/// # Errors
+/// [`TablesError`] names the first table that is broken.
+pub(super) fn tables() -> Result<Vec<TableProblem>, TablesError> {
+    TABLES.iter().map(table).collect()
+}
+
+fn table(table: &CommittedTable) -> Result<TableProblem, TablesError> {
+    let name = table.name;
+    let config = tunesmith_config::parse(&format!("{name}.yaml"), table.config)
+        .map_err(|source| TablesError::Config { name, source })?;
+    let study = config.study.ok_or(TablesError::NoStudy { name })?;
+    let rows = read_csv(name, table.csv.as_bytes(), &study.problem);
+    Ok(rows.map_err(|source| TablesError::Trials { name, source })?.interpolated())
+}
+
+#[cfg(test)]
+mod tests {
+    use tunesmith_algorithms::problem::{Goal, ParameterKind, TrialId};
+    use tunesmith_benchmark::problem::{Draw, Outcome, Problem, Quality};
+
+    use super::super::recorded::{Place, parameter_value};
+    use super::*;
+
+    #[test]
+    fn every_table_is_a_problem_with_the_metric_and_the_rows_of_its_files() {
+        for (problem, files) in tables().unwrap().iter().zip(&TABLES) {
+            assert_eq!(problem.name(), files.name);
+            assert_eq!(problem.rows(), files.csv.lines().count() - 1, "{}", files.name);
+            let [metric] = problem.statement().metrics() else { panic!("{} has one metric", files.name) };
+            assert_eq!((&*metric.name, metric.goal), ("objective", Goal::Minimize));
+            let config = tunesmith_config::parse(files.name, files.config).unwrap();
+            assert!(config.warnings.is_empty(), "{:?}", config.warnings);
+            // Too few trials would leave a search nothing to find.
+            assert!(problem.rows() >= 256, "{} has {} rows", files.name, problem.rows());
+        }
+    }
+
+    #[test]
+    fn a_recorded_trial_answers_with_its_own_row() {
+        let draw = Draw { seed: 0, trial: TrialId::FIRST };
+        let all = tables().unwrap();
+        for (problem, files) in all.iter().zip(&TABLES) {
+            let mut reader = csv::Reader::from_reader(files.csv.as_bytes());
+            let header = reader.headers().unwrap().clone();
+            let column = |name: &str| header.iter().position(|other| other == name).unwrap();
+            let mut best = f64::INFINITY;
+            for record in reader.records().map(Result::unwrap) {
+                let values = problem.statement().search_space().parameters().iter().map(|spec| {
+                    let text = &record[column(spec.name())];
+                    (spec.name().to_owned(), parameter_value(spec, text, &Place::Line(0)).unwrap())
+                });
+                let evaluation = problem.evaluate(&values.collect(), draw);
+                let objective = record[column("objective")].parse().ok();
+                match evaluation.outcome {
+                    Outcome::Measured { observed, .. } => assert_eq!(Some(observed[0]), objective, "{record:?}"),
+                    _ => assert_eq!(objective, None, "{record:?}"),
+                }
+                assert_eq!(evaluation.duration_secs, record[column("seconds")].parse::<f64>().unwrap());
+                best = best.min(objective.unwrap_or(best));
+            }
+            assert_eq!(problem.quality(), &Quality::Value { best_known: Some(best) });
+        }
+    }
+
+    #[test]
+    fn means_foretell_rows_that_the_table_does_not_have_better_than_the_nearest_row() {
+        const KNOWN: usize = 1024;
+        const FORETOLD: usize = 512;
+        let draw = Draw { seed: 0, trial: TrialId::FIRST };
+        let mut better = 0;
+        for files in &TABLES {
+            let statement = tunesmith_config::parse(files.name, files.config).unwrap().study.unwrap().problem;
+            let header = files.csv.lines().take(1);
+            let read = |lines: Vec<&str>| read_csv(files.name, lines.join("\n").as_bytes(), &statement).unwrap();
+            let nearest = read(header.clone().chain(files.csv.lines().skip(1).take(KNOWN)).collect());
+            let means = nearest.clone().interpolated();
+            let foretold = files.csv.lines().skip(1 + KNOWN).take(FORETOLD);
+            let foretold = header.chain(foretold).collect::<Vec<_>>().join("\n");
+            let mut reader = csv::Reader::from_reader(foretold.as_bytes());
+            let header = reader.headers().unwrap().clone();
+            let column = |name: &str| header.iter().position(|other| other == name).unwrap();
+            let mut errors = [0.0; 2];
+            for record in reader.records().map(Result::unwrap) {
+                let Ok(trained) = record[column("objective")].parse::<f64>() else { continue };
+                let values = statement.search_space().parameters().iter().map(|spec| {
+                    let value = parameter_value(spec, &record[column(spec.name())], &Place::Line(0)).unwrap();
+                    (spec.name().to_owned(), value)
+                });
+                let point = values.collect();
+                let answers = [&nearest, &means].map(|problem| problem.evaluate(&point, draw).outcome);
+                let [Outcome::Measured { observed: one, .. }, Outcome::Measured { observed: mean, .. }] = &answers
+                else {
+                    continue;
+                };
+                errors[0] += (one[0] - trained).abs();
+                errors[1] += (mean[0] - trained).abs();
+            }
+            better += usize::from(errors[1] < errors[0]);
+            // Where training jumps, as with learning rates that diverge, the nearest row may be as good.
+            assert!(errors[1] < 1.05 * errors[0], "{}: {errors:?}", files.name);
+        }
+        assert!(better >= 8, "{better} of 9");
+    }
+
+    #[test]
+    fn models_that_are_trained_in_steps_have_curves() {
+        let draw = Draw { seed: 0, trial: TrialId::FIRST };
+        let mut with_curves = Vec::new();
+        let mut kinds = [false; 4];
+        for problem in tables().unwrap() {
+            let space = problem.statement().search_space();
+            let encoding = tunesmith_algorithms::encoding::Encoding::new(space);
+            let evaluation = problem.evaluate(&encoding.decode(&vec![0.25; encoding.dimensions()]), draw);
+            if let Some(last) = evaluation.curve.last() {
+                assert_eq!(evaluation.curve.len(), 10, "{}", problem.name());
+                assert_eq!(last.elapsed_secs, evaluation.duration_secs);
+                with_curves.push(problem.name().to_owned());
+            }
+            for parameter in space.parameters() {
+                kinds[match parameter.kind() {
+                    ParameterKind::Double { .. } => 0,
+                    ParameterKind::Integer { .. } => 1,
+                    ParameterKind::Discrete { .. } => 2,
+                    ParameterKind::Categorical { .. } => 3,
+                }] = true;
+            }
+        }
+        let expected = [
+            "gradient-boosting-diabetes",
+            "histogram-boosting-breast-cancer",
+            "linear-descent-digits",
+            "neural-network-digits",
+        ];
+        assert_eq!(with_curves, expected);
+        assert_eq!(kinds, [true; 4], "every kind of parameter occurs");
+    }
+}

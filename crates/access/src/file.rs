@@ -1,0 +1,190 @@
+//! The file of tokens in a data folder. Programs change it while a server reads it.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::token::Token;
+
+/// Why tokens could not be read or changed. Nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenFileError {
+    /// A file cannot be used.
+    #[error("{} cannot be {operation}", path.display())]
+    Io {
+        /// What was tried, as a participle.
+        operation: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// The file is not what was written.
+    #[error("{} is damaged; move it away and create tokens anew", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// Another program is changing it.
+    #[error("{} is being changed by another program; try again", path.display())]
+    Busy {
+        /// The file.
+        path: PathBuf,
+    },
+    /// There is no such token.
+    #[error("there is no token {id}")]
+    NotFound {
+        /// Its public part.
+        id: String,
+    },
+}
+
+/// The tokens of one data folder. Each change replaces the whole file at once, so readers see either the old or the new.
+#[derive(Debug, Clone)]
+pub struct TokenFile {
+    path: PathBuf,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Content {
+    tokens: Vec<Token>,
+}
+
+impl TokenFile {
+    /// The file `path`, which need not be there.
+    pub fn new(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// All tokens in the order in which they were made; none without a file.
+    ///
+    /// # Errors
+    /// [`TokenFileError::Io`], [`TokenFileError::Damaged`].
+    pub fn read(&self) -> Result<Vec<Token>, TokenFileError> {
+        let text = match fs::read(&self.path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(source) => return Err(self.failed("read")(source)),
+        };
+        let content: Content = serde_json::from_slice(&text)
+            .map_err(|source| TokenFileError::Damaged { path: self.path.clone(), source })?;
+        Ok(content.tokens)
+    }
+
+    /// Adds `token`.
+    ///
+    /// # Errors
+    /// [`TokenFileError`].
+    pub fn add(&self, token: Token) -> Result<(), TokenFileError> {
+        self.change(|tokens| {
+            tokens.push(token);
+            Ok(())
+        })
+    }
+
+    /// Removes the token `id` and returns it.
+    ///
+    /// # Errors
+    /// [`TokenFileError::NotFound`] and the others.
+    pub fn revoke(&self, id: &str) -> Result<Token, TokenFileError> {
+        self.change(|tokens| {
+            let index = tokens.iter().position(|token| token.id == id);
+            let index = index.ok_or_else(|| TokenFileError::NotFound { id: id.to_owned() })?;
+            Ok(tokens.remove(index))
+        })
+    }
+
+    fn change<T>(
+        &self,
+        change: impl FnOnce(&mut Vec<Token>) -> Result<T, TokenFileError>,
+    ) -> Result<T, TokenFileError> {
+        let directory = self.path.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(directory).map_err(self.failed("created"))?;
+        let _lock = self.lock()?;
+        let mut tokens = self.read()?;
+        let result = change(&mut tokens)?;
+        let text = serde_json::to_vec_pretty(&Content { tokens })
+            .map_err(|source| TokenFileError::Damaged { path: self.path.clone(), source })?;
+        // Made readable for its owner alone.
+        let mut file = tempfile::NamedTempFile::new_in(directory).map_err(self.failed("written"))?;
+        file.write_all(&text).and_then(|()| file.as_file().sync_all()).map_err(self.failed("written"))?;
+        file.persist(&self.path).map_err(|error| self.failed("written")(error.error))?;
+        File::open(directory).and_then(|directory| directory.sync_all()).map_err(self.failed("written"))?;
+        Ok(result)
+    }
+
+    /// Held while the file is changed.
+    fn lock(&self) -> Result<File, TokenFileError> {
+        let path = self.path.with_extension("lock");
+        let options = File::options().write(true).create(true).truncate(false).mode(0o600).open(&path);
+        let file = options.map_err(self.failed("locked"))?;
+        match file.try_lock() {
+            Ok(()) => Ok(file),
+            Err(TryLockError::WouldBlock) => Err(TokenFileError::Busy { path: self.path.clone() }),
+            Err(TryLockError::Error(source)) => Err(self.failed("locked")(source)),
+        }
+    }
+
+    fn failed(&self, operation: &'static str) -> impl Fn(io::Error) -> TokenFileError {
+        let path = self.path.clone();
+        move |source| TokenFileError::Io { operation, path: path.clone(), source }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::super::token::{Token, id_of};
+    use super::{TokenFile, TokenFileError};
+
+    #[test]
+    fn a_token_is_kept_without_its_secret_until_it_is_revoked() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = TokenFile::new(folder.path().join("tokens.json"));
+        assert_eq!(file.read().unwrap(), []);
+        let principal = "user:ada@example.com".parse().unwrap();
+        let grants = vec!["ml.developer@p".parse().unwrap()];
+        let made = Token::draw(principal, grants, Timestamp::UNIX_EPOCH, None);
+        file.add(made.token.clone()).unwrap();
+
+        let kept = file.read().unwrap();
+        assert_eq!(kept, std::slice::from_ref(&made.token));
+        assert!(kept[0].is_shown_by(&made.secret));
+        assert!(!kept[0].is_shown_by(&made.secret[1..]));
+        assert_eq!(id_of(&made.secret), Some(made.token.id.as_str()));
+        let text = std::fs::read_to_string(file.path()).unwrap();
+        let secret = made.secret.rsplit_once('_').unwrap().1;
+        assert!(!text.contains(secret), "{text}");
+        let mode = std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(file.path()).unwrap());
+        assert_eq!(mode & 0o777, 0o600);
+
+        assert_eq!(file.revoke(&made.token.id).unwrap(), made.token);
+        assert!(matches!(file.revoke(&made.token.id), Err(TokenFileError::NotFound { .. })));
+        assert_eq!(file.read().unwrap(), []);
+    }
+
+    #[test]
+    fn a_damaged_file_is_told_and_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tokens.json");
+        std::fs::write(&path, "{\"tokens\": [{}]}").unwrap();
+        let file = TokenFile::new(path.clone());
+        assert!(matches!(file.read(), Err(TokenFileError::Damaged { .. })));
+        assert!(matches!(file.revoke("x"), Err(TokenFileError::Damaged { .. })));
+        assert_eq!(std::fs::read_to_string(path).unwrap(), "{\"tokens\": [{}]}");
+    }
+}

@@ -1,0 +1,230 @@
+//! Tokens: what a caller shows, and what is kept of it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jiff::Timestamp;
+use rand::Rng;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::role::{Role, UnknownRole};
+
+/// What every token begins with, so that one that lies about is recognised for what it is.
+const PREFIX: &str = "tsm";
+
+/// Length of the public part, which names the token.
+const ID_BYTES: usize = 6;
+
+/// Length of the secret part: beyond guessing, so a plain digest of it may be kept.
+const SECRET_BYTES: usize = 32;
+
+/// Who a token belongs to, as policies name members: `user:EMAIL`, `serviceAccount:EMAIL` or `group:EMAIL`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Principal(String);
+
+impl Principal {
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Principal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A text that names no [`Principal`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{text:?} is no principal: write user:NAME, serviceAccount:NAME or group:NAME, without spaces, up to 256 bytes"
+)]
+pub struct BadPrincipal {
+    /// The text.
+    pub text: String,
+}
+
+impl FromStr for Principal {
+    type Err = BadPrincipal;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let name = text.split_once(':').filter(|(kind, _)| matches!(*kind, "user" | "serviceAccount" | "group"));
+        let is_good = name.is_some_and(|(_, name)| !name.is_empty())
+            && text.len() <= 256
+            && !text.contains(|c: char| c.is_whitespace() || c.is_control());
+        if is_good { Ok(Self(text.to_owned())) } else { Err(BadPrincipal { text: text.to_owned() }) }
+    }
+}
+
+impl TryFrom<String> for Principal {
+    type Error = BadPrincipal;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<Principal> for String {
+    fn from(principal: Principal) -> Self {
+        principal.0
+    }
+}
+
+/// Where a role holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Projects {
+    /// In every project.
+    All,
+    /// In this one.
+    One(String),
+}
+
+/// A role in one project or in all: `ml.viewer`, or `ml.developer@project`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Grant {
+    /// The role.
+    pub role: Role,
+    /// Where it holds.
+    pub projects: Projects,
+}
+
+/// A text that is no [`Grant`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadGrant {
+    /// The role is unknown.
+    #[error(transparent)]
+    Role(#[from] UnknownRole),
+    /// The role is one of single jobs.
+    #[error("ml.jobOwner is a role on one job: it is given by the job's policy (setIamPolicy), not by a token")]
+    JobOwner,
+    /// The project is empty.
+    #[error("{text:?} names no project: write ROLE@PROJECT, or ROLE alone for all projects")]
+    NoProject {
+        /// The text.
+        text: String,
+    },
+}
+
+impl FromStr for Grant {
+    type Err = BadGrant;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (role, projects) = match text.split_once('@') {
+            None => (text, Projects::All),
+            Some((_, "")) => return Err(BadGrant::NoProject { text: text.to_owned() }),
+            Some((role, project)) => (role, Projects::One(project.to_owned())),
+        };
+        match role.parse()? {
+            Role::JobOwner => Err(BadGrant::JobOwner),
+            role => Ok(Self { role, projects }),
+        }
+    }
+}
+
+impl fmt::Display for Grant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.projects {
+            Projects::All => write!(f, "{}", self.role),
+            Projects::One(project) => write!(f, "{}@{project}", self.role),
+        }
+    }
+}
+
+impl TryFrom<String> for Grant {
+    type Error = BadGrant;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<Grant> for String {
+    fn from(grant: Grant) -> Self {
+        grant.to_string()
+    }
+}
+
+/// A token as it is kept: everything but the secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Token {
+    /// Its public part.
+    pub id: String,
+    /// SHA-256 of the whole token, in hexadecimal digits.
+    digest: String,
+    /// Whose it is.
+    pub principal: Principal,
+    /// What its owner may do.
+    pub grants: Vec<Grant>,
+    /// When it was made.
+    pub create_time: Timestamp,
+    /// When it ends; `None`: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expire_time: Option<Timestamp>,
+}
+
+/// A token that was just made: the only time that its secret is known.
+#[derive(Debug, Clone)]
+pub struct NewToken {
+    /// What is kept.
+    pub token: Token,
+    /// What its owner shows.
+    pub secret: String,
+}
+
+impl Token {
+    /// Draws a token.
+    pub fn draw(
+        principal: Principal,
+        grants: Vec<Grant>,
+        create_time: Timestamp,
+        expire_time: Option<Timestamp>,
+    ) -> NewToken {
+        let mut random = [0; ID_BYTES + SECRET_BYTES];
+        rand::rng().fill_bytes(&mut random);
+        let (id, secret) = random.split_at(ID_BYTES);
+        let id = hexadecimal(id);
+        let secret = format!("{PREFIX}_{id}_{}", URL_SAFE_NO_PAD.encode(secret));
+        let token = Self { id, digest: digest(&secret), principal, grants, create_time, expire_time };
+        NewToken { token, secret }
+    }
+
+    /// Whether `shown` is this token's secret. Digests are compared, so the time it takes tells nothing of the secret.
+    pub(super) fn is_shown_by(&self, shown: &str) -> bool {
+        self.digest == digest(shown)
+    }
+
+    /// Whether it has ended at `now`.
+    pub fn has_expired(&self, now: Timestamp) -> bool {
+        self.expire_time.is_some_and(|end| end <= now)
+    }
+
+    /// Its owner's roles in `project`.
+    pub fn roles_in(&self, project: &str) -> impl Iterator<Item = Role> {
+        let holds = move |grant: &&Grant| match &grant.projects {
+            Projects::All => true,
+            Projects::One(one) => one == project,
+        };
+        self.grants.iter().filter(holds).map(|grant| grant.role)
+    }
+}
+
+/// The public part of a token that somebody shows; `None` if it cannot be one of ours.
+pub(super) fn id_of(shown: &str) -> Option<&str> {
+    let (id, _) = shown.strip_prefix(PREFIX)?.strip_prefix('_')?.split_once('_')?;
+    Some(id)
+}
+
+fn digest(text: &str) -> String {
+    hexadecimal(&Sha256::digest(text))
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,319 @@
+//! The published rules of `hyperparameters`.
+
+use std::collections::HashMap;
+
+use super::condition_rules::check_conditions;
+use super::foreknowledge_rules::check_foreknowledge;
+use super::rules::Violations;
+use super::scalars::LARGEST_EXACT_INTEGER;
+use super::{
+    Additions, Algorithm, Double, HyperparameterSpec, ParameterSpec, ParameterType, RESERVED_METRIC_TAGS, ScaleType,
+};
+use tunesmith_algorithms::problem::MAX_DISCRETE_VALUES;
+use tunesmith_domain::JobId;
+
+/// Checks `spec` with what our additions say of it.
+pub(super) fn check_hyperparameters(spec: &HyperparameterSpec, additions: &Additions, violations: &mut Violations) {
+    check_counts(spec, violations);
+    let tag = spec.hyperparameter_metric_tag.as_str();
+    if RESERVED_METRIC_TAGS.contains(&tag) {
+        violations.error(
+            "hyperparameters.hyperparameterMetricTag",
+            format_args!("{tag:?} is reserved for the bookkeeping of the hypertune package"),
+            format_args!("any tag but {}", RESERVED_METRIC_TAGS.join(", ")),
+        );
+    }
+    if !spec.resume_previous_job_id.is_empty()
+        && let Err(error) = spec.resume_previous_job_id.parse::<JobId>()
+    {
+        violations.error(
+            "hyperparameters.resumePreviousJobId",
+            error,
+            "letters, digits and underscores, starting with a letter, at most 128",
+        );
+    }
+    if spec.params.is_empty() {
+        violations.error("hyperparameters.params", "is empty", "at least one parameter");
+    }
+    let mut first_use: HashMap<&str, usize> = HashMap::new();
+    for (index, parameter) in spec.params.iter().enumerate() {
+        let path = format!("hyperparameters.params[{index}]");
+        check_name(&path, parameter, violations);
+        let first = *first_use.entry(&parameter.parameter_name).or_insert(index);
+        if first != index && !parameter.parameter_name.is_empty() {
+            violations.error(
+                format_args!("{path}.parameterName"),
+                format_args!("{:?} is already the name of params[{first}]", parameter.parameter_name),
+                "a name that no other parameter has",
+            );
+        }
+        check_parameter(&path, parameter, violations);
+        let resolved = additions.double_resolution.contains_key(&parameter.parameter_name);
+        if spec.algorithm == Algorithm::GridSearch && parameter.parameter_type == ParameterType::Double && !resolved {
+            violations.error_with_help(
+                format_args!("{path}.type"),
+                "GRID_SEARCH cannot enumerate a DOUBLE",
+                "with GRID_SEARCH only INTEGER, CATEGORICAL or DISCRETE",
+                Some(format!(
+                    "give it a number of points with `tunesmith: {{doubleResolution: {{{}: 10}}}}`",
+                    parameter.parameter_name
+                )),
+            );
+        }
+    }
+    check_resolutions(spec, additions, violations);
+    check_conditions(spec, additions, violations);
+    check_foreknowledge(spec, additions, violations);
+    if additions.early_stopping.is_some() && !spec.enable_trial_early_stopping {
+        violations.warning(
+            "tunesmith.earlyStopping",
+            "has no effect without enableTrialEarlyStopping",
+            "only with hyperparameters.enableTrialEarlyStopping: true",
+        );
+    }
+}
+
+fn check_counts(spec: &HyperparameterSpec, violations: &mut Violations) {
+    let counts = [
+        ("maxTrials", spec.max_trials, 1),
+        ("maxParallelTrials", spec.max_parallel_trials, 1),
+        ("maxFailedTrials", spec.max_failed_trials, 0),
+    ];
+    for (field, count, min) in counts {
+        if let Some(count) = count.filter(|count| *count < min) {
+            violations.error(
+                format_args!("hyperparameters.{field}"),
+                format_args!("{count} is below the minimum"),
+                format_args!("a whole number from {min} to {}", i32::MAX),
+            );
+        }
+    }
+    let (parallel, total) = (spec.max_parallel_trials.unwrap_or(1), spec.max_trials.unwrap_or(1));
+    if parallel > total && total >= 1 {
+        violations.warning(
+            "hyperparameters.maxParallelTrials",
+            format_args!("{parallel} trials at once, but there are only {total} in all"),
+            "more than maxTrials has no effect",
+        );
+    }
+}
+
+fn check_name(path: &str, parameter: &ParameterSpec, violations: &mut Violations) {
+    let name = parameter.parameter_name.as_str();
+    if name.is_empty() {
+        violations.error(format_args!("{path}.parameterName"), "is empty", "a name, used as --<parameterName>=<value>");
+    } else if name.contains(|c: char| c.is_whitespace() || c == '=') {
+        violations.warning(
+            format_args!("{path}.parameterName"),
+            format_args!("{name:?} makes a command-line flag that few programs can read"),
+            "best letters, digits, '_' and '-'",
+        );
+    } else if matches!(name, "job-dir" | "job_dir") {
+        violations.warning(
+            format_args!("{path}.parameterName"),
+            format_args!("{name:?} is also the flag of the job's output folder"),
+            "best a name of its own",
+        );
+    }
+}
+
+fn check_parameter(path: &str, parameter: &ParameterSpec, violations: &mut Violations) {
+    let kind = parameter.parameter_type;
+    let bounds = [("minValue", parameter.min_value), ("maxValue", parameter.max_value)];
+    match kind {
+        ParameterType::ParameterTypeUnspecified => {
+            violations.error(
+                format_args!("{path}.type"),
+                "is not given",
+                "one of DOUBLE, INTEGER, CATEGORICAL, DISCRETE",
+            );
+            return;
+        }
+        ParameterType::Double | ParameterType::Integer => check_range(path, parameter, violations),
+        ParameterType::Categorical => {
+            for (field, bound) in bounds {
+                if let Some(bound) = bound {
+                    let allowed = "unset for a CATEGORICAL parameter";
+                    violations.error(format_args!("{path}.{field}"), format_args!("{bound} is given"), allowed);
+                }
+            }
+            if parameter.scale_type != ScaleType::None {
+                violations.error(
+                    format_args!("{path}.scaleType"),
+                    "a scale is given",
+                    "unset for a CATEGORICAL parameter, whose values have no order",
+                );
+            }
+            check_levels(path, &parameter.categorical_values, violations);
+        }
+        ParameterType::Discrete => {
+            for (field, bound) in bounds {
+                if let Some(bound) = bound {
+                    violations.warning(
+                        format_args!("{path}.{field}"),
+                        format_args!("{bound} is ignored for a DISCRETE parameter"),
+                        "discreteValues alone say what is allowed",
+                    );
+                }
+            }
+            check_points(path, &parameter.discrete_values, parameter.scale_type, violations);
+        }
+    }
+    if kind != ParameterType::Categorical && !parameter.categorical_values.is_empty() {
+        violations.warning(
+            format_args!("{path}.categoricalValues"),
+            "is ignored: the parameter is not CATEGORICAL",
+            "only for type CATEGORICAL",
+        );
+    }
+    if kind != ParameterType::Discrete && !parameter.discrete_values.is_empty() {
+        violations.warning(
+            format_args!("{path}.discreteValues"),
+            "is ignored: the parameter is not DISCRETE",
+            "only for type DISCRETE",
+        );
+    }
+}
+
+fn check_range(path: &str, parameter: &ParameterSpec, violations: &mut Violations) {
+    let integer = parameter.parameter_type == ParameterType::Integer;
+    let kind = if integer { "INTEGER" } else { "DOUBLE" };
+    let mut usable = true;
+    for (field, bound) in [("minValue", parameter.min_value), ("maxValue", parameter.max_value)] {
+        let field = format!("{path}.{field}");
+        let Some(bound) = bound else {
+            violations.error(&field, "is missing", format_args!("required for {kind}"));
+            usable = false;
+            continue;
+        };
+        let problem = if !bound.0.is_finite() {
+            Some(("is not a finite number", "a finite number"))
+        } else if integer && bound.0.fract() != 0.0 {
+            Some(("is not whole", "a whole number for INTEGER"))
+        } else if integer && bound.0.abs() > LARGEST_EXACT_INTEGER {
+            Some(("is too large to be exact", "a whole number from -2^53 to 2^53"))
+        } else {
+            None
+        };
+        if let Some((problem, allowed)) = problem {
+            violations.error(&field, format_args!("{bound} {problem}"), allowed);
+            usable = false;
+        }
+    }
+    let (Some(min), Some(max), true) = (parameter.min_value, parameter.max_value, usable) else { return };
+    if min > max {
+        violations.error(
+            format_args!("{path}.maxValue"),
+            format_args!("{max} is below minValue {min}"),
+            "minValue or more",
+        );
+    }
+    check_width(&format!("{path}.maxValue"), min, max, violations);
+    check_scale(path, "minValue", parameter.scale_type, min, violations);
+}
+
+/// The encodings compute the width of a range and the sum of its bounds.
+fn check_width(field: &str, min: Double, max: Double, violations: &mut Violations) {
+    if min.0.is_finite() && max.0.is_finite() && !((max.0 - min.0).is_finite() && (max.0 + min.0).is_finite()) {
+        violations.error(
+            field,
+            format_args!("the range from {min} to {max} is too wide for double precision"),
+            "difference and sum of the bounds within 1.8e308",
+        );
+    }
+}
+
+fn check_scale(path: &str, field: &str, scale: ScaleType, min: Double, violations: &mut Violations) {
+    let name = match scale {
+        ScaleType::None | ScaleType::UnitLinearScale => return,
+        ScaleType::UnitLogScale => "UNIT_LOG_SCALE",
+        ScaleType::UnitReverseLogScale => "UNIT_REVERSE_LOG_SCALE",
+    };
+    if min.0 <= 0.0 {
+        violations.error(
+            format_args!("{path}.{field}"),
+            format_args!("{min} has no place on a logarithmic scale"),
+            format_args!("above 0 with {name}"),
+        );
+    }
+}
+
+fn check_levels(path: &str, levels: &[String], violations: &mut Violations) {
+    if levels.is_empty() {
+        violations.error(format_args!("{path}.categoricalValues"), "is missing or empty", "required for CATEGORICAL");
+    }
+    let mut first_use: HashMap<&str, usize> = HashMap::new();
+    for (index, level) in levels.iter().enumerate() {
+        let first = *first_use.entry(level).or_insert(index);
+        if first != index {
+            violations.error(
+                format_args!("{path}.categoricalValues[{index}]"),
+                format_args!("{level:?} is listed twice, first at index {first}"),
+                "different values",
+            );
+        }
+    }
+}
+
+fn check_points(path: &str, points: &[Double], scale: ScaleType, violations: &mut Violations) {
+    let field = format!("{path}.discreteValues");
+    let Some(first) = points.first() else {
+        violations.error(&field, "is missing or empty", "required for DISCRETE");
+        return;
+    };
+    if points.len() > MAX_DISCRETE_VALUES {
+        violations.error(
+            &field,
+            format_args!("{} values are given", points.len()),
+            format_args!("at most {MAX_DISCRETE_VALUES}"),
+        );
+    }
+    for (index, point) in points.iter().enumerate() {
+        if !point.0.is_finite() {
+            violations.error(
+                format_args!("{field}[{index}]"),
+                format_args!("{point} is not a finite number"),
+                "finite numbers",
+            );
+        }
+        if let Some(before) = index.checked_sub(1).map(|before| points[before]).filter(|before| point <= before) {
+            violations.error(
+                format_args!("{field}[{index}]"),
+                format_args!("{point} follows {before}"),
+                "strictly increasing values",
+            );
+        }
+    }
+    if let Some(last) = points.last() {
+        check_width(&field, *first, *last, violations);
+    }
+    check_scale(path, "discreteValues[0]", scale, *first, violations);
+}
+
+fn check_resolutions(spec: &HyperparameterSpec, additions: &Additions, violations: &mut Violations) {
+    let doubles: Vec<&str> = spec
+        .params
+        .iter()
+        .filter(|parameter| parameter.parameter_type == ParameterType::Double)
+        .map(|parameter| parameter.parameter_name.as_str())
+        .collect();
+    for name in additions.double_resolution.keys() {
+        let field = format!("tunesmith.doubleResolution.{name}");
+        if !doubles.contains(&name.as_str()) {
+            let listed = if doubles.is_empty() { "there are none".to_owned() } else { doubles.join(", ") };
+            violations.error_with_help(
+                &field,
+                format_args!("{name:?} is not a DOUBLE parameter of this config"),
+                format_args!("names of DOUBLE parameters: {listed}"),
+                super::nearest(name, doubles.iter().copied()).map(|name| format!("did you mean `{name}`?")),
+            );
+        }
+    }
+    if !additions.double_resolution.is_empty() && spec.algorithm != Algorithm::GridSearch {
+        violations.warning(
+            "tunesmith.doubleResolution",
+            "has no effect without algorithm GRID_SEARCH",
+            "only with GRID_SEARCH",
+        );
+    }
+}

@@ -1,0 +1,265 @@
+//! The `Job` resource of AI Platform, as `--output` writes it.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Int64, TrainingInput};
+use tunesmith_algorithms::problem::{Goal, Origin};
+use tunesmith_domain::{Job, JobState, Measurement, Study, Trial, TrialState};
+
+/// A job. Fields at their defaults are left out, int64 fields are strings.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "Job")]
+pub struct JobResource {
+    /// Its name in the project.
+    job_id: String,
+    /// What is done.
+    #[schemars(with = "TrainingInput")]
+    training_input: serde_json::Value,
+    /// When it was created.
+    create_time: Timestamp,
+    /// When it was begun.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    start_time: Option<Timestamp>,
+    /// When it came to its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end_time: Option<Timestamp>,
+    /// Where it stands.
+    #[schemars(schema_with = "state_schema")]
+    state: JobState,
+    /// Why it failed or was cancelled.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    error_message: String,
+    /// What came of it so far.
+    training_output: TrainingOutput,
+    /// Labels by key.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    labels: BTreeMap<String, String>,
+    /// How many jobs are begun before it, while it is `QUEUED`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job_position: Option<Int64>,
+    /// Changes with every change of the job, in base64.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    etag: Option<String>,
+}
+
+impl JobResource {
+    /// As a service tells it: with what it takes to change the job, and how many jobs are begun before it.
+    #[must_use]
+    pub fn served(mut self, etag: String, position: Option<usize>) -> Self {
+        self.etag = Some(etag);
+        self.job_position = position.and_then(|position| i64::try_from(position).ok()).map(Int64);
+        self
+    }
+}
+
+/// A job as a client sends it. What the service alone decides is accepted and has no effect.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(rename = "JobInput")]
+pub struct JobRequest {
+    /// Its name in the project.
+    pub job_id: String,
+    /// What is to be done.
+    pub training_input: Option<TrainingInput>,
+    /// Labels by key.
+    pub labels: BTreeMap<String, String>,
+    /// Of a change: the state of the job that it was made for.
+    pub etag: String,
+    /// Batch prediction, which this service does not do.
+    pub prediction_input: Option<Value>,
+    #[serde(rename = "createTime")]
+    _create_time: Value,
+    #[serde(rename = "startTime")]
+    _start_time: Value,
+    #[serde(rename = "endTime")]
+    _end_time: Value,
+    #[serde(rename = "state")]
+    _state: Value,
+    #[serde(rename = "errorMessage")]
+    _error_message: Value,
+    #[serde(rename = "jobPosition")]
+    _job_position: Value,
+    #[serde(rename = "trainingOutput")]
+    _training_output: Value,
+    #[serde(rename = "predictionOutput")]
+    _prediction_output: Value,
+}
+
+/// Some jobs.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ListJobsResponse")]
+pub struct JobList {
+    /// The jobs, by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub jobs: Vec<JobResource>,
+    /// What asks for the next ones; absent if there are none.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub next_page_token: String,
+}
+
+/// What came of a job.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct TrainingOutput {
+    /// How many trials were successful.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    completed_trial_count: Option<Int64>,
+    /// The successful trials, best first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    trials: Vec<HyperparameterOutput>,
+    /// Whether the job tunes.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_hyperparameter_tuning_job: bool,
+    /// The metric.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hyperparameter_metric_tag: Option<String>,
+}
+
+/// A successful trial.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct HyperparameterOutput {
+    /// Its number.
+    trial_id: String,
+    /// Its point, as text.
+    hyperparameters: BTreeMap<String, String>,
+    /// Its result.
+    final_metric: HyperparameterMetric,
+    /// Whether it was stopped before its end.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_trial_stopped_early: bool,
+    /// When it was begun.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    start_time: Option<Timestamp>,
+    /// When it came to its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end_time: Option<Timestamp>,
+    /// Where it stands.
+    #[schemars(schema_with = "state_schema")]
+    state: JobState,
+    /// What AI Platform does not tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tunesmith: Option<OutputAdditions>,
+}
+
+/// Our own additions to a trial's output.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+struct OutputAdditions {
+    /// What proposed the trial.
+    #[schemars(schema_with = "origin_schema")]
+    origin: Origin,
+}
+
+/// The value of the metric at one step.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct HyperparameterMetric {
+    /// The step.
+    training_step: Int64,
+    /// The value.
+    objective_value: f64,
+}
+
+fn state_schema(_: &mut SchemaGenerator) -> Schema {
+    let states = [
+        JobState::Queued,
+        JobState::Preparing,
+        JobState::Running,
+        JobState::Succeeded,
+        JobState::Failed,
+        JobState::Cancelling,
+        JobState::Cancelled,
+    ];
+    json_schema!({ "type": "string", "enum": states.map(|state| state.to_string()) })
+}
+
+/// The schema of an [`Origin`].
+pub(super) fn origin_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "properties": {
+            "algorithm": { "type": "string", "description": "The algorithm." },
+            "step": { "type": "string", "description": "Its step, if it learns." },
+        },
+        "required": ["algorithm"],
+    })
+}
+
+/// The resource of `job`, with the successful ones of `trials` best first, as published.
+pub fn job_resource(job: &Job, study: Option<&Study>, trials: &[Trial]) -> JobResource {
+    let training_output = match study {
+        Some(study) => tuning_output(study, trials),
+        None => TrainingOutput {
+            completed_trial_count: None,
+            trials: Vec::new(),
+            is_hyperparameter_tuning_job: false,
+            hyperparameter_metric_tag: None,
+        },
+    };
+    JobResource {
+        job_id: job.id.parts().1.to_owned(),
+        training_input: job.training_input.clone(),
+        create_time: job.create_time,
+        start_time: job.start_time,
+        end_time: job.end_time,
+        state: job.state,
+        error_message: job.error_message.clone(),
+        training_output,
+        labels: job.labels.clone(),
+        job_position: None,
+        etag: None,
+    }
+}
+
+fn tuning_output(study: &Study, trials: &[Trial]) -> TrainingOutput {
+    let metric = &study.problem.metrics()[0];
+    let outputs: Vec<HyperparameterOutput> = best_first(trials, &metric.name, metric.goal)
+        .into_iter()
+        .filter(|trial| trial.state == TrialState::Succeeded)
+        .filter_map(|trial| hyperparameter_output(trial, &metric.name))
+        .collect();
+    TrainingOutput {
+        completed_trial_count: i64::try_from(outputs.len()).ok().map(Int64),
+        trials: outputs,
+        is_hyperparameter_tuning_job: true,
+        hyperparameter_metric_tag: Some(metric.name.clone()),
+    }
+}
+
+fn hyperparameter_output(trial: &Trial, metric: &str) -> Option<HyperparameterOutput> {
+    let measurement = trial.final_measurement.as_ref()?;
+    Some(HyperparameterOutput {
+        trial_id: trial.id.to_string(),
+        hyperparameters: trial.parameters.iter().map(|(name, value)| (name.clone(), value.to_string())).collect(),
+        final_metric: HyperparameterMetric {
+            training_step: Int64(measurement.step),
+            objective_value: measurement.value(metric)?,
+        },
+        is_trial_stopped_early: trial.stopped_early,
+        start_time: trial.start_time,
+        end_time: trial.end_time,
+        state: JobState::Succeeded,
+        tunesmith: trial.origin.map(|origin| OutputAdditions { origin }),
+    })
+}
+
+/// Trials with a result from the best to the worst, ties by number, then those without one by number.
+pub fn best_first<'a>(trials: &'a [Trial], metric: &str, goal: Goal) -> Vec<&'a Trial> {
+    let value = |trial: &Trial| trial.final_measurement.as_ref().and_then(|m: &Measurement| m.value(metric));
+    let mut sorted: Vec<&Trial> = trials.iter().collect();
+    sorted.sort_by(|a, b| {
+        let by_value = match (value(a), value(b)) {
+            (Some(a), Some(b)) => goal.to_maximized(b).total_cmp(&goal.to_maximized(a)),
+            (a, b) => b.is_some().cmp(&a.is_some()),
+        };
+        by_value.then(a.id.cmp(&b.id))
+    });
+    sorted
+}

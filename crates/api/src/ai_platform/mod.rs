@@ -1,0 +1,63 @@
+//! AI Platform Training's `ml v1` messages, spelled as published.
+//!
+//! | AI Platform | here |
+//! |---|---|
+//! | job | [`tunesmith_domain::Job`] |
+//! | job with `trainingInput.hyperparameters` | a job that owns one [`tunesmith_domain::Study`], made by [`study_spec()`] |
+//! | `hyperparameters.params` | the search space of the study's problem |
+//! | `hyperparameterMetricTag`, `goal` | the study's only metric |
+//!
+//! Reading follows proto3's JSON rules, so numbers may come as text; what is written is canonical: 64-bit integers as
+//! text, durations as `"3.5s"`, fields at their default left out.
+
+mod additions;
+mod condition_rules;
+mod foreknowledge_rules;
+mod hyperparameter_rules;
+mod hyperparameters;
+pub mod iam;
+pub mod job;
+pub mod optimizer;
+pub mod plan;
+pub mod project;
+pub mod proto_json;
+mod replica_config;
+pub mod rpc;
+mod rules;
+mod scalars;
+mod study_spec;
+mod training_input;
+mod without_effect;
+
+pub use additions::{
+    Additions, Confidence, DEFAULT_MAX_LOST_ATTEMPTS, DEFAULT_STOP_GRACE_PERIOD, EarlyStopping, FinalMeasurement,
+    ParameterCondition, ParameterPrior, ParentValue,
+};
+pub use hyperparameters::{
+    Algorithm, DEFAULT_METRIC_TAG, GoalType, HyperparameterSpec, ParameterSpec, ParameterType, RESERVED_METRIC_TAGS,
+    ScaleType,
+};
+pub use replica_config::{AcceleratorConfig, AcceleratorType, DiskConfig, ReplicaConfig};
+pub use rules::{Severity, Violation, check};
+pub use scalars::{Double, DurationError, Int64, ProtoDuration};
+pub use study_spec::{StudySpec, StudySpecError, study_spec};
+pub use training_input::{EncryptionConfig, ScaleTier, Scheduling, TrainingInput};
+pub use without_effect::without_effect;
+
+/// Whether a field is left out of canonical JSON.
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// Below this Jaro-Winkler similarity two names have nothing to do with each other. A guess, tried on typing errors.
+const SIMILAR: f64 = 0.75;
+
+/// The candidate most like `name`, whatever the case of its letters; `None` if none is alike.
+pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let plain = |text: &str| text.to_lowercase().replace(['_', '-', ' '], "");
+    candidates
+        .map(|candidate| (strsim::jaro_winkler(&plain(name), &plain(candidate)), candidate))
+        .filter(|(similarity, _)| *similarity >= SIMILAR)
+        .max_by(|(a, _), (b, _)| a.total_cmp(b))
+        .map(|(_, candidate)| candidate)
+}

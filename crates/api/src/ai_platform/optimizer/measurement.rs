@@ -1,0 +1,91 @@
+//! `Measurement`: what a trial reports.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+use super::FieldViolation;
+use crate::ai_platform::{Double, Int64, ProtoDuration};
+use tunesmith_domain::{Measurement, MetricValue, Source};
+
+/// Values of metrics at one step.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(rename = "Measurement")]
+pub struct MeasurementMessage {
+    /// Time since the trial's start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub elapsed_time: Option<ProtoDuration>,
+    /// Training step, not negative.
+    pub step_count: Int64,
+    /// The values, at least one.
+    pub metrics: Vec<MetricMessage>,
+}
+
+/// The value of one metric.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Metric")]
+pub struct MetricMessage {
+    /// Its name.
+    pub metric: String,
+    /// Its value; one that is not finite makes the trial infeasible if it is its result.
+    #[schemars(schema_with = "value_schema")]
+    pub value: Double,
+}
+
+/// Unlike bounds, a metric may be no number at all.
+fn value_schema(generator: &mut SchemaGenerator) -> Schema {
+    if generator.contract().is_serialize() {
+        return Double::json_schema(generator);
+    }
+    json_schema!({ "anyOf": [Double::json_schema(generator), { "enum": ["NaN", "Infinity", "-Infinity"] }] })
+}
+
+impl MeasurementMessage {
+    /// The measurement; `field` is where it stands, for errors.
+    ///
+    /// # Errors
+    /// The first rule that it breaks.
+    pub fn into_measurement(self, field: &str) -> Result<Measurement, FieldViolation> {
+        let refuse =
+            |part: &str, description: String| Err(FieldViolation { field: format!("{field}.{part}"), description });
+        if self.metrics.is_empty() {
+            return refuse("metrics", "at least one metric is needed".to_owned());
+        }
+        if self.step_count.0 < 0 {
+            return refuse("stepCount", format!("{} is negative", self.step_count));
+        }
+        for (index, metric) in self.metrics.iter().enumerate() {
+            if self.metrics[..index].iter().any(|earlier| earlier.metric == metric.metric) {
+                return refuse(&format!("metrics[{index}].metric"), format!("{:?} is there twice", metric.metric));
+            }
+        }
+        Ok(Measurement {
+            step: self.step_count.0,
+            wall_time_secs: 0.0,
+            elapsed_secs: self.elapsed_time.map(|time| time.0.as_secs_f64()),
+            source: Source::Http,
+            mark: 0,
+            metrics: self
+                .metrics
+                .into_iter()
+                .map(|metric| MetricValue { metric: metric.metric, value: metric.value.0 })
+                .collect(),
+        })
+    }
+}
+
+impl From<&Measurement> for MeasurementMessage {
+    fn from(measurement: &Measurement) -> Self {
+        let elapsed = measurement.elapsed_secs.and_then(|secs| std::time::Duration::try_from_secs_f64(secs).ok());
+        Self {
+            elapsed_time: elapsed.map(ProtoDuration),
+            step_count: Int64(measurement.step),
+            metrics: measurement
+                .metrics
+                .iter()
+                .map(|metric| MetricMessage { metric: metric.metric.clone(), value: Double(metric.value) })
+                .collect(),
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! The Optimizer's messages: studies, trials, measurements, as `ml v1` publishes them.
+//!
+//! | Optimizer | here |
+//! |---|---|
+//! | `Study` | [`tunesmith_domain::Study`], with its `studyConfig` kept as it was sent |
+//! | `childParameterSpecs` | parameters with a [`tunesmith_algorithms::problem::Condition`] |
+//! | `Trial` | [`tunesmith_domain::Trial`]; `COMPLETED` is `SUCCEEDED` or `INFEASIBLE` |
+
+pub mod measurement;
+pub mod operation;
+mod parameter_names;
+mod requests;
+pub mod study;
+pub mod study_config;
+mod study_problem;
+pub mod trial;
+
+pub use measurement::MeasurementMessage;
+pub use operation::{Operation, Progress};
+pub use parameter_names::ParameterNames;
+pub use requests::{AddMeasurementRequest, CompleteTrialRequest, SuggestAdditions, SuggestTrialsRequest};
+pub use study::{StudyList, StudyMessage, StudyRequest};
+pub use study_config::StudyConfig;
+pub use study_problem::{StudyPlan, study_plan};
+pub use trial::{TrialList, TrialMessage, TrialParameter, TrialRequest, point, trial_name};
+
+pub use crate::ai_platform::rpc::FieldViolation;

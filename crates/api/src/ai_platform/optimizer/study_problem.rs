@@ -1,0 +1,299 @@
+//! From `StudyConfig` to the words of the engine, with every rule that it breaks.
+
+use std::time::Duration;
+
+use tunesmith_algorithms::problem::{
+    Condition, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ProblemStatement, ScaleType, SearchSpace,
+};
+
+use super::ParameterNames;
+use super::study_config::{StudyConfig, StudyParameterSpec, StudyScaleType};
+use crate::ai_platform::rpc::FieldViolation;
+use crate::ai_platform::{Algorithm, FinalMeasurement, GoalType, ParameterType};
+
+/// What a `StudyConfig` asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StudyPlan {
+    /// What is searched.
+    pub problem: ProblemStatement,
+    /// How.
+    pub algorithm: tunesmith_domain::Algorithm,
+    /// Whether and how running trials are stopped early.
+    pub stopping_rule: Option<tunesmith_domain::StoppingRule>,
+    /// Along what the rule compares curves.
+    pub stopping_axis: tunesmith_domain::CurveAxis,
+    /// Which report becomes the result of a trial that is completed without one.
+    pub final_measurement: tunesmith_domain::FinalMeasurement,
+    /// Key of all randomness, if it is given.
+    pub seed: Option<u64>,
+    /// How many trials there may be in all.
+    pub max_trials: Option<u64>,
+    /// How long the owner of a trial may be silent.
+    pub trial_lease: Option<Duration>,
+}
+
+/// What `config` asks for.
+///
+/// # Errors
+/// Every rule that it breaks.
+pub fn study_plan(config: &StudyConfig) -> Result<StudyPlan, Vec<FieldViolation>> {
+    let mut reading = Reading { names: ParameterNames::of(config), violations: Vec::new() };
+    let metrics = reading.metrics(config);
+    let mut parameters = Vec::new();
+    let mut path = Vec::new();
+    for (index, spec) in config.parameters.iter().enumerate() {
+        path.push(index);
+        reading.parameter(spec, None, &mut path, &mut parameters);
+        path.pop();
+    }
+    let (stopping_rule, stopping_axis) = reading.stopping(config);
+    let additions = &config.tunesmith;
+    let positive = |reading: &mut Reading, field: &str, value: Option<i64>| {
+        if value.is_some_and(|value| value < 1) {
+            reading.refuse(format!("tunesmith.{field}"), "must be at least 1");
+        }
+        value.map(i64::cast_unsigned)
+    };
+    let max_trials = positive(&mut reading, "maxTrials", additions.max_trials.map(|count| count.0));
+    if additions.trial_lease.is_some_and(|lease| lease.0.is_zero()) {
+        reading.refuse("tunesmith.trialLease".to_owned(), "must be longer than 0s");
+    }
+    if matches!(config.algorithm, Algorithm::GridSearch)
+        && let Some(double) =
+            parameters.iter().find(|spec: &&ParameterSpec| matches!(spec.kind(), ParameterKind::Double { .. }))
+    {
+        let reason = format!("GRID_SEARCH takes no parameter of type DOUBLE, such as {:?}", double.name());
+        reading.refuse("algorithm".to_owned(), reason);
+    }
+    let problem = if reading.violations.is_empty() { reading.problem(parameters, metrics) } else { None };
+    let Some(problem) = problem else { return Err(reading.violations) };
+    Ok(StudyPlan {
+        problem,
+        algorithm: match config.algorithm {
+            Algorithm::AlgorithmUnspecified => tunesmith_domain::Algorithm::Automatic,
+            Algorithm::GaussianProcessBandit => tunesmith_domain::Algorithm::GaussianProcessBandit,
+            Algorithm::GridSearch => tunesmith_domain::Algorithm::GridSearch { double_resolution: Default::default() },
+            Algorithm::RandomSearch => tunesmith_domain::Algorithm::RandomSearch,
+        },
+        stopping_rule,
+        stopping_axis,
+        final_measurement: match additions.final_measurement {
+            FinalMeasurement::Last => tunesmith_domain::FinalMeasurement::Last,
+            FinalMeasurement::Best => tunesmith_domain::FinalMeasurement::Best,
+        },
+        seed: additions.seed.map(|seed| seed.0.cast_unsigned()),
+        max_trials,
+        trial_lease: additions.trial_lease.map(|lease| lease.0),
+    })
+}
+
+struct Reading {
+    names: ParameterNames,
+    violations: Vec<FieldViolation>,
+}
+
+impl Reading {
+    fn refuse(&mut self, field: String, description: impl Into<String>) {
+        self.violations.push(FieldViolation { field: format!("studyConfig.{field}"), description: description.into() });
+    }
+
+    fn metrics(&mut self, config: &StudyConfig) -> Vec<MetricSpec> {
+        if config.metrics.is_empty() {
+            self.refuse("metrics".to_owned(), "at least one metric is needed");
+        }
+        for (index, metric) in config.metrics.iter().enumerate() {
+            let field = format!("metrics[{index}].metric");
+            if metric.metric.is_empty() {
+                self.refuse(field, "a metric needs a name");
+            } else if config.metrics[..index].iter().any(|earlier| earlier.metric == metric.metric) {
+                self.refuse(field, format!("{:?} is there twice", metric.metric));
+            }
+        }
+        let metrics = config.metrics.iter().map(|metric| MetricSpec {
+            name: metric.metric.clone(),
+            goal: match metric.goal {
+                GoalType::GoalTypeUnspecified | GoalType::Maximize => Goal::Maximize,
+                GoalType::Minimize => Goal::Minimize,
+            },
+        });
+        metrics.collect()
+    }
+
+    /// Adds `spec` and its children to `parameters`. `path` are the indices that lead to it.
+    fn parameter(
+        &mut self,
+        spec: &StudyParameterSpec,
+        parent: Option<(&StudyParameterSpec, &str)>,
+        path: &mut Vec<usize>,
+        parameters: &mut Vec<ParameterSpec>,
+    ) {
+        let field = path_text(path);
+        if spec.parameter.is_empty() {
+            self.refuse(format!("{field}.parameter"), "a parameter needs a name");
+        }
+        self.check_shape(spec, &field);
+        let condition = parent.and_then(|(parent, name)| self.condition(spec, parent, name, &field));
+        let name = self.names.internal(path).to_owned();
+        if let Some(kind) = self.kind(spec, &field) {
+            match ParameterSpec::new(&*name, kind) {
+                Err(error) if !spec.parameter.is_empty() => self.refuse(field.clone(), error.to_string()),
+                Err(_) => {}
+                Ok(parameter) => parameters.push(match condition {
+                    Some(condition) => parameter.with_condition(condition),
+                    None => parameter,
+                }),
+            }
+        }
+        for (index, child) in spec.child_parameter_specs.iter().enumerate() {
+            path.push(index);
+            self.parameter(child, Some((spec, &name)), path, parameters);
+            path.pop();
+        }
+    }
+
+    /// Exactly the one value spec of the type may be there, and a condition only on a child.
+    fn check_shape(&mut self, spec: &StudyParameterSpec, field: &str) {
+        let specs = [
+            ("doubleValueSpec", ParameterType::Double, spec.double_value_spec.is_some()),
+            ("integerValueSpec", ParameterType::Integer, spec.integer_value_spec.is_some()),
+            ("categoricalValueSpec", ParameterType::Categorical, spec.categorical_value_spec.is_some()),
+            ("discreteValueSpec", ParameterType::Discrete, spec.discrete_value_spec.is_some()),
+        ];
+        if spec.parameter_type == ParameterType::ParameterTypeUnspecified {
+            self.refuse(format!("{field}.type"), "must be DOUBLE, INTEGER, CATEGORICAL or DISCRETE");
+            return;
+        }
+        for (name, of, is_there) in specs {
+            if of == spec.parameter_type && !is_there {
+                self.refuse(format!("{field}.{name}"), "is required for this type");
+            } else if of != spec.parameter_type && is_there {
+                self.refuse(format!("{field}.{name}"), "does not belong to this type");
+            }
+        }
+        if spec.parameter_type == ParameterType::Categorical && spec.scale_type != StudyScaleType::ScaleTypeUnspecified
+        {
+            self.refuse(format!("{field}.scaleType"), "must be unset for CATEGORICAL");
+        }
+    }
+
+    fn kind(&mut self, spec: &StudyParameterSpec, field: &str) -> Option<ParameterKind> {
+        let scale = match spec.scale_type {
+            StudyScaleType::ScaleTypeUnspecified | StudyScaleType::UnitLinearScale => ScaleType::UnitLinear,
+            StudyScaleType::UnitLogScale => ScaleType::UnitLog,
+            StudyScaleType::UnitReverseLogScale => ScaleType::UnitReverseLog,
+        };
+        Some(match spec.parameter_type {
+            ParameterType::ParameterTypeUnspecified => return None,
+            ParameterType::Double => {
+                let range = spec.double_value_spec.as_ref()?;
+                ParameterKind::Double { min: range.min_value.0, max: range.max_value.0, scale }
+            }
+            ParameterType::Integer => {
+                let range = spec.integer_value_spec.as_ref()?;
+                ParameterKind::Integer { min: range.min_value.0, max: range.max_value.0, scale }
+            }
+            ParameterType::Categorical => {
+                ParameterKind::Categorical { values: spec.categorical_value_spec.as_ref()?.values.clone() }
+            }
+            ParameterType::Discrete => {
+                let values: Vec<f64> = spec.discrete_value_spec.as_ref()?.values.iter().map(|value| value.0).collect();
+                if values.windows(2).any(|pair| pair[0] >= pair[1]) {
+                    self.refuse(format!("{field}.discreteValueSpec.values"), "must be strictly increasing");
+                    return None;
+                }
+                ParameterKind::Discrete { values, scale }
+            }
+        })
+    }
+
+    fn condition(
+        &mut self,
+        child: &StudyParameterSpec,
+        parent: &StudyParameterSpec,
+        parent_name: &str,
+        field: &str,
+    ) -> Option<Condition> {
+        let categorical = child.parent_categorical_values.as_ref().map(|values| {
+            let values = values.values.iter().map(|value| ParameterValue::Categorical(value.clone())).collect();
+            ("parentCategoricalValues", ParameterType::Categorical, values)
+        });
+        let discrete = child.parent_discrete_values.as_ref().map(|values| {
+            let values = values.values.iter().map(|value| ParameterValue::Discrete(value.0)).collect();
+            ("parentDiscreteValues", ParameterType::Discrete, values)
+        });
+        let integer = child.parent_int_values.as_ref().map(|values| {
+            let values = values.values.iter().map(|value| ParameterValue::Integer(value.0)).collect();
+            ("parentIntValues", ParameterType::Integer, values)
+        });
+        let given: Vec<(&str, ParameterType, Vec<ParameterValue>)> =
+            [categorical, discrete, integer].into_iter().flatten().collect();
+        let Ok([(name, of, values)]) = <[_; 1]>::try_from(given) else {
+            let description = "a child needs exactly one of parentCategoricalValues, parentDiscreteValues and \
+                               parentIntValues";
+            self.refuse(field.to_owned(), description);
+            return None;
+        };
+        if of != parent.parameter_type {
+            let parent = &parent.parameter;
+            self.refuse(format!("{field}.{name}"), format!("the parent {parent:?} is of another type"));
+            return None;
+        }
+        Some(Condition::new(parent_name, values))
+    }
+
+    fn stopping(
+        &mut self,
+        config: &StudyConfig,
+    ) -> (Option<tunesmith_domain::StoppingRule>, tunesmith_domain::CurveAxis) {
+        let Some(stopping) = &config.automated_stopping_config else {
+            return (None, tunesmith_domain::CurveAxis::Step);
+        };
+        let (rule, axis) = match (&stopping.decay_curve_stopping_config, &stopping.median_automated_stopping_config) {
+            (Some(config), None) => (tunesmith_domain::StoppingRule::DecayCurve, config),
+            (None, Some(config)) => (tunesmith_domain::StoppingRule::Median, config),
+            (None, None) => return (None, tunesmith_domain::CurveAxis::Step),
+            (Some(_), Some(_)) => {
+                self.refuse("automatedStoppingConfig".to_owned(), "only one rule may be set");
+                return (None, tunesmith_domain::CurveAxis::Step);
+            }
+        };
+        if config.metrics.len() > 1 {
+            self.refuse("automatedStoppingConfig".to_owned(), "is only for studies with one metric");
+        }
+        let axis = if axis.use_elapsed_time {
+            tunesmith_domain::CurveAxis::ElapsedTime
+        } else {
+            tunesmith_domain::CurveAxis::Step
+        };
+        (Some(rule), axis)
+    }
+
+    fn problem(&mut self, parameters: Vec<ParameterSpec>, metrics: Vec<MetricSpec>) -> Option<ProblemStatement> {
+        let space = match SearchSpace::new(parameters) {
+            Ok(space) => space,
+            Err(error) => {
+                self.refuse("parameters".to_owned(), error.to_string());
+                return None;
+            }
+        };
+        match ProblemStatement::new(space, metrics) {
+            Ok(problem) => Some(problem),
+            Err(error) => {
+                self.refuse("metrics".to_owned(), error.to_string());
+                None
+            }
+        }
+    }
+}
+
+/// `[0, 2]` as `parameters[0].childParameterSpecs[2]`.
+fn path_text(path: &[usize]) -> String {
+    let parts = path.iter().enumerate().map(|(depth, index)| match depth {
+        0 => format!("parameters[{index}]"),
+        _ => format!(".childParameterSpecs[{index}]"),
+    });
+    parts.collect()
+}
+
+#[cfg(test)]
+mod tests;

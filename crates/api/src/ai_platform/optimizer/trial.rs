@@ -1,0 +1,235 @@
+//! `Trial`, as it is sent and answered.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tunesmith_algorithms::problem::{Origin, ParameterKind, ParameterValue, ParameterValues, SearchSpace};
+
+use super::study::study_name;
+use super::{FieldViolation, MeasurementMessage, ParameterNames};
+use crate::ai_platform::job::origin_schema;
+use crate::ai_platform::{Double, Int64, is_default};
+use tunesmith_domain::{Measurement, StudyId, Trial, TrialState};
+
+/// The value of one parameter: exactly one of the three.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct TrialParameter {
+    /// Name of the parameter.
+    pub parameter: String,
+    /// Of a `DOUBLE` or `DISCRETE`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub float_value: Option<Double>,
+    /// Of an `INTEGER`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub int_value: Option<Int64>,
+    /// Of a `CATEGORICAL`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub string_value: Option<String>,
+}
+
+/// A trial as a client sends it. What the service alone decides is accepted and has no effect.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(rename = "TrialInput")]
+pub struct TrialRequest {
+    /// The point.
+    pub parameters: Vec<TrialParameter>,
+    /// Its result, if there is one.
+    pub final_measurement: Option<MeasurementMessage>,
+    /// Whether it has none.
+    pub trial_infeasible: bool,
+    /// Why.
+    pub infeasible_reason: String,
+    #[serde(rename = "name")]
+    _name: Value,
+    #[serde(rename = "state")]
+    _state: Value,
+    #[serde(rename = "measurements")]
+    _measurements: Value,
+    #[serde(rename = "startTime")]
+    _start_time: Value,
+    #[serde(rename = "endTime")]
+    _end_time: Value,
+    #[serde(rename = "clientId")]
+    _client_id: Value,
+}
+
+/// A trial.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "Trial")]
+pub struct TrialMessage {
+    /// `{study}/trials/{number}`; after a lease has expired, the number is followed by the attempt's, as in `7~2`.
+    name: String,
+    /// Where it stands.
+    state: TrialStateName,
+    /// The point.
+    parameters: Vec<TrialParameter>,
+    /// Its result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    final_measurement: Option<MeasurementMessage>,
+    /// What was reported, by step and elapsed time.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    measurements: Vec<MeasurementMessage>,
+    /// When its client got it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    start_time: Option<Timestamp>,
+    /// When it became `COMPLETED`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end_time: Option<Timestamp>,
+    /// Who has it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    client_id: String,
+    /// Whether it has no result, and its parameters are not tried again.
+    #[serde(skip_serializing_if = "is_default")]
+    trial_infeasible: bool,
+    /// Why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    infeasible_reason: Option<String>,
+    /// What AI Platform does not tell.
+    #[serde(skip_serializing_if = "is_default")]
+    tunesmith: TrialAdditions,
+}
+
+/// Where a trial stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[schemars(rename = "TrialState")]
+enum TrialStateName {
+    /// A user's own point that nobody has yet.
+    Requested,
+    /// Somebody has it.
+    Active,
+    /// Whoever has it shall stop.
+    Stopping,
+    /// It has a result, or is infeasible.
+    Completed,
+}
+
+/// What AI Platform does not tell of a trial.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct TrialAdditions {
+    /// What proposed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "origin_schema")]
+    origin: Option<Origin>,
+    /// When its client loses it, unless there is a sign of life before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lease_end_time: Option<Timestamp>,
+    /// How often it was taken back from a silent client.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expired_leases: Option<Int64>,
+    /// Why random search proposed it in place of the study's algorithm, which failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fallback_reason: Option<String>,
+}
+
+impl TrialMessage {
+    /// The trial of `study`, with the measurements of its curve.
+    pub fn new(study: &StudyId, names: &ParameterNames, trial: &Trial, curve: &[Measurement]) -> Self {
+        let parameters = trial.parameters.iter().map(|(name, value)| {
+            let mut parameter = TrialParameter { parameter: names.external(name).to_owned(), ..Default::default() };
+            match value {
+                ParameterValue::Double(value) | ParameterValue::Discrete(value) => {
+                    parameter.float_value = Some(Double(*value));
+                }
+                ParameterValue::Integer(value) => parameter.int_value = Some(Int64(*value)),
+                ParameterValue::Categorical(value) => parameter.string_value = Some(value.clone()),
+            }
+            parameter
+        });
+        Self {
+            name: trial_name(study, trial),
+            state: match trial.state {
+                TrialState::Requested => TrialStateName::Requested,
+                TrialState::Active => TrialStateName::Active,
+                TrialState::Stopping => TrialStateName::Stopping,
+                TrialState::Succeeded | TrialState::Infeasible | TrialState::Deleted => TrialStateName::Completed,
+            },
+            parameters: parameters.collect(),
+            final_measurement: trial.final_measurement.as_ref().map(MeasurementMessage::from),
+            measurements: curve.iter().map(MeasurementMessage::from).collect(),
+            start_time: trial.start_time,
+            end_time: trial.end_time,
+            client_id: trial.client_id.clone(),
+            trial_infeasible: trial.state == TrialState::Infeasible,
+            infeasible_reason: trial.infeasible_reason.clone(),
+            tunesmith: TrialAdditions {
+                origin: trial.origin,
+                lease_end_time: trial.lease.map(|lease| lease.deadline),
+                expired_leases: (trial.expired_leases > 0).then(|| Int64(trial.expired_leases.cast_signed())),
+                fallback_reason: trial.fallback_reason.clone(),
+            },
+        }
+    }
+}
+
+/// Some trials.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
+#[schemars(rename = "ListTrialsResponse")]
+pub struct TrialList {
+    /// The trials, by number.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub trials: Vec<TrialMessage>,
+}
+
+/// `{study}/trials/{number}`. After a lease has expired, the number is followed by that of the present attempt, as in
+/// `7~2`: it fences the former owner off, who knows the trial by another name.
+pub fn trial_name(study: &StudyId, trial: &Trial) -> String {
+    let name = format!("{}/trials/{}", study_name(study), trial.id);
+    if study.is_of_job() || trial.expired_leases == 0 { name } else { format!("{name}~{}", trial.attempt) }
+}
+
+/// The point of `space` that `parameters` name.
+///
+/// # Errors
+/// The first parameter that is unknown, not active, given twice, or of another type.
+pub fn point(
+    space: &SearchSpace,
+    names: &ParameterNames,
+    parameters: &[TrialParameter],
+) -> Result<ParameterValues, FieldViolation> {
+    let mut given: BTreeMap<&str, (usize, &TrialParameter)> = BTreeMap::new();
+    let refuse =
+        |index: usize, description: String| Err(FieldViolation { field: format!("parameters[{index}]"), description });
+    for (index, parameter) in parameters.iter().enumerate() {
+        if given.insert(&parameter.parameter, (index, parameter)).is_some() {
+            return refuse(index, format!("{:?} is there twice", parameter.parameter));
+        }
+    }
+    let mut values = ParameterValues::new();
+    // Parents come before their children.
+    for spec in space.parameters() {
+        let is_active = spec.condition().is_none_or(|condition| {
+            values.get(condition.parent()).is_some_and(|value| condition.values().contains(value))
+        });
+        if !is_active {
+            continue;
+        }
+        let Some((index, parameter)) = given.remove(names.external(spec.name())) else { continue };
+        let value = match (spec.kind(), &parameter.float_value, &parameter.int_value, &parameter.string_value) {
+            (ParameterKind::Double { .. }, Some(value), None, None) => ParameterValue::Double(value.0),
+            (ParameterKind::Discrete { .. }, Some(value), None, None) => ParameterValue::Discrete(value.0),
+            (ParameterKind::Integer { .. }, None, Some(value), None) => ParameterValue::Integer(value.0),
+            (ParameterKind::Categorical { .. }, None, None, Some(value)) => ParameterValue::Categorical(value.clone()),
+            (kind, ..) => {
+                let field = match kind {
+                    ParameterKind::Double { .. } | ParameterKind::Discrete { .. } => "floatValue",
+                    ParameterKind::Integer { .. } => "intValue",
+                    ParameterKind::Categorical { .. } => "stringValue",
+                };
+                return refuse(index, format!("{:?} must have {field} and no other value", parameter.parameter));
+            }
+        };
+        values.insert(spec.name().to_owned(), value);
+    }
+    if let Some((name, (index, _))) = given.into_iter().next() {
+        return refuse(index, format!("{name:?} is no parameter of the study that exists for these values"));
+    }
+    Ok(values)
+}

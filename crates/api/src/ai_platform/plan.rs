@@ -1,0 +1,211 @@
+//! From `TrainingInput` and the command line to the plan that a job is carried out by.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::{ProtoDuration, ReplicaConfig, TrainingInput, study_spec};
+use tunesmith_domain::{IdError, JobId};
+use tunesmith_executor::Role;
+use tunesmith_service::{JobPlan, ProgramPlan, ReplicaPlan, StudySpec};
+
+/// What a user says beside the configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CommandLine {
+    /// `--package-path`, absolute.
+    pub package_path: Option<PathBuf>,
+    /// `--module-name`.
+    pub module_name: Option<String>,
+    /// `--job-dir`.
+    pub job_dir: Option<String>,
+    /// What stands after `--`: arguments of the trainer, or, if the configuration names none, the trainer itself.
+    pub command: Vec<String>,
+    /// Where the command was given, absolute.
+    pub working_directory: PathBuf,
+}
+
+/// Why configuration and command line together are not a job.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanningError {
+    /// Nobody says what to run.
+    #[error(
+        "nothing says what to run: give a command after `--`, or --package-path with --module-name, or packageUris \
+         with pythonModule, or masterConfig.imageUri"
+    )]
+    NoProgram,
+    /// Packages, but no module.
+    #[error("packageUris are given, but no module to run: give --module-name, or pythonModule")]
+    NoModule,
+    /// A module, but no package.
+    #[error("a module is given, but no package with it: give --package-path, or packageUris")]
+    NoPackage,
+    /// Two programs at once.
+    #[error("masterConfig.imageUri excludes --package-path, packageUris and a module: a container brings its program")]
+    TwoPrograms,
+    /// A number of replicas that is out of range.
+    #[error("{field} is {value}; 0 to 1000 are allowed")]
+    ReplicaCount {
+        /// The field.
+        field: &'static str,
+        /// Its value.
+        value: i64,
+    },
+    /// The job to be continued has a name that no job can have.
+    #[error("hyperparameters.resumePreviousJobId")]
+    PreviousJob(#[from] IdError),
+    /// The hyperparameters are not a study; the reader of the file should have said so.
+    #[error("hyperparameters")]
+    Study(#[from] super::StudySpecError),
+}
+
+/// Most replicas of one role. They all run on this machine.
+const MAX_REPLICAS: i64 = 1000;
+
+/// The study that the configuration asks for, if it is a tuning job.
+///
+/// # Errors
+/// [`PlanningError::PreviousJob`], [`PlanningError::Study`].
+pub fn job_study(input: &TrainingInput) -> Result<Option<StudySpec>, PlanningError> {
+    let Some(hyperparameters) = &input.hyperparameters else { return Ok(None) };
+    let spec = study_spec(hyperparameters, &input.tunesmith)?;
+    let previous = &hyperparameters.resume_previous_job_id;
+    Ok(Some(StudySpec {
+        problem: spec.problem,
+        initial_points: spec.initial_points,
+        algorithm: spec.algorithm,
+        stopping_rule: spec.stopping_rule,
+        final_measurement: spec.final_measurement,
+        resume_previous_job: if previous.is_empty() { None } else { Some(previous.parse::<JobId>()?) },
+    }))
+}
+
+/// The plan of the job.
+///
+/// # Errors
+/// [`PlanningError`] names what is missing or too much.
+pub fn job_plan(input: &TrainingInput, command_line: &CommandLine) -> Result<JobPlan, PlanningError> {
+    let image = input.master_config.as_ref().map_or("", |config| config.image_uri.as_str());
+    let program = if image.is_empty() {
+        local_program(input, command_line)?
+    } else {
+        container_program(input, command_line, image)?
+    };
+    let mut args = input.args.clone();
+    if !matches!(program, ProgramPlan::Command { .. }) {
+        args.extend(command_line.command.iter().cloned());
+    }
+    let counts = match &input.hyperparameters {
+        Some(spec) => {
+            let spec = study_spec(spec, &input.tunesmith)?;
+            (spec.max_trials, spec.max_parallel_trials, spec.max_failed_trials)
+        }
+        None => (1, 1, 0),
+    };
+    let metric_tag = input.hyperparameters.as_ref().map_or("", |spec| spec.metric_tag()).to_owned();
+    let job_dir = command_line.job_dir.clone().or_else(|| Some(input.job_dir.clone()).filter(|dir| !dir.is_empty()));
+    let job_dir = job_dir.map(|dir| absolute(dir, &command_line.working_directory));
+    let scheduling = input.scheduling.as_ref();
+    Ok(JobPlan {
+        max_trials: counts.0.into(),
+        max_parallel_trials: counts.1.into(),
+        max_failed_trials: counts.2.into(),
+        metric_tag,
+        metric_from_stdout: input.tunesmith.metric_from_stdout,
+        replicas: replicas(input, &program)?,
+        program,
+        args,
+        working_directory: command_line.working_directory.clone(),
+        job_dir,
+        master_is_chief: input.use_chief_in_tf_config,
+        priority: scheduling.and_then(|scheduling| scheduling.priority).unwrap_or(0),
+        max_wait_time: scheduling.and_then(|scheduling| duration(scheduling.max_wait_time)),
+        max_running_time: scheduling.and_then(|scheduling| duration(scheduling.max_running_time)),
+        trial_time_limit: duration(input.tunesmith.trial_time_limit),
+        grace: input.tunesmith.stop_grace_period(),
+        max_lost_attempts: input.tunesmith.max_lost_attempts().into(),
+    })
+}
+
+fn local_program(input: &TrainingInput, command_line: &CommandLine) -> Result<ProgramPlan, PlanningError> {
+    let module = command_line.module_name.clone().unwrap_or_else(|| input.python_module.clone());
+    // A folder given on the command line takes the place of the packages in the configuration, as gcloud had it.
+    let package_uris = if command_line.package_path.is_some() { Vec::new() } else { input.package_uris.clone() };
+    let has_package = command_line.package_path.is_some() || !package_uris.is_empty();
+    match (has_package, module.is_empty()) {
+        (true, false) => Ok(ProgramPlan::PythonModule {
+            package_uris,
+            package_path: command_line.package_path.clone(),
+            requirements: input.tunesmith.requirements.clone(),
+            module,
+        }),
+        (true, true) => Err(PlanningError::NoModule),
+        (false, _) if !command_line.command.is_empty() => {
+            Ok(ProgramPlan::Command { argv: command_line.command.clone() })
+        }
+        (false, false) => Err(PlanningError::NoPackage),
+        (false, true) => match &input.master_config {
+            // A container's command without its image is a command of this machine.
+            Some(config) if !config.container_command.is_empty() => {
+                let argv = config.container_command.iter().chain(&config.container_args).cloned().collect();
+                Ok(ProgramPlan::Command { argv })
+            }
+            _ => Err(PlanningError::NoProgram),
+        },
+    }
+}
+
+fn container_program(
+    input: &TrainingInput,
+    command_line: &CommandLine,
+    image: &str,
+) -> Result<ProgramPlan, PlanningError> {
+    let module_given = command_line.module_name.is_some() || !input.python_module.is_empty();
+    if command_line.package_path.is_some() || !input.package_uris.is_empty() || module_given {
+        return Err(PlanningError::TwoPrograms);
+    }
+    Ok(container(image, input.master_config.as_ref()))
+}
+
+fn container(image: &str, config: Option<&ReplicaConfig>) -> ProgramPlan {
+    ProgramPlan::Container {
+        image: image.to_owned(),
+        command: config.map(|config| config.container_command.clone()).unwrap_or_default(),
+        args: config.map(|config| config.container_args.clone()).unwrap_or_default(),
+    }
+}
+
+fn replicas(input: &TrainingInput, master: &ProgramPlan) -> Result<Vec<ReplicaPlan>, PlanningError> {
+    let groups = [
+        (Role::Worker, "workerCount", input.worker_count, &input.worker_config),
+        (Role::ParameterServer, "parameterServerCount", input.parameter_server_count, &input.parameter_server_config),
+        (Role::Evaluator, "evaluatorCount", input.evaluator_count, &input.evaluator_config),
+    ];
+    let mut replicas = Vec::new();
+    for (role, field, count, config) in groups {
+        let value = count.0;
+        if !(0..=MAX_REPLICAS).contains(&value) {
+            return Err(PlanningError::ReplicaCount { field, value });
+        }
+        let count = value as u32;
+        if count > 0 {
+            replicas.push(ReplicaPlan { role, count, program: replica_program(master, config.as_ref()) });
+        }
+    }
+    Ok(replicas)
+}
+
+/// What a replica runs if not what the master runs: its own image, or the master's with its own arguments.
+fn replica_program(master: &ProgramPlan, config: Option<&ReplicaConfig>) -> Option<ProgramPlan> {
+    let ProgramPlan::Container { image, .. } = master else { return None };
+    let config = config?;
+    let image = if config.image_uri.is_empty() { image } else { &config.image_uri };
+    Some(container(image, Some(config)))
+}
+
+/// A path of this machine is taken from where the command was given; an address is left alone.
+fn absolute(job_dir: String, working_directory: &std::path::Path) -> String {
+    if job_dir.contains("://") { job_dir } else { working_directory.join(job_dir).display().to_string() }
+}
+
+fn duration(duration: Option<ProtoDuration>) -> Option<Duration> {
+    duration.map(|duration| duration.0)
+}

@@ -1,0 +1,351 @@
+//! Reading a message from JSON by proto3's rules, with the path of the field that is wrong.
+//!
+//! On top of what the types' own `Deserialize` says: `null` is an absent field, fields may also be called by their names
+//! in the protocol buffer (`study_config`), numbers may come as text, a message is an object and nothing else, and no
+//! field may be there twice.
+
+use std::fmt;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use serde::de::value::{MapDeserializer, SeqDeserializer, StringDeserializer};
+use serde::de::{self, DeserializeOwned, DeserializeSeed, Error as _, IntoDeserializer, Unexpected, Visitor};
+use serde::{Deserializer, forward_to_deserialize_any};
+use serde_json::{Map, Number, Value};
+
+use super::Double;
+
+type Error = serde_json::Error;
+
+/// Why a text is not the message that is expected.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MessageError {
+    /// It is not JSON.
+    #[error("the body is not JSON: {0}")]
+    Syntax(String),
+    /// It is JSON, but not the message.
+    #[error("the body is not as expected: {0}")]
+    Whole(String),
+    /// One field is wrong.
+    #[error("{field}: {description}")]
+    Field {
+        /// Its path, such as `studyConfig.parameters[0].type`.
+        field: String,
+        /// What is wrong.
+        description: String,
+    },
+}
+
+/// The message that `bytes` hold.
+///
+/// # Errors
+/// The first thing that is wrong, by line and column if it is the syntax, otherwise by field.
+pub fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, MessageError> {
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let value = Unique.deserialize(&mut deserializer).map_err(|error| MessageError::Syntax(error.to_string()))?;
+    deserializer.end().map_err(|error| MessageError::Syntax(error.to_string()))?;
+    from_value(value)
+}
+
+/// The message whose fields are those of `object`.
+///
+/// # Errors
+/// The first field that is wrong.
+pub fn from_object<T: DeserializeOwned>(object: Map<String, Value>) -> Result<T, MessageError> {
+    from_value(Value::Object(object))
+}
+
+fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, MessageError> {
+    serde_path_to_error::deserialize(Proto(value)).map_err(|error| {
+        let field = error.path().to_string();
+        let description = error.into_inner().to_string();
+        if field == "." { MessageError::Whole(description) } else { MessageError::Field { field, description } }
+    })
+}
+
+/// The bytes that `text` stands for: base64 in either alphabet, with padding or without it.
+pub fn bytes(text: &str) -> Option<Vec<u8>> {
+    STANDARD_NO_PAD.decode(text.trim_end_matches('=').replace('-', "+").replace('_', "/")).ok()
+}
+
+/// Reads any JSON in which no key is there twice.
+struct Unique;
+
+impl<'de> DeserializeSeed<'de> for Unique {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Unique {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Value, E> {
+        Ok(text.into())
+    }
+
+    fn visit_string<E>(self, text: String) -> Result<Value, E> {
+        Ok(text.into())
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_seq<A: de::SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut values = Vec::new();
+        while let Some(value) = items.next_element_seed(Unique)? {
+            values.push(value);
+        }
+        Ok(Value::Array(values))
+    }
+
+    fn visit_map<A: de::MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let mut object = Map::new();
+        while let Some(key) = entries.next_key::<String>()? {
+            let value = entries.next_value_seed(Unique)?;
+            if object.contains_key(&key) {
+                return Err(A::Error::custom(format_args!("the key {key:?} is there twice")));
+            }
+            object.insert(key, value);
+        }
+        Ok(Value::Object(object))
+    }
+}
+
+/// A value, read by proto3's rules.
+struct Proto(Value);
+
+impl<'de> IntoDeserializer<'de, Error> for Proto {
+    type Deserializer = Self;
+
+    fn into_deserializer(self) -> Self {
+        self
+    }
+}
+
+/// Whole numbers may come as text, or with a fraction of zero.
+fn whole(value: Value) -> Value {
+    let read = |text: &str| text.parse::<i64>().map(Number::from).or_else(|_| text.parse::<u64>().map(Number::from));
+    match &value {
+        Value::String(text) if !text.starts_with('+') => read(text).map_or(value, Value::Number),
+        Value::Number(number) if number.is_f64() => {
+            let exact = number.as_f64().and_then(|float| Double(float).as_exact_integer());
+            exact.map_or(value, Value::from)
+        }
+        _ => value,
+    }
+}
+
+macro_rules! whole_numbers {
+    ($($method:ident)*) => {
+        $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+            Proto(whole(self.0)).deserialize_any(visitor)
+        })*
+    };
+}
+
+impl<'de> Deserializer<'de> for Proto {
+    type Error = Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match self.0 {
+            Value::Null => visitor.visit_unit(),
+            Value::Bool(value) => visitor.visit_bool(value),
+            Value::Number(number) => number.deserialize_any(visitor),
+            Value::String(text) => visitor.visit_string(text),
+            Value::Array(items) => {
+                let mut items = SeqDeserializer::new(items.into_iter().map(Proto));
+                let value = visitor.visit_seq(&mut items)?;
+                items.end()?;
+                Ok(value)
+            }
+            Value::Object(entries) => {
+                let mut entries = MapDeserializer::new(entries.into_iter().map(|(key, value)| (key, Proto(value))));
+                let value = visitor.visit_map(&mut entries)?;
+                entries.end()?;
+                Ok(value)
+            }
+        }
+    }
+
+    whole_numbers! { deserialize_i32 deserialize_i64 deserialize_u32 deserialize_u64 }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        if self.0.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        let Value::Object(given) = self.0 else { return Err(Error::invalid_type(unexpected(&self.0), &visitor)) };
+        let mut object = Map::new();
+        for (name, value) in given {
+            if value.is_null() && (fields.contains(&name.as_str()) || fields.contains(&camel_case(&name).as_str())) {
+                continue;
+            }
+            let camel = camel_case(&name);
+            let name = if fields.contains(&name.as_str()) || !fields.contains(&camel.as_str()) { name } else { camel };
+            if object.contains_key(&name) {
+                return Err(Error::custom(format_args!("the field {name:?} is there twice")));
+            }
+            object.insert(name, value);
+        }
+        Proto(Value::Object(object)).deserialize_any(visitor)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        match self.0 {
+            Value::String(text) => {
+                let name: StringDeserializer<Error> = text.into_deserializer();
+                visitor.visit_enum(name)
+            }
+            other => Err(Error::invalid_type(unexpected(&other), &"the name of a value")),
+        }
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i128 u8 u16 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple tuple_struct map
+        identifier ignored_any
+    }
+}
+
+/// `study_config` as `studyConfig`.
+fn camel_case(name: &str) -> String {
+    let mut parts = name.split('_');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |mut name, part| {
+        let mut letters = part.chars();
+        name.extend(letters.next().map(|letter| letter.to_ascii_uppercase()));
+        name.push_str(letters.as_str());
+        name
+    })
+}
+
+fn unexpected(value: &Value) -> Unexpected<'_> {
+    match value {
+        Value::Null => Unexpected::Unit,
+        Value::Bool(value) => Unexpected::Bool(*value),
+        Value::Number(number) => match (number.as_i64(), number.as_u64(), number.as_f64()) {
+            (Some(value), ..) => Unexpected::Signed(value),
+            (_, Some(value), _) => Unexpected::Unsigned(value),
+            (.., value) => Unexpected::Float(value.unwrap_or(f64::NAN)),
+        },
+        Value::String(text) => Unexpected::Str(text),
+        Value::Array(_) => Unexpected::Seq,
+        Value::Object(_) => Unexpected::Map,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde::Deserialize;
+
+    use super::*;
+    use crate::ai_platform::{GoalType, Int64};
+
+    #[derive(Debug, PartialEq, Default, Deserialize)]
+    #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+    struct Message {
+        trial_count: i32,
+        step_count: Int64,
+        goal: GoalType,
+        is_done: bool,
+        names: Vec<String>,
+        labels: BTreeMap<String, String>,
+        inner: Option<Box<Message>>,
+    }
+
+    fn message(text: &str) -> Result<Message, String> {
+        read(text.as_bytes()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn null_is_absent_and_numbers_may_be_text() {
+        let empty = r#"{"trialCount": null, "stepCount": null, "goal": null, "isDone": null, "names": null, "labels": null,
+            "inner": null}"#;
+        assert_eq!(message(empty), Ok(Message::default()));
+        let expected = Message { trial_count: 7, step_count: Int64(1 << 50), ..Message::default() };
+        for text in [
+            r#"{"trialCount": "7", "stepCount": "1125899906842624"}"#,
+            r#"{"trialCount": 7.0, "stepCount": 1125899906842624}"#,
+            r#"{"trial_count": 0.7e1, "step_count": 1.125899906842624e15}"#,
+        ] {
+            assert_eq!(message(text).as_ref(), Ok(&expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn bytes_come_in_both_alphabets() {
+        for text in ["-_8", "+/8=", "+/8"] {
+            assert_eq!(bytes(text), Some(vec![0xfb, 0xff]), "{text}");
+        }
+        assert_eq!(bytes("a"), None);
+        assert_eq!(bytes("*"), None);
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_by_field() {
+        for (text, error) in [
+            ("{\n \"goal\": }", "the body is not JSON: expected value at line 2 column 10"),
+            ("{} {}", "the body is not JSON: trailing characters at line 1 column 4"),
+            ("[]", "the body is not as expected: invalid type: sequence, expected struct Message"),
+            (r#"{"inner": []}"#, "inner: invalid type: sequence, expected struct Message"),
+            (r#"{"inner": {"goal": "MAX"}}"#, "inner.goal: unknown variant `MAX`"),
+            (r#"{"goal": 1}"#, "goal: invalid type: integer `1`, expected the name of a value"),
+            (r#"{"names": ["a", null]}"#, "names[1]: invalid type"),
+            (r#"{"labels": {"a": null}}"#, "labels.a: invalid type"),
+            (r#"{"isDone": "true"}"#, "isDone: invalid type: string \"true\", expected a boolean"),
+            (r#"{"trialCount": 1.5}"#, "trialCount: invalid type: floating point `1.5`, expected i32"),
+            (r#"{"trialCount": 3000000000}"#, "trialCount: invalid value: integer `3000000000`, expected i32"),
+            (r#"{"stepCount": "9223372036854775808"}"#, "stepCount: invalid value"),
+            // Not every whole number of this size is a double.
+            (r#"{"stepCount": 1.8014398509481985e16}"#, "stepCount: invalid value"),
+            (r#"{"colour": null}"#, "colour: unknown field `colour`"),
+        ] {
+            let told = message(text).unwrap_err();
+            assert!(told.starts_with(error), "{text}: {told}");
+        }
+        assert!(
+            message(r#"{"goal": "MAXIMIZE", "goal": "MINIMIZE"}"#).unwrap_err().contains("\"goal\" is there twice")
+        );
+        assert!(message(r#"{"isDone": true, "is_done": true}"#).unwrap_err().contains("\"isDone\" is there twice"));
+        assert!(matches!(read::<Message>(b"{\"names\": [\"\xff\"]}"), Err(MessageError::Syntax(_))));
+    }
+}

@@ -1,0 +1,312 @@
+//! From `HyperparameterSpec` to the words of the engine.
+
+use tunesmith_algorithms::designers::completed_point;
+use tunesmith_algorithms::problem::{
+    Condition, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterSpecError, ParameterValue, ParameterValues,
+    ProblemError, ProblemStatement, ScaleType, SearchSpace, SearchSpaceError, ValueError,
+};
+
+use super::condition_rules::parent_value;
+use super::foreknowledge_rules::{initial_values, parameter_prior};
+use super::{
+    Additions, Algorithm, EarlyStopping, FinalMeasurement, GoalType, HyperparameterSpec, ParameterCondition,
+    ParameterType,
+};
+
+/// The study of a tuning job, and how many trials it has.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StudySpec {
+    /// What is searched.
+    pub problem: ProblemStatement,
+    /// Points to be tried first, in order.
+    pub initial_points: Vec<ParameterValues>,
+    /// How.
+    pub algorithm: tunesmith_domain::Algorithm,
+    /// Whether and how running trials are stopped early.
+    pub stopping_rule: Option<tunesmith_domain::StoppingRule>,
+    /// Which report becomes a trial's result.
+    pub final_measurement: tunesmith_domain::FinalMeasurement,
+    /// How many trials in all, at least 1.
+    pub max_trials: u32,
+    /// How many trials run at once, at least 1.
+    pub max_parallel_trials: u32,
+    /// How many failed trials fail the job; 0 leaves it to the service.
+    pub max_failed_trials: u32,
+}
+
+/// Why a spec is not a study. A spec that [`super::check`] accepts gives none of these.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum StudySpecError {
+    /// A parameter breaks a rule.
+    #[error("parameter {index} cannot be searched")]
+    Parameter {
+        /// Its index in `params`.
+        index: usize,
+        /// The rule.
+        #[source]
+        source: ParameterSpecError,
+    },
+    /// A parameter lacks its type or one of its bounds.
+    #[error("parameter {index} lacks its type or a whole bound")]
+    Incomplete {
+        /// Its index in `params`.
+        index: usize,
+    },
+    /// A condition names no parameter, or no value of it.
+    #[error("the condition of parameter {parameter:?} names no parent, or no value of its parent")]
+    Condition {
+        /// The conditional parameter.
+        parameter: String,
+    },
+    /// A prior names no value of its parameter.
+    #[error("the prior of parameter {parameter:?} names none of its values")]
+    Prior {
+        /// The parameter.
+        parameter: String,
+    },
+    /// An initial trial is no point of the space.
+    #[error("initial trial {index} is no point of the search space")]
+    InitialTrial {
+        /// Its index.
+        index: usize,
+        /// Why; `None` if a value has the wrong form.
+        #[source]
+        source: Option<ValueError>,
+    },
+    /// The parameters together are not a search space.
+    #[error(transparent)]
+    Space(#[from] SearchSpaceError),
+    /// The metric cannot be optimised.
+    #[error(transparent)]
+    Problem(#[from] ProblemError),
+}
+
+/// The study that `spec`, with our additions, asks for.
+///
+/// # Errors
+/// [`StudySpecError`] if `spec` breaks a rule that [`super::check`] would have reported.
+pub fn study_spec(spec: &HyperparameterSpec, additions: &Additions) -> Result<StudySpec, StudySpecError> {
+    let mut parameters = Vec::with_capacity(spec.params.len());
+    for (index, parameter) in spec.params.iter().enumerate() {
+        let kind = parameter_kind(parameter).ok_or(StudySpecError::Incomplete { index })?;
+        let parameter = ParameterSpec::new(&*parameter.parameter_name, kind)
+            .map_err(|source| StudySpecError::Parameter { index, source })?;
+        let foreknown = additions.priors.iter().find(|prior| prior.parameter == parameter.name());
+        let parameter = match foreknown {
+            Some(prior) => {
+                let fault = || StudySpecError::Prior { parameter: prior.parameter.clone() };
+                let prior = parameter_prior(&spec.params[index], prior).ok_or_else(fault)?;
+                parameter.with_prior(prior).map_err(|source| StudySpecError::Parameter { index, source })?
+            }
+            None => parameter,
+        };
+        let own = additions.conditions.iter().find(|condition| condition.parameter == parameter.name());
+        parameters.push(match own {
+            Some(own) => parameter.with_condition(condition(spec, own)?),
+            None => parameter,
+        });
+    }
+    let goal = match spec.goal {
+        GoalType::GoalTypeUnspecified | GoalType::Maximize => Goal::Maximize,
+        GoalType::Minimize => Goal::Minimize,
+    };
+    let metric = MetricSpec { name: spec.metric_tag().to_owned(), goal };
+    let problem = ProblemStatement::new(SearchSpace::new(parameters)?, vec![metric])?;
+    let mut initial_points = Vec::with_capacity(additions.initial_trials.len());
+    for (index, written) in additions.initial_trials.iter().enumerate() {
+        let values = initial_values(spec, written).ok_or(StudySpecError::InitialTrial { index, source: None })?;
+        let point = completed_point(&problem, &values)
+            .map_err(|source| StudySpecError::InitialTrial { index, source: Some(source) })?;
+        initial_points.push(point);
+    }
+    Ok(StudySpec {
+        problem,
+        initial_points,
+        algorithm: match spec.algorithm {
+            Algorithm::AlgorithmUnspecified => tunesmith_domain::Algorithm::Automatic,
+            Algorithm::GaussianProcessBandit => tunesmith_domain::Algorithm::GaussianProcessBandit,
+            Algorithm::GridSearch => {
+                let points = additions.double_resolution.iter().map(|(name, points)| (name.clone(), points.get()));
+                tunesmith_domain::Algorithm::GridSearch { double_resolution: points.collect() }
+            }
+            Algorithm::RandomSearch => tunesmith_domain::Algorithm::RandomSearch,
+        },
+        stopping_rule: spec.enable_trial_early_stopping.then(|| match additions.early_stopping.unwrap_or_default() {
+            EarlyStopping::Median => tunesmith_domain::StoppingRule::Median,
+            EarlyStopping::DecayCurve => tunesmith_domain::StoppingRule::DecayCurve,
+            EarlyStopping::Asha => tunesmith_domain::StoppingRule::Asha,
+        }),
+        final_measurement: match additions.final_measurement {
+            FinalMeasurement::Last => tunesmith_domain::FinalMeasurement::Last,
+            FinalMeasurement::Best => tunesmith_domain::FinalMeasurement::Best,
+        },
+        max_trials: count(spec.max_trials).max(1),
+        max_parallel_trials: count(spec.max_parallel_trials).max(1),
+        max_failed_trials: count(spec.max_failed_trials),
+    })
+}
+
+/// `condition` with the values of its parent in `spec`.
+fn condition(spec: &HyperparameterSpec, condition: &ParameterCondition) -> Result<Condition, StudySpecError> {
+    let fault = || StudySpecError::Condition { parameter: condition.parameter.clone() };
+    let parent = spec.params.iter().find(|parameter| parameter.parameter_name == condition.parent).ok_or_else(fault)?;
+    let values: Option<Vec<ParameterValue>> =
+        condition.values.iter().map(|value| parent_value(parent, value)).collect();
+    Ok(Condition::new(condition.parent.as_str(), values.ok_or_else(fault)?))
+}
+
+/// The number that an optional count stands for; negative ones are 0.
+fn count(count: Option<i32>) -> u32 {
+    u32::try_from(count.unwrap_or(0)).unwrap_or(0)
+}
+
+fn parameter_kind(parameter: &super::ParameterSpec) -> Option<ParameterKind> {
+    let scale = match parameter.scale_type {
+        super::ScaleType::None | super::ScaleType::UnitLinearScale => ScaleType::UnitLinear,
+        super::ScaleType::UnitLogScale => ScaleType::UnitLog,
+        super::ScaleType::UnitReverseLogScale => ScaleType::UnitReverseLog,
+    };
+    Some(match parameter.parameter_type {
+        ParameterType::ParameterTypeUnspecified => return None,
+        ParameterType::Double => {
+            ParameterKind::Double { min: parameter.min_value?.0, max: parameter.max_value?.0, scale }
+        }
+        ParameterType::Integer => ParameterKind::Integer {
+            min: parameter.min_value?.as_exact_integer()?,
+            max: parameter.max_value?.as_exact_integer()?,
+            scale,
+        },
+        ParameterType::Discrete => {
+            let values = parameter.discrete_values.iter().map(|value| value.0).collect();
+            ParameterKind::Discrete { values, scale }
+        }
+        ParameterType::Categorical => ParameterKind::Categorical { values: parameter.categorical_values.clone() },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::ai_platform::{self, Double, ScaleType as Scale, Severity, TrainingInput};
+
+    #[test]
+    fn a_spec_becomes_the_study_it_describes() {
+        let json = serde_json::json!({
+            "goal": "MINIMIZE", "maxTrials": 9, "maxParallelTrials": 2, "maxFailedTrials": 3,
+            "hyperparameterMetricTag": "loss", "enableTrialEarlyStopping": true, "algorithm": "GRID_SEARCH",
+            "params": [
+                {"parameterName": "a", "type": "DOUBLE", "minValue": "1e-3", "maxValue": 1, "scaleType": "UNIT_LOG_SCALE"},
+                {"parameterName": "b", "type": "INTEGER", "minValue": -1, "maxValue": 4},
+                {"parameterName": "c", "type": "DISCRETE", "discreteValues": [1, 2.5], "scaleType": "UNIT_REVERSE_LOG_SCALE"},
+                {"parameterName": "d", "type": "CATEGORICAL", "categoricalValues": ["x", "y"]},
+            ],
+        });
+        let additions = serde_json::from_str(r#"{"doubleResolution": {"a": 4}, "finalMeasurement": "BEST"}"#).unwrap();
+        let study = study_spec(&serde_json::from_value(json).unwrap(), &additions).unwrap();
+
+        let kinds = [
+            ("a", ParameterKind::Double { min: 1e-3, max: 1.0, scale: ScaleType::UnitLog }),
+            ("b", ParameterKind::Integer { min: -1, max: 4, scale: ScaleType::UnitLinear }),
+            ("c", ParameterKind::Discrete { values: vec![1.0, 2.5], scale: ScaleType::UnitReverseLog }),
+            ("d", ParameterKind::Categorical { values: vec!["x".into(), "y".into()] }),
+        ];
+        let parameters = kinds.into_iter().map(|(name, kind)| ParameterSpec::new(name, kind).unwrap()).collect();
+        let metric = MetricSpec { name: "loss".into(), goal: Goal::Minimize };
+        let expected = StudySpec {
+            problem: ProblemStatement::new(SearchSpace::new(parameters).unwrap(), vec![metric]).unwrap(),
+            initial_points: vec![],
+            algorithm: tunesmith_domain::Algorithm::GridSearch { double_resolution: [("a".to_owned(), 4)].into() },
+            stopping_rule: Some(tunesmith_domain::StoppingRule::Median),
+            final_measurement: tunesmith_domain::FinalMeasurement::Best,
+            max_trials: 9,
+            max_parallel_trials: 2,
+            max_failed_trials: 3,
+        };
+        assert_eq!(study, expected);
+    }
+
+    #[test]
+    fn what_is_not_given_has_its_published_default() {
+        let json = r#"{"params": [{"parameterName": "a", "type": "CATEGORICAL", "categoricalValues": ["x"]}]}"#;
+        let study = study_spec(&serde_json::from_str(json).unwrap(), &Additions::default()).unwrap();
+        assert_eq!((study.max_trials, study.max_parallel_trials, study.max_failed_trials), (1, 1, 0));
+        assert_eq!(study.algorithm, tunesmith_domain::Algorithm::Automatic);
+        assert_eq!(study.problem.metrics()[0].name, "training/hptuning/metric");
+        assert_eq!(study.problem.metrics()[0].goal, Goal::Maximize);
+        assert_eq!(study.stopping_rule, None);
+    }
+
+    #[test]
+    fn the_stopping_rule_is_chosen_under_our_key_and_switched_on_under_theirs() {
+        let rule = |additions: &str, enabled: bool| {
+            let params = serde_json::json!([{"parameterName": "a", "type": "CATEGORICAL", "categoricalValues": ["x"]}]);
+            let spec = serde_json::json!({"enableTrialEarlyStopping": enabled, "params": params});
+            let additions: Additions = serde_json::from_str(additions).unwrap();
+            study_spec(&serde_json::from_value(spec).unwrap(), &additions).unwrap().stopping_rule
+        };
+        assert_eq!(rule("{}", true), Some(tunesmith_domain::StoppingRule::Median));
+        assert_eq!(rule(r#"{"earlyStopping": "MEDIAN"}"#, true), Some(tunesmith_domain::StoppingRule::Median));
+        assert_eq!(rule(r#"{"earlyStopping": "DECAY_CURVE"}"#, true), Some(tunesmith_domain::StoppingRule::DecayCurve));
+        assert_eq!(rule(r#"{"earlyStopping": "ASHA"}"#, true), Some(tunesmith_domain::StoppingRule::Asha));
+        assert_eq!(rule(r#"{"earlyStopping": "ASHA"}"#, false), None);
+    }
+
+    fn parameters() -> impl Strategy<Value = ai_platform::ParameterSpec> {
+        let number = prop_oneof![
+            (-4_i32..4).prop_map(f64::from),
+            prop::sample::select(vec![0.5, 1e308, -1e308, 1e17, f64::INFINITY, f64::NAN]),
+        ]
+        .prop_map(Double);
+        let kind = prop::sample::select(vec![
+            ParameterType::ParameterTypeUnspecified,
+            ParameterType::Double,
+            ParameterType::Integer,
+            ParameterType::Categorical,
+            ParameterType::Discrete,
+        ]);
+        let scale = prop::sample::select(vec![
+            Scale::None,
+            Scale::UnitLinearScale,
+            Scale::UnitLogScale,
+            Scale::UnitReverseLogScale,
+        ]);
+        let bound = || prop::option::of(number.clone());
+        let levels = prop::collection::vec("[ab]", 0..3);
+        let points = prop::collection::vec(number.clone(), 0..3);
+        ("[ab]?", kind, bound(), bound(), levels, points, scale).prop_map(
+            |(
+                parameter_name,
+                parameter_type,
+                min_value,
+                max_value,
+                categorical_values,
+                discrete_values,
+                scale_type,
+            )| {
+                ai_platform::ParameterSpec {
+                    parameter_name,
+                    parameter_type,
+                    min_value,
+                    max_value,
+                    categorical_values,
+                    discrete_values,
+                    scale_type,
+                }
+            },
+        )
+    }
+
+    proptest! {
+        /// What the rules accept is a study, so no error can come up later.
+        #[test]
+        fn the_rules_refuse_what_is_no_study(params in prop::collection::vec(parameters(), 0..3)) {
+            let spec = HyperparameterSpec { params, ..HyperparameterSpec::default() };
+            let study = study_spec(&spec, &Additions::default());
+            let input = TrainingInput { hyperparameters: Some(spec), ..TrainingInput::default() };
+            let refused = ai_platform::check(&input).iter().any(|violation| violation.severity == Severity::Error);
+            prop_assert!(refused || study.is_ok(), "{:?}", study);
+        }
+    }
+}

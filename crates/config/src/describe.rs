@@ -1,0 +1,219 @@
+//! A config in words: its search space as a table, and how it is searched.
+
+use std::fmt::{self, Write as _};
+
+use comfy_table::presets::UTF8_FULL_CONDENSED;
+use comfy_table::{CellAlignment, Table};
+use tunesmith_algorithms::designers::GridSearch;
+use tunesmith_algorithms::problem::{Condition, Goal, ParameterKind, ParameterPrior, ParameterSpec, ScaleType};
+
+use super::HptuningConfig;
+use tunesmith_api::ai_platform::{Double, StudySpec};
+use tunesmith_domain::{Algorithm, FinalMeasurement, StoppingRule};
+
+/// Most values of a parameter that are listed.
+const MAX_LISTED: usize = 8;
+
+/// The search space of `config` as a table, how it is searched, and the fields without effect here. Ends with a line
+/// break.
+pub fn describe(config: &HptuningConfig) -> String {
+    let mut text = match &config.study {
+        Some(study) => describe_study(study),
+        None => "no hyperparameters: the job runs its program once\n".to_owned(),
+    };
+    if !config.without_effect.is_empty() {
+        line(&mut text, "no effect here", &config.without_effect.join(", "));
+    }
+    text
+}
+
+fn describe_study(study: &StudySpec) -> String {
+    let resolution = |name: &str| match &study.algorithm {
+        Algorithm::GridSearch { double_resolution } => double_resolution.get(name).map(|points| u64::from(*points)),
+        _ => None,
+    };
+    let mut table = Table::new();
+    table.load_style(UTF8_FULL_CONDENSED).set_header(["parameter", "type", "values", "scale", "number"]);
+    let space = study.problem.search_space();
+    if space.is_conditional() {
+        table.set_header(["parameter", "type", "values", "scale", "number", "only if"]);
+    }
+    let mut points = Points::Some(1);
+    for parameter in space.parameters() {
+        let count = parameter.cardinality().or_else(|| resolution(parameter.name()));
+        points = points.times(count);
+        let mut row = vec![
+            parameter.name().to_owned(),
+            kind(parameter).to_owned(),
+            values(parameter),
+            scale(parameter).to_owned(),
+            count.map_or_else(|| "∞".to_owned(), |count| count.to_string()),
+        ];
+        if space.is_conditional() {
+            row.push(parameter.condition().map(condition).unwrap_or_default());
+        }
+        table.add_row(row);
+    }
+    if space.is_conditional() {
+        points = points.of_tree(study);
+    }
+    if let Some(column) = table.column_mut(4) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    let mut text = format!("{table}\n");
+    line(&mut text, "points", &points.to_string());
+    line(
+        &mut text,
+        "algorithm",
+        match study.algorithm {
+            Algorithm::Automatic => "chosen by the problem, usually Bayesian optimisation (Gaussian process)",
+            Algorithm::GaussianProcessBandit => "Bayesian optimisation (Gaussian process)",
+            Algorithm::GridSearch { .. } => "grid search",
+            Algorithm::RandomSearch => "random search",
+        },
+    );
+    for parameter in space.parameters() {
+        if let Some(prior) = parameter.prior() {
+            let mut believed = format!("{} {}", parameter.name(), self::prior(prior));
+            if matches!(study.algorithm, Algorithm::GridSearch { .. }) {
+                believed.push_str(" (grid search makes no use of it)");
+            }
+            line(&mut text, "prior", &believed);
+        }
+    }
+    for point in &study.initial_points {
+        let values: Vec<String> = point.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        line(&mut text, "initial trial", &values.join(" "));
+    }
+    let failed = match study.max_failed_trials {
+        0 => "the service decides how many may fail".to_owned(),
+        limit => format!("the job fails after {limit} failed"),
+    };
+    let trials = format!("{}, {} at once, {failed}", study.max_trials, study.max_parallel_trials);
+    line(&mut text, "trials", &trials);
+    for metric in study.problem.metrics() {
+        let goal = if metric.goal == Goal::Maximize { "maximize" } else { "minimize" };
+        let which = match study.final_measurement {
+            FinalMeasurement::Last => "last",
+            FinalMeasurement::Best => "best",
+        };
+        line(&mut text, "metric", &format!("{goal} {}, the {which} report counts", metric.name));
+    }
+    line(
+        &mut text,
+        "early stopping",
+        match study.stopping_rule {
+            Some(StoppingRule::Median) => "median rule",
+            Some(StoppingRule::DecayCurve) => "decay-curve rule",
+            Some(StoppingRule::Asha) => "asynchronous successive halving",
+            None => "off",
+        },
+    );
+    text
+}
+
+/// How many points a search space has.
+enum Points {
+    Some(u64),
+    TooMany,
+    Infinite,
+}
+
+impl Points {
+    fn times(self, count: Option<u64>) -> Self {
+        match (self, count) {
+            (Self::Infinite, _) | (_, None) => Self::Infinite,
+            (Self::Some(product), Some(count)) => product.checked_mul(count).map_or(Self::TooMany, Self::Some),
+            (Self::TooMany, Some(_)) => Self::TooMany,
+        }
+    }
+}
+
+impl Points {
+    /// The number for a conditional space, where `self` is the product over all parameters.
+    fn of_tree(self, study: &StudySpec) -> Self {
+        let size = match &study.algorithm {
+            Algorithm::GridSearch { double_resolution } => {
+                GridSearch::new(&study.problem, double_resolution).ok().and_then(|grid| grid.size())
+            }
+            _ => study.problem.search_space().cardinality().map(u128::from),
+        };
+        match (self, size) {
+            (Self::Infinite, _) => Self::Infinite,
+            (_, size) => size.and_then(|size| u64::try_from(size).ok()).map_or(Self::TooMany, Self::Some),
+        }
+    }
+}
+
+impl fmt::Display for Points {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Some(count) => count.fmt(f),
+            Self::TooMany => write!(f, "more than {}", u64::MAX),
+            Self::Infinite => f.write_str("infinitely many"),
+        }
+    }
+}
+
+fn line(text: &mut String, name: &str, value: &str) {
+    // Writing to a String cannot fail.
+    let _ = writeln!(text, "{name:<15} {value}");
+}
+
+fn kind(parameter: &ParameterSpec) -> &'static str {
+    match parameter.kind() {
+        ParameterKind::Double { .. } => "DOUBLE",
+        ParameterKind::Integer { .. } => "INTEGER",
+        ParameterKind::Discrete { .. } => "DISCRETE",
+        ParameterKind::Categorical { .. } => "CATEGORICAL",
+    }
+}
+
+fn scale(parameter: &ParameterSpec) -> &'static str {
+    match parameter.kind() {
+        ParameterKind::Categorical { .. } => "",
+        ParameterKind::Double { scale, .. }
+        | ParameterKind::Integer { scale, .. }
+        | ParameterKind::Discrete { scale, .. } => match scale {
+            ScaleType::UnitLinear => "linear",
+            ScaleType::UnitLog => "log",
+            ScaleType::UnitReverseLog => "reverse log",
+        },
+    }
+}
+
+fn values(parameter: &ParameterSpec) -> String {
+    match parameter.kind() {
+        ParameterKind::Double { min, max, .. } => format!("{} to {}", Double(*min), Double(*max)),
+        ParameterKind::Integer { min, max, .. } => format!("{min} to {max}"),
+        ParameterKind::Discrete { values, .. } => list(values.iter().map(|value| Double(*value).to_string())),
+        ParameterKind::Categorical { values } => list(values.iter().cloned()),
+    }
+}
+
+/// `parent = value`, or `parent in values`.
+fn condition(condition: &Condition) -> String {
+    let relation = if condition.values().len() == 1 { "=" } else { "in" };
+    format!("{} {relation} {}", condition.parent(), list(condition.values().iter().map(ToString::to_string)))
+}
+
+/// Where a parameter is believed to be best.
+fn prior(prior: &ParameterPrior) -> String {
+    match prior {
+        ParameterPrior::Normal { mode, spread } => {
+            format!("near {mode}, give or take {}% of the range", Double(100.0 * spread))
+        }
+        ParameterPrior::Weights(weights) => {
+            list(weights.iter().map(|(value, weight)| format!("{value} with weight {}", Double(*weight))))
+        }
+    }
+}
+
+fn list(values: impl ExactSizeIterator<Item = String>) -> String {
+    let more = values.len().saturating_sub(MAX_LISTED);
+    let mut listed: Vec<String> = values.take(MAX_LISTED).collect();
+    if more > 0 {
+        listed.push(format!("and {more} more"));
+    }
+    listed.join(", ")
+}

@@ -1,0 +1,212 @@
+//! What is wrong with a config, where, and what is allowed there.
+
+use std::fmt;
+use std::ops::Range;
+
+use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+
+use tunesmith_api::ai_platform::Severity;
+
+/// Longest line that is kept for a message, in bytes: of a config in one line each error would else keep the whole.
+const MAX_EXCERPT: usize = 1000;
+
+/// Longest text that fits beside a caret, in bytes; longer ones get a line of their own.
+const MAX_LABEL: usize = 80;
+
+/// A text and its name in messages.
+pub(super) struct Source<'a> {
+    name: &'a str,
+    text: &'a str,
+    /// Byte index of the start of each line, at least the first.
+    line_starts: Vec<usize>,
+}
+
+impl<'a> Source<'a> {
+    pub(super) fn new(name: &'a str, text: &'a str) -> Self {
+        let line_starts = [0].into_iter().chain(text.match_indices('\n').map(|(index, _)| index + 1)).collect();
+        Self { name, text, line_starts }
+    }
+}
+
+/// What is wrong with some bytes of the text.
+#[derive(Debug, Clone)]
+pub(super) struct Finding {
+    pub(super) severity: Severity,
+    /// Path of the field; empty for the text as a whole.
+    pub(super) field: String,
+    pub(super) span: Range<usize>,
+    pub(super) message: String,
+    pub(super) allowed: String,
+    pub(super) help: Option<String>,
+}
+
+impl Finding {
+    pub(super) fn error(
+        field: impl Into<String>,
+        span: Range<usize>,
+        message: impl Into<String>,
+        allowed: impl Into<String>,
+    ) -> Self {
+        let (field, message, allowed) = (field.into(), message.into(), allowed.into());
+        Self { severity: Severity::Error, field, span, message, allowed, help: None }
+    }
+}
+
+/// One error or warning of a config, with its place. Displays as a block of lines that ends without a line break.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Diagnostic {
+    /// Error or warning.
+    pub severity: Severity,
+    /// The file, as the caller named it.
+    pub file: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+    /// Path of the field; empty for the file as a whole.
+    pub field: String,
+    /// What is wrong, naming the value.
+    pub message: String,
+    /// What is allowed.
+    pub allowed: String,
+    /// What to write instead, where that can be guessed.
+    pub help: Option<String>,
+    excerpt: Option<Excerpt>,
+}
+
+/// The line of the text that a diagnostic is about, and the bytes of it that are marked.
+#[derive(Debug, Clone, PartialEq)]
+struct Excerpt {
+    line: String,
+    is_whole_line: bool,
+    marked: Range<usize>,
+}
+
+impl Diagnostic {
+    pub(super) fn new(source: &Source<'_>, finding: Finding) -> Self {
+        let text = source.text;
+        let start = floor_char_boundary(text, finding.span.start);
+        let line_number = source.line_starts.partition_point(|line_start| *line_start <= start).max(1);
+        let line_start = source.line_starts[line_number - 1];
+        let line = text[line_start..].lines().next().unwrap_or_default();
+        let start_in_line = (start - line_start).min(line.len());
+        let end_in_line = floor_char_boundary(line, finding.span.end.saturating_sub(line_start)).max(start_in_line);
+        // A collection may span many lines; trailing blanks of the first are no part of it.
+        let end_in_line = start_in_line + line[start_in_line..end_in_line].trim_end().len();
+        Self {
+            severity: finding.severity,
+            file: source.name.to_owned(),
+            line: line_number,
+            column: line[..start_in_line].chars().count() + 1,
+            field: finding.field,
+            message: finding.message,
+            allowed: finding.allowed,
+            help: finding.help,
+            excerpt: Some(Excerpt::new(line, start_in_line..end_in_line)),
+        }
+    }
+}
+
+impl Excerpt {
+    /// The part of `line` around the start of `marked`.
+    fn new(line: &str, marked: Range<usize>) -> Self {
+        if line.len() <= MAX_EXCERPT {
+            return Self { line: line.to_owned(), is_whole_line: true, marked };
+        }
+        let from = floor_char_boundary(line, marked.start.saturating_sub(MAX_EXCERPT / 2));
+        let to = floor_char_boundary(line, from + MAX_EXCERPT);
+        let marked = marked.start - from..marked.end.min(to).max(marked.start) - from;
+        Self { line: line[from..to].to_owned(), is_whole_line: false, marked }
+    }
+}
+
+fn floor_char_boundary(text: &str, index: usize) -> usize {
+    (0..=index.min(text.len())).rev().find(|index| text.is_char_boundary(*index)).unwrap_or(0)
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let level = match self.severity {
+            Severity::Error => Level::ERROR,
+            Severity::Warning => Level::WARNING,
+        };
+        let title =
+            if self.field.is_empty() { self.message.clone() } else { format!("{}: {}", self.field, self.message) };
+        let Some(excerpt) = &self.excerpt else {
+            let severity = if self.severity == Severity::Error { "error" } else { "warning" };
+            return write!(f, "{severity}: {} {title}", self.file);
+        };
+        let mut end = excerpt.marked.end;
+        if end == excerpt.marked.start {
+            // An empty place, the end of a line say, is marked by one caret.
+            end += excerpt.line[end..].chars().next().map_or(0, char::len_utf8);
+        }
+        let mut annotation = AnnotationKind::Primary.span(excerpt.marked.start..end);
+        if self.allowed.len() <= MAX_LABEL {
+            annotation = annotation.label(&self.allowed);
+        }
+        let mut snippet = Snippet::source(&excerpt.line).line_start(self.line).fold(false).annotation(annotation);
+        let title = level.primary_title(title);
+        let mut group: Group<'_> = if excerpt.is_whole_line {
+            snippet = snippet.path(&self.file);
+            title.element(snippet)
+        } else {
+            // The column in a part of the line is not the one to show.
+            title.element(Origin::path(&self.file).line(self.line).char_column(self.column)).element(snippet)
+        };
+        if self.allowed.len() > MAX_LABEL {
+            group = group.element(Level::NOTE.message(format!("allowed: {}", self.allowed)));
+        }
+        if let Some(help) = &self.help {
+            group = group.element(Level::HELP.message(help));
+        }
+        f.write_str(Renderer::plain().render(&[group]).trim_end())
+    }
+}
+
+/// Everything that is wrong with a config, in the order of the text, warnings among the errors.
+///
+/// Displays as one block of lines per diagnostic and a closing line with their number.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub struct ConfigErrors {
+    file: String,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl ConfigErrors {
+    pub(super) fn new(source: &Source<'_>, mut findings: Vec<Finding>) -> Self {
+        findings.sort_by_key(|finding| finding.span.start);
+        let diagnostics = findings.into_iter().map(|finding| Diagnostic::new(source, finding)).collect();
+        Self { file: source.name.to_owned(), diagnostics }
+    }
+
+    pub(super) fn unreadable(file: &str, message: &str) -> Self {
+        let diagnostic = Diagnostic {
+            severity: Severity::Error,
+            file: file.to_owned(),
+            line: 1,
+            column: 1,
+            field: String::new(),
+            message: message.to_owned(),
+            allowed: "a readable file".to_owned(),
+            help: None,
+            excerpt: None,
+        };
+        Self { file: file.to_owned(), diagnostics: vec![diagnostic] }
+    }
+
+    /// The errors and warnings; at least one error.
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        &self.diagnostics
+    }
+}
+
+impl fmt::Display for ConfigErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for diagnostic in &self.diagnostics {
+            write!(f, "{diagnostic}\n\n")?;
+        }
+        let errors = self.diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).count();
+        write!(f, "{errors} error{} in {}", if errors == 1 { "" } else { "s" }, self.file)
+    }
+}

@@ -1,0 +1,314 @@
+//! Compares a tree with the shape of a config, and turns it into JSON on the way.
+//!
+//! Whatever does not fit is reported and left out, so that one pass finds everything and the rules can be applied to
+//! the rest.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use serde_json::{Map, Value};
+
+use super::diagnostic::Finding;
+use super::schema::ConfigFile;
+use super::shape::Shape;
+use super::yaml::{Content, Entry, Node};
+use tunesmith_api::ai_platform::{Double, ProtoDuration, nearest};
+
+static BARE: LazyLock<Shape> = LazyLock::new(|| ConfigFile::shape(false));
+static WRAPPED: LazyLock<Shape> = LazyLock::new(|| ConfigFile::shape(true));
+
+/// Where the fields of a file are, and which of them are reported already.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    spans: HashMap<String, Range<usize>>,
+    broken: HashSet<String>,
+}
+
+impl Places {
+    /// The place of `field`, or of the nearest field around it that is in the file.
+    pub(super) fn span(&self, field: &str) -> Range<usize> {
+        let mut field = field;
+        loop {
+            if let Some(span) = self.spans.get(field) {
+                return span.clone();
+            }
+            field = parent(field);
+            if field.is_empty() {
+                return self.spans.get("").cloned().unwrap_or(0..0);
+            }
+        }
+    }
+
+    /// Whether `field`, or a field that contains it, is reported already.
+    pub(super) fn is_broken(&self, field: &str) -> bool {
+        let mut field = field;
+        while !field.is_empty() {
+            if self.broken.contains(field) {
+                return true;
+            }
+            field = parent(field);
+        }
+        false
+    }
+}
+
+fn parent(field: &str) -> &str {
+    &field[..field.rfind(['.', '[']).unwrap_or(0)]
+}
+
+fn child(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+}
+
+/// One comparison.
+pub(super) struct Walk<'a> {
+    findings: &'a mut Vec<Finding>,
+    root: &'static Shape,
+    places: Places,
+}
+
+impl<'a> Walk<'a> {
+    /// Compares with a training input under its key, if `wrapped`, else with a bare one.
+    pub(super) fn new(findings: &'a mut Vec<Finding>, wrapped: bool) -> Self {
+        Self { findings, root: if wrapped { &WRAPPED } else { &BARE }, places: Places::default() }
+    }
+
+    /// The JSON of the whole file, without what does not fit.
+    pub(super) fn file(mut self, tree: &Node) -> (Value, Places) {
+        let value = self.value("", tree, self.root).unwrap_or_else(|| Value::Object(Map::new()));
+        (value, self.places)
+    }
+
+    fn value(&mut self, path: &str, node: &Node, shape: &Shape) -> Option<Value> {
+        self.places.spans.entry(path.to_owned()).or_insert_with(|| node.span.clone());
+        match (shape, &node.content) {
+            (Shape::Message { fields, required }, Content::Mapping(entries)) => {
+                Some(self.message(path, node, entries, fields, required))
+            }
+            (Shape::Map(values), Content::Mapping(entries)) => {
+                let mut map = Map::new();
+                for entry in entries {
+                    let value = self.value(&child(path, &entry.key), &entry.value, values);
+                    map.insert(entry.key.clone(), value.unwrap_or_else(|| placeholder(values)));
+                }
+                Some(Value::Object(map))
+            }
+            (Shape::List(item), Content::List(items)) => {
+                // An item that does not fit keeps its place: others keep their index, and rules see that it is there.
+                let values = items.iter().enumerate().map(|(index, node)| {
+                    self.value(&format!("{path}[{index}]"), node, item).unwrap_or_else(|| placeholder(item))
+                });
+                Some(Value::Array(values.collect()))
+            }
+            (_, Content::Scalar { text, plain }) if !node.is_null() => match scalar(text, *plain, shape) {
+                Ok(value) => Some(value),
+                Err(mismatch) => {
+                    let message = mismatch.message.unwrap_or_else(|| format!("`{text}` is not {}", noun(shape)));
+                    self.report(path, node.span.clone(), message, shape.describe(), mismatch.help);
+                    None
+                }
+            },
+            _ => {
+                let message = match &node.content {
+                    Content::Scalar { .. } => "has no value",
+                    Content::List(_) => "is a list",
+                    Content::Mapping(_) => "is a mapping",
+                };
+                let message = if path.is_empty() { format!("the file {message}") } else { message.to_owned() };
+                self.report(path, node.span.clone(), message, shape.describe(), None);
+                None
+            }
+        }
+    }
+
+    fn message(
+        &mut self,
+        path: &str,
+        node: &Node,
+        entries: &[Entry],
+        fields: &BTreeMap<String, Shape>,
+        required: &[String],
+    ) -> Value {
+        let mut map = Map::new();
+        let mut guessed = HashSet::new();
+        for entry in entries {
+            let field = child(path, &entry.key);
+            let Some(shape) = fields.get(&entry.key) else {
+                let guess = nearest(&entry.key, fields.keys().map(String::as_str));
+                self.unknown(path, entry, fields, guess);
+                if let Some(guess) = guess {
+                    // What was meant is there in a way: rules must not complain that it is missing.
+                    self.places.broken.insert(child(path, guess));
+                    guessed.insert(guess.to_owned());
+                }
+                continue;
+            };
+            // An absent value is its default, as in proto3's JSON; the required ones are looked at below.
+            if entry.value.is_null() && !required.contains(&entry.key) {
+                continue;
+            }
+            // The value of a collection may begin on the next line; people look for the name.
+            let span = match &entry.value.content {
+                Content::Scalar { .. } if !entry.value.is_null() => entry.value.span.clone(),
+                _ => entry.key_span.clone(),
+            };
+            self.places.spans.insert(field.clone(), span.clone());
+            let value = Node { span, content: entry.value.content.clone() };
+            if let Some(value) = self.value(&field, &value, shape) {
+                map.insert(entry.key.clone(), value);
+            }
+        }
+        for name in required {
+            if !guessed.contains(name) && entries.iter().all(|entry| entry.key != *name) {
+                let allowed =
+                    fields.get(name).map_or_else(String::new, |shape| format!("{name}: {}", shape.describe()));
+                let span = self.places.spans.get(path).cloned().unwrap_or_else(|| node.span.clone());
+                self.report(&child(path, name), span, "is missing".to_owned(), allowed, None);
+            }
+        }
+        Value::Object(map)
+    }
+
+    fn unknown(&mut self, path: &str, entry: &Entry, fields: &BTreeMap<String, Shape>, guess: Option<&str>) {
+        let root = self.root;
+        let elsewhere = || {
+            let found = home_of(root, "", &entry.key)?;
+            Some(format!("`{}` belongs to `{found}`", entry.key))
+        };
+        let exact = if path.is_empty() || guess.is_none() { elsewhere() } else { None };
+        let help = exact.or_else(|| guess.map(|guess| format!("did you mean `{guess}`?"))).or_else(elsewhere);
+        let names: Vec<&str> = fields.keys().map(String::as_str).collect();
+        let allowed = format!("one of {}", names.join(", "));
+        let field = child(path, &entry.key);
+        self.report(&field, entry.key_span.clone(), "unknown field".to_owned(), allowed, help);
+    }
+
+    fn report(&mut self, field: &str, span: Range<usize>, message: String, allowed: String, help: Option<String>) {
+        self.places.broken.insert(field.to_owned());
+        self.findings.push(Finding { help, ..Finding::error(field, span, message, allowed) });
+    }
+}
+
+/// The path of the message that has a field `name`, searched from `shape` on.
+fn home_of(shape: &Shape, path: &str, name: &str) -> Option<String> {
+    match shape {
+        Shape::Message { fields, .. } if !path.is_empty() && fields.contains_key(name) => Some(path.to_owned()),
+        Shape::Message { fields, .. } => {
+            fields.iter().find_map(|(field, shape)| home_of(shape, &child(path, field), name))
+        }
+        Shape::List(item) => home_of(item, &format!("{path}[]"), name),
+        _ => None,
+    }
+}
+
+/// A value of `shape` that stands where one did not fit.
+fn placeholder(shape: &Shape) -> Value {
+    match shape {
+        Shape::Message { .. } | Shape::Map(_) => Value::Object(Map::new()),
+        Shape::List(_) => Value::Array(Vec::new()),
+        Shape::Integer { min, .. } => Value::from(i64::try_from(*min).unwrap_or(0).max(0)),
+        // Greater and smaller than nothing, so that no neighbour is out of order.
+        Shape::Double => Value::from("NaN"),
+        Shape::Bool => Value::Bool(false),
+        Shape::Duration => Value::from("0s"),
+        Shape::Text | Shape::Choice(_) => Value::from(""),
+    }
+}
+
+/// What a scalar is not, for people.
+fn noun(shape: &Shape) -> &'static str {
+    match shape {
+        Shape::Message { .. } | Shape::Map(_) => "a mapping",
+        Shape::List(_) => "a list",
+        Shape::Choice(_) => "a known name",
+        Shape::Text => "text",
+        Shape::Bool => "a truth value",
+        Shape::Duration => "a duration",
+        Shape::Integer { .. } => "a whole number",
+        Shape::Double => "a number",
+    }
+}
+
+/// Why a scalar does not fit; without a message it is simply not of the shape.
+#[derive(Default)]
+struct Mismatch {
+    message: Option<String>,
+    help: Option<String>,
+}
+
+fn scalar(text: &str, plain: bool, shape: &Shape) -> Result<Value, Mismatch> {
+    match shape {
+        // Unquoted numbers keep the digits as they are written: a version 1.10 is not 1.1.
+        Shape::Text => Ok(Value::from(text)),
+        Shape::Bool => match text {
+            "true" | "True" | "TRUE" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" if plain => Ok(Value::Bool(true)),
+            "false" | "False" | "FALSE" | "no" | "No" | "NO" | "off" | "Off" | "OFF" if plain => Ok(Value::Bool(false)),
+            _ => Err(Mismatch::default()),
+        },
+        Shape::Choice(names) if names.iter().any(|name| name == text) => Ok(Value::from(text)),
+        Shape::Choice(names) => Err(Mismatch {
+            help: nearest(text, names.iter().map(String::as_str)).map(|name| format!("did you mean `{name}`?")),
+            message: None,
+        }),
+        Shape::Duration => match text.parse::<ProtoDuration>() {
+            Ok(duration) => Ok(Value::from(duration.to_string())),
+            Err(_) => {
+                let with_unit = format!("{text}s");
+                let help = with_unit.parse::<ProtoDuration>().ok().map(|_| format!("did you mean `{with_unit}`?"));
+                Err(Mismatch { message: None, help })
+            }
+        },
+        Shape::Integer { min, max } => {
+            let value = integer(text).ok_or_else(Mismatch::default)?;
+            let out_of_range = || Mismatch { message: Some(format!("{text} is out of range")), help: None };
+            if value < *min || value > *max {
+                return Err(out_of_range());
+            }
+            // Every range that a shape has lies within that of i64 or of u64.
+            i64::try_from(value)
+                .map(Value::from)
+                .or_else(|_| u64::try_from(value).map(Value::from))
+                .map_err(|_| out_of_range())
+        }
+        Shape::Double => {
+            let value = double(text).ok_or_else(Mismatch::default)?;
+            serde_json::to_value(value).map_err(|_| Mismatch::default())
+        }
+        Shape::Message { .. } | Shape::Map(_) | Shape::List(_) => Err(Mismatch::default()),
+    }
+}
+
+/// A whole number as people write it: `10`, `1e3`, `10.0`, `1_000`.
+fn integer(text: &str) -> Option<i128> {
+    let text = without_separators(text);
+    if let Ok(value) = text.parse() {
+        return Some(value);
+    }
+    double(&text)?.as_exact_integer().map(i128::from)
+}
+
+/// A number as people write it: `1e-4`, `.5`, `1_000`, and YAML's `.inf` and `.nan`.
+fn double(text: &str) -> Option<Double> {
+    let text = without_separators(text);
+    match text.as_str() {
+        ".inf" | ".Inf" | ".INF" | "+.inf" | "Infinity" => return Some(Double(f64::INFINITY)),
+        "-.inf" | "-.Inf" | "-.INF" | "-Infinity" => return Some(Double(f64::NEG_INFINITY)),
+        ".nan" | ".NaN" | ".NAN" | "NaN" => return Some(Double(f64::NAN)),
+        _ => {}
+    }
+    // Rust also reads "inf" and "nan", which are words elsewhere.
+    if !text.bytes().any(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    text.parse().ok()
+}
+
+/// `text` without the underscores between digits that YAML 1.1 allows.
+fn without_separators(text: &str) -> String {
+    let between_digits = |index: usize| {
+        let bytes = text.as_bytes();
+        index > 0 && bytes[index - 1].is_ascii_digit() && bytes.get(index + 1).is_some_and(u8::is_ascii_digit)
+    };
+    text.char_indices().filter(|(index, c)| *c != '_' || !between_digits(*index)).map(|(_, c)| c).collect()
+}

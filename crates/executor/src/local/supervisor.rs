@@ -1,0 +1,330 @@
+//! The process that runs one attempt and outlives the server: starts the programs, enforces the time limit, stops what
+//! is to be stopped, and records the end.
+//!
+//! It is single-threaded, and the sub-reaper of all it starts: a program that forks, changes its session or leaves its
+//! process group stays its descendant. SIGTERM and SIGINT stop it gracefully, SIGUSR1 at once.
+
+use std::collections::BTreeMap;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::net::TcpListener;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{SigSet, Signal as Caught};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, kill_process_group, set_child_subreaper, wait,
+};
+
+use super::attempt::{Attempt, End, FORMAT, Outcome, Started, Submission};
+use super::launch;
+use super::processes::{TOKEN_VARIABLE, descendants};
+use crate::tf_config::Cluster;
+use crate::{ExitStatus, Program, ProgramEnd, Replica, StopReason};
+
+/// The end of a program that ran for less is not forced to the disk: after a power cut it is run again at little cost,
+/// where forcing would cost more than the program.
+const WORTH_FORCING: Duration = Duration::from_secs(1);
+
+/// How often killing is repeated while something is left: a program may fork while it is looked for.
+const KILL_AGAIN: Duration = Duration::from_millis(20);
+
+/// The file in the folder of an attempt in which its supervisor notes what a user should know.
+pub const SUPERVISOR_LOG: &str = "supervisor.log";
+
+/// The exit code with which docker and podman say that they could not run the container.
+const ENGINE_FAILED: i32 = 125;
+
+/// Supervises the attempt in `directory` until its end. Standard input must be the locked file `lock` of it.
+pub fn supervise(directory: &Path) -> ExitCode {
+    let attempt = Attempt::new(directory);
+    match Supervisor::prepare(attempt.clone()).and_then(Supervisor::run) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Without `exit.json` the attempt is found lost as soon as this process is gone; this tells why.
+            note(&attempt, &format!("the supervisor failed: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+struct Supervisor {
+    attempt: Attempt,
+    submission: Submission,
+    signals: SignalFd,
+    /// Replicas that were started and have not been waited for.
+    running: BTreeMap<i32, Replica>,
+    begin: Instant,
+    phase: Phase,
+    master_end: Option<ProgramEnd>,
+    stopped: Option<StopReason>,
+}
+
+#[derive(Clone, Copy)]
+enum Phase {
+    Running,
+    /// All were asked to end, and are killed at this time.
+    Terminating(Instant),
+    Killing,
+}
+
+impl Supervisor {
+    fn prepare(attempt: Attempt) -> io::Result<Self> {
+        let lock = io::stdin().as_fd().try_clone_to_owned()?;
+        let expected = fs::metadata(attempt.directory().join("lock"))?;
+        let given = fs::File::from(lock);
+        let metadata = given.metadata()?;
+        if (metadata.dev(), metadata.ino()) != (expected.dev(), expected.ino()) {
+            return Err(io::Error::other("standard input is not the lock of the attempt"));
+        }
+        flock(&given, FlockOperation::NonBlockingLockExclusive)?;
+        // From here on a request to stop waits to be read; one that came earlier has left `stop.json`.
+        let mask: SigSet = [Caught::SIGTERM, Caught::SIGINT, Caught::SIGUSR1, Caught::SIGCHLD].into_iter().collect();
+        mask.thread_block()?;
+        let signals = SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+        set_child_subreaper(Some(getpid()))?;
+        Attempt::write_pid(&given, std::process::id())?;
+        let submission = attempt.submission()?.ok_or_else(|| io::Error::other("spec.json is missing or damaged"))?;
+        Ok(Self {
+            attempt,
+            submission,
+            signals,
+            running: BTreeMap::new(),
+            begin: Instant::now(),
+            phase: Phase::Running,
+            master_end: None,
+            stopped: None,
+        })
+    }
+
+    fn run(mut self) -> io::Result<()> {
+        if self.attempt.end()?.is_some() || self.attempt.has_started()? {
+            return Ok(());
+        }
+        if self.attempt.stop_request()?.is_some() {
+            self.stopped = Some(StopReason::Requested);
+            self.master_end = Some(ProgramEnd::NotStarted("it was stopped before it started".to_owned()));
+            return self.record();
+        }
+        self.attempt.write_started(&Started {
+            format: FORMAT,
+            token: self.submission.token.clone(),
+            supervisor_pid: std::process::id(),
+        })?;
+        if let Err(reason) = self.start_all() {
+            self.master_end = Some(ProgramEnd::NotStarted(reason));
+            self.phase = Phase::Killing;
+        }
+        while self.reap()? {
+            self.advance()?;
+            self.sleep()?;
+            self.take_signals()?;
+        }
+        if let Some(engine) = &self.submission.engine {
+            engine.remove(&self.submission.spec, &self.submission.token);
+        }
+        self.record()
+    }
+
+    /// Starts the replicas; the text of an error names the one that cannot be started.
+    fn start_all(&mut self) -> Result<(), String> {
+        let spec = &self.submission.spec;
+        if !spec.working_directory.is_dir() {
+            return Err(format!("its working directory {} is not a folder", spec.working_directory.display()));
+        }
+        let addresses = free_addresses(spec.replicas.len()).map_err(|error| format!("no port is free: {error}"))?;
+        let cluster = Cluster::new(spec, &addresses);
+        for replica in &spec.replicas {
+            let command = self.command(replica, &cluster)?;
+            let program = command.get_program().to_owned();
+            match launch::start(command, replica, self.attempt.directory()) {
+                Ok(pid) => self.running.insert(pid.as_raw_nonzero().get(), replica.clone()),
+                Err(error) => {
+                    let name = launch::replica_name(replica);
+                    return Err(format!("{name} cannot start {}: {error}", program.display()));
+                }
+            };
+        }
+        Ok(())
+    }
+
+    fn command(&self, replica: &Replica, cluster: &Cluster<'_>) -> Result<Command, String> {
+        let Submission { spec, token, engine, .. } = &self.submission;
+        let mut variables = spec.environment.clone();
+        variables.insert(TOKEN_VARIABLE.to_owned(), token.clone());
+        let tf_config = cluster.tf_config(replica);
+        let mut command = match &replica.program {
+            Program::Command { argv } => {
+                let (program, arguments) = argv.split_first().ok_or("its command is empty")?;
+                let mut command = Command::new(program);
+                command.args(arguments);
+                command
+            }
+            Program::Container { .. } => {
+                variables.insert("CLUSTER_SPEC".to_owned(), tf_config.clone());
+                let names = variables.keys().cloned().chain(["TF_CONFIG".to_owned()]);
+                let line = engine.as_ref().and_then(|engine| engine.run(spec, token, replica, names));
+                line.ok_or("it is a container, and no engine was chosen")?
+            }
+        };
+        command.envs(&variables).env("TF_CONFIG", tf_config).current_dir(&spec.working_directory);
+        Ok(command)
+    }
+
+    /// Takes note of every process that ended; false when no descendant is left.
+    fn reap(&mut self) -> io::Result<bool> {
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) => self.ended(pid, status),
+                Ok(None) => return Ok(true),
+                // A sub-reaper without children has no descendants.
+                Err(Errno::CHILD) => return Ok(false),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn ended(&mut self, pid: Pid, status: WaitStatus) {
+        let Some(replica) = self.running.remove(&pid.as_raw_nonzero().get()) else { return };
+        let end = program_end(status);
+        let is_master = replica.role == self.submission.spec.replicas[0].role
+            && replica.index == self.submission.spec.replicas[0].index;
+        if !is_master {
+            if self.master_end.is_none() && end != ProgramEnd::Exited(0) {
+                let name = launch::replica_name(&replica);
+                note(&self.attempt, &format!("{name} ended before the master, whose end decides: {end:?}"));
+            }
+            return;
+        }
+        let in_container = matches!(replica.program, Program::Container { .. });
+        self.master_end.get_or_insert(match end {
+            ProgramEnd::Exited(ENGINE_FAILED) if in_container => {
+                ProgramEnd::NotStarted("the container engine could not run it: see stderr.log".to_owned())
+            }
+            end => end,
+        });
+    }
+
+    /// Does what is due now.
+    fn advance(&mut self) -> io::Result<()> {
+        let now = Instant::now();
+        if let Phase::Running = self.phase {
+            if self.master_end.is_some() {
+                self.terminate(now)?;
+            } else if self.time_limit().is_some_and(|limit| now >= limit) {
+                self.stopped = Some(StopReason::TimeLimit);
+                self.terminate(now)?;
+            }
+        }
+        if let Phase::Terminating(kill_at) = self.phase
+            && now >= kill_at
+        {
+            self.phase = Phase::Killing;
+        }
+        if let Phase::Killing = self.phase {
+            for process in descendants()? {
+                // One that is gone already is what we want; the next round looks again.
+                let _ = kill_process(process.pid, Signal::KILL);
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks every process to end, each once: whole groups where the leader is ours, others one by one.
+    fn terminate(&mut self, now: Instant) -> io::Result<()> {
+        for &group in self.running.keys() {
+            if let Some(pid) = Pid::from_raw(group) {
+                let _ = kill_process_group(pid, Signal::TERM);
+                // A program that is suspended would not hear of it otherwise.
+                let _ = kill_process_group(pid, Signal::CONT);
+            }
+        }
+        for process in descendants()?.into_iter().filter(|process| !self.running.contains_key(&process.group)) {
+            let _ = kill_process(process.pid, Signal::TERM);
+            let _ = kill_process(process.pid, Signal::CONT);
+        }
+        // A grace period beyond what the clock can hold never ends.
+        self.phase = match now.checked_add(self.submission.spec.grace) {
+            Some(kill_at) => Phase::Terminating(kill_at),
+            None => Phase::Terminating(now + Duration::from_secs(u64::from(u32::MAX))),
+        };
+        Ok(())
+    }
+
+    fn time_limit(&self) -> Option<Instant> {
+        self.submission.spec.time_limit.and_then(|limit| self.begin.checked_add(limit))
+    }
+
+    /// Sleeps until a signal comes or something is due.
+    fn sleep(&self) -> io::Result<()> {
+        let now = Instant::now();
+        let timeout = match self.phase {
+            Phase::Running => self.time_limit().map(|limit| limit.saturating_duration_since(now)),
+            Phase::Terminating(kill_at) => Some(kill_at.saturating_duration_since(now)),
+            Phase::Killing => Some(KILL_AGAIN),
+        };
+        let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+        match poll(&mut [PollFd::new(&self.signals, PollFlags::IN)], timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn take_signals(&mut self) -> io::Result<()> {
+        while let Some(signal) = self.signals.read_signal()? {
+            if signal.ssi_signo == Caught::SIGCHLD as u32 {
+                continue;
+            }
+            if self.master_end.is_none() {
+                self.stopped.get_or_insert(StopReason::Requested);
+            }
+            if signal.ssi_signo == Caught::SIGUSR1 as u32 {
+                self.phase = Phase::Killing;
+            } else if let Phase::Running = self.phase {
+                self.terminate(Instant::now())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn record(self) -> io::Result<()> {
+        let end = self.master_end.ok_or_else(|| io::Error::other("the master was never waited for"))?;
+        let outcome = Outcome::Ended(ExitStatus { end, stopped: self.stopped });
+        let durable = self.begin.elapsed() >= WORTH_FORCING;
+        self.attempt.write_end(&End { format: FORMAT, token: self.submission.token, outcome }, durable)
+    }
+}
+
+fn program_end(status: WaitStatus) -> ProgramEnd {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => ProgramEnd::Exited(code),
+        (None, Some(signal)) => ProgramEnd::Signaled(signal),
+        // Stops and continuations are not asked for.
+        (None, None) => ProgramEnd::Exited(status.as_raw()),
+    }
+}
+
+/// Addresses of this machine that were free a moment ago. All are held until all are found, so that they differ, and
+/// none is held when the first program starts: a listener of ours would accept what is meant for a program.
+fn free_addresses(count: usize) -> io::Result<Vec<String>> {
+    let mut held = Vec::with_capacity(count);
+    for _ in 0..count {
+        held.push(TcpListener::bind(("127.0.0.1", 0))?);
+    }
+    held.iter().map(|listener| Ok(listener.local_addr()?.to_string())).collect()
+}
+
+/// Adds a line to [`SUPERVISOR_LOG`].
+fn note(attempt: &Attempt, line: &str) {
+    let file = OpenOptions::new().create(true).append(true).open(attempt.directory().join(SUPERVISOR_LOG));
+    // There is nowhere else to say it.
+    let _ = file.and_then(|mut file| writeln!(file, "{line}"));
+}

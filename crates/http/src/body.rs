@@ -1,0 +1,65 @@
+//! Reading request bodies, with errors that name the field.
+
+use axum::extract::rejection::{BytesRejection, FailedToBufferBody};
+use axum::extract::{FromRequest, Request};
+use axum::http::header::CONTENT_TYPE;
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+
+use super::status::{ApiError, Code};
+use tunesmith_api::ai_platform::proto_json::{self, MessageError};
+
+/// A JSON body. An absent one is `{}`, as AI Platform's clients leave it out where it says nothing.
+pub(super) struct Body<T>(pub(super) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        let content_type = request.headers().get(CONTENT_TYPE);
+        let content_type = content_type.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+        let bytes = Bytes::from_request(request, state).await.map_err(|error| match error {
+            BytesRejection::FailedToBufferBody(FailedToBufferBody::LengthLimitError(_)) => too_large(),
+            error => ApiError::new(Code::InvalidArgument, format!("the body cannot be read: {error}")),
+        })?;
+        if bytes.is_empty() {
+            return read(b"{}").map(Self);
+        }
+        match content_type {
+            Some(text) if !is_json(&text) => Err(ApiError::new(
+                Code::UnsupportedMediaType,
+                format!("the body must be JSON (content-type: application/json), not {text:?}"),
+            )),
+            _ => read(&bytes).map(Self),
+        }
+    }
+}
+
+/// A JSON body whatever its content type says: the programs of trials report with the simplest of clients.
+pub(super) struct Report<T>(pub(super) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Report<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(mut request: Request, state: &S) -> Result<Self, ApiError> {
+        request.headers_mut().remove(CONTENT_TYPE);
+        Body::from_request(request, state).await.map(|Body(message)| Self(message))
+    }
+}
+
+/// The body is larger than the service takes.
+pub(super) fn too_large() -> ApiError {
+    ApiError::new(Code::PayloadTooLarge, "the body is larger than the service takes")
+}
+
+fn is_json(content_type: &str) -> bool {
+    let essence = content_type.split(';').next().unwrap_or("").trim();
+    essence.eq_ignore_ascii_case("application/json")
+}
+
+fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+    proto_json::read(bytes).map_err(|error| match error {
+        MessageError::Field { field, description } => ApiError::invalid(&field, description),
+        other => ApiError::new(Code::InvalidArgument, other.to_string()),
+    })
+}

@@ -1,0 +1,47 @@
+//! Whether the service lives, whether it can serve, and what it counts.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+
+use super::openapi::{Operation, Text};
+use super::routes::Routes;
+use super::status::{ApiError, Code};
+use tunesmith_service::jobs::Jobs;
+use tunesmith_telemetry::telemetry;
+
+/// How long the store may take to answer a service that is ready.
+const STORE_LIMIT: Duration = Duration::from_secs(2);
+
+/// `/healthz`, `/readyz` and `/metrics`.
+pub(super) fn routes() -> Routes<Arc<Jobs>> {
+    let get = |path, id, summary| Operation::get(path, id, summary).open();
+    Routes::new()
+        .add(get("/healthz", "healthz", "Whether the service lives."), async || StatusCode::OK)
+        .add(get("/readyz", "readyz", "Whether the service can serve.").or(StatusCode::SERVICE_UNAVAILABLE), ready)
+        .add(get("/metrics", "metrics", "What the service counts, in OpenMetrics' text format."), async || Text {
+            content_type: tunesmith_telemetry::CONTENT_TYPE,
+            text: telemetry().text(),
+        })
+}
+
+/// The routes, answered from `jobs`.
+pub(super) fn router(jobs: Arc<Jobs>) -> Router {
+    routes().with_state(jobs)
+}
+
+/// Ready as long as the store answers.
+async fn ready(State(jobs): State<Arc<Jobs>>) -> Result<StatusCode, ApiError> {
+    let unavailable = |text: &str| Err(ApiError::new(Code::Unavailable, text));
+    match tokio::time::timeout(STORE_LIMIT, jobs.answers()).await {
+        Ok(Ok(())) => Ok(StatusCode::OK),
+        Ok(Err(error)) => {
+            tracing::error!(error = &error as &dyn std::error::Error, "the store does not answer");
+            unavailable("the store does not answer; the server's log says more")
+        }
+        Err(_) => unavailable("the store does not answer in time"),
+    }
+}

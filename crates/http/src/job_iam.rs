@@ -1,0 +1,189 @@
+//! `getIamPolicy`, `setIamPolicy` and `testIamPermissions` of a job. A job's policy gives roles on this job to
+//! principals who lack them in its project.
+
+use axum::Json;
+use axum::extract::{Extension, State};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::body::Body;
+use super::examples;
+use super::jobs::{Api, job_id};
+use super::names::Names;
+use super::openapi::Operation;
+use super::query::Query;
+use super::routes::Routes;
+use super::status::{ApiError, Code};
+use tunesmith_access::{Caller, Permission, Role};
+use tunesmith_api::ai_platform::iam::{
+    Binding, Policy, SetIamPolicyRequest, TestIamPermissionsRequest, TestIamPermissionsResponse,
+};
+use tunesmith_api::ai_platform::proto_json;
+use tunesmith_domain::{Job, JobChange, TransitionError};
+use tunesmith_service::jobs::JobsError;
+use tunesmith_store::StoreError;
+
+/// Most principals in a policy.
+const MAX_MEMBERS: usize = 1500;
+/// Most groups among them.
+const MAX_GROUPS: usize = 250;
+
+/// `routes`, and those of policies.
+pub(super) fn routes(routes: Routes<Api>) -> Routes<Api> {
+    routes
+        .add(
+            Operation::get(
+                "/v1/projects/{project}/jobs/{job}:getIamPolicy",
+                "ml.projects.jobs.getIamPolicy",
+                "Tells a job's policy, an empty one if none was set.",
+            )
+            .or_not_found(),
+            get,
+        )
+        .add(
+            Operation::post(
+                "/v1/projects/{project}/jobs/{job}:setIamPolicy",
+                "ml.projects.jobs.setIamPolicy",
+                "Sets a job's policy.",
+            )
+            .example(examples::POLICY)
+            .or_not_found()
+            .or_conflict(),
+            set,
+        )
+        .add(
+            Operation::post(
+                "/v1/projects/{project}/jobs/{job}:testIamPermissions",
+                "ml.projects.jobs.testIamPermissions",
+                "Tells which of some permissions the caller has; none of a job that is not there.",
+            )
+            .example(examples::PERMISSIONS),
+            test,
+        )
+}
+
+/// Which form of a policy is wanted.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct GetQuery {
+    /// 0, 1 or 3.
+    #[serde(rename = "options.requestedPolicyVersion")]
+    #[schemars(extend("enum" = [0, 1, 3]))]
+    requested_policy_version: i32,
+}
+
+async fn get(
+    State(api): State<Api>,
+    Names([project, id]): Names<2>,
+    Query(query): Query<GetQuery>,
+) -> Result<Json<Policy>, ApiError> {
+    let version = query.requested_policy_version;
+    if !matches!(version, 0 | 1 | 3) {
+        return Err(ApiError::invalid("options.requestedPolicyVersion", format!("{version} is none of 0, 1 and 3")));
+    }
+    stored(&api.jobs.report(&job_id(&project, &id)?).await?.job).map(Json)
+}
+
+/// The policy that was set, an empty one if none was.
+fn stored(job: &Job) -> Result<Policy, ApiError> {
+    if job.policy.is_null() {
+        return Ok(Policy::default());
+    }
+    Policy::deserialize(&job.policy).map_err(|error| {
+        tracing::error!(job.id = %job.id, %error, "a stored policy cannot be read");
+        ApiError::new(Code::Internal, "the job's policy cannot be read; the server's log says more")
+    })
+}
+
+async fn set(
+    State(api): State<Api>,
+    Names([project, id]): Names<2>,
+    Body(request): Body<SetIamPolicyRequest>,
+) -> Result<Json<Policy>, ApiError> {
+    let id = job_id(&project, &id)?;
+    let policy = request.policy.ok_or_else(|| ApiError::invalid("policy", "is required"))?;
+    if !matches!(policy.version, 0 | 1 | 3) {
+        return Err(ApiError::invalid("policy.version", format!("{} is none of 0, 1 and 3", policy.version)));
+    }
+    for (index, binding) in policy.bindings.iter().enumerate() {
+        let field = |name: &str| format!("policy.bindings[{index}].{name}");
+        if binding.role.is_empty() {
+            return Err(ApiError::invalid(&field("role"), "is required"));
+        }
+        if binding.members.is_empty() {
+            return Err(ApiError::invalid(&field("members"), "at least one member is needed"));
+        }
+    }
+    if policy.bindings.iter().map(|binding| binding.members.len()).sum::<usize>() > MAX_MEMBERS {
+        return Err(ApiError::invalid("policy.bindings", format!("more than {MAX_MEMBERS} members")));
+    }
+    let members = policy.bindings.iter().flat_map(|binding| &binding.members);
+    if members.filter(|member| member.starts_with("group:")).count() > MAX_GROUPS {
+        return Err(ApiError::invalid("policy.bindings", format!("more than {MAX_GROUPS} groups")));
+    }
+    let job = api.jobs.report(&id).await?.job;
+    let etag = |text: &str| proto_json::bytes(text).ok_or_else(|| ApiError::invalid("policy.etag", "is not base64"));
+    if !policy.etag.is_empty() && etag(&policy.etag)? != etag(&stored(&job)?.etag)? {
+        let resource = format!("the policy of job {id}");
+        return Err(StoreError::Refused(TransitionError::Outdated { resource }).into());
+    }
+    let etag = STANDARD.encode((job.revision + 1).to_be_bytes());
+    let policy = Policy { etag, ..policy };
+    let change = serde_json::to_value(&policy)
+        .map_err(|error| ApiError::invalid("policy", format!("cannot be kept: {error}")))?;
+    api.jobs.change(&id, JobChange::SetPolicy { policy: change }).await?;
+    Ok(Json(policy))
+}
+
+/// Which of the asked permissions the caller has; of a job that is not there, none.
+async fn test(
+    State(api): State<Api>,
+    Extension(caller): Extension<Caller>,
+    Names([project, id]): Names<2>,
+    Body(request): Body<TestIamPermissionsRequest>,
+) -> Result<Json<TestIamPermissionsResponse>, ApiError> {
+    let id = job_id(&project, &id)?;
+    if let Some(index) = request.permissions.iter().position(|permission| permission.contains('*')) {
+        return Err(ApiError::invalid(&format!("permissions[{index}]"), "wildcards are not allowed"));
+    }
+    let job = match api.jobs.job(&id).await {
+        Ok(job) => job,
+        Err(JobsError::Store(StoreError::NotFound { .. })) => return Ok(Json(TestIamPermissionsResponse::default())),
+        Err(error) => return Err(error.into()),
+    };
+    let has = |name: &String| match Permission::named(name) {
+        Some(permission) => caller.may(permission, id.parts().0) || allows(&job.policy, caller.principal(), permission),
+        // Of permissions that nobody is asked for here, only who may do everything has any.
+        None => caller == Caller::Anonymous,
+    };
+    Ok(Json(TestIamPermissionsResponse { permissions: request.permissions.into_iter().filter(has).collect() }))
+}
+
+/// Whether a job's policy gives `principal` a role with `permission`. Conditions are not evaluated: a binding that has
+/// one allows nothing.
+pub(super) fn allows(policy: &Value, principal: &str, permission: Permission) -> bool {
+    let policy = Policy::deserialize(policy).unwrap_or_default();
+    let is_member = |member: &String| {
+        member == principal || member == "allUsers" || (member == "allAuthenticatedUsers" && principal != "anonymous")
+    };
+    policy.bindings.iter().any(|binding| {
+        binding.condition.is_none()
+            && binding.role.parse().is_ok_and(|role: Role| role.allows(permission))
+            && binding.members.iter().any(is_member)
+    })
+}
+
+/// The policy of a new job: whoever creates it owns it.
+pub(super) fn policy_of_creator(caller: &Caller) -> Value {
+    match caller {
+        Caller::Anonymous => Value::Null,
+        Caller::Known(token) => {
+            let members = vec![token.principal.to_string()];
+            let owner = Binding { role: Role::JobOwner.to_string(), members, condition: None };
+            json!(Policy { bindings: vec![owner], ..Policy::default() })
+        }
+    }
+}

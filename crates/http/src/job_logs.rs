@@ -1,0 +1,150 @@
+//! `GET jobs/{job}/logs` and `GET jobs/{job}/logs/{log}`, which AI Platform does not have: its logs were another service.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use axum::extract::State;
+use axum::{Json, Router};
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::jobs::job_id;
+use super::names::Names;
+use super::openapi::Operation;
+use super::paging::{self, Page};
+use super::query::Query;
+use super::routes::Routes;
+use super::status::{ApiError, Code};
+use tunesmith_service::job_logs::{self, LogFile, LogName};
+use tunesmith_service::jobs::Jobs;
+
+/// How many logs a list has, unless the client says otherwise, and at most.
+const DEFAULT_PAGE_SIZE: usize = 1000;
+const MAX_PAGE_SIZE: usize = 1000;
+
+/// Most bytes of a log in one answer.
+const CHUNK_BYTES: usize = 256 << 10;
+
+/// How much earlier than the clock the time of a change may be that is recorded by a file system.
+const CLOCK_TOLERANCE: Duration = Duration::from_secs(2);
+
+/// The routes.
+pub(super) fn routes() -> Routes<Arc<Jobs>> {
+    let get = |path, id, summary| Operation::get(path, id, summary).or_not_found();
+    Routes::new()
+        .add(
+            get(
+                "/v1/projects/{project}/jobs/{job}/logs",
+                "tunesmith.projects.jobs.logs.list",
+                "Lists the logs of a job's programs.",
+            ),
+            list,
+        )
+        .add(
+            get(
+                "/v1/projects/{project}/jobs/{job}/logs/{log}",
+                "tunesmith.projects.jobs.logs.get",
+                "Reads a part of a log.",
+            ),
+            read,
+        )
+}
+
+/// The routes, answered by `jobs`.
+pub fn router(jobs: Arc<Jobs>) -> Router {
+    routes().with_state(jobs)
+}
+
+/// Which logs are wanted.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+struct ListQuery {
+    /// Only those of this trial.
+    trial: Option<u64>,
+    /// Only those of this task, such as `master-0`.
+    task: String,
+    /// Only logs that were written to since then: the `readTime` of an earlier answer.
+    modified_since: Option<Timestamp>,
+    /// At most how many; default and most 1000.
+    #[schemars(range(min = 0))]
+    page_size: i32,
+    /// The `nextPageToken` of the page before.
+    page_token: String,
+}
+
+async fn list(
+    State(jobs): State<Arc<Jobs>>,
+    Names([project, job]): Names<2>,
+    Query(query): Query<ListQuery>,
+) -> Result<Json<Value>, ApiError> {
+    let Page { limit, after } = Page::read(query.page_size, &query.page_token, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)?;
+    // Both are asked for before the files are looked at: what an ended job wrote is then all there.
+    let read_time = Timestamp::now();
+    let (state, directory) = jobs.state_and_directory(&job_id(&project, &job)?).await?;
+    let mut logs = blocking(move || job_logs::logs(&directory, query.trial)).await?;
+    let since = query.modified_since.map(|time| SystemTime::from(time) - CLOCK_TOLERANCE);
+    logs.retain(|log| {
+        (query.task.is_empty() || log.name.task == query.task)
+            && since.is_none_or(|since| log.modified >= since)
+            && after.as_ref().is_none_or(|after| log.name > *after)
+    });
+    let has_more = logs.len() > limit;
+    logs.truncate(limit);
+    let mut answer = json!({"jobState": state, "readTime": read_time});
+    if let Some(last) = logs.last().filter(|_| has_more) {
+        answer["nextPageToken"] = json!(paging::token(&last.name.to_string()));
+    }
+    if !logs.is_empty() {
+        answer["logs"] = logs.iter().map(|log| message(&project, &job, log)).collect();
+    }
+    Ok(Json(answer))
+}
+
+fn message(project: &str, job: &str, log: &LogFile) -> Value {
+    let LogName { trial, attempt, task, stream } = &log.name;
+    let mut message = json!({
+        "name": format!("projects/{project}/jobs/{job}/logs/{}", log.name),
+        "attempt": attempt.to_string(),
+        "task": task,
+        "stream": stream.as_str(),
+        "sizeBytes": log.size_bytes.to_string(),
+    });
+    if let Some(trial) = trial {
+        message["trial"] = json!(trial.to_string());
+    }
+    message
+}
+
+/// Which part is wanted.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct ReadQuery {
+    /// From which byte; the `nextOffset` of the part before.
+    offset: u64,
+}
+
+async fn read(
+    State(jobs): State<Arc<Jobs>>,
+    Names([project, job, log]): Names<3>,
+    Query(query): Query<ReadQuery>,
+) -> Result<Json<Value>, ApiError> {
+    let name: LogName = log.parse().map_err(|rule| ApiError::invalid("name", format!("{log:?}: {rule}")))?;
+    let (_, directory): (_, PathBuf) = jobs.state_and_directory(&job_id(&project, &job)?).await?;
+    let chunk = blocking(move || job_logs::read(&directory, &name, query.offset, CHUNK_BYTES)).await?;
+    let chunk = chunk.ok_or_else(|| ApiError::new(Code::NotFound, format!("job {job} has no log {log}")))?;
+    Ok(Json(json!({"text": chunk.text, "nextOffset": chunk.next_offset.to_string()})))
+}
+
+/// Reads files where that may block.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
+) -> Result<T, ApiError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(std::io::Error::other(error))).map_err(|error| {
+        tracing::error!(error = &error as &dyn std::error::Error, "logs cannot be read");
+        ApiError::new(Code::Internal, "the logs cannot be read; the server's log says more")
+    })
+}

@@ -1,0 +1,233 @@
+//! `projects.jobs`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::{Extension, Json, Router};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use rand::Rng;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::body::Body;
+use super::examples;
+use super::job_filter::JobFilter;
+use super::job_iam;
+use super::names::{self, Names};
+use super::openapi::Operation;
+use super::paging::{self, Page};
+use super::query::Query;
+use super::routes::Routes;
+use super::status::{ApiError, Code};
+use tunesmith_access::Caller;
+use tunesmith_api::ai_platform::job::{JobList, JobRequest, JobResource, job_resource};
+use tunesmith_api::ai_platform::plan::{CommandLine, job_plan, job_study};
+use tunesmith_api::ai_platform::rpc::{Empty, FieldViolation};
+use tunesmith_api::ai_platform::{Severity, TrainingInput, check, proto_json};
+use tunesmith_domain::{Job, JobChange, JobId};
+use tunesmith_service::jobs::{JobReport, Jobs};
+use tunesmith_service::packages::Packages;
+use tunesmith_service::{StudySpec, Submission};
+
+/// How many jobs a list has, unless the client says otherwise, and at most.
+const DEFAULT_PAGE_SIZE: usize = 20;
+const MAX_PAGE_SIZE: usize = 100;
+
+/// What the handlers need.
+#[derive(Clone)]
+pub(super) struct Api {
+    pub(super) jobs: Arc<Jobs>,
+    packages: Packages,
+    /// From where relative paths of jobs are taken.
+    working_directory: PathBuf,
+}
+
+const JOBS: &str = "/v1/projects/{project}/jobs";
+const JOB: &str = "/v1/projects/{project}/jobs/{job}";
+
+/// The routes.
+pub(super) fn routes() -> Routes<Api> {
+    let routes = Routes::new()
+        .add(
+            Operation::post(JOBS, "ml.projects.jobs.create", "Creates a job, which is then run.")
+                .example(examples::JOB)
+                .makes("job", "$response.body#/jobId")
+                .or_conflict(),
+            create,
+        )
+        .add(Operation::get(JOBS, "ml.projects.jobs.list", "Lists jobs."), list)
+        .add(
+            Operation::get(JOB, "ml.projects.jobs.get", "Tells of a job and its trials, best first.").or_not_found(),
+            get,
+        )
+        .add(
+            Operation::patch(JOB, "ml.projects.jobs.patch", "Changes a job's labels.")
+                .example(examples::LABELS)
+                .or_not_found()
+                .or_conflict(),
+            patch,
+        )
+        .add(
+            Operation::post(
+                "/v1/projects/{project}/jobs/{job}:cancel",
+                "ml.projects.jobs.cancel",
+                "Cancels a job: at once while it waits, otherwise as soon as its programs have ended.",
+            )
+            .or_not_found()
+            .or_conflict(),
+            cancel,
+        );
+    job_iam::routes(routes)
+}
+
+/// The routes, answered by `jobs`, which run what is in `packages`; relative paths in jobs are taken from
+/// `working_directory`.
+pub fn router(jobs: Arc<Jobs>, packages: Packages, working_directory: PathBuf) -> Router {
+    routes().with_state(Api { jobs, packages, working_directory })
+}
+
+pub(super) fn job_id(project: &str, id: &str) -> Result<JobId, ApiError> {
+    JobId::new(project, id).map_err(|error| ApiError::invalid("name", error.to_string()))
+}
+
+async fn create(
+    State(api): State<Api>,
+    Extension(caller): Extension<Caller>,
+    Names([project]): Names<1>,
+    Body(request): Body<JobRequest>,
+) -> Result<Json<JobResource>, ApiError> {
+    let id = JobId::new(&project, &request.job_id);
+    let id = id.map_err(|error| ApiError::invalid("jobId", error.to_string()))?;
+    if request.prediction_input.is_some() {
+        return Err(ApiError::invalid("predictionInput", "this service trains; it does no batch prediction"));
+    }
+    let input = request.training_input.ok_or_else(|| ApiError::invalid("trainingInput", "is required"))?;
+    check_input(&input)?;
+    let command_line = CommandLine { working_directory: api.working_directory.clone(), ..CommandLine::default() };
+    let refuse = |error: &dyn std::error::Error| ApiError::invalid("trainingInput", error.to_string());
+    let placed = super::packages::resolved(&api.packages, &project, &input)?;
+    let plan = job_plan(&placed, &command_line).map_err(|error| refuse(&error))?;
+    let study = job_study(&input).map_err(|error| refuse(&error))?;
+    let submission = Submission {
+        id: Some(id),
+        name_prefix: String::new(),
+        labels: request.labels,
+        study: study.map(|study| in_project(study, &project)).transpose()?,
+        seed: input.tunesmith.seed,
+        training_input: serde_json::to_value(&input).map_err(|error| refuse(&error))?,
+        plan,
+        policy: super::job_iam::policy_of_creator(&caller),
+    };
+    let random_seed = rand::rng().next_u64();
+    let job = api.jobs.create(submission, random_seed).await?;
+    Ok(Json(resource(&api.jobs.report(&job.id).await?)))
+}
+
+/// The job to be continued is one of the same project.
+fn in_project(study: StudySpec, project: &str) -> Result<StudySpec, ApiError> {
+    let previous = study.resume_previous_job.as_ref().map(|job| job_id(project, job.parts().1)).transpose()?;
+    Ok(StudySpec { resume_previous_job: previous, ..study })
+}
+
+fn check_input(input: &TrainingInput) -> Result<(), ApiError> {
+    let violations = check(input).into_iter().filter(|violation| violation.severity == Severity::Error);
+    let violations: Vec<FieldViolation> = violations
+        .map(|violation| FieldViolation {
+            field: format!("trainingInput.{}", violation.field),
+            description: format!("{}; allowed: {}", violation.message, violation.allowed),
+        })
+        .collect();
+    if violations.is_empty() { Ok(()) } else { Err(ApiError::violations(violations)) }
+}
+
+fn resource(report: &JobReport) -> JobResource {
+    job_resource(&report.job, report.study.as_ref(), &report.trials).served(etag(&report.job), report.position)
+}
+
+/// Changes with every change of the job.
+pub(super) fn etag(job: &Job) -> String {
+    STANDARD.encode(job.revision.to_be_bytes())
+}
+
+/// Which jobs are wanted.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+struct ListQuery {
+    /// `attribute:value` terms joined by ` AND `; a value may end with `*`. Attributes: jobId, state, errorMessage,
+    /// labels.KEY.
+    filter: String,
+    /// At most how many; default 20, at most 100.
+    #[schemars(range(min = 0))]
+    page_size: i32,
+    /// The `nextPageToken` of the page before.
+    page_token: String,
+}
+
+async fn list(
+    State(api): State<Api>,
+    Names([project]): Names<1>,
+    Query(query): Query<ListQuery>,
+) -> Result<Json<JobList>, ApiError> {
+    names::project(&project)?;
+    let filter: JobFilter = query.filter.parse().map_err(|text: String| ApiError::invalid("filter", text))?;
+    let Page { limit, after } = Page::read(query.page_size, &query.page_token, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)?;
+    let wanted = move |job: &Job| filter.accepts(job);
+    let (jobs, has_more) = api.jobs.list(&project, wanted, after, limit).await?;
+    let mut resources = Vec::with_capacity(jobs.len());
+    for job in &jobs {
+        resources.push(resource(&api.jobs.report(&job.id).await?));
+    }
+    let last = jobs.last().filter(|_| has_more);
+    let next_page_token = last.map(|last| paging::token(last.id.as_str())).unwrap_or_default();
+    Ok(Json(JobList { jobs: resources, next_page_token }))
+}
+
+async fn get(State(api): State<Api>, Names([project, id]): Names<2>) -> Result<Json<JobResource>, ApiError> {
+    Ok(Json(resource(&api.jobs.report(&job_id(&project, &id)?).await?)))
+}
+
+async fn cancel(
+    State(api): State<Api>,
+    Names([project, id]): Names<2>,
+    Body(_): Body<Empty>,
+) -> Result<Json<Empty>, ApiError> {
+    api.jobs.cancel(&job_id(&project, &id)?).await?;
+    Ok(Json(Empty {}))
+}
+
+/// What is changed.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(extend("required" = ["updateMask"]))]
+struct PatchQuery {
+    /// `labels`, or `labels,etag` to change only what nobody has changed since.
+    update_mask: String,
+}
+
+async fn patch(
+    State(api): State<Api>,
+    Names([project, id]): Names<2>,
+    Query(query): Query<PatchQuery>,
+    Body(request): Body<JobRequest>,
+) -> Result<Json<JobResource>, ApiError> {
+    let id = job_id(&project, &id)?;
+    let fields: Vec<&str> = query.update_mask.split(',').map(str::trim).filter(|field| !field.is_empty()).collect();
+    if let Some(other) = fields.iter().find(|field| !matches!(**field, "labels" | "etag")) {
+        return Err(ApiError::invalid("updateMask", format!("{other:?} cannot be changed; labels and etag can")));
+    }
+    if !fields.contains(&"labels") {
+        return Err(ApiError::invalid("updateMask", "must have labels, the only thing that can be changed"));
+    }
+    let revision = if fields.contains(&"etag") { Some(revision_of(&request.etag)?) } else { None };
+    let job = api.jobs.change(&id, JobChange::SetLabels { labels: request.labels, revision }).await?;
+    Ok(Json(resource(&api.jobs.report(&job.id).await?)))
+}
+
+fn revision_of(etag: &str) -> Result<u64, ApiError> {
+    let bytes = proto_json::bytes(etag).ok_or_else(|| ApiError::invalid("etag", "is not base64"))?;
+    let bytes = <[u8; 8]>::try_from(bytes)
+        .map_err(|_| ApiError::new(Code::Aborted, "the etag is none of this job: read it again"))?;
+    Ok(u64::from_be_bytes(bytes))
+}

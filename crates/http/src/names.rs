@@ -1,0 +1,101 @@
+//! Reading resource names out of paths.
+
+use axum::extract::{FromRequestParts, RawPathParams};
+use axum::http::Method;
+use axum::http::header::ALLOW;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
+use percent_encoding::percent_decode_str;
+use tunesmith_algorithms::problem::TrialId;
+
+use super::status::{ApiError, Code};
+use tunesmith_domain::StudyId;
+use tunesmith_service::optimizer::TrialRef;
+
+/// The parts of a path that name things, in their order: of `/v1/projects/p/jobs/j:cancel` these are `p` and `j`.
+pub(super) struct Names<const N: usize>(pub(super) [String; N]);
+
+/// What the last segment of a path has besides a name. Stands in the request for [`Names`].
+#[derive(Debug, Clone, Copy)]
+pub(super) enum CustomMethod {
+    /// `j:cancel`: so many bytes, the colon among them.
+    AfterName(usize),
+    /// `trials:suggest`: there is no name.
+    WithoutName,
+}
+
+impl<S: Send + Sync, const N: usize> FromRequestParts<S> for Names<N> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let given = RawPathParams::from_request_parts(parts, state).await;
+        let given = given.map_err(|error| ApiError::new(Code::InvalidArgument, format!("the path: {error}")))?;
+        let mut names: Vec<String> = given.iter().map(|(_, name)| name.to_owned()).collect();
+        match parts.extensions.get() {
+            Some(CustomMethod::AfterName(length)) => {
+                if let Some(last) = names.last_mut() {
+                    last.truncate(last.len() - length);
+                }
+            }
+            Some(CustomMethod::WithoutName) => {
+                names.pop();
+            }
+            None => {}
+        }
+        let names = <[String; N]>::try_from(names).map_err(|names| {
+            tracing::error!(path = parts.uri.path(), expected = N, ?names, "a route does not fit its handler");
+            ApiError::new(Code::Internal, "the service failed; its log says more")
+        })?;
+        Ok(Self(names))
+    }
+}
+
+/// `text` without its percent encoding; `None` if that is none, or not of UTF-8.
+pub(super) fn decode(text: &str) -> Option<String> {
+    let is_digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_hexdigit);
+    let bytes = text.as_bytes();
+    let mut signs = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'%');
+    if !signs.all(|(index, _)| is_digit(bytes.get(index + 1)) && is_digit(bytes.get(index + 2))) {
+        return None;
+    }
+    percent_decode_str(text).decode_utf8().ok().map(Into::into)
+}
+
+/// The project `name`, if there can be one.
+pub(super) fn project(name: &str) -> Result<&str, ApiError> {
+    location(name, StudyId::JOBS_LOCATION).map(|()| name)
+}
+
+/// Whether a project can have a location of that name.
+pub(super) fn location(project: &str, location: &str) -> Result<(), ApiError> {
+    study_id(project, location, "any").map(|_| ())
+}
+
+/// The study that three segments of a path name.
+pub(super) fn study_id(project: &str, location: &str, study: &str) -> Result<StudyId, ApiError> {
+    StudyId::new(project, location, study).map_err(|error| ApiError::invalid("name", error.to_string()))
+}
+
+/// The trial that the segment `7`, or `7~2` with its attempt, names.
+pub(super) fn trial_ref(study: StudyId, segment: &str) -> Result<TrialRef, ApiError> {
+    let (number, attempt) = match segment.split_once('~') {
+        Some((number, attempt)) => (number, Some(attempt)),
+        None => (segment, None),
+    };
+    let no_trial = || ApiError::invalid("name", format!("{segment:?} is not a trial's number"));
+    let trial = number.parse().map(TrialId).map_err(|_| no_trial())?;
+    let attempt = attempt.map(str::parse).transpose().map_err(|_| no_trial())?;
+    Ok(TrialRef { study, trial, attempt })
+}
+
+/// There is no such path or method.
+pub(super) fn no_method(what: &str) -> ApiError {
+    ApiError::new(Code::NotFound, format!("there is no method {what}"))
+}
+
+/// There is such a path, but only with the HTTP methods `allowed`.
+pub(super) fn wrong_method(path: &str, method: &Method, allowed: &[&Method]) -> Response {
+    let allowed: Vec<&str> = allowed.iter().map(|method| method.as_str()).collect();
+    let text = format!("{path} does not have the method {method}; it has {}", allowed.join(", "));
+    ([(ALLOW, allowed.join(", "))], ApiError::new(Code::MethodNotAllowed, text)).into_response()
+}

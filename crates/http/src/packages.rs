@@ -1,0 +1,145 @@
+//! `PUT` and `GET /v1/projects/{project}/packages/{sha256}/{file name}`, which AI Platform does not have: it took packages
+//! from buckets. The answer's `uri` is for `packageUris` of the project's jobs.
+
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::http::header::CONTENT_LENGTH;
+use axum::{Json, Router};
+use futures::StreamExt;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::names::Names;
+use super::openapi::Operation;
+use super::routes::Routes;
+use super::status::{ApiError, Code};
+use tunesmith_api::ai_platform::TrainingInput;
+use tunesmith_service::packages::{PackageName, Packages, PackagesError, Upload};
+
+/// How many pieces of a body wait for the disk.
+const WAITING_PIECES: usize = 4;
+
+const PACKAGE: &str = "/v1/projects/{project}/packages/{sha256}/{file_name}";
+
+/// The routes.
+pub(super) fn routes() -> Routes<Packages> {
+    Routes::new()
+        .add(Operation::get(PACKAGE, "tunesmith.projects.packages.get", "Tells of a package.").or_not_found(), read)
+        .add(
+            Operation::put(PACKAGE, "tunesmith.projects.packages.put", "Takes a package, whose bytes are the body."),
+            take,
+        )
+}
+
+/// The routes, answered from `packages`. Bodies are as large as that allows.
+pub fn router(packages: Packages) -> Router {
+    routes().with_state(packages)
+}
+
+async fn read(
+    State(packages): State<Packages>,
+    Names([project, sha256, file_name]): Names<3>,
+) -> Result<Json<Value>, ApiError> {
+    let name = PackageName::new(&project, &sha256, &file_name)?;
+    let path = packages.find(&name)?;
+    let size = tokio::fs::metadata(&path).await.map_err(|source| {
+        ApiError::from(PackagesError::Io { action: "read the length of", path: path.clone(), source })
+    })?;
+    Ok(Json(message(&name, size.len())))
+}
+
+async fn take(
+    State(packages): State<Packages>,
+    Names([project, sha256, file_name]): Names<3>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<Value>, ApiError> {
+    let name = PackageName::new(&project, &sha256, &file_name)?;
+    let announced = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    let max_bytes = packages.max_bytes();
+    if announced.is_some_and(|length| length > max_bytes) {
+        return Err(PackagesError::TooLarge { max_bytes }.into());
+    }
+    let (pieces, to_write) = mpsc::channel(WAITING_PIECES);
+    let writing = tokio::task::spawn_blocking({
+        let name = name.clone();
+        move || write(packages.begin(name)?, to_write)
+    });
+    let mut body = body.into_data_stream();
+    let mut broken = None;
+    while let Some(bytes) = body.next().await {
+        let piece = match bytes {
+            Ok(bytes) => Piece::Bytes(bytes),
+            Err(error) => {
+                broken = Some(ApiError::new(Code::InvalidArgument, format!("the body broke off: {error}")));
+                break;
+            }
+        };
+        // Whoever writes has met an error, which is told below.
+        if pieces.send(piece).await.is_err() {
+            break;
+        }
+    }
+    if broken.is_none() {
+        drop(pieces.send(Piece::End).await);
+    }
+    drop(pieces);
+    let written = writing.await.map_err(|error| {
+        tracing::error!(error = &error as &dyn std::error::Error, "a package was not written");
+        ApiError::new(Code::Internal, "the package was not written; the server's log says more")
+    })??;
+    match (broken, written) {
+        (Some(error), _) => Err(error),
+        (None, Some(size)) => Ok(Json(message(&name, size))),
+        (None, None) => Err(ApiError::new(Code::InvalidArgument, "the body broke off")),
+    }
+}
+
+enum Piece {
+    Bytes(Bytes),
+    /// The body is whole.
+    End,
+}
+
+/// Writes what comes, and keeps it if it is whole.
+fn write(mut upload: Upload, mut pieces: mpsc::Receiver<Piece>) -> Result<Option<u64>, PackagesError> {
+    while let Some(piece) = pieces.blocking_recv() {
+        match piece {
+            Piece::Bytes(bytes) => upload.write(&bytes)?,
+            Piece::End => return upload.finish().map(Some),
+        }
+    }
+    Ok(None)
+}
+
+fn message(name: &PackageName, size_bytes: u64) -> Value {
+    json!({"name": name.resource_name(), "uri": name.uri(), "sizeBytes": size_bytes.to_string()})
+}
+
+/// `input` with the files of uploaded packages of `project` in place of their names.
+pub(super) fn resolved(packages: &Packages, project: &str, input: &TrainingInput) -> Result<TrainingInput, ApiError> {
+    let mut resolved = input.clone();
+    for (index, uri) in resolved.package_uris.iter_mut().enumerate() {
+        *uri = packages
+            .resolve(project, uri)
+            .map_err(|error| ApiError::invalid(&format!("trainingInput.packageUris[{index}]"), error.to_string()))?;
+    }
+    Ok(resolved)
+}
+
+impl From<PackagesError> for ApiError {
+    fn from(error: PackagesError) -> Self {
+        match error {
+            PackagesError::Name { .. } | PackagesError::OtherProject { .. } => Self::invalid("name", error.to_string()),
+            PackagesError::NotFound { .. } => Self::new(Code::NotFound, error.to_string()),
+            PackagesError::TooLarge { .. } | PackagesError::OtherContent { .. } | PackagesError::NotAPackage(_) => {
+                Self::invalid("body", error.to_string())
+            }
+            PackagesError::Io { .. } => {
+                tracing::error!(error = &error as &dyn std::error::Error, "a package cannot be kept or found");
+                Self::new(Code::Internal, "the package cannot be kept or found; the server's log says more")
+            }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! `projects` and `projects.locations`: what does not depend on jobs or studies.
+
+use axum::{Json, Router};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::body::Body;
+use super::names::{self, Names};
+use super::openapi::Operation;
+use super::query::Query;
+use super::routes::Routes;
+use super::status::{ApiError, Code};
+use tunesmith_api::ai_platform::optimizer;
+use tunesmith_api::ai_platform::optimizer::operation::OperationList;
+use tunesmith_api::ai_platform::project::{Capability, CapabilityType, GetConfigResponse, Location, LocationList};
+use tunesmith_api::ai_platform::rpc::Empty;
+
+/// The one place that this service runs in; any other name is taken as well, since clients have theirs in their code.
+const LOCATION: &str = "local";
+
+const OPERATIONS: &str = "/v1/projects/{project}/operations";
+const OPERATION: &str = "/v1/projects/{project}/operations/{operation}";
+const CANCEL_OPERATION: &str = "/v1/projects/{project}/operations/{operation}:cancel";
+const LOCATIONS: &str = "/v1/projects/{project}/locations";
+
+/// The routes.
+pub(super) fn routes() -> Routes<()> {
+    Routes::new()
+        .add(
+            Operation::get(
+                "/v1/projects/{project}:getConfig",
+                "ml.projects.getConfig",
+                "Tells which accounts the service acts as.",
+            ),
+            get_config,
+        )
+        .add(Operation::get(LOCATIONS, "ml.projects.locations.list", "Lists locations."), list_locations)
+        .add(
+            Operation::get(
+                "/v1/projects/{project}/locations/{location}",
+                "ml.projects.locations.get",
+                "Tells of a location.",
+            ),
+            get_location,
+        )
+        .add(
+            Operation::get(OPERATIONS, "ml.projects.operations.list", "Lists operations without a location: none."),
+            list_operations,
+        )
+        .add(
+            Operation::get(OPERATION, "ml.projects.operations.get", "Tells of an operation without a location.")
+                .or_not_found(),
+            get_operation,
+        )
+        .add(
+            Operation::post(
+                CANCEL_OPERATION,
+                "ml.projects.operations.cancel",
+                "Cancels an operation without a location.",
+            )
+            .or_not_found(),
+            cancel_operation,
+        )
+}
+
+/// The routes, answered.
+pub(super) fn router() -> Router {
+    routes().with_state(())
+}
+
+/// Which part of a list is wanted.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+struct PageQuery {
+    /// At most how many; 0: the service decides.
+    #[schemars(range(min = 0))]
+    page_size: i32,
+    /// The `nextPageToken` of the part before.
+    page_token: String,
+}
+
+/// Which operations are wanted.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+struct OperationsQuery {
+    /// Which operations; without effect, since there are none.
+    #[serde(rename = "filter")]
+    _filter: String,
+    /// At most how many; 0: the service decides.
+    #[schemars(range(min = 0))]
+    page_size: i32,
+    /// The `nextPageToken` of the part before.
+    page_token: String,
+    /// Whether a part is better than nothing; without effect.
+    #[serde(rename = "returnPartialSuccess")]
+    _return_partial_success: bool,
+}
+
+/// Everything stands on the first page.
+fn first_page(page_size: i32, page_token: &str) -> Result<(), ApiError> {
+    if page_size < 0 {
+        return Err(ApiError::invalid("pageSize", format!("{page_size} is negative")));
+    }
+    if !page_token.is_empty() {
+        return Err(ApiError::invalid("pageToken", "is none of this service"));
+    }
+    Ok(())
+}
+
+async fn get_config(Names([project]): Names<1>) -> Result<Json<GetConfigResponse>, ApiError> {
+    names::project(&project)?;
+    Ok(Json(GetConfigResponse::default()))
+}
+
+async fn list_locations(
+    Names([project]): Names<1>,
+    Query(query): Query<PageQuery>,
+) -> Result<Json<LocationList>, ApiError> {
+    names::project(&project)?;
+    first_page(query.page_size, &query.page_token)?;
+    Ok(Json(LocationList { locations: vec![location(&project, LOCATION)], next_page_token: String::new() }))
+}
+
+async fn get_location(Names([project, name]): Names<2>) -> Result<Json<Location>, ApiError> {
+    names::location(&project, &name)?;
+    Ok(Json(location(&project, &name)))
+}
+
+fn location(project: &str, name: &str) -> Location {
+    let training = Capability { capability_type: CapabilityType::Training, available_accelerators: Vec::new() };
+    Location { name: format!("projects/{project}/locations/{name}"), capabilities: vec![training] }
+}
+
+async fn list_operations(
+    Names([project]): Names<1>,
+    Query(query): Query<OperationsQuery>,
+) -> Result<Json<OperationList>, ApiError> {
+    names::project(&project)?;
+    first_page(query.page_size, &query.page_token)?;
+    Ok(Json(OperationList::default()))
+}
+
+async fn get_operation(Names([project, id]): Names<2>) -> Result<Json<optimizer::Operation>, ApiError> {
+    Err(no_operation(&project, &id))
+}
+
+async fn cancel_operation(Names([project, id]): Names<2>, Body(_): Body<Empty>) -> Result<Json<Empty>, ApiError> {
+    Err(no_operation(&project, &id))
+}
+
+/// All operations of this service have a location.
+fn no_operation(project: &str, id: &str) -> ApiError {
+    match names::project(project) {
+        Ok(_) => ApiError::new(Code::NotFound, format!("operation {id} does not exist")),
+        Err(error) => error,
+    }
+}

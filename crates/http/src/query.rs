@@ -1,0 +1,89 @@
+//! Reading query parameters.
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use super::names::decode;
+use super::status::{ApiError, Code};
+use tunesmith_api::ai_platform::proto_json::{self, MessageError};
+
+/// Parameters that every method of Google's services takes. Those that choose another form of the answer than ours are
+/// refused, the others have no effect.
+const STANDARD: [&str; 10] = [
+    "$.xgafv",
+    "access_token",
+    "alt",
+    "fields",
+    "key",
+    "oauth_token",
+    "prettyPrint",
+    "quotaUser",
+    "uploadType",
+    "upload_protocol",
+];
+
+/// The parameters of one method.
+pub(super) struct Query<T>(pub(super) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        let own = pairs(parts.uri.query().unwrap_or_default())?;
+        let own: Map<String, Value> = own.into_iter().filter(|(name, _)| !is_standard(name)).map(typed).collect();
+        proto_json::from_object(own).map(Self).map_err(|error| match error {
+            MessageError::Field { field, description } => ApiError::invalid(&field, description),
+            other => ApiError::new(Code::InvalidArgument, format!("the query: {other}")),
+        })
+    }
+}
+
+/// Switches are words in a query; numbers may be text in a message as well.
+fn typed((name, text): (String, String)) -> (String, Value) {
+    match text.as_str() {
+        "true" => (name, Value::Bool(true)),
+        "false" => (name, Value::Bool(false)),
+        _ => (name, Value::String(text)),
+    }
+}
+
+/// Whether a method with the parameters `known` takes `query`.
+pub(super) fn check(query: &str, known: &[String]) -> Result<(), ApiError> {
+    let refuse = |name: &str, description: String| Err(ApiError::invalid(name, description));
+    let pairs = pairs(query)?;
+    for (index, (name, value)) in pairs.iter().enumerate() {
+        if !is_standard(name) && !known.contains(name) {
+            return refuse(name, format!("unknown name {name:?}: this method has no such query parameter"));
+        }
+        if pairs[..index].iter().any(|(earlier, _)| earlier == name) {
+            return refuse(name, "is there twice".to_owned());
+        }
+        let allowed: &[&str] = match name.as_str() {
+            "alt" => &["json"],
+            "prettyPrint" => &["true", "false", "1", "0"],
+            "$.xgafv" => &["1", "2"],
+            _ => continue,
+        };
+        if !allowed.contains(&value.as_str()) {
+            return refuse(name, format!("{value:?} is not possible here; allowed: {}", allowed.join(", ")));
+        }
+    }
+    Ok(())
+}
+
+fn is_standard(name: &str) -> bool {
+    STANDARD.contains(&name)
+}
+
+fn pairs(query: &str) -> Result<Vec<(String, String)>, ApiError> {
+    let refuse =
+        |part: &str| ApiError::new(Code::InvalidArgument, format!("the query: {part:?} is not percent-encoded UTF-8"));
+    let text = |part: &str| decode(&part.replace('+', " ")).ok_or_else(|| refuse(part));
+    let pairs = query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        Ok((text(name)?, text(value)?))
+    });
+    pairs.collect()
+}

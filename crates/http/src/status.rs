@@ -1,0 +1,261 @@
+//! Errors in the form of `google.rpc.Status`, as AI Platform's clients expect them.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use schemars::{Schema, SchemaGenerator};
+
+use tunesmith_api::ai_platform::rpc::{
+    BadRequest, ErrorAnswer, ErrorDetail, ErrorInfo, ErrorStatus, FieldViolation, Status,
+};
+use tunesmith_domain::TransitionError;
+use tunesmith_service::jobs::JobsError;
+use tunesmith_service::optimizer::OptimizerError;
+use tunesmith_service::{ReportError, SubmitError};
+use tunesmith_store::StoreError;
+
+/// An error as a client sees it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ApiError {
+    code: Code,
+    message: String,
+    /// The fields of the request that are wrong, and the rules they break.
+    violations: Vec<FieldViolation>,
+    /// When to try again.
+    retry_after: Option<Duration>,
+    /// What happened, for programs: the reason of a `google.rpc.ErrorInfo`.
+    reason: Option<&'static str>,
+}
+
+/// The `google.rpc.Code`s that are answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Code {
+    /// The request is wrong whatever the state.
+    InvalidArgument,
+    /// The state does not allow the request.
+    FailedPrecondition,
+    /// The caller may not do that.
+    PermissionDenied,
+    /// The caller asks for too much.
+    ResourceExhausted,
+    /// The service cannot do it now.
+    Unavailable,
+    /// It took too long.
+    DeadlineExceeded,
+    /// The caller did not say who it is, or not convincingly.
+    Unauthenticated,
+    /// There is no such thing.
+    NotFound,
+    /// There is such a thing already.
+    AlreadyExists,
+    /// Somebody else was faster; try again.
+    Aborted,
+    /// The body is too large: `INVALID_ARGUMENT` with an HTTP status of its own.
+    PayloadTooLarge,
+    /// The body is of another type: `INVALID_ARGUMENT` with an HTTP status of its own.
+    UnsupportedMediaType,
+    /// There is no such method.
+    Unimplemented,
+    /// There is such a path, but not with this HTTP method: `UNIMPLEMENTED` with an HTTP status of its own.
+    MethodNotAllowed,
+    /// A fault on this side.
+    Internal,
+}
+
+impl Code {
+    fn http(self) -> StatusCode {
+        match self {
+            Self::InvalidArgument | Self::FailedPrecondition => StatusCode::BAD_REQUEST,
+            Self::Unauthenticated => StatusCode::UNAUTHORIZED,
+            Self::PermissionDenied => StatusCode::FORBIDDEN,
+            Self::ResourceExhausted => StatusCode::TOO_MANY_REQUESTS,
+            Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+            Self::DeadlineExceeded => StatusCode::GATEWAY_TIMEOUT,
+            Self::NotFound => StatusCode::NOT_FOUND,
+            Self::AlreadyExists | Self::Aborted => StatusCode::CONFLICT,
+            Self::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::Unimplemented => StatusCode::NOT_IMPLEMENTED,
+            Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::InvalidArgument | Self::PayloadTooLarge | Self::UnsupportedMediaType => "INVALID_ARGUMENT",
+            Self::FailedPrecondition => "FAILED_PRECONDITION",
+            Self::Unauthenticated => "UNAUTHENTICATED",
+            Self::PermissionDenied => "PERMISSION_DENIED",
+            Self::ResourceExhausted => "RESOURCE_EXHAUSTED",
+            Self::Unavailable => "UNAVAILABLE",
+            Self::DeadlineExceeded => "DEADLINE_EXCEEDED",
+            Self::NotFound => "NOT_FOUND",
+            Self::AlreadyExists => "ALREADY_EXISTS",
+            Self::Aborted => "ABORTED",
+            Self::Unimplemented | Self::MethodNotAllowed => "UNIMPLEMENTED",
+            Self::Internal => "INTERNAL",
+        }
+    }
+
+    /// Its number in `google.rpc.Code`.
+    fn number(self) -> i32 {
+        match self {
+            Self::InvalidArgument | Self::PayloadTooLarge | Self::UnsupportedMediaType => 3,
+            Self::DeadlineExceeded => 4,
+            Self::NotFound => 5,
+            Self::AlreadyExists => 6,
+            Self::PermissionDenied => 7,
+            Self::ResourceExhausted => 8,
+            Self::FailedPrecondition => 9,
+            Self::Aborted => 10,
+            Self::Unimplemented | Self::MethodNotAllowed => 12,
+            Self::Internal => 13,
+            Self::Unavailable => 14,
+            Self::Unauthenticated => 16,
+        }
+    }
+}
+
+impl ApiError {
+    /// An error with a text for people.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), violations: Vec::new(), retry_after: None, reason: None }
+    }
+
+    /// A request whose `field` breaks a rule.
+    pub fn invalid(field: &str, description: impl Into<String>) -> Self {
+        Self::violations(vec![FieldViolation { field: field.to_owned(), description: description.into() }])
+    }
+
+    /// A request whose fields break rules.
+    pub fn violations(violations: Vec<FieldViolation>) -> Self {
+        let messages = violations.iter().map(|violation| format!("{}: {}", violation.field, violation.description));
+        Self {
+            code: Code::InvalidArgument,
+            message: messages.collect::<Vec<_>>().join("; "),
+            violations,
+            retry_after: None,
+            reason: None,
+        }
+    }
+
+    /// The same, with the advice to try again after `wait`.
+    pub fn retry_after(self, wait: Duration) -> Self {
+        Self { retry_after: Some(wait), ..self }
+    }
+
+    /// The error as `google.rpc.Status`, for an operation.
+    pub fn status(self) -> Status {
+        Status { code: self.code.number(), details: self.details(), message: self.message }
+    }
+
+    fn details(&self) -> Vec<ErrorDetail> {
+        let mut details = Vec::new();
+        if !self.violations.is_empty() {
+            details.push(ErrorDetail::BadRequest(BadRequest { field_violations: self.violations.clone() }));
+        }
+        if let Some(reason) = self.reason {
+            details.push(ErrorDetail::ErrorInfo(ErrorInfo { reason, domain: "tunesmith" }));
+        }
+        details
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let status = self.code.http();
+        let details = self.details();
+        let error = ErrorStatus { code: status.as_u16(), status: self.code.name(), details, message: self.message };
+        let mut response = (status, Json(ErrorAnswer { error })).into_response();
+        if status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if let Some(wait) = self.retry_after {
+            // Whole seconds, at least the wait.
+            let seconds = wait.as_secs_f64().ceil() as u64;
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
+    }
+}
+
+/// The schema of what every error is answered with.
+pub(super) fn error_schema(generator: &mut SchemaGenerator) -> Schema {
+    generator.subschema_for::<ErrorAnswer>()
+}
+
+impl From<ReportError> for ApiError {
+    fn from(error: ReportError) -> Self {
+        match error {
+            ReportError::NotRunning { .. } => Self::new(Code::FailedPrecondition, error.to_string()),
+            ReportError::WrongToken { .. } => Self::new(Code::Unauthenticated, error.to_string()),
+            ReportError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<FieldViolation> for ApiError {
+    fn from(violation: FieldViolation) -> Self {
+        Self::violations(vec![violation])
+    }
+}
+
+impl From<OptimizerError> for ApiError {
+    fn from(error: OptimizerError) -> Self {
+        match error {
+            OptimizerError::Store(error) => error.into(),
+            OptimizerError::NoSuggestion(_) => {
+                tracing::error!(error = &error as &dyn std::error::Error, "no suggestion could be made");
+                Self::new(Code::Internal, error.to_string())
+            }
+            OptimizerError::OfJob { .. } => Self::new(Code::FailedPrecondition, error.to_string()),
+            OptimizerError::ForeignPoint(_) => Self::invalid("parameters", error.to_string()),
+            OptimizerError::MissingMetric { .. } => Self::invalid("finalMeasurement.metrics", error.to_string()),
+        }
+    }
+}
+
+impl From<JobsError> for ApiError {
+    fn from(error: JobsError) -> Self {
+        match error {
+            JobsError::Store(error) | JobsError::Submit(SubmitError::Store(error)) => error.into(),
+            JobsError::Submit(error @ SubmitError::NoSuchPreviousJob { .. }) => {
+                Self::invalid("trainingInput.hyperparameters.resumePreviousJobId", error.to_string())
+            }
+            JobsError::Submit(error) => Self::new(Code::AlreadyExists, error.to_string()),
+            JobsError::Plan(error) => {
+                tracing::error!(error = &error as &dyn std::error::Error, "a job's plan cannot be read");
+                Self::new(Code::Internal, error.to_string())
+            }
+        }
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        let code = match &error {
+            StoreError::NotFound { .. } => Code::NotFound,
+            StoreError::AlreadyExists { .. } => Code::AlreadyExists,
+            StoreError::TrialIdTaken { .. } => Code::Aborted,
+            StoreError::Refused(TransitionError::BadMeasurement { .. }) => Code::InvalidArgument,
+            StoreError::Refused(TransitionError::Outdated { .. }) => Code::Aborted,
+            StoreError::Refused(_) => Code::FailedPrecondition,
+            StoreError::Damaged { .. }
+            | StoreError::TooNew { .. }
+            | StoreError::NotApplied { .. }
+            | StoreError::Unknown { .. } => {
+                tracing::error!(error = &error as &dyn std::error::Error, "the store failed");
+                return Self::new(Code::Internal, "the store failed; the server's log says more");
+            }
+        };
+        let is_lost = matches!(
+            &error,
+            StoreError::Refused(TransitionError::Fenced { .. } | TransitionError::LeaseExpired { .. })
+        );
+        Self { reason: is_lost.then_some("TRIAL_LOST"), ..Self::new(code, error.to_string()) }
+    }
+}

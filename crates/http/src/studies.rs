@@ -1,0 +1,112 @@
+//! `projects.locations.studies`.
+
+use axum::Json;
+use axum::extract::State;
+use rand::Rng;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tunesmith_algorithms::problem::TrialId;
+
+use super::body::Body;
+use super::examples;
+use super::names::{self, Names, study_id};
+use super::openapi::Operation;
+use super::optimizer::Api;
+use super::query::Query;
+use super::routes::Routes;
+use super::status::ApiError;
+use tunesmith_api::ai_platform::optimizer::{StudyList, StudyMessage, StudyRequest, study_plan};
+use tunesmith_api::ai_platform::rpc::Empty;
+use tunesmith_domain::{Study, StudyFields, StudyId, StudyState};
+
+const STUDIES: &str = "/v1/projects/{project}/locations/{location}/studies";
+const STUDY: &str = "/v1/projects/{project}/locations/{location}/studies/{study}";
+
+/// `routes`, and those of studies.
+pub(super) fn routes(routes: Routes<Api>) -> Routes<Api> {
+    routes
+        .add(
+            Operation::post(STUDIES, "ml.projects.locations.studies.create", "Creates a study.")
+                .example(examples::STUDY)
+                .makes("study", "$request.query.studyId")
+                .or_conflict(),
+            create,
+        )
+        .add(Operation::get(STUDIES, "ml.projects.locations.studies.list", "Lists all studies of a location."), list)
+        .add(Operation::get(STUDY, "ml.projects.locations.studies.get", "Tells of a study.").or_not_found(), get)
+        .add(
+            Operation::delete(STUDY, "ml.projects.locations.studies.delete", "Removes a study with its trials.")
+                .or_not_found(),
+            delete,
+        )
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(extend("required" = ["studyId"]))]
+struct CreateQuery {
+    /// The study's ID.
+    #[serde(default)]
+    #[schemars(regex(pattern = "^[A-Za-z0-9_.-]{1,128}$"))]
+    study_id: String,
+}
+
+async fn create(
+    State(api): State<Api>,
+    Names([project, location]): Names<2>,
+    Query(query): Query<CreateQuery>,
+    Body(request): Body<StudyRequest>,
+) -> Result<Json<StudyMessage>, ApiError> {
+    if query.study_id.is_empty() {
+        return Err(ApiError::invalid("studyId", "is required, as a query parameter"));
+    }
+    let id = StudyId::new(&project, &location, &query.study_id);
+    let id = id.map_err(|error| ApiError::invalid("studyId", error.to_string()))?;
+    if id.is_of_job() {
+        return Err(ApiError::invalid("parent", format!("the location {location:?} is kept for the studies of jobs")));
+    }
+    let config = request.study_config.ok_or_else(|| ApiError::invalid("studyConfig", "is required"))?;
+    let plan = study_plan(&config).map_err(ApiError::violations)?;
+    let config = serde_json::to_value(&config)
+        .map_err(|error| ApiError::invalid("studyConfig", format!("cannot be kept: {error}")))?;
+    let study = Study::restore(StudyFields {
+        id,
+        problem: plan.problem,
+        algorithm: plan.algorithm,
+        seed: plan.seed.unwrap_or_else(|| rand::rng().next_u64()),
+        stopping_rule: plan.stopping_rule,
+        stopping_axis: plan.stopping_axis,
+        final_measurement: plan.final_measurement,
+        prior_studies: Vec::new(),
+        initial_points: Vec::new(),
+        max_trials: plan.max_trials,
+        trial_lease: plan.trial_lease,
+        config,
+        state: StudyState::Active,
+        state_reason: String::new(),
+        create_time: api.clock.now(),
+        next_trial_id: TrialId::FIRST,
+        revision: 0,
+    });
+    let study = api.optimizer.create_study(study).await?;
+    Ok(Json(StudyMessage::from(&study)))
+}
+
+async fn get(
+    State(api): State<Api>,
+    Names([project, location, study]): Names<3>,
+) -> Result<Json<StudyMessage>, ApiError> {
+    let study = api.optimizer.study(&study_id(&project, &location, &study)?).await?;
+    Ok(Json(StudyMessage::from(&study)))
+}
+
+async fn list(State(api): State<Api>, Names([project, location]): Names<2>) -> Result<Json<StudyList>, ApiError> {
+    names::location(&project, &location)?;
+    let studies = api.optimizer.studies(&project, &location).await?;
+    Ok(Json(StudyList { studies: studies.iter().map(StudyMessage::from).collect() }))
+}
+
+async fn delete(State(api): State<Api>, Names([project, location, study]): Names<3>) -> Result<Json<Empty>, ApiError> {
+    api.optimizer.delete_study(&study_id(&project, &location, &study)?).await?;
+    Ok(Json(Empty {}))
+}

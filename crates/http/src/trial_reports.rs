@@ -1,0 +1,90 @@
+//! `GET /v1/{trial}` and `POST /v1/{trial}:addMeasurement` for the program of a running trial, which shows the token
+//! that it was given: `authorization: Bearer $TUNESMITH_TOKEN`.
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::http::header::AUTHORIZATION;
+use axum::{Json, Router};
+use jiff::Timestamp;
+use tunesmith_algorithms::problem::TrialId;
+
+use super::body::Report;
+use super::examples;
+use super::names::Names;
+use super::openapi::Operation;
+use super::routes::Routes;
+use super::status::{ApiError, Code};
+use tunesmith_api::ai_platform::optimizer::{AddMeasurementRequest, ParameterNames, TrialMessage};
+use tunesmith_domain::StudyId;
+use tunesmith_service::{TrialKey, TrialReports};
+
+/// The routes.
+pub(super) fn routes() -> Routes<TrialReports> {
+    Routes::new()
+        .add(
+            Operation::get(
+                "/v1/projects/{project}/locations/jobs/studies/{study}/trials/{trial}",
+                "tunesmith.jobs.trials.get",
+                "Tells the program of a job's trial of its trial.",
+            )
+            .or_not_found()
+            .of_trial_program(),
+            get_trial,
+        )
+        .add(
+            Operation::post(
+                "/v1/projects/{project}/locations/jobs/studies/{study}/trials/{trial}:addMeasurement",
+                "tunesmith.jobs.trials.addMeasurement",
+                "Adds a measurement to the curve of a job's trial, for its program.",
+            )
+            .example(examples::MEASUREMENT)
+            .or_not_found()
+            .or_conflict()
+            .of_trial_program(),
+            add_measurement,
+        )
+}
+
+/// The routes, answered from `reports`.
+pub fn router(reports: TrialReports) -> Router {
+    routes().with_state(reports)
+}
+
+async fn get_trial(
+    State(reports): State<TrialReports>,
+    Names(names): Names<3>,
+    headers: HeaderMap,
+) -> Result<Json<TrialMessage>, ApiError> {
+    let key = trial_key(&names)?;
+    let trial = reports.trial(&key, token(&headers)?).await?;
+    Ok(Json(TrialMessage::new(&key.study, &ParameterNames::default(), &trial, &[])))
+}
+
+async fn add_measurement(
+    State(reports): State<TrialReports>,
+    Names(names): Names<3>,
+    headers: HeaderMap,
+    Report(request): Report<AddMeasurementRequest>,
+) -> Result<Json<TrialMessage>, ApiError> {
+    let key = trial_key(&names)?;
+    let token = token(&headers)?;
+    let measurement = request.measurement.ok_or_else(|| ApiError::invalid("measurement", "is required"))?;
+    let mut measurement = measurement.into_measurement("measurement")?;
+    measurement.wall_time_secs = Timestamp::now().as_duration().as_secs_f64();
+    let trial = reports.add(&key, token, measurement).await?;
+    Ok(Json(TrialMessage::new(&key.study, &ParameterNames::default(), &trial, &[])))
+}
+
+fn trial_key([project, study, trial]: &[String; 3]) -> Result<TrialKey, ApiError> {
+    let study = StudyId::new(project, StudyId::JOBS_LOCATION, study);
+    let study = study.map_err(|error| ApiError::invalid("name", error.to_string()))?;
+    let trial = trial.parse().map_err(|_| ApiError::invalid("name", format!("{trial:?} is not a trial's number")))?;
+    Ok(TrialKey { study, trial: TrialId(trial) })
+}
+
+fn token(headers: &HeaderMap) -> Result<&str, ApiError> {
+    headers
+        .get(AUTHORIZATION)
+        .and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "))
+        .ok_or_else(|| ApiError::new(Code::Unauthenticated, "send the header `authorization: Bearer $TUNESMITH_TOKEN`"))
+}

@@ -1,0 +1,271 @@
+//! `projects.locations.studies.trials`.
+
+use std::num::NonZeroUsize;
+
+use axum::Json;
+use axum::extract::State;
+use serde::Deserialize;
+
+use super::body::Body;
+use super::examples;
+use super::names::{Names, study_id, trial_ref};
+use super::openapi::Operation;
+use super::optimizer::Api;
+use super::request_key::RequestKey;
+use super::routes::Routes;
+use super::status::ApiError;
+use tunesmith_api::ai_platform::optimizer::{
+    self, AddMeasurementRequest, CompleteTrialRequest, ParameterNames, StudyConfig, SuggestTrialsRequest, TrialList,
+    TrialMessage, TrialRequest, point,
+};
+use tunesmith_api::ai_platform::rpc::Empty;
+use tunesmith_domain::{Study, StudyId, Trial};
+use tunesmith_service::optimizer::{Optimizer, OptimizerError, Outcome, SuggestionRequest, TrialRef};
+
+/// Most trials in one request.
+pub(super) const MAX_SUGGESTIONS: usize = 1000;
+
+/// Most bytes of a client's ID: it is part of the names of its operations, which must fit into a path.
+const MAX_CLIENT_ID_LENGTH: usize = 1024;
+
+/// A path of trials, or below them.
+macro_rules! trials {
+    ($more:literal) => {
+        concat!("/v1/projects/{project}/locations/{location}/studies/{study}/trials", $more)
+    };
+}
+
+/// `routes`, and those of trials.
+pub(super) fn routes(routes: Routes<Api>) -> Routes<Api> {
+    let get = |path, id, summary| Operation::get(path, id, summary).or_not_found();
+    let post = |path, id, summary| Operation::post(path, id, summary).or_not_found().or_conflict();
+    routes
+        .add(
+            post(
+                trials!(":suggest"),
+                "ml.projects.locations.studies.trials.suggest",
+                "Gives a client the trials it has, or new ones.",
+            )
+            .example(examples::SUGGEST),
+            suggest,
+        )
+        .add(
+            post(
+                trials!(":listOptimalTrials"),
+                "ml.projects.locations.studies.trials.listOptimalTrials",
+                "Lists the best trial, with several metrics those that none is better than in all of them.",
+            ),
+            list_optimal,
+        )
+        .add(
+            post(trials!(""), "ml.projects.locations.studies.trials.create", "Adds a point of the user's own.")
+                .example(examples::TRIAL),
+            create,
+        )
+        .add(get(trials!(""), "ml.projects.locations.studies.trials.list", "Lists all trials of a study."), list)
+        .add(get(trials!("/{trial}"), "ml.projects.locations.studies.trials.get", "Tells of a trial."), self::get)
+        .add(
+            Operation::delete(trials!("/{trial}"), "ml.projects.locations.studies.trials.delete", "Removes a trial.")
+                .or_not_found()
+                .or_conflict(),
+            delete,
+        )
+        .add(
+            post(
+                trials!("/{trial}:addMeasurement"),
+                "ml.projects.locations.studies.trials.addMeasurement",
+                "Adds a measurement to a trial's curve.",
+            )
+            .example(examples::MEASUREMENT),
+            add_measurement,
+        )
+        .add(
+            post(trials!("/{trial}:complete"), "ml.projects.locations.studies.trials.complete", "Completes a trial.")
+                .example(examples::COMPLETE),
+            complete,
+        )
+        .add(
+            post(
+                trials!("/{trial}:checkEarlyStoppingState"),
+                "ml.projects.locations.studies.trials.checkEarlyStoppingState",
+                "Tells whether a trial should stop.",
+            ),
+            check_early_stopping,
+        )
+        .add(
+            post(
+                trials!("/{trial}:stop"),
+                "ml.projects.locations.studies.trials.stop",
+                "Asks a trial's client to stop.",
+            ),
+            stop,
+        )
+}
+
+async fn suggest(
+    State(api): State<Api>,
+    Names([project, location, study]): Names<3>,
+    Body(request): Body<SuggestTrialsRequest>,
+) -> Result<Json<optimizer::Operation>, ApiError> {
+    let study = study_id(&project, &location, &study)?;
+    Ok(Json(super::operations::suggest(&api, study, suggestion_request(request)?).await?))
+}
+
+async fn list_optimal(
+    State(api): State<Api>,
+    Names([project, location, study]): Names<3>,
+    Body(_): Body<Empty>,
+) -> Result<Json<TrialList>, ApiError> {
+    let study = study_id(&project, &location, &study)?;
+    let trials = api.optimizer.optimal_trials(&study).await?;
+    Ok(Json(TrialList { trials: messages(&api.optimizer, &study, &trials).await? }))
+}
+
+async fn add_measurement(
+    State(api): State<Api>,
+    Names(names): Names<4>,
+    RequestKey(request_key): RequestKey,
+    Body(request): Body<AddMeasurementRequest>,
+) -> Result<Json<TrialMessage>, ApiError> {
+    let key = key(&names)?;
+    let measurement = request.measurement.ok_or_else(|| ApiError::invalid("measurement", "is required"))?;
+    let measurement = measurement.into_measurement("measurement")?;
+    let trial = api.optimizer.add_measurement(&key, measurement, request_key).await?;
+    Ok(Json(message(&api.optimizer, &key.study, &trial).await?))
+}
+
+async fn complete(
+    State(api): State<Api>,
+    Names(names): Names<4>,
+    Body(request): Body<CompleteTrialRequest>,
+) -> Result<Json<TrialMessage>, ApiError> {
+    let key = key(&names)?;
+    let trial = api.optimizer.complete(&key, outcome(request)?).await?;
+    Ok(Json(message(&api.optimizer, &key.study, &trial).await?))
+}
+
+async fn stop(
+    State(api): State<Api>,
+    Names(names): Names<4>,
+    Body(_): Body<Empty>,
+) -> Result<Json<TrialMessage>, ApiError> {
+    let key = key(&names)?;
+    let trial = api.optimizer.stop(&key).await?;
+    Ok(Json(message(&api.optimizer, &key.study, &trial).await?))
+}
+
+async fn check_early_stopping(
+    State(api): State<Api>,
+    Names(names): Names<4>,
+    Body(_): Body<Empty>,
+) -> Result<Json<optimizer::Operation>, ApiError> {
+    Ok(Json(super::operations::check_early_stopping(&api, &key(&names)?).await?))
+}
+
+async fn create(
+    State(api): State<Api>,
+    Names([project, location, study]): Names<3>,
+    RequestKey(request_key): RequestKey,
+    Body(request): Body<TrialRequest>,
+) -> Result<Json<TrialMessage>, ApiError> {
+    let id = study_id(&project, &location, &study)?;
+    let study = api.optimizer.study(&id).await?;
+    let parameters = point(study.problem.search_space(), &names(&study), &request.parameters)?;
+    let result = match (request.final_measurement, request.trial_infeasible) {
+        (_, true) => Some(Outcome::Infeasible(infeasible_reason(request.infeasible_reason))),
+        (Some(measurement), false) => Some(Outcome::Measured(measurement.into_measurement("finalMeasurement")?)),
+        (None, false) => None,
+    };
+    let trial = api.optimizer.create_trial(&id, parameters, result, request_key).await?;
+    Ok(Json(message(&api.optimizer, &id, &trial).await?))
+}
+
+async fn get(State(api): State<Api>, Names(names): Names<4>) -> Result<Json<TrialMessage>, ApiError> {
+    let key = key(&names)?;
+    let trial = api.optimizer.trial(&key.study, key.trial).await?;
+    Ok(Json(message(&api.optimizer, &key.study, &trial).await?))
+}
+
+async fn list(
+    State(api): State<Api>,
+    Names([project, location, study]): Names<3>,
+) -> Result<Json<TrialList>, ApiError> {
+    let study = study_id(&project, &location, &study)?;
+    let trials = api.optimizer.trials(&study).await?;
+    Ok(Json(TrialList { trials: messages(&api.optimizer, &study, &trials).await? }))
+}
+
+async fn delete(State(api): State<Api>, Names(names): Names<4>) -> Result<Json<Empty>, ApiError> {
+    let key = key(&names)?;
+    api.optimizer.delete_trial(&key.study, key.trial).await?;
+    Ok(Json(Empty {}))
+}
+
+fn key([project, location, study, trial]: &[String; 4]) -> Result<TrialRef, ApiError> {
+    trial_ref(study_id(project, location, study)?, trial)
+}
+
+fn suggestion_request(request: SuggestTrialsRequest) -> Result<SuggestionRequest, ApiError> {
+    let count = usize::try_from(request.suggestion_count).ok().and_then(NonZeroUsize::new);
+    let count = count.filter(|count| count.get() <= MAX_SUGGESTIONS);
+    let count = count.ok_or_else(|| {
+        let description = format!("is {}, must be from 1 to {MAX_SUGGESTIONS}", request.suggestion_count);
+        ApiError::invalid("suggestionCount", description)
+    })?;
+    if request.client_id.is_empty() {
+        return Err(ApiError::invalid("clientId", "is required"));
+    }
+    if request.client_id.len() > MAX_CLIENT_ID_LENGTH {
+        let length = request.client_id.len();
+        let description = format!("has {length} bytes, must have at most {MAX_CLIENT_ID_LENGTH}");
+        return Err(ApiError::invalid("clientId", description));
+    }
+    Ok(SuggestionRequest {
+        client_id: request.client_id,
+        count,
+        lease: request.tunesmith.lease.map(|lease| lease.0).filter(|lease| !lease.is_zero()),
+    })
+}
+
+fn outcome(request: CompleteTrialRequest) -> Result<Outcome, ApiError> {
+    if request.trial_infeasible {
+        return Ok(Outcome::Infeasible(infeasible_reason(request.infeasible_reason)));
+    }
+    if !request.infeasible_reason.is_empty() {
+        return Err(ApiError::invalid("infeasibleReason", "belongs to trialInfeasible alone"));
+    }
+    Ok(match request.final_measurement {
+        Some(measurement) => Outcome::Measured(measurement.into_measurement("finalMeasurement")?),
+        None => Outcome::Reported,
+    })
+}
+
+fn infeasible_reason(given: String) -> String {
+    if given.is_empty() { "declared infeasible".to_owned() } else { given }
+}
+
+/// How the study's user calls its parameters.
+fn names(study: &Study) -> ParameterNames {
+    StudyConfig::deserialize(&study.config).map(|config| ParameterNames::of(&config)).unwrap_or_default()
+}
+
+async fn message(optimizer: &Optimizer, study: &StudyId, trial: &Trial) -> Result<TrialMessage, OptimizerError> {
+    let names = names(&optimizer.study(study).await?);
+    let curve = optimizer.measurements(study, trial).await?;
+    Ok(TrialMessage::new(study, &names, trial, &curve))
+}
+
+/// `trials` with their curves.
+pub(super) async fn messages(
+    optimizer: &Optimizer,
+    study: &StudyId,
+    trials: &[Trial],
+) -> Result<Vec<TrialMessage>, OptimizerError> {
+    let names = names(&optimizer.study(study).await?);
+    let mut messages = Vec::with_capacity(trials.len());
+    for trial in trials {
+        let curve = optimizer.measurements(study, trial).await?;
+        messages.push(TrialMessage::new(study, &names, trial, &curve));
+    }
+    Ok(messages)
+}

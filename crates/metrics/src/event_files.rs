@@ -1,0 +1,155 @@
+//! Follows the TensorFlow event files below a trial's job-dir.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use super::CollectError;
+use super::event_proto::Event;
+use super::event_tree::EventTree;
+use super::files::{self, FileId};
+use super::intake::{Intake, Report};
+use super::tfrecord::{Record, RecordReader};
+use tunesmith_domain::Source;
+
+/// Reads what is appended to the event files of one trial.
+#[derive(Debug)]
+pub(super) struct EventFiles {
+    tree: EventTree,
+    /// The tag as tensorboardX writes it.
+    cleaned_tag: String,
+    positions: BTreeMap<PathBuf, Position>,
+}
+
+/// How far one file is read.
+#[derive(Debug, Default)]
+struct Position {
+    id: Option<FileId>,
+    offset: u64,
+    /// The file's size when it was last read to its end; nothing is done until it changes.
+    size_read: u64,
+    /// A damaged record stands at `offset`.
+    is_corrupt: bool,
+    /// A record that is no event was met.
+    has_malformed: bool,
+}
+
+impl EventFiles {
+    pub(super) fn new(folder: PathBuf, tag: &str) -> Self {
+        Self { tree: EventTree::new(folder), cleaned_tag: clean_tag(tag), positions: BTreeMap::new() }
+    }
+
+    /// Reads what was appended, and files that are new.
+    pub(super) fn read(&mut self, intake: &mut Intake) {
+        self.tree.search(intake);
+        self.read_files(intake);
+    }
+
+    /// As [`Self::read`], but looks for files everywhere and tries damaged records once more: over a network a reader
+    /// may see zeroes where data is still on its way.
+    pub(super) fn finish(&mut self, intake: &mut Intake) {
+        self.tree.search_all(intake);
+        for position in self.positions.values_mut() {
+            position.size_read = 0;
+            position.is_corrupt = false;
+        }
+        self.read_files(intake);
+    }
+
+    fn read_files(&mut self, intake: &mut Intake) {
+        for path in self.tree.files() {
+            if intake.is_full() {
+                return;
+            }
+            if !self.positions.contains_key(path) {
+                self.positions.insert(path.clone(), Position::default());
+            }
+            let Some(position) = self.positions.get_mut(path) else { continue };
+            if let Err(error) = position.read(path, &self.cleaned_tag, intake) {
+                files::note_io_error(path, error, intake);
+            }
+        }
+    }
+}
+
+impl Position {
+    fn read(&mut self, path: &Path, cleaned_tag: &str, intake: &mut Intake) -> io::Result<()> {
+        let Some(metadata) = files::stat(path, intake) else { return Ok(()) };
+        if self.id == Some(files::file_id(&metadata)) && metadata.len() == self.size_read {
+            return Ok(());
+        }
+        let Some((file, metadata)) = files::open(path, intake) else { return Ok(()) };
+        let id = files::file_id(&metadata);
+        if self.id.is_some_and(|known| known != id) || metadata.len() < self.offset {
+            // Its measurements are known by time and step, so reading it anew repeats none.
+            intake.note_problem(CollectError::Restarted { path: path.to_owned() });
+            *self = Self::default();
+        }
+        self.id = Some(id);
+        if self.is_corrupt {
+            return Ok(());
+        }
+        let mut records = RecordReader::new(file, self.offset, metadata.len())?;
+        while !intake.is_full() {
+            let offset = records.offset();
+            let step = match records.next_record()? {
+                Record::Data(data) => {
+                    self.take_event(data, offset, path, cleaned_tag, intake);
+                    ControlFlow::Continue(())
+                }
+                Record::PassedOver => ControlFlow::Continue(()),
+                Record::Incomplete => ControlFlow::Break(()),
+                Record::Corrupt(reason) => {
+                    self.is_corrupt = true;
+                    intake.note_problem(CollectError::CorruptRecord { path: path.to_owned(), offset, reason });
+                    ControlFlow::Break(())
+                }
+            };
+            self.offset = records.offset();
+            if step.is_break() {
+                self.size_read = metadata.len();
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn take_event(&mut self, data: &[u8], offset: u64, path: &Path, cleaned_tag: &str, intake: &mut Intake) {
+        let event = match Event::parse(data) {
+            Ok(event) => event,
+            Err(error) => {
+                if !std::mem::replace(&mut self.has_malformed, true) {
+                    let path = path.to_owned();
+                    intake.note_problem(CollectError::MalformedEvent { path, offset, reason: error.0 });
+                }
+                return;
+            }
+        };
+        for scalar in event.scalars {
+            intake.note_tag(&String::from_utf8_lossy(scalar.tag));
+            if scalar.tag == intake.tag().as_bytes() || scalar.tag == cleaned_tag.as_bytes() {
+                let report = Report {
+                    step: event.step,
+                    wall_time_secs: event.wall_time_secs,
+                    mark: event.wall_time_secs.to_bits(),
+                    value: scalar.value,
+                };
+                intake.add(Source::EventFile, report);
+            }
+        }
+    }
+}
+
+/// `tag` as tensorboardX writes it: every character but letters, digits and `-/_.` becomes `_`, and slashes in front
+/// are dropped. Source: tensorboardX 2.6, `summary.py`, `_clean_tag`.
+fn clean_tag(tag: &str) -> String {
+    let cleaned: String = tag
+        .chars()
+        .map(|character| if character.is_alphanumeric() || "-/_.".contains(character) { character } else { '_' })
+        .collect();
+    cleaned.trim_start_matches('/').to_owned()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,155 @@
+//! Reports on standard output, read from the log that holds it.
+//!
+//! Lines end with a line feed or a carriage return, so that each state of a progress bar is a line. A line without a
+//! step is at one more than the highest step before it, and the first at 1: a trainer that never says a step counts
+//! 1, 2, 3, and a closing line without a step comes after the others. Both are functions of the text alone, so that
+//! reading it again finds the same measurements; the mark of each is the byte offset of its line.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::PathBuf;
+
+use super::CollectError;
+use super::files::{self, FileId};
+use super::intake::{Intake, Report};
+use tunesmith_domain::Source;
+
+/// The longest line that may be a report. A guess; longer ones are passed over without being held in memory.
+const MAX_LINE_BYTES: usize = 64 << 10;
+
+/// How much is read at once, a multiple of the longest line.
+const CHUNK_BYTES: usize = 4 * MAX_LINE_BYTES;
+
+/// Reads the lines appended to one log.
+#[derive(Debug)]
+pub(super) struct StandardOutput {
+    path: PathBuf,
+    position: Position,
+}
+
+#[derive(Debug, Default)]
+struct Position {
+    id: Option<FileId>,
+    /// Up to where the log was taken in: the beginning of a line, or a place within one that is too long.
+    offset: u64,
+    /// The log's size when it was last read to its end.
+    size_read: u64,
+    /// `offset` is within a line that is too long.
+    is_in_long_line: bool,
+    highest_step: i64,
+}
+
+impl StandardOutput {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self { path, position: Position::default() }
+    }
+
+    /// Reads the lines that were ended since.
+    pub(super) fn read(&mut self, intake: &mut Intake) {
+        self.read_lines(false, intake);
+    }
+
+    /// Reads all there is, with a last line that was not ended.
+    pub(super) fn finish(&mut self, intake: &mut Intake) {
+        self.position.size_read = 0;
+        self.read_lines(true, intake);
+    }
+
+    fn read_lines(&mut self, with_unended: bool, intake: &mut Intake) {
+        if intake.is_full() {
+            return;
+        }
+        let Some(metadata) = files::stat(&self.path, intake) else { return };
+        if self.position.id == Some(files::file_id(&metadata)) && metadata.len() == self.position.size_read {
+            return;
+        }
+        let Some((file, metadata)) = files::open(&self.path, intake) else { return };
+        let id = files::file_id(&metadata);
+        if self.position.id.is_some_and(|known| known != id) || metadata.len() < self.position.offset {
+            intake.note_problem(CollectError::Restarted { path: self.path.clone() });
+            self.position = Position::default();
+        }
+        self.position.id = Some(id);
+        if let Err(error) = self.read_chunks(file, metadata.len(), with_unended, intake) {
+            files::note_io_error(&self.path, error, intake);
+        }
+    }
+
+    /// Reads `file` up to `end`, or until the batch is full.
+    fn read_chunks(&mut self, mut file: File, end: u64, with_unended: bool, intake: &mut Intake) -> io::Result<()> {
+        file.seek(SeekFrom::Start(self.position.offset))?;
+        let mut input = file.take(end.saturating_sub(self.position.offset));
+        let mut pending: Vec<u8> = Vec::with_capacity(CHUNK_BYTES);
+        loop {
+            let room = CHUNK_BYTES - pending.len();
+            let is_at_end = input.by_ref().take(room as u64).read_to_end(&mut pending)? < room;
+            let taken = self.take_ended_lines(&pending, intake);
+            pending.drain(..taken);
+            if intake.is_full() {
+                return Ok(());
+            }
+            if pending.len() > MAX_LINE_BYTES {
+                self.pass_over(pending.len(), intake);
+                pending.clear();
+            }
+            if is_at_end {
+                break;
+            }
+        }
+        if with_unended {
+            self.take_line(&pending, intake);
+            self.position.offset += pending.len() as u64;
+        }
+        self.position.size_read = end;
+        Ok(())
+    }
+
+    /// Takes the ended lines of `bytes` until the batch is full; returns how many bytes were taken.
+    fn take_ended_lines(&mut self, bytes: &[u8], intake: &mut Intake) -> usize {
+        let mut start = 0;
+        for end in memchr::memchr2_iter(b'\n', b'\r', bytes) {
+            if intake.is_full() {
+                break;
+            }
+            let line = &bytes[start..end];
+            if line.len() > MAX_LINE_BYTES {
+                self.pass_over(0, intake);
+            } else {
+                self.take_line(line, intake);
+            }
+            self.position.is_in_long_line = false;
+            self.position.offset += (end + 1 - start) as u64;
+            start = end + 1;
+        }
+        start
+    }
+
+    /// Takes the line at the present offset.
+    fn take_line(&mut self, line: &[u8], intake: &mut Intake) {
+        if self.position.is_in_long_line {
+            return;
+        }
+        let Some(report) = intake.read_line(line) else { return };
+        let step = report.step.unwrap_or(self.position.highest_step.saturating_add(1));
+        self.position.highest_step = self.position.highest_step.max(step);
+        let mark = self.position.offset;
+        intake.add(Source::StandardOutput, Report { step, wall_time_secs: 0.0, mark, value: report.value });
+    }
+
+    /// Goes `bytes` further within a line that is too long.
+    fn pass_over(&mut self, bytes: usize, intake: &mut Intake) {
+        let is_noted = intake.problems().iter().any(|problem| matches!(problem, CollectError::LongLine { .. }));
+        if !self.position.is_in_long_line && !is_noted {
+            intake.note_problem(CollectError::LongLine {
+                path: self.path.clone(),
+                offset: self.position.offset,
+                limit: MAX_LINE_BYTES,
+            });
+        }
+        self.position.is_in_long_line = true;
+        self.position.offset += bytes as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,245 @@
+use std::fs;
+use std::path::Path;
+
+use proptest::prelude::*;
+use tempfile::TempDir;
+use tunesmith_algorithms::problem::Goal;
+
+use super::tfrecord::masked_crc32c;
+use super::*;
+use tunesmith_domain::{FinalMeasurement, MetricValue, Source};
+
+/// A collector of `acc` with all three sources in one folder.
+pub(super) fn collector(folder: &Path, known: &[Measurement]) -> Collector {
+    let config = CollectorConfig {
+        tag: "acc".to_owned(),
+        metric_file: folder.join("metrics").join("output.metrics"),
+        event_dir: Some(folder.join("job")),
+        stdout: Some(folder.join("stdout.log")),
+    };
+    Collector::new(config, known)
+}
+
+pub(super) fn write(path: &Path, bytes: impl AsRef<[u8]>) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, bytes).unwrap();
+}
+
+/// (step, value) of each.
+pub(super) fn points(measurements: &[Measurement]) -> Vec<(i64, f64)> {
+    measurements.iter().map(|report| (report.step, report.value("acc").unwrap())).collect()
+}
+
+/// A line as `hypertune` writes it.
+pub(super) fn hypertune_line(timestamp: f64, step: i64, tag: &str, value: &str) -> String {
+    format!(
+        "{{\"checkpoint_path\": \"\", \"global_step\": \"{step}\", \"timestamp\": {timestamp:?}, \"trial\": \"1\", \
+         \"{tag}\": \"{value}\"}}\n"
+    )
+}
+
+/// A record that holds `acc` as a simple value.
+pub(super) fn event_record(wall_time_secs: f64, step: u8, value: f32) -> Vec<u8> {
+    let mut data = vec![0x09];
+    data.extend(wall_time_secs.to_le_bytes());
+    data.extend([0x10, step, 0x2a, 12, 0x0a, 10, 0x0a, 3, b'a', b'c', b'c', 0x15]);
+    data.extend(value.to_le_bytes());
+    framed(&data)
+}
+
+pub(super) fn framed(data: &[u8]) -> Vec<u8> {
+    let length = (data.len() as u64).to_le_bytes();
+    [&length[..], &masked_crc32c(&length).to_le_bytes(), data, &masked_crc32c(data).to_le_bytes()].concat()
+}
+
+fn report(step: i64, wall_time_secs: f64, value: f64) -> Measurement {
+    Measurement {
+        step,
+        wall_time_secs,
+        elapsed_secs: None,
+        source: Source::Http,
+        mark: 0,
+        metrics: vec![MetricValue { metric: "acc".to_owned(), value }],
+    }
+}
+
+#[test]
+fn nothing_there_is_no_problem() {
+    let folder = TempDir::new().unwrap();
+    let mut collector = collector(&folder.path().join("absent"), &[]);
+    assert_eq!(collector.poll(), []);
+    assert_eq!(collector.finish(), []);
+    assert!(collector.problems().is_empty());
+}
+
+#[test]
+fn all_sources_are_read_and_nothing_twice_even_after_a_restart() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path();
+    write(&path.join("metrics/output.metrics"), hypertune_line(1.5, 1, "acc", "0.1"));
+    write(&path.join("job/eval/events.out.tfevents.1"), event_record(2.5, 2, 0.25));
+    write(&path.join("stdout.log"), "acc=0.3 step=3\n");
+
+    let mut first = collector(path, &[]);
+    let stored = first.poll();
+    assert_eq!(points(&stored), [(1, 0.1), (2, 0.25), (3, 0.3)]);
+    assert_eq!(
+        stored.iter().map(|report| (report.source, report.mark, report.wall_time_secs)).collect::<Vec<_>>(),
+        [
+            (Source::MetricFile, 1.5_f64.to_bits(), 1.5),
+            (Source::EventFile, 2.5_f64.to_bits(), 2.5),
+            (Source::StandardOutput, 0, 0.0)
+        ]
+    );
+    assert_eq!((first.poll(), first.finish()), (vec![], vec![]));
+
+    let mut restarted = collector(path, &stored);
+    assert_eq!((restarted.poll(), restarted.finish()), (vec![], vec![]));
+    write(&path.join("stdout.log"), "acc=0.3 step=3\nacc=0.4\n");
+    assert_eq!(points(&restarted.poll()), [(4, 0.4)]);
+    assert_eq!(restarted.seen_tags().iter().collect::<Vec<_>>(), ["acc"]);
+    assert!(restarted.problems().is_empty());
+}
+
+#[test]
+fn a_million_reports_come_in_bounded_batches() {
+    let folder = TempDir::new().unwrap();
+    let lines: String = (1..=200_000).map(|step| format!("step={step} acc=0.5\n")).collect();
+    write(&folder.path().join("stdout.log"), &lines);
+    let events: Vec<u8> = (0..100_000).flat_map(|index| event_record(f64::from(index), 1, 0.5)).collect();
+    write(&folder.path().join("job/tfevents"), &events);
+    let mut collector = collector(folder.path(), &[]);
+    let mut total = 0;
+    loop {
+        let batch = collector.poll();
+        assert!(batch.len() <= MAX_MEASUREMENTS_PER_POLL);
+        if batch.is_empty() {
+            break;
+        }
+        total += batch.len();
+    }
+    assert_eq!(total, 300_000);
+}
+
+#[test]
+fn finish_alone_returns_everything() {
+    let folder = TempDir::new().unwrap();
+    let lines: String = (1..=100_000).map(|step| format!("step={step} acc=0.5\n")).collect();
+    write(&folder.path().join("stdout.log"), lines + "acc=0.7");
+    let reports = collector(folder.path(), &[]).finish();
+    assert_eq!(reports.len(), 100_001);
+    assert_eq!(points(&reports[100_000..]), [(100_001, 0.7)]);
+}
+
+#[test]
+fn seen_tags_are_bounded() {
+    let folder = TempDir::new().unwrap();
+    let mut lines: String = (0..5_000).map(|index| format!("tag{index}=1\n")).collect();
+    lines += &format!("{}=1\n", "x".repeat(MAX_SEEN_TAG_BYTES + 1));
+    write(&folder.path().join("stdout.log"), lines);
+    let mut collector = collector(folder.path(), &[]);
+    assert_eq!(collector.poll(), []);
+    assert_eq!(collector.seen_tags().len(), MAX_SEEN_TAGS);
+}
+
+#[test]
+fn folders_and_pipes_in_place_of_files_are_noted_once_and_never_waited_for() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path();
+    fs::create_dir_all(path.join("metrics/output.metrics")).unwrap();
+    fs::create_dir_all(path.join("job")).unwrap();
+    for pipe in ["stdout.log", "job/tfevents"] {
+        let made = std::process::Command::new("mkfifo").arg(path.join(pipe)).status().unwrap();
+        assert!(made.success());
+    }
+    let mut collector = collector(path, &[]);
+    for _ in 0..3 {
+        assert_eq!(collector.poll(), []);
+    }
+    assert_eq!(collector.finish(), []);
+    let problems: Vec<String> = collector.problems().iter().map(ToString::to_string).collect();
+    let expected = ["metrics/output.metrics", "stdout.log"]
+        .map(|name| format!("{} is not a regular file", path.join(name).display()));
+    assert_eq!(problems, expected);
+}
+
+#[test]
+fn final_by_last_takes_step_then_time_then_arrival() {
+    let reports =
+        [report(2, 1.0, 0.1), report(3, 5.0, 0.2), report(3, 9.0, 0.3), report(3, 9.0, 0.4), report(1, 99.0, 0.9)];
+    let last = |reports| select_final(reports, "acc", Goal::Maximize, FinalMeasurement::Last);
+    assert_eq!(last(&reports), Some(&reports[3]));
+    assert_eq!(last(&[]), None);
+    assert_eq!(select_final(&reports, "other", Goal::Maximize, FinalMeasurement::Last), None);
+    let ends_in_nan = [report(1, 0.0, 0.5), report(2, 0.0, f64::NAN)];
+    assert!(std::ptr::eq(last(&ends_in_nan).unwrap(), &ends_in_nan[1]));
+}
+
+#[test]
+fn final_by_best_follows_the_goal_and_ignores_nan() {
+    let reports = [report(1, 0.0, f64::NAN), report(4, 0.0, 0.9), report(2, 0.0, 0.9), report(3, 0.0, 0.1)];
+    let best = |reports, goal| select_final(reports, "acc", goal, FinalMeasurement::Best);
+    assert_eq!(best(&reports, Goal::Maximize), Some(&reports[2]));
+    assert_eq!(best(&reports, Goal::Minimize), Some(&reports[3]));
+    assert_eq!(best(&[], Goal::Minimize), None);
+    assert!(std::ptr::eq(best(&reports[..1], Goal::Minimize).unwrap(), &reports[0]));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn random_bytes_anywhere_never_panic(
+        bytes in proptest::collection::vec(any::<u8>(), 0..400),
+        valid_head in any::<bool>(),
+    ) {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path();
+        let head = if valid_head { event_record(1.0, 1, 0.5) } else { vec![] };
+        write(&path.join("job/tfevents"), [&head[..], &bytes].concat());
+        write(&path.join("job/framed.tfevents"), framed(&bytes));
+        write(&path.join("metrics/output.metrics"), &bytes);
+        write(&path.join("stdout.log"), [b"acc=", &bytes[..]].concat());
+        let mut collector = collector(path, &[]);
+        collector.poll();
+        collector.finish();
+    }
+
+    #[test]
+    fn reading_as_it_grows_finds_the_same_as_reading_at_once(
+        cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..6),
+        lines in proptest::collection::vec("(acc|loss)[=:] ?[0-9.]{1,4}( step=[0-9]{1,3})?(\n|\r|\r\n)", 0..12),
+        values in proptest::collection::vec((0..5_u8, -1.0..1.0_f32), 0..12),
+    ) {
+        let text = lines.concat().into_bytes();
+        let events: Vec<u8> = values
+            .iter()
+            .enumerate()
+            .flat_map(|(index, (step, value))| event_record(index as f64, *step, *value))
+            .collect();
+        let at_once = TempDir::new().unwrap();
+        write(&at_once.path().join("stdout.log"), &text);
+        write(&at_once.path().join("job/tfevents"), &events);
+        let expected = collector(at_once.path(), &[]).finish();
+
+        let growing = TempDir::new().unwrap();
+        let mut live = collector(growing.path(), &[]);
+        let mut cuts: Vec<(usize, usize)> =
+            cuts.iter().map(|cut| (cut.index(text.len() + 1), cut.index(events.len() + 1))).collect();
+        cuts.sort_unstable();
+        let mut found = Vec::new();
+        for (text_end, events_end) in cuts {
+            write(&growing.path().join("stdout.log"), &text[..text_end]);
+            write(&growing.path().join("job/tfevents"), &events[..events_end]);
+            found.extend(live.poll());
+        }
+        write(&growing.path().join("stdout.log"), &text);
+        write(&growing.path().join("job/tfevents"), &events);
+        found.extend(live.finish());
+        let key = |report: &Measurement| (report.source, report.mark, report.step);
+        found.sort_by_key(key);
+        let mut expected = expected;
+        expected.sort_by_key(key);
+        prop_assert_eq!(found, expected);
+    }
+}

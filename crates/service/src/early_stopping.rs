@@ -1,0 +1,120 @@
+//! Applies a study's stopping rule to running trials: keeps the curves of the completed ones and of those that run.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tunesmith_algorithms::early_stopping::{
+    AshaRule, CompletedCurve, CurvePoint, DecayCurveRule, EarlyStopDecision, MedianRule, PreparedStoppingRule,
+    StoppingRule,
+};
+use tunesmith_algorithms::problem::{Goal, TrialId};
+
+use tunesmith_domain::{CurveAxis, Measurement, Study, StudyId, Trial, TrialState};
+use tunesmith_store::{Store, StoreError};
+
+/// How many measurements are read at once.
+const BATCH: usize = 10_000;
+
+/// One study's stopping rule with what it has learnt.
+pub(super) struct EarlyStopping {
+    study: StudyId,
+    metric: String,
+    goal: Goal,
+    axis: CurveAxis,
+    rule: StoppingRule,
+    learnt: Mutex<Learnt>,
+}
+
+#[derive(Default)]
+struct Learnt {
+    completed: Vec<Completed>,
+    /// The newest curves of trials that run.
+    running: BTreeMap<TrialId, Vec<CurvePoint>>,
+    /// Made from the completed trials when it is first needed after a change.
+    prepared: Option<PreparedStoppingRule>,
+}
+
+struct Completed {
+    curve: Vec<CurvePoint>,
+    stopped_early: bool,
+}
+
+impl EarlyStopping {
+    /// The rule of `study`, which has learnt nothing yet.
+    pub(super) fn new(rule: tunesmith_domain::StoppingRule, study: &Study) -> Self {
+        let metric = &study.problem.metrics()[0];
+        Self {
+            study: study.id.clone(),
+            metric: metric.name.clone(),
+            goal: metric.goal,
+            axis: study.stopping_axis,
+            rule: match rule {
+                tunesmith_domain::StoppingRule::Median => StoppingRule::Median(MedianRule::default()),
+                tunesmith_domain::StoppingRule::DecayCurve => StoppingRule::DecayCurve(DecayCurveRule::default()),
+                tunesmith_domain::StoppingRule::Asha => StoppingRule::Asha(AshaRule::default()),
+            },
+            learnt: Mutex::default(),
+        }
+    }
+
+    /// Reads the curve of `trial`, if it has a result. To be called once for each trial.
+    pub(super) async fn learn(&self, store: &dyn Store, trial: &Trial) -> Result<(), StoreError> {
+        if trial.state != TrialState::Succeeded {
+            self.lock().running.remove(&trial.id);
+            return Ok(());
+        }
+        let mut curve = Vec::new();
+        let mut from = 0;
+        while from < trial.measurement_count {
+            let page = store.measurements(&self.study, trial.id, from, BATCH).await?;
+            if page.is_empty() {
+                break;
+            }
+            from += page.len() as u64;
+            curve.extend(self.points(&page));
+        }
+        let mut learnt = self.lock();
+        learnt.running.remove(&trial.id);
+        learnt.completed.push(Completed { curve, stopped_early: trial.stopped_early });
+        learnt.prepared = None;
+        Ok(())
+    }
+
+    /// The curve of what a trial reported.
+    pub(super) fn points(&self, reports: &[Measurement]) -> Vec<CurvePoint> {
+        let points = reports.iter().filter_map(|report| {
+            let step = match self.axis {
+                CurveAxis::Step => report.step,
+                // Whole milliseconds; a curve is compared at the places of its reports.
+                CurveAxis::ElapsedTime => (report.elapsed_secs? * 1e3) as i64,
+            };
+            Some(CurvePoint { step, value: report.value(&self.metric)? })
+        });
+        points.collect()
+    }
+
+    /// Why the running `trial` with this curve is to be stopped, if it is.
+    pub(super) fn decide(&self, trial: TrialId, curve: Vec<CurvePoint>) -> Option<String> {
+        let mut learnt = self.lock();
+        let Learnt { completed, running, prepared } = &mut *learnt;
+        let prepared = prepared.get_or_insert_with(|| {
+            let curves = completed.iter();
+            let curves = curves.map(|Completed { curve, stopped_early }| CompletedCurve {
+                points: curve,
+                stopped_early: *stopped_early,
+            });
+            self.rule.prepare(self.goal, curves)
+        });
+        let others = running.iter().filter(|(other, _)| **other != trial).map(|(_, curve)| curve.as_slice());
+        let decision = prepared.decide(&curve, others);
+        running.insert(trial, curve);
+        match decision {
+            EarlyStopDecision::Stop(reason) => Some(reason.explain(&self.metric).to_string()),
+            EarlyStopDecision::TooEarly | EarlyStopDecision::Continue => None,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Learnt> {
+        self.learnt.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,28 @@
+//! The use cases: submit a job, run it to its end, take a trainer's report.
+//!
+//! Not here: wire formats, terminals, what a store or an executor is made of. Everything that happens is told as
+//! [`JobEvent`]s, which the command line or a server may show.
+
+pub mod clock;
+mod early_stopping;
+mod events;
+pub mod job_logs;
+pub mod jobs;
+mod live_trials;
+pub mod optimizer;
+pub mod packages;
+mod plan;
+pub mod policy;
+mod reports;
+pub mod runner;
+mod secret;
+mod submission;
+mod trainer;
+
+pub use events::JobEvent;
+pub use live_trials::{LiveTrials, ReportError, TrialKey};
+pub use plan::{JobPlan, PlanError, ProgramPlan, ReplicaPlan};
+pub use reports::TrialReports;
+pub use runner::{Control, JobOutcome, JobRunner, RunError};
+pub use secret::job_secret;
+pub use submission::{StudySpec, Submission, SubmitError, Submitted, submit};

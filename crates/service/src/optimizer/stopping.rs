@@ -1,0 +1,77 @@
+//! The stopping rules of studies that are asked about, with what they have learnt.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+
+use super::PAGE;
+use crate::early_stopping::EarlyStopping;
+use tunesmith_domain::{Measurement, Study, StudyId, TrialId};
+use tunesmith_store::{Store, StoreError};
+
+/// One rule for each study.
+#[derive(Default)]
+pub(super) struct StoppingRules {
+    rules: Mutex<HashMap<StudyId, Arc<tokio::sync::Mutex<Learnt>>>>,
+}
+
+struct Learnt {
+    /// Tells studies of one name apart.
+    create_time: Timestamp,
+    rule: EarlyStopping,
+    /// Revision of the study up to which final trials are learnt.
+    revision: u64,
+}
+
+impl StoppingRules {
+    /// Why `trial`, which reported `curve`, should stop, if it should.
+    pub(super) async fn decide(
+        &self,
+        store: &dyn Store,
+        study: &Study,
+        trial: TrialId,
+        curve: &[Measurement],
+    ) -> Result<Option<String>, StoreError> {
+        let Some(rule) = study.stopping_rule else { return Ok(None) };
+        let fresh = || Learnt { create_time: study.create_time, rule: EarlyStopping::new(rule, study), revision: 0 };
+        let learnt = {
+            let mut rules = self.rules();
+            let entry = rules.entry(study.id.clone());
+            Arc::clone(entry.or_insert_with(|| Arc::new(tokio::sync::Mutex::new(fresh()))))
+        };
+        let mut learnt = learnt.lock().await;
+        if learnt.create_time != study.create_time {
+            *learnt = fresh();
+        }
+        learnt.refresh(store, &study.id).await?;
+        Ok(learnt.rule.decide(trial, learnt.rule.points(curve)))
+    }
+
+    /// Forgets what was learnt of `study`.
+    pub(super) fn forget(&self, study: &StudyId) {
+        self.rules().remove(study);
+    }
+
+    fn rules(&self) -> MutexGuard<'_, HashMap<StudyId, Arc<tokio::sync::Mutex<Learnt>>>> {
+        self.rules.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Learnt {
+    async fn refresh(&mut self, store: &dyn Store, study: &StudyId) -> Result<(), StoreError> {
+        loop {
+            let changed = store.trials_changed_since(study, self.revision, PAGE).await?;
+            let is_last = changed.len() < PAGE;
+            for trial in changed {
+                if trial.state.is_final() {
+                    self.rule.learn(store, &trial).await?;
+                }
+                self.revision = trial.revision;
+            }
+            if is_last {
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Giving trials out.
+
+use std::collections::HashMap;
+use std::num::NonZeroUsize;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+
+use futures::future::{join, join_all};
+use tunesmith_algorithms::problem::TrialSuggestion;
+
+use super::turns::Turn;
+use super::{Optimizer, OptimizerError, PAGE, refuse_study_of_job};
+use tunesmith_domain::{NewTrial, Study, StudyChange, StudyId, StudyState, Trial, TrialChange, TrialStart, TrialState};
+use tunesmith_store::{FEW, StoreError};
+
+/// After so many suggestions in a row for which a study's algorithm failed, the study gives up.
+const MAX_FAILURES: u32 = 5;
+
+/// A request for trials.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SuggestionRequest {
+    /// Who asks.
+    pub client_id: String,
+    /// How many trials it shall have in all.
+    pub count: NonZeroUsize,
+    /// How long it may be silent; `None`: as long as the study says.
+    pub lease: Option<Duration>,
+}
+
+/// What a client gets.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Suggested {
+    /// Its trials; fewer than it asked for if there are no more.
+    pub trials: Vec<Trial>,
+    /// Where the study stands.
+    pub study_state: StudyState,
+}
+
+impl Optimizer {
+    /// Gives a client its trials: those it has already, then queued ones, then new ones.
+    ///
+    /// # Errors
+    /// [`OptimizerError`]; trials that were given before the error stay the client's.
+    pub async fn suggest(&self, id: &StudyId, request: &SuggestionRequest) -> Result<Suggested, OptimizerError> {
+        refuse_study_of_job(id)?;
+        // Trials on their way to the store are the client's before the store knows.
+        let _client = self.clients.take(&(id.clone(), request.client_id.clone())).await;
+        let mut turn = self.turns.take(id).await;
+        let mut study = self.store.study(id).await?;
+        let lease = request.lease.or(study.trial_lease);
+        let mut trials = self.known_trials(id, request, lease).await?;
+        while let Some(missing) = NonZeroUsize::new(request.count.get() - trials.len()) {
+            if study.state != StudyState::Active {
+                break;
+            }
+            let (new, after) = self.new_trials(turn, study, missing, &request.client_id, lease).await?;
+            let is_complete = trials.len() + new.len() == request.count.get();
+            trials.extend(new);
+            study = after;
+            if is_complete {
+                break;
+            }
+            turn = self.turns.take(id).await;
+        }
+        Ok(Suggested { trials, study_state: study.state })
+    }
+
+    /// The trials that a client has, and queued ones that it gets.
+    async fn known_trials(
+        &self,
+        id: &StudyId,
+        request: &SuggestionRequest,
+        lease: Option<Duration>,
+    ) -> Result<Vec<Trial>, OptimizerError> {
+        loop {
+            let (mut own, queued) = self.open_trials(id, &request.client_id).await?;
+            own.truncate(request.count.get());
+            let at = self.clock.now();
+            let missing = request.count.get() - own.len();
+            let renewed = own.into_iter().map(async |trial| {
+                let renew = TrialChange::Renew { attempt: trial.attempt, at };
+                if trial.lease.is_some() { self.store.change_trial(id, trial.id, renew).await } else { Ok(trial) }
+            });
+            let assigned = queued.into_iter().take(missing).map(async |trial| {
+                let assign = TrialChange::Assign { client_id: request.client_id.clone(), lease, at };
+                self.store.change_trial(id, trial.id, assign).await
+            });
+            // At once, so that they may share a commit.
+            let (renewed, assigned) = join(join_all(renewed), join_all(assigned)).await;
+            let mut trials = Vec::with_capacity(renewed.len() + assigned.len());
+            let mut is_outdated = false;
+            for changed in renewed.into_iter().chain(assigned) {
+                match changed {
+                    Ok(trial) => trials.push(trial),
+                    // It was completed or deleted since it was read.
+                    Err(StoreError::Refused(_) | StoreError::NotFound { .. }) => is_outdated = true,
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            if !is_outdated {
+                return Ok(trials);
+            }
+        }
+    }
+
+    /// The trials of `client`, and those of nobody.
+    async fn open_trials(&self, id: &StudyId, client: &str) -> Result<(Vec<Trial>, Vec<Trial>), OptimizerError> {
+        let (mut own, mut queued) = (Vec::new(), Vec::new());
+        let (mut after, mut limit) = (None, FEW);
+        loop {
+            let page = self.store.open_trials(id, after, limit).await?;
+            after = page.last().map(|trial| trial.id);
+            let is_last = page.len() < limit;
+            limit = PAGE;
+            for trial in page {
+                if trial.state == TrialState::Requested {
+                    queued.push(trial);
+                } else if trial.client_id == client {
+                    own.push(trial);
+                }
+            }
+            if is_last {
+                return Ok((own, queued));
+            }
+        }
+    }
+
+    /// Up to `count` new trials, all of them in one transaction, and the study as it is then. Without any, the study
+    /// is no longer active or another process has been faster.
+    ///
+    /// The turn ends once the trials are on their way to the store: the next ones may be computed while these become
+    /// durable, since they are known to be pending.
+    async fn new_trials(
+        &self,
+        turn: Turn<'_, StudyId>,
+        study: Study,
+        count: NonZeroUsize,
+        client_id: &str,
+        lease: Option<Duration>,
+    ) -> Result<(Vec<Trial>, Study), OptimizerError> {
+        let suggestions = self.policy.suggest(&study.id, count).await?;
+        let study = self.judge_failure(study, suggestions.failure.as_deref()).await?;
+        if study.state != StudyState::Active {
+            self.policy.take_back(&study.id, suggestions.reservation).await;
+            return Ok((Vec::new(), study));
+        }
+        let mut id = suggestions.first_id;
+        let mut new = Vec::with_capacity(suggestions.points.len());
+        for TrialSuggestion { parameters, origin } in suggestions.points {
+            new.push(NewTrial {
+                id,
+                parameters,
+                origin: Some(origin),
+                fallback_reason: suggestions.failure.clone(),
+                client_id: client_id.to_owned(),
+                start: TrialStart::Begun { lease },
+                create_time: self.clock.now(),
+                request_key: None,
+            });
+            id = id.offset(1);
+        }
+        let created = if new.is_empty() {
+            drop(turn);
+            Ok(Vec::new())
+        } else {
+            let mut creation = self.store.create_trials(&study.id, new);
+            if self.store.keeps_order() {
+                match futures::poll!(&mut creation) {
+                    Poll::Ready(created) => created,
+                    Poll::Pending => {
+                        drop(turn);
+                        creation.await
+                    }
+                }
+            } else {
+                let created = creation.await;
+                drop(turn);
+                created
+            }
+        };
+        let trials = match created {
+            Ok(trials) => trials,
+            Err(error) => {
+                self.policy.take_back(&study.id, suggestions.reservation).await;
+                if matches!(error, StoreError::TrialIdTaken { .. }) {
+                    return Ok((Vec::new(), self.store.study(&study.id).await?));
+                }
+                return Err(error.into());
+            }
+        };
+        let study = match suggestions.end {
+            Some(end) => self.finish(&study, end.as_str()).await?,
+            None => study,
+        };
+        Ok((trials, study))
+    }
+
+    async fn finish(&self, study: &Study, reason: &str) -> Result<Study, OptimizerError> {
+        let change = StudyChange::Complete { reason: reason.to_owned() };
+        Ok(self.store.change_study(&study.id, change).await?)
+    }
+
+    /// Counts the failures of a study's algorithm, and ends the study when there are too many in a row.
+    async fn judge_failure(&self, study: Study, failure: Option<&str>) -> Result<Study, OptimizerError> {
+        let Some(failure) = failure else {
+            self.failures.forget(&study.id);
+            return Ok(study);
+        };
+        let failures = self.failures.count(&study.id);
+        tracing::error!(study.name = %study.id, failures, error = failure, "a search algorithm failed");
+        if failures < MAX_FAILURES {
+            return Ok(study);
+        }
+        let reason = format!("the search algorithm failed {failures} times in a row: {failure}");
+        Ok(self.store.change_study(&study.id, StudyChange::Deactivate { reason }).await?)
+    }
+}
+
+/// How often each study's algorithm has failed in a row.
+#[derive(Debug, Default)]
+pub(super) struct AlgorithmFailures(Mutex<HashMap<StudyId, u32>>);
+
+impl AlgorithmFailures {
+    /// Counts one more, and returns the count.
+    fn count(&self, study: &StudyId) -> u32 {
+        let mut counts = self.counts();
+        let count = counts.entry(study.clone()).or_default();
+        *count += 1;
+        *count
+    }
+
+    /// Begins at 0 again.
+    pub(super) fn forget(&self, study: &StudyId) {
+        self.counts().remove(study);
+    }
+
+    fn counts(&self) -> MutexGuard<'_, HashMap<StudyId, u32>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

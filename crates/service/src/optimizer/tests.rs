@@ -1,0 +1,244 @@
+use std::num::NonZeroUsize;
+
+use jiff::{SignedDuration, Timestamp};
+use tunesmith_algorithms::problem::{
+    AlgorithmName, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ProblemStatement, ScaleType, SearchSpace,
+};
+
+use super::*;
+use crate::clock::ManualClock;
+use tunesmith_domain::{
+    Algorithm, CurveAxis, FinalMeasurement, MetricValue, Source, StoppingRule, StudyFields, StudyState,
+};
+use tunesmith_store::MemoryStore;
+
+fn optimizer() -> (Optimizer, Arc<ManualClock>) {
+    let store = Arc::new(MemoryStore::new());
+    let clock = Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH));
+    let policy = Arc::new(Policy::new(store.clone(), 2));
+    (Optimizer::new(store, policy, clock.clone()), clock)
+}
+
+fn study(id: &str) -> StudyFields {
+    let kind = ParameterKind::Double { min: 0.0, max: 1.0, scale: ScaleType::UnitLinear };
+    let space = SearchSpace::new(vec![ParameterSpec::new("x", kind).unwrap()]).unwrap();
+    let metrics = vec![MetricSpec { name: "loss".to_owned(), goal: Goal::Minimize }];
+    StudyFields {
+        id: id.parse().unwrap(),
+        problem: ProblemStatement::new(space, metrics).unwrap(),
+        algorithm: Algorithm::Automatic,
+        seed: 7,
+        stopping_rule: None,
+        stopping_axis: CurveAxis::Step,
+        final_measurement: FinalMeasurement::Last,
+        prior_studies: Vec::new(),
+        initial_points: Vec::new(),
+        max_trials: None,
+        trial_lease: None,
+        config: serde_json::Value::Null,
+        state: StudyState::Active,
+        state_reason: String::new(),
+        create_time: Timestamp::UNIX_EPOCH,
+        next_trial_id: TrialId::FIRST,
+        revision: 0,
+    }
+}
+
+fn request(client: &str) -> SuggestionRequest {
+    SuggestionRequest { client_id: client.to_owned(), count: NonZeroUsize::MIN, lease: None }
+}
+
+fn loss(step: i64, elapsed_secs: f64, value: f64) -> Measurement {
+    Measurement {
+        step,
+        wall_time_secs: 0.0,
+        elapsed_secs: Some(elapsed_secs),
+        source: Source::Http,
+        mark: 0,
+        metrics: vec![MetricValue { metric: "loss".to_owned(), value }],
+    }
+}
+
+fn key(study: &StudyId, trial: &Trial) -> TrialRef {
+    TrialRef { study: study.clone(), trial: trial.id, attempt: None }
+}
+
+#[tokio::test]
+async fn an_algorithm_that_fails_is_replaced_and_in_the_end_given_up_without_harm_to_others() {
+    let (optimizer, _) = optimizer();
+    // A grid of doubles without a resolution, which the interfaces refuse.
+    let grid = Algorithm::GridSearch { double_resolution: Default::default() };
+    let bad = Study::restore(StudyFields { algorithm: grid, ..study("p/l/bad") });
+    let good = Study::restore(study("p/l/good"));
+    for study in [&bad, &good] {
+        optimizer.create_study(study.clone()).await.unwrap();
+    }
+    for number in 1..=4 {
+        let suggested = optimizer.suggest(&bad.id, &request(&format!("c{number}"))).await.unwrap();
+        assert_eq!(suggested.trials[0].origin.unwrap().algorithm, AlgorithmName::RandomSearch);
+        let reason = suggested.trials[0].fallback_reason.as_deref().unwrap();
+        assert!(reason.starts_with("study p/l/bad: the search algorithm failed: "), "{reason}");
+    }
+    let suggested = optimizer.suggest(&bad.id, &request("c5")).await.unwrap();
+    assert_eq!((suggested.trials.len(), suggested.study_state), (0, StudyState::Inactive));
+    let reason = optimizer.study(&bad.id).await.unwrap().state_reason.clone();
+    assert!(reason.starts_with("the search algorithm failed 5 times in a row: "), "{reason}");
+    assert_eq!(optimizer.suggest(&good.id, &request("c")).await.unwrap().study_state, StudyState::Active);
+}
+
+#[tokio::test]
+async fn a_prepared_suggestion_is_the_one_that_would_be_computed_on_demand() {
+    let (prepared, _) = optimizer();
+    let (on_demand, _) = optimizer();
+    let id: StudyId = "p/l/s".parse().unwrap();
+    for optimizer in [&prepared, &on_demand] {
+        optimizer.create_study(Study::restore(study("p/l/s"))).await.unwrap();
+    }
+    for number in 0..12 {
+        let trial = prepared.suggest(&id, &request("c")).await.unwrap().trials.remove(0);
+        let other = on_demand.suggest(&id, &request("c")).await.unwrap().trials.remove(0);
+        assert_eq!(trial.parameters, other.parameters, "trial {number}");
+        let ParameterValue::Double(x) = trial.parameters["x"] else { panic!("{trial:?}") };
+        for (optimizer, is_forgetful) in [(&prepared, false), (&on_demand, true)] {
+            let outcome = Outcome::Measured(loss(1, 1.0, (x - 0.3).powi(2)));
+            optimizer.complete(&key(&id, &trial), outcome).await.unwrap();
+            if is_forgetful {
+                optimizer.policy.forget(&id);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn curves_are_compared_by_elapsed_time_where_the_study_says_so() {
+    for (axis, expected) in [(CurveAxis::Step, false), (CurveAxis::ElapsedTime, true)] {
+        let (optimizer, _) = optimizer();
+        let fields = StudyFields { stopping_rule: Some(StoppingRule::Median), stopping_axis: axis, ..study("p/l/s") };
+        let study = optimizer.create_study(Study::restore(fields)).await.unwrap();
+        // Up to step 4 all others were worse, but up to the time of the last report all of them were better.
+        for _ in 0..6 {
+            let trial = optimizer.suggest(&study.id, &request("c")).await.unwrap().trials.remove(0);
+            for (step, value) in (1..=8).map(|step| (step, if step <= 4 { 9.0 } else { 0.1 })) {
+                optimizer.add_measurement(&key(&study.id, &trial), loss(step, step as f64, value), None).await.unwrap();
+            }
+            optimizer.complete(&key(&study.id, &trial), Outcome::Reported).await.unwrap();
+        }
+        let slow = optimizer.suggest(&study.id, &request("c")).await.unwrap().trials.remove(0);
+        let key = key(&study.id, &slow);
+        for step in 1..=4 {
+            optimizer.add_measurement(&key, loss(step, 2.0 * step as f64, 6.0), None).await.unwrap();
+        }
+        assert_eq!(optimizer.should_stop(&key).await.unwrap(), expected, "{axis:?}");
+        let state = optimizer.trial(&study.id, slow.id).await.unwrap().state;
+        assert_eq!(state == TrialState::Stopping, expected);
+        if expected {
+            let done = optimizer.complete(&key, Outcome::Reported).await.unwrap();
+            assert!(done.stopped_early);
+        }
+    }
+}
+
+#[tokio::test]
+async fn asking_whether_to_stop_keeps_a_trial_alive_for_its_owner_alone() {
+    let (optimizer, clock) = optimizer();
+    let fields = StudyFields { trial_lease: Some(std::time::Duration::from_secs(60)), ..study("p/l/s") };
+    let study = optimizer.create_study(Study::restore(fields)).await.unwrap();
+    let count = NonZeroUsize::new(2).unwrap();
+    let trials = optimizer.suggest(&study.id, &SuggestionRequest { count, ..request("c") }).await.unwrap().trials;
+    let [alive, silent] = &trials[..] else { panic!("{trials:?}") };
+    let ask = async |trial: &Trial| optimizer.should_stop(&key(&study.id, trial)).await;
+    optimizer.stop(&key(&study.id, alive)).await.unwrap();
+    for seconds in [50, 100, 150] {
+        clock.set(Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds));
+        assert!(ask(alive).await.unwrap(), "it is stopping, and has time to end");
+        optimizer.sweep().await.unwrap();
+    }
+    let late = ask(silent).await.unwrap_err().to_string();
+    assert!(late.contains("lease"), "{late}");
+    optimizer.suggest(&study.id, &request("next")).await.unwrap();
+    let late = ask(silent).await.unwrap_err().to_string();
+    assert!(late.contains("attempt 2"), "{late}");
+}
+
+#[tokio::test]
+async fn studies_that_are_forgotten_to_save_memory_go_on_as_before() {
+    let mut told = Vec::new();
+    for memory in [usize::MAX, 0] {
+        let store = Arc::new(MemoryStore::new());
+        let policy = Arc::new(Policy::with_memory(store.clone(), 2, memory));
+        let optimizer = Optimizer::new(store, policy, Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH)));
+        let ids: Vec<StudyId> = ["p/l/a", "p/l/b", "p/l/c"].map(|id| id.parse().unwrap()).into();
+        for id in &ids {
+            optimizer.create_study(Study::restore(study(id.as_str()))).await.unwrap();
+        }
+        let mut points = Vec::new();
+        for _ in 0..8 {
+            for id in &ids {
+                let trial = optimizer.suggest(id, &request("c")).await.unwrap().trials.remove(0);
+                let ParameterValue::Double(x) = trial.parameters["x"] else { panic!("{trial:?}") };
+                points.push(x);
+                let outcome = Outcome::Measured(loss(1, 1.0, (x - 0.3).powi(2)));
+                optimizer.complete(&key(id, &trial), outcome).await.unwrap();
+            }
+        }
+        told.push(points);
+    }
+    assert_eq!(told[0], told[1]);
+    let distinct: std::collections::BTreeSet<u64> = told[0].iter().map(|x| x.to_bits()).collect();
+    assert!(distinct.len() >= 8, "{told:?}");
+}
+
+#[tokio::test]
+async fn a_request_that_is_sent_again_has_one_effect() {
+    let (optimizer, _) = optimizer();
+    let study = optimizer.create_study(Study::restore(study("p/l/s"))).await.unwrap();
+    let create = async |key: &str| {
+        let point = [("x".to_owned(), ParameterValue::Double(0.5))].into();
+        optimizer.create_trial(&study.id, point, None, Some(key.to_owned())).await.unwrap().id
+    };
+    assert_eq!((create("a").await, create("a").await, create("b").await), (TrialId(1), TrialId(1), TrialId(2)));
+    let trial = optimizer.suggest(&study.id, &request("c")).await.unwrap().trials.remove(0);
+    assert_eq!((trial.id, create("a").await), (TrialId(1), TrialId(1)), "also after it was given out");
+    let add = async |measurement, key: Option<&str>| {
+        let request_key = key.map(str::to_owned);
+        optimizer
+            .add_measurement(&self::key(&study.id, &trial), measurement, request_key)
+            .await
+            .unwrap()
+            .measurement_count
+    };
+    assert_eq!(add(loss(1, 1.0, 0.5), Some("m1")).await, 1);
+    assert_eq!(add(loss(2, 2.0, 0.4), Some("m2")).await, 2);
+    assert_eq!(add(loss(1, 1.0, 0.5), Some("m1")).await, 2, "its key is known");
+    assert_eq!(add(loss(2, 2.0, 0.4), None).await, 2, "it is the latest one again");
+    assert_eq!(add(loss(2, 2.0, 0.3), None).await, 3, "it tells something else");
+}
+
+#[tokio::test]
+async fn the_sweeper_takes_trials_back_and_completes_those_that_were_stopping() {
+    let (optimizer, clock) = optimizer();
+    let fields = StudyFields { trial_lease: Some(std::time::Duration::from_secs(60)), ..study("p/l/s") };
+    let study = optimizer.create_study(Study::restore(fields)).await.unwrap();
+    let count = NonZeroUsize::new(3).unwrap();
+    let trials = optimizer.suggest(&study.id, &SuggestionRequest { count, ..request("c") }).await.unwrap().trials;
+    let [silent, stopping, alive] = &trials[..] else { panic!("{trials:?}") };
+    optimizer.add_measurement(&key(&study.id, stopping), loss(1, 1.0, 0.5), None).await.unwrap();
+    optimizer.stop(&key(&study.id, stopping)).await.unwrap();
+    clock.set(Timestamp::UNIX_EPOCH + SignedDuration::from_secs(59));
+    optimizer.add_measurement(&key(&study.id, alive), loss(1, 1.0, 0.5), None).await.unwrap();
+    assert_eq!(optimizer.sweep().await.unwrap(), 0);
+    clock.set(Timestamp::UNIX_EPOCH + SignedDuration::from_secs(61));
+    assert_eq!(optimizer.sweep().await.unwrap(), 2);
+    assert_eq!(optimizer.sweep().await.unwrap(), 0);
+
+    let stopped = optimizer.trial(&study.id, stopping.id).await.unwrap();
+    assert_eq!((stopped.state, stopped.stopped_early), (TrialState::Succeeded, true));
+    let next = optimizer.suggest(&study.id, &request("next")).await.unwrap().trials.remove(0);
+    assert_eq!((next.id, next.attempt, next.expired_leases), (silent.id, 2, 1));
+    let late = optimizer.complete(&key(&study.id, silent), Outcome::Measured(loss(1, 1.0, 0.1))).await;
+    assert!(late.unwrap_err().to_string().contains("attempt 2"));
+    let owned = TrialRef { attempt: Some(2), ..key(&study.id, silent) };
+    optimizer.complete(&owned, Outcome::Measured(loss(1, 1.0, 0.2))).await.unwrap();
+    let still = optimizer.suggest(&study.id, &request("c")).await.unwrap().trials.remove(0);
+    assert_eq!(still.id, alive.id);
+}

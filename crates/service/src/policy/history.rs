@@ -1,0 +1,337 @@
+//! What a study's designer knows: its completed and pending trials, kept up to date by reading only what changed.
+
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::num::NonZeroUsize;
+
+use jiff::Timestamp;
+use tunesmith_algorithms::designer::{Designer, DesignerError, History, SuggestRequest};
+use tunesmith_algorithms::problem::{
+    CompletedTrial, MetricSpec, ParameterValues, PendingTrial, ProblemStatement, TrialId, TrialOutcome, TrialSuggestion,
+};
+use tunesmith_algorithms::transfer::EarlierStudy;
+
+use super::{Computed, PolicyError, Purpose, Reservation, StudyEnd, Suggestions};
+use tunesmith_domain::{Study, StudyId, Trial, TrialState};
+use tunesmith_store::{FEW, Store, StoreError};
+use tunesmith_telemetry::SuggestionSource;
+
+/// How many trials are read at once.
+const PAGE: usize = 1000;
+
+/// What a trial takes, encoded and not, with its parameters by name.
+const TRIAL_BYTES: usize = 1024;
+
+/// At most so many trials are in the model, which keeps so many square matrices of them.
+const MODELLED: usize = 1000;
+const MATRICES: usize = 3;
+
+/// A study's trials in the form of a designer, with the designer.
+pub(super) struct StudyHistory {
+    study: StudyId,
+    /// Tells studies of one name apart.
+    create_time: Timestamp,
+    problem: ProblemStatement,
+    algorithm: &'static str,
+    designer: Box<dyn Designer>,
+    /// Revision of the study up to which the trials below are known.
+    revision: u64,
+    /// Trials of earlier studies. To the designer they come before the study's own: it counts on from them.
+    prior_count: u64,
+    completed: Vec<CompletedTrial>,
+    pending: Vec<PendingTrial>,
+    /// Place in `pending` of each pending trial.
+    pending_index: HashMap<TrialId, usize>,
+    completed_ids: HashSet<TrialId>,
+    /// The highest number of a trial that was read.
+    last_id: TrialId,
+    /// Numbers of the pending trials that are on their way to the store.
+    reserved: BTreeSet<TrialId>,
+    /// Counts how often reservations were taken back.
+    reservation: u64,
+    /// Counts what the designer was told.
+    knowledge: u64,
+    prepared: Option<Prepared>,
+}
+
+/// Points that were computed for a history.
+struct Prepared {
+    /// What the designer knew.
+    knowledge: u64,
+    first_id: TrialId,
+    count: NonZeroUsize,
+    points: Vec<TrialSuggestion>,
+}
+
+impl StudyHistory {
+    /// An empty history of `study`, but for what its earlier studies teach.
+    ///
+    /// Their trials that are points of this study's space count as its own: it is the same question, perhaps in a wider
+    /// or narrower range, and what is known need not be tried again. The others teach its designer as trials of a study
+    /// of another space.
+    pub(super) async fn open(store: &dyn Store, study: &Study) -> Result<Self, PolicyError> {
+        let designer = |earlier: &[EarlierStudy]| {
+            super::designer(study, earlier).map_err(|source| PolicyError::Designer { study: study.id.clone(), source })
+        };
+        let mut history = Self {
+            study: study.id.clone(),
+            create_time: study.create_time,
+            problem: study.problem.clone(),
+            algorithm: study.algorithm.as_str(),
+            designer: designer(&[])?,
+            revision: 0,
+            prior_count: 0,
+            completed: Vec::new(),
+            pending: Vec::new(),
+            pending_index: HashMap::new(),
+            completed_ids: HashSet::new(),
+            last_id: TrialId(0),
+            reserved: BTreeSet::new(),
+            reservation: 0,
+            knowledge: 0,
+            prepared: None,
+        };
+        let mut earlier = Vec::new();
+        for prior in &study.prior_studies {
+            earlier.extend(history.learn_from(store, prior).await?);
+        }
+        if !earlier.is_empty() {
+            history.designer = designer(&earlier)?;
+        }
+        Ok(history)
+    }
+
+    /// The study.
+    pub(super) fn study(&self) -> &StudyId {
+        &self.study
+    }
+
+    /// The name of the study's algorithm.
+    pub(super) fn algorithm(&self) -> &'static str {
+        self.algorithm
+    }
+
+    /// Roughly how much memory it takes: the trials, and the matrices of a model of so many of them as are modelled.
+    pub(super) fn bytes(&self) -> usize {
+        let trials = self.completed.len() + self.pending.len();
+        let modelled = if self.designer.capabilities().learns { trials.min(MODELLED) } else { 0 };
+        trials * TRIAL_BYTES + MATRICES * modelled * modelled * size_of::<f64>()
+    }
+
+    /// Whether computing takes its time: an algorithm that learns nothing answers at once.
+    pub(super) fn computes_long(&self) -> bool {
+        self.designer.capabilities().learns
+    }
+
+    /// Whether this is the history of `study`, and not of one of the same name that was deleted.
+    pub(super) fn is_of(&self, study: &Study) -> bool {
+        self.create_time == study.create_time
+    }
+
+    /// Reads what has changed since the last call.
+    pub(super) async fn refresh(&mut self, store: &dyn Store) -> Result<(), StoreError> {
+        let mut limit = FEW;
+        loop {
+            let changed = store.trials_changed_since(&self.study, self.revision, limit).await?;
+            let last_page = changed.len() < limit;
+            limit = PAGE;
+            for trial in changed {
+                self.revision = trial.revision;
+                self.record(&trial);
+            }
+            if last_page {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The points for the next trials of `study`, if they were computed before and nothing has changed since.
+    pub(super) fn prepared(&mut self, study: &Study, count: NonZeroUsize, purpose: Purpose) -> Option<Computed> {
+        let (first_id, count, _) = self.next(study, count);
+        let prepared = self.prepared.as_ref()?;
+        let is_current =
+            (prepared.knowledge, prepared.first_id, Some(prepared.count)) == (self.knowledge, first_id, count);
+        let points = is_current.then(|| prepared.points.clone())?;
+        Some(self.give_out(first_id, points, None, purpose, SuggestionSource::Prepared))
+    }
+
+    /// Computes the points for the next trials of `study`.
+    pub(super) fn suggestions(
+        &mut self,
+        study: &Study,
+        count: NonZeroUsize,
+        purpose: Purpose,
+    ) -> Result<Computed, DesignerError> {
+        let (first_id, allowed, end) = self.next(study, count);
+        let Some(count) = allowed else {
+            return Ok(self.give_out(first_id, Vec::new(), end, purpose, SuggestionSource::Computed));
+        };
+        let request = SuggestRequest { first_trial_id: self.designer_id(first_id), count };
+        let points = self.designer.suggest(self.known(), request)?;
+        let end = if points.len() < count.get() { Some(StudyEnd::Exhausted) } else { end };
+        if end.is_none() {
+            self.prepared = Some(Prepared { knowledge: self.knowledge, first_id, count, points: points.clone() });
+        }
+        Ok(self.give_out(first_id, points, end, purpose, SuggestionSource::Computed))
+    }
+
+    /// The number of the next trial, how many trials there may be from then on, at most `count`, and why not more.
+    fn next(&self, study: &Study, count: NonZeroUsize) -> (TrialId, Option<NonZeroUsize>, Option<StudyEnd>) {
+        // Trials may have been read that the study, as it was read before, does not count yet.
+        let last = self.reserved.last().map_or(self.last_id, |last| self.last_id.max(*last));
+        let first_id = study.next_trial_id.max(last.offset(1));
+        let left = study.max_trials.map_or(u64::MAX, |most| most.saturating_sub(first_id.0.saturating_sub(1)));
+        let left = usize::try_from(left).unwrap_or(usize::MAX);
+        let end = (left < count.get()).then_some(StudyEnd::MaxTrials);
+        (first_id, NonZeroUsize::new(left.min(count.get())), end)
+    }
+
+    fn give_out(
+        &mut self,
+        first_id: TrialId,
+        points: Vec<TrialSuggestion>,
+        end: Option<StudyEnd>,
+        purpose: Purpose,
+        source: SuggestionSource,
+    ) -> Computed {
+        if purpose == Purpose::Reservation {
+            for (index, point) in (0..).zip(&points) {
+                let id = first_id.offset(index);
+                if self.add_pending(self.designer_id(id), &point.parameters) {
+                    self.reserved.insert(id);
+                }
+            }
+        }
+        let reservation = Reservation(self.reservation);
+        let suggestions = Suggestions { first_id, points, end, reservation, failure: None };
+        Computed { suggestions, algorithm: self.algorithm, source }
+    }
+
+    /// Forgets points that were reserved and have no trials, unless that was done since `reservation`.
+    pub(super) fn take_back(&mut self, reservation: Reservation) {
+        if reservation != Reservation(self.reservation) {
+            return;
+        }
+        self.reservation += 1;
+        self.knowledge += 1;
+        for id in std::mem::take(&mut self.reserved) {
+            self.no_longer_pending(self.designer_id(id));
+        }
+    }
+
+    /// The number by which the designer knows the study's trial `id`.
+    fn designer_id(&self, id: TrialId) -> TrialId {
+        id.offset(self.prior_count)
+    }
+
+    /// What the designer is told.
+    fn known(&self) -> History<'_> {
+        History { completed: &self.completed, pending: &self.pending }
+    }
+
+    fn record(&mut self, trial: &Trial) {
+        let id = self.designer_id(trial.id);
+        self.last_id = self.last_id.max(trial.id);
+        self.reserved.remove(&trial.id);
+        if trial.state == TrialState::Deleted {
+            self.knowledge += 1;
+            self.forget(id);
+            return;
+        }
+        if !trial.state.is_final() {
+            self.add_pending(id, &trial.parameters);
+            return;
+        }
+        self.no_longer_pending(id);
+        if !self.completed_ids.insert(id) {
+            return;
+        }
+        self.knowledge += 1;
+        let outcome = outcome(trial, self.problem.metrics());
+        self.completed.push(CompletedTrial { id, parameters: trial.parameters.clone(), outcome });
+    }
+
+    /// Adds a pending trial, and tells whether it is new. Another change of one that is pending already does not concern
+    /// the designer.
+    fn add_pending(&mut self, id: TrialId, parameters: &ParameterValues) -> bool {
+        let Entry::Vacant(place) = self.pending_index.entry(id) else { return false };
+        place.insert(self.pending.len());
+        self.pending.push(PendingTrial { id, parameters: parameters.clone() });
+        self.knowledge += 1;
+        true
+    }
+
+    fn no_longer_pending(&mut self, id: TrialId) {
+        if let Some(index) = self.pending_index.remove(&id) {
+            self.pending.swap_remove(index);
+            if let Some(moved) = self.pending.get(index) {
+                self.pending_index.insert(moved.id, index);
+            }
+        }
+    }
+
+    /// Forgets a trial that its user has taken away.
+    fn forget(&mut self, id: TrialId) {
+        self.no_longer_pending(id);
+        if self.completed_ids.remove(&id) {
+            self.completed.retain(|trial| trial.id != id);
+        }
+    }
+
+    /// Takes over the completed trials of `prior` that are points of this study's space; the others are returned.
+    async fn learn_from(&mut self, store: &dyn Store, prior: &StudyId) -> Result<Option<EarlierStudy>, StoreError> {
+        let problem = store.study(prior).await?.problem.clone();
+        let mut after = None;
+        let mut foreign = Vec::new();
+        loop {
+            let page = store.trials(prior, after, PAGE).await?;
+            for trial in page.iter().filter(|trial| trial.state.is_final()) {
+                if self.problem.search_space().check(&trial.parameters).is_err() {
+                    foreign.push(CompletedTrial {
+                        id: trial.id,
+                        parameters: trial.parameters.clone(),
+                        outcome: outcome(trial, problem.metrics()),
+                    });
+                    continue;
+                }
+                self.prior_count += 1;
+                self.completed.push(CompletedTrial {
+                    id: TrialId(self.prior_count),
+                    parameters: trial.parameters.clone(),
+                    outcome: outcome(trial, self.problem.metrics()),
+                });
+            }
+            after = page.last().map(|trial| trial.id);
+            if page.len() < PAGE {
+                break;
+            }
+        }
+        if foreign.is_empty() {
+            return Ok(None);
+        }
+        let (study, trials) = (&self.study, foreign.len());
+        if self.designer.capabilities().learns {
+            tracing::info!(
+                study.name = %study, prior.name = %prior, trials,
+                "trials of the earlier study are no points of this search space and teach it as those of another one"
+            );
+        } else {
+            tracing::warn!(
+                study.name = %study, prior.name = %prior, trials,
+                "trials of the earlier study are no points of this search space; the algorithm leaves them out"
+            );
+        }
+        Ok(Some(EarlierStudy { problem, completed: foreign }))
+    }
+}
+
+/// A final trial's result as algorithms see it; infeasible if it lacks one of the metrics.
+pub fn outcome(trial: &Trial, metrics: &[MetricSpec]) -> TrialOutcome {
+    let values = trial.final_measurement.as_ref().and_then(|measurement| {
+        metrics.iter().map(|metric| measurement.value(&metric.name)).collect::<Option<Vec<f64>>>()
+    });
+    match (trial.state, values) {
+        (TrialState::Succeeded, Some(values)) => TrialOutcome::Measured { values, stopped_early: trial.stopped_early },
+        _ => TrialOutcome::Infeasible,
+    }
+}

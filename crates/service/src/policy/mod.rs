@@ -1,0 +1,299 @@
+//! Runs a search algorithm for a study: brings its knowledge up to date and asks for the next point.
+//!
+//! A designer is a pure function, so all that is kept between calls (the history read so far, the designer itself) is
+//! an optimisation: losing it costs time, never a different answer. Computing happens on blocking threads, at most as
+//! many at once as the policy was given.
+
+mod history;
+mod remembered;
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
+use tunesmith_algorithms::designer::{Designer, DesignerError};
+use tunesmith_algorithms::designers::{Automatic, GpBandit, GridSearch, InitialPoints, RandomSearch};
+use tunesmith_algorithms::problem::{AlgorithmName, Origin, ParameterValues, TrialId, TrialSuggestion};
+use tunesmith_algorithms::transfer::EarlierStudy;
+
+use self::history::StudyHistory;
+pub use self::history::outcome;
+use self::remembered::Remembered;
+use tunesmith_domain::{Algorithm, Study, StudyFields, StudyId};
+use tunesmith_store::{FEW, Store, StoreError};
+use tunesmith_telemetry::{SuggestionPhase, SuggestionSource, telemetry};
+
+/// How many bytes may be spent on what is remembered of studies, roughly.
+const MEMORY: usize = 512 << 20;
+
+/// The next point of a study, as far as it is known now.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Proposal {
+    /// Try this as trial `id`.
+    Trial {
+        /// The number it was computed for: the study's next one.
+        id: TrialId,
+        /// The point.
+        parameters: ParameterValues,
+        /// What proposes it.
+        origin: Origin,
+    },
+    /// Every point of the search space has been given out.
+    Exhausted,
+}
+
+/// The next points of a study, as far as they are known now.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Suggestions {
+    /// The number that the first was computed for: the study's next one. The others follow it.
+    pub first_id: TrialId,
+    /// The points.
+    pub points: Vec<TrialSuggestion>,
+    /// Why there are fewer points than were asked for.
+    pub end: Option<StudyEnd>,
+    /// What they are taken back by.
+    pub reservation: Reservation,
+    /// Why the study's algorithm failed, if random search has answered in its place.
+    pub failure: Option<String>,
+}
+
+/// Why a study has no more points.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StudyEnd {
+    /// Every point of the search space has been given out.
+    Exhausted,
+    /// The study has as many trials as it may have.
+    MaxTrials,
+}
+
+impl StudyEnd {
+    /// The reason, for people.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Exhausted => "search space exhausted",
+            Self::MaxTrials => "the maximal number of trials is reached",
+        }
+    }
+}
+
+/// Points that count as pending before the store has their trials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reservation(u64);
+
+/// Why there is no proposal.
+#[derive(Debug, thiserror::Error)]
+pub enum PolicyError {
+    /// The history could not be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The algorithm cannot handle the study, or failed.
+    #[error("study {study}: the search algorithm failed")]
+    Designer {
+        /// The study.
+        study: StudyId,
+        /// The cause.
+        #[source]
+        source: DesignerError,
+    },
+    /// The computation did not come to an end.
+    #[error("study {study}: the search algorithm stopped unexpectedly")]
+    Interrupted {
+        /// The study.
+        study: StudyId,
+        /// The cause.
+        #[source]
+        source: tokio::task::JoinError,
+    },
+}
+
+/// What points are computed for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// Somebody may ask for them.
+    Preparation,
+    /// Somebody asks for them, and will ask again if they were given to others meanwhile.
+    Proposal,
+    /// Trials are about to be created for them.
+    Reservation,
+}
+
+/// Points as they were computed or found ready.
+struct Computed {
+    suggestions: Suggestions,
+    algorithm: &'static str,
+    source: SuggestionSource,
+}
+
+/// Proposes trials for any number of studies of one store.
+pub struct Policy {
+    store: Arc<dyn Store>,
+    processors: Arc<Semaphore>,
+    studies: Remembered,
+}
+
+impl Policy {
+    /// A policy that computes at most `processors` suggestions at once; at least 1.
+    pub fn new(store: Arc<dyn Store>, processors: usize) -> Self {
+        Self::with_memory(store, processors, MEMORY)
+    }
+
+    /// As [`Self::new`]; the studies that were not asked about for the longest time are forgotten when all together
+    /// take more than `memory` bytes, roughly.
+    pub fn with_memory(store: Arc<dyn Store>, processors: usize, memory: usize) -> Self {
+        Self { store, processors: Arc::new(Semaphore::new(processors.max(1))), studies: Remembered::new(memory) }
+    }
+
+    /// The next point of `study`, given all that the store knows now.
+    ///
+    /// # Errors
+    /// [`PolicyError`]; nothing was changed.
+    pub async fn propose(&self, study: &StudyId) -> Result<Proposal, PolicyError> {
+        let Computed { suggestions, .. } = self.compute(study, NonZeroUsize::MIN, Purpose::Proposal).await?;
+        Ok(match suggestions.points.into_iter().next() {
+            Some(TrialSuggestion { parameters, origin }) => {
+                Proposal::Trial { id: suggestions.first_id, parameters, origin }
+            }
+            None => Proposal::Exhausted,
+        })
+    }
+
+    /// The next `count` points of `study`, fewer if it may not have so many. From now on they count as pending, until
+    /// the store has trials for them or they are [taken back](Self::take_back). If its algorithm fails, random search
+    /// answers in its place.
+    ///
+    /// # Errors
+    /// [`PolicyError`]; nothing was changed.
+    pub async fn suggest(&self, study: &StudyId, count: NonZeroUsize) -> Result<Suggestions, PolicyError> {
+        let failure = match self.compute(study, count, Purpose::Reservation).await {
+            Ok(Computed { suggestions, algorithm, source }) => {
+                telemetry().suggested(algorithm, source, suggestions.points.len());
+                return Ok(suggestions);
+            }
+            Err(error @ PolicyError::Store(_)) => return Err(error),
+            Err(error) => error_text(&error),
+        };
+        // Whatever the algorithm remembered may be what made it fail.
+        self.forget(study);
+        let current = self.store.study(study).await?;
+        telemetry().suggested(current.algorithm.as_str(), SuggestionSource::Fallback, count.get());
+        let fallback = StudyFields { algorithm: Algorithm::RandomSearch, ..(*current).clone() };
+        let mut history = StudyHistory::open(&*self.store, &Study::restore(fallback)).await?;
+        history.refresh(&*self.store).await?;
+        let computed = history.suggestions(&current, count, Purpose::Proposal);
+        let computed = computed.map_err(|source| PolicyError::Designer { study: study.clone(), source })?;
+        Ok(Suggestions { failure: Some(failure), ..computed.suggestions })
+    }
+
+    /// Forgets points that no trial was created for, and those that were suggested after them.
+    pub async fn take_back(&self, study: &StudyId, reservation: Reservation) {
+        if let Some(history) = self.studies.get(study) {
+            history.lock().await.take_back(reservation);
+        }
+    }
+
+    /// Computes the next point of `study` in the background, if nobody else is at the study and a processor is free:
+    /// whoever asks for one point next, before anything changes, finds it ready. Nothing else depends on it.
+    pub fn prepare(self: &Arc<Self>, study: StudyId) {
+        let policy = Arc::clone(self);
+        tokio::spawn(async move {
+            // A study that cannot be computed says so to whoever asks for a suggestion.
+            let Ok(history) = policy.history(&study).await else { return };
+            let Ok(history) = history.try_lock_owned() else { return };
+            let Ok(processor) = Arc::clone(&policy.processors).try_acquire_owned() else { return };
+            let _ = policy.compute_with(history, processor, NonZeroUsize::MIN, Purpose::Preparation).await;
+        });
+    }
+
+    /// Drops what is remembered of `study`.
+    pub fn forget(&self, study: &StudyId) {
+        self.studies.forget(study);
+    }
+
+    async fn compute(&self, study: &StudyId, count: NonZeroUsize, purpose: Purpose) -> Result<Computed, PolicyError> {
+        let begin = Instant::now();
+        let history = self.history(study).await?.lock_owned().await;
+        // After the study's turn has come: whoever waits for a study keeps no processor from others.
+        let processor = Arc::clone(&self.processors).acquire_owned().await;
+        let processor = processor.expect("the semaphore is never closed");
+        telemetry().suggestion_time(history.algorithm(), SuggestionPhase::Wait, begin.elapsed());
+        self.compute_with(history, processor, count, purpose).await
+    }
+
+    async fn compute_with(
+        &self,
+        mut history: OwnedMutexGuard<StudyHistory>,
+        processor: OwnedSemaphorePermit,
+        count: NonZeroUsize,
+        purpose: Purpose,
+    ) -> Result<Computed, PolicyError> {
+        let begin = Instant::now();
+        let study = self.store.study(history.study()).await?;
+        if !history.is_of(&study) {
+            *history = StudyHistory::open(&*self.store, &study).await?;
+        }
+        history.refresh(&*self.store).await?;
+        telemetry().suggestion_time(history.algorithm(), SuggestionPhase::History, begin.elapsed());
+        if let Some(prepared) = history.prepared(&study, count, purpose) {
+            return Ok(prepared);
+        }
+        let id = study.id.clone();
+        let at_once = !history.computes_long() && count.get() <= FEW;
+        let compute = move || {
+            let _processor = processor;
+            let begin = Instant::now();
+            let computed = history.suggestions(&study, count, purpose);
+            telemetry().suggestion_time(history.algorithm(), SuggestionPhase::Compute, begin.elapsed());
+            (computed, history.bytes())
+        };
+        let (outcome, bytes) = if at_once {
+            compute()
+        } else {
+            let computing = tokio::task::spawn_blocking(compute).await;
+            computing.map_err(|source| PolicyError::Interrupted { study: id.clone(), source })?
+        };
+        self.studies.weigh(&id, bytes);
+        outcome.map_err(|source| PolicyError::Designer { study: id, source })
+    }
+
+    async fn history(&self, id: &StudyId) -> Result<Arc<tokio::sync::Mutex<StudyHistory>>, PolicyError> {
+        if let Some(history) = self.studies.get(id) {
+            return Ok(history);
+        }
+        let study = self.store.study(id).await?;
+        let fresh = StudyHistory::open(&*self.store, &study).await?;
+        Ok(self.studies.get_or_insert(id, fresh))
+    }
+}
+
+/// The designer that a study's algorithm names, after what `earlier` studies of other spaces teach, the oldest first;
+/// grid and random search, which learn nothing from results, learn nothing from those either. The study's initial points
+/// come first.
+///
+/// # Errors
+/// [`DesignerError::Unsupported`] if it cannot search the study's space, cannot learn from earlier studies though it learns,
+/// or if an initial point is none of the space.
+pub fn designer(study: &Study, earlier: &[EarlierStudy]) -> Result<Box<dyn Designer>, DesignerError> {
+    let problem = study.problem.clone();
+    let designer: Box<dyn Designer> = match &study.algorithm {
+        Algorithm::Automatic => Box::new(Automatic::after(problem, study.seed, earlier)?),
+        Algorithm::GaussianProcessBandit => Box::new(GpBandit::after(problem, study.seed, earlier)?),
+        Algorithm::GridSearch { double_resolution } => Box::new(GridSearch::new(&problem, double_resolution)?),
+        Algorithm::RandomSearch => Box::new(RandomSearch::new(&problem, study.seed)),
+    };
+    if study.initial_points.is_empty() {
+        return Ok(designer);
+    }
+    let first =
+        InitialPoints::new(&study.problem, study.initial_points.clone(), designer).map_err(|(index, error)| {
+            let reason = format!("point {index} is none of the search space: {error}");
+            DesignerError::Unsupported { algorithm: AlgorithmName::InitialTrials.as_str(), reason }
+        })?;
+    Ok(Box::new(first))
+}
+
+/// An error with all its causes, as one line.
+pub(crate) fn error_text(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}

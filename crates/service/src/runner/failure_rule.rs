@@ -1,0 +1,163 @@
+//! When failed trials fail the job.
+
+use std::collections::BTreeSet;
+
+use tunesmith_domain::{Trial, TrialState};
+
+/// With `maxFailedTrials: 0` the service decides: so many failures, before any success, end the job, because nothing
+/// that is still to come is likely to go better.
+const FAILURES_WITHOUT_SUCCESS: u64 = 3;
+
+/// Counts failed trials, and says when they are too many.
+///
+/// With `maxFailedTrials` above 0, that many failed trials fail the job. With 0, the job fails when three trials have
+/// failed and none has succeeded, or when more than half of `maxTrials` have failed. Either way a metric tag that no
+/// trial reports, while trials that end well report others, fails the job with the first such trial: it is a spelling
+/// mistake in the configuration, and every further trial would be lost to it.
+#[derive(Debug)]
+pub(super) struct FailureRule {
+    max_failed_trials: u64,
+    max_trials: u64,
+    failed: u64,
+    succeeded: u64,
+    last_reason: String,
+    wrong_tag: Option<String>,
+}
+
+impl FailureRule {
+    pub(super) fn new(max_failed_trials: u64, max_trials: u64) -> Self {
+        Self { max_failed_trials, max_trials, failed: 0, succeeded: 0, last_reason: String::new(), wrong_tag: None }
+    }
+
+    /// Takes a trial that has its result into account.
+    pub(super) fn record(&mut self, trial: &Trial) {
+        match trial.state {
+            TrialState::Succeeded => self.succeeded += 1,
+            TrialState::Infeasible => {
+                self.failed += 1;
+                let reason = trial.infeasible_reason.as_deref().unwrap_or_default();
+                self.last_reason = format!("trial {}: {reason}", trial.id);
+            }
+            TrialState::Requested | TrialState::Active | TrialState::Stopping | TrialState::Deleted => {}
+        }
+    }
+
+    /// Takes into account which tags `trial` reported, if it ended by itself and well but without `tag`.
+    pub(super) fn record_tags(&mut self, trial: &Trial, tag: &str, seen: &Option<BTreeSet<String>>) {
+        let Some(seen) = seen.as_ref().filter(|seen| !seen.is_empty() && !seen.contains(tag)) else { return };
+        if self.succeeded > 0 || self.wrong_tag.is_some() {
+            return;
+        }
+        let nearest = seen
+            .iter()
+            .max_by(|a, b| strsim::jaro_winkler(a, tag).total_cmp(&strsim::jaro_winkler(b, tag)))
+            .map_or("", String::as_str);
+        let listed: Vec<String> = seen.iter().map(|name| format!("{name:?}")).collect();
+        self.wrong_tag = Some(format!(
+            "trial {} never reported hyperparameterMetricTag {tag:?}; it reported {}; did you mean {nearest:?}?",
+            trial.id,
+            listed.join(", ")
+        ));
+    }
+
+    /// Why the job must fail now, if it must.
+    pub(super) fn verdict(&self) -> Option<String> {
+        if let Some(wrong_tag) = &self.wrong_tag {
+            return Some(wrong_tag.clone());
+        }
+        let last = &self.last_reason;
+        if self.max_failed_trials > 0 {
+            return (self.failed >= self.max_failed_trials).then(|| {
+                format!("{} trials failed, maxFailedTrials is {}; {last}", self.failed, self.max_failed_trials)
+            });
+        }
+        if self.succeeded == 0 && self.failed >= FAILURES_WITHOUT_SUCCESS {
+            return Some(format!("the first {} trials all failed; {last}", self.failed));
+        }
+        (self.max_trials > 1 && self.failed > self.max_trials / 2)
+            .then(|| format!("{} of {} trials failed; {last}", self.failed, self.max_trials))
+    }
+
+    /// Why a job whose trials are all done did not succeed, if none of them did.
+    pub(super) fn nothing_succeeded(&self) -> Option<String> {
+        (self.succeeded == 0).then(|| match self.failed {
+            0 => "no trial was run".to_owned(),
+            failed => format!("all {failed} trials failed; {}", self.last_reason),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use tunesmith_algorithms::problem::TrialId;
+
+    use super::*;
+    use tunesmith_domain::{Completion, Measurement, NewTrial, Source, TrialChange, TrialStart};
+
+    fn trial(id: u64, ok: bool) -> Trial {
+        let mut trial = Trial::new(NewTrial {
+            id: TrialId(id),
+            parameters: Default::default(),
+            origin: None,
+            fallback_reason: None,
+            client_id: "c".into(),
+            start: TrialStart::Given,
+            create_time: Timestamp::UNIX_EPOCH,
+            request_key: None,
+        })
+        .unwrap();
+        let completion = if ok {
+            let final_measurement = Measurement {
+                step: 1,
+                wall_time_secs: 0.0,
+                elapsed_secs: None,
+                source: Source::Http,
+                mark: 0,
+                metrics: vec![],
+            };
+            Completion::Succeeded { final_measurement }
+        } else {
+            Completion::Infeasible { reason: "exit code 1".into() }
+        };
+        let at = Timestamp::UNIX_EPOCH;
+        trial.apply(TrialChange::Complete { attempt: 0, measurements: vec![], completion, at }).unwrap();
+        trial
+    }
+
+    fn rule(max_failed: u64, outcomes: &[bool]) -> FailureRule {
+        let mut rule = FailureRule::new(max_failed, 10);
+        for (index, ok) in outcomes.iter().enumerate() {
+            rule.record(&trial(index as u64 + 1, *ok));
+        }
+        rule
+    }
+
+    #[test]
+    fn a_given_number_of_failures_fails_the_job() {
+        assert_eq!(rule(2, &[false, true]).verdict(), None);
+        let verdict = rule(2, &[false, true, false]).verdict().unwrap();
+        assert_eq!(verdict, "2 trials failed, maxFailedTrials is 2; trial 3: exit code 1");
+    }
+
+    #[test]
+    fn left_to_the_service_three_at_first_or_more_than_half_fail_the_job() {
+        assert_eq!(rule(0, &[false, false]).verdict(), None);
+        assert!(rule(0, &[false, false, false]).verdict().unwrap().starts_with("the first 3 trials all failed"));
+        assert_eq!(rule(0, &[true, false, false, false, false, false]).verdict(), None);
+        let verdict = rule(0, &[true, false, false, false, false, false, false]).verdict().unwrap();
+        assert!(verdict.starts_with("6 of 10 trials failed"));
+    }
+
+    #[test]
+    fn a_tag_that_is_never_reported_fails_the_job_with_the_first_trial() {
+        let mut rule = rule(0, &[false]);
+        let seen = Some(BTreeSet::from(["accuracy".to_owned(), "loss".to_owned()]));
+        rule.record_tags(&trial(1, false), "acuracy", &seen);
+        assert_eq!(
+            rule.verdict().unwrap(),
+            "trial 1 never reported hyperparameterMetricTag \"acuracy\"; it reported \"accuracy\", \"loss\"; \
+             did you mean \"accuracy\"?"
+        );
+    }
+}

@@ -1,0 +1,28 @@
+//! Makes a job's program ready to run: installs its Python packages, once per job, not once per trial.
+
+use crate::plan::{JobPlan, ProgramPlan};
+use tunesmith_packages::{
+    EnvironmentRequest, Environments, Package, PackageError, PackageSource, PreparedEnvironment, SourceFolder,
+};
+
+/// Installs what `plan` needs; `None` if it needs nothing.
+///
+/// # Errors
+/// [`PackageError`], which fails the job.
+pub(super) async fn prepare(
+    environments: &Environments,
+    plan: &JobPlan,
+) -> Result<Option<PreparedEnvironment>, PackageError> {
+    let ProgramPlan::PythonModule { package_uris, package_path, requirements, .. } = &plan.program else {
+        return Ok(None);
+    };
+    let mut packages = Vec::with_capacity(package_uris.len() + 1);
+    for uri in package_uris {
+        packages.push(Package::Archive(uri.parse::<PackageSource>()?));
+    }
+    if let Some(path) = package_path {
+        packages.push(Package::Folder(SourceFolder::new(path)?));
+    }
+    let request = EnvironmentRequest { packages, requirements: requirements.clone() };
+    environments.prepare(&request).await.map(Some)
+}

@@ -1,0 +1,125 @@
+//! A job that tunes nothing: one run of its program, run again if the place it ran in is lost.
+
+use std::sync::Arc;
+
+use super::{Context, Control, JobOutcome, RunError, create_dir, until_at_least};
+use crate::trainer::Launch;
+use tunesmith_domain::JobState;
+use tunesmith_executor::{
+    ExecutorError, ExecutorJobId, ExecutorJobState, ExitStatus, ProgramEnd, StopMode, StopReason,
+};
+
+/// Runs the job's program to its end.
+///
+/// Attempts are numbered from 1, and the executor itself knows how far they are: every attempt before the present one
+/// was lost or interrupted.
+pub(super) async fn run(context: &Arc<Context>) -> Result<JobOutcome, RunError> {
+    let runner = &context.runner;
+    let mut attempt = 0;
+    let mut lost = 0;
+    loop {
+        attempt += 1;
+        let id = ExecutorJobId { job: context.job.id.clone(), trial: None, attempt };
+        let mut state = runner.executor.state(&id).await?;
+        if state == ExecutorJobState::Unknown {
+            state = match submit(context, &id).await {
+                Ok(()) => ExecutorJobState::Running,
+                Err(RunError::Executor(ExecutorError::Rejected { reason, .. })) => {
+                    ExecutorJobState::Ended(ExitStatus { end: ProgramEnd::NotStarted(reason), stopped: None })
+                }
+                Err(error) => return Err(error),
+            };
+        }
+        if state == ExecutorJobState::Running {
+            state = watch(context, &id).await?;
+        }
+        let interrupted = *context.control.borrow() >= Control::Interrupt;
+        match state {
+            ExecutorJobState::Ended(status) if status.stopped == Some(StopReason::Requested) => {
+                if let Some(reason) = context.cancellation() {
+                    return end(context, JobState::Cancelled, &reason).await;
+                }
+            }
+            ExecutorJobState::Ended(status) => {
+                return match failure(&status) {
+                    None => end(context, JobState::Succeeded, "").await,
+                    Some(reason) => end(context, JobState::Failed, &reason).await,
+                };
+            }
+            ExecutorJobState::Lost { reason } => {
+                lost += 1;
+                if lost > context.plan.max_lost_attempts {
+                    let message = format!("the place it ran in was lost {lost} times: {reason}");
+                    return end(context, JobState::Failed, &message).await;
+                }
+            }
+            ExecutorJobState::Unknown | ExecutorJobState::Running => {}
+        }
+        if interrupted {
+            let job = runner.become_state(&context.job.id, JobState::Queued, "").await?;
+            return Ok(JobOutcome::Interrupted(job));
+        }
+    }
+}
+
+async fn submit(context: &Context, id: &ExecutorJobId) -> Result<(), RunError> {
+    let directory = context.runner.directory.join(format!("attempt-{}", id.attempt));
+    if let Some(metrics) = Launch::metric_file(&directory).parent() {
+        create_dir(metrics).await?;
+    }
+    if let Some(job_dir) = context.plan.local_job_dir() {
+        create_dir(&job_dir).await?;
+    }
+    let launch = Launch {
+        job: &context.job,
+        plan: &context.plan,
+        trial: None,
+        id: id.clone(),
+        directory,
+        python: context.python.as_deref(),
+        endpoint: &context.runner.endpoint,
+        token: String::new(),
+    };
+    Ok(context.runner.executor.submit(&launch.spec()).await?)
+}
+
+async fn watch(context: &Context, id: &ExecutorJobId) -> Result<ExecutorJobState, RunError> {
+    let executor = &context.runner.executor;
+    let mut control = context.control.clone();
+    let ended = executor.wait(id);
+    tokio::pin!(ended);
+    let mut stopped = false;
+    let mut killed = false;
+    loop {
+        let level = if stopped { Control::Kill } else { Control::Interrupt };
+        tokio::select! {
+            biased;
+            state = &mut ended => return Ok(state?),
+            () = until_at_least(&mut control, level), if !killed => {
+                killed = *control.borrow() == Control::Kill;
+                stopped = true;
+                let how = if killed { StopMode::Immediate } else { StopMode::Graceful };
+                executor.stop(id, how).await?;
+            }
+            reason = context.until_cancelled(), if !stopped => {
+                stopped = true;
+                context.runner.become_state(&context.job.id, JobState::Cancelling, &reason).await?;
+                executor.stop(id, StopMode::Graceful).await?;
+            }
+        }
+    }
+}
+
+async fn end(context: &Context, state: JobState, message: &str) -> Result<JobOutcome, RunError> {
+    Ok(JobOutcome::Ended(context.runner.become_state(&context.job.id, state, message).await?))
+}
+
+fn failure(status: &ExitStatus) -> Option<String> {
+    match (&status.end, status.stopped) {
+        (_, Some(StopReason::TimeLimit)) => Some("ran longer than its time limit".to_owned()),
+        (ProgramEnd::Exited(0), _) => None,
+        (ProgramEnd::Exited(code), _) => Some(format!("the program ended with exit code {code}")),
+        (ProgramEnd::Signaled(signal), _) => Some(format!("the program was killed by signal {signal}")),
+        (ProgramEnd::NotStarted(reason), _) => Some(format!("the program could not be started: {reason}")),
+    }
+}

@@ -1,0 +1,455 @@
+//! One trial from its being given out to its result, across lost places, restarts and early stops.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+use tokio::sync::watch;
+use tunesmith_algorithms::problem::TrialId;
+
+use super::verdict::Evidence;
+use super::{Context, Control, RunError, attempt_directory, create_dir, until_at_least};
+use crate::JobEvent;
+use crate::early_stopping::EarlyStopping;
+use crate::live_trials::{Announced, LiveTrial, TrialKey};
+use crate::trainer::Launch;
+use tunesmith_domain::{Completion, Measurement, Source, Study, Trial, TrialChange, TrialState};
+use tunesmith_executor::{
+    ExecutorError, ExecutorJobId, ExecutorJobState, ExitStatus, ProgramEnd, StopMode, StopReason,
+};
+use tunesmith_metrics::{Collector, CollectorConfig, select_final};
+
+/// How often a running trial's files are looked at. A look costs three `stat` calls if nothing changed.
+const COLLECT_INTERVAL: Duration = Duration::from_millis(250);
+/// How many measurements go into one transaction, and are read at once.
+const BATCH: usize = 10_000;
+/// Marks of standard output are byte offsets; those of different attempts are kept apart above this many bits.
+const ATTEMPT_SHIFT: u32 = 48;
+/// How much of standard error is read to find its last line.
+const ERROR_TAIL_BYTES: u64 = 8192;
+
+/// How the care for a trial ended.
+pub(super) enum TrialEnd {
+    /// It has its result.
+    Completed {
+        trial: Box<Trial>,
+        /// The tags it reported, if its program ended by itself and well.
+        seen_tags: Option<BTreeSet<String>>,
+    },
+    /// The job was interrupted: the trial stays active, and will be run again.
+    Interrupted,
+}
+
+/// What one trial's care works with.
+pub(super) struct TrialRun {
+    pub(super) context: Arc<Context>,
+    pub(super) study: Study,
+    pub(super) stopping: Option<Arc<EarlyStopping>>,
+    /// Says why the trial shall be stopped for good.
+    pub(super) abandon: watch::Receiver<Option<String>>,
+}
+
+impl TrialRun {
+    /// Sees `trial` to its result.
+    pub(super) async fn run(self, mut trial: Trial) -> Result<TrialEnd, RunError> {
+        if trial.attempt == 0 {
+            trial = self.begin_attempt(trial, false).await?;
+        }
+        loop {
+            let id = self.executor_job(&trial);
+            let mut state = self.context.runner.executor.state(&id).await?;
+            let adopted = state != ExecutorJobState::Unknown;
+            let collector = self.collector(&trial, adopted).await?;
+            let live = self.announce(&trial).await?;
+            if !adopted && trial.state == TrialState::Active {
+                state = match self.submit(&trial, &id).await {
+                    Ok(()) => ExecutorJobState::Running,
+                    Err(RunError::Executor(ExecutorError::Rejected { reason, .. })) => {
+                        let end = ProgramEnd::NotStarted(reason);
+                        ExecutorJobState::Ended(ExitStatus { end, stopped: None })
+                    }
+                    Err(error) => return Err(error),
+                };
+            }
+            if state == ExecutorJobState::Running {
+                self.context.tell(JobEvent::TrialStarted {
+                    id: trial.id,
+                    parameters: trial.parameters.clone(),
+                    attempt: trial.attempt,
+                    adopted,
+                });
+            }
+            let mut attempt = Attempt { run: &self, id, live: &live.trial, trial, collector: Some(collector) };
+            if state == ExecutorJobState::Running {
+                state = attempt.watch().await?;
+            }
+            let seen_tags = attempt.collect_rest().await?;
+            trial = attempt.trial;
+            match self.after(trial, state, seen_tags).await? {
+                Next::End(end) => return Ok(end),
+                Next::Again { trial: again, lost } => trial = self.begin_attempt(*again, lost).await?,
+            }
+        }
+    }
+
+    /// Decides what follows the end of an attempt.
+    async fn after(
+        &self,
+        trial: Trial,
+        state: ExecutorJobState,
+        seen_tags: BTreeSet<String>,
+    ) -> Result<Next, RunError> {
+        let abandoned = self.abandon.borrow().clone();
+        // A program that had come to its own end when the job was given up keeps its result.
+        let ended_by_itself = matches!(&state, ExecutorJobState::Ended(status) if status.stopped.is_none());
+        if let Some(reason) = abandoned.filter(|_| !ended_by_itself) {
+            let completion = Completion::Infeasible { reason: format!("stopped, because {reason}") };
+            return self.complete(&trial, completion, None).await;
+        }
+        match state {
+            ExecutorJobState::Ended(status) => {
+                let stopped = status.stopped == Some(StopReason::Requested);
+                if stopped && trial.state == TrialState::Active {
+                    return Ok(self.again_unless_interrupted(trial, false));
+                }
+                let good = status.stopped.is_none() && status.end == ProgramEnd::Exited(0);
+                let completion = self.judge(&trial, &status, &seen_tags).await?;
+                self.complete(&trial, completion, good.then_some(seen_tags)).await
+            }
+            // The place was lost, or the executor has forgotten the trial, while it was being stopped early: what it
+            // reported is its result.
+            ExecutorJobState::Lost { .. } | ExecutorJobState::Unknown if trial.state == TrialState::Stopping => {
+                let status = ExitStatus { end: ProgramEnd::Exited(0), stopped: Some(StopReason::Requested) };
+                let completion = self.judge(&trial, &status, &seen_tags).await?;
+                self.complete(&trial, completion, None).await
+            }
+            ExecutorJobState::Lost { reason } => {
+                if trial.lost_attempts >= self.context.plan.max_lost_attempts {
+                    let reason = format!("the place it ran in was lost {} times: {reason}", trial.lost_attempts + 1);
+                    return self.complete(&trial, Completion::Infeasible { reason }, None).await;
+                }
+                self.context.tell(JobEvent::TrialLost { id: trial.id, reason });
+                Ok(self.again_unless_interrupted(trial, true))
+            }
+            ExecutorJobState::Unknown | ExecutorJobState::Running => Ok(self.again_unless_interrupted(trial, true)),
+        }
+    }
+
+    fn again_unless_interrupted(&self, trial: Trial, lost: bool) -> Next {
+        if *self.context.control.borrow() >= Control::Interrupt {
+            Next::End(TrialEnd::Interrupted)
+        } else {
+            Next::Again { trial: Box::new(trial), lost }
+        }
+    }
+
+    async fn judge(
+        &self,
+        trial: &Trial,
+        status: &ExitStatus,
+        seen_tags: &BTreeSet<String>,
+    ) -> Result<Completion, RunError> {
+        let evidence = Evidence {
+            trial,
+            status,
+            tag: &self.context.plan.metric_tag,
+            final_measurement: self.final_measurement(trial).await?,
+            seen_tags,
+            time_limit: self.context.plan.trial_time_limit,
+            last_error_line: last_line(&self.directory(trial).join("stderr.log")).await,
+        };
+        Ok(evidence.completion())
+    }
+
+    /// The report that would be the trial's result, of all that are stored.
+    async fn final_measurement(&self, trial: &Trial) -> Result<Option<Measurement>, RunError> {
+        let goal = self.study.problem.metrics()[0].goal;
+        let mut chosen: Option<Measurement> = None;
+        let mut from = 0;
+        while from < trial.measurement_count {
+            let page = self.context.runner.store.measurements(&self.study.id, trial.id, from, BATCH).await?;
+            if page.is_empty() {
+                break;
+            }
+            from += page.len() as u64;
+            let candidates: Vec<Measurement> = chosen.into_iter().chain(page).collect();
+            let tag = &self.context.plan.metric_tag;
+            chosen = select_final(&candidates, tag, goal, self.study.final_measurement).cloned();
+        }
+        Ok(chosen)
+    }
+
+    async fn complete(
+        &self,
+        trial: &Trial,
+        completion: Completion,
+        seen_tags: Option<BTreeSet<String>>,
+    ) -> Result<Next, RunError> {
+        let change = TrialChange::Complete {
+            attempt: trial.attempt,
+            measurements: Vec::new(),
+            completion,
+            at: self.context.runner.clock.now(),
+        };
+        let trial = Box::new(self.change(trial.id, change).await?);
+        Ok(Next::End(TrialEnd::Completed { trial, seen_tags }))
+    }
+
+    async fn begin_attempt(&self, trial: Trial, previous_lost: bool) -> Result<Trial, RunError> {
+        let change = TrialChange::BeginAttempt {
+            attempt: trial.attempt + 1,
+            previous_lost,
+            at: self.context.runner.clock.now(),
+        };
+        self.change(trial.id, change).await
+    }
+
+    async fn change(&self, trial: TrialId, change: TrialChange) -> Result<Trial, RunError> {
+        Ok(self.context.runner.store.change_trial(&self.study.id, trial, change).await?)
+    }
+
+    async fn submit(&self, trial: &Trial, id: &ExecutorJobId) -> Result<(), RunError> {
+        let directory = self.directory(trial);
+        if let Some(metrics) = Launch::metric_file(&directory).parent() {
+            create_dir(metrics).await?;
+        }
+        if let Some(job_dir) = self.local_job_dir(trial) {
+            create_dir(&job_dir).await?;
+        }
+        let context = &self.context;
+        let launch = Launch {
+            job: &context.job,
+            plan: &context.plan,
+            trial: Some(trial),
+            id: id.clone(),
+            directory,
+            python: context.python.as_deref(),
+            endpoint: &context.runner.endpoint,
+            token: self.token(trial),
+        };
+        Ok(context.runner.executor.submit(&launch.spec()).await?)
+    }
+
+    async fn announce(&self, trial: &Trial) -> Result<Announced, RunError> {
+        let stored = self.stored(trial, self.stopping.is_some()).await?;
+        let tag = self.context.plan.metric_tag.clone();
+        let live = LiveTrial::new(trial.attempt, self.token(trial), tag, &stored);
+        let key = TrialKey { study: self.study.id.clone(), trial: trial.id };
+        Ok(self.context.runner.live.announce(key, live))
+    }
+
+    async fn collector(&self, trial: &Trial, adopted: bool) -> Result<Collector, RunError> {
+        let directory = self.directory(trial);
+        let config = CollectorConfig {
+            tag: self.context.plan.metric_tag.clone(),
+            metric_file: Launch::metric_file(&directory),
+            event_dir: self.local_job_dir(trial),
+            stdout: self.context.plan.metric_from_stdout.then(|| directory.join("stdout.log")),
+        };
+        let mut known = self.stored(trial, true).await?;
+        known.retain_mut(|measurement| match measurement.source {
+            Source::EventFile => true,
+            Source::MetricFile => adopted,
+            Source::StandardOutput => {
+                let ours = measurement.mark >> ATTEMPT_SHIFT == trial.attempt;
+                measurement.mark &= (1 << ATTEMPT_SHIFT) - 1;
+                ours
+            }
+            Source::Http => false,
+        });
+        Ok(Collector::new(config, &known))
+    }
+
+    /// All stored measurements, if they are `wanted`.
+    async fn stored(&self, trial: &Trial, wanted: bool) -> Result<Vec<Measurement>, RunError> {
+        let mut stored = Vec::new();
+        while wanted && (stored.len() as u64) < trial.measurement_count {
+            let from = stored.len() as u64;
+            let page = self.context.runner.store.measurements(&self.study.id, trial.id, from, BATCH).await?;
+            if page.is_empty() {
+                break;
+            }
+            stored.extend(page);
+        }
+        Ok(stored)
+    }
+
+    fn directory(&self, trial: &Trial) -> PathBuf {
+        attempt_directory(&self.context.runner.directory, trial)
+    }
+
+    fn local_job_dir(&self, trial: &Trial) -> Option<PathBuf> {
+        Some(self.context.plan.local_job_dir()?.join(trial.id.to_string()))
+    }
+
+    fn executor_job(&self, trial: &Trial) -> ExecutorJobId {
+        ExecutorJobId { job: self.context.job.id.clone(), trial: Some(trial.id), attempt: trial.attempt }
+    }
+
+    /// The token for this attempt alone: a digest that cannot be made without the job's secret.
+    fn token(&self, trial: &Trial) -> String {
+        let digest = Sha256::new()
+            .chain_update(self.context.runner.secret)
+            .chain_update(self.executor_job(trial).to_string().as_bytes())
+            .finalize();
+        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+enum Next {
+    End(TrialEnd),
+    Again { trial: Box<Trial>, lost: bool },
+}
+
+/// One attempt at a trial while its program runs.
+struct Attempt<'a> {
+    run: &'a TrialRun,
+    id: ExecutorJobId,
+    live: &'a LiveTrial,
+    trial: Trial,
+    /// Absent only while it is read on another thread.
+    collector: Option<Collector>,
+}
+
+impl Attempt<'_> {
+    /// Watches the program to its end: stores what it reports, and stops it when that is wanted.
+    async fn watch(&mut self) -> Result<ExecutorJobState, RunError> {
+        let context = Arc::clone(&self.run.context);
+        let executor = Arc::clone(&context.runner.executor);
+        let id = self.id.clone();
+        let ended = executor.wait(&id);
+        tokio::pin!(ended);
+        let mut control = context.control.clone();
+        let mut abandon = self.run.abandon.clone();
+        let mut obeyed = Control::Run;
+        let mut abandoned = false;
+        // A restarted process finds a trial that it had been about to stop.
+        if self.trial.state == TrialState::Stopping {
+            executor.stop(&id, StopMode::Graceful).await?;
+        }
+        let mut tick = tokio::time::interval(COLLECT_INTERVAL);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        // The first tick comes at once, before the program can have reported anything.
+        tick.tick().await;
+        loop {
+            let next_control = if obeyed == Control::Run { Control::Interrupt } else { Control::Kill };
+            tokio::select! {
+                biased;
+                state = &mut ended => return Ok(state?),
+                () = until_at_least(&mut control, next_control), if obeyed < Control::Kill => {
+                    obeyed = *control.borrow();
+                    let how = if obeyed == Control::Kill { StopMode::Immediate } else { StopMode::Graceful };
+                    executor.stop(&id, how).await?;
+                }
+                () = until_abandoned(&mut abandon), if !abandoned => {
+                    abandoned = true;
+                    executor.stop(&id, StopMode::Graceful).await?;
+                }
+                () = self.live.reported.notified() => self.consider_stopping().await?,
+                _ = tick.tick() => {
+                    let measurements = self.read(Collector::poll).await?;
+                    if !measurements.is_empty() {
+                        self.record(measurements).await?;
+                        self.consider_stopping().await?;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Stores what the program reported until its very end, and returns the tags it used.
+    async fn collect_rest(&mut self) -> Result<BTreeSet<String>, RunError> {
+        // In portions first, so that a long curve does not fill the memory.
+        loop {
+            let measurements = self.read(Collector::poll).await?;
+            if measurements.is_empty() {
+                break;
+            }
+            self.record(measurements).await?;
+        }
+        let measurements = self.read(Collector::finish).await?;
+        self.record(measurements).await?;
+        // Reports over HTTP were stored by others in the meantime.
+        let trial = self.run.context.runner.store.trial(&self.run.study.id, self.trial.id).await?;
+        self.trial = trial;
+        let mut tags = self.live.http_tags();
+        tags.extend(self.collector.iter().flat_map(|collector| collector.seen_tags().iter().cloned()));
+        Ok(tags)
+    }
+
+    /// Reads files on a thread that may block.
+    async fn read(&mut self, how: fn(&mut Collector) -> Vec<Measurement>) -> Result<Vec<Measurement>, RunError> {
+        let Some(mut collector) = self.collector.take() else { return Ok(Vec::new()) };
+        let problems_before = collector.problems().len();
+        let (collector, measurements) = tokio::task::spawn_blocking(move || {
+            let measurements = how(&mut collector);
+            (collector, measurements)
+        })
+        .await?;
+        for problem in &collector.problems()[problems_before..] {
+            let message = format!("trial {}: {problem}", self.trial.id);
+            self.run.context.tell(JobEvent::Warning { message });
+        }
+        self.collector = Some(collector);
+        Ok(measurements)
+    }
+
+    async fn record(&mut self, mut measurements: Vec<Measurement>) -> Result<(), RunError> {
+        for measurement in &mut measurements {
+            if measurement.source == Source::StandardOutput {
+                measurement.mark |= self.trial.attempt << ATTEMPT_SHIFT;
+            }
+        }
+        for batch in measurements.chunks(BATCH) {
+            let at = self.run.context.runner.clock.now();
+            let change = TrialChange::Report {
+                attempt: self.trial.attempt,
+                measurements: batch.to_vec(),
+                at,
+                request_key: None,
+            };
+            self.trial = self.run.change(self.trial.id, change).await?;
+        }
+        self.live.extend(&measurements);
+        let tag = &self.run.context.plan.metric_tag;
+        if let Some((newest, value)) = measurements.last().and_then(|newest| Some((newest, newest.value(tag)?))) {
+            let step = newest.step;
+            self.run.context.tell(JobEvent::TrialMeasured { id: self.trial.id, step, value });
+        }
+        Ok(())
+    }
+
+    /// Stops the trial if the rule says so.
+    async fn consider_stopping(&mut self) -> Result<(), RunError> {
+        let Some(stopping) = &self.run.stopping else { return Ok(()) };
+        if self.trial.state != TrialState::Active {
+            return Ok(());
+        }
+        let Some(reason) = stopping.decide(self.trial.id, self.live.curve()) else { return Ok(()) };
+        self.trial = self.run.change(self.trial.id, TrialChange::Stop).await?;
+        self.run.context.tell(JobEvent::TrialStopping { id: self.trial.id, reason });
+        Ok(self.run.context.runner.executor.stop(&self.id, StopMode::Graceful).await?)
+    }
+}
+
+/// Waits until the trial shall be stopped for good; for ever, if nobody can say so any more.
+async fn until_abandoned(abandon: &mut watch::Receiver<Option<String>>) {
+    if abandon.wait_for(Option::is_some).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// The last line of a text file that is not blank, at most 200 characters of it; `None` if there is none.
+async fn last_line(path: &Path) -> Option<String> {
+    use tokio::io::{AsyncReadExt, AsyncSeekExt};
+    let mut file = tokio::fs::File::open(path).await.ok()?;
+    let length = file.metadata().await.ok()?.len();
+    file.seek(std::io::SeekFrom::Start(length.saturating_sub(ERROR_TAIL_BYTES))).await.ok()?;
+    let mut tail = Vec::new();
+    file.read_to_end(&mut tail).await.ok()?;
+    let text = String::from_utf8_lossy(&tail);
+    let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
+    Some(line.trim().chars().take(200).collect())
+}

@@ -1,0 +1,89 @@
+//! What becomes of a trial whose program has ended.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use tunesmith_domain::{Completion, Measurement, Trial, TrialState};
+use tunesmith_executor::{ExitStatus, ProgramEnd, StopReason};
+
+/// Everything that decides.
+pub(super) struct Evidence<'a> {
+    pub(super) trial: &'a Trial,
+    pub(super) status: &'a ExitStatus,
+    pub(super) tag: &'a str,
+    /// The report that would be the result.
+    pub(super) final_measurement: Option<Measurement>,
+    pub(super) seen_tags: &'a BTreeSet<String>,
+    pub(super) time_limit: Option<Duration>,
+    /// Last line that the program wrote to standard error.
+    pub(super) last_error_line: Option<String>,
+}
+
+impl Evidence<'_> {
+    /// The result. A program that failed has none, whatever it reported; one that was stopped early has its last
+    /// report.
+    pub(super) fn completion(self) -> Completion {
+        let stopped_early = self.trial.state == TrialState::Stopping;
+        if !stopped_early && let Some(reason) = self.failure() {
+            return Completion::Infeasible { reason };
+        }
+        match self.final_measurement {
+            None => Completion::Infeasible { reason: self.missing_metric() },
+            Some(measurement) => match measurement.value(self.tag) {
+                Some(value) if value.is_finite() => Completion::Succeeded { final_measurement: measurement },
+                value => Completion::Infeasible {
+                    reason: format!(
+                        "the final value of {:?} is {}, at step {}",
+                        self.tag,
+                        value.unwrap_or(f64::NAN),
+                        measurement.step
+                    ),
+                },
+            },
+        }
+    }
+
+    fn failure(&self) -> Option<String> {
+        if self.status.stopped == Some(StopReason::TimeLimit) {
+            let limit = self.time_limit.unwrap_or_default();
+            return Some(format!("ran longer than the trial's time limit ({} s)", limit.as_secs_f64()));
+        }
+        let reason = match &self.status.end {
+            ProgramEnd::Exited(0) => return None,
+            ProgramEnd::Exited(code) => format!("exit code {code}"),
+            ProgramEnd::Signaled(signal) => format!("killed by signal {signal}{}", signal_name(*signal)),
+            ProgramEnd::NotStarted(reason) => return Some(format!("could not be started: {reason}")),
+        };
+        Some(match &self.last_error_line {
+            Some(line) => format!("{reason}: {line}"),
+            None => reason,
+        })
+    }
+
+    fn missing_metric(&self) -> String {
+        let seen: Vec<String> = self.seen_tags.iter().map(|tag| format!("{tag:?}")).collect();
+        if seen.is_empty() {
+            format!("ended without reporting {:?}; no other metric was seen either", self.tag)
+        } else {
+            format!("ended without reporting {:?}; the metrics seen were {}", self.tag, seen.join(", "))
+        }
+    }
+}
+
+/// The names of the signals that end programs, for people.
+fn signal_name(signal: i32) -> &'static str {
+    match signal {
+        1 => " (SIGHUP)",
+        2 => " (SIGINT)",
+        3 => " (SIGQUIT)",
+        4 => " (SIGILL)",
+        6 => " (SIGABRT)",
+        7 => " (SIGBUS)",
+        8 => " (SIGFPE)",
+        9 => " (SIGKILL; often the kernel, out of memory)",
+        11 => " (SIGSEGV)",
+        13 => " (SIGPIPE)",
+        15 => " (SIGTERM)",
+        _ => "",
+    }
+}

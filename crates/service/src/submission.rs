@@ -1,0 +1,238 @@
+//! Submitting a job: from a checked configuration to stored records, or to the job that is there already.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use tunesmith_algorithms::problem::{ParameterValues, ProblemStatement, TrialId};
+
+use tunesmith_domain::{
+    Algorithm, CurveAxis, FinalMeasurement, Job, JobFields, JobId, JobState, StoppingRule, Study, StudyFields, StudyId,
+    StudyState,
+};
+use tunesmith_store::{Store, StoreError};
+
+use super::plan::JobPlan;
+
+/// How many jobs are read at once.
+const PAGE: usize = 200;
+
+/// What a job's study shall be.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StudySpec {
+    /// What is searched.
+    pub problem: ProblemStatement,
+    /// Points to be tried first, in order.
+    pub initial_points: Vec<ParameterValues>,
+    /// How.
+    pub algorithm: Algorithm,
+    /// Whether and how running trials are stopped early.
+    pub stopping_rule: Option<StoppingRule>,
+    /// Which report becomes a trial's result.
+    pub final_measurement: FinalMeasurement,
+    /// The job whose study is continued.
+    pub resume_previous_job: Option<JobId>,
+}
+
+/// A job to be submitted.
+#[derive(Debug, Clone)]
+pub struct Submission {
+    /// Its name. Without one, an unfinished job of the same content is taken up, or a name is made.
+    pub id: Option<JobId>,
+    /// First part of a name that is made; letters, digits and underscores, starting with a letter.
+    pub name_prefix: String,
+    /// Labels by key.
+    pub labels: BTreeMap<String, String>,
+    /// The study of a tuning job.
+    pub study: Option<StudySpec>,
+    /// The key of all randomness; without one it is drawn.
+    pub seed: Option<u64>,
+    /// The training input as canonical JSON.
+    pub training_input: Value,
+    /// How it is carried out.
+    pub plan: JobPlan,
+    /// Who may do what with it, in the form of the interface it comes by; null if nobody in particular.
+    pub policy: Value,
+}
+
+/// What became of a submission.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Submitted {
+    /// A new job.
+    Created(Job),
+    /// This job was submitted before and is not finished.
+    TakenUp(Job),
+    /// This job was submitted before, under the same name, and is finished.
+    Finished(Job),
+}
+
+impl Submitted {
+    /// The job.
+    pub fn job(&self) -> &Job {
+        match self {
+            Self::Created(job) | Self::TakenUp(job) | Self::Finished(job) => job,
+        }
+    }
+}
+
+/// Why a job was not submitted. Nothing was stored.
+#[derive(Debug, thiserror::Error)]
+pub enum SubmitError {
+    /// The name belongs to another job.
+    #[error("job {id} exists and was submitted with other {difference}; choose another --job-id")]
+    OtherContent {
+        /// The name.
+        id: JobId,
+        /// What differs, in the user's words.
+        difference: String,
+    },
+    /// The job to be continued is unknown, or tunes nothing.
+    #[error("resumePreviousJobId: {id} is not a hyperparameter tuning job of this data folder")]
+    NoSuchPreviousJob {
+        /// The name given.
+        id: JobId,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Stores `submission` as a new job, or finds the job that it was submitted as before.
+///
+/// # Errors
+/// [`SubmitError`]; nothing was stored.
+pub async fn submit(
+    store: &dyn Store,
+    submission: Submission,
+    now: Timestamp,
+    random_seed: u64,
+) -> Result<Submitted, SubmitError> {
+    let fingerprint = fingerprint(&submission);
+    if let Some(id) = &submission.id {
+        match store.job(id).await {
+            Ok(job) => return same_job(job, &submission, &fingerprint),
+            Err(StoreError::NotFound { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    } else if let Some(job) = unfinished_job(store, &fingerprint).await? {
+        return Ok(Submitted::TakenUp(job));
+    }
+    let prior_studies = prior_studies(store, submission.study.as_ref()).await?;
+    let id = match submission.id {
+        Some(id) => id,
+        None => new_job_id(&submission.name_prefix, now, random_seed),
+    };
+    let study = submission.study.map(|spec| {
+        Study::restore(StudyFields {
+            id: StudyId::from(&id),
+            problem: spec.problem,
+            initial_points: spec.initial_points,
+            algorithm: spec.algorithm,
+            seed: submission.seed.unwrap_or(random_seed),
+            stopping_rule: spec.stopping_rule,
+            stopping_axis: CurveAxis::Step,
+            final_measurement: spec.final_measurement,
+            prior_studies,
+            max_trials: None,
+            trial_lease: None,
+            config: Value::Null,
+            state: StudyState::Active,
+            state_reason: String::new(),
+            create_time: now,
+            next_trial_id: TrialId::FIRST,
+            revision: 0,
+        })
+    });
+    let job = Job::restore(JobFields {
+        id,
+        state: JobState::Queued,
+        study: study.as_ref().map(|study| study.id.clone()),
+        training_input: submission.training_input,
+        launch: plan_json(&submission.plan),
+        fingerprint,
+        labels: submission.labels,
+        policy: submission.policy,
+        create_time: now,
+        start_time: None,
+        end_time: None,
+        error_message: String::new(),
+        revision: 0,
+    });
+    store.create_job(job.clone(), study).await?;
+    Ok(Submitted::Created(job))
+}
+
+fn same_job(job: Job, submission: &Submission, fingerprint: &str) -> Result<Submitted, SubmitError> {
+    if job.fingerprint == fingerprint {
+        return Ok(if job.state.is_final() { Submitted::Finished(job) } else { Submitted::TakenUp(job) });
+    }
+    let difference = if job.training_input == submission.training_input {
+        "program, arguments, --job-dir or --seed"
+    } else {
+        "configuration"
+    };
+    Err(SubmitError::OtherContent { id: job.id.clone(), difference: difference.to_owned() })
+}
+
+/// The latest unfinished job that was submitted with the same content.
+async fn unfinished_job(store: &dyn Store, fingerprint: &str) -> Result<Option<Job>, StoreError> {
+    let mut found: Option<Job> = None;
+    let mut after: Option<JobId> = None;
+    loop {
+        let page = store.jobs(after.as_ref(), PAGE).await?;
+        after = page.last().map(|job| job.id.clone());
+        let last_page = page.len() < PAGE;
+        for job in page {
+            let newer = found.as_ref().is_none_or(|other| other.create_time < job.create_time);
+            if !job.state.is_final() && job.fingerprint == fingerprint && newer {
+                found = Some(job);
+            }
+        }
+        if last_page {
+            return Ok(found);
+        }
+    }
+}
+
+/// The studies that teach this one: that of the previous job, and those that taught it, the oldest first.
+async fn prior_studies(store: &dyn Store, spec: Option<&StudySpec>) -> Result<Vec<StudyId>, SubmitError> {
+    let Some(previous) = spec.and_then(|spec| spec.resume_previous_job.as_ref()) else {
+        return Ok(Vec::new());
+    };
+    let unknown = || SubmitError::NoSuchPreviousJob { id: previous.clone() };
+    let job = match store.job(previous).await {
+        Ok(job) => job,
+        Err(StoreError::NotFound { .. }) => return Err(unknown()),
+        Err(error) => return Err(error.into()),
+    };
+    let study = store.study(job.study.as_ref().ok_or_else(unknown)?).await?;
+    let mut studies = study.prior_studies.clone();
+    studies.push(study.id.clone());
+    Ok(studies)
+}
+
+/// A name from a prefix, the time, and some random letters, so that jobs sort by age and two never share a name.
+fn new_job_id(prefix: &str, now: Timestamp, random: u64) -> JobId {
+    let stamp = now.strftime("%Y%m%d_%H%M%S");
+    let short: String = prefix.chars().take(64).collect();
+    let id = format!("{short}_{stamp}_{:04x}", random & 0xffff);
+    id.parse()
+        .or_else(|_| format!("job_{stamp}_{:04x}", random & 0xffff).parse())
+        .expect("letters, digits, underscores")
+}
+
+/// Digest of what must be equal for two submissions to be the same job. How many trials run at once may differ.
+fn fingerprint(submission: &Submission) -> String {
+    let plan = JobPlan { max_parallel_trials: 1, ..submission.plan.clone() };
+    let content = serde_json::json!({
+        "trainingInput": submission.training_input,
+        "plan": plan_json(&plan),
+        "seed": submission.seed,
+    });
+    Sha256::digest(content.to_string()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn plan_json(plan: &JobPlan) -> Value {
+    serde_json::to_value(plan).expect("a plan has text keys and no floating-point numbers")
+}

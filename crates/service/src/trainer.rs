@@ -1,0 +1,221 @@
+//! What a trainer sees: its arguments and its environment, the same on every executor.
+//!
+//! Arguments: those of the user, then `--<parameter>=<value>` for each parameter by name, then
+//! `--job-dir=<jobDir>/<trialId>`. The environment is that of AI Platform, and our own `TUNESMITH_` variables for code
+//! that reports over HTTP. `TF_CONFIG` is the executor's part, which alone knows the addresses of the replicas.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use tunesmith_domain::{Job, StudyId, Trial};
+use tunesmith_executor::{ExecutorJobId, ExecutorJobSpec, Program, Replica, Role};
+
+use super::plan::{JobPlan, ProgramPlan};
+
+/// What the launch of a trial needs besides the plan.
+pub(super) struct Launch<'a> {
+    pub(super) job: &'a Job,
+    pub(super) plan: &'a JobPlan,
+    /// `None` for a job that tunes nothing.
+    pub(super) trial: Option<&'a Trial>,
+    pub(super) id: ExecutorJobId,
+    /// Folder of this attempt.
+    pub(super) directory: PathBuf,
+    /// Interpreter of the environment that the packages were installed into.
+    pub(super) python: Option<&'a Path>,
+    /// Base address for reports over HTTP.
+    pub(super) endpoint: &'a str,
+    /// The trial's own token for them.
+    pub(super) token: String,
+}
+
+impl Launch<'_> {
+    /// The file that `hypertune` writes.
+    pub(super) fn metric_file(directory: &Path) -> PathBuf {
+        directory.join("metrics").join("output.metrics")
+    }
+
+    /// Everything the executor must know.
+    pub(super) fn spec(self) -> ExecutorJobSpec {
+        let trial_job_dir = self.trial_job_dir();
+        let args = self.args(trial_job_dir.as_deref());
+        let mut replicas = vec![self.replica(Role::Master, 0, &self.plan.program, &args)];
+        for group in &self.plan.replicas {
+            let program = group.program.as_ref().unwrap_or(&self.plan.program);
+            replicas.extend((0..group.count).map(|index| self.replica(group.role, index, program, &args)));
+        }
+        ExecutorJobSpec {
+            replicas,
+            training_input: self.job.training_input.clone(),
+            master_is_chief: self.plan.master_is_chief,
+            environment: self.environment(),
+            working_directory: self.plan.working_directory.clone(),
+            time_limit: self.plan.trial_time_limit,
+            grace: self.plan.grace,
+            id: self.id,
+            directory: self.directory,
+        }
+    }
+
+    fn trial_job_dir(&self) -> Option<String> {
+        let job_dir = self.plan.job_dir.as_deref()?;
+        Some(match self.trial {
+            Some(trial) => format!("{}/{}", job_dir.trim_end_matches('/'), trial.id),
+            None => job_dir.to_owned(),
+        })
+    }
+
+    fn args(&self, trial_job_dir: Option<&str>) -> Vec<String> {
+        let mut args = self.plan.args.clone();
+        if let Some(trial) = self.trial {
+            args.extend(trial.parameters.iter().map(|(name, value)| format!("--{name}={value}")));
+        }
+        args.extend(trial_job_dir.map(|dir| format!("--job-dir={dir}")));
+        args
+    }
+
+    fn replica(&self, role: Role, index: u32, program: &ProgramPlan, args: &[String]) -> Replica {
+        let program = match program {
+            ProgramPlan::PythonModule { module, .. } => {
+                let python = self.python.map_or_else(|| "python3".to_owned(), |path| path.display().to_string());
+                let mut argv = vec![python, "-m".to_owned(), module.clone()];
+                argv.extend_from_slice(args);
+                Program::Command { argv }
+            }
+            ProgramPlan::Command { argv } => Program::Command { argv: argv.iter().chain(args).cloned().collect() },
+            ProgramPlan::Container { image, command, args: fixed } => Program::Container {
+                image: image.clone(),
+                command: command.clone(),
+                args: fixed.iter().chain(args).cloned().collect(),
+                mounts: self.plan.local_job_dir().into_iter().chain([self.directory.clone()]).collect(),
+            },
+        };
+        Replica { role, index, program }
+    }
+
+    fn environment(&self) -> BTreeMap<String, String> {
+        let mut environment = BTreeMap::from([
+            ("CLOUD_ML_JOB_ID".to_owned(), self.job.id.parts().1.to_owned()),
+            ("CLOUD_ML_JOB".to_owned(), self.job.training_input.to_string()),
+            ("CLOUD_ML_HP_METRIC_TAG".to_owned(), self.plan.metric_tag.clone()),
+            ("CLOUD_ML_HP_METRIC_FILE".to_owned(), Self::metric_file(&self.directory).display().to_string()),
+            // Output goes to files; without this Python would keep it back until the end.
+            ("PYTHONUNBUFFERED".to_owned(), "1".to_owned()),
+        ]);
+        if let Some(trial) = self.trial {
+            environment.extend([
+                ("CLOUD_ML_TRIAL_ID".to_owned(), trial.id.to_string()),
+                ("TUNESMITH_ENDPOINT".to_owned(), self.endpoint.to_owned()),
+                ("TUNESMITH_STUDY".to_owned(), study_name(self.job)),
+                ("TUNESMITH_TRIAL".to_owned(), format!("{}/trials/{}", study_name(self.job), trial.id)),
+                ("TUNESMITH_TOKEN".to_owned(), self.token.clone()),
+            ]);
+        }
+        environment
+    }
+}
+
+/// The resource name of a job's study. One machine is one project in one location.
+pub(super) fn study_name(job: &Job) -> String {
+    let (project, id) = job.id.parts();
+    format!("projects/{project}/locations/{}/studies/{id}", StudyId::JOBS_LOCATION)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use jiff::Timestamp;
+    use tunesmith_algorithms::problem::{ParameterValue, TrialId};
+
+    use super::*;
+    use crate::ReplicaPlan;
+    use tunesmith_domain::{JobFields, JobState, NewTrial, TrialStart};
+
+    fn job() -> Job {
+        Job::restore(JobFields {
+            id: "census_1".parse().unwrap(),
+            state: JobState::Running,
+            study: None,
+            training_input: serde_json::json!({"region": "r"}),
+            launch: serde_json::Value::Null,
+            fingerprint: String::new(),
+            labels: BTreeMap::new(),
+            policy: serde_json::Value::Null,
+            create_time: Timestamp::UNIX_EPOCH,
+            start_time: None,
+            end_time: None,
+            error_message: String::new(),
+            revision: 0,
+        })
+    }
+
+    fn plan(program: ProgramPlan) -> JobPlan {
+        JobPlan {
+            max_trials: 1,
+            max_parallel_trials: 1,
+            max_failed_trials: 0,
+            metric_tag: "acc".into(),
+            metric_from_stdout: false,
+            program,
+            replicas: vec![ReplicaPlan { role: Role::Worker, count: 2, program: None }],
+            args: vec!["--data=d".into()],
+            working_directory: "/w".into(),
+            job_dir: Some("/models/".into()),
+            master_is_chief: false,
+            priority: 0,
+            max_wait_time: None,
+            max_running_time: None,
+            trial_time_limit: None,
+            grace: Duration::from_secs(1),
+            max_lost_attempts: 3,
+        }
+    }
+
+    #[test]
+    fn arguments_come_in_the_published_order_and_form() {
+        let job = job();
+        let plan = plan(ProgramPlan::PythonModule {
+            package_uris: vec![],
+            package_path: None,
+            requirements: vec![],
+            module: "trainer.task".into(),
+        });
+        let trial = Trial::new(NewTrial {
+            id: TrialId(7),
+            parameters: [
+                ("lr".to_owned(), ParameterValue::Double(1e-5)),
+                ("batch".to_owned(), ParameterValue::Discrete(32.0)),
+                ("layers".to_owned(), ParameterValue::Integer(2)),
+            ]
+            .into(),
+            origin: None,
+            fallback_reason: None,
+            client_id: "c".into(),
+            start: TrialStart::Given,
+            create_time: Timestamp::UNIX_EPOCH,
+            request_key: None,
+        })
+        .unwrap();
+        let spec = Launch {
+            job: &job,
+            plan: &plan,
+            trial: Some(&trial),
+            id: ExecutorJobId { job: job.id.clone(), trial: Some(trial.id), attempt: 1 },
+            directory: "/a".into(),
+            python: Some(Path::new("/env/bin/python")),
+            endpoint: "http://127.0.0.1:1",
+            token: "t".into(),
+        }
+        .spec();
+        let Program::Command { argv } = &spec.replicas[0].program else { panic!("not a command") };
+        assert_eq!(
+            argv.join(" "),
+            "/env/bin/python -m trainer.task --data=d --batch=32 --layers=2 --lr=1e-5 --job-dir=/models/7"
+        );
+        assert_eq!(spec.replicas.iter().map(|replica| replica.index).collect::<Vec<_>>(), [0, 0, 1]);
+        assert_eq!(spec.environment["CLOUD_ML_TRIAL_ID"], "7");
+        assert_eq!(spec.environment["CLOUD_ML_HP_METRIC_FILE"], "/a/metrics/output.metrics");
+        assert_eq!(spec.environment["TUNESMITH_TRIAL"], "projects/local/locations/jobs/studies/census_1/trials/7");
+    }
+}

@@ -1,0 +1,117 @@
+//! What each changing call of a store does, on any engine. Which changes are legal is the domain's matter.
+
+use super::engine::Changes;
+use super::{StoreError, queries};
+use tunesmith_domain::{
+    Job, JobChange, JobId, NewTrial, Study, StudyChange, StudyId, StudyState, TransitionError, Trial, TrialChange,
+    TrialId, TrialState,
+};
+use tunesmith_telemetry::telemetry;
+
+/// [`super::Store::create_job`].
+pub(super) fn create_job(records: &dyn Changes, job: &Job, study: Option<&Study>) -> Result<(), StoreError> {
+    if records.job(&job.id)?.is_some() {
+        return Err(StoreError::AlreadyExists { resource: format!("job {}", job.id) });
+    }
+    if let Some(study) = study {
+        create_study(records, study)?;
+    }
+    records.put_job(job)
+}
+
+/// [`super::Store::create_study`].
+pub(super) fn create_study(records: &dyn Changes, study: &Study) -> Result<(), StoreError> {
+    if records.study(&study.id)?.is_some() {
+        return Err(StoreError::AlreadyExists { resource: format!("study {}", study.id) });
+    }
+    records.put_study(study)
+}
+
+/// [`super::Store::delete_study`].
+pub(super) fn delete_study(records: &dyn Changes, id: &StudyId) -> Result<(), StoreError> {
+    queries::study(records, id)?;
+    records.remove_study(id)
+}
+
+/// [`super::Store::change_job`].
+pub(super) fn change_job(records: &dyn Changes, id: &JobId, change: JobChange) -> Result<Job, StoreError> {
+    let before = queries::job(records, id)?;
+    let mut job = before.clone();
+    job.apply(change)?;
+    if job != before {
+        records.put_job(&job)?;
+    }
+    Ok(job)
+}
+
+/// [`super::Store::change_study`].
+pub(super) fn change_study(records: &dyn Changes, id: &StudyId, change: StudyChange) -> Result<Study, StoreError> {
+    let before = queries::study(records, id)?;
+    let mut study = before.clone();
+    study.apply(change)?;
+    if study != before {
+        records.put_study(&study)?;
+    }
+    Ok(study)
+}
+
+/// [`super::Store::create_trials`].
+pub(super) fn create_trials(
+    records: &dyn Changes,
+    study: &StudyId,
+    new: &[NewTrial],
+) -> Result<Vec<Trial>, StoreError> {
+    let mut study = queries::study(records, study)?;
+    if study.state != StudyState::Active {
+        return Err(StoreError::Refused(TransitionError::WrongState {
+            resource: format!("study {}", study.id),
+            state: study.state.to_string(),
+            change: "add a trial to",
+        }));
+    }
+    // All are checked before the first is written: a store in memory has nothing to undo with.
+    let mut trials = Vec::with_capacity(new.len());
+    for new in new {
+        if new.id != study.next_trial_id {
+            return Err(StoreError::TrialIdTaken { study: study.id.clone(), next: study.next_trial_id });
+        }
+        let mut trial = Trial::new(new.clone())?;
+        trial.set_revision(study.record_trial());
+        trials.push(trial);
+    }
+    for trial in &trials {
+        telemetry().trials(trial.state.as_str(), 1);
+        records.put_trial(&study.id, trial, None)?;
+    }
+    records.put_progress(&study)?;
+    Ok(trials)
+}
+
+/// [`super::Store::change_trial`].
+pub(super) fn change_trial(
+    records: &dyn Changes,
+    study: &StudyId,
+    id: TrialId,
+    change: TrialChange,
+) -> Result<Trial, StoreError> {
+    let mut study = queries::study(records, study)?;
+    let before = queries::trial_of(records, &study, id)?;
+    if before.state == TrialState::Deleted {
+        return Err(StoreError::NotFound { resource: format!("trial {id} of study {}", study.id) });
+    }
+    let mut trial = before.clone();
+    let measurements = trial.apply(change)?;
+    if trial == before {
+        return Ok(trial);
+    }
+    if !measurements.is_empty() {
+        records.add_measurements(&study.id, id, before.measurement_count, &measurements)?;
+    }
+    trial.set_revision(study.next_revision());
+    if trial.state != before.state {
+        telemetry().trials(trial.state.as_str(), 1);
+    }
+    records.put_trial(&study.id, &trial, Some(&before))?;
+    records.put_progress(&study)?;
+    Ok(trial)
+}

@@ -1,0 +1,168 @@
+//! Jobs, studies and trials to store, with every field in use.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tunesmith_algorithms::problem::{
+    AlgorithmName, Condition, Goal, MetricSpec, Origin, ParameterKind, ParameterPrior, ParameterSpec, ParameterValue,
+    ParameterValues, ProblemStatement, ScaleType, SearchSpace, Step,
+};
+
+use tunesmith_domain::{
+    Algorithm, Completion, CurveAxis, FinalMeasurement, Job, JobFields, JobState, Measurement, MetricValue, NewTrial,
+    Source, StoppingRule, Study, StudyFields, StudyState, TrialChange, TrialId, TrialStart,
+};
+
+/// A time, `secs` after some beginning, with nanoseconds.
+pub fn at(secs: i64) -> Timestamp {
+    Timestamp::new(1_750_000_000 + secs, 123_456_789).unwrap()
+}
+
+/// A queued job that owns the study of the same name.
+pub fn job(id: &str) -> Job {
+    Job::restore(JobFields {
+        id: id.parse().unwrap(),
+        state: JobState::Queued,
+        study: Some(id.parse().unwrap()),
+        training_input: serde_json::json!({"hyperparameters": {"maxTrials": 3, "goal": "MAXIMIZE"}, "x": 0.1}),
+        launch: serde_json::json!(["python", "-m", "trainer", "é\n\u{0}"]),
+        fingerprint: "sha256:00".to_owned(),
+        labels: BTreeMap::from([("owner".to_owned(), "someone".to_owned())]),
+        policy: serde_json::json!({"bindings": []}),
+        create_time: at(0),
+        start_time: None,
+        end_time: None,
+        error_message: String::new(),
+        revision: 0,
+    })
+}
+
+/// An active study without trials, over parameters of all kinds and scales.
+pub fn study(id: &str) -> Study {
+    study_over(id, parameters(), Vec::new())
+}
+
+/// [`study`] with a conditional parameter of each kind of condition, none of them active in [`new_trial`], a prior of each
+/// kind, and an initial point.
+pub fn conditional_study(id: &str) -> Study {
+    let child = |name, parent, values| {
+        let kind = ParameterKind::Integer { min: 1, max: 2, scale: ScaleType::UnitLinear };
+        ParameterSpec::new(name, kind).unwrap().with_condition(Condition::new(parent, values))
+    };
+    let mut parameters = parameters();
+    let normal = ParameterPrior::Normal { mode: ParameterValue::Double(0.1 / 3.0), spread: 0.25 };
+    let weight = |level: &str, weight| (ParameterValue::Categorical(level.to_owned()), weight);
+    let weights = ParameterPrior::Weights(vec![weight("ä b", 0.1), weight("c", 3.0)]);
+    for (place, prior) in [(0, normal), (3, weights)] {
+        parameters[place] = parameters[place].clone().with_prior(prior).unwrap();
+    }
+    parameters.push(child("depth", "kind", vec![ParameterValue::Categorical("c".to_owned())]));
+    parameters.push(child("width", "size", vec![ParameterValue::Discrete(0.5)]));
+    parameters.push(child("skip", "layers", [-1, 7].map(ParameterValue::Integer).to_vec()));
+    let point = BTreeMap::from([
+        ("rate".to_owned(), ParameterValue::Double(0.1 / 3.0)),
+        ("layers".to_owned(), ParameterValue::Integer(i64::MAX)),
+        ("size".to_owned(), ParameterValue::Discrete(32.0)),
+        ("kind".to_owned(), ParameterValue::Categorical("ä b".to_owned())),
+    ]);
+    study_over(id, parameters, vec![point])
+}
+
+fn parameters() -> Vec<ParameterSpec> {
+    let spec = |name, kind| ParameterSpec::new(name, kind).unwrap();
+    vec![
+        spec("rate", ParameterKind::Double { min: 1e-7, max: 0.1, scale: ScaleType::UnitLog }),
+        spec("layers", ParameterKind::Integer { min: -1, max: i64::MAX, scale: ScaleType::UnitLinear }),
+        spec("size", ParameterKind::Discrete { values: vec![0.5, 32.0], scale: ScaleType::UnitReverseLog }),
+        spec("kind", ParameterKind::Categorical { values: vec!["ä b".to_owned(), "c".to_owned()] }),
+    ]
+}
+
+fn study_over(id: &str, parameters: Vec<ParameterSpec>, initial_points: Vec<ParameterValues>) -> Study {
+    let metrics = vec![
+        MetricSpec { name: "accuracy".to_owned(), goal: Goal::Maximize },
+        MetricSpec { name: "loss".to_owned(), goal: Goal::Minimize },
+    ];
+    Study::restore(StudyFields {
+        id: id.parse().unwrap(),
+        problem: ProblemStatement::new(SearchSpace::new(parameters).unwrap(), metrics).unwrap(),
+        initial_points,
+        algorithm: Algorithm::GridSearch { double_resolution: BTreeMap::from([("rate".to_owned(), 10)]) },
+        seed: u64::MAX,
+        stopping_rule: Some(StoppingRule::Median),
+        stopping_axis: CurveAxis::ElapsedTime,
+        final_measurement: FinalMeasurement::Best,
+        prior_studies: vec!["earlier-1".parse().unwrap()],
+        max_trials: Some(u64::MAX),
+        trial_lease: Some(Duration::new(90, 500_000_000)),
+        config: serde_json::json!({"metrics": [{"metric": "accuracy"}]}),
+        state: StudyState::Active,
+        state_reason: String::new(),
+        create_time: at(0),
+        next_trial_id: TrialId::FIRST,
+        revision: 0,
+    })
+}
+
+/// Trial `id`, about to be created.
+pub fn new_trial(id: u64) -> NewTrial {
+    NewTrial {
+        id: TrialId(id),
+        parameters: BTreeMap::from([
+            ("rate".to_owned(), ParameterValue::Double(0.1 / 3.0)),
+            ("layers".to_owned(), ParameterValue::Integer(i64::MAX - 1)),
+            ("size".to_owned(), ParameterValue::Discrete(32.0)),
+            ("kind".to_owned(), ParameterValue::Categorical("ä b".to_owned())),
+        ]),
+        origin: Some(Origin::with_step(AlgorithmName::GaussianProcessBandit, Step::TrustRegion)),
+        fallback_reason: Some("the matrix is singular".to_owned()),
+        client_id: format!("client {id}"),
+        start: TrialStart::Given,
+        create_time: at(1),
+        request_key: Some(format!("create {id}")),
+    }
+}
+
+/// Trial `id`, about to be created for a client that may be silent for `lease_secs` seconds.
+pub fn leased(id: u64, lease_secs: u64) -> NewTrial {
+    NewTrial { start: TrialStart::Begun { lease: Some(Duration::from_secs(lease_secs)) }, ..new_trial(id) }
+}
+
+/// A report of `value` at `step`.
+pub fn measurement(step: i64, value: f64) -> Measurement {
+    Measurement {
+        step,
+        wall_time_secs: 1.75e9 + 0.1,
+        elapsed_secs: Some(0.3),
+        source: Source::MetricFile,
+        mark: u64::MAX - 7,
+        metrics: vec![
+            MetricValue { metric: "accuracy".to_owned(), value },
+            MetricValue { metric: "loss".to_owned(), value: -value },
+        ],
+    }
+}
+
+/// The start of attempt `attempt`.
+pub fn begin(attempt: u64) -> TrialChange {
+    TrialChange::BeginAttempt { attempt, previous_lost: attempt > 1, at: at(2) }
+}
+
+/// A report of attempt `attempt`.
+pub fn report(attempt: u64, measurements: Vec<Measurement>) -> TrialChange {
+    TrialChange::Report { attempt, measurements, at: at(2), request_key: None }
+}
+
+/// The successful end of attempt `attempt`, with a last report.
+pub fn succeed(attempt: u64, value: f64) -> TrialChange {
+    let last = measurement(100, value);
+    let completion = Completion::Succeeded { final_measurement: last.clone() };
+    TrialChange::Complete { attempt, measurements: vec![last], completion, at: at(3) }
+}
+
+/// The end of attempt `attempt` without a result.
+pub fn fail(attempt: u64, reason: &str) -> TrialChange {
+    let completion = Completion::Infeasible { reason: reason.to_owned() };
+    TrialChange::Complete { attempt, measurements: Vec::new(), completion, at: at(3) }
+}

@@ -1,0 +1,72 @@
+//! Studies that belong to no job.
+
+use super::{Place, assert_not_found, reopen, samples};
+use crate::StoreError;
+use tunesmith_domain::{StudyId, TrialId};
+
+fn id(text: &str) -> StudyId {
+    text.parse().unwrap()
+}
+
+pub(super) async fn are_created_once(place: &impl Place) {
+    let store = place.open().await;
+    let study = samples::study("p/l/s");
+    store.create_study(study.clone()).await.unwrap();
+    match store.create_study(study.clone()).await {
+        Err(StoreError::AlreadyExists { resource }) => assert_eq!(resource, "study p/l/s"),
+        other => panic!("the study is there already: {other:?}"),
+    }
+    // The ID of a job's study is another one, whatever it is called.
+    store.create_job(samples::job("s"), Some(samples::study("s"))).await.unwrap();
+    assert_eq!(reopen(place, store).await.study(&study.id).await.unwrap(), study);
+}
+
+pub(super) async fn are_listed_by_place_and_pages(place: &impl Place) {
+    let store = place.open().await;
+    store.create_job(samples::job("b"), Some(samples::study("b"))).await.unwrap();
+    // Names around those that are asked for, in the order of bytes.
+    for other in ["p/k/a", "p/l-/a", "p/l./a", "p/l0/a", "p-/l/a", "q/l/a"] {
+        store.create_study(samples::study(other)).await.unwrap();
+    }
+    for name in ["c", "a", "b", "B", "b.1", "-"] {
+        store.create_study(samples::study(&format!("p/l/{name}"))).await.unwrap();
+    }
+    let store = reopen(place, store).await;
+    let list = async |after: Option<&str>, limit| {
+        let after = after.map(|name| id(&format!("p/l/{name}")));
+        let studies = store.studies("p", "l", after.as_ref(), limit).await.unwrap();
+        studies.iter().map(|study| study.id.parts().2.to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(list(None, 10).await, ["-", "B", "a", "b", "b.1", "c"]);
+    assert_eq!(list(None, 2).await, ["-", "B"]);
+    assert_eq!(list(Some("B"), 2).await, ["a", "b"]);
+    assert_eq!(list(Some("b.1"), 9).await, ["c"]);
+    assert!(list(Some("c"), 9).await.is_empty());
+    assert!(store.studies("p", "nowhere", None, 9).await.unwrap().is_empty());
+}
+
+pub(super) async fn are_deleted_with_all_they_have(place: &impl Place) {
+    let store = place.open().await;
+    for name in ["p/l/s", "p/l/s2"] {
+        store.create_study(samples::study(name)).await.unwrap();
+        store.create_trials(&id(name), vec![samples::leased(1, 5), samples::new_trial(2)]).await.unwrap();
+        let curve = vec![samples::measurement(1, 0.5)];
+        store.change_trial(&id(name), TrialId(1), samples::report(1, curve)).await.unwrap();
+    }
+    store.delete_study(&id("p/l/s")).await.unwrap();
+    assert_not_found(store.delete_study(&id("p/l/s")).await, "study p/l/s");
+    let store = reopen(place, store).await;
+    assert_not_found(store.study(&id("p/l/s")).await, "study p/l/s");
+    assert_not_found(store.trials(&id("p/l/s"), None, 9).await, "study p/l/s");
+    assert_eq!(store.studies("p", "l", None, 9).await.unwrap().len(), 1);
+    let overdue = store.overdue_trials(samples::at(1000), 9).await.unwrap();
+    assert_eq!(overdue.iter().map(|(study, _)| study.as_str()).collect::<Vec<_>>(), ["p/l/s2"]);
+    // Nothing of the former study shows in one of the same name.
+    store.create_study(samples::study("p/l/s")).await.unwrap();
+    assert!(store.trials(&id("p/l/s"), None, 9).await.unwrap().is_empty());
+    assert!(store.open_trials(&id("p/l/s"), None, 9).await.unwrap().is_empty());
+    store.create_trial(&id("p/l/s"), samples::new_trial(1)).await.unwrap();
+    assert!(store.measurements(&id("p/l/s"), TrialId(1), 0, 9).await.unwrap().is_empty());
+    assert_eq!(store.trials_changed_since(&id("p/l/s"), 0, 9).await.unwrap().len(), 1);
+    assert_eq!(store.trials(&id("p/l/s2"), None, 9).await.unwrap().len(), 2);
+}

@@ -1,0 +1,206 @@
+//! Trials, one caller at a time.
+
+use std::sync::Arc;
+
+use super::{Place, assert_not_found, assert_refused, reopen, samples};
+use crate::{Store, StoreError};
+use tunesmith_domain::{StudyId, TrialChange, TrialId, TrialState};
+
+/// A store with the study `id`.
+pub(super) async fn with_study(place: &impl Place, id: &str) -> (Arc<dyn Store>, StudyId) {
+    let store = place.open().await;
+    store.create_job(samples::job(id), Some(samples::study(id))).await.unwrap();
+    (store, id.parse().unwrap())
+}
+
+pub(super) async fn are_numbered_without_gaps(place: &impl Place) {
+    let (store, study) = with_study(place, "s").await;
+    let nowhere = "nowhere".parse().unwrap();
+    assert_not_found(store.create_trial(&nowhere, samples::new_trial(1)).await, "study nowhere");
+    for wrong in [0, 2, u64::MAX] {
+        match store.create_trial(&study, samples::new_trial(wrong)).await {
+            Err(StoreError::TrialIdTaken { study: of, next }) => assert_eq!((of, next), (study.clone(), TrialId(1))),
+            other => panic!("trial {wrong} is not the next one: {other:?}"),
+        }
+    }
+    let first = store.create_trial(&study, samples::new_trial(1)).await.unwrap();
+    assert_eq!((first.state, first.attempt, first.measurement_count), (TrialState::Active, 0, 0));
+    assert_eq!(first.parameters, samples::new_trial(1).parameters);
+    let store = reopen(place, store).await;
+    let again = store.create_trial(&study, samples::new_trial(1)).await;
+    assert!(matches!(again, Err(StoreError::TrialIdTaken { next: TrialId(2), .. })), "{again:?}");
+    let second = store.create_trial(&study, samples::new_trial(2)).await.unwrap();
+    assert!(second.revision > first.revision);
+    let stored = store.study(&study).await.unwrap();
+    assert_eq!((stored.next_trial_id, stored.revision), (TrialId(3), second.revision));
+    assert_eq!(store.trial(&study, TrialId(1)).await.unwrap(), first);
+}
+
+pub(super) async fn are_listed_in_order_by_pages(place: &impl Place) {
+    let (store, study) = with_study(place, "s").await;
+    assert!(store.trials(&study, None, 10).await.unwrap().is_empty());
+    // More than 256, so that an order by bytes or by text would show.
+    for id in 1..=300 {
+        store.create_trial(&study, samples::new_trial(id)).await.unwrap();
+    }
+    let store = reopen(place, store).await;
+    let ids = async |after: Option<u64>, limit| {
+        let trials = store.trials(&study, after.map(TrialId), limit).await.unwrap();
+        trials.iter().map(|trial| trial.id.0).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(None, usize::MAX).await, (1..=300).collect::<Vec<_>>());
+    assert_eq!(ids(Some(254), 4).await, [255, 256, 257, 258]);
+    assert_eq!(ids(Some(299), 4).await, [300]);
+    for end in [300, 301, u64::MAX] {
+        assert!(ids(Some(end), 4).await.is_empty());
+    }
+    assert!(ids(None, 0).await.is_empty());
+    assert_not_found(store.trials(&"other".parse().unwrap(), None, 1).await, "study other");
+}
+
+pub(super) async fn go_through_their_life(place: &impl Place) {
+    let (store, study) = with_study(place, "s").await;
+    let id = TrialId(1);
+    assert_not_found(store.trial(&study, id).await, "trial 1 of study s");
+    assert_not_found(store.change_trial(&study, id, TrialChange::Stop).await, "trial 1 of study s");
+    assert_not_found(store.measurements(&study, id, 0, 1).await, "trial 1 of study s");
+    assert_not_found(store.trial(&"t".parse().unwrap(), id).await, "study t");
+    store.create_trial(&study, samples::new_trial(1)).await.unwrap();
+    let begun = store.change_trial(&study, id, samples::begin(1)).await.unwrap();
+    assert_eq!((begun.attempt, begun.start_time), (1, Some(samples::at(2))));
+    let reported =
+        store.change_trial(&study, id, samples::report(1, vec![samples::measurement(1, 0.5)])).await.unwrap();
+    assert_eq!(reported.measurement_count, 1);
+    let stopping = store.change_trial(&study, id, TrialChange::Stop).await.unwrap();
+    assert_eq!(stopping.state, TrialState::Stopping);
+    let store = reopen(place, store).await;
+    assert_eq!(store.trial(&study, id).await.unwrap(), stopping);
+    let done = store.change_trial(&study, id, samples::succeed(1, 0.75)).await.unwrap();
+    assert_eq!((done.state, done.stopped_early, done.measurement_count), (TrialState::Succeeded, true, 2));
+    assert_eq!(done.final_measurement, Some(samples::measurement(100, 0.75)));
+    let store = reopen(place, store).await;
+    assert_eq!(store.trial(&study, id).await.unwrap(), done);
+    assert_eq!(
+        store.measurements(&study, id, 0, 10).await.unwrap(),
+        [samples::measurement(1, 0.5), samples::measurement(100, 0.75)]
+    );
+    store.create_trial(&study, samples::new_trial(2)).await.unwrap();
+    let infeasible = store.change_trial(&study, TrialId(2), samples::fail(0, "no metric")).await.unwrap();
+    assert_eq!(infeasible.infeasible_reason.as_deref(), Some("no metric"));
+    let store = reopen(place, store).await;
+    assert_eq!(store.trial(&study, TrialId(2)).await.unwrap(), infeasible);
+}
+
+pub(super) async fn a_report_sent_again_counts_once(place: &impl Place) {
+    let (store, study) = with_study(place, "s").await;
+    let id = TrialId(1);
+    let created = store.create_trial(&study, samples::new_trial(1)).await.unwrap();
+    assert_eq!(created.request_keys, ["create 1"]);
+    assert_eq!(created.fallback_reason.as_deref(), Some("the matrix is singular"));
+    store.change_trial(&study, id, samples::begin(1)).await.unwrap();
+    let report = |step, key: &str| TrialChange::Report {
+        attempt: 1,
+        measurements: vec![samples::measurement(step, 0.5)],
+        at: samples::at(2),
+        request_key: Some(key.to_owned()),
+    };
+    store.change_trial(&study, id, report(1, "a")).await.unwrap();
+    let store = reopen(place, store).await;
+    let again = store.change_trial(&study, id, report(1, "a")).await.unwrap();
+    assert_eq!(again.measurement_count, 1);
+    let other = store.change_trial(&study, id, report(2, "b")).await.unwrap();
+    assert_eq!((other.measurement_count, other.revision), (2, again.revision + 1));
+    // Also after the trial has its result: the answer to the first request may be late.
+    store.change_trial(&study, id, samples::succeed(1, 0.75)).await.unwrap();
+    assert_eq!(store.change_trial(&study, id, report(2, "b")).await.unwrap().measurement_count, 3);
+    for step in 3..30 {
+        let late = store.change_trial(&study, id, report(step, &step.to_string())).await;
+        assert_refused(late, "cannot add a measurement to trial 1: it is SUCCEEDED");
+    }
+}
+
+pub(super) async fn refuse_what_the_domain_refuses(place: &impl Place) {
+    let (store, study) = with_study(place, "s").await;
+    let id = TrialId(1);
+    store.create_trial(&study, samples::new_trial(1)).await.unwrap();
+    store.change_trial(&study, id, samples::begin(1)).await.unwrap();
+    let before = store.change_trial(&study, id, samples::begin(2)).await.unwrap();
+    assert_eq!((before.attempt, before.lost_attempts), (2, 1));
+    let fenced = "trial 1 is now at attempt 2, a report from attempt 1 is refused";
+    let late = samples::report(1, vec![samples::measurement(1, 0.5)]);
+    assert_refused(store.change_trial(&study, id, late).await, fenced);
+    assert_refused(store.change_trial(&study, id, samples::succeed(1, 0.5)).await, fenced);
+    assert_refused(
+        store.change_trial(&study, id, samples::begin(2)).await,
+        "trial 1 is now at attempt 2, a report from attempt 2 is refused",
+    );
+    // The second measurement is bad, so the first is not kept either.
+    let half_bad = samples::report(2, vec![samples::measurement(1, 0.5), samples::measurement(-1, 0.5)]);
+    assert_refused(
+        store.change_trial(&study, id, half_bad).await,
+        "measurement 1 of trial 1 is refused: step -1 is negative",
+    );
+    let store = reopen(place, store).await;
+    assert_eq!(store.trial(&study, id).await.unwrap(), before);
+    assert!(store.measurements(&study, id, 0, 10).await.unwrap().is_empty());
+    assert_eq!(store.study(&study).await.unwrap().revision, before.revision, "a refusal is not a change");
+}
+
+pub(super) async fn complete_twice_with_one_effect(place: &impl Place) {
+    let (store, study) = with_study(place, "s").await;
+    let id = TrialId(1);
+    store.create_trial(&study, samples::new_trial(1)).await.unwrap();
+    store.change_trial(&study, id, samples::begin(1)).await.unwrap();
+    let done = store.change_trial(&study, id, samples::succeed(1, 0.5)).await.unwrap();
+    let store = reopen(place, store).await;
+    assert_eq!(store.change_trial(&study, id, samples::succeed(1, 0.5)).await.unwrap(), done);
+    assert_refused(
+        store.change_trial(&study, id, samples::succeed(1, 0.6)).await,
+        "trial 1 is already completed with accuracy=0.5 at step 100, loss=-0.5 at step 100",
+    );
+    assert_eq!(store.change_trial(&study, id, TrialChange::Stop).await.unwrap(), done, "no effect");
+    assert_eq!(store.study(&study).await.unwrap().revision, done.revision);
+    assert_eq!(store.measurements(&study, id, 0, 10).await.unwrap().len(), 1);
+}
+
+pub(super) async fn tell_what_has_changed(place: &impl Place) {
+    let (store, study) = with_study(place, "s").await;
+    for id in 1..=4 {
+        store.create_trial(&study, samples::new_trial(id)).await.unwrap();
+    }
+    let seen = store.study(&study).await.unwrap().revision;
+    assert!(store.trials_changed_since(&study, seen, 10).await.unwrap().is_empty());
+    store.change_trial(&study, TrialId(3), samples::begin(1)).await.unwrap();
+    store.change_trial(&study, TrialId(1), samples::begin(1)).await.unwrap();
+    let last = store.change_trial(&study, TrialId(3), samples::succeed(1, 0.5)).await.unwrap();
+    let store = reopen(place, store).await;
+    let changed = async |revision, limit| {
+        let trials = store.trials_changed_since(&study, revision, limit).await.unwrap();
+        assert!(trials.is_sorted_by_key(|trial| trial.revision));
+        trials.iter().map(|trial| trial.id.0).collect::<Vec<_>>()
+    };
+    assert_eq!(changed(seen, 10).await, [1, 3], "each once, at its latest change");
+    assert_eq!(changed(0, 10).await, [2, 4, 1, 3]);
+    assert_eq!(changed(0, 3).await, [2, 4, 1]);
+    assert_eq!(store.trials_changed_since(&study, last.revision - 1, 9).await.unwrap(), [last]);
+    assert!(changed(u64::MAX, 10).await.is_empty());
+    assert_not_found(store.trials_changed_since(&"t".parse().unwrap(), 0, 1).await, "study t");
+}
+
+pub(super) async fn of_two_studies_do_not_mix(place: &impl Place) {
+    let (store, short) = with_study(place, "s").await;
+    store.create_job(samples::job("s_1"), Some(samples::study("s_1"))).await.unwrap();
+    let long: StudyId = "s_1".parse().unwrap();
+    for id in 1..=2 {
+        store.create_trial(&short, samples::new_trial(id)).await.unwrap();
+    }
+    store.create_trial(&long, samples::new_trial(1)).await.unwrap();
+    let report = samples::report(0, vec![samples::measurement(1, 0.5)]);
+    store.change_trial(&long, TrialId(1), report).await.unwrap();
+    let store = reopen(place, store).await;
+    assert_eq!(store.trials(&short, None, 10).await.unwrap().len(), 2);
+    assert_eq!(store.trials(&long, None, 10).await.unwrap().len(), 1);
+    assert_eq!(store.trials_changed_since(&short, 0, 10).await.unwrap().len(), 2);
+    assert!(store.measurements(&short, TrialId(1), 0, 10).await.unwrap().is_empty());
+    assert_eq!(store.measurements(&long, TrialId(1), 0, 10).await.unwrap().len(), 1);
+}

@@ -1,0 +1,88 @@
+//! What each reading call of a store does, on any engine: what is not there, and what ought to be there but is not.
+
+use super::StoreError;
+use super::engine::{Lookups, Ranges};
+use tunesmith_domain::{Job, JobId, Measurement, Study, StudyId, Trial, TrialId};
+
+/// [`super::Store::job`].
+pub(super) fn job(records: &(impl Lookups + ?Sized), id: &JobId) -> Result<Job, StoreError> {
+    records.job(id)?.ok_or_else(|| StoreError::NotFound { resource: format!("job {id}") })
+}
+
+/// [`super::Store::study`].
+pub(super) fn study(records: &(impl Lookups + ?Sized), id: &StudyId) -> Result<Study, StoreError> {
+    records.study(id)?.ok_or_else(|| StoreError::NotFound { resource: format!("study {id}") })
+}
+
+/// [`super::Store::trial`].
+pub(super) fn trial(records: &(impl Lookups + ?Sized), study_id: &StudyId, id: TrialId) -> Result<Trial, StoreError> {
+    let study = study(records, study_id)?;
+    trial_of(records, &study, id)
+}
+
+/// The trial `id` of a study that was read in the same transaction.
+pub(super) fn trial_of(records: &(impl Lookups + ?Sized), study: &Study, id: TrialId) -> Result<Trial, StoreError> {
+    match records.trial(&study.id, id)? {
+        Some(trial) => Ok(trial),
+        None if id >= TrialId::FIRST && id < study.next_trial_id => Err(missing(records, &study.id, id)),
+        None => Err(StoreError::NotFound { resource: format!("trial {id} of study {}", study.id) }),
+    }
+}
+
+/// [`super::Store::trials`].
+pub(super) fn trials(
+    records: &dyn Ranges,
+    study_id: &StudyId,
+    after: Option<TrialId>,
+    limit: usize,
+) -> Result<Vec<Trial>, StoreError> {
+    let study = study(records, study_id)?;
+    let after = after.unwrap_or(TrialId(0));
+    let trials = records.trials(study_id, after, limit)?;
+    // Numbers have no gaps, so a trial that damage has taken away does not go unnoticed.
+    let expected = study.next_trial_id.0.saturating_sub(1).saturating_sub(after.0);
+    for number in 0..expected.min(limit as u64) {
+        let id = after.offset(number + 1);
+        if trials.get(number as usize).is_none_or(|trial| trial.id != id) {
+            return Err(missing(records, study_id, id));
+        }
+    }
+    Ok(trials)
+}
+
+/// [`super::Store::measurements`].
+pub(super) fn measurements(
+    records: &dyn Ranges,
+    study: &StudyId,
+    trial_id: TrialId,
+    from: u64,
+    limit: usize,
+) -> Result<Vec<Measurement>, StoreError> {
+    let trial = trial(records, study, trial_id)?;
+    let wanted = trial.measurement_count.saturating_sub(from).min(limit as u64) as usize;
+    if wanted == 0 {
+        return Ok(Vec::new());
+    }
+    let mut measurements = Vec::with_capacity(wanted);
+    let mut next = from;
+    for (first, chunk) in records.chunks(study, trial_id, from, limit)? {
+        let Some(skipped) = next.checked_sub(first) else { break };
+        let before = measurements.len();
+        measurements.extend(chunk.into_iter().skip(skipped as usize).take(wanted - before));
+        next += (measurements.len() - before) as u64;
+    }
+    if measurements.len() == wanted {
+        return Ok(measurements);
+    }
+    Err(StoreError::Damaged {
+        path: records.path().to_owned(),
+        detail: format!("measurement {next} of trial {trial_id} of study {study} is missing"),
+    })
+}
+
+fn missing(records: &(impl Lookups + ?Sized), study: &StudyId, id: TrialId) -> StoreError {
+    StoreError::Damaged {
+        path: records.path().to_owned(),
+        detail: format!("trial {id} of study {study} is missing; {}", super::RESTORE_ADVICE),
+    }
+}

@@ -1,0 +1,164 @@
+//! Measurements in chunks: some 30 bytes each, so that a curve of a million points stays cheap.
+//!
+//! Format 1, in this order: the byte 1; the number of measurements; the number of metric names, then each name as
+//! length and UTF-8; then each measurement as step (8 bytes), wall time (8), source (1, plus 128 if an elapsed time
+//! follows), elapsed time (8, if there is one), mark (8), number of metrics, and each metric as index of its name and
+//! value (8). Counts, lengths and indices are LEB128; fixed-width numbers are little-endian; doubles are kept as bits,
+//! NaN payloads included.
+
+use super::RecordError;
+use tunesmith_domain::{Measurement, MetricValue, Source};
+
+/// The newest version of the format.
+const VERSION: u8 = 1;
+
+/// Most measurements in a chunk, so that a page of a long curve is read without the rest. A guess: some 30 KB.
+const CHUNK_LENGTH: usize = 1024;
+
+const HAS_ELAPSED: u8 = 0x80;
+
+/// The chunks that hold `measurements`, each with the number of its first measurement; `first` is that of the first
+/// chunk.
+pub(crate) fn encode_chunks(first: u64, measurements: &[Measurement]) -> Vec<(u64, Vec<u8>)> {
+    measurements
+        .chunks(CHUNK_LENGTH)
+        .enumerate()
+        .map(|(index, chunk)| (first + (index * CHUNK_LENGTH) as u64, encode_chunk(chunk)))
+        .collect()
+}
+
+fn encode_chunk(measurements: &[Measurement]) -> Vec<u8> {
+    // A trial reports a handful of metrics, so a list is searched faster than a map.
+    let mut names: Vec<&str> = Vec::new();
+    let mut body = Vec::with_capacity(measurements.len() * 40);
+    for measurement in measurements {
+        body.extend_from_slice(&measurement.step.to_le_bytes());
+        body.extend_from_slice(&measurement.wall_time_secs.to_bits().to_le_bytes());
+        let source = match measurement.source {
+            Source::MetricFile => 0,
+            Source::EventFile => 1,
+            Source::Http => 2,
+            Source::StandardOutput => 3,
+        };
+        match measurement.elapsed_secs {
+            None => body.push(source),
+            Some(elapsed) => {
+                body.push(source | HAS_ELAPSED);
+                body.extend_from_slice(&elapsed.to_bits().to_le_bytes());
+            }
+        }
+        body.extend_from_slice(&measurement.mark.to_le_bytes());
+        push_count(&mut body, measurement.metrics.len());
+        for metric in &measurement.metrics {
+            let index = names.iter().position(|name| *name == metric.metric).unwrap_or_else(|| {
+                names.push(&metric.metric);
+                names.len() - 1
+            });
+            push_count(&mut body, index);
+            body.extend_from_slice(&metric.value.to_bits().to_le_bytes());
+        }
+    }
+    let mut chunk = vec![VERSION];
+    push_count(&mut chunk, measurements.len());
+    push_count(&mut chunk, names.len());
+    for name in names {
+        push_count(&mut chunk, name.len());
+        chunk.extend_from_slice(name.as_bytes());
+    }
+    chunk.append(&mut body);
+    chunk
+}
+
+/// Reads one chunk of [`encode_chunks`].
+pub(crate) fn decode_chunk(bytes: &[u8]) -> Result<Vec<Measurement>, RecordError> {
+    let mut reader = Reader { rest: bytes };
+    let version = reader.byte()?;
+    if version > VERSION {
+        return Err(RecordError::TooNew { found: version.into(), known: VERSION.into() });
+    }
+    let count = reader.count()?;
+    let mut names = Vec::new();
+    for _ in 0..reader.count()? {
+        let length = reader.count()?;
+        let name = std::str::from_utf8(reader.take(length)?).map_err(RecordError::malformed)?;
+        names.push(name);
+    }
+    let mut measurements = Vec::new();
+    for _ in 0..count {
+        measurements.push(reader.measurement(&names)?);
+    }
+    if !reader.rest.is_empty() {
+        return Err(RecordError::malformed(format!("{} bytes follow the last measurement", reader.rest.len())));
+    }
+    Ok(measurements)
+}
+
+fn push_count(bytes: &mut Vec<u8>, mut count: usize) {
+    while count >= 0x80 {
+        bytes.push((count & 0x7f) as u8 | 0x80);
+        count >>= 7;
+    }
+    bytes.push(count as u8);
+}
+
+struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    fn measurement(&mut self, names: &[&str]) -> Result<Measurement, RecordError> {
+        let step = i64::from_le_bytes(self.array()?);
+        let wall_time_secs = f64::from_bits(u64::from_le_bytes(self.array()?));
+        let flags = self.byte()?;
+        let source = match flags & !HAS_ELAPSED {
+            0 => Source::MetricFile,
+            1 => Source::EventFile,
+            2 => Source::Http,
+            3 => Source::StandardOutput,
+            other => return Err(RecordError::malformed(format!("source {other} is not known"))),
+        };
+        let elapsed_secs =
+            if flags & HAS_ELAPSED == 0 { None } else { Some(f64::from_bits(u64::from_le_bytes(self.array()?))) };
+        let mark = u64::from_le_bytes(self.array()?);
+        let mut metrics = Vec::new();
+        for _ in 0..self.count()? {
+            let index = self.count()?;
+            let name =
+                names.get(index).ok_or_else(|| RecordError::malformed(format!("there is no metric name {index}")))?;
+            let value = f64::from_bits(u64::from_le_bytes(self.array()?));
+            metrics.push(MetricValue { metric: (*name).to_owned(), value });
+        }
+        Ok(Measurement { step, wall_time_secs, elapsed_secs, source, mark, metrics })
+    }
+
+    fn take(&mut self, length: usize) -> Result<&'a [u8], RecordError> {
+        let (taken, rest) =
+            self.rest.split_at_checked(length).ok_or_else(|| RecordError::malformed("it ends too early"))?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], RecordError> {
+        let (taken, rest) =
+            self.rest.split_first_chunk::<N>().ok_or_else(|| RecordError::malformed("it ends too early"))?;
+        self.rest = rest;
+        Ok(*taken)
+    }
+
+    fn byte(&mut self) -> Result<u8, RecordError> {
+        let [byte] = self.array()?;
+        Ok(byte)
+    }
+
+    fn count(&mut self) -> Result<usize, RecordError> {
+        let mut count = 0_usize;
+        for shift in (0..28).step_by(7) {
+            let byte = self.byte()?;
+            count |= usize::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Ok(count);
+            }
+        }
+        Err(RecordError::malformed("a count is too large"))
+    }
+}

@@ -1,0 +1,104 @@
+//! Jobs.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{RecordError, from_json, to_json};
+use tunesmith_domain::{Job, JobFields, JobState};
+
+/// The newest version of the record. 1: as below.
+const VERSION: u32 = 1;
+
+/// The stored form of `job`.
+pub(crate) fn encode_job(job: &Job) -> Vec<u8> {
+    let JobFields {
+        id,
+        state,
+        study,
+        training_input,
+        launch,
+        fingerprint,
+        labels,
+        policy,
+        create_time,
+        start_time,
+        end_time,
+        error_message,
+        revision,
+    } = &**job;
+    to_json(&JobRecord {
+        v: VERSION,
+        id: id.to_string(),
+        state: *state,
+        study: study.as_ref().map(ToString::to_string),
+        training_input: training_input.clone(),
+        launch: launch.clone(),
+        fingerprint: fingerprint.clone(),
+        labels: labels.clone(),
+        policy: policy.clone(),
+        create_time: *create_time,
+        start_time: *start_time,
+        end_time: *end_time,
+        error_message: error_message.clone(),
+        revision: *revision,
+    })
+}
+
+/// Reads what [`encode_job`] wrote.
+pub(crate) fn decode_job(bytes: &[u8]) -> Result<Job, RecordError> {
+    let record: JobRecord = from_json(bytes, VERSION)?;
+    Ok(Job::restore(JobFields {
+        id: record.id.parse().map_err(RecordError::malformed)?,
+        state: record.state,
+        study: record.study.map(|study| study.parse()).transpose().map_err(RecordError::malformed)?,
+        training_input: record.training_input,
+        launch: record.launch,
+        fingerprint: record.fingerprint,
+        labels: record.labels,
+        policy: record.policy,
+        create_time: record.create_time,
+        start_time: record.start_time,
+        end_time: record.end_time,
+        error_message: record.error_message,
+        revision: record.revision,
+    }))
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct JobRecord {
+    v: u32,
+    id: String,
+    #[serde(with = "StateRecord")]
+    state: JobState,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    study: Option<String>,
+    training_input: serde_json::Value,
+    launch: serde_json::Value,
+    fingerprint: String,
+    labels: BTreeMap<String, String>,
+    /// Absent if nobody set it, and in records of versions without it.
+    #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
+    policy: serde_json::Value,
+    create_time: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    start_time: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    end_time: Option<Timestamp>,
+    error_message: String,
+    revision: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "JobState", rename_all = "SCREAMING_SNAKE_CASE")]
+enum StateRecord {
+    Queued,
+    Preparing,
+    Running,
+    Succeeded,
+    Failed,
+    Cancelling,
+    Cancelled,
+}

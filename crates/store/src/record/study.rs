@@ -1,0 +1,373 @@
+//! Studies, without what changes with every trial: that is [`Progress`].
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tunesmith_algorithms::problem::{
+    Condition, Goal, MetricSpec, ParameterKind, ParameterPrior, ParameterSpec, ParameterValue, ParameterValues,
+    ProblemStatement, ScaleType, SearchSpace,
+};
+
+use super::float::Float;
+use super::trial::ValueRecord;
+use super::{Progress, RecordError, from_json, to_json};
+use tunesmith_domain::{Algorithm, CurveAxis, FinalMeasurement, StoppingRule, Study, StudyFields, StudyState};
+
+/// The newest version of the record. 1: as below.
+const VERSION: u32 = 1;
+
+/// The stored form of `study`, and its progress.
+pub(crate) fn encode_study(study: &Study) -> (Vec<u8>, Progress) {
+    let StudyFields {
+        id,
+        problem,
+        initial_points,
+        algorithm,
+        seed,
+        stopping_rule,
+        stopping_axis,
+        final_measurement,
+        prior_studies,
+        max_trials,
+        trial_lease,
+        config,
+        state,
+        state_reason,
+        create_time,
+        next_trial_id,
+        revision,
+    } = &**study;
+    let body = to_json(&StudyRecord {
+        v: VERSION,
+        id: id.to_string(),
+        parameters: problem.search_space().parameters().iter().map(ParameterRecord::from).collect(),
+        metrics: problem
+            .metrics()
+            .iter()
+            .map(|metric| MetricSpecRecord { name: metric.name.clone(), goal: metric.goal })
+            .collect(),
+        initial_points: initial_points.iter().map(point_record).collect(),
+        algorithm: algorithm.clone(),
+        seed: *seed,
+        stopping_rule: stopping_rule.map(StoppingRuleField),
+        stopping_axis: *stopping_axis,
+        final_measurement: *final_measurement,
+        prior_studies: prior_studies.iter().map(ToString::to_string).collect(),
+        max_trials: *max_trials,
+        trial_lease: *trial_lease,
+        config: config.clone(),
+        state: *state,
+        state_reason: state_reason.clone(),
+        create_time: *create_time,
+    });
+    (body, Progress { next_trial_id: *next_trial_id, revision: *revision })
+}
+
+/// Puts together what [`encode_study`] took apart.
+pub(crate) fn decode_study(bytes: &[u8], progress: Progress) -> Result<Study, RecordError> {
+    let record: StudyRecord = from_json(bytes, VERSION)?;
+    let parameters: Vec<ParameterSpec> =
+        record.parameters.into_iter().map(TryInto::try_into).collect::<Result<_, _>>()?;
+    let space = SearchSpace::new(parameters).map_err(RecordError::malformed)?;
+    let metrics =
+        record.metrics.into_iter().map(|metric| MetricSpec { name: metric.name, goal: metric.goal }).collect();
+    let prior_studies: Result<_, _> = record.prior_studies.iter().map(|id| id.parse()).collect();
+    Ok(Study::restore(StudyFields {
+        id: record.id.parse().map_err(RecordError::malformed)?,
+        problem: ProblemStatement::new(space, metrics).map_err(RecordError::malformed)?,
+        initial_points: record.initial_points.into_iter().map(point).collect(),
+        algorithm: record.algorithm,
+        seed: record.seed,
+        stopping_rule: record.stopping_rule.map(|rule| rule.0),
+        stopping_axis: record.stopping_axis,
+        final_measurement: record.final_measurement,
+        prior_studies: prior_studies.map_err(RecordError::malformed)?,
+        max_trials: record.max_trials,
+        trial_lease: record.trial_lease,
+        config: record.config,
+        state: record.state,
+        state_reason: record.state_reason,
+        create_time: record.create_time,
+        next_trial_id: progress.next_trial_id,
+        revision: progress.revision,
+    }))
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StudyRecord {
+    v: u32,
+    id: String,
+    parameters: Vec<ParameterRecord>,
+    metrics: Vec<MetricSpecRecord>,
+    /// Absent without any, and in records of versions without initial points.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    initial_points: Vec<PointRecord>,
+    #[serde(with = "AlgorithmRecord")]
+    algorithm: Algorithm,
+    seed: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    stopping_rule: Option<StoppingRuleField>,
+    #[serde(default, with = "CurveAxisRecord", skip_serializing_if = "is_step")]
+    stopping_axis: CurveAxis,
+    #[serde(with = "FinalMeasurementRecord")]
+    final_measurement: FinalMeasurement,
+    prior_studies: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    max_trials: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    trial_lease: Option<Duration>,
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    config: Value,
+    #[serde(with = "StateRecord")]
+    state: StudyState,
+    state_reason: String,
+    create_time: Timestamp,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MetricSpecRecord {
+    name: String,
+    #[serde(with = "GoalRecord")]
+    goal: Goal,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ParameterRecord {
+    name: String,
+    kind: KindRecord,
+    /// Absent if the parameter is always active, and in records of versions without conditions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    condition: Option<ConditionRecord>,
+    /// Absent without one, and in records of versions without priors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    prior: Option<PriorRecord>,
+}
+
+type PointRecord = BTreeMap<String, ValueRecord>;
+
+fn point_record(point: &ParameterValues) -> PointRecord {
+    point.iter().map(|(name, value)| (name.clone(), value.into())).collect()
+}
+
+fn point(record: PointRecord) -> ParameterValues {
+    record.into_iter().map(|(name, value)| (name, value.into())).collect()
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum PriorRecord {
+    Normal { mode: ValueRecord, spread: Float },
+    Weights(Vec<(ValueRecord, Float)>),
+}
+
+impl From<&ParameterPrior> for PriorRecord {
+    fn from(prior: &ParameterPrior) -> Self {
+        match prior {
+            ParameterPrior::Normal { mode, spread } => Self::Normal { mode: mode.into(), spread: Float(*spread) },
+            ParameterPrior::Weights(weights) => {
+                Self::Weights(weights.iter().map(|(value, weight)| (value.into(), Float(*weight))).collect())
+            }
+        }
+    }
+}
+
+impl From<PriorRecord> for ParameterPrior {
+    fn from(record: PriorRecord) -> Self {
+        match record {
+            PriorRecord::Normal { mode, spread } => Self::Normal { mode: mode.into(), spread: spread.0 },
+            PriorRecord::Weights(weights) => {
+                Self::Weights(weights.into_iter().map(|(value, weight)| (value.into(), weight.0)).collect())
+            }
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ConditionRecord {
+    parent: String,
+    values: ParentValuesRecord,
+}
+
+/// Values of a parent, which are all of its kind.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum ParentValuesRecord {
+    Integer(Vec<i64>),
+    Discrete(Vec<Float>),
+    Categorical(Vec<String>),
+}
+
+impl From<&Condition> for ConditionRecord {
+    fn from(condition: &Condition) -> Self {
+        let (mut integers, mut numbers, mut levels) = (Vec::new(), Vec::new(), Vec::new());
+        for value in condition.values() {
+            match value {
+                ParameterValue::Integer(value) => integers.push(*value),
+                // No parent is a double.
+                ParameterValue::Discrete(value) | ParameterValue::Double(value) => numbers.push(Float(*value)),
+                ParameterValue::Categorical(level) => levels.push(level.clone()),
+            }
+        }
+        let values = if !levels.is_empty() {
+            ParentValuesRecord::Categorical(levels)
+        } else if !numbers.is_empty() {
+            ParentValuesRecord::Discrete(numbers)
+        } else {
+            ParentValuesRecord::Integer(integers)
+        };
+        Self { parent: condition.parent().to_owned(), values }
+    }
+}
+
+impl From<ConditionRecord> for Condition {
+    fn from(record: ConditionRecord) -> Self {
+        let values = match record.values {
+            ParentValuesRecord::Integer(values) => values.into_iter().map(ParameterValue::Integer).collect(),
+            ParentValuesRecord::Discrete(values) => {
+                values.into_iter().map(|value| ParameterValue::Discrete(value.0)).collect()
+            }
+            ParentValuesRecord::Categorical(values) => values.into_iter().map(ParameterValue::Categorical).collect(),
+        };
+        Self::new(record.parent, values)
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum KindRecord {
+    Double {
+        min: Float,
+        max: Float,
+        #[serde(with = "ScaleRecord")]
+        scale: ScaleType,
+    },
+    Integer {
+        min: i64,
+        max: i64,
+        #[serde(with = "ScaleRecord")]
+        scale: ScaleType,
+    },
+    Discrete {
+        values: Vec<Float>,
+        #[serde(with = "ScaleRecord")]
+        scale: ScaleType,
+    },
+    Categorical {
+        values: Vec<String>,
+    },
+}
+
+impl From<&ParameterSpec> for ParameterRecord {
+    fn from(spec: &ParameterSpec) -> Self {
+        let kind = match spec.kind() {
+            ParameterKind::Double { min, max, scale } => {
+                KindRecord::Double { min: Float(*min), max: Float(*max), scale: *scale }
+            }
+            ParameterKind::Integer { min, max, scale } => KindRecord::Integer { min: *min, max: *max, scale: *scale },
+            ParameterKind::Discrete { values, scale } => {
+                KindRecord::Discrete { values: values.iter().copied().map(Float).collect(), scale: *scale }
+            }
+            ParameterKind::Categorical { values } => KindRecord::Categorical { values: values.clone() },
+        };
+        Self {
+            name: spec.name().to_owned(),
+            kind,
+            condition: spec.condition().map(ConditionRecord::from),
+            prior: spec.prior().map(PriorRecord::from),
+        }
+    }
+}
+
+impl TryFrom<ParameterRecord> for ParameterSpec {
+    type Error = RecordError;
+
+    fn try_from(record: ParameterRecord) -> Result<Self, RecordError> {
+        let kind = match record.kind {
+            KindRecord::Double { min, max, scale } => ParameterKind::Double { min: min.0, max: max.0, scale },
+            KindRecord::Integer { min, max, scale } => ParameterKind::Integer { min, max, scale },
+            KindRecord::Discrete { values, scale } => {
+                ParameterKind::Discrete { values: values.into_iter().map(|value| value.0).collect(), scale }
+            }
+            KindRecord::Categorical { values } => ParameterKind::Categorical { values },
+        };
+        let spec = Self::new(record.name, kind).map_err(RecordError::malformed)?;
+        let spec = match record.prior {
+            Some(prior) => spec.with_prior(prior.into()).map_err(RecordError::malformed)?,
+            None => spec,
+        };
+        Ok(match record.condition {
+            Some(condition) => spec.with_condition(condition.into()),
+            None => spec,
+        })
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Goal", rename_all = "SCREAMING_SNAKE_CASE")]
+enum GoalRecord {
+    Maximize,
+    Minimize,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "ScaleType", rename_all = "SCREAMING_SNAKE_CASE")]
+#[expect(clippy::enum_variant_names, reason = "a mirror of the domain's type has its names")]
+enum ScaleRecord {
+    UnitLinear,
+    UnitLog,
+    UnitReverseLog,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Algorithm", rename_all = "SCREAMING_SNAKE_CASE")]
+enum AlgorithmRecord {
+    Automatic,
+    GaussianProcessBandit,
+    GridSearch { double_resolution: BTreeMap<String, u32> },
+    RandomSearch,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(transparent)]
+struct StoppingRuleField(#[serde(with = "StoppingRuleRecord")] StoppingRule);
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "StoppingRule", rename_all = "SCREAMING_SNAKE_CASE")]
+enum StoppingRuleRecord {
+    Median,
+    DecayCurve,
+    Asha,
+}
+
+fn is_step(axis: &CurveAxis) -> bool {
+    *axis == CurveAxis::Step
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "CurveAxis", rename_all = "SCREAMING_SNAKE_CASE")]
+enum CurveAxisRecord {
+    Step,
+    ElapsedTime,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "FinalMeasurement", rename_all = "SCREAMING_SNAKE_CASE")]
+enum FinalMeasurementRecord {
+    Last,
+    Best,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "StudyState", rename_all = "SCREAMING_SNAKE_CASE")]
+enum StateRecord {
+    Active,
+    Inactive,
+    Completed,
+}

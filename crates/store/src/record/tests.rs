@@ -1,0 +1,141 @@
+use proptest::prelude::*;
+use tunesmith_algorithms::problem::{AlgorithmName, Origin, Step};
+
+use super::*;
+use crate::contract::samples;
+use tunesmith_domain::{Measurement, MetricValue, NewTrial, Source, Trial};
+
+fn bits(measurements: &[Measurement]) -> Vec<String> {
+    measurements
+        .iter()
+        .map(|m| {
+            let metrics: Vec<_> = m.metrics.iter().map(|v| (&v.metric, v.value.to_bits())).collect();
+            let (wall, elapsed) = (m.wall_time_secs.to_bits(), m.elapsed_secs.map(f64::to_bits));
+            format!("{} {wall} {elapsed:?} {:?} {} {metrics:?}", m.step, m.source, m.mark)
+        })
+        .collect()
+}
+
+fn measurement() -> impl Strategy<Value = Measurement> {
+    let source = prop_oneof![
+        Just(Source::MetricFile),
+        Just(Source::EventFile),
+        Just(Source::Http),
+        Just(Source::StandardOutput)
+    ];
+    let double = || any::<u64>().prop_map(f64::from_bits);
+    let metrics = prop::collection::vec(("[a-zé/]{0,4}", double()), 0..4);
+    (any::<i64>(), double(), prop::option::of(double()), source, any::<u64>(), metrics).prop_map(
+        |(step, wall_time_secs, elapsed_secs, source, mark, metrics)| Measurement {
+            step,
+            wall_time_secs,
+            elapsed_secs,
+            source,
+            mark,
+            metrics: metrics.into_iter().map(|(metric, value)| MetricValue { metric, value }).collect(),
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn chunks_keep_every_bit(measurements in prop::collection::vec(measurement(), 0..20)) {
+        let chunks = encode_chunks(7, &measurements);
+        let decoded: Vec<_> = chunks.iter().flat_map(|(_, chunk)| decode_chunk(chunk).unwrap()).collect();
+        prop_assert_eq!(bits(&decoded), bits(&measurements));
+    }
+
+    #[test]
+    fn arbitrary_bytes_are_refused_or_read_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _ = decode_chunk(&bytes);
+        let _ = decode_trial(&bytes);
+        let _ = Progress::decode(&bytes);
+    }
+}
+
+#[test]
+fn a_long_curve_is_cut_into_numbered_chunks_of_some_30_bytes_a_measurement() {
+    let metrics = vec![MetricValue { metric: "training/hptuning/metric".into(), value: 0.5 }];
+    let one = Measurement { step: 1, wall_time_secs: 1.0, elapsed_secs: None, source: Source::Http, mark: 3, metrics };
+    let chunks = encode_chunks(10, &vec![one; 2500]);
+    assert_eq!(chunks.iter().map(|(first, _)| *first).collect::<Vec<_>>(), [10, 1034, 2058]);
+    let size_bytes: usize = chunks.iter().map(|(_, chunk)| chunk.len()).sum();
+    assert!(size_bytes < 2500 * 36, "{size_bytes}");
+}
+
+#[test]
+fn the_chunk_format_is_what_its_documentation_says() {
+    let one = Measurement {
+        step: 258,
+        wall_time_secs: 0.0,
+        elapsed_secs: Some(1.0),
+        source: Source::EventFile,
+        mark: 5,
+        metrics: vec![MetricValue { metric: "m".into(), value: f64::INFINITY }],
+    };
+    let expected = [
+        &[1, 1, 1, 1, b'm'][..],
+        &[2, 1, 0, 0, 0, 0, 0, 0],
+        &[0; 8],
+        &[0x81],
+        &[0, 0, 0, 0, 0, 0, 0xf0, 0x3f],
+        &[5, 0, 0, 0, 0, 0, 0, 0],
+        &[1, 0],
+        &[0, 0, 0, 0, 0, 0, 0xf0, 0x7f],
+    ]
+    .concat();
+    assert_eq!(encode_chunks(0, &[one]), [(0, expected)]);
+}
+
+#[test]
+fn a_trial_is_read_with_and_without_what_proposed_it() {
+    let trial = Trial::new(samples::new_trial(1)).unwrap();
+    let bytes = encode_trial(&trial);
+    assert_eq!(decode_trial(&bytes), Ok(trial.clone()));
+    let mut json: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+    let origin = serde_json::json!({"algorithm": "GAUSSIAN_PROCESS_BANDIT", "step": "TRUST_REGION"});
+    assert_eq!(json.as_object_mut().unwrap().remove("origin"), Some(origin));
+    let earlier = decode_trial(&serde_json::to_vec(&json).unwrap()).unwrap();
+    assert_eq!((earlier.origin, &earlier.parameters), (None, &trial.parameters));
+}
+
+#[test]
+fn every_name_of_an_origin_is_stored_as_it_is_shown() {
+    let steps = [Step::Start, Step::EarlierStudies, Step::TrustRegion, Step::WholeSpace, Step::Model, Step::Unused];
+    let algorithms = [
+        AlgorithmName::GaussianProcessBandit,
+        AlgorithmName::TreeStructuredParzenEstimator,
+        AlgorithmName::CmaEs,
+        AlgorithmName::RandomSearch,
+        AlgorithmName::QuasiRandomSearch,
+        AlgorithmName::GridSearch,
+        AlgorithmName::InitialTrials,
+    ];
+    for algorithm in algorithms {
+        for origin in [Origin::of(algorithm)].into_iter().chain(steps.map(|step| Origin::with_step(algorithm, step))) {
+            let trial = Trial::new(NewTrial { origin: Some(origin), ..samples::new_trial(1) }).unwrap();
+            let bytes = encode_trial(&trial);
+            let json: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+            // The names are the same in records, in what is shown as JSON, and in text.
+            assert_eq!(json["origin"], serde_json::to_value(origin).unwrap());
+            assert_eq!(json["origin"]["algorithm"], algorithm.as_str());
+            assert_eq!(json["origin"]["step"].as_str(), origin.step.map(Step::as_str));
+            assert_eq!(decode_trial(&bytes).unwrap().origin, Some(origin));
+        }
+    }
+}
+
+#[test]
+fn a_record_of_a_later_version_is_not_called_damaged() {
+    assert_eq!(decode_trial(br#"{"v":2,"other":true}"#), Err(RecordError::TooNew { found: 2, known: 1 }));
+    assert_eq!(decode_chunk(&[9]), Err(RecordError::TooNew { found: 9, known: 1 }));
+    assert!(matches!(decode_trial(br#"{"v":1}"#), Err(RecordError::Malformed { .. })));
+}
+
+#[test]
+fn a_flipped_bit_or_another_key_breaks_the_seal() {
+    let sum = checksum(b"key", b"body");
+    assert_eq!(verify(b"key", b"body", sum), Ok(()));
+    assert!(verify(b"kez", b"body", sum).is_err());
+    assert!(verify(b"key", b"bodz", sum).is_err());
+}

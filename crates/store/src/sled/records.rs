@@ -1,0 +1,440 @@
+//! Records as keys and values: a letter for the kind before each key, a checksum before each body.
+
+use std::cell::Cell;
+use std::path::Path;
+
+use jiff::Timestamp;
+use sled::transaction::{ConflictableTransactionError, TransactionalTree, UnabortableTransactionError};
+use sled::{Db, IVec};
+
+use super::{Abort, not_applied};
+use crate::engine::{Changes, Lookups, Ranges};
+use crate::record::{
+    self, Progress, RecordError, checksum, decode_chunk, decode_job, decode_study, decode_trial, encode_chunks,
+    encode_job, encode_study, encode_trial,
+};
+use crate::{StoreError, keys};
+use tunesmith_domain::{Job, JobId, Lease, Measurement, Study, StudyId, Trial, TrialId};
+
+const JOB: u8 = b'j';
+const STUDY: u8 = b's';
+const PROGRESS: u8 = b'p';
+const TRIAL: u8 = b't';
+const REVISION: u8 = b'r';
+const MEASUREMENTS: u8 = b'm';
+/// A trial that is not final, by its number.
+const OPEN: u8 = b'o';
+/// A trial with a lease, by the end of the lease.
+const DEADLINE: u8 = b'd';
+/// The kind of what concerns the whole store.
+const META: u8 = b'!';
+
+const FORMAT_KEY: &[u8] = b"format";
+const CHANGES_KEY: &[u8] = b"changes";
+
+/// All records, outside of any transaction.
+#[derive(Clone, Copy)]
+pub(super) struct Snapshot<'a>(pub(super) &'a Db);
+
+/// Where single values are read.
+pub(super) trait Values {
+    fn get(&self, key: &[u8]) -> Result<Option<IVec>, UnabortableTransactionError>;
+}
+
+impl Values for Snapshot<'_> {
+    fn get(&self, key: &[u8]) -> Result<Option<IVec>, UnabortableTransactionError> {
+        self.0.get(key).map_err(UnabortableTransactionError::Storage)
+    }
+}
+
+impl Values for &TransactionalTree {
+    fn get(&self, key: &[u8]) -> Result<Option<IVec>, UnabortableTransactionError> {
+        TransactionalTree::get(self, key)
+    }
+}
+
+/// Records in `values`.
+pub(super) struct SledRecords<'a, V> {
+    values: V,
+    path: &'a Path,
+    /// Sled wants to run the transaction again; whatever error that led to is meaningless.
+    conflict: Cell<bool>,
+}
+
+impl<'a, V: Values> SledRecords<'a, V> {
+    /// The records in `values`; `path` is for messages.
+    pub(super) fn new(values: V, path: &'a Path) -> Self {
+        Self { values, path, conflict: Cell::new(false) }
+    }
+
+    /// The version of the folder's layout, if it has one.
+    pub(super) fn format(&self) -> Result<Option<u32>, StoreError> {
+        let version = self.number(FORMAT_KEY)?;
+        Ok(version.map(|version| u32::try_from(version).unwrap_or(u32::MAX)))
+    }
+
+    /// How many changes were made.
+    pub(super) fn change_count(&self) -> Result<u64, StoreError> {
+        Ok(self.number(CHANGES_KEY)?.unwrap_or(0))
+    }
+
+    fn number(&self, key: &[u8]) -> Result<Option<u64>, StoreError> {
+        self.get(
+            META,
+            key,
+            || "the store itself".to_owned(),
+            |body| keys::last_number(body).ok_or_else(|| malformed("it is not a number")),
+        )
+    }
+
+    fn get<T>(
+        &self,
+        kind: u8,
+        key: &[u8],
+        resource: impl Fn() -> String,
+        decode: impl FnOnce(&[u8]) -> Result<T, RecordError>,
+    ) -> Result<Option<T>, StoreError> {
+        let value = self.values.get(&prefixed(kind, key)).map_err(|error| self.failed("read", error))?;
+        let Some(value) = value else { return Ok(None) };
+        let decoded = unseal(key, &value).and_then(decode);
+        decoded.map(Some).map_err(|error| error.of(self.path, &resource()))
+    }
+
+    fn failed(&self, operation: &'static str, error: UnabortableTransactionError) -> StoreError {
+        match error {
+            UnabortableTransactionError::Storage(error) => not_applied(self.path, operation, error),
+            UnabortableTransactionError::Conflict => {
+                self.conflict.set(true);
+                StoreError::NotApplied { operation, source: Box::new(error) }
+            }
+        }
+    }
+}
+
+impl SledRecords<'_, &TransactionalTree> {
+    /// What the transaction shall end with, given that its closure ended with `error`.
+    pub(super) fn conflict_or(&self, error: StoreError) -> Abort {
+        if self.conflict.get() {
+            ConflictableTransactionError::Conflict
+        } else {
+            ConflictableTransactionError::Abort(error)
+        }
+    }
+
+    /// Records the version of the folder's layout.
+    pub(super) fn put_format(&self, version: u32) -> Result<(), StoreError> {
+        self.put(META, FORMAT_KEY, &u64::from(version).to_be_bytes())
+    }
+
+    /// Counts the change of this transaction, and returns the count.
+    pub(super) fn count_change(&self) -> Result<u64, StoreError> {
+        let count = self.change_count()? + 1;
+        self.put(META, CHANGES_KEY, &count.to_be_bytes())?;
+        Ok(count)
+    }
+
+    /// Removes `trial` with its measurements and from all indices.
+    fn remove_trial(&self, study: &StudyId, trial: &Trial) -> Result<(), StoreError> {
+        let mut first = 0;
+        while first < trial.measurement_count {
+            let key = keys::chunk(study, trial.id, first);
+            let resource = || format!("measurements of trial {} of study {study}", trial.id);
+            let chunk = self.get(MEASUREMENTS, &key, resource, decode_chunk)?.unwrap_or_default();
+            self.remove(prefixed(MEASUREMENTS, &key))?;
+            if chunk.is_empty() {
+                break;
+            }
+            first += chunk.len() as u64;
+        }
+        let key = keys::trial(study, trial.id);
+        self.remove(prefixed(REVISION, &keys::numbered(study, trial.revision)))?;
+        self.remove(prefixed(OPEN, &key))?;
+        if let Some(lease) = trial.lease {
+            self.remove(prefixed(DEADLINE, &deadline_key(&lease, study, trial.id)))?;
+        }
+        self.remove(prefixed(TRIAL, &key))
+    }
+
+    /// Records that the trial with `key` is not final.
+    pub(super) fn put_open(&self, key: &[u8]) -> Result<(), StoreError> {
+        self.put(OPEN, key, b"")
+    }
+
+    fn remove(&self, key: Vec<u8>) -> Result<(), StoreError> {
+        self.values.remove(key).map(|_| ()).map_err(|error| self.failed("write", error))
+    }
+
+    fn put(&self, kind: u8, key: &[u8], body: &[u8]) -> Result<(), StoreError> {
+        let mut value = checksum(key, body).to_be_bytes().to_vec();
+        value.extend_from_slice(body);
+        let put = self.values.insert(prefixed(kind, key), value);
+        put.map(|_| ()).map_err(|error| self.failed("write", error))
+    }
+}
+
+impl SledRecords<'_, Snapshot<'_>> {
+    /// A trial that an index tells of.
+    fn indexed_trial(&self, study: &StudyId, id: Option<TrialId>) -> Result<Trial, StoreError> {
+        let trial = id.map(|id| self.trial(study, id)).transpose()?.flatten();
+        trial.ok_or_else(|| malformed("its trial is missing").of(self.path, &format!("an index of study {study}")))
+    }
+
+    /// The numbers of the trials of all studies that are not final, for a layout that has no index of them.
+    pub(super) fn unindexed_open_trials(&self) -> Result<Vec<Vec<u8>>, StoreError> {
+        let mut open = Vec::new();
+        for entry in self.range(TRIAL, b"", b"") {
+            let (key, value) = entry?;
+            let trial = unseal(&key, &value).and_then(decode_trial).map_err(|error| error.of(self.path, "a trial"))?;
+            if !trial.state.is_final() {
+                open.push(key);
+            }
+        }
+        Ok(open)
+    }
+
+    /// Up to `limit` entries of `kind` with keys in `first..` that start with `prefix`, without the kind's letter.
+    fn range<'b>(
+        &'b self,
+        kind: u8,
+        prefix: &[u8],
+        first: &[u8],
+    ) -> impl Iterator<Item = Result<(Vec<u8>, IVec), StoreError>> + 'b {
+        let prefix = prefixed(kind, prefix);
+        self.values
+            .0
+            .range(prefixed(kind, first)..)
+            .map(|entry| {
+                let (key, value) = entry.map_err(|error| not_applied(self.path, "read", error))?;
+                Ok((key.to_vec(), value))
+            })
+            .take_while(move |entry| entry.as_ref().map_or(true, |(key, _)| key.starts_with(&prefix)))
+            .map(|entry| entry.map(|(key, value)| (key[1..].to_vec(), value)))
+    }
+}
+
+/// The key under which a lease is found by its end, to the microsecond before it.
+fn deadline_key(lease: &Lease, study: &StudyId, id: TrialId) -> Vec<u8> {
+    keys::deadline(lease.deadline.as_microsecond(), study, id)
+}
+
+fn prefixed(kind: u8, key: &[u8]) -> Vec<u8> {
+    let mut prefixed = Vec::with_capacity(key.len() + 1);
+    prefixed.push(kind);
+    prefixed.extend_from_slice(key);
+    prefixed
+}
+
+fn unseal<'v>(key: &[u8], value: &'v [u8]) -> Result<&'v [u8], RecordError> {
+    let (crc, body) = value.split_first_chunk::<4>().ok_or_else(|| malformed("it has no checksum"))?;
+    record::verify(key, body, u32::from_be_bytes(*crc))?;
+    Ok(body)
+}
+
+fn malformed(detail: &str) -> RecordError {
+    RecordError::Malformed { detail: detail.to_owned() }
+}
+
+impl<V: Values> Lookups for SledRecords<'_, V> {
+    fn path(&self) -> &Path {
+        self.path
+    }
+
+    fn job(&self, id: &JobId) -> Result<Option<Job>, StoreError> {
+        self.get(JOB, id.as_str().as_bytes(), || format!("job {id}"), decode_job)
+    }
+
+    fn study(&self, id: &StudyId) -> Result<Option<Study>, StoreError> {
+        let key = id.as_str().as_bytes();
+        let progress = self.get(PROGRESS, key, || format!("the progress of study {id}"), Progress::decode)?;
+        self.get(
+            STUDY,
+            key,
+            || format!("study {id}"),
+            |body| decode_study(body, progress.ok_or_else(|| malformed("its progress is missing"))?),
+        )
+    }
+
+    fn trial(&self, study: &StudyId, id: TrialId) -> Result<Option<Trial>, StoreError> {
+        self.get(TRIAL, &keys::trial(study, id), || format!("trial {id} of study {study}"), decode_trial)
+    }
+}
+
+impl Ranges for SledRecords<'_, Snapshot<'_>> {
+    fn jobs(&self, after: Option<&JobId>, limit: usize) -> Result<Vec<Job>, StoreError> {
+        let after = after.map_or(&[][..], |id| id.as_str().as_bytes());
+        let entries = self.range(JOB, b"", after).filter(|entry| entry.as_ref().map_or(true, |(key, _)| key != after));
+        let mut jobs = Vec::new();
+        for entry in entries.take(limit) {
+            let (key, value) = entry?;
+            let decoded = unseal(&key, &value).and_then(decode_job);
+            jobs.push(decoded.map_err(|error| error.of(self.path, &format!("job {}", String::from_utf8_lossy(&key))))?);
+        }
+        Ok(jobs)
+    }
+
+    fn studies(
+        &self,
+        project: &str,
+        location: &str,
+        after: Option<&StudyId>,
+        limit: usize,
+    ) -> Result<Vec<Study>, StoreError> {
+        let prefix = keys::studies_prefix(project, location);
+        let after = after.map_or(prefix.as_bytes(), |id| id.as_str().as_bytes()).max(prefix.as_bytes());
+        let entries = self.range(STUDY, prefix.as_bytes(), after);
+        let mut studies = Vec::new();
+        for entry in entries.filter(|entry| entry.as_ref().map_or(true, |(key, _)| key != after)).take(limit) {
+            let (key, _) = entry?;
+            let name = String::from_utf8_lossy(&key);
+            let id: StudyId =
+                name.parse().map_err(|_| malformed("its key is no name").of(self.path, &format!("study {name}")))?;
+            studies.extend(self.study(&id)?);
+        }
+        Ok(studies)
+    }
+
+    fn open_trials(&self, study: &StudyId, after: TrialId, limit: usize) -> Result<Vec<Trial>, StoreError> {
+        let Some(first) = after.0.checked_add(1) else { return Ok(Vec::new()) };
+        let mut trials = Vec::new();
+        for entry in self.range(OPEN, &keys::study_prefix(study), &keys::numbered(study, first)).take(limit) {
+            let (key, _) = entry?;
+            trials.push(self.indexed_trial(study, keys::last_number(&key).map(TrialId))?);
+        }
+        Ok(trials)
+    }
+
+    fn overdue_trials(&self, at: Timestamp, limit: usize) -> Result<Vec<(StudyId, Trial)>, StoreError> {
+        let mut trials = Vec::new();
+        for entry in self.range(DEADLINE, b"", b"").take(limit) {
+            let (key, value) = entry?;
+            let study = unseal(&key, &value).ok().and_then(|body| std::str::from_utf8(body).ok()?.parse().ok());
+            let study: StudyId =
+                study.ok_or_else(|| malformed("it names no study").of(self.path, "the end of a lease"))?;
+            let trial = self.indexed_trial(&study, keys::last_number(&key).map(TrialId))?;
+            if trial.lease.is_none_or(|lease| lease.deadline > at) {
+                break;
+            }
+            trials.push((study, trial));
+        }
+        Ok(trials)
+    }
+
+    fn trials(&self, study: &StudyId, after: TrialId, limit: usize) -> Result<Vec<Trial>, StoreError> {
+        let Some(first) = after.0.checked_add(1) else { return Ok(Vec::new()) };
+        let mut trials = Vec::new();
+        for entry in self.range(TRIAL, &keys::study_prefix(study), &keys::numbered(study, first)).take(limit) {
+            let (key, value) = entry?;
+            let decoded = unseal(&key, &value).and_then(decode_trial);
+            trials.push(decoded.map_err(|error| error.of(self.path, &format!("a trial of study {study}")))?);
+        }
+        Ok(trials)
+    }
+
+    fn changed_trials(&self, study: &StudyId, revision: u64, limit: usize) -> Result<Vec<Trial>, StoreError> {
+        let Some(first) = revision.checked_add(1) else { return Ok(Vec::new()) };
+        let mut trials = Vec::new();
+        for entry in self.range(REVISION, &keys::study_prefix(study), &keys::numbered(study, first)).take(limit) {
+            let (key, value) = entry?;
+            let resource = || format!("a revision of study {study}");
+            let id = unseal(&key, &value)
+                .and_then(|body| keys::last_number(body).ok_or_else(|| malformed("it is not a trial number")))
+                .map_err(|error| error.of(self.path, &resource()))?;
+            let trial = self.trial(study, TrialId(id))?.filter(|trial| keys::last_number(&key) == Some(trial.revision));
+            trials.push(trial.ok_or_else(|| malformed("its trial is another").of(self.path, &resource()))?);
+        }
+        Ok(trials)
+    }
+
+    fn chunks(
+        &self,
+        study: &StudyId,
+        trial: TrialId,
+        from: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, Vec<Measurement>)>, StoreError> {
+        let prefix = keys::trial(study, trial);
+        // The chunk that holds `from` is the last one that starts at it or before.
+        let upto = prefixed(MEASUREMENTS, &keys::chunk(study, trial, from));
+        let start = self.values.0.range(prefixed(MEASUREMENTS, &prefix)..=upto).next_back();
+        let Some(start) = start else { return Ok(Vec::new()) };
+        let (start, _) = start.map_err(|error| not_applied(self.path, "read", error))?;
+        let mut chunks = Vec::new();
+        for entry in self.range(MEASUREMENTS, &prefix, &start[1..]) {
+            let (key, value) = entry?;
+            let resource = || format!("measurements of trial {trial} of study {study}");
+            let first = keys::last_number(&key)
+                .ok_or_else(|| malformed("its key is too short"))
+                .map_err(|error| error.of(self.path, &resource()))?;
+            let decoded = unseal(&key, &value).and_then(decode_chunk);
+            let chunk = decoded.map_err(|error| error.of(self.path, &resource()))?;
+            let end = first.saturating_add(chunk.len() as u64);
+            chunks.push((first, chunk));
+            if end >= from.saturating_add(limit as u64) {
+                break;
+            }
+        }
+        Ok(chunks)
+    }
+}
+
+impl Changes for SledRecords<'_, &TransactionalTree> {
+    fn put_job(&self, job: &Job) -> Result<(), StoreError> {
+        self.put(JOB, job.id.as_str().as_bytes(), &encode_job(job))
+    }
+
+    fn put_study(&self, study: &Study) -> Result<(), StoreError> {
+        let (body, _) = encode_study(study);
+        self.put(STUDY, study.id.as_str().as_bytes(), &body)?;
+        self.put_progress(study)
+    }
+
+    fn put_progress(&self, study: &Study) -> Result<(), StoreError> {
+        let progress = Progress { next_trial_id: study.next_trial_id, revision: study.revision };
+        self.put(PROGRESS, study.id.as_str().as_bytes(), &progress.encode())
+    }
+
+    fn remove_study(&self, study: &StudyId) -> Result<(), StoreError> {
+        // A transaction has no ranges, and nothing outside of it may be read meanwhile: the keys are found one by one.
+        let Some(found) = self.study(study)? else { return Ok(()) };
+        for id in (1..found.next_trial_id.0).map(TrialId) {
+            if let Some(trial) = self.trial(study, id)? {
+                self.remove_trial(study, &trial)?;
+            }
+        }
+        self.remove(prefixed(PROGRESS, study.as_str().as_bytes()))?;
+        self.remove(prefixed(STUDY, study.as_str().as_bytes()))
+    }
+
+    fn put_trial(&self, study: &StudyId, trial: &Trial, replaces: Option<&Trial>) -> Result<(), StoreError> {
+        let key = keys::trial(study, trial.id);
+        if let Some(former) = replaces {
+            self.remove(prefixed(REVISION, &keys::numbered(study, former.revision)))?;
+            if let Some(lease) = former.lease {
+                self.remove(prefixed(DEADLINE, &deadline_key(&lease, study, trial.id)))?;
+            }
+        }
+        if trial.state.is_final() {
+            self.remove(prefixed(OPEN, &key))?;
+        } else {
+            self.put_open(&key)?;
+        }
+        if let Some(lease) = trial.lease {
+            self.put(DEADLINE, &deadline_key(&lease, study, trial.id), study.as_str().as_bytes())?;
+        }
+        self.put(REVISION, &keys::numbered(study, trial.revision), &trial.id.0.to_be_bytes())?;
+        self.put(TRIAL, &key, &encode_trial(trial))
+    }
+
+    fn add_measurements(
+        &self,
+        study: &StudyId,
+        trial: TrialId,
+        first: u64,
+        measurements: &[Measurement],
+    ) -> Result<(), StoreError> {
+        for (first, body) in encode_chunks(first, measurements) {
+            self.put(MEASUREMENTS, &keys::chunk(study, trial, first), &body)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,29 @@
+//! What errors of SQLite mean to a caller of the store.
+
+use std::path::Path;
+
+use rusqlite::{Error, ErrorCode};
+
+use crate::{RESTORE_ADVICE, StoreError};
+
+/// The error for `source`, met while doing `operation` and before anything was committed.
+pub(super) fn not_applied(path: &Path, operation: &'static str, source: Error) -> StoreError {
+    if is_damage(&source) {
+        return StoreError::Damaged { path: path.to_owned(), detail: format!("{source}; {RESTORE_ADVICE}") };
+    }
+    StoreError::NotApplied { operation, source: Box::new(source) }
+}
+
+fn is_damage(error: &Error) -> bool {
+    match error {
+        // A table or column that is missing, or text where a number belongs: the schema version promised otherwise.
+        Error::SqliteFailure(failure, _) | Error::SqlInputError { error: failure, .. } => {
+            matches!(failure.code, ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::Unknown)
+        }
+        Error::InvalidColumnType(..)
+        | Error::FromSqlConversionFailure(..)
+        | Error::IntegralValueOutOfRange(..)
+        | Error::Utf8Error(..) => true,
+        _ => false,
+    }
+}

@@ -1,0 +1,88 @@
+//! Connections for reading, and the threads they are used on.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rusqlite::Connection;
+use tokio::sync::Semaphore;
+
+use super::records::SqliteRecords;
+use super::studies::DecodedStudies;
+use super::{error, schema};
+use crate::StoreError;
+use crate::engine::Ranges;
+
+/// Most reads at once. More threads than this only wait for the processor or the disk.
+const MAX_READERS: usize = 8;
+
+/// Opens connections as they are needed and keeps them.
+#[derive(Debug)]
+pub(super) struct Readers {
+    path: PathBuf,
+    decoded: Arc<DecodedStudies>,
+    idle: Mutex<Idle>,
+    permits: Semaphore,
+}
+
+#[derive(Debug, Default)]
+struct Idle {
+    connections: Vec<Connection>,
+    closed: bool,
+}
+
+impl Readers {
+    /// No connections yet, for the file at `path`.
+    pub(super) fn new(path: &Path, decoded: Arc<DecodedStudies>) -> Self {
+        Self { path: path.to_owned(), decoded, idle: Mutex::default(), permits: Semaphore::new(MAX_READERS) }
+    }
+
+    /// Runs `query` on a blocking thread, in one read transaction.
+    pub(super) async fn read<T: Send + 'static>(
+        self: &Arc<Self>,
+        query: impl FnOnce(&dyn Ranges) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let _permit = self.permits.acquire().await.map_err(|source| failed(source.into()))?;
+        let readers = Arc::clone(self);
+        let reading = tokio::task::spawn_blocking(move || readers.read_blocking(query));
+        reading.await.map_err(|source| failed(source.into()))?
+    }
+
+    /// Runs `query` here and now, in one read transaction: for few records, which take less time than the way to another
+    /// thread.
+    pub(super) fn lookup<T>(&self, query: impl FnOnce(&dyn Ranges) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        self.read_blocking(query)
+    }
+
+    /// Keeps `connection` for the next read.
+    pub(super) fn put_back(&self, connection: Connection) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if !idle.closed {
+            idle.connections.push(connection);
+        }
+    }
+
+    /// Closes the connections; those in use close when their read ends.
+    pub(super) fn close(&self) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.closed = true;
+        idle.connections.clear();
+    }
+
+    fn read_blocking<T>(&self, query: impl FnOnce(&dyn Ranges) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).connections.pop();
+        let connection = match idle {
+            Some(connection) => connection,
+            None => schema::open_for_reading(&self.path)?,
+        };
+        let failed = |source| error::not_applied(&self.path, "read", source);
+        let transaction = connection.unchecked_transaction().map_err(failed)?;
+        let answer = query(&SqliteRecords::new(&transaction, &self.path, &self.decoded));
+        transaction.finish().map_err(failed)?;
+        self.put_back(connection);
+        answer
+    }
+}
+
+fn failed(source: Box<dyn std::error::Error + Send + Sync>) -> StoreError {
+    StoreError::NotApplied { operation: "read", source }
+}

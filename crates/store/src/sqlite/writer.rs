@@ -1,0 +1,208 @@
+//! The one thread that writes: group commit.
+//!
+//! A commit costs one sync of the disk, however much it holds. So all changes that wait are made in one transaction,
+//! each under a savepoint of its own, and answered together after the commit.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use rusqlite::Connection;
+use tokio::sync::{mpsc, oneshot};
+
+use super::records::SqliteRecords;
+use super::studies::DecodedStudies;
+use super::{error, schema};
+use crate::StoreError;
+use crate::acknowledged::Acknowledged;
+use crate::engine::Changes;
+use tunesmith_telemetry::telemetry;
+
+/// Most changes in one transaction (ENGINES.md 7: enough for all callers that can wait, few enough to answer soon).
+const MAX_GROUP: usize = 512;
+
+/// Hands changes to the writing thread.
+#[derive(Debug)]
+pub(super) struct Writer {
+    requests: Option<mpsc::Sender<Box<dyn Request>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Writer {
+    /// Starts the thread, which owns `connection` from now on.
+    pub(super) fn start(
+        connection: Connection,
+        path: &Path,
+        acknowledged: Acknowledged,
+        decoded: Arc<DecodedStudies>,
+    ) -> Result<Self, StoreError> {
+        let (requests, receiver) = mpsc::channel(2 * MAX_GROUP);
+        let work = WritingThread { connection, path: path.to_owned(), acknowledged, decoded, stopped: false };
+        let thread = std::thread::Builder::new()
+            .name("store writer".into())
+            .spawn(move || work.run(receiver))
+            .map_err(|source| StoreError::NotApplied { operation: "start a thread", source: source.into() })?;
+        Ok(Self { requests: Some(requests), thread: Some(thread) })
+    }
+
+    /// Makes `change` in the next transaction and answers after its commit.
+    pub(super) async fn write<T: Send + 'static>(
+        &self,
+        change: impl Fn(&dyn Changes) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let ended = || StoreError::NotApplied { operation: "write", source: "its writing thread has ended".into() };
+        let (answer, answered) = oneshot::channel();
+        let request = Box::new(TypedRequest { change, result: None, answer });
+        let requests = self.requests.as_ref().ok_or_else(ended)?;
+        requests.send(request).await.map_err(|_| ended())?;
+        // The thread answers everything it takes, unless it panics.
+        answered.await.unwrap_or_else(|source| Err(StoreError::Unknown { source: source.into() }))
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.requests = None;
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the writing thread of the store ended in a panic");
+        }
+    }
+}
+
+struct WritingThread {
+    connection: Connection,
+    path: PathBuf,
+    acknowledged: Acknowledged,
+    decoded: Arc<DecodedStudies>,
+    /// A commit failed in a way that leaves open what is on disk: a later sync may report success without having
+    /// written what this one could not, so nothing more is written until the store is opened again.
+    stopped: bool,
+}
+
+/// How a group of changes ended.
+enum Outcome {
+    Committed,
+    RolledBack(Arc<StoreError>),
+    Unknown(Arc<rusqlite::Error>),
+}
+
+impl WritingThread {
+    fn run(mut self, mut requests: mpsc::Receiver<Box<dyn Request>>) {
+        let mut group = Vec::new();
+        while requests.blocking_recv_many(&mut group, MAX_GROUP) > 0 {
+            let begin = Instant::now();
+            let outcome = self.commit(&mut group);
+            telemetry().commit(group.len(), begin.elapsed());
+            self.stopped |= matches!(outcome, Outcome::Unknown(_));
+            for request in group.drain(..) {
+                request.answer(&outcome);
+            }
+        }
+    }
+
+    fn commit(&self, group: &mut [Box<dyn Request>]) -> Outcome {
+        if self.stopped {
+            let source = "an earlier commit failed; start again".into();
+            return Outcome::RolledBack(Arc::new(StoreError::NotApplied { operation: "write", source }));
+        }
+        if let Err(source) = self.make_changes(group) {
+            if !self.connection.is_autocommit()
+                && let Err(source) = self.execute("ROLLBACK")
+            {
+                return Outcome::Unknown(Arc::new(source));
+            }
+            return Outcome::RolledBack(Arc::new(error::not_applied(&self.path, "write", source)));
+        }
+        match self.execute("COMMIT") {
+            Ok(()) => {
+                self.count_commit();
+                Outcome::Committed
+            }
+            Err(source) => {
+                tracing::error!(store.path = %self.path.display(), error = %source, "a commit failed; the store stops");
+                if !self.connection.is_autocommit()
+                    && let Err(error) = self.execute("ROLLBACK")
+                {
+                    tracing::error!(store.path = %self.path.display(), error = %error, "nor can it be rolled back");
+                }
+                Outcome::Unknown(Arc::new(source))
+            }
+        }
+    }
+
+    fn make_changes(&self, group: &mut [Box<dyn Request>]) -> rusqlite::Result<()> {
+        let records = SqliteRecords::new(&self.connection, &self.path, &self.decoded);
+        self.execute("BEGIN IMMEDIATE")?;
+        let mut kept = false;
+        for request in group {
+            self.execute("SAVEPOINT change")?;
+            if request.run(&records) {
+                kept = true;
+            } else {
+                // If SQLite has rolled back everything by itself, as for a full disk, this fails and so does the group.
+                self.execute("ROLLBACK TO change")?;
+            }
+            self.execute("RELEASE change")?;
+        }
+        // A group of refusals changes nothing, so that its commit costs nothing.
+        if kept { self.execute("UPDATE commits SET count = count + 1") } else { Ok(()) }
+    }
+
+    /// Notes the durable count beside the store. Without it the changes are safe, only their loss would go unnoticed.
+    fn count_commit(&self) {
+        let counted = schema::commit_count(&self.connection)
+            .map_err(|source| error::not_applied(&self.path, "count a commit", source))
+            .and_then(|count| self.acknowledged.raise(count));
+        if let Err(error) = counted {
+            tracing::warn!(store.path = %self.path.display(), error = %error, "a commit was not counted");
+        }
+    }
+
+    fn execute(&self, sql: &str) -> rusqlite::Result<()> {
+        self.connection.prepare_cached(sql)?.execute([]).map(|_| ())
+    }
+}
+
+/// A change that waits, whatever it answers with.
+trait Request: Send {
+    /// Makes the change; whether it shall be kept.
+    fn run(&mut self, records: &SqliteRecords<'_>) -> bool;
+    /// Tells the caller.
+    fn answer(self: Box<Self>, outcome: &Outcome);
+}
+
+struct TypedRequest<T, F> {
+    change: F,
+    result: Option<Result<T, StoreError>>,
+    answer: oneshot::Sender<Result<T, StoreError>>,
+}
+
+impl<T, F> Request for TypedRequest<T, F>
+where
+    T: Send,
+    F: Fn(&dyn Changes) -> Result<T, StoreError> + Send,
+{
+    fn run(&mut self, records: &SqliteRecords<'_>) -> bool {
+        self.result.insert((self.change)(records)).is_ok()
+    }
+
+    fn answer(self: Box<Self>, outcome: &Outcome) {
+        let result = match (self.result, outcome) {
+            // What was refused was refused for its own reason, even if the group failed afterwards.
+            (Some(Err(error)), _) => Err(error),
+            (Some(Ok(value)), Outcome::Committed) => Ok(value),
+            (Some(Ok(_)), Outcome::Unknown(source)) => {
+                Err(StoreError::Unknown { source: Box::new(Arc::clone(source)) })
+            }
+            (Some(Ok(_)) | None, Outcome::RolledBack(source)) => {
+                Err(StoreError::NotApplied { operation: "write", source: Box::new(Arc::clone(source)) })
+            }
+            (None, _) => Err(StoreError::NotApplied { operation: "write", source: "its group was given up".into() }),
+        };
+        // A caller that no longer waits is not told; its change stands all the same.
+        let _ = self.answer.send(result);
+    }
+}

@@ -1,4 +1,0 @@
-//! Wire formats, and their mapping to use cases.
-
-pub mod ai_platform;
-pub mod rest;

@@ -1,3 +1,0 @@
-//! What people configure, one area per file.
-
-pub mod hptuning;
