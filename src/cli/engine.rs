@@ -9,14 +9,14 @@ use anyhow::Context;
 use super::run::ContainerArgs;
 use crate::data_dir::DataDir;
 use tunesmith_executor::local::{LocalExecutor, LocalSettings};
-use tunesmith_http::gate::Access;
+use tunesmith_http::authorization::Access;
 use tunesmith_http::server::Service;
 use tunesmith_packages::Environments;
 use tunesmith_service::clock::{Clock, SystemClock};
 use tunesmith_service::jobs::{Jobs, Workplace};
-use tunesmith_service::optimizer::Optimizer;
 use tunesmith_service::packages::Packages;
 use tunesmith_service::policy::Policy;
+use tunesmith_service::studies::Studies;
 use tunesmith_service::{LiveTrials, TrialReports};
 
 /// What the engine cannot see for itself.
@@ -40,7 +40,7 @@ pub(super) async fn compose(data_dir: &Arc<DataDir>, settings: Settings<'_>) -> 
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let policy = Arc::new(Policy::new(Arc::clone(&store), processors));
     let live = Arc::new(LiveTrials::default());
-    let optimizer = Arc::new(Optimizer::new(Arc::clone(&store), Arc::clone(&policy), Arc::clone(&clock)));
+    let studies = Arc::new(Studies::new(Arc::clone(&store), Arc::clone(&policy), Arc::clone(&clock)));
     let jobs = Arc::new(Jobs::new(Workplace {
         store: Arc::clone(&store),
         executor: Arc::new(LocalExecutor::new(LocalSettings {
@@ -61,7 +61,7 @@ pub(super) async fn compose(data_dir: &Arc<DataDir>, settings: Settings<'_>) -> 
         slots: settings.job_slots.map_or(processors, |slots| usize::from(slots.get())),
     }));
     Ok(Service {
-        optimizer,
+        studies,
         jobs,
         packages: Packages::new(data_dir.packages(), Packages::MAX_BYTES),
         reports: TrialReports::new(store, live),

@@ -22,7 +22,7 @@ use tunesmith_api::ai_platform::plan::{CommandLine, job_plan, job_study};
 use tunesmith_config::HptuningConfig;
 use tunesmith_domain::{Job, JobId, JobState};
 use tunesmith_executor::local::{LocalExecutor, LocalSettings};
-use tunesmith_http::trial_reports;
+use tunesmith_http::server;
 use tunesmith_packages::Environments;
 use tunesmith_service::clock::{Clock, SystemClock};
 use tunesmith_service::policy::Policy;
@@ -330,7 +330,7 @@ async fn serve_reports(directory: &Path, reports: TrialReports) -> anyhow::Resul
     let address = listener.local_addr()?;
     std::fs::write(&remembered, format!("{}\n", address.port()))
         .with_context(|| format!("{} cannot be written", remembered.display()))?;
-    let router = trial_reports::router(reports);
+    let router = server::reports_router(reports);
     tokio::spawn(async move {
         if let Err(error) = axum::serve(listener, router).await {
             tracing::error!(error = %error, "reports over HTTP are no longer taken");

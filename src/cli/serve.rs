@@ -18,12 +18,12 @@ use super::output::print;
 use super::run::{ContainerArgs, StoreChoice};
 use crate::data_dir::DataDir;
 use tunesmith_access::{AuditLog, Keeper, Limits, TokenFile};
-use tunesmith_http::gate::Access;
+use tunesmith_http::authorization::Access;
 use tunesmith_http::listener::{Connections, Peer};
 use tunesmith_http::server;
 use tunesmith_service::Control;
 use tunesmith_service::clock::{Clock, SystemClock};
-use tunesmith_service::optimizer::Optimizer;
+use tunesmith_service::studies::Studies;
 
 /// How often leases are looked at.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
@@ -104,7 +104,7 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
         let jobs = Arc::clone(&jobs);
         async move { jobs.run(control).await }
     });
-    let sweeper = tokio::spawn(sweep(Arc::clone(&service.optimizer)));
+    let sweeper = tokio::spawn(sweep(Arc::clone(&service.studies)));
     print(&format!("listening on {scheme}://{address}\n"))?;
     let end = end_signal()?;
     let (all_told, told) = oneshot::channel();
@@ -167,7 +167,7 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 }
 
 /// Takes trials back from clients that are silent for too long.
-async fn sweep(optimizer: Arc<Optimizer>) {
+async fn sweep(optimizer: Arc<Studies>) {
     let mut interval = tokio::time::interval(SWEEP_INTERVAL);
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {

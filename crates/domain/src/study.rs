@@ -58,6 +58,14 @@ impl Algorithm {
             Self::RandomSearch => "RANDOM_SEARCH",
         }
     }
+
+    /// Whether its suggestions depend on results.
+    pub fn learns(&self) -> bool {
+        match self {
+            Self::Automatic | Self::GaussianProcessBandit => true,
+            Self::GridSearch { .. } | Self::RandomSearch => false,
+        }
+    }
 }
 
 /// When a running trial is stopped early.

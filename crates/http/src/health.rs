@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 
 use super::openapi::{Operation, Text};
-use super::routes::Routes;
+use super::routes::{Dispatch, Routes};
 use super::status::{ApiError, Code};
 use tunesmith_service::jobs::Jobs;
 use tunesmith_telemetry::telemetry;
@@ -29,8 +29,8 @@ pub(super) fn routes() -> Routes<Arc<Jobs>> {
 }
 
 /// The routes, answered from `jobs`.
-pub(super) fn router(jobs: Arc<Jobs>) -> Router {
-    routes().with_state(jobs)
+pub(super) fn router(jobs: Arc<Jobs>, dispatch: &Arc<Dispatch>) -> Router {
+    routes().with_state(jobs, dispatch)
 }
 
 /// Ready as long as the store answers.

@@ -40,6 +40,7 @@ pub(super) fn routes(routes: Routes<Api>) -> Routes<Api> {
                 "ml.projects.jobs.getIamPolicy",
                 "Tells a job's policy, an empty one if none was set.",
             )
+            .permission(Permission::JobsGetIamPolicy)
             .or_not_found(),
             get,
         )
@@ -49,6 +50,7 @@ pub(super) fn routes(routes: Routes<Api>) -> Routes<Api> {
                 "ml.projects.jobs.setIamPolicy",
                 "Sets a job's policy.",
             )
+            .permission(Permission::JobsSetIamPolicy)
             .example(examples::POLICY)
             .or_not_found()
             .or_conflict(),

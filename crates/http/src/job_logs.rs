@@ -16,8 +16,9 @@ use super::names::Names;
 use super::openapi::Operation;
 use super::paging::{self, Page};
 use super::query::Query;
-use super::routes::Routes;
+use super::routes::{Dispatch, Routes};
 use super::status::{ApiError, Code};
+use tunesmith_access::Permission;
 use tunesmith_service::job_logs::{self, LogFile, LogName};
 use tunesmith_service::jobs::Jobs;
 
@@ -40,7 +41,8 @@ pub(super) fn routes() -> Routes<Arc<Jobs>> {
                 "/v1/projects/{project}/jobs/{job}/logs",
                 "tunesmith.projects.jobs.logs.list",
                 "Lists the logs of a job's programs.",
-            ),
+            )
+            .permission(Permission::JobsGet),
             list,
         )
         .add(
@@ -48,14 +50,15 @@ pub(super) fn routes() -> Routes<Arc<Jobs>> {
                 "/v1/projects/{project}/jobs/{job}/logs/{log}",
                 "tunesmith.projects.jobs.logs.get",
                 "Reads a part of a log.",
-            ),
+            )
+            .permission(Permission::JobsGet),
             read,
         )
 }
 
 /// The routes, answered by `jobs`.
-pub fn router(jobs: Arc<Jobs>) -> Router {
-    routes().with_state(jobs)
+pub(super) fn router(jobs: Arc<Jobs>, dispatch: &Arc<Dispatch>) -> Router {
+    routes().with_state(jobs, dispatch)
 }
 
 /// Which logs are wanted.

@@ -19,9 +19,9 @@ use super::names::{self, Names};
 use super::openapi::Operation;
 use super::paging::{self, Page};
 use super::query::Query;
-use super::routes::Routes;
+use super::routes::{Dispatch, Routes};
 use super::status::{ApiError, Code};
-use tunesmith_access::Caller;
+use tunesmith_access::{Caller, Permission};
 use tunesmith_api::ai_platform::job::{JobList, JobRequest, JobResource, job_resource};
 use tunesmith_api::ai_platform::plan::{CommandLine, job_plan, job_study};
 use tunesmith_api::ai_platform::rpc::{Empty, FieldViolation};
@@ -52,18 +52,22 @@ pub(super) fn routes() -> Routes<Api> {
     let routes = Routes::new()
         .add(
             Operation::post(JOBS, "ml.projects.jobs.create", "Creates a job, which is then run.")
+                .permission(Permission::JobsCreate)
                 .example(examples::JOB)
                 .makes("job", "$response.body#/jobId")
                 .or_conflict(),
             create,
         )
-        .add(Operation::get(JOBS, "ml.projects.jobs.list", "Lists jobs."), list)
+        .add(Operation::get(JOBS, "ml.projects.jobs.list", "Lists jobs.").permission(Permission::JobsList), list)
         .add(
-            Operation::get(JOB, "ml.projects.jobs.get", "Tells of a job and its trials, best first.").or_not_found(),
+            Operation::get(JOB, "ml.projects.jobs.get", "Tells of a job and its trials, best first.")
+                .permission(Permission::JobsGet)
+                .or_not_found(),
             get,
         )
         .add(
             Operation::patch(JOB, "ml.projects.jobs.patch", "Changes a job's labels.")
+                .permission(Permission::JobsUpdate)
                 .example(examples::LABELS)
                 .or_not_found()
                 .or_conflict(),
@@ -75,6 +79,7 @@ pub(super) fn routes() -> Routes<Api> {
                 "ml.projects.jobs.cancel",
                 "Cancels a job: at once while it waits, otherwise as soon as its programs have ended.",
             )
+            .permission(Permission::JobsCancel)
             .or_not_found()
             .or_conflict(),
             cancel,
@@ -84,8 +89,13 @@ pub(super) fn routes() -> Routes<Api> {
 
 /// The routes, answered by `jobs`, which run what is in `packages`; relative paths in jobs are taken from
 /// `working_directory`.
-pub fn router(jobs: Arc<Jobs>, packages: Packages, working_directory: PathBuf) -> Router {
-    routes().with_state(Api { jobs, packages, working_directory })
+pub(super) fn router(
+    jobs: Arc<Jobs>,
+    packages: Packages,
+    working_directory: PathBuf,
+    dispatch: &Arc<Dispatch>,
+) -> Router {
+    routes().with_state(Api { jobs, packages, working_directory }, dispatch)
 }
 
 pub(super) fn job_id(project: &str, id: &str) -> Result<JobId, ApiError> {

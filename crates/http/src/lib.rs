@@ -1,30 +1,32 @@
-//! HTTP routes: wire types, mapping and status codes, nothing else.
+//! HTTP routes: wire types, mapping and status codes.
+//!
+//! The use cases are in `tunesmith-service`, the wire types in `tunesmith-api`.
 
+pub mod authorization;
 mod body;
-mod call;
-mod envelope;
+mod completion;
 mod examples;
-pub mod gate;
 mod health;
 mod job_filter;
 mod job_iam;
-pub mod job_logs;
-pub mod jobs;
+mod job_logs;
+mod jobs;
 pub mod listener;
 mod method_override;
 mod names;
 pub mod openapi;
 mod operations;
-pub mod optimizer;
-pub mod packages;
+mod packages;
 mod paging;
 mod projects;
 mod query;
 mod request_id;
 mod request_key;
-pub mod routes;
+mod request_log;
+mod routes;
 pub mod server;
-pub mod status;
+mod status;
 mod studies;
-pub mod trial_reports;
+mod studies_api;
+mod trial_reports;
 mod trials;

@@ -1,6 +1,6 @@
 //! Reading resource names out of paths.
 
-use axum::extract::{FromRequestParts, RawPathParams};
+use axum::extract::FromRequestParts;
 use axum::http::Method;
 use axum::http::header::ALLOW;
 use axum::http::request::Parts;
@@ -10,44 +10,40 @@ use tunesmith_algorithms::problem::TrialId;
 
 use super::status::{ApiError, Code};
 use tunesmith_domain::StudyId;
-use tunesmith_service::optimizer::TrialRef;
+use tunesmith_service::studies::TrialRef;
 
-/// The parts of a path that name things, in their order: of `/v1/projects/p/jobs/j:cancel` these are `p` and `j`.
-pub(super) struct Names<const N: usize>(pub(super) [String; N]);
+/// The names in the path of a request, decoded, in their order: of `/v1/projects/p/jobs/j:cancel` these are `p` and `j`.
+/// Stands in the extensions of a request that was routed.
+#[derive(Debug, Clone)]
+pub(super) struct PathNames(pub(super) Vec<String>);
 
-/// What the last segment of a path has besides a name. Stands in the request for [`Names`].
-#[derive(Debug, Clone, Copy)]
-pub(super) enum CustomMethod {
-    /// `j:cancel`: so many bytes, the colon among them.
-    AfterName(usize),
-    /// `trials:suggest`: there is no name.
-    WithoutName,
+impl PathNames {
+    /// The name at the place of `{parameter}` in the path `template`.
+    pub(super) fn get(&self, template: &str, parameter: &str) -> Option<String> {
+        let place = parameter_names(template).position(|name| name == parameter)?;
+        self.0.get(place).cloned()
+    }
 }
+
+/// The `N` names in the path of a request.
+pub(super) struct Names<const N: usize>(pub(super) [String; N]);
 
 impl<S: Send + Sync, const N: usize> FromRequestParts<S> for Names<N> {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let given = RawPathParams::from_request_parts(parts, state).await;
-        let given = given.map_err(|error| ApiError::new(Code::InvalidArgument, format!("the path: {error}")))?;
-        let mut names: Vec<String> = given.iter().map(|(_, name)| name.to_owned()).collect();
-        match parts.extensions.get() {
-            Some(CustomMethod::AfterName(length)) => {
-                if let Some(last) = names.last_mut() {
-                    last.truncate(last.len() - length);
-                }
-            }
-            Some(CustomMethod::WithoutName) => {
-                names.pop();
-            }
-            None => {}
-        }
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        let names = parts.extensions.remove::<PathNames>().map(|PathNames(names)| names).unwrap_or_default();
         let names = <[String; N]>::try_from(names).map_err(|names| {
             tracing::error!(path = parts.uri.path(), expected = N, ?names, "a route does not fit its handler");
             ApiError::new(Code::Internal, "the service failed; its log says more")
         })?;
         Ok(Self(names))
     }
+}
+
+/// The names of the parameters in the path `template`.
+pub(super) fn parameter_names<'a>(template: &'a str) -> impl Iterator<Item = &'a str> + use<'a> {
+    template.split('{').skip(1).filter_map(|rest| Some(rest.split_once('}')?.0))
 }
 
 /// `text` without its percent encoding; `None` if that is none, or not of UTF-8.

@@ -1,6 +1,8 @@
 //! `PUT` and `GET /v1/projects/{project}/packages/{sha256}/{file name}`, which AI Platform does not have: it took packages
 //! from buckets. The answer's `uri` is for `packageUris` of the project's jobs.
 
+use std::sync::Arc;
+
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -12,29 +14,40 @@ use tokio::sync::mpsc;
 
 use super::names::Names;
 use super::openapi::Operation;
-use super::routes::Routes;
+use super::routes::{Dispatch, Routes};
 use super::status::{ApiError, Code};
+use tunesmith_access::Permission;
 use tunesmith_api::ai_platform::TrainingInput;
 use tunesmith_service::packages::{PackageName, Packages, PackagesError, Upload};
 
 /// How many pieces of a body wait for the disk.
 const WAITING_PIECES: usize = 4;
 
+/// Factor by which an upload may take longer than other requests.
+const UPLOAD_TIME_FACTOR: u32 = 10;
+
 const PACKAGE: &str = "/v1/projects/{project}/packages/{sha256}/{file_name}";
 
 /// The routes.
 pub(super) fn routes() -> Routes<Packages> {
     Routes::new()
-        .add(Operation::get(PACKAGE, "tunesmith.projects.packages.get", "Tells of a package.").or_not_found(), read)
         .add(
-            Operation::put(PACKAGE, "tunesmith.projects.packages.put", "Takes a package, whose bytes are the body."),
+            Operation::get(PACKAGE, "tunesmith.projects.packages.get", "Tells of a package.")
+                .permission(Permission::JobsCreate)
+                .or_not_found(),
+            read,
+        )
+        .add(
+            Operation::put(PACKAGE, "tunesmith.projects.packages.put", "Takes a package, whose bytes are the body.")
+                .permission(Permission::JobsCreate)
+                .time_limit_factor(UPLOAD_TIME_FACTOR),
             take,
         )
 }
 
 /// The routes, answered from `packages`. Bodies are as large as that allows.
-pub fn router(packages: Packages) -> Router {
-    routes().with_state(packages)
+pub(super) fn router(packages: Packages, dispatch: &Arc<Dispatch>) -> Router {
+    routes().with_state(packages, dispatch)
 }
 
 async fn read(

@@ -1,5 +1,7 @@
 //! `projects` and `projects.locations`: what does not depend on jobs or studies.
 
+use std::sync::Arc;
+
 use axum::{Json, Router};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -8,8 +10,9 @@ use super::body::Body;
 use super::names::{self, Names};
 use super::openapi::Operation;
 use super::query::Query;
-use super::routes::Routes;
+use super::routes::{Dispatch, Routes};
 use super::status::{ApiError, Code};
+use tunesmith_access::Permission;
 use tunesmith_api::ai_platform::optimizer;
 use tunesmith_api::ai_platform::optimizer::operation::OperationList;
 use tunesmith_api::ai_platform::project::{Capability, CapabilityType, GetConfigResponse, Location, LocationList};
@@ -31,24 +34,32 @@ pub(super) fn routes() -> Routes<()> {
                 "/v1/projects/{project}:getConfig",
                 "ml.projects.getConfig",
                 "Tells which accounts the service acts as.",
-            ),
+            )
+            .permission(Permission::ProjectsGetConfig),
             get_config,
         )
-        .add(Operation::get(LOCATIONS, "ml.projects.locations.list", "Lists locations."), list_locations)
+        .add(
+            Operation::get(LOCATIONS, "ml.projects.locations.list", "Lists locations.")
+                .permission(Permission::LocationsList),
+            list_locations,
+        )
         .add(
             Operation::get(
                 "/v1/projects/{project}/locations/{location}",
                 "ml.projects.locations.get",
                 "Tells of a location.",
-            ),
+            )
+            .permission(Permission::LocationsGet),
             get_location,
         )
         .add(
-            Operation::get(OPERATIONS, "ml.projects.operations.list", "Lists operations without a location: none."),
+            Operation::get(OPERATIONS, "ml.projects.operations.list", "Lists operations without a location: none.")
+                .permission(Permission::OperationsList),
             list_operations,
         )
         .add(
             Operation::get(OPERATION, "ml.projects.operations.get", "Tells of an operation without a location.")
+                .permission(Permission::OperationsGet)
                 .or_not_found(),
             get_operation,
         )
@@ -58,14 +69,15 @@ pub(super) fn routes() -> Routes<()> {
                 "ml.projects.operations.cancel",
                 "Cancels an operation without a location.",
             )
+            .permission(Permission::OperationsCancel)
             .or_not_found(),
             cancel_operation,
         )
 }
 
 /// The routes, answered.
-pub(super) fn router() -> Router {
-    routes().with_state(())
+pub(super) fn router(dispatch: &Arc<Dispatch>) -> Router {
+    routes().with_state((), dispatch)
 }
 
 /// Which part of a list is wanted.

@@ -1,155 +1,221 @@
-//! The table of the service's methods: each with its path, its handler, and what the OpenAPI document tells of it.
+//! The table of the service's methods: each with its path, its permission, its handler, and its OpenAPI description.
 //!
-//! Paths are as published, `/v1/projects/{project}/jobs/{job}:cancel`. What follows a colon is part of the last segment,
-//! so methods that differ by it alone are one route of the router below, which is told apart here.
+//! Paths are as published, `/v1/projects/{project}/jobs/{job}:cancel`. What follows a colon is part of the last segment, so
+//! methods that differ by it alone are one route of the axum router, and are told apart here. A request is routed once:
+//! the names in its path are decoded, then it is authorised, then its handler gets the same names.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
-use axum::extract::Request;
+use axum::extract::{FromRequestParts, RawPathParams, Request};
 use axum::handler::Handler;
 use axum::http::Method;
+use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, any, delete, get, patch, post, put};
+use axum::routing::any;
+use futures::future::BoxFuture;
 
-use super::names::{CustomMethod, decode, no_method, wrong_method};
+use super::authorization::{Admission, Authorization, Call};
+use super::completion::{self, NoAnswer};
+use super::names::{PathNames, decode, no_method, wrong_method};
 use super::openapi::{Documented, Operation, query_names};
 use super::query;
+use super::request_log::MethodName;
 use super::status::{ApiError, Code};
+
+/// What every method of the service shares.
+pub(super) struct Dispatch {
+    pub(super) authorization: Authorization,
+    /// Time limit of a request.
+    pub(super) time_limit: Duration,
+}
 
 /// Methods whose handlers share a state.
 pub(super) struct Routes<S> {
     entries: Vec<Entry<S>>,
 }
 
-#[derive(Clone)]
 struct Entry<S> {
     operation: Operation,
     /// Names of its query parameters.
     query: Vec<String>,
-    handler: MethodRouter<S>,
+    handler: ErasedHandler<S>,
 }
+
+type ErasedHandler<S> = Box<dyn Fn(Request, S) -> BoxFuture<'static, Response> + Send + Sync>;
 
 impl<S: Clone + Send + Sync + 'static> Routes<S> {
     pub(super) fn new() -> Self {
         Self { entries: Vec::new() }
     }
 
-    /// Adds a method. What its handler takes and answers is told of it.
+    /// Adds a method. Its OpenAPI description is completed from the types of its handler.
     pub(super) fn add<H, T, I, A>(mut self, mut operation: Operation, handler: H) -> Self
     where
-        H: Handler<T, S> + Documented<I, A>,
+        H: Handler<T, S> + Documented<I, A> + Sync,
         T: 'static,
     {
         H::describe(&mut operation);
-        let handler = match operation.method {
-            Method::POST => post(handler),
-            Method::PATCH => patch(handler),
-            Method::PUT => put(handler),
-            Method::DELETE => delete(handler),
-            _ => get(handler),
-        };
+        let handler: ErasedHandler<S> = Box::new(move |request, state| Box::pin(handler.clone().call(request, state)));
         self.entries.push(Entry { query: query_names(&operation), operation, handler });
         self
     }
 
-    /// What is told of the methods.
+    /// The descriptions of the methods.
     pub(super) fn operations(self) -> impl Iterator<Item = Operation> {
         self.entries.into_iter().map(|entry| entry.operation)
     }
 
-    /// The methods, answered from `state`.
-    pub(super) fn with_state(self, state: S) -> Router {
-        let mut routes: BTreeMap<String, (Last, Vec<Entry<S>>)> = BTreeMap::new();
+    /// The router of the methods, whose handlers get `state`.
+    pub(super) fn with_state(self, state: S, dispatch: &Arc<Dispatch>) -> Router {
+        let mut groups: BTreeMap<String, (LastSegment, Vec<Entry<S>>)> = BTreeMap::new();
         for entry in self.entries {
             let (route, last) = route(entry.operation.path);
-            routes.entry(route).or_insert((last, Vec::new())).1.push(entry);
+            groups.entry(route).or_insert((last, Vec::new())).1.push(entry);
         }
         let mut router = Router::new();
-        for (route, (last, entries)) in routes {
-            let (entries, state): (Arc<[Entry<S>]>, S) = (entries.into(), state.clone());
-            let answer = move |request: Request| answer(last, Arc::clone(&entries), state.clone(), request);
-            router = router.route(&route, any(answer));
+        for (route, (last, entries)) in groups {
+            let group = Arc::new(Group { last, entries, state: state.clone(), dispatch: Arc::clone(dispatch) });
+            router = router.route(&route, any(move |request: Request| answer(Arc::clone(&group), request)));
         }
         router
     }
 }
 
-/// What the last segment of a route is.
+/// Methods that are one route of the axum router.
+struct Group<S> {
+    last: LastSegment,
+    entries: Vec<Entry<S>>,
+    state: S,
+    dispatch: Arc<Dispatch>,
+}
+
+/// The form of the last segment of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Last {
-    /// Always the same.
+enum LastSegment {
+    /// Fixed text.
     Fixed,
     /// A name, which a custom method may follow.
     Name,
-    /// Always the same, before a custom method.
+    /// Fixed text, which a custom method follows.
     FixedWithMethod,
 }
 
-/// The route of the router for a path of the table.
-fn route(path: &str) -> (String, Last) {
+/// The route of the axum router for a path of the table.
+fn route(path: &str) -> (String, LastSegment) {
     let (parent, segment) = path.rsplit_once('/').unwrap_or(("", path));
     match segment.split_once(':') {
-        Some((name, _)) if name.starts_with('{') => (format!("{parent}/{name}"), Last::Name),
-        Some(_) => (format!("{parent}/{{custom_method}}"), Last::FixedWithMethod),
-        None if segment.starts_with('{') => (path.to_owned(), Last::Name),
-        None => (path.to_owned(), Last::Fixed),
+        Some((name, _)) if name.starts_with('{') => (format!("{parent}/{name}"), LastSegment::Name),
+        Some(_) => (format!("{parent}/{{custom_method}}"), LastSegment::FixedWithMethod),
+        None if segment.starts_with('{') => (path.to_owned(), LastSegment::Name),
+        None => (path.to_owned(), LastSegment::Fixed),
     }
 }
 
-/// What tells the methods of one route apart: `cancel` of `{job}:cancel`, the whole of `trials:suggest`.
-fn custom_method(path: &str, last: Last) -> &str {
-    let segment = path.rsplit('/').next().unwrap_or_default();
+/// The part of a last segment that distinguishes the methods of one route: `cancel` of `{job}:cancel`, the whole of
+/// `trials:suggest`.
+fn custom_method(segment: &str, last: LastSegment) -> &str {
     match last {
-        Last::Fixed => "",
-        Last::Name => segment.rsplit_once(':').map_or("", |(_, method)| method),
-        Last::FixedWithMethod => segment,
+        LastSegment::Fixed => "",
+        LastSegment::Name => segment.rsplit_once(':').map_or("", |(_, method)| method),
+        LastSegment::FixedWithMethod => segment,
     }
 }
 
-async fn answer<S>(last: Last, entries: Arc<[Entry<S>]>, state: S, mut request: Request) -> Response
-where
-    S: Clone + Send + Sync + 'static,
-{
-    match choose(last, &entries, &mut request) {
-        Ok(entry) => entry.handler.clone().call(request, state).await,
-        Err(refusal) => *refusal,
-    }
-}
-
-/// The method that `request` asks for, which it is prepared for.
-fn choose<'a, S>(last: Last, entries: &'a [Entry<S>], request: &mut Request) -> Result<&'a Entry<S>, Box<Response>> {
-    let path = request.uri().path();
-    let segment = decode(path.rsplit('/').next().unwrap_or_default()).filter(|_| decode(path).is_some());
-    let segment = segment.ok_or_else(|| {
-        let text = format!("the path {path:?} is not percent-encoded UTF-8");
-        refusal(ApiError::new(Code::InvalidArgument, text))
-    })?;
-    let method = custom_method(&segment, last);
-    let known: Vec<&Entry<S>> =
-        entries.iter().filter(|entry| custom_method(entry.operation.path, last) == method).collect();
-    if known.is_empty() {
-        return Err(refusal(no_method(&format!("{} {path}", request.method()))));
-    }
-    let http_method = if request.method() == Method::HEAD { &Method::GET } else { request.method() };
-    let entry = *known.iter().find(|entry| entry.operation.method == *http_method).ok_or_else(|| {
-        let allowed: Vec<&Method> = known.iter().map(|entry| &entry.operation.method).collect();
-        Box::new(wrong_method(path, request.method(), &allowed))
-    })?;
-    query::check(request.uri().query().unwrap_or_default(), &entry.query).map_err(refusal)?;
-    match last {
-        Last::Name if !method.is_empty() => {
-            request.extensions_mut().insert(CustomMethod::AfterName(method.len() + 1));
+async fn answer<S: Clone + Send + Sync + 'static>(group: Arc<Group<S>>, request: Request) -> Response {
+    let (mut parts, body) = request.into_parts();
+    let (entry, names) = match group.find(&mut parts).await {
+        Ok(found) => found,
+        Err(refusal) => return unknown(&group.dispatch, &parts, refusal).await,
+    };
+    let dispatch = &group.dispatch;
+    let call = Call::new(&entry.operation, &names, &parts);
+    let admission = dispatch.authorization.admit(&call, &parts.headers).await;
+    let Admission { caller, permit } = match admission {
+        Ok(admission) => admission,
+        Err(error) => return named(&call, error.into_response()),
+    };
+    let principal = caller.principal().to_owned();
+    let response = match query::check(parts.uri.query().unwrap_or_default(), &entry.query) {
+        Err(error) => error.into_response(),
+        Ok(()) => {
+            parts.extensions.insert(caller);
+            parts.extensions.insert(names);
+            let handler = (entry.handler)(Request::from_parts(parts, body), group.state.clone());
+            let limit = dispatch.time_limit * entry.operation.time_limit_factor;
+            completion::run(handler, limit).await.unwrap_or_else(|no_answer| match no_answer {
+                NoAnswer::Panicked => {
+                    tracing::error!("a request led to a panic");
+                    ApiError::new(Code::Internal, "the service failed; its log says more").into_response()
+                }
+                NoAnswer::TimedOut => {
+                    let text = format!("there was no answer within {limit:?}; what was asked for may still happen");
+                    ApiError::new(Code::DeadlineExceeded, text).into_response()
+                }
+            })
         }
-        Last::FixedWithMethod => {
-            request.extensions_mut().insert(CustomMethod::WithoutName);
-        }
-        Last::Name | Last::Fixed => {}
-    }
-    Ok(entry)
+    };
+    drop(permit);
+    dispatch.authorization.record(&call, &principal, response.status().as_u16());
+    named(&call, response)
 }
 
-fn refusal(error: ApiError) -> Box<Response> {
-    Box::new(error.into_response())
+/// Answers a request for a method that does not exist with `refusal`, if the caller may have any answer.
+pub(super) async fn unknown(dispatch: &Dispatch, parts: &Parts, refusal: Response) -> Response {
+    let call = Call::unknown(parts);
+    match dispatch.authorization.admit(&call, &parts.headers).await {
+        Ok(Admission { caller, .. }) => {
+            dispatch.authorization.record(&call, caller.principal(), refusal.status().as_u16());
+            named(&call, refusal)
+        }
+        Err(error) => named(&call, error.into_response()),
+    }
+}
+
+fn named(call: &Call, mut response: Response) -> Response {
+    response.extensions_mut().insert(MethodName(call.method));
+    response
+}
+
+impl<S> Group<S> {
+    /// The method that a request calls, and the names in its path.
+    async fn find(&self, parts: &mut Parts) -> Result<(&Entry<S>, PathNames), Response> {
+        let bad_path = |text: String| ApiError::new(Code::InvalidArgument, text).into_response();
+        if decode(parts.uri.path()).is_none() {
+            return Err(bad_path(format!("the path {:?} is not percent-encoded UTF-8", parts.uri.path())));
+        }
+        let given = RawPathParams::from_request_parts(parts, &()).await;
+        let given = given.map_err(|error| bad_path(format!("the path: {error}")))?;
+        let mut names: Vec<String> = given.iter().map(|(_, name)| name.to_owned()).collect();
+        let method = match self.last {
+            LastSegment::Fixed => String::new(),
+            LastSegment::Name => names.last_mut().map_or_else(String::new, |last| {
+                let method = custom_method(last, self.last).to_owned();
+                if !method.is_empty() {
+                    last.truncate(last.len() - method.len() - 1);
+                }
+                method
+            }),
+            LastSegment::FixedWithMethod => names.pop().unwrap_or_default(),
+        };
+        let path = parts.uri.path();
+        let http_method = if parts.method == Method::HEAD { &Method::GET } else { &parts.method };
+        let mut allowed = Vec::new();
+        for entry in self.entries.iter().filter(|entry| self.custom_method(entry) == method) {
+            if entry.operation.method == *http_method {
+                return Ok((entry, PathNames(names)));
+            }
+            allowed.push(&entry.operation.method);
+        }
+        if allowed.is_empty() {
+            return Err(no_method(&format!("{} {path}", parts.method)).into_response());
+        }
+        Err(wrong_method(path, &parts.method, &allowed))
+    }
+
+    fn custom_method<'a>(&self, entry: &'a Entry<S>) -> &'a str {
+        custom_method(entry.operation.path.rsplit('/').next().unwrap_or_default(), self.last)
+    }
 }

@@ -1,4 +1,4 @@
-//! The whole service as one router: routes, and what holds for all of them.
+//! The whole service as one router: routes, and the layers around them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,62 +6,78 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
-use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 
-use super::gate::{self, Access, Gate};
+use super::authorization::{Access, Authorization};
 use super::names::no_method;
-use super::{envelope, method_override};
+use super::routes::{Dispatch, unknown};
+use super::{method_override, request_log};
 use tunesmith_service::TrialReports;
 use tunesmith_service::clock::Clock;
 use tunesmith_service::jobs::Jobs;
-use tunesmith_service::optimizer::Optimizer;
 use tunesmith_service::packages::Packages;
+use tunesmith_service::studies::Studies;
 
-/// Most bytes of a request's body.
+/// Largest size of a request's body in bytes.
 const BODY_LIMIT: usize = 4 << 20;
 
-/// What answers.
+/// Time limit of a report to [`reports_router`].
+const REPORT_TIME_LIMIT: Duration = Duration::from_secs(60);
+
+/// The services that answer requests.
 pub struct Service {
-    /// Studies whose users run their trials.
-    pub optimizer: Arc<Optimizer>,
+    /// Studies whose trials are run by their users.
+    pub studies: Arc<Studies>,
     /// Jobs.
     pub jobs: Arc<Jobs>,
-    /// Packages for the jobs.
+    /// Packages of the jobs.
     pub packages: Packages,
     /// Reports of the jobs' trials.
     pub reports: TrialReports,
     /// The time.
     pub clock: Arc<dyn Clock>,
-    /// From where relative paths of jobs are taken.
+    /// The folder that relative paths of jobs start from.
     pub working_directory: PathBuf,
-    /// Who may ask, and where it is recorded; `None` for the owner of the data folder, who may do everything.
+    /// Who may make requests, and where they are recorded; `None` for the owner of the data folder, who may do everything.
     pub access: Option<Access>,
-    /// How long a request may take.
+    /// Time limit of a request.
     pub request_timeout: Duration,
 }
 
-/// The service's routes.
+/// The router of the whole service.
 pub fn router(service: Service) -> Router {
-    let Service { optimizer, jobs, packages, reports, clock, working_directory, access, request_timeout } = service;
-    let gate = Arc::new(Gate { access, jobs: Arc::clone(&jobs), clock: Arc::clone(&clock) });
+    let Service { studies, jobs, packages, reports, clock, working_directory, access, request_timeout } = service;
+    let authorization = Authorization::new(access, Arc::clone(&jobs), Arc::clone(&clock));
+    let dispatch = Arc::new(Dispatch { authorization, time_limit: request_timeout });
     let routes = Router::new()
-        .merge(super::health::router(Arc::clone(&jobs)))
-        .merge(super::openapi::router())
-        .merge(super::projects::router())
-        .merge(super::optimizer::router(optimizer, clock))
-        .merge(super::trial_reports::router(reports))
-        .merge(super::job_logs::router(Arc::clone(&jobs)))
-        .merge(super::packages::router(packages.clone()))
-        .merge(super::jobs::router(jobs, packages, working_directory))
-        .fallback(async |request: Request| no_method(&format!("{} {}", request.method(), request.uri().path())))
+        .merge(super::health::router(Arc::clone(&jobs), &dispatch))
+        .merge(super::openapi::router(&dispatch))
+        .merge(super::projects::router(&dispatch))
+        .merge(super::studies_api::router(studies, clock, &dispatch))
+        .merge(super::trial_reports::router(reports, &dispatch))
+        .merge(super::job_logs::router(Arc::clone(&jobs), &dispatch))
+        .merge(super::packages::router(packages.clone(), &dispatch))
+        .merge(super::jobs::router(jobs, packages, working_directory, &dispatch));
+    layered(routes, dispatch)
+}
+
+/// The router of the requests that the programs of jobs make.
+pub fn reports_router(reports: TrialReports) -> Router {
+    let dispatch = Arc::new(Dispatch { authorization: Authorization::open(), time_limit: REPORT_TIME_LIMIT });
+    layered(super::trial_reports::router(reports, &dispatch), dispatch)
+}
+
+fn layered(routes: Router, dispatch: Arc<Dispatch>) -> Router {
+    let routes = routes
+        .fallback(async move |request: Request| {
+            let (parts, _) = request.into_parts();
+            let refusal = no_method(&format!("{} {}", parts.method, parts.uri.path()));
+            unknown(&dispatch, &parts, refusal.into_response()).await
+        })
         .layer(DefaultBodyLimit::max(BODY_LIMIT));
-    // Around the routes, since the method is chosen before the route is. The last layer is the first to see a request.
-    Router::new()
-        .fallback_service(routes)
-        .layer(from_fn_with_state(gate, gate::pass))
-        .layer(from_fn(override_method))
-        .layer(from_fn_with_state(request_timeout, envelope::answer))
+    // The HTTP method is replaced before a request is routed. The last layer is the first to get a request.
+    Router::new().fallback_service(routes).layer(from_fn(override_method)).layer(from_fn(request_log::answer))
 }
 
 async fn override_method(request: Request, next: Next) -> Response {

@@ -13,13 +13,13 @@ use tunesmith_api::ai_platform::rpc::{
 };
 use tunesmith_domain::TransitionError;
 use tunesmith_service::jobs::JobsError;
-use tunesmith_service::optimizer::OptimizerError;
+use tunesmith_service::studies::StudiesError;
 use tunesmith_service::{ReportError, SubmitError};
 use tunesmith_store::StoreError;
 
 /// An error as a client sees it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ApiError {
+pub(super) struct ApiError {
     code: Code,
     message: String,
     /// The fields of the request that are wrong, and the rules they break.
@@ -32,7 +32,7 @@ pub struct ApiError {
 
 /// The `google.rpc.Code`s that are answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Code {
+pub(super) enum Code {
     /// The request is wrong whatever the state.
     InvalidArgument,
     /// The state does not allow the request.
@@ -57,8 +57,6 @@ pub enum Code {
     PayloadTooLarge,
     /// The body is of another type: `INVALID_ARGUMENT` with an HTTP status of its own.
     UnsupportedMediaType,
-    /// There is no such method.
-    Unimplemented,
     /// There is such a path, but not with this HTTP method: `UNIMPLEMENTED` with an HTTP status of its own.
     MethodNotAllowed,
     /// A fault on this side.
@@ -78,7 +76,6 @@ impl Code {
             Self::AlreadyExists | Self::Aborted => StatusCode::CONFLICT,
             Self::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::Unimplemented => StatusCode::NOT_IMPLEMENTED,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }
@@ -96,7 +93,7 @@ impl Code {
             Self::NotFound => "NOT_FOUND",
             Self::AlreadyExists => "ALREADY_EXISTS",
             Self::Aborted => "ABORTED",
-            Self::Unimplemented | Self::MethodNotAllowed => "UNIMPLEMENTED",
+            Self::MethodNotAllowed => "UNIMPLEMENTED",
             Self::Internal => "INTERNAL",
         }
     }
@@ -112,7 +109,7 @@ impl Code {
             Self::ResourceExhausted => 8,
             Self::FailedPrecondition => 9,
             Self::Aborted => 10,
-            Self::Unimplemented | Self::MethodNotAllowed => 12,
+            Self::MethodNotAllowed => 12,
             Self::Internal => 13,
             Self::Unavailable => 14,
             Self::Unauthenticated => 16,
@@ -121,18 +118,23 @@ impl Code {
 }
 
 impl ApiError {
+    /// The HTTP status of the answer.
+    pub(super) fn http_status(&self) -> StatusCode {
+        self.code.http()
+    }
+
     /// An error with a text for people.
-    pub fn new(code: Code, message: impl Into<String>) -> Self {
+    pub(super) fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), violations: Vec::new(), retry_after: None, reason: None }
     }
 
     /// A request whose `field` breaks a rule.
-    pub fn invalid(field: &str, description: impl Into<String>) -> Self {
+    pub(super) fn invalid(field: &str, description: impl Into<String>) -> Self {
         Self::violations(vec![FieldViolation { field: field.to_owned(), description: description.into() }])
     }
 
     /// A request whose fields break rules.
-    pub fn violations(violations: Vec<FieldViolation>) -> Self {
+    pub(super) fn violations(violations: Vec<FieldViolation>) -> Self {
         let messages = violations.iter().map(|violation| format!("{}: {}", violation.field, violation.description));
         Self {
             code: Code::InvalidArgument,
@@ -144,12 +146,12 @@ impl ApiError {
     }
 
     /// The same, with the advice to try again after `wait`.
-    pub fn retry_after(self, wait: Duration) -> Self {
+    pub(super) fn retry_after(self, wait: Duration) -> Self {
         Self { retry_after: Some(wait), ..self }
     }
 
     /// The error as `google.rpc.Status`, for an operation.
-    pub fn status(self) -> Status {
+    pub(super) fn status(self) -> Status {
         Status { code: self.code.number(), details: self.details(), message: self.message }
     }
 
@@ -204,17 +206,23 @@ impl From<FieldViolation> for ApiError {
     }
 }
 
-impl From<OptimizerError> for ApiError {
-    fn from(error: OptimizerError) -> Self {
+impl From<StudiesError> for ApiError {
+    fn from(error: StudiesError) -> Self {
+        Self::from(&error)
+    }
+}
+
+impl From<&StudiesError> for ApiError {
+    fn from(error: &StudiesError) -> Self {
         match error {
-            OptimizerError::Store(error) => error.into(),
-            OptimizerError::NoSuggestion(_) => {
-                tracing::error!(error = &error as &dyn std::error::Error, "no suggestion could be made");
+            StudiesError::Store(error) => error.into(),
+            StudiesError::NoSuggestion(_) => {
+                tracing::error!(error = error as &dyn std::error::Error, "no suggestion could be computed");
                 Self::new(Code::Internal, error.to_string())
             }
-            OptimizerError::OfJob { .. } => Self::new(Code::FailedPrecondition, error.to_string()),
-            OptimizerError::ForeignPoint(_) => Self::invalid("parameters", error.to_string()),
-            OptimizerError::MissingMetric { .. } => Self::invalid("finalMeasurement.metrics", error.to_string()),
+            StudiesError::OfJob { .. } => Self::new(Code::FailedPrecondition, error.to_string()),
+            StudiesError::ForeignPoint(_) => Self::invalid("parameters", error.to_string()),
+            StudiesError::MissingMetric { .. } => Self::invalid("finalMeasurement.metrics", error.to_string()),
         }
     }
 }
@@ -237,7 +245,13 @@ impl From<JobsError> for ApiError {
 
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
-        let code = match &error {
+        Self::from(&error)
+    }
+}
+
+impl From<&StoreError> for ApiError {
+    fn from(error: &StoreError) -> Self {
+        let code = match error {
             StoreError::NotFound { .. } => Code::NotFound,
             StoreError::AlreadyExists { .. } => Code::AlreadyExists,
             StoreError::TrialIdTaken { .. } => Code::Aborted,
@@ -248,14 +262,12 @@ impl From<StoreError> for ApiError {
             | StoreError::TooNew { .. }
             | StoreError::NotApplied { .. }
             | StoreError::Unknown { .. } => {
-                tracing::error!(error = &error as &dyn std::error::Error, "the store failed");
+                tracing::error!(error = error as &dyn std::error::Error, "the store failed");
                 return Self::new(Code::Internal, "the store failed; the server's log says more");
             }
         };
-        let is_lost = matches!(
-            &error,
-            StoreError::Refused(TransitionError::Fenced { .. } | TransitionError::LeaseExpired { .. })
-        );
+        let is_lost =
+            matches!(error, StoreError::Refused(TransitionError::Fenced { .. } | TransitionError::LeaseExpired { .. }));
         Self { reason: is_lost.then_some("TRIAL_LOST"), ..Self::new(code, error.to_string()) }
     }
 }

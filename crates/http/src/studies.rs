@@ -11,10 +11,11 @@ use super::body::Body;
 use super::examples;
 use super::names::{self, Names, study_id};
 use super::openapi::Operation;
-use super::optimizer::Api;
 use super::query::Query;
 use super::routes::Routes;
 use super::status::ApiError;
+use super::studies_api::Api;
+use tunesmith_access::Permission;
 use tunesmith_api::ai_platform::optimizer::{StudyList, StudyMessage, StudyRequest, study_plan};
 use tunesmith_api::ai_platform::rpc::Empty;
 use tunesmith_domain::{Study, StudyFields, StudyId, StudyState};
@@ -27,15 +28,26 @@ pub(super) fn routes(routes: Routes<Api>) -> Routes<Api> {
     routes
         .add(
             Operation::post(STUDIES, "ml.projects.locations.studies.create", "Creates a study.")
+                .permission(Permission::StudiesCreate)
                 .example(examples::STUDY)
                 .makes("study", "$request.query.studyId")
                 .or_conflict(),
             create,
         )
-        .add(Operation::get(STUDIES, "ml.projects.locations.studies.list", "Lists all studies of a location."), list)
-        .add(Operation::get(STUDY, "ml.projects.locations.studies.get", "Tells of a study.").or_not_found(), get)
+        .add(
+            Operation::get(STUDIES, "ml.projects.locations.studies.list", "Lists all studies of a location.")
+                .permission(Permission::StudiesList),
+            list,
+        )
+        .add(
+            Operation::get(STUDY, "ml.projects.locations.studies.get", "Tells of a study.")
+                .permission(Permission::StudiesGet)
+                .or_not_found(),
+            get,
+        )
         .add(
             Operation::delete(STUDY, "ml.projects.locations.studies.delete", "Removes a study with its trials.")
+                .permission(Permission::StudiesDelete)
                 .or_not_found(),
             delete,
         )
@@ -88,7 +100,7 @@ async fn create(
         next_trial_id: TrialId::FIRST,
         revision: 0,
     });
-    let study = api.optimizer.create_study(study).await?;
+    let study = api.studies.create_study(study).await?;
     Ok(Json(StudyMessage::from(&study)))
 }
 
@@ -96,17 +108,17 @@ async fn get(
     State(api): State<Api>,
     Names([project, location, study]): Names<3>,
 ) -> Result<Json<StudyMessage>, ApiError> {
-    let study = api.optimizer.study(&study_id(&project, &location, &study)?).await?;
+    let study = api.studies.study(&study_id(&project, &location, &study)?).await?;
     Ok(Json(StudyMessage::from(&study)))
 }
 
 async fn list(State(api): State<Api>, Names([project, location]): Names<2>) -> Result<Json<StudyList>, ApiError> {
     names::location(&project, &location)?;
-    let studies = api.optimizer.studies(&project, &location).await?;
+    let studies = api.studies.studies(&project, &location).await?;
     Ok(Json(StudyList { studies: studies.iter().map(StudyMessage::from).collect() }))
 }
 
 async fn delete(State(api): State<Api>, Names([project, location, study]): Names<3>) -> Result<Json<Empty>, ApiError> {
-    api.optimizer.delete_study(&study_id(&project, &location, &study)?).await?;
+    api.studies.delete_study(&study_id(&project, &location, &study)?).await?;
     Ok(Json(Empty {}))
 }

@@ -1,6 +1,8 @@
 //! `GET /v1/{trial}` and `POST /v1/{trial}:addMeasurement` for the program of a running trial, which shows the token
 //! that it was given: `authorization: Bearer $TUNESMITH_TOKEN`.
 
+use std::sync::Arc;
+
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
@@ -12,9 +14,9 @@ use super::body::Report;
 use super::examples;
 use super::names::Names;
 use super::openapi::Operation;
-use super::routes::Routes;
+use super::routes::{Dispatch, Routes};
 use super::status::{ApiError, Code};
-use tunesmith_api::ai_platform::optimizer::{AddMeasurementRequest, ParameterNames, TrialMessage};
+use tunesmith_api::ai_platform::optimizer::{AddMeasurementRequest, TrialMessage};
 use tunesmith_domain::StudyId;
 use tunesmith_service::{TrialKey, TrialReports};
 
@@ -46,8 +48,8 @@ pub(super) fn routes() -> Routes<TrialReports> {
 }
 
 /// The routes, answered from `reports`.
-pub fn router(reports: TrialReports) -> Router {
-    routes().with_state(reports)
+pub(super) fn router(reports: TrialReports, dispatch: &Arc<Dispatch>) -> Router {
+    routes().with_state(reports, dispatch)
 }
 
 async fn get_trial(
@@ -57,7 +59,7 @@ async fn get_trial(
 ) -> Result<Json<TrialMessage>, ApiError> {
     let key = trial_key(&names)?;
     let trial = reports.trial(&key, token(&headers)?).await?;
-    Ok(Json(TrialMessage::new(&key.study, &ParameterNames::default(), &trial, &[])))
+    Ok(Json(TrialMessage::of_job(&key.study, &trial)))
 }
 
 async fn add_measurement(
@@ -72,7 +74,7 @@ async fn add_measurement(
     let mut measurement = measurement.into_measurement("measurement")?;
     measurement.wall_time_secs = Timestamp::now().as_duration().as_secs_f64();
     let trial = reports.add(&key, token, measurement).await?;
-    Ok(Json(TrialMessage::new(&key.study, &ParameterNames::default(), &trial, &[])))
+    Ok(Json(TrialMessage::of_job(&key.study, &trial)))
 }
 
 fn trial_key([project, study, trial]: &[String; 3]) -> Result<TrialKey, ApiError> {

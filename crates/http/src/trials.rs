@@ -4,23 +4,23 @@ use std::num::NonZeroUsize;
 
 use axum::Json;
 use axum::extract::State;
-use serde::Deserialize;
 
 use super::body::Body;
 use super::examples;
 use super::names::{Names, study_id, trial_ref};
 use super::openapi::Operation;
-use super::optimizer::Api;
 use super::request_key::RequestKey;
 use super::routes::Routes;
 use super::status::ApiError;
+use super::studies_api::Api;
+use tunesmith_access::Permission;
 use tunesmith_api::ai_platform::optimizer::{
-    self, AddMeasurementRequest, CompleteTrialRequest, ParameterNames, StudyConfig, SuggestTrialsRequest, TrialList,
-    TrialMessage, TrialRequest, point,
+    self, AddMeasurementRequest, CompleteTrialRequest, PublishedNames, SuggestTrialsRequest, TrialList, TrialMessage,
+    TrialRequest, point,
 };
 use tunesmith_api::ai_platform::rpc::Empty;
-use tunesmith_domain::{Study, StudyId, Trial};
-use tunesmith_service::optimizer::{Optimizer, OptimizerError, Outcome, SuggestionRequest, TrialRef};
+use tunesmith_domain::{Study, Trial};
+use tunesmith_service::studies::{ReportedOutcome, Studies, StudiesError, SuggestionRequest, TrialOfStudy, TrialRef};
 
 /// Most trials in one request.
 pub(super) const MAX_SUGGESTIONS: usize = 1000;
@@ -46,6 +46,7 @@ pub(super) fn routes(routes: Routes<Api>) -> Routes<Api> {
                 "ml.projects.locations.studies.trials.suggest",
                 "Gives a client the trials it has, or new ones.",
             )
+            .permission(Permission::TrialsCreate)
             .example(examples::SUGGEST),
             suggest,
         )
@@ -54,18 +55,29 @@ pub(super) fn routes(routes: Routes<Api>) -> Routes<Api> {
                 trials!(":listOptimalTrials"),
                 "ml.projects.locations.studies.trials.listOptimalTrials",
                 "Lists the best trial, with several metrics those that none is better than in all of them.",
-            ),
+            )
+            .permission(Permission::TrialsList),
             list_optimal,
         )
         .add(
             post(trials!(""), "ml.projects.locations.studies.trials.create", "Adds a point of the user's own.")
+                .permission(Permission::TrialsCreate)
                 .example(examples::TRIAL),
             create,
         )
-        .add(get(trials!(""), "ml.projects.locations.studies.trials.list", "Lists all trials of a study."), list)
-        .add(get(trials!("/{trial}"), "ml.projects.locations.studies.trials.get", "Tells of a trial."), self::get)
+        .add(
+            get(trials!(""), "ml.projects.locations.studies.trials.list", "Lists all trials of a study.")
+                .permission(Permission::TrialsList),
+            list,
+        )
+        .add(
+            get(trials!("/{trial}"), "ml.projects.locations.studies.trials.get", "Tells of a trial.")
+                .permission(Permission::TrialsGet),
+            self::get,
+        )
         .add(
             Operation::delete(trials!("/{trial}"), "ml.projects.locations.studies.trials.delete", "Removes a trial.")
+                .permission(Permission::TrialsDelete)
                 .or_not_found()
                 .or_conflict(),
             delete,
@@ -76,11 +88,13 @@ pub(super) fn routes(routes: Routes<Api>) -> Routes<Api> {
                 "ml.projects.locations.studies.trials.addMeasurement",
                 "Adds a measurement to a trial's curve.",
             )
+            .permission(Permission::TrialsUpdate)
             .example(examples::MEASUREMENT),
             add_measurement,
         )
         .add(
             post(trials!("/{trial}:complete"), "ml.projects.locations.studies.trials.complete", "Completes a trial.")
+                .permission(Permission::TrialsUpdate)
                 .example(examples::COMPLETE),
             complete,
         )
@@ -89,7 +103,8 @@ pub(super) fn routes(routes: Routes<Api>) -> Routes<Api> {
                 trials!("/{trial}:checkEarlyStoppingState"),
                 "ml.projects.locations.studies.trials.checkEarlyStoppingState",
                 "Tells whether a trial should stop.",
-            ),
+            )
+            .permission(Permission::TrialsUpdate),
             check_early_stopping,
         )
         .add(
@@ -97,7 +112,8 @@ pub(super) fn routes(routes: Routes<Api>) -> Routes<Api> {
                 trials!("/{trial}:stop"),
                 "ml.projects.locations.studies.trials.stop",
                 "Asks a trial's client to stop.",
-            ),
+            )
+            .permission(Permission::TrialsUpdate),
             stop,
         )
 }
@@ -116,9 +132,9 @@ async fn list_optimal(
     Names([project, location, study]): Names<3>,
     Body(_): Body<Empty>,
 ) -> Result<Json<TrialList>, ApiError> {
-    let study = study_id(&project, &location, &study)?;
-    let trials = api.optimizer.optimal_trials(&study).await?;
-    Ok(Json(TrialList { trials: messages(&api.optimizer, &study, &trials).await? }))
+    let study = api.studies.study(&study_id(&project, &location, &study)?).await?;
+    let trials = api.studies.optimal_trials(&study).await?;
+    Ok(Json(TrialList { trials: messages(&api.studies, &study, &trials).await? }))
 }
 
 async fn add_measurement(
@@ -130,8 +146,7 @@ async fn add_measurement(
     let key = key(&names)?;
     let measurement = request.measurement.ok_or_else(|| ApiError::invalid("measurement", "is required"))?;
     let measurement = measurement.into_measurement("measurement")?;
-    let trial = api.optimizer.add_measurement(&key, measurement, request_key).await?;
-    Ok(Json(message(&api.optimizer, &key.study, &trial).await?))
+    message(&api.studies, &api.studies.add_measurement(&key, measurement, request_key).await?).await
 }
 
 async fn complete(
@@ -139,9 +154,7 @@ async fn complete(
     Names(names): Names<4>,
     Body(request): Body<CompleteTrialRequest>,
 ) -> Result<Json<TrialMessage>, ApiError> {
-    let key = key(&names)?;
-    let trial = api.optimizer.complete(&key, outcome(request)?).await?;
-    Ok(Json(message(&api.optimizer, &key.study, &trial).await?))
+    message(&api.studies, &api.studies.complete(&key(&names)?, outcome(request)?).await?).await
 }
 
 async fn stop(
@@ -149,9 +162,7 @@ async fn stop(
     Names(names): Names<4>,
     Body(_): Body<Empty>,
 ) -> Result<Json<TrialMessage>, ApiError> {
-    let key = key(&names)?;
-    let trial = api.optimizer.stop(&key).await?;
-    Ok(Json(message(&api.optimizer, &key.study, &trial).await?))
+    message(&api.studies, &api.studies.stop(&key(&names)?).await?).await
 }
 
 async fn check_early_stopping(
@@ -169,35 +180,35 @@ async fn create(
     Body(request): Body<TrialRequest>,
 ) -> Result<Json<TrialMessage>, ApiError> {
     let id = study_id(&project, &location, &study)?;
-    let study = api.optimizer.study(&id).await?;
-    let parameters = point(study.problem.search_space(), &names(&study), &request.parameters)?;
+    let study = api.studies.study(&id).await?;
+    let parameters = point(study.problem.search_space(), &request.parameters)?;
     let result = match (request.final_measurement, request.trial_infeasible) {
-        (_, true) => Some(Outcome::Infeasible(infeasible_reason(request.infeasible_reason))),
-        (Some(measurement), false) => Some(Outcome::Measured(measurement.into_measurement("finalMeasurement")?)),
+        (_, true) => Some(ReportedOutcome::Infeasible(infeasible_reason(request.infeasible_reason))),
+        (Some(measurement), false) => {
+            Some(ReportedOutcome::Measured(measurement.into_measurement("finalMeasurement")?))
+        }
         (None, false) => None,
     };
-    let trial = api.optimizer.create_trial(&id, parameters, result, request_key).await?;
-    Ok(Json(message(&api.optimizer, &id, &trial).await?))
+    message(&api.studies, &api.studies.create_trial(&id, parameters, result, request_key).await?).await
 }
 
 async fn get(State(api): State<Api>, Names(names): Names<4>) -> Result<Json<TrialMessage>, ApiError> {
     let key = key(&names)?;
-    let trial = api.optimizer.trial(&key.study, key.trial).await?;
-    Ok(Json(message(&api.optimizer, &key.study, &trial).await?))
+    message(&api.studies, &api.studies.trial_of_study(&key.study, key.trial).await?).await
 }
 
 async fn list(
     State(api): State<Api>,
     Names([project, location, study]): Names<3>,
 ) -> Result<Json<TrialList>, ApiError> {
-    let study = study_id(&project, &location, &study)?;
-    let trials = api.optimizer.trials(&study).await?;
-    Ok(Json(TrialList { trials: messages(&api.optimizer, &study, &trials).await? }))
+    let study = api.studies.study(&study_id(&project, &location, &study)?).await?;
+    let trials = api.studies.trials(&study.id).await?;
+    Ok(Json(TrialList { trials: messages(&api.studies, &study, &trials).await? }))
 }
 
 async fn delete(State(api): State<Api>, Names(names): Names<4>) -> Result<Json<Empty>, ApiError> {
     let key = key(&names)?;
-    api.optimizer.delete_trial(&key.study, key.trial).await?;
+    api.studies.delete_trial(&key.study, key.trial).await?;
     Ok(Json(Empty {}))
 }
 
@@ -227,16 +238,16 @@ fn suggestion_request(request: SuggestTrialsRequest) -> Result<SuggestionRequest
     })
 }
 
-fn outcome(request: CompleteTrialRequest) -> Result<Outcome, ApiError> {
+fn outcome(request: CompleteTrialRequest) -> Result<ReportedOutcome, ApiError> {
     if request.trial_infeasible {
-        return Ok(Outcome::Infeasible(infeasible_reason(request.infeasible_reason)));
+        return Ok(ReportedOutcome::Infeasible(infeasible_reason(request.infeasible_reason)));
     }
     if !request.infeasible_reason.is_empty() {
         return Err(ApiError::invalid("infeasibleReason", "belongs to trialInfeasible alone"));
     }
     Ok(match request.final_measurement {
-        Some(measurement) => Outcome::Measured(measurement.into_measurement("finalMeasurement")?),
-        None => Outcome::Reported,
+        Some(measurement) => ReportedOutcome::Measured(measurement.into_measurement("finalMeasurement")?),
+        None => ReportedOutcome::FromCurve,
     })
 }
 
@@ -244,27 +255,22 @@ fn infeasible_reason(given: String) -> String {
     if given.is_empty() { "declared infeasible".to_owned() } else { given }
 }
 
-/// How the study's user calls its parameters.
-fn names(study: &Study) -> ParameterNames {
-    StudyConfig::deserialize(&study.config).map(|config| ParameterNames::of(&config)).unwrap_or_default()
+async fn message(studies: &Studies, answered: &TrialOfStudy) -> Result<Json<TrialMessage>, ApiError> {
+    let TrialOfStudy { study, trial } = answered;
+    let curve = studies.measurements(&study.id, trial).await?;
+    Ok(Json(TrialMessage::new(study, &PublishedNames::of(study.problem.search_space()), trial, &curve)))
 }
 
-async fn message(optimizer: &Optimizer, study: &StudyId, trial: &Trial) -> Result<TrialMessage, OptimizerError> {
-    let names = names(&optimizer.study(study).await?);
-    let curve = optimizer.measurements(study, trial).await?;
-    Ok(TrialMessage::new(study, &names, trial, &curve))
-}
-
-/// `trials` with their curves.
+/// `trials` of `study` with their measurements.
 pub(super) async fn messages(
-    optimizer: &Optimizer,
-    study: &StudyId,
+    studies: &Studies,
+    study: &Study,
     trials: &[Trial],
-) -> Result<Vec<TrialMessage>, OptimizerError> {
-    let names = names(&optimizer.study(study).await?);
+) -> Result<Vec<TrialMessage>, StudiesError> {
+    let names = PublishedNames::of(study.problem.search_space());
     let mut messages = Vec::with_capacity(trials.len());
     for trial in trials {
-        let curve = optimizer.measurements(study, trial).await?;
+        let curve = studies.measurements(&study.id, trial).await?;
         messages.push(TrialMessage::new(study, &names, trial, &curve));
     }
     Ok(messages)

@@ -9,13 +9,13 @@ mod events;
 pub mod job_logs;
 pub mod jobs;
 mod live_trials;
-pub mod optimizer;
 pub mod packages;
 mod plan;
 pub mod policy;
 mod reports;
 pub mod runner;
 mod secret;
+pub mod studies;
 mod submission;
 mod trainer;
 

@@ -17,7 +17,7 @@ use crate::cli::engine::{self, Settings};
 use crate::cli::results::shell_word;
 use crate::cli::run::ContainerArgs;
 use crate::data_dir::{DataDir, DataDirError, StoreKind};
-use tunesmith_http::{server, trial_reports};
+use tunesmith_http::server;
 use tunesmith_service::TrialReports;
 use tunesmith_service::jobs::Jobs;
 
@@ -137,7 +137,7 @@ fn open(path: &Path, purpose: Purpose) -> Result<DataDir, DataDirError> {
 /// Takes reports of the trials that this process runs.
 fn serve_reports(listener: TcpListener, reports: TrialReports) {
     tokio::spawn(async move {
-        if let Err(error) = axum::serve(listener, trial_reports::router(reports)).await {
+        if let Err(error) = axum::serve(listener, server::reports_router(reports)).await {
             tracing::error!(error = %error, "reports over HTTP are no longer taken");
         }
     });

@@ -8,7 +8,7 @@ mod operation;
 mod parameters;
 mod schemas;
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use axum::http::Method;
 use axum::{Json, Router};
@@ -22,11 +22,11 @@ use utoipa::openapi::{
     Components, Content, ContentBuilder, InfoBuilder, OpenApi, Ref, RefOr, Response, ResponseBuilder, Schema,
 };
 
-use self::operation::Access;
-pub(super) use self::operation::{Documented, Operation, Text};
+pub(super) use self::operation::{Documented, Operation, RequiredAccess, Text};
 pub(super) use self::parameters::query_names;
 use self::schemas::Schemas;
-use super::routes::Routes;
+use super::names::parameter_names;
+use super::routes::{Dispatch, Routes};
 
 /// Name of the way to show a token.
 const BEARER: &str = "bearer";
@@ -63,8 +63,8 @@ fn routes() -> Routes<()> {
 }
 
 /// `/openapi.json`.
-pub fn router() -> Router {
-    routes().with_state(())
+pub(super) fn router(dispatch: &Arc<Dispatch>) -> Router {
+    routes().with_state((), dispatch)
 }
 
 fn served() -> &'static Value {
@@ -84,7 +84,7 @@ pub(super) fn operations() -> Vec<Operation> {
         .chain(super::health::routes().operations())
         .chain(super::jobs::routes().operations())
         .chain(super::job_logs::routes().operations())
-        .chain(super::optimizer::routes().operations())
+        .chain(super::studies_api::routes().operations())
         .chain(super::packages::routes().operations())
         .chain(super::projects::routes().operations())
         .chain(super::trial_reports::routes().operations())
@@ -172,9 +172,11 @@ fn described_operation(
     let token = SecurityRequirement::new(BEARER, [] as [&str; 0]);
     match operation.access {
         // A service that listens on this machine alone may do without tokens.
-        Access::Token => builder.securities(Some([SecurityRequirement::default(), token])),
-        Access::TrialToken => builder.securities(Some([token])),
-        Access::Open => builder.securities(Some([])),
+        RequiredAccess::Token | RequiredAccess::Permission(_) => {
+            builder.securities(Some([SecurityRequirement::default(), token]))
+        }
+        RequiredAccess::TrialToken => builder.securities(Some([token])),
+        RequiredAccess::None => builder.securities(Some([])),
     }
 }
 
@@ -182,11 +184,11 @@ fn described_operation(
 fn links(operation: &Operation, all: &[Operation]) -> Vec<(String, Link)> {
     let Some((made, expression)) = operation.makes else { return Vec::new() };
     let below = format!("{}/{{{made}}}", operation.path);
-    let of_parents = parameters::names(operation.path).map(|name| (name, format!("$request.path.{name}")));
+    let of_parents = parameter_names(operation.path).map(|name| (name, format!("$request.path.{name}")));
     let given: Vec<(&str, String)> = of_parents.chain([(made, expression.to_owned())]).collect();
     let reached = all.iter().filter(|other| {
         other.path.starts_with(&below)
-            && parameters::names(other.path).all(|name| given.iter().any(|(known, _)| *known == name))
+            && parameter_names(other.path).all(|name| given.iter().any(|(known, _)| *known == name))
     });
     reached
         .map(|other| {

@@ -8,6 +8,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
+use tunesmith_access::Permission;
 
 use crate::body::{Body, Report};
 use crate::names::Names;
@@ -41,18 +42,22 @@ pub(crate) struct Operation {
     pub(super) takes_key: bool,
     /// What the thing that it makes is called in the paths of others, and where the answer or the request has its name.
     pub(super) makes: Option<(&'static str, &'static str)>,
-    pub(super) access: Access,
+    pub(crate) access: RequiredAccess,
+    /// Factor by which it may take longer than other methods.
+    pub(crate) time_limit_factor: u32,
 }
 
-/// Who may call a method.
+/// What the caller of a method needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Access {
-    /// Whoever has a token, if the service asks for one.
-    Token,
-    /// The program of a trial, by the token that it was given.
+pub(crate) enum RequiredAccess {
+    /// Nothing.
+    None,
+    /// The token of the running trial, which the handler checks.
     TrialToken,
-    /// Anybody.
-    Open,
+    /// Any token, if the server requires tokens.
+    Token,
+    /// A token whose principal has this permission, if the server requires tokens.
+    Permission(Permission),
 }
 
 impl Operation {
@@ -96,8 +101,21 @@ impl Operation {
             text: None,
             takes_key: false,
             makes: None,
-            access: Access::Token,
+            access: RequiredAccess::Token,
+            time_limit_factor: 1,
         }
+    }
+
+    /// Requires `permission` on the project or the job in the path.
+    pub(crate) fn permission(mut self, permission: Permission) -> Self {
+        self.access = RequiredAccess::Permission(permission);
+        self
+    }
+
+    /// Allows it `factor` times the time limit of other methods.
+    pub(crate) fn time_limit_factor(mut self, factor: u32) -> Self {
+        self.time_limit_factor = factor;
+        self
     }
 
     /// It may also be answered with `status`.
@@ -130,13 +148,13 @@ impl Operation {
 
     /// It is for the program of a trial.
     pub(crate) fn of_trial_program(mut self) -> Self {
-        self.access = Access::TrialToken;
+        self.access = RequiredAccess::TrialToken;
         self
     }
 
     /// It is for anybody, and says nothing that is worth protecting.
     pub(crate) fn open(mut self) -> Self {
-        self.access = Access::Open;
+        self.access = RequiredAccess::None;
         self.statuses = BTreeSet::from([400, 500, 504]);
         self
     }

@@ -6,6 +6,7 @@ use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::{RefOr, Required, Schema};
 
 use super::operation::Operation;
+use crate::names::parameter_names;
 
 /// The SHA-256 of nothing.
 const EXAMPLE_HASH: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
@@ -27,14 +28,9 @@ fn name(name: &str) -> (&'static str, &'static str, &'static str) {
     }
 }
 
-/// The names in `path`.
-pub(super) fn names<'a>(path: &'a str) -> impl Iterator<Item = &'a str> + use<'a> {
-    path.split('{').skip(1).filter_map(|rest| Some(rest.split_once('}')?.0))
-}
-
 /// The parameters of `operation`.
 pub(super) fn of(operation: &Operation) -> Vec<Parameter> {
-    let mut parameters: Vec<Parameter> = names(operation.path)
+    let mut parameters: Vec<Parameter> = parameter_names(operation.path)
         .map(|name| {
             let (pattern, example, description) = self::name(name);
             ParameterBuilder::new()

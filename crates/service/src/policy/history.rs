@@ -101,11 +101,6 @@ impl StudyHistory {
         Ok(history)
     }
 
-    /// The study.
-    pub(super) fn study(&self) -> &StudyId {
-        &self.study
-    }
-
     /// The name of the study's algorithm.
     pub(super) fn algorithm(&self) -> &'static str {
         self.algorithm

@@ -149,7 +149,8 @@ impl Policy {
     /// # Errors
     /// [`PolicyError`]; nothing was changed.
     pub async fn propose(&self, study: &StudyId) -> Result<Proposal, PolicyError> {
-        let Computed { suggestions, .. } = self.compute(study, NonZeroUsize::MIN, Purpose::Proposal).await?;
+        let study = self.store.study(study).await?;
+        let Computed { suggestions, .. } = self.compute(&study, NonZeroUsize::MIN, Purpose::Proposal).await?;
         Ok(match suggestions.points.into_iter().next() {
             Some(TrialSuggestion { parameters, origin }) => {
                 Proposal::Trial { id: suggestions.first_id, parameters, origin }
@@ -164,7 +165,7 @@ impl Policy {
     ///
     /// # Errors
     /// [`PolicyError`]; nothing was changed.
-    pub async fn suggest(&self, study: &StudyId, count: NonZeroUsize) -> Result<Suggestions, PolicyError> {
+    pub async fn suggest(&self, study: &Study, count: NonZeroUsize) -> Result<Suggestions, PolicyError> {
         let failure = match self.compute(study, count, Purpose::Reservation).await {
             Ok(Computed { suggestions, algorithm, source }) => {
                 telemetry().suggested(algorithm, source, suggestions.points.len());
@@ -173,15 +174,14 @@ impl Policy {
             Err(error @ PolicyError::Store(_)) => return Err(error),
             Err(error) => error_text(&error),
         };
-        // Whatever the algorithm remembered may be what made it fail.
-        self.forget(study);
-        let current = self.store.study(study).await?;
-        telemetry().suggested(current.algorithm.as_str(), SuggestionSource::Fallback, count.get());
-        let fallback = StudyFields { algorithm: Algorithm::RandomSearch, ..(*current).clone() };
+        // The state that the algorithm kept may be the cause of its failure.
+        self.forget(&study.id);
+        telemetry().suggested(study.algorithm.as_str(), SuggestionSource::Fallback, count.get());
+        let fallback = StudyFields { algorithm: Algorithm::RandomSearch, ..(**study).clone() };
         let mut history = StudyHistory::open(&*self.store, &Study::restore(fallback)).await?;
         history.refresh(&*self.store).await?;
-        let computed = history.suggestions(&current, count, Purpose::Proposal);
-        let computed = computed.map_err(|source| PolicyError::Designer { study: study.clone(), source })?;
+        let computed = history.suggestions(study, count, Purpose::Proposal);
+        let computed = computed.map_err(|source| PolicyError::Designer { study: study.id.clone(), source })?;
         Ok(Suggestions { failure: Some(failure), ..computed.suggestions })
     }
 
@@ -192,16 +192,21 @@ impl Policy {
         }
     }
 
-    /// Computes the next point of `study` in the background, if nobody else is at the study and a processor is free:
-    /// whoever asks for one point next, before anything changes, finds it ready. Nothing else depends on it.
-    pub fn prepare(self: &Arc<Self>, study: StudyId) {
-        let policy = Arc::clone(self);
+    /// Computes the next point of `study` in the background if no other computation for the study runs and a processor is
+    /// free: a request for one point that arrives before anything changes finds it ready. Nothing is prepared for an
+    /// algorithm that learns nothing, whose points take no time to compute.
+    pub fn prepare(self: &Arc<Self>, study: &Study) {
+        if !study.algorithm.learns() {
+            return;
+        }
+        let (policy, id) = (Arc::clone(self), study.id.clone());
         tokio::spawn(async move {
-            // A study that cannot be computed says so to whoever asks for a suggestion.
+            // A failure is reported to the client that requests a suggestion.
+            let Ok(study) = policy.store.study(&id).await else { return };
             let Ok(history) = policy.history(&study).await else { return };
             let Ok(history) = history.try_lock_owned() else { return };
             let Ok(processor) = Arc::clone(&policy.processors).try_acquire_owned() else { return };
-            let _ = policy.compute_with(history, processor, NonZeroUsize::MIN, Purpose::Preparation).await;
+            let _ = policy.compute_with(history, processor, &study, NonZeroUsize::MIN, Purpose::Preparation).await;
         });
     }
 
@@ -210,59 +215,59 @@ impl Policy {
         self.studies.forget(study);
     }
 
-    async fn compute(&self, study: &StudyId, count: NonZeroUsize, purpose: Purpose) -> Result<Computed, PolicyError> {
+    async fn compute(&self, study: &Study, count: NonZeroUsize, purpose: Purpose) -> Result<Computed, PolicyError> {
         let begin = Instant::now();
         let history = self.history(study).await?.lock_owned().await;
-        // After the study's turn has come: whoever waits for a study keeps no processor from others.
+        // Acquired after the lock of the study: a request that waits for a study occupies no processor.
         let processor = Arc::clone(&self.processors).acquire_owned().await;
         let processor = processor.expect("the semaphore is never closed");
         telemetry().suggestion_time(history.algorithm(), SuggestionPhase::Wait, begin.elapsed());
-        self.compute_with(history, processor, count, purpose).await
+        self.compute_with(history, processor, study, count, purpose).await
     }
 
     async fn compute_with(
         &self,
         mut history: OwnedMutexGuard<StudyHistory>,
         processor: OwnedSemaphorePermit,
+        study: &Study,
         count: NonZeroUsize,
         purpose: Purpose,
     ) -> Result<Computed, PolicyError> {
         let begin = Instant::now();
-        let study = self.store.study(history.study()).await?;
-        if !history.is_of(&study) {
-            *history = StudyHistory::open(&*self.store, &study).await?;
+        if !history.is_of(study) {
+            *history = StudyHistory::open(&*self.store, study).await?;
         }
         history.refresh(&*self.store).await?;
         telemetry().suggestion_time(history.algorithm(), SuggestionPhase::History, begin.elapsed());
-        if let Some(prepared) = history.prepared(&study, count, purpose) {
+        if let Some(prepared) = history.prepared(study, count, purpose) {
             return Ok(prepared);
         }
         let id = study.id.clone();
         let at_once = !history.computes_long() && count.get() <= FEW;
-        let compute = move || {
+        let compute = move |study: &Study| {
             let _processor = processor;
             let begin = Instant::now();
-            let computed = history.suggestions(&study, count, purpose);
+            let computed = history.suggestions(study, count, purpose);
             telemetry().suggestion_time(history.algorithm(), SuggestionPhase::Compute, begin.elapsed());
             (computed, history.bytes())
         };
         let (outcome, bytes) = if at_once {
-            compute()
+            compute(study)
         } else {
-            let computing = tokio::task::spawn_blocking(compute).await;
+            let study = study.clone();
+            let computing = tokio::task::spawn_blocking(move || compute(&study)).await;
             computing.map_err(|source| PolicyError::Interrupted { study: id.clone(), source })?
         };
         self.studies.weigh(&id, bytes);
         outcome.map_err(|source| PolicyError::Designer { study: id, source })
     }
 
-    async fn history(&self, id: &StudyId) -> Result<Arc<tokio::sync::Mutex<StudyHistory>>, PolicyError> {
-        if let Some(history) = self.studies.get(id) {
+    async fn history(&self, study: &Study) -> Result<Arc<tokio::sync::Mutex<StudyHistory>>, PolicyError> {
+        if let Some(history) = self.studies.get(&study.id) {
             return Ok(history);
         }
-        let study = self.store.study(id).await?;
-        let fresh = StudyHistory::open(&*self.store, &study).await?;
-        Ok(self.studies.get_or_insert(id, fresh))
+        let fresh = StudyHistory::open(&*self.store, study).await?;
+        Ok(self.studies.get_or_insert(&study.id, fresh))
     }
 }
 

@@ -75,12 +75,18 @@ impl Readers {
             None => schema::open_for_reading(&self.path)?,
         };
         let failed = |source| error::not_applied(&self.path, "read", source);
-        let transaction = connection.unchecked_transaction().map_err(failed)?;
-        let answer = query(&SqliteRecords::new(&transaction, &self.path, &self.decoded));
-        transaction.finish().map_err(failed)?;
+        // A connection on which either statement fails is dropped, and its transaction with it.
+        execute(&connection, "BEGIN").map_err(failed)?;
+        let answer = query(&SqliteRecords::new(&connection, &self.path, &self.decoded));
+        execute(&connection, "COMMIT").map_err(failed)?;
         self.put_back(connection);
         answer
     }
+}
+
+/// Executes a statement without parameters, compiled once for each connection.
+fn execute(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
+    connection.prepare_cached(sql)?.execute([]).map(|_| ())
 }
 
 fn failed(source: Box<dyn std::error::Error + Send + Sync>) -> StoreError {

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::error;
@@ -113,6 +114,9 @@ pub(super) fn open_for_reading(path: &Path) -> Result<Connection, StoreError> {
 fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(64);
+    // Without the query planner stability guarantee SQLite compiles a statement again whenever another value is bound to a
+    // parameter that its planner has looked at (docs/experiments/070).
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     // Finds pages that do not hang together when they are read, before they lead astray.
     connection.pragma_update(None, "cell_size_check", true)
 }

@@ -17,7 +17,8 @@ pub mod trial;
 
 pub use measurement::MeasurementMessage;
 pub use operation::{Operation, Progress};
-pub use parameter_names::ParameterNames;
+use parameter_names::ParameterNames;
+pub use parameter_names::PublishedNames;
 pub use requests::{AddMeasurementRequest, CompleteTrialRequest, SuggestAdditions, SuggestTrialsRequest};
 pub use study::{StudyList, StudyMessage, StudyRequest};
 pub use study_config::StudyConfig;

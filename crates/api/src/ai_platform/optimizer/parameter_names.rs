@@ -1,23 +1,53 @@
-//! Children of one parent may share a name if they exist for different values; in a search space every parameter has a
-//! name of its own.
+//! Parameters of one parent may share a name if they exist for different values of it. In a search space every parameter
+//! has a name of its own: the second parameter of a name is stored as `name#2`, the third as `name#3`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tunesmith_algorithms::problem::{ParameterSpec, SearchSpace};
+
 use super::study_config::{StudyConfig, StudyParameterSpec};
 
-/// What the parameters of a study are called inside: each as its user calls it, the second of a name and those after it
-/// with a number.
+/// The published names of those parameters of a search space that have another name in it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ParameterNames {
-    /// The inner name by the indices that lead to a parameter.
+pub struct PublishedNames<'a>(BTreeMap<&'a str, &'a str>);
+
+impl<'a> PublishedNames<'a> {
+    /// The names of the parameters of `space`: `name#2` is published as `name` if both have the same parent.
+    pub fn of(space: &'a SearchSpace) -> Self {
+        fn parent(spec: &ParameterSpec) -> Option<&str> {
+            spec.condition().map(|condition| condition.parent())
+        }
+        let published = |spec: &'a ParameterSpec| {
+            let (name, number) = spec.name().rsplit_once('#')?;
+            let is_renamed = parent(spec).is_some() && number.parse::<u32>().is_ok_and(|number| number >= 2);
+            let mut others = space.parameters().iter();
+            let has_sibling = others.any(|other| other.name() == name && parent(other) == parent(spec));
+            (is_renamed && has_sibling).then_some((spec.name(), name))
+        };
+        Self(space.parameters().iter().filter_map(published).collect())
+    }
+
+    /// The published name of the parameter that the search space calls `stored`.
+    pub fn published<'b>(&self, stored: &'b str) -> &'b str
+    where
+        'a: 'b,
+    {
+        self.0.get(stored).copied().unwrap_or(stored)
+    }
+}
+
+/// The names that the parameters of a study configuration get in its search space.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct ParameterNames {
+    /// The name in the search space by the indices that lead to a parameter.
     inner: BTreeMap<Vec<usize>, String>,
-    /// The user's name by the inner one.
+    /// The name in the configuration by the name in the search space.
     outer: BTreeMap<String, String>,
 }
 
 impl ParameterNames {
     /// The names of a study's parameters.
-    pub fn of(config: &StudyConfig) -> Self {
+    pub(super) fn of(config: &StudyConfig) -> Self {
         let mut given = BTreeSet::new();
         visit(&config.parameters, &mut Vec::new(), &mut |_, spec| {
             given.insert(spec.parameter.clone());
@@ -43,14 +73,14 @@ impl ParameterNames {
         names
     }
 
-    /// The inner name of the parameter that the indices of `path` lead to.
-    pub fn internal(&self, path: &[usize]) -> &str {
-        self.inner.get(path).map_or("", String::as_str)
+    /// The name in the search space and the name in the configuration of each parameter.
+    pub(super) fn stored(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.outer.iter().map(|(stored, given)| (stored.as_str(), given.as_str()))
     }
 
-    /// The user's name of the parameter `inner`.
-    pub fn external<'a>(&'a self, inner: &'a str) -> &'a str {
-        self.outer.get(inner).map_or(inner, String::as_str)
+    /// The name in the search space of the parameter that the indices of `path` lead to.
+    pub(super) fn internal(&self, path: &[usize]) -> &str {
+        self.inner.get(path).map_or("", String::as_str)
     }
 }
 

@@ -6,8 +6,8 @@ use tunesmith_algorithms::problem::{
     Condition, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ProblemStatement, ScaleType, SearchSpace,
 };
 
-use super::ParameterNames;
 use super::study_config::{StudyConfig, StudyParameterSpec, StudyScaleType};
+use super::{ParameterNames, PublishedNames};
 use crate::ai_platform::rpc::FieldViolation;
 use crate::ai_platform::{Algorithm, FinalMeasurement, GoalType, ParameterType};
 
@@ -67,6 +67,10 @@ pub fn study_plan(config: &StudyConfig) -> Result<StudyPlan, Vec<FieldViolation>
     }
     let problem = if reading.violations.is_empty() { reading.problem(parameters, metrics) } else { None };
     let Some(problem) = problem else { return Err(reading.violations) };
+    reading.check_published_names(problem.search_space());
+    if !reading.violations.is_empty() {
+        return Err(reading.violations);
+    }
     Ok(StudyPlan {
         problem,
         algorithm: match config.algorithm {
@@ -266,6 +270,17 @@ impl Reading {
             tunesmith_domain::CurveAxis::Step
         };
         (Some(rule), axis)
+    }
+
+    /// Refuses names that would be published as other ones: `x#2` beside `x`, both children of one parent.
+    fn check_published_names(&mut self, space: &SearchSpace) {
+        let published = PublishedNames::of(space);
+        let misread = self.names.stored().filter(|(stored, given)| published.published(stored) != *given);
+        let misread: Vec<String> = misread.map(|(stored, _)| stored.to_owned()).collect();
+        for name in misread {
+            let reason = format!("{name:?} is reserved for a second parameter of the name before the number sign");
+            self.refuse("parameters".to_owned(), reason);
+        }
     }
 
     fn problem(&mut self, parameters: Vec<ParameterSpec>, metrics: Vec<MetricSpec>) -> Option<ProblemStatement> {

@@ -9,10 +9,10 @@ use serde_json::Value;
 use tunesmith_algorithms::problem::{Origin, ParameterKind, ParameterValue, ParameterValues, SearchSpace};
 
 use super::study::study_name;
-use super::{FieldViolation, MeasurementMessage, ParameterNames};
+use super::{FieldViolation, MeasurementMessage, PublishedNames};
 use crate::ai_platform::job::origin_schema;
 use crate::ai_platform::{Double, Int64, is_default};
-use tunesmith_domain::{Measurement, StudyId, Trial, TrialState};
+use tunesmith_domain::{Measurement, Study, StudyId, Trial, TrialState};
 
 /// The value of one parameter: exactly one of the three.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -130,10 +130,19 @@ struct TrialAdditions {
 }
 
 impl TrialMessage {
-    /// The trial of `study`, with the measurements of its curve.
-    pub fn new(study: &StudyId, names: &ParameterNames, trial: &Trial, curve: &[Measurement]) -> Self {
+    /// The trial of `study`, with the measurements of its curve; `names` are those of the study's search space.
+    pub fn new(study: &Study, names: &PublishedNames<'_>, trial: &Trial, curve: &[Measurement]) -> Self {
+        Self::with(&study.id, names, trial, curve)
+    }
+
+    /// The trial of a job's study, without measurements.
+    pub fn of_job(study: &StudyId, trial: &Trial) -> Self {
+        Self::with(study, &PublishedNames::default(), trial, &[])
+    }
+
+    fn with(study: &StudyId, names: &PublishedNames<'_>, trial: &Trial, curve: &[Measurement]) -> Self {
         let parameters = trial.parameters.iter().map(|(name, value)| {
-            let mut parameter = TrialParameter { parameter: names.external(name).to_owned(), ..Default::default() };
+            let mut parameter = TrialParameter { parameter: names.published(name).to_owned(), ..Default::default() };
             match value {
                 ParameterValue::Double(value) | ParameterValue::Discrete(value) => {
                     parameter.float_value = Some(Double(*value));
@@ -189,11 +198,8 @@ pub fn trial_name(study: &StudyId, trial: &Trial) -> String {
 ///
 /// # Errors
 /// The first parameter that is unknown, not active, given twice, or of another type.
-pub fn point(
-    space: &SearchSpace,
-    names: &ParameterNames,
-    parameters: &[TrialParameter],
-) -> Result<ParameterValues, FieldViolation> {
+pub fn point(space: &SearchSpace, parameters: &[TrialParameter]) -> Result<ParameterValues, FieldViolation> {
+    let names = PublishedNames::of(space);
     let mut given: BTreeMap<&str, (usize, &TrialParameter)> = BTreeMap::new();
     let refuse =
         |index: usize, description: String| Err(FieldViolation { field: format!("parameters[{index}]"), description });
@@ -211,7 +217,7 @@ pub fn point(
         if !is_active {
             continue;
         }
-        let Some((index, parameter)) = given.remove(names.external(spec.name())) else { continue };
+        let Some((index, parameter)) = given.remove(names.published(spec.name())) else { continue };
         let value = match (spec.kind(), &parameter.float_value, &parameter.int_value, &parameter.string_value) {
             (ParameterKind::Double { .. }, Some(value), None, None) => ParameterValue::Double(value.0),
             (ParameterKind::Discrete { .. }, Some(value), None, None) => ParameterValue::Discrete(value.0),

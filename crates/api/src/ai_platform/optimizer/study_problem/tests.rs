@@ -23,14 +23,27 @@ fn branches() -> Value {
 }
 
 #[test]
+fn a_name_that_would_be_published_as_another_is_refused() {
+    let parameters = json!([{"parameter": "model", "type": "CATEGORICAL", "categoricalValueSpec": {"values": ["a", "b"]},
+        "childParameterSpecs": [
+            {"parameter": "size", "type": "DOUBLE", "doubleValueSpec": {"maxValue": 1},
+                "parentCategoricalValues": {"values": ["a"]}},
+            {"parameter": "size#2", "type": "DOUBLE", "doubleValueSpec": {"maxValue": 1},
+                "parentCategoricalValues": {"values": ["b"]}}]}]);
+    let violations = study_plan(&config(&parameters, json!({}))).unwrap_err();
+    assert_eq!(violations.len(), 1);
+    assert!(violations[0].description.starts_with("\"size#2\" is reserved"), "{}", violations[0].description);
+}
+
+#[test]
 fn children_of_one_name_are_parameters_of_their_own() {
     let config = config(&branches(), json!({}));
     let plan = study_plan(&config).unwrap();
     let space = plan.problem.search_space();
     let names: Vec<&str> = space.parameters().iter().map(ParameterSpec::name).collect();
     assert_eq!(names, ["model", "size", "size#2", "rate"]);
-    let outer = ParameterNames::of(&config);
-    let given: Vec<&str> = names.iter().map(|name| outer.external(name)).collect();
+    let published = PublishedNames::of(space);
+    let given: Vec<&str> = names.iter().map(|name| published.published(name)).collect();
     assert_eq!(given, ["model", "size", "size", "rate"]);
 
     let text = |name: &str, value: &str| TrialParameter {
@@ -44,12 +57,12 @@ fn children_of_one_name_are_parameters_of_their_own() {
         ..Default::default()
     };
     let net = [text("model", "net"), number("size", 128.0), number("rate", 0.5)];
-    let values = point(space, &outer, &net).unwrap();
+    let values = point(space, &net).unwrap();
     assert_eq!(values.keys().collect::<Vec<_>>(), ["model", "rate", "size#2"]);
     space.check(&values).unwrap();
-    let none = point(space, &outer, &[text("model", "none"), number("size", 64.0)]).unwrap_err();
+    let none = point(space, &[text("model", "none"), number("size", 64.0)]).unwrap_err();
     assert_eq!(none.field, "parameters[1]");
-    let tree = point(space, &outer, &[text("model", "tree"), number("size", 64.0)]).unwrap_err();
+    let tree = point(space, &[text("model", "tree"), number("size", 64.0)]).unwrap_err();
     assert!(tree.description.contains("must have intValue"), "{}", tree.description);
 }
 

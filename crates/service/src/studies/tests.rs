@@ -12,11 +12,11 @@ use tunesmith_domain::{
 };
 use tunesmith_store::MemoryStore;
 
-fn optimizer() -> (Optimizer, Arc<ManualClock>) {
+fn optimizer() -> (Studies, Arc<ManualClock>) {
     let store = Arc::new(MemoryStore::new());
     let clock = Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH));
     let policy = Arc::new(Policy::new(store.clone(), 2));
-    (Optimizer::new(store, policy, clock.clone()), clock)
+    (Studies::new(store, policy, clock.clone()), clock)
 }
 
 fn study(id: &str) -> StudyFields {
@@ -80,10 +80,10 @@ async fn an_algorithm_that_fails_is_replaced_and_in_the_end_given_up_without_har
         assert!(reason.starts_with("study p/l/bad: the search algorithm failed: "), "{reason}");
     }
     let suggested = optimizer.suggest(&bad.id, &request("c5")).await.unwrap();
-    assert_eq!((suggested.trials.len(), suggested.study_state), (0, StudyState::Inactive));
+    assert_eq!((suggested.trials.len(), suggested.study.state), (0, StudyState::Inactive));
     let reason = optimizer.study(&bad.id).await.unwrap().state_reason.clone();
     assert!(reason.starts_with("the search algorithm failed 5 times in a row: "), "{reason}");
-    assert_eq!(optimizer.suggest(&good.id, &request("c")).await.unwrap().study_state, StudyState::Active);
+    assert_eq!(optimizer.suggest(&good.id, &request("c")).await.unwrap().study.state, StudyState::Active);
 }
 
 #[tokio::test]
@@ -100,7 +100,7 @@ async fn a_prepared_suggestion_is_the_one_that_would_be_computed_on_demand() {
         assert_eq!(trial.parameters, other.parameters, "trial {number}");
         let ParameterValue::Double(x) = trial.parameters["x"] else { panic!("{trial:?}") };
         for (optimizer, is_forgetful) in [(&prepared, false), (&on_demand, true)] {
-            let outcome = Outcome::Measured(loss(1, 1.0, (x - 0.3).powi(2)));
+            let outcome = ReportedOutcome::Measured(loss(1, 1.0, (x - 0.3).powi(2)));
             optimizer.complete(&key(&id, &trial), outcome).await.unwrap();
             if is_forgetful {
                 optimizer.policy.forget(&id);
@@ -121,7 +121,7 @@ async fn curves_are_compared_by_elapsed_time_where_the_study_says_so() {
             for (step, value) in (1..=8).map(|step| (step, if step <= 4 { 9.0 } else { 0.1 })) {
                 optimizer.add_measurement(&key(&study.id, &trial), loss(step, step as f64, value), None).await.unwrap();
             }
-            optimizer.complete(&key(&study.id, &trial), Outcome::Reported).await.unwrap();
+            optimizer.complete(&key(&study.id, &trial), ReportedOutcome::FromCurve).await.unwrap();
         }
         let slow = optimizer.suggest(&study.id, &request("c")).await.unwrap().trials.remove(0);
         let key = key(&study.id, &slow);
@@ -132,8 +132,8 @@ async fn curves_are_compared_by_elapsed_time_where_the_study_says_so() {
         let state = optimizer.trial(&study.id, slow.id).await.unwrap().state;
         assert_eq!(state == TrialState::Stopping, expected);
         if expected {
-            let done = optimizer.complete(&key, Outcome::Reported).await.unwrap();
-            assert!(done.stopped_early);
+            let done = optimizer.complete(&key, ReportedOutcome::FromCurve).await.unwrap();
+            assert!(done.trial.stopped_early);
         }
     }
 }
@@ -166,7 +166,7 @@ async fn studies_that_are_forgotten_to_save_memory_go_on_as_before() {
     for memory in [usize::MAX, 0] {
         let store = Arc::new(MemoryStore::new());
         let policy = Arc::new(Policy::with_memory(store.clone(), 2, memory));
-        let optimizer = Optimizer::new(store, policy, Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH)));
+        let optimizer = Studies::new(store, policy, Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH)));
         let ids: Vec<StudyId> = ["p/l/a", "p/l/b", "p/l/c"].map(|id| id.parse().unwrap()).into();
         for id in &ids {
             optimizer.create_study(Study::restore(study(id.as_str()))).await.unwrap();
@@ -177,7 +177,7 @@ async fn studies_that_are_forgotten_to_save_memory_go_on_as_before() {
                 let trial = optimizer.suggest(id, &request("c")).await.unwrap().trials.remove(0);
                 let ParameterValue::Double(x) = trial.parameters["x"] else { panic!("{trial:?}") };
                 points.push(x);
-                let outcome = Outcome::Measured(loss(1, 1.0, (x - 0.3).powi(2)));
+                let outcome = ReportedOutcome::Measured(loss(1, 1.0, (x - 0.3).powi(2)));
                 optimizer.complete(&key(id, &trial), outcome).await.unwrap();
             }
         }
@@ -194,7 +194,7 @@ async fn a_request_that_is_sent_again_has_one_effect() {
     let study = optimizer.create_study(Study::restore(study("p/l/s"))).await.unwrap();
     let create = async |key: &str| {
         let point = [("x".to_owned(), ParameterValue::Double(0.5))].into();
-        optimizer.create_trial(&study.id, point, None, Some(key.to_owned())).await.unwrap().id
+        optimizer.create_trial(&study.id, point, None, Some(key.to_owned())).await.unwrap().trial.id
     };
     assert_eq!((create("a").await, create("a").await, create("b").await), (TrialId(1), TrialId(1), TrialId(2)));
     let trial = optimizer.suggest(&study.id, &request("c")).await.unwrap().trials.remove(0);
@@ -205,6 +205,7 @@ async fn a_request_that_is_sent_again_has_one_effect() {
             .add_measurement(&self::key(&study.id, &trial), measurement, request_key)
             .await
             .unwrap()
+            .trial
             .measurement_count
     };
     assert_eq!(add(loss(1, 1.0, 0.5), Some("m1")).await, 1);
@@ -235,10 +236,10 @@ async fn the_sweeper_takes_trials_back_and_completes_those_that_were_stopping() 
     assert_eq!((stopped.state, stopped.stopped_early), (TrialState::Succeeded, true));
     let next = optimizer.suggest(&study.id, &request("next")).await.unwrap().trials.remove(0);
     assert_eq!((next.id, next.attempt, next.expired_leases), (silent.id, 2, 1));
-    let late = optimizer.complete(&key(&study.id, silent), Outcome::Measured(loss(1, 1.0, 0.1))).await;
+    let late = optimizer.complete(&key(&study.id, silent), ReportedOutcome::Measured(loss(1, 1.0, 0.1))).await;
     assert!(late.unwrap_err().to_string().contains("attempt 2"));
     let owned = TrialRef { attempt: Some(2), ..key(&study.id, silent) };
-    optimizer.complete(&owned, Outcome::Measured(loss(1, 1.0, 0.2))).await.unwrap();
+    optimizer.complete(&owned, ReportedOutcome::Measured(loss(1, 1.0, 0.2))).await.unwrap();
     let still = optimizer.suggest(&study.id, &request("c")).await.unwrap().trials.remove(0);
     assert_eq!(still.id, alive.id);
 }

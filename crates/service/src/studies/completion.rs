@@ -2,24 +2,28 @@
 
 use tunesmith_algorithms::problem::Goal;
 
-use super::{OptimizerError, Outcome};
+use super::{ReportedOutcome, StudiesError};
 use tunesmith_domain::{Completion, FinalMeasurement, Measurement, Study};
 
 /// What comes of a trial of `study` that reported `curve`, by step.
 ///
 /// # Errors
-/// [`OptimizerError::MissingMetric`] if a measured outcome is not complete.
-pub(super) fn completion(study: &Study, curve: &[Measurement], outcome: Outcome) -> Result<Completion, OptimizerError> {
+/// [`StudiesError::MissingMetric`] if a measured outcome is not complete.
+pub(super) fn completion(
+    study: &Study,
+    curve: &[Measurement],
+    outcome: ReportedOutcome,
+) -> Result<Completion, StudiesError> {
     Ok(match outcome {
-        Outcome::Infeasible(reason) => Completion::Infeasible { reason },
-        Outcome::Measured(measurement) => {
+        ReportedOutcome::Infeasible(reason) => Completion::Infeasible { reason },
+        ReportedOutcome::Measured(measurement) => {
             if let Some(metric) = missing_metric(study, &measurement) {
                 let expected = study.problem.metrics().iter().map(|metric| metric.name.clone()).collect();
-                return Err(OptimizerError::MissingMetric { metric, expected });
+                return Err(StudiesError::MissingMetric { metric, expected });
             }
             measured(measurement)
         }
-        Outcome::Reported => match chosen(study, curve) {
+        ReportedOutcome::FromCurve => match chosen(study, curve) {
             Some(measurement) => measured(measurement.clone()),
             None if curve.is_empty() => Completion::Infeasible { reason: "no measurement was reported".to_owned() },
             None => Completion::Infeasible { reason: "no measurement has all metrics of the study".to_owned() },

@@ -1,4 +1,4 @@
-//! Giving trials out.
+//! Suggestions: assigning trials to clients.
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -9,44 +9,44 @@ use std::time::Duration;
 use futures::future::{join, join_all};
 use tunesmith_algorithms::problem::TrialSuggestion;
 
-use super::turns::Turn;
-use super::{Optimizer, OptimizerError, PAGE, refuse_study_of_job};
+use super::keyed_queue::Entered;
+use super::{PAGE, Studies, StudiesError, refuse_study_of_job};
 use tunesmith_domain::{NewTrial, Study, StudyChange, StudyId, StudyState, Trial, TrialChange, TrialStart, TrialState};
 use tunesmith_store::{FEW, StoreError};
 
-/// After so many suggestions in a row for which a study's algorithm failed, the study gives up.
+/// A study becomes inactive after this number of consecutive suggestions for which its algorithm failed.
 const MAX_FAILURES: u32 = 5;
 
 /// A request for trials.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SuggestionRequest {
-    /// Who asks.
+    /// The client.
     pub client_id: String,
-    /// How many trials it shall have in all.
+    /// Number of unfinished trials that the client will own.
     pub count: NonZeroUsize,
-    /// How long it may be silent; `None`: as long as the study says.
+    /// Lease of new trials; `None`: the study's.
     pub lease: Option<Duration>,
 }
 
-/// What a client gets.
+/// The trials of a client.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Suggested {
-    /// Its trials; fewer than it asked for if there are no more.
+    /// The study after the request.
+    pub study: Study,
+    /// The client's unfinished trials; fewer than requested if the study has no more.
     pub trials: Vec<Trial>,
-    /// Where the study stands.
-    pub study_state: StudyState,
 }
 
-impl Optimizer {
-    /// Gives a client its trials: those it has already, then queued ones, then new ones.
+impl Studies {
+    /// Returns the unfinished trials of a client: those it owns already, then queued ones, then new ones.
     ///
     /// # Errors
-    /// [`OptimizerError`]; trials that were given before the error stay the client's.
-    pub async fn suggest(&self, id: &StudyId, request: &SuggestionRequest) -> Result<Suggested, OptimizerError> {
+    /// [`StudiesError`]; trials that were assigned before the error stay the client's.
+    pub async fn suggest(&self, id: &StudyId, request: &SuggestionRequest) -> Result<Suggested, StudiesError> {
         refuse_study_of_job(id)?;
-        // Trials on their way to the store are the client's before the store knows.
-        let _client = self.clients.take(&(id.clone(), request.client_id.clone())).await;
-        let mut turn = self.turns.take(id).await;
+        // The client owns trials that are on their way to the store and cannot be read yet.
+        let _client = self.client_queues.enter(&(id.clone(), request.client_id.clone())).await;
+        let mut turn = self.study_queues.enter(id).await;
         let mut study = self.store.study(id).await?;
         let lease = request.lease.or(study.trial_lease);
         let mut trials = self.known_trials(id, request, lease).await?;
@@ -61,18 +61,18 @@ impl Optimizer {
             if is_complete {
                 break;
             }
-            turn = self.turns.take(id).await;
+            turn = self.study_queues.enter(id).await;
         }
-        Ok(Suggested { trials, study_state: study.state })
+        Ok(Suggested { study, trials })
     }
 
-    /// The trials that a client has, and queued ones that it gets.
+    /// The trials that a client owns already, and queued ones, which are assigned to it.
     async fn known_trials(
         &self,
         id: &StudyId,
         request: &SuggestionRequest,
         lease: Option<Duration>,
-    ) -> Result<Vec<Trial>, OptimizerError> {
+    ) -> Result<Vec<Trial>, StudiesError> {
         loop {
             let (mut own, queued) = self.open_trials(id, &request.client_id).await?;
             own.truncate(request.count.get());
@@ -86,14 +86,14 @@ impl Optimizer {
                 let assign = TrialChange::Assign { client_id: request.client_id.clone(), lease, at };
                 self.store.change_trial(id, trial.id, assign).await
             });
-            // At once, so that they may share a commit.
+            // Concurrently, so that the changes can share a commit.
             let (renewed, assigned) = join(join_all(renewed), join_all(assigned)).await;
             let mut trials = Vec::with_capacity(renewed.len() + assigned.len());
             let mut is_outdated = false;
             for changed in renewed.into_iter().chain(assigned) {
                 match changed {
                     Ok(trial) => trials.push(trial),
-                    // It was completed or deleted since it was read.
+                    // The trial was completed or deleted since it was read.
                     Err(StoreError::Refused(_) | StoreError::NotFound { .. }) => is_outdated = true,
                     Err(error) => return Err(error.into()),
                 }
@@ -104,8 +104,8 @@ impl Optimizer {
         }
     }
 
-    /// The trials of `client`, and those of nobody.
-    async fn open_trials(&self, id: &StudyId, client: &str) -> Result<(Vec<Trial>, Vec<Trial>), OptimizerError> {
+    /// The unfinished trials of `client`, and the queued ones.
+    async fn open_trials(&self, id: &StudyId, client: &str) -> Result<(Vec<Trial>, Vec<Trial>), StudiesError> {
         let (mut own, mut queued) = (Vec::new(), Vec::new());
         let (mut after, mut limit) = (None, FEW);
         loop {
@@ -126,21 +126,21 @@ impl Optimizer {
         }
     }
 
-    /// Up to `count` new trials, all of them in one transaction, and the study as it is then. Without any, the study
-    /// is no longer active or another process has been faster.
+    /// Creates up to `count` new trials in one transaction, and returns them with the study after it. Returns no trials if
+    /// the study is no longer active or another process created trials with the same numbers.
     ///
-    /// The turn ends once the trials are on their way to the store: the next ones may be computed while these become
-    /// durable, since they are known to be pending.
+    /// The study's queue is left once the trials are on their way to the store: the next suggestion can be computed while
+    /// these trials become durable, since the search policy counts them as pending.
     async fn new_trials(
         &self,
-        turn: Turn<'_, StudyId>,
+        turn: Entered<'_, StudyId>,
         study: Study,
         count: NonZeroUsize,
         client_id: &str,
         lease: Option<Duration>,
-    ) -> Result<(Vec<Trial>, Study), OptimizerError> {
-        let suggestions = self.policy.suggest(&study.id, count).await?;
-        let study = self.judge_failure(study, suggestions.failure.as_deref()).await?;
+    ) -> Result<(Vec<Trial>, Study), StudiesError> {
+        let suggestions = self.policy.suggest(&study, count).await?;
+        let study = self.count_failure(study, suggestions.failure.as_deref()).await?;
         if study.state != StudyState::Active {
             self.policy.take_back(&study.id, suggestions.reservation).await;
             return Ok((Vec::new(), study));
@@ -196,13 +196,13 @@ impl Optimizer {
         Ok((trials, study))
     }
 
-    async fn finish(&self, study: &Study, reason: &str) -> Result<Study, OptimizerError> {
+    async fn finish(&self, study: &Study, reason: &str) -> Result<Study, StudiesError> {
         let change = StudyChange::Complete { reason: reason.to_owned() };
         Ok(self.store.change_study(&study.id, change).await?)
     }
 
-    /// Counts the failures of a study's algorithm, and ends the study when there are too many in a row.
-    async fn judge_failure(&self, study: Study, failure: Option<&str>) -> Result<Study, OptimizerError> {
+    /// Counts the failures of a study's algorithm, and deactivates the study after [`MAX_FAILURES`] in a row.
+    async fn count_failure(&self, study: Study, failure: Option<&str>) -> Result<Study, StudiesError> {
         let Some(failure) = failure else {
             self.failures.forget(&study.id);
             return Ok(study);
@@ -217,12 +217,12 @@ impl Optimizer {
     }
 }
 
-/// How often each study's algorithm has failed in a row.
+/// The number of consecutive failures of each study's algorithm.
 #[derive(Debug, Default)]
 pub(super) struct AlgorithmFailures(Mutex<HashMap<StudyId, u32>>);
 
 impl AlgorithmFailures {
-    /// Counts one more, and returns the count.
+    /// Adds one failure, and returns the count.
     fn count(&self, study: &StudyId) -> u32 {
         let mut counts = self.counts();
         let count = counts.entry(study.clone()).or_default();
@@ -230,7 +230,7 @@ impl AlgorithmFailures {
         *count
     }
 
-    /// Begins at 0 again.
+    /// Resets the count to 0.
     pub(super) fn forget(&self, study: &StudyId) {
         self.counts().remove(study);
     }

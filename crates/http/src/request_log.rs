@@ -1,0 +1,40 @@
+//! The outermost layer: every request gets an ID and is counted and logged.
+
+use std::time::Instant;
+
+use axum::extract::Request;
+use axum::middleware::Next;
+use axum::response::Response;
+use tracing::Instrument;
+
+use super::request_id::{self, RequestId};
+use tunesmith_telemetry::telemetry;
+
+/// The name of the method that answered, as an extension of the response.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MethodName(pub(super) &'static str);
+
+/// Answers a request, counts it, and logs it under its ID.
+pub(super) async fn answer(mut request: Request, next: Next) -> Response {
+    let begin = Instant::now();
+    let id = RequestId::of(request.headers());
+    request.extensions_mut().insert(id.clone());
+    let span = tracing::info_span!(
+        "request",
+        request.id = id.as_str(),
+        http.method = %request.method(),
+        http.path = request.uri().path()
+    );
+    let mut response = next.run(request).instrument(span.clone()).await;
+    let method = response.extensions().get::<MethodName>().map_or("unknown", |name| name.0);
+    let status = response.status().as_u16();
+    let time = begin.elapsed();
+    telemetry().request(method, status, time);
+    span.in_scope(|| {
+        tracing::info!(api.method = method, http.status = status, seconds = time.as_secs_f64(), "answered")
+    });
+    if let Some(value) = id.header_value() {
+        response.headers_mut().insert(request_id::HEADER, value);
+    }
+    response
+}

@@ -1,0 +1,138 @@
+//! Reading, creating and deleting trials.
+
+use tunesmith_algorithms::problem::{ParameterValues, TrialId};
+
+use super::{PAGE, ReportedOutcome, Studies, StudiesError, TrialOfStudy, completion, refuse_study_of_job};
+use tunesmith_domain::{Measurement, NewTrial, Study, StudyId, Trial, TrialChange, TrialStart, TrialState};
+use tunesmith_store::StoreError;
+
+/// Number of a study's latest trials that are searched for one that an earlier request with the same key created.
+const KEYED_TRIALS: usize = 1000;
+
+impl Studies {
+    /// The trial `id` of `study`, with its study.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    pub async fn trial_of_study(&self, study: &StudyId, id: TrialId) -> Result<TrialOfStudy, StudiesError> {
+        Ok(TrialOfStudy { study: self.store.study(study).await?, trial: self.trial(study, id).await? })
+    }
+
+    /// The trial `id` of `study`.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    pub async fn trial(&self, study: &StudyId, id: TrialId) -> Result<Trial, StudiesError> {
+        let trial = self.store.trial(study, id).await?;
+        if trial.state == TrialState::Deleted {
+            return Err(StoreError::NotFound { resource: format!("trial {id} of study {study}") }.into());
+        }
+        Ok(trial)
+    }
+
+    /// All trials of `study` in the order of their numbers.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    pub async fn trials(&self, study: &StudyId) -> Result<Vec<Trial>, StudiesError> {
+        let mut trials = Vec::new();
+        let mut after = None;
+        loop {
+            let page = self.store.trials(study, after, PAGE).await?;
+            after = page.last().map(|trial| trial.id);
+            let is_last = page.len() < PAGE;
+            trials.extend(page.into_iter().filter(|trial| trial.state != TrialState::Deleted));
+            if is_last {
+                return Ok(trials);
+            }
+        }
+    }
+
+    /// The measurements of a trial as it was read, by step and elapsed time.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    pub async fn measurements(&self, study: &StudyId, trial: &Trial) -> Result<Vec<Measurement>, StudiesError> {
+        let mut curve = Vec::new();
+        while (curve.len() as u64) < trial.measurement_count {
+            let page = self.store.measurements(study, trial.id, curve.len() as u64, PAGE).await?;
+            if page.is_empty() {
+                break;
+            }
+            curve.extend(page);
+        }
+        // Measurements that were added since the trial was read are left out.
+        curve.truncate(usize::try_from(trial.measurement_count).unwrap_or(usize::MAX));
+        curve.sort_by(|a, b| {
+            let elapsed = |measurement: &Measurement| measurement.elapsed_secs.unwrap_or(0.0);
+            a.step.cmp(&b.step).then(elapsed(a).total_cmp(&elapsed(b)))
+        });
+        Ok(curve)
+    }
+
+    /// Adds a user-supplied trial, which is given to the next client that requests a trial; with `result`, a completed
+    /// trial. If a request with the same `request_key` created one of the study's latest trials, that trial is returned.
+    ///
+    /// # Errors
+    /// [`StudiesError::ForeignPoint`], [`StudiesError::MissingMetric`], [`StudiesError::OfJob`],
+    /// [`StoreError::NotFound`]; [`StoreError::Refused`] if the study is not active.
+    pub async fn create_trial(
+        &self,
+        id: &StudyId,
+        parameters: ParameterValues,
+        result: Option<ReportedOutcome>,
+        request_key: Option<String>,
+    ) -> Result<TrialOfStudy, StudiesError> {
+        refuse_study_of_job(id)?;
+        let _turn = self.study_queues.enter(id).await;
+        loop {
+            let study = self.store.study(id).await?;
+            if let Some(key) = &request_key
+                && let Some(trial) = self.created_by(&study, key).await?
+            {
+                // Not found if it was deleted since.
+                let trial = self.trial(id, trial.id).await?;
+                return Ok(TrialOfStudy { study, trial });
+            }
+            study.problem.search_space().check(&parameters).map_err(StudiesError::ForeignPoint)?;
+            let start = match result.clone() {
+                None => TrialStart::Requested,
+                Some(outcome) => TrialStart::Completed(completion::completion(&study, &[], outcome)?),
+            };
+            let trial = NewTrial {
+                id: study.next_trial_id,
+                parameters: parameters.clone(),
+                origin: None,
+                fallback_reason: None,
+                client_id: String::new(),
+                start,
+                create_time: self.clock.now(),
+                request_key: request_key.clone(),
+            };
+            match self.store.create_trial(id, trial).await {
+                // The trial of a suggestion, which was on its way to the store, has this number now.
+                Err(StoreError::TrialIdTaken { .. }) => {}
+                created => return Ok(TrialOfStudy { trial: created?, study }),
+            }
+        }
+    }
+
+    /// The one of the study's latest trials that a request with this key created.
+    async fn created_by(&self, study: &Study, key: &str) -> Result<Option<Trial>, StudiesError> {
+        let before = TrialId(study.next_trial_id.0.saturating_sub(1).saturating_sub(KEYED_TRIALS as u64));
+        let latest = self.store.trials(&study.id, Some(before), KEYED_TRIALS).await?;
+        Ok(latest.into_iter().rev().find(|trial| trial.request_keys.first().is_some_and(|first| first == key)))
+    }
+
+    /// Deletes a trial. Later suggestions do not use its result; its number is not given again.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`], [`StudiesError::OfJob`].
+    pub async fn delete_trial(&self, study: &StudyId, id: TrialId) -> Result<(), StudiesError> {
+        refuse_study_of_job(study)?;
+        self.trial(study, id).await?;
+        self.store.change_trial(study, id, TrialChange::Delete { at: self.clock.now() }).await?;
+        self.stopping.forget(study);
+        Ok(())
+    }
+}
