@@ -5,6 +5,7 @@
 use serde::Serialize;
 
 use super::groups::Cells;
+use super::log_gap::{log_gap, mean_over};
 use super::options::{AnalysisError, AnalysisOptions};
 use super::pairwise::{PairTest, pair_tests};
 use super::runs::{Run, RunSet};
@@ -67,17 +68,6 @@ pub struct Ranking {
     /// Contestants, by index, whose mean ranks do not differ; by increasing rank, none within another, each of at least
     /// two.
     pub cliques: Vec<Vec<usize>>,
-}
-
-/// The gap of a run after `evaluations`, as log10 with the floor of its problem.
-pub(super) fn log_gap(run: &Run<'_>, set: &RunSet<'_>, evaluations: usize, options: &AnalysisOptions) -> f64 {
-    let floor = if set.problems[run.problem].is_exact { options.floor } else { options.coarse_floor };
-    run.losses[evaluations - 1].max(floor).log10()
-}
-
-/// The mean over `runs`, those of one contestant on one problem, of a number of each; NaN without runs.
-pub(super) fn mean_over(runs: &[&Run<'_>], number: impl Fn(&Run<'_>) -> f64) -> f64 {
-    mean(&runs.iter().map(|run| number(run)).collect::<Vec<f64>>())
 }
 
 /// What a contestant has, problem by problem.

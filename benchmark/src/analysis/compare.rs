@@ -7,8 +7,8 @@ use std::collections::{BTreeSet, HashSet};
 
 use serde::Serialize;
 
-use super::checkpoint::{log_gap, mean_over};
 use super::groups::{Cells, GroupKey, groups};
+use super::log_gap::{log_gap, mean_over};
 use super::options::{AnalysisError, AnalysisOptions};
 use super::pairwise::Finding;
 use super::runs::RunSet;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::checkpoint::log_gap;
 use super::groups::Cells;
+use super::log_gap::log_gap;
 use super::options::{AnalysisError, AnalysisOptions};
 use super::runs::{Run, RunSet};
 use crate::statistics::bootstrap::stratified_interval;

@@ -11,6 +11,7 @@ mod curves;
 mod failures;
 mod groups;
 mod label;
+mod log_gap;
 mod loss;
 mod options;
 mod pairwise;

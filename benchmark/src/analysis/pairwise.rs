@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::checkpoint::{log_gap, mean_over};
 use super::groups::Cells;
+use super::log_gap::{log_gap, mean_over};
 use super::options::{AnalysisError, AnalysisOptions};
 use super::runs::RunSet;
 use super::significance::judged;
