@@ -1,4 +1,4 @@
-//! What is kept of one run: one contestant on one problem with one seed.
+//! What is kept of one run: one optimizer on one problem with one seed.
 
 use serde::{Deserialize, Serialize};
 use tunesmith_algorithms::early_stopping::{self, AshaRule, DecayCurveRule, MedianRule};
@@ -10,7 +10,7 @@ pub struct RunRecord {
     /// Who, on what, how.
     #[serde(flatten)]
     pub key: RunKey,
-    /// Version of the contestant, as it says.
+    /// Version of the optimizer, as it says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// Number of parameters of the search space.
@@ -30,7 +30,7 @@ pub struct RunRecord {
     /// that know no durations; [`Self::restored`] puts that back.
     #[serde(default, skip_serializing_if = "is_every_second")]
     pub ended_secs: Vec<f64>,
-    /// How long the contestant took for each suggestion and for taking in the results before it, in milliseconds of
+    /// How long the optimizer took for each suggestion and for taking in the results before it, in milliseconds of
     /// wall time of three digits; in the order in which they were asked for. A batch counts as one.
     pub suggest_ms: Vec<f64>,
     /// Indices into `results` of trials that were stopped early.
@@ -39,7 +39,7 @@ pub struct RunRecord {
     /// The point of each result, if they were asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub points: Vec<ParameterValues>,
-    /// Why the run ended before its budget was spent, if it did: the contestant failed, or does not support the problem.
+    /// Why the run ended before its budget was spent, if it did: the optimizer failed, or does not support the problem.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
 }
@@ -64,8 +64,9 @@ pub struct RunKey {
     pub problem: String,
     /// Seed; for suites with instances also the number of the instance.
     pub seed: u64,
-    /// Name of the contestant.
-    pub contestant: String,
+    /// Name of the optimizer.
+    #[serde(rename = "contestant")]
+    pub optimizer: String,
     /// Number of trials asked for.
     pub budget: usize,
     /// How trials follow one another.
@@ -80,7 +81,7 @@ pub struct Schedule {
     pub parallel: usize,
     /// When the next is asked for.
     pub mode: Mode,
-    /// How many points, uniform in the search space and the same for every contestant, come before its own.
+    /// How many points, uniform in the search space and the same for every optimizer, come before its own.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub initial_points: usize,
     /// The rule by which running trials are stopped, if there is one.
@@ -155,9 +156,9 @@ pub enum ResultValue {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "reason", rename_all = "snake_case")]
 pub enum Failure {
-    /// The contestant declared that it cannot search this problem.
+    /// The optimizer declared that it cannot search this problem.
     Unsupported(String),
-    /// The contestant failed: it died, hung, or answered nonsense.
+    /// The optimizer failed: it died, hung, or answered nonsense.
     Failed(String),
 }
 
@@ -185,7 +186,7 @@ mod tests {
                 suite: "bbob".into(),
                 problem: "f01/d02".into(),
                 seed: 1,
-                contestant: "gp".into(),
+                optimizer: "gp".into(),
                 budget: 3,
                 schedule,
             },

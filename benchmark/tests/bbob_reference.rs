@@ -17,7 +17,7 @@ fn bbob_has_the_values_of_coco() {
     let mut greatest = Deviation::default();
     for row in &rows {
         let problem = bbob(row.function, row.dimensions, row.instance).unwrap();
-        greatest.record_row(row, &points, problem.optimum(), problem.optimizer(), |point| problem.value(point));
+        greatest.record_row(row, &points, problem.optimum(), problem.minimizer(), |point| problem.value(point));
     }
     println!("greatest of {} deviations: {}", greatest.count, greatest.of);
     greatest.check();
@@ -31,7 +31,7 @@ fn bbob_mixint_has_the_values_of_coco() {
     let mut greatest = Deviation::default();
     for row in &rows {
         let problem = bbob_mixint(row.function, row.dimensions, row.instance).unwrap();
-        greatest.record_row(row, &points, problem.optimum(), problem.optimizer(), |point| problem.value(point));
+        greatest.record_row(row, &points, problem.optimum(), problem.minimizer(), |point| problem.value(point));
     }
     println!("greatest of {} deviations: {}", greatest.count, greatest.of);
     greatest.check();
@@ -66,12 +66,12 @@ impl Points {
         Self(points.collect())
     }
 
-    fn of(&self, dimensions: usize, optimizer: &[f64]) -> Vec<Vec<f64>> {
+    fn of(&self, dimensions: usize, minimizer: &[f64]) -> Vec<Vec<f64>> {
         let points = self.0.iter().filter(|(size, ..)| *size == dimensions);
         points
             .map(|(_, origin, coordinates)| match origin {
                 Origin::Zero => coordinates.clone(),
-                Origin::Optimum => optimizer.iter().zip(coordinates).map(|(a, b)| a + b).collect(),
+                Origin::Optimum => minimizer.iter().zip(coordinates).map(|(a, b)| a + b).collect(),
             })
             .collect()
     }
@@ -114,18 +114,18 @@ struct Deviation {
 }
 
 impl Deviation {
-    /// Compares a problem with its row: its best value, and its value at the optimizer and at every point.
+    /// Compares a problem with its row: its best value, and its value at the minimizer and at every point.
     fn record_row(
         &mut self,
         row: &Row,
         points: &Points,
         optimum: f64,
-        optimizer: &[f64],
+        minimizer: &[f64],
         value: impl Fn(&[f64]) -> f64,
     ) {
         self.record(row, "best value", optimum, row.best_value);
-        self.record(row, "value at the optimizer", value(optimizer), row.best_value);
-        let points = points.of(row.dimensions, optimizer);
+        self.record(row, "value at the minimizer", value(minimizer), row.best_value);
+        let points = points.of(row.dimensions, minimizer);
         assert_eq!(points.len(), row.values.len());
         for (point, expected) in points.iter().zip(&row.values) {
             self.record(row, "value", value(point), *expected);

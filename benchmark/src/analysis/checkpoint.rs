@@ -1,4 +1,4 @@
-//! The standing of contestants after some number of evaluations: gaps, scores, ranks and their tests.
+//! The standing of optimizers after some number of evaluations: gaps, scores, ranks and their tests.
 //!
 //! The unit of all tests is the problem: the runs of its seeds are put together first, as the mean of their log10 gaps.
 
@@ -18,24 +18,25 @@ use crate::statistics::summary::mean;
 pub struct Checkpoint {
     /// After how many evaluations.
     pub evaluations: usize,
-    /// How many problems all contestants of `standings` have a result on: what all means and ranks are over.
+    /// How many problems all optimizers of `standings` have a result on: what all means and ranks are over.
     pub problems: usize,
-    /// The contestants, best mean rank first.
+    /// The optimizers, best mean rank first.
     pub standings: Vec<Standing>,
     /// Those with results on less than half of the problems, which would leave too few in common; they appear among
     /// the pairs alone.
     pub partial: Vec<Partial>,
-    /// The Friedman test and the critical difference; `None` with fewer than 2 contestants or problems.
+    /// The Friedman test and the critical difference; `None` with fewer than 2 optimizers or problems.
     pub ranking: Option<Ranking>,
-    /// Each other contestant against the baseline; empty if the baseline has no results.
+    /// Each other optimizer against the baseline; empty if the baseline has no results.
     pub pairs: Vec<PairTest>,
 }
 
-/// One contestant among the others.
+/// One optimizer among the others.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Standing {
-    /// Index of the contestant.
-    pub contestant: usize,
+    /// Index of the optimizer.
+    #[serde(rename = "contestant")]
+    pub optimizer: usize,
     /// How many runs count.
     pub runs: usize,
     /// Mean over problems of the mean over seeds of log10 of the gap, floored at [`AnalysisOptions::floor`].
@@ -49,11 +50,12 @@ pub struct Standing {
     pub mean_rank: f64,
 }
 
-/// A contestant with results on few problems.
+/// An optimizer with results on few problems.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Partial {
-    /// Index of the contestant.
-    pub contestant: usize,
+    /// Index of the optimizer.
+    #[serde(rename = "contestant")]
+    pub optimizer: usize,
     /// On how many it has results.
     pub problems: usize,
 }
@@ -65,12 +67,12 @@ pub struct Ranking {
     pub friedman_p: f64,
     /// Mean ranks further apart than this differ (Nemenyi).
     pub critical_difference: f64,
-    /// Contestants, by index, whose mean ranks do not differ; by increasing rank, none within another, each of at least
+    /// Optimizers, by index, whose mean ranks do not differ; by increasing rank, none within another, each of at least
     /// two.
     pub cliques: Vec<Vec<usize>>,
 }
 
-/// What a contestant has, problem by problem.
+/// What an optimizer has, problem by problem.
 #[derive(Clone, Default)]
 struct Column {
     runs: usize,
@@ -78,25 +80,25 @@ struct Column {
     scores: Vec<f64>,
 }
 
-/// `None` if no contestant has a result.
+/// `None` if no optimizer has a result.
 pub(super) fn checkpoint(
     set: &RunSet<'_>,
     cells: &Cells<'_>,
     evaluations: usize,
     options: &AnalysisOptions,
 ) -> Result<Option<Checkpoint>, AnalysisError> {
-    let (contestants, partial) = cells.coverage(evaluations);
-    let problems = cells.common_problems(&contestants, evaluations);
-    if contestants.is_empty() {
+    let (optimizers, partial) = cells.coverage(evaluations);
+    let problems = cells.common_problems(&optimizers, evaluations);
+    if optimizers.is_empty() {
         return Ok(None);
     }
-    // One row for each problem, one column for each contestant.
+    // One row for each problem, one column for each optimizer.
     let mut log_gaps: Vec<Vec<f64>> = Vec::new();
-    // By contestant.
-    let mut columns = vec![Column::default(); contestants.len()];
-    let random = set.random.and_then(|random| contestants.iter().position(|&contestant| contestant == random));
+    // By optimizer.
+    let mut columns = vec![Column::default(); optimizers.len()];
+    let random = set.random.and_then(|random| optimizers.iter().position(|&optimizer| optimizer == random));
     for &problem in &problems {
-        let paired = cells.paired(&contestants, problem, evaluations);
+        let paired = cells.paired(&optimizers, problem, evaluations);
         let loss = |runs: &Vec<&Run<'_>>| mean_over(runs, |run| run.losses[evaluations - 1]);
         let random_loss = random.map(|random| loss(&paired[random]));
         log_gaps
@@ -112,18 +114,18 @@ pub(super) fn checkpoint(
     let mut standings: Vec<Standing> = if problems.is_empty() {
         Vec::new()
     } else {
-        let standing = |(index, (&contestant, column)): (usize, (&usize, &Column))| Standing {
-            contestant,
+        let standing = |(index, (&optimizer, column)): (usize, (&usize, &Column))| Standing {
+            optimizer,
             runs: column.runs,
             mean_log_gap: mean(&log_gaps.iter().map(|row| row[index]).collect::<Vec<f64>>()),
             coarse_mean_log_gap: mean(&column.coarse_log_gaps),
             normalised_score: (!column.scores.is_empty()).then(|| mean(&column.scores)),
             mean_rank: rank_test.mean_ranks[index],
         };
-        contestants.iter().zip(&columns).enumerate().map(standing).collect()
+        optimizers.iter().zip(&columns).enumerate().map(standing).collect()
     };
     standings.sort_by(|one, other| one.mean_rank.total_cmp(&other.mean_rank));
-    let name = |clique: &Vec<usize>| clique.iter().map(|&index| contestants[index]).collect();
+    let name = |clique: &Vec<usize>| clique.iter().map(|&index| optimizers[index]).collect();
     let ranking = rank_test.difference.as_ref().map(|difference| Ranking {
         friedman_p: difference.friedman_p,
         critical_difference: difference.critical_difference,
@@ -133,7 +135,7 @@ pub(super) fn checkpoint(
         evaluations,
         problems: problems.len(),
         standings,
-        partial: partial.into_iter().map(|(contestant, problems)| Partial { contestant, problems }).collect(),
+        partial: partial.into_iter().map(|(optimizer, problems)| Partial { optimizer, problems }).collect(),
         ranking,
         pairs: pair_tests(set, cells, evaluations, options)?,
     }))

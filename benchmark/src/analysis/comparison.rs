@@ -12,11 +12,12 @@ use super::simulated_time::{SimulatedTime, simulated_times};
 use super::suggestion_time::{SuggestionTime, suggestion_times};
 use crate::record::RunRecord;
 
-/// Contestants compared.
+/// Optimizers compared.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
-    /// Their names, with what the schedule of their runs has of its own; all indices of contestants mean this list.
-    pub contestants: Vec<String>,
+    /// Their names, with what the schedule of their runs has of its own; all indices of optimizers mean this list.
+    #[serde(rename = "contestants")]
+    pub optimizers: Vec<String>,
     /// Index of the one that the others are tested against.
     pub baseline: usize,
     /// Index of random search, if it takes part.
@@ -39,7 +40,7 @@ pub struct Comparison {
     pub without_result: Vec<String>,
 }
 
-/// Contestants on a group of problems.
+/// Optimizers on a group of problems.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct GroupComparison {
     /// The suite.
@@ -60,15 +61,15 @@ pub struct GroupComparison {
     pub simulated_times: Vec<SimulatedTime>,
 }
 
-/// Compares the contestants of `records`.
+/// Compares the optimizers of `records`.
 ///
 /// # Errors
 /// [`AnalysisError`]: no runs, a name without runs, a setting out of range.
-pub fn compare_contestants(records: &[RunRecord], options: &AnalysisOptions) -> Result<Comparison, AnalysisError> {
+pub fn compare_optimizers(records: &[RunRecord], options: &AnalysisOptions) -> Result<Comparison, AnalysisError> {
     let set = RunSet::new(records, options)?;
     let groups = groups(&set).iter().map(|group| group_comparison(&set, group, options)).collect::<Result<_, _>>()?;
     Ok(Comparison {
-        failures: failures(&set.contestants, &set.failed),
+        failures: failures(&set.optimizers, &set.failed),
         baseline: set.baseline,
         random: set.random,
         runs: set.runs.len(),
@@ -78,7 +79,7 @@ pub fn compare_contestants(records: &[RunRecord], options: &AnalysisOptions) -> 
         confidence: options.confidence,
         groups,
         without_result: set.without_result,
-        contestants: set.contestants,
+        optimizers: set.optimizers,
     })
 }
 
@@ -88,7 +89,7 @@ fn group_comparison(
     options: &AnalysisOptions,
 ) -> Result<GroupComparison, AnalysisError> {
     let cells = Cells::new(set, group);
-    let contestants = set.contestants.len();
+    let optimizers = set.optimizers.len();
     let mut checkpoints = Vec::new();
     for evaluations in checkpoint_budgets(&cells, &options.checkpoints) {
         checkpoints.extend(checkpoint(set, &cells, evaluations, options)?);
@@ -100,12 +101,12 @@ fn group_comparison(
         checkpoints,
         curves: curves(set, &cells, options)?,
         target_curves: target_curves(set, &cells, options)?,
-        suggestion_times: suggestion_times(&cells, contestants),
-        simulated_times: simulated_times(&cells, contestants, set.baseline),
+        suggestion_times: suggestion_times(&cells, optimizers),
+        simulated_times: simulated_times(&cells, optimizers, set.baseline),
     })
 }
 
-/// Those of `wanted` that two contestants reach, and the largest that two reach.
+/// Those of `wanted` that two optimizers reach, and the largest that two reach.
 fn checkpoint_budgets(cells: &Cells<'_>, wanted: &[usize]) -> Vec<usize> {
     let (_, shared) = cells.budgets();
     let mut budgets: Vec<usize> =

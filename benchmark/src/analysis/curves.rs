@@ -17,11 +17,12 @@ const MOST_POINTS: usize = 60;
 /// The easiest target of COCO.
 const EASIEST_TARGET: f64 = 100.0;
 
-/// The mean log10 gap of a contestant along its runs.
+/// The mean log10 gap of an optimizer along its runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Curve {
-    /// Index of the contestant.
-    pub contestant: usize,
+    /// Index of the optimizer.
+    #[serde(rename = "contestant")]
+    pub optimizer: usize,
     /// By increasing number of evaluations.
     pub points: Vec<CurveBand>,
 }
@@ -40,12 +41,13 @@ pub struct CurveBand {
     pub high: f64,
 }
 
-/// The share of targets that a contestant reached, as it grows: its empirical distribution function of run lengths, as
+/// The share of targets that an optimizer reached, as it grows: its empirical distribution function of run lengths, as
 /// COCO draws it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TargetCurve {
-    /// Index of the contestant.
-    pub contestant: usize,
+    /// Index of the optimizer.
+    #[serde(rename = "contestant")]
+    pub optimizer: usize,
     /// Numbers of evaluations divided by the number of parameters of the problem, increasing, and the share in [0, 1] of
     /// all (problem, seed, target) reached by then. A run that has ended counts with what it reached.
     pub points: Vec<(f64, f64)>,
@@ -54,35 +56,35 @@ pub struct TargetCurve {
     pub area: Option<f64>,
 }
 
-/// The runs that curves are made of: those of the contestants with results on most problems, on their common problems.
+/// The runs that curves are made of: those of the optimizers with results on most problems, on their common problems.
 struct CurveRuns<'a> {
-    contestants: Vec<usize>,
-    /// By contestant, then by problem.
+    optimizers: Vec<usize>,
+    /// By optimizer, then by problem.
     runs: Vec<Vec<Vec<&'a Run<'a>>>>,
 }
 
 impl<'a> CurveRuns<'a> {
     fn new(cells: &Cells<'a>) -> Self {
-        let (contestants, _) = cells.coverage(1);
-        let mut runs = vec![Vec::new(); contestants.len()];
-        for problem in cells.common_problems(&contestants, 1) {
-            for (index, of_contestant) in cells.paired(&contestants, problem, 1).into_iter().enumerate() {
-                runs[index].push(of_contestant);
+        let (optimizers, _) = cells.coverage(1);
+        let mut runs = vec![Vec::new(); optimizers.len()];
+        for problem in cells.common_problems(&optimizers, 1) {
+            for (index, of_optimizer) in cells.paired(&optimizers, problem, 1).into_iter().enumerate() {
+                runs[index].push(of_optimizer);
             }
         }
-        Self { contestants, runs }
+        Self { optimizers, runs }
     }
 
-    /// The contestants with their runs and the budget that all these have.
+    /// The optimizers with their runs and the budget that all these have.
     fn each(&self) -> impl Iterator<Item = (usize, &Vec<Vec<&'a Run<'a>>>, usize)> {
-        self.contestants.iter().zip(&self.runs).filter_map(|(&contestant, runs)| {
+        self.optimizers.iter().zip(&self.runs).filter_map(|(&optimizer, runs)| {
             let budget = runs.iter().flatten().map(|run| run.losses.len()).min()?;
-            Some((contestant, runs, budget))
+            Some((optimizer, runs, budget))
         })
     }
 }
 
-/// In the order of the contestants.
+/// In the order of the optimizers.
 ///
 /// # Errors
 /// [`AnalysisError::Statistics`] if a gap is infinite.
@@ -93,7 +95,7 @@ pub(super) fn curves(
 ) -> Result<Vec<Curve>, AnalysisError> {
     let curve_runs = CurveRuns::new(cells);
     let mut curves = Vec::new();
-    for (contestant, problems, budget) in curve_runs.each() {
+    for (optimizer, problems, budget) in curve_runs.each() {
         let mut points = Vec::new();
         for evaluations in spread(budget) {
             let strata: Vec<Vec<f64>> = problems
@@ -104,12 +106,12 @@ pub(super) fn curves(
             let mean = mean(&strata.iter().map(|values| mean(values)).collect::<Vec<f64>>());
             points.push(CurveBand { evaluations, mean, low: band.low, high: band.high });
         }
-        curves.push(Curve { contestant, points });
+        curves.push(Curve { optimizer, points });
     }
     Ok(curves)
 }
 
-/// In the order of the contestants.
+/// In the order of the optimizers.
 ///
 /// The targets of a problem are 51 gaps, evenly spaced in their logarithm: from 100, or the median gap of all first
 /// evaluations where that is less, to [`AnalysisOptions::floor`]; without a known optimum to
@@ -131,7 +133,7 @@ pub(super) fn target_curves(
         })
         .collect();
     let mut functions: Vec<(usize, Ecdf, Vec<f64>)> = Vec::new();
-    for (contestant, problems, _) in curve_runs.each() {
+    for (optimizer, problems, _) in curve_runs.each() {
         let mut runs = Vec::new();
         for (of_problem, targets) in problems.iter().zip(&targets) {
             runs.extend(of_problem.iter().map(|run| ecdf::Run {
@@ -141,12 +143,12 @@ pub(super) fn target_curves(
                 targets,
             }));
         }
-        functions.push((contestant, ecdf(&runs)?, efforts(&runs)));
+        functions.push((optimizer, ecdf(&runs)?, efforts(&runs)));
     }
     let first = functions.iter().filter_map(|(.., efforts)| efforts.first().copied()).reduce(f64::min);
     let shared = functions.iter().filter_map(|(.., efforts)| efforts.last().copied()).reduce(f64::min);
-    let curve = |(contestant, function, efforts): (usize, Ecdf, Vec<f64>)| TargetCurve {
-        contestant,
+    let curve = |(optimizer, function, efforts): (usize, Ecdf, Vec<f64>)| TargetCurve {
+        optimizer,
         points: efforts.into_iter().map(|effort| (effort, function.share_at(effort))).collect(),
         area: first.zip(shared).and_then(|(first, shared)| function.area(first, shared).ok()),
     };

@@ -1,4 +1,4 @@
-//! Names of what is compared: a contestant, with what its schedule has of its own.
+//! Names of what is compared: an optimizer, with what its schedule has of its own.
 
 use std::collections::BTreeSet;
 
@@ -50,15 +50,15 @@ impl Varying {
             parts.push(rule.to_owned());
         }
         if parts.is_empty() {
-            return record.key.contestant.clone();
+            return record.key.optimizer.clone();
         }
-        format!("{} ({})", record.key.contestant, parts.join(", "))
+        format!("{} ({})", record.key.optimizer, parts.join(", "))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up::record;
+    use super::super::synthetic_fixture::record;
     use super::*;
 
     #[test]

@@ -10,7 +10,7 @@ pub(super) fn log_gap(run: &Run<'_>, set: &RunSet<'_>, evaluations: usize, optio
     run.losses[evaluations - 1].max(floor).log10()
 }
 
-/// The mean of `number` over `runs`, which are those of one contestant on one problem; NaN without runs.
+/// The mean of `number` over `runs`, which are those of one optimizer on one problem; NaN without runs.
 pub(super) fn mean_over(runs: &[&Run<'_>], number: impl Fn(&Run<'_>) -> f64) -> f64 {
     mean(&runs.iter().map(|run| number(run)).collect::<Vec<f64>>())
 }

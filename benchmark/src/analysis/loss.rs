@@ -93,7 +93,7 @@ fn smaller(one: Option<f64>, other: Option<f64>) -> Option<f64> {
 mod tests {
     use tunesmith_algorithms::problem::Goal;
 
-    use super::super::made_up::record;
+    use super::super::synthetic_fixture::record;
     use super::*;
 
     #[test]

@@ -1,7 +1,7 @@
-//! From the records of runs to a comparison of contestants.
+//! From the records of runs to a comparison of optimizers.
 //!
-//! [`compare_contestants`] sets contestants side by side; [`compare_records`] an old and a new set of records of the
-//! same contestants. Results are losses: the gap between the best known value and the best so far, or the missing part
+//! [`compare_optimizers`] sets optimizers side by side; [`compare_records`] an old and a new set of records of the
+//! same optimizers. Results are losses: the gap between the best known value and the best so far, or the missing part
 //! of the hypervolume. How the numbers look on a page is not decided here.
 
 mod checkpoint;
@@ -21,13 +21,13 @@ mod simulated_time;
 mod suggestion_time;
 
 #[cfg(test)]
-mod made_up;
+mod synthetic_fixture;
 #[cfg(test)]
 mod tests;
 
 pub use checkpoint::{Checkpoint, Partial, Ranking, Standing};
 pub use compare::{Change, ChangeRow, compare_records};
-pub use comparison::{Comparison, GroupComparison, compare_contestants};
+pub use comparison::{Comparison, GroupComparison, compare_optimizers};
 pub use curves::{Curve, CurveBand, TargetCurve};
 pub use failures::FailureSummary;
 pub use options::{AnalysisError, AnalysisOptions};

@@ -5,14 +5,14 @@ use crate::statistics::StatisticsError;
 /// Choices of an analysis. The defaults are those of the reports of `tunesmith bench`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AnalysisOptions {
-    /// Names of the contestants to compare, in the order of the report; empty: all, in the order of their first run.
-    pub contestants: Vec<String>,
-    /// The contestant that each other is tested against; `None`: the first.
+    /// Names of the optimizers to compare, in the order of the report; empty: all, in the order of their first run.
+    pub optimizers: Vec<String>,
+    /// The optimizer that each other is tested against; `None`: the first.
     pub baseline: Option<String>,
-    /// Name of the contestant whose result is 0 on the normalised score. Default `random`.
+    /// Name of the optimizer whose result is 0 on the normalised score. Default `random`.
     pub random: String,
-    /// Numbers of evaluations at which results are compared. Those beyond the budgets of all but one contestant are left
-    /// out; the largest budget that two contestants share is always one. Default 25, 50, 100, 200, 500, 1000.
+    /// Numbers of evaluations at which results are compared. Those beyond the budgets of all but one optimizer are left
+    /// out; the largest budget that two optimizers share is always one. Default 25, 50, 100, 200, 500, 1000.
     pub checkpoints: Vec<usize>,
     /// Least gap to the optimum that counts, for problems whose optimum is known; positive. Default 1e-8, the last
     /// target of COCO (Hansen et al. 2021, "COCO: a platform for comparing continuous optimizers").
@@ -33,7 +33,7 @@ pub struct AnalysisOptions {
 impl Default for AnalysisOptions {
     fn default() -> Self {
         Self {
-            contestants: Vec::new(),
+            optimizers: Vec::new(),
             baseline: None,
             random: "random".to_owned(),
             checkpoints: vec![25, 50, 100, 200, 500, 1000],
@@ -54,16 +54,16 @@ pub enum AnalysisError {
     /// There is nothing to compare.
     #[error("there are no runs to compare")]
     NoRuns,
-    /// A contestant was asked for that has no run.
-    #[error("no run is of contestant {name:?}; there are runs of {}", known.join(", "))]
-    UnknownContestant {
+    /// An optimizer was asked for that has no run.
+    #[error("no run of optimizer {name:?}; there are runs of {}", known.join(", "))]
+    UnknownOptimizer {
         /// The name.
         name: String,
         /// Those with runs.
         known: Vec<String>,
     },
-    /// Two sets of records share no contestant, problem and seed.
-    #[error("the two sets have no runs of the same contestant, problem and seed")]
+    /// Two sets of records share no optimizer, problem and seed.
+    #[error("the two sets have no runs of the same optimizer, problem and seed")]
     NothingShared,
     /// A statistic has no value.
     #[error(transparent)]

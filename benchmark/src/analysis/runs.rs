@@ -1,11 +1,11 @@
 //! From records to runs with losses: who ran on what, with the best value of each problem settled.
 //!
-//! - The best value of a problem is its optimum; where a record names none, the best that any run of any contestant and
+//! - The best value of a problem is its optimum; where a record names none, the best that any run of any optimizer and
 //!   seed found there.
 //! - Before its first feasible result the loss of a run is the worst gap that any feasible result of any run had on the
 //!   problem. A problem on which no run found anything feasible has no losses and is left out.
 //! - Of runs that differ by their budget alone the longest counts; of two with the same key, the later.
-//! - Runs whose contestant does not support the problem are left out; runs that failed stay, with their last loss up to
+//! - Runs whose optimizer does not support the problem are left out; runs that failed stay, with their last loss up to
 //!   the budget.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -34,8 +34,8 @@ pub(super) struct Run<'a> {
     pub(super) record: &'a RunRecord,
     /// Index into [`RunSet::problems`].
     pub(super) problem: usize,
-    /// Index into [`RunSet::contestants`].
-    pub(super) contestant: usize,
+    /// Index into [`RunSet::optimizers`].
+    pub(super) optimizer: usize,
     /// After each evaluation, as many as the budget, at least one.
     pub(super) losses: Vec<f64>,
 }
@@ -44,13 +44,13 @@ pub(super) struct Run<'a> {
 #[derive(Debug, Clone)]
 pub(super) struct RunSet<'a> {
     pub(super) problems: Vec<ProblemInfo>,
-    pub(super) contestants: Vec<String>,
+    pub(super) optimizers: Vec<String>,
     /// Index of the baseline.
     pub(super) baseline: usize,
     /// Index of random search, if it takes part.
     pub(super) random: Option<usize>,
     pub(super) runs: Vec<Run<'a>>,
-    /// Runs that ended early or did not take part, with the name of the contestant.
+    /// Runs that ended early or did not take part, with the name of the optimizer.
     pub(super) failed: Vec<(String, &'a RunRecord)>,
     /// Problems on which nothing feasible was found, as `suite/problem`.
     pub(super) without_result: Vec<String>,
@@ -62,22 +62,22 @@ impl<'a> RunSet<'a> {
         let records = longest(records);
         let varying = Varying::among(records.iter().copied());
         let labels: Vec<String> = records.iter().map(|record| varying.label(record)).collect();
-        let contestants = chosen(&records, &labels, &options.contestants)?;
-        if contestants.is_empty() {
+        let optimizers = chosen(&records, &labels, &options.optimizers)?;
+        if optimizers.is_empty() {
             return Err(AnalysisError::NoRuns);
         }
         let find = |name: &str| {
-            contestants.iter().position(|label| label == name).or_else(|| {
-                let of_contestant = |label: &String| {
-                    labels.iter().zip(&records).any(|(other, record)| other == label && record.key.contestant == name)
+            optimizers.iter().position(|label| label == name).or_else(|| {
+                let of_optimizer = |label: &String| {
+                    labels.iter().zip(&records).any(|(other, record)| other == label && record.key.optimizer == name)
                 };
-                contestants.iter().position(of_contestant)
+                optimizers.iter().position(of_optimizer)
             })
         };
         let baseline = match &options.baseline {
             None => 0,
             Some(name) => find(name)
-                .ok_or_else(|| AnalysisError::UnknownContestant { name: name.clone(), known: contestants.clone() })?,
+                .ok_or_else(|| AnalysisError::UnknownOptimizer { name: name.clone(), known: optimizers.clone() })?,
         };
         let mut set = Self {
             problems: Vec::new(),
@@ -86,7 +86,7 @@ impl<'a> RunSet<'a> {
             runs: Vec::new(),
             failed: Vec::new(),
             without_result: Vec::new(),
-            contestants,
+            optimizers,
         };
         set.add(&records, &labels);
         Ok(set)
@@ -95,7 +95,7 @@ impl<'a> RunSet<'a> {
     fn add(&mut self, records: &[&'a RunRecord], labels: &[String]) {
         let mut by_problem: BTreeMap<ProblemKey<'_>, Vec<(usize, &'a RunRecord)>> = BTreeMap::new();
         for (record, label) in records.iter().zip(labels) {
-            let Some(contestant) = self.contestants.iter().position(|name| name == label) else { continue };
+            let Some(optimizer) = self.optimizers.iter().position(|name| name == label) else { continue };
             if record.failure.is_some() {
                 self.failed.push((label.clone(), record));
             }
@@ -103,7 +103,7 @@ impl<'a> RunSet<'a> {
                 continue;
             }
             let problem = (record.key.suite.as_str(), record.parameters, record.key.problem.as_str());
-            by_problem.entry(problem).or_default().push((contestant, record));
+            by_problem.entry(problem).or_default().push((optimizer, record));
         }
         for ((suite, parameters, name), runs) in by_problem {
             let raw: Vec<RawRun> = runs.iter().map(|(_, record)| RawRun::of(record)).collect();
@@ -118,9 +118,9 @@ impl<'a> RunSet<'a> {
                 continue;
             };
             let problem = self.problems.len();
-            for (((contestant, record), raw), best) in runs.iter().zip(&raw).zip(bests) {
+            for (((optimizer, record), raw), best) in runs.iter().zip(&raw).zip(bests) {
                 let losses = raw.losses(record.key.budget, best, worst_gap);
-                self.runs.push(Run { record, problem, contestant: *contestant, losses });
+                self.runs.push(Run { record, problem, optimizer: *optimizer, losses });
             }
             self.problems.push(ProblemInfo {
                 suite: suite.to_owned(),
@@ -150,14 +150,14 @@ fn longest(records: &[RunRecord]) -> Vec<&RunRecord> {
     kept
 }
 
-/// The labels to compare. A name that was asked for stands for all labels of that contestant.
+/// The labels to compare. A name that was asked for stands for all labels of that optimizer.
 fn chosen(records: &[&RunRecord], labels: &[String], asked: &[String]) -> Result<Vec<String>, AnalysisError> {
     let mut seen = HashSet::new();
     let all: Vec<(&String, &str)> = labels
         .iter()
         .zip(records)
         .filter(|(label, _)| seen.insert(label.as_str()))
-        .map(|(label, record)| (label, record.key.contestant.as_str()))
+        .map(|(label, record)| (label, record.key.optimizer.as_str()))
         .collect();
     if asked.is_empty() {
         return Ok(all.into_iter().map(|(label, _)| label.clone()).collect());
@@ -166,12 +166,12 @@ fn chosen(records: &[&RunRecord], labels: &[String], asked: &[String]) -> Result
     for name in asked {
         let found: Vec<&String> = all
             .iter()
-            .filter(|(label, contestant)| *label == name || contestant == name)
+            .filter(|(label, optimizer)| *label == name || optimizer == name)
             .map(|(label, _)| *label)
             .collect();
         if found.is_empty() {
             let known = all.iter().map(|(label, _)| (*label).clone()).collect();
-            return Err(AnalysisError::UnknownContestant { name: name.clone(), known });
+            return Err(AnalysisError::UnknownOptimizer { name: name.clone(), known });
         }
         for label in found {
             if !chosen.contains(label) {
@@ -184,14 +184,14 @@ fn chosen(records: &[&RunRecord], labels: &[String], asked: &[String]) -> Result
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up::record;
+    use super::super::synthetic_fixture::record;
     use super::*;
     use crate::record::RecordedQuality;
 
     fn losses(set: &RunSet<'_>) -> Vec<(String, u64, Vec<f64>)> {
         set.runs
             .iter()
-            .map(|run| (set.contestants[run.contestant].clone(), run.record.key.seed, run.losses.clone()))
+            .map(|run| (set.optimizers[run.optimizer].clone(), run.record.key.seed, run.losses.clone()))
             .collect()
     }
 
@@ -223,7 +223,7 @@ mod tests {
             record.results = vec![None, None];
         }
         let set = RunSet::new(&records, &AnalysisOptions::default()).unwrap();
-        assert_eq!((set.runs.len(), set.without_result), (0, vec!["made/f1".to_owned()]));
+        assert_eq!((set.runs.len(), set.without_result), (0, vec!["synthetic/f1".to_owned()]));
     }
 
     #[test]
@@ -247,17 +247,17 @@ mod tests {
     }
 
     #[test]
-    fn contestants_are_chosen_by_name_and_a_wrong_name_lists_the_right_ones() {
+    fn optimizers_are_chosen_by_name_and_a_wrong_name_lists_the_right_ones() {
         let records = vec![record("gp", "f1", 1, &[5.0]), record("tpe", "f1", 1, &[5.0])];
         let choice = |names: &[&str], baseline: Option<&str>| AnalysisOptions {
-            contestants: names.iter().map(|&name| name.to_owned()).collect(),
+            optimizers: names.iter().map(|&name| name.to_owned()).collect(),
             baseline: baseline.map(str::to_owned),
             ..AnalysisOptions::default()
         };
         let set = RunSet::new(&records, &choice(&["tpe", "gp"], Some("gp"))).unwrap();
-        assert_eq!((set.contestants, set.baseline), (vec!["tpe".to_owned(), "gp".to_owned()], 1));
+        assert_eq!((set.optimizers, set.baseline), (vec!["tpe".to_owned(), "gp".to_owned()], 1));
         let error = RunSet::new(&records, &choice(&["tpe"], Some("gp"))).unwrap_err();
-        assert_eq!(error.to_string(), "no run is of contestant \"gp\"; there are runs of tpe");
+        assert_eq!(error.to_string(), "no run of optimizer \"gp\"; there are runs of tpe");
         let error = RunSet::new(&[], &AnalysisOptions::default()).unwrap_err();
         assert_eq!(error, AnalysisError::NoRuns);
     }

@@ -1,4 +1,4 @@
-//! Simulated time: when a contestant was as good as the baseline in the end, and how long its runs took in all.
+//! Simulated time: when an optimizer was as good as the baseline in the end, and how long its runs took in all.
 //!
 //! This is where early stopping and parallel trials show: at equal numbers of evaluations they can only lose.
 
@@ -6,11 +6,12 @@ use serde::Serialize;
 
 use super::groups::Cells;
 
-/// The simulated time of a contestant beside that of the baseline, over all pairs of runs of one problem and seed.
+/// The simulated time of an optimizer beside that of the baseline, over all pairs of runs of one problem and seed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SimulatedTime {
-    /// Index of the contestant.
-    pub contestant: usize,
+    /// Index of the optimizer.
+    #[serde(rename = "contestant")]
+    pub optimizer: usize,
     /// How many pairs of runs there are.
     pub pairs: usize,
     /// How many of them reached the final loss of the baseline.
@@ -26,14 +27,14 @@ pub struct SimulatedTime {
     pub stopped_early: f64,
 }
 
-/// Of each contestant that shares problems and seeds with the baseline; the baseline itself included.
-pub(super) fn simulated_times(cells: &Cells<'_>, contestants: usize, baseline: usize) -> Vec<SimulatedTime> {
+/// Of each optimizer that shares problems and seeds with the baseline; the baseline itself included.
+pub(super) fn simulated_times(cells: &Cells<'_>, optimizers: usize, baseline: usize) -> Vec<SimulatedTime> {
     let mut found = Vec::new();
-    for contestant in 0..contestants {
+    for optimizer in 0..optimizers {
         let mut ratios = Vec::new();
         let (mut total, mut baseline_total, mut stopped, mut trials) = (0.0, 0.0, 0, 0);
-        for problem in cells.common_problems(&[contestant, baseline], 1) {
-            let others = cells.at(contestant, problem, 1);
+        for problem in cells.common_problems(&[optimizer, baseline], 1) {
+            let others = cells.at(optimizer, problem, 1);
             for (seed, reference) in cells.at(baseline, problem, 1) {
                 let Some(run) = others.get(&seed) else { continue };
                 let Some(&goal) = reference.losses.last() else { continue };
@@ -55,7 +56,7 @@ pub(super) fn simulated_times(cells: &Cells<'_>, contestants: usize, baseline: u
         let middle = ratios[ratios.len() / 2];
         let pairs = ratios.len();
         found.push(SimulatedTime {
-            contestant,
+            optimizer,
             pairs,
             reached: ratios.iter().filter(|ratio| ratio.is_finite()).count(),
             median_time_ratio: Some(middle).filter(|ratio| ratio.is_finite()),
@@ -75,9 +76,9 @@ fn reached_secs(losses: &[f64], ended_secs: &[f64], goal: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::super::groups::groups;
-    use super::super::made_up::record;
     use super::super::options::AnalysisOptions;
     use super::super::runs::RunSet;
+    use super::super::synthetic_fixture::record;
     use super::*;
 
     #[test]

@@ -1,4 +1,4 @@
-//! How long contestants take to suggest, as the number of evaluations grows.
+//! How long optimizers take to suggest, as the number of evaluations grows.
 
 use serde::Serialize;
 
@@ -8,11 +8,12 @@ use crate::statistics::summary::median;
 /// Lower ends of the bins.
 const BINS: [usize; 12] = [0, 10, 25, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000];
 
-/// The suggestion times of a contestant while it knows `from..to` results.
+/// The suggestion times of an optimizer while it knows `from..to` results.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SuggestionTime {
-    /// Index of the contestant.
-    pub contestant: usize,
+    /// Index of the optimizer.
+    #[serde(rename = "contestant")]
+    pub optimizer: usize,
     /// Least number of evaluations before the suggestion.
     pub from: usize,
     /// The number of evaluations that ends the bin; not in it.
@@ -25,12 +26,12 @@ pub struct SuggestionTime {
     pub p90_ms: f64,
 }
 
-/// By contestant, then by bin; bins without suggestions are left out.
-pub(super) fn suggestion_times(cells: &Cells<'_>, contestants: usize) -> Vec<SuggestionTime> {
+/// By optimizer, then by bin; bins without suggestions are left out.
+pub(super) fn suggestion_times(cells: &Cells<'_>, optimizers: usize) -> Vec<SuggestionTime> {
     let mut found = Vec::new();
-    for contestant in 0..contestants {
+    for optimizer in 0..optimizers {
         let mut bins: [Vec<f64>; BINS.len()] = Default::default();
-        for run in cells.runs(contestant) {
+        for run in cells.runs(optimizer) {
             let initial = run.record.key.schedule.initial_points;
             let asked = run.record.suggest_ms.len();
             // A batch counts as one suggestion, so that a suggestion may stand for several results.
@@ -43,7 +44,7 @@ pub(super) fn suggestion_times(cells: &Cells<'_>, contestants: usize) -> Vec<Sug
         for (bin, times) in bins.iter_mut().enumerate().filter(|(_, times)| !times.is_empty()) {
             times.sort_unstable_by(f64::total_cmp);
             found.push(SuggestionTime {
-                contestant,
+                optimizer,
                 from: BINS[bin],
                 to: BINS.get(bin + 1).copied().unwrap_or(usize::MAX),
                 count: times.len(),
@@ -58,9 +59,9 @@ pub(super) fn suggestion_times(cells: &Cells<'_>, contestants: usize) -> Vec<Sug
 #[cfg(test)]
 mod tests {
     use super::super::groups::groups;
-    use super::super::made_up::record;
     use super::super::options::AnalysisOptions;
     use super::super::runs::RunSet;
+    use super::super::synthetic_fixture::record;
     use super::*;
 
     #[test]

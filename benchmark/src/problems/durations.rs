@@ -17,7 +17,7 @@ const SIGMA: f64 = 0.5;
 /// A problem with durations of its own: log-normal with median 60 simulated seconds and sigma 0.5.
 ///
 /// A duration depends on the point and the seed of the run, not on the trial or the metrics: with one seed every
-/// contestant waits equally long for the same point. A reported curve is stretched to the new duration.
+/// optimizer waits equally long for the same point. A reported curve is stretched to the new duration.
 #[derive(Debug, Clone)]
 pub struct WithDurations<P> {
     problem: P,

@@ -21,7 +21,7 @@ pub fn noisy() -> Vec<Box<dyn Problem>> {
 
 /// A problem with Gaussian noise on what is observed; what counts stays as it is.
 ///
-/// Each metric has noise of its own, keyed by the seed of the run, the trial and the problem: contestants that try the
+/// Each metric has noise of its own, keyed by the seed of the run, the trial and the problem: optimizers that try the
 /// same point in different trials see different values, and trial 7 has the same luck whoever runs it. A reported curve
 /// is moved by the noise of the first metric as a whole.
 #[derive(Debug, Clone)]
@@ -100,9 +100,9 @@ mod tests {
 
     #[test]
     fn noise_has_the_stated_mean_and_deviation_and_spares_what_counts() {
-        let optimizers = [branin(), hartmann6(), ackley(6)].map(|function| function.optimizers()[0].clone());
+        let minimizers = [branin(), hartmann6(), ackley(6)].map(|function| function.minimizers()[0].clone());
         let stated = [(0.397887357729738, 1.0), (-3.322368011415515, 0.2), (0.0, 1.0)];
-        for ((problem, point), (optimum, deviation)) in noisy().iter().zip(&optimizers).zip(stated) {
+        for ((problem, point), (optimum, deviation)) in noisy().iter().zip(&minimizers).zip(stated) {
             let mut noise = Vec::new();
             for trial in 1..=10_000 {
                 let (observed, noiseless) = values(problem.as_ref(), point, 5, trial);
@@ -120,13 +120,13 @@ mod tests {
     #[test]
     fn equal_keys_give_equal_noise_and_others_do_not() {
         let problem = Noisy::new(branin(), 1.0).unwrap();
-        let point = &branin().optimizers()[0].clone();
+        let point = &branin().minimizers()[0].clone();
         let reference = values(&problem, point, 1, 1);
         assert_eq!(reference, values(&problem, point, 1, 1));
         assert_ne!(reference, values(&problem, point, 2, 1));
         assert_ne!(reference, values(&problem, point, 1, 2));
         let hartmann = Noisy::new(hartmann6(), 1.0).unwrap();
-        let (observed, noiseless) = values(&hartmann, &hartmann6().optimizers()[0], 1, 1);
+        let (observed, noiseless) = values(&hartmann, &hartmann6().minimizers()[0], 1, 1);
         assert!((observed[0] - noiseless[0] - (reference.0[0] - reference.1[0])).abs() > 1e-6, "problems share noise");
     }
 
@@ -136,7 +136,7 @@ mod tests {
             assert!(Noisy::new(branin(), wrong).is_err(), "{wrong}");
         }
         let none = Noisy::new(branin(), 0.0).unwrap();
-        let (observed, noiseless) = values(&none, &branin().optimizers()[1], 1, 1);
+        let (observed, noiseless) = values(&none, &branin().minimizers()[1], 1, 1);
         assert_eq!((none.name(), observed), ("noisy_branin", noiseless));
         assert_eq!((none.profile().constraints, Noisy::new(gramacy(), 0.1).unwrap().profile().constraints), (0, 2));
     }

@@ -1,7 +1,7 @@
-//! A study of one problem by one contestant, on a virtual clock.
+//! A study of one problem by one optimizer, on a virtual clock.
 //!
 //! Trials take the simulated time that their problem says; nobody waits for it. The order of events is a pure function
-//! of the points that the contestant chooses: ties in time go to the trial with the smaller number.
+//! of the points that the optimizer chooses: ties in time go to the trial with the smaller number.
 //!
 //! A stopped trial keeps its last report as its result, as the service has it.
 
@@ -17,27 +17,27 @@ use tunesmith_algorithms::early_stopping::{self, CompletedCurve};
 use tunesmith_algorithms::problem::{CompletedTrial, ParameterValues, PendingTrial, TrialId, TrialOutcome};
 
 use self::running::{Ended, Event, Running};
-use crate::contestant::{Contestant, ContestantError, StudyRequest, TrialResult};
+use crate::optimizer::{Optimizer, OptimizerError, StudyRequest, TrialResult};
 use crate::problem::{Draw, Problem, Quality};
 use crate::record::{Failure, Mode, RecordedQuality, ResultValue, RunKey, RunRecord, Schedule};
 
-/// What a run is made of besides problem and contestant.
+/// What a run is made of besides problem and optimizer.
 pub struct Plan<'a> {
     /// The key under which the run is recorded.
     pub key: &'a RunKey,
     /// Whether the record is to hold the points.
     pub keep_points: bool,
-    /// A clock that the contestant's time is taken by; any origin.
+    /// A clock that the optimizer's time is taken by; any origin.
     pub now: &'a dyn Fn() -> Duration,
 }
 
-/// Lets `contestant` search `problem` until the budget is spent, the space is exhausted, or it fails. Failures are in
-/// the record: one contestant's must not end a comparison.
-pub fn simulate(problem: &dyn Problem, contestant: &mut dyn Contestant, plan: &Plan<'_>) -> RunRecord {
+/// Lets `optimizer` search `problem` until the budget is spent, the space is exhausted, or it fails. Failures are in
+/// the record: one optimizer's must not end a comparison.
+pub fn simulate(problem: &dyn Problem, optimizer: &mut dyn Optimizer, plan: &Plan<'_>) -> RunRecord {
     let mut study = Study::new(problem, plan);
-    let failure = study.run(contestant).err().map(|error| match error {
-        ContestantError::Unsupported { reason } => Failure::Unsupported(reason),
-        ContestantError::Failed { reason } => Failure::Failed(reason),
+    let failure = study.run(optimizer).err().map(|error| match error {
+        OptimizerError::Unsupported { reason } => Failure::Unsupported(reason),
+        OptimizerError::Failed { reason } => Failure::Failed(reason),
     });
     let mut record = study.record;
     record.failure = failure;
@@ -53,7 +53,7 @@ struct Study<'a> {
     given_out: Vec<PendingTrial>,
     /// Reports of the trials that ended with a value, and whether they were stopped.
     curves: Vec<(Vec<early_stopping::CurvePoint>, bool)>,
-    /// What the contestant took since its last suggestion.
+    /// What the optimizer took since its last suggestion.
     spent: Duration,
     exhausted: bool,
 }
@@ -93,9 +93,9 @@ impl<'a> Study<'a> {
         }
     }
 
-    fn run(&mut self, contestant: &mut dyn Contestant) -> Result<(), ContestantError> {
+    fn run(&mut self, optimizer: &mut dyn Optimizer) -> Result<(), OptimizerError> {
         let RunKey { seed, budget, schedule, .. } = &self.plan.key;
-        contestant.create(&StudyRequest {
+        optimizer.create(&StudyRequest {
             problem: self.problem.statement().clone(),
             seed: *seed,
             budget: *budget,
@@ -103,9 +103,9 @@ impl<'a> Study<'a> {
             constraints: self.problem.profile().constraints,
         })?;
         loop {
-            self.start_trials(contestant)?;
+            self.start_trials(optimizer)?;
             match self.running.next_event() {
-                Some(Event::End(ended)) => self.end(contestant, ended)?,
+                Some(Event::End(ended)) => self.end(optimizer, ended)?,
                 Some(Event::Report { trial }) => self.report(trial),
                 None => return Ok(()),
             }
@@ -113,7 +113,7 @@ impl<'a> Study<'a> {
     }
 
     /// Starts as many trials as the schedule wants now.
-    fn start_trials(&mut self, contestant: &mut dyn Contestant) -> Result<(), ContestantError> {
+    fn start_trials(&mut self, optimizer: &mut dyn Optimizer) -> Result<(), OptimizerError> {
         let Schedule { parallel, mode, initial_points, .. } = self.plan.key.schedule;
         loop {
             let left = self.plan.key.budget.saturating_sub(self.given_out.len());
@@ -128,7 +128,7 @@ impl<'a> Study<'a> {
             }
             let first = TrialId::FIRST.offset(self.given_out.len() as u64);
             if self.given_out.len() < initial_points {
-                // The contestant learns of these points with their results only.
+                // The optimizer learns of these points with their results only.
                 let initial = wanted.min(initial_points - self.given_out.len());
                 for place in 0..initial as u64 {
                     match self.initial_point(first.offset(place)) {
@@ -138,7 +138,7 @@ impl<'a> Study<'a> {
                 }
             } else {
                 let trials: Vec<TrialId> = (0..wanted as u64).map(|place| first.offset(place)).collect();
-                let points = self.ask(contestant, &trials)?;
+                let points = self.ask(optimizer, &trials)?;
                 self.exhausted = points.len() < trials.len();
                 for (&trial, point) in trials.iter().zip(points) {
                     self.start(trial, point);
@@ -149,15 +149,15 @@ impl<'a> Study<'a> {
 
     fn ask(
         &mut self,
-        contestant: &mut dyn Contestant,
+        optimizer: &mut dyn Optimizer,
         trials: &[TrialId],
-    ) -> Result<Vec<ParameterValues>, ContestantError> {
+    ) -> Result<Vec<ParameterValues>, OptimizerError> {
         let before = (self.plan.now)();
-        let answer = contestant.suggest(trials);
+        let answer = optimizer.suggest(trials);
         self.spent += (self.plan.now)().saturating_sub(before);
         let points = answer?;
         self.record.suggest_ms.push(milliseconds(std::mem::take(&mut self.spent)));
-        let failed = |reason: String| ContestantError::Failed { reason };
+        let failed = |reason: String| OptimizerError::Failed { reason };
         if points.len() > trials.len() {
             return Err(failed(format!("it gave {} points for {} trials", points.len(), trials.len())));
         }
@@ -168,7 +168,7 @@ impl<'a> Study<'a> {
         Ok(points)
     }
 
-    /// Uniform in the space, the same for every contestant; `None` if the space holds no more.
+    /// Uniform in the space, the same for every optimizer; `None` if the space holds no more.
     fn initial_point(&self, trial: TrialId) -> Option<ParameterValues> {
         let designer = RandomSearch::new(self.problem.statement(), self.plan.key.seed);
         let history = History { completed: &[], pending: &self.given_out };
@@ -198,7 +198,7 @@ impl<'a> Study<'a> {
         }
     }
 
-    fn end(&mut self, contestant: &mut dyn Contestant, ended: Ended) -> Result<(), ContestantError> {
+    fn end(&mut self, optimizer: &mut dyn Optimizer, ended: Ended) -> Result<(), OptimizerError> {
         let feasible = ended.values.is_some() && ended.constraints.iter().all(|constraint| *constraint <= 0.0);
         let outcome = match &ended.values {
             Some(values) if feasible => {
@@ -220,7 +220,7 @@ impl<'a> Study<'a> {
         }
         let trial = CompletedTrial { id: ended.trial, parameters: ended.point, outcome };
         let before = (self.plan.now)();
-        let answer = contestant.complete(&TrialResult { trial, values: ended.values, constraints: ended.constraints });
+        let answer = optimizer.complete(&TrialResult { trial, values: ended.values, constraints: ended.constraints });
         self.spent += (self.plan.now)().saturating_sub(before);
         answer
     }

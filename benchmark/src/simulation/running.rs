@@ -42,9 +42,9 @@ pub(super) enum Event {
 pub(super) struct Ended {
     pub(super) trial: TrialId,
     pub(super) point: ParameterValues,
-    /// What the contestant is told; `None` if it failed.
+    /// What the optimizer is told; `None` if it failed.
     pub(super) values: Option<Vec<f64>>,
-    /// What the contestant is judged by; `None` if it failed.
+    /// What the optimizer is judged by; `None` if it failed.
     pub(super) noiseless: Option<Vec<f64>>,
     pub(super) constraints: Vec<f64>,
     pub(super) stopped_early: bool,

@@ -48,14 +48,14 @@ struct Scripted {
     refuse_after: Option<usize>,
 }
 
-impl Contestant for Scripted {
-    fn create(&mut self, _: &StudyRequest) -> Result<(), ContestantError> {
+impl Optimizer for Scripted {
+    fn create(&mut self, _: &StudyRequest) -> Result<(), OptimizerError> {
         Ok(())
     }
 
-    fn suggest(&mut self, trials: &[TrialId]) -> Result<Vec<ParameterValues>, ContestantError> {
+    fn suggest(&mut self, trials: &[TrialId]) -> Result<Vec<ParameterValues>, OptimizerError> {
         if self.refuse_after.is_some_and(|limit| self.asked.len() >= limit) {
-            return Err(ContestantError::Failed { reason: "no more".into() });
+            return Err(OptimizerError::Failed { reason: "no more".into() });
         }
         self.asked.push(trials.len());
         let taken = trials.len().min(self.numbers.len());
@@ -63,7 +63,7 @@ impl Contestant for Scripted {
         Ok(self.numbers.drain(..taken).map(point).collect())
     }
 
-    fn complete(&mut self, result: &TrialResult) -> Result<(), ContestantError> {
+    fn complete(&mut self, result: &TrialResult) -> Result<(), OptimizerError> {
         self.told.push(result.trial.id.0);
         Ok(())
     }
@@ -75,17 +75,17 @@ fn scripted(numbers: &[i64]) -> Scripted {
 
 fn key(budget: usize, parallel: usize, mode: Mode) -> RunKey {
     let schedule = Schedule { parallel, mode, initial_points: 0, early_stopping: None };
-    let (suite, problem, contestant) = ("test".into(), "numbers".into(), "scripted".into());
-    RunKey { suite, problem, seed: 1, contestant, budget, schedule }
+    let (suite, problem, optimizer) = ("test".into(), "numbers".into(), "scripted".into());
+    RunKey { suite, problem, seed: 1, optimizer, budget, schedule }
 }
 
-fn run(contestant: &mut dyn Contestant, key: &RunKey) -> RunRecord {
+fn run(optimizer: &mut dyn Optimizer, key: &RunKey) -> RunRecord {
     let clock = Cell::new(0);
     let now = || {
         clock.set(clock.get() + 1);
         Duration::from_millis(clock.get())
     };
-    simulate(&Numbers::new(100), contestant, &Plan { key, keep_points: false, now: &now })
+    simulate(&Numbers::new(100), optimizer, &Plan { key, keep_points: false, now: &now })
 }
 
 fn values(record: &RunRecord) -> Vec<f64> {
@@ -98,8 +98,8 @@ fn values(record: &RunRecord) -> Vec<f64> {
 
 #[test]
 fn one_after_the_other() {
-    let mut contestant = scripted(&[7, 3, 5]);
-    let record = run(&mut contestant, &key(3, 1, Mode::Sequential));
+    let mut optimizer = scripted(&[7, 3, 5]);
+    let record = run(&mut optimizer, &key(3, 1, Mode::Sequential));
     assert_eq!(values(&record), [7.0, 3.0, 5.0]);
     assert_eq!(record.ended_secs, [7.0, 10.0, 15.0]);
     // The clock ticks once a call: one for each suggestion, one more for the result before it.
@@ -109,30 +109,30 @@ fn one_after_the_other() {
 
 #[test]
 fn a_batch_waits_for_its_slowest() {
-    let mut contestant = scripted(&[7, 3, 5, 1]);
-    let record = run(&mut contestant, &key(4, 3, Mode::Batch));
-    assert_eq!(contestant.asked, [3, 1]);
+    let mut optimizer = scripted(&[7, 3, 5, 1]);
+    let record = run(&mut optimizer, &key(4, 3, Mode::Batch));
+    assert_eq!(optimizer.asked, [3, 1]);
     assert_eq!(values(&record), [3.0, 5.0, 7.0, 1.0]);
     assert_eq!(record.ended_secs, [3.0, 5.0, 7.0, 8.0]);
 }
 
 #[test]
 fn asynchronous_workers_take_the_next_as_they_become_free() {
-    let mut contestant = scripted(&[7, 3, 5, 1]);
-    let record = run(&mut contestant, &key(4, 2, Mode::Asynchronous));
+    let mut optimizer = scripted(&[7, 3, 5, 1]);
+    let record = run(&mut optimizer, &key(4, 2, Mode::Asynchronous));
     // Trial 3 begins at 3 s; trials 1 ends at 7 s, trial 3 and 4 both at 8 s.
-    assert_eq!(contestant.asked, [1, 1, 1, 1]);
-    assert_eq!(contestant.told, [2, 1, 3, 4]);
+    assert_eq!(optimizer.asked, [1, 1, 1, 1]);
+    assert_eq!(optimizer.told, [2, 1, 3, 4]);
     assert_eq!(record.ended_secs, [3.0, 7.0, 8.0, 8.0]);
 }
 
 #[test]
-fn the_run_ends_with_the_space_or_with_the_contestant() {
+fn the_run_ends_with_the_space_or_with_the_optimizer() {
     let record = run(&mut scripted(&[7]), &key(4, 2, Mode::Asynchronous));
     assert_eq!((values(&record), record.failure), (vec![7.0], None));
 
-    let mut contestant = Scripted { refuse_after: Some(2), ..scripted(&[7, 3, 5]) };
-    let record = run(&mut contestant, &key(3, 1, Mode::Sequential));
+    let mut optimizer = Scripted { refuse_after: Some(2), ..scripted(&[7, 3, 5]) };
+    let record = run(&mut optimizer, &key(3, 1, Mode::Sequential));
     assert_eq!(values(&record), [7.0, 3.0]);
     assert_eq!(record.failure, Some(Failure::Failed("no more".into())));
 

@@ -1,10 +1,10 @@
-//! The Friedman test: do contestants differ at all, judged by their ranks on each problem?
+//! The Friedman test: do optimizers differ at all, judged by their ranks on each problem?
 //!
 //! Sources: Friedman, "The use of ranks to avoid the assumption of normality implicit in the analysis of variance",
 //! 1937; tie correction as in `scipy.stats.friedmanchisquare`; as used in Demšar, "Statistical comparisons of classifiers
-//! over multiple data sets", 2006, section 3.2. Which contestants differ is the matter of [`super::nemenyi`].
+//! over multiple data sets", 2006, section 3.2. Which optimizers differ is the matter of [`super::nemenyi`].
 //!
-//! Notation: n blocks (problems), k treatments (contestants), Rⱼ mean rank of treatment j, t sizes of groups of ties.
+//! Notation: n blocks (problems), k treatments (optimizers), Rⱼ mean rank of treatment j, t sizes of groups of ties.
 
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 

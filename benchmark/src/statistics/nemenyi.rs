@@ -1,8 +1,8 @@
-//! The Nemenyi test: which contestants differ in mean rank, after [`super::friedman`] found that some do.
+//! The Nemenyi test: which optimizers differ in mean rank, after [`super::friedman`] found that some do.
 //!
 //! Sources: Nemenyi, "Distribution-free multiple comparisons", 1963; critical difference and diagram as in Demšar,
 //! "Statistical comparisons of classifiers over multiple data sets", 2006, section 3.2. The quantile is
-//! computed, not looked up, so that any number of contestants will do.
+//! computed, not looked up, so that any number of optimizers will do.
 //!
 //! Notation: k treatments, n blocks, R the range (largest less smallest) of k independent standard normal numbers, φ and
 //! Φ their density and distribution; q(α, k) the upper α quantile of R, divided by √2.

@@ -2,7 +2,7 @@
 //!
 //! The first fifth of the variables has 2 values, the next ones 4, 8 and 16, and the last fifth is continuous. The whole
 //! numbers 0 to n - 1 stand for n evenly spaced coordinates in (-4, 4), which is n + 1 steps wide, all shifted so that
-//! the optimizer is one of them. So the optimum of the continuous function stays, and with it the landscape.
+//! the minimizer is one of them. So the optimum of the continuous function stays, and with it the landscape.
 //!
 //! Values, the optimum included, are multiplied by a factor for each function, which makes them similarly hard to
 //! reach to a given precision.
@@ -35,7 +35,7 @@ const FACTORS: [f64; 24] = [
 /// The bound of the coordinates for which whole numbers stand, before they are shifted.
 const INNER_BOUND: f64 = 4.0;
 
-/// Added to the optimizer before it is rounded to a whole number: two of them may be equally close.
+/// Added to the minimizer before it is rounded to a whole number: two of them may be equally close.
 const ROUNDING_OFFSET: f64 = 1e-7;
 
 /// A function of `dimensions` variables, x01, x02, ...: integers from 0 for the first four fifths, then continuous ones
@@ -55,9 +55,9 @@ pub fn bbob_mixint(function: u8, dimensions: usize, instance: u64) -> Result<Bbo
     let inner_optimum = random::optimal_value(function, instance);
     let optimum = factor * inner_optimum;
     let counts = VALUES.iter().flat_map(|count| std::iter::repeat_n(*count, dimensions / FIFTHS));
-    let mut optimizer = implementation.optimizer().to_vec();
+    let mut minimizer = implementation.minimizer().to_vec();
     let grids: Vec<Grid> =
-        counts.zip(&mut optimizer).map(|(count, coordinate)| Grid::through(count, coordinate)).collect();
+        counts.zip(&mut minimizer).map(|(count, coordinate)| Grid::through(count, coordinate)).collect();
     let kinds = grids.iter().map(Grid::kind).chain((grids.len()..dimensions).map(|_| continuous()));
     Ok(BbobMixintProblem {
         profile: Profile::new(
@@ -70,7 +70,7 @@ pub fn bbob_mixint(function: u8, dimensions: usize, instance: u64) -> Result<Bbo
         factor,
         inner_optimum,
         optimum,
-        optimizer,
+        minimizer,
     })
 }
 
@@ -85,7 +85,7 @@ pub struct BbobMixintProblem {
     /// The optimum before it is multiplied.
     inner_optimum: f64,
     optimum: f64,
-    optimizer: Vec<f64>,
+    minimizer: Vec<f64>,
 }
 
 impl BbobMixintProblem {
@@ -93,7 +93,7 @@ impl BbobMixintProblem {
     /// whole ones are rounded to the nearest in range; continuous coordinates may lie outside the box. NaN if a
     /// coordinate is NaN or their number is not that of the variables.
     pub fn value(&self, point: &[f64]) -> f64 {
-        if !is_defined(point, self.optimizer.len()) {
+        if !is_defined(point, self.minimizer.len()) {
             return f64::NAN;
         }
         let mut coordinates = point.to_vec();
@@ -109,8 +109,8 @@ impl BbobMixintProblem {
     }
 
     /// Where the least value is: a point of the space, one number per variable, whole for the integers.
-    pub fn optimizer(&self) -> &[f64] {
-        &self.optimizer
+    pub fn minimizer(&self) -> &[f64] {
+        &self.minimizer
     }
 }
 

@@ -17,7 +17,7 @@
 //! let sphere = bbob(1, 5, 1)?;
 //! assert_eq!(sphere.name(), "f01/d05");
 //! assert_eq!(sphere.optimum(), 79.48);
-//! assert_eq!(sphere.value(sphere.optimizer()), 79.48);
+//! assert_eq!(sphere.value(sphere.minimizer()), 79.48);
 //! # Ok::<(), tunesmith_benchmark::problems::bbob::BbobError>(())
 //! ```
 
@@ -86,7 +86,7 @@ impl BbobProblem {
     /// The value at `point`, also outside the box. NaN if a coordinate is NaN or their number is not that of the
     /// variables.
     pub fn value(&self, point: &[f64]) -> f64 {
-        if !is_defined(point, self.optimizer().len()) {
+        if !is_defined(point, self.minimizer().len()) {
             return f64::NAN;
         }
         self.optimum + self.function.excess(point)
@@ -98,8 +98,8 @@ impl BbobProblem {
     }
 
     /// Where the least value is: a point of the box, one coordinate per variable.
-    pub fn optimizer(&self) -> &[f64] {
-        self.function.optimizer()
+    pub fn minimizer(&self) -> &[f64] {
+        self.function.minimizer()
     }
 }
 

@@ -13,14 +13,14 @@ fn random_points(dimensions: usize, count: usize) -> Vec<Vec<f64>> {
 }
 
 #[test]
-fn the_optimum_is_attained_at_the_optimizer_and_nowhere_undercut() {
+fn the_optimum_is_attained_at_the_minimizer_and_nowhere_undercut() {
     for function in 1..=FUNCTIONS {
         for dimensions in [2, 5, 10] {
             for instance in [1, 2, 33] {
                 let problem = bbob(function, dimensions, instance).unwrap();
-                assert!(problem.optimizer().iter().all(|coordinate| coordinate.abs() <= 5.0));
-                let at_optimizer = problem.value(problem.optimizer());
-                let difference = (at_optimizer - problem.optimum()).abs();
+                assert!(problem.minimizer().iter().all(|coordinate| coordinate.abs() <= 5.0));
+                let at_minimizer = problem.value(problem.minimizer());
+                let difference = (at_minimizer - problem.optimum()).abs();
                 assert!(difference <= 1e-11, "f{function} d{dimensions} i{instance}: {difference:e}");
                 for point in random_points(dimensions, 100) {
                     let value = problem.value(&point);
@@ -38,14 +38,14 @@ fn mixed_integer_functions_keep_the_optimum() {
             for instance in [1, 2, 33] {
                 let problem = bbob_mixint(function, dimensions, instance).unwrap();
                 let continuous = bbob(function, dimensions, instance).unwrap();
-                let at_optimizer = problem.value(problem.optimizer());
-                let difference = (at_optimizer - problem.optimum()).abs();
+                let at_minimizer = problem.value(problem.minimizer());
+                let difference = (at_minimizer - problem.optimum()).abs();
                 assert!(difference <= 1e-10, "f{function} d{dimensions} i{instance}: {difference:e}");
                 let integers = 4 * dimensions / 5;
-                assert_eq!(problem.optimizer()[integers..], continuous.optimizer()[integers..]);
-                assert!(problem.optimizer()[..integers].iter().all(|value| value.fract() == 0.0));
+                assert_eq!(problem.minimizer()[integers..], continuous.minimizer()[integers..]);
+                assert!(problem.minimizer()[..integers].iter().all(|value| value.fract() == 0.0));
                 let parameters = problem.statement().search_space().parameters();
-                for (parameter, value) in parameters.iter().zip(&problem.optimizer()[..integers]) {
+                for (parameter, value) in parameters.iter().zip(&problem.minimizer()[..integers]) {
                     assert!(parameter.contains(&ParameterValue::Integer(*value as i64)), "f{function}: {value}");
                 }
                 for point in random_points(dimensions, 100) {
@@ -89,7 +89,7 @@ fn a_trial_is_evaluated_at_its_coordinates() {
         ("x02".to_owned(), ParameterValue::Double(-2.0)),
     ]);
     assert_eq!(sphere.evaluate(&point, DRAW), Evaluation::exact(sphere.value(&[1.5, -2.0])));
-    let distance = (1.5 - sphere.optimizer()[0]).powi(2) + (-2.0 - sphere.optimizer()[1]).powi(2);
+    let distance = (1.5 - sphere.minimizer()[0]).powi(2) + (-2.0 - sphere.minimizer()[1]).powi(2);
     assert_eq!(sphere.value(&[1.5, -2.0]), 79.48 + distance);
 
     point.insert("x02".to_owned(), ParameterValue::Double(5.5));

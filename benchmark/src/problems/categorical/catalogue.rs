@@ -2,7 +2,7 @@
 
 use tunesmith_algorithms::problem::{ParameterKind, ParameterValue, ParameterValues};
 
-use super::{coefficient, with_optimizer};
+use super::{coefficient, with_minimizer};
 use crate::problems::functions::TestFunction;
 use crate::problems::functions::builders::{categorical, level, linear, number, parameter};
 
@@ -30,13 +30,13 @@ pub fn catalogue() -> TestFunction {
     ];
     let (item, usage) = BEST;
     let text = |text: String| ParameterValue::Categorical(text);
-    let mut optimizer = ParameterValues::from([
+    let mut minimizer = ParameterValues::from([
         ("item".to_owned(), text(item_name(item))),
         ("use".to_owned(), text(USES[usage].to_owned())),
     ]);
     let best = settings(item);
-    optimizer.extend((0..2).map(|which| (SETTINGS[which].to_owned(), ParameterValue::Double(best[which]))));
-    with_optimizer("catalogue", parameters, optimizer, value)
+    minimizer.extend((0..2).map(|which| (SETTINGS[which].to_owned(), ParameterValue::Double(best[which]))));
+    with_minimizer("catalogue", parameters, minimizer, value)
 }
 
 const SETTINGS: [&str; 2] = ["x01", "x02"];

@@ -2,7 +2,7 @@
 
 use tunesmith_algorithms::problem::{ParameterValue, ParameterValues};
 
-use super::{coefficient, name, with_optimizer};
+use super::{coefficient, name, with_minimizer};
 use crate::problems::functions::TestFunction;
 use crate::problems::functions::builders::{categorical, level, parameter};
 
@@ -23,9 +23,9 @@ pub fn clauses() -> TestFunction {
     };
     let parameters = (0..SWITCHES).map(|switch| parameter(&name(switch), categorical(&["off", "on"]))).collect();
     let state = |switch| if planted(switch) { "on" } else { "off" };
-    let optimizer =
+    let minimizer =
         (0..SWITCHES).map(|switch| (name(switch), ParameterValue::Categorical(state(switch).to_owned()))).collect();
-    with_optimizer("clauses", parameters, optimizer, value)
+    with_minimizer("clauses", parameters, minimizer, value)
 }
 
 /// The state of `switch` in the assignment that meets all conditions.

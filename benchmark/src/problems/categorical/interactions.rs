@@ -2,7 +2,7 @@
 
 use tunesmith_algorithms::problem::{ParameterValue, ParameterValues};
 
-use super::{choices, chosen, coefficient, levels_of, with_optimizer};
+use super::{choices, chosen, coefficient, levels_of, with_minimizer};
 use crate::problems::functions::TestFunction;
 use crate::problems::functions::builders::{linear, number, parameter};
 
@@ -19,7 +19,7 @@ const MANY: usize = 12;
 /// Nine choices of 3 to 8 levels, each good or bad for itself, and about two fifths of all pairs good or bad together.
 pub fn pair_interactions() -> TestFunction {
     let value = |point: &ParameterValues| pair_sum(1, &levels_of::<{ PAIR_LEVELS.len() }>(point));
-    with_optimizer("pair_interactions", choices(&PAIR_LEVELS), chosen("bbccebfbd"), value)
+    with_minimizer("pair_interactions", choices(&PAIR_LEVELS), chosen("bbccebfbd"), value)
 }
 
 /// Twelve choices of 8 levels, of which four matter, three of these only together; the others hardly.
@@ -29,7 +29,7 @@ pub fn few_of_many() -> TestFunction {
         let rest = (0..MANY).filter(|index| !FEW.contains(index));
         few_sum(FEW.map(|index| levels[index])) + rest.map(|index| rest_term(index, levels[index])).sum::<f64>()
     };
-    with_optimizer("few_of_many", choices(&[MANY_LEVELS; MANY]), chosen("ccgdhbcdchfb"), value)
+    with_minimizer("few_of_many", choices(&[MANY_LEVELS; MANY]), chosen("ccgdhbcdchfb"), value)
 }
 
 /// Eight choices of 3 to 5 levels with pairs as in [`pair_interactions`], and three doubles in `[0, 1]`, the best value of
@@ -42,13 +42,13 @@ pub fn mixed_interactions() -> TestFunction {
     };
     let mut parameters = choices(&MIXED_LEVELS);
     parameters.extend(DOUBLES.map(|name| parameter(name, linear(0.0, 1.0))));
-    let mut optimizer = chosen("acebbaab");
-    let levels = levels_of::<{ MIXED_LEVELS.len() }>(&optimizer);
-    optimizer.extend(
+    let mut minimizer = chosen("acebbaab");
+    let levels = levels_of::<{ MIXED_LEVELS.len() }>(&minimizer);
+    minimizer.extend(
         (0..DOUBLES.len())
             .map(|which| (DOUBLES[which].to_owned(), ParameterValue::Double(best_double(which, &levels)))),
     );
-    with_optimizer("mixed_interactions", parameters, optimizer, value)
+    with_minimizer("mixed_interactions", parameters, minimizer, value)
 }
 
 /// The doubles of [`mixed_interactions`].

@@ -2,7 +2,7 @@
 
 use tunesmith_algorithms::problem::ParameterValues;
 
-use super::{choices, chosen, coefficient, levels_of, with_optimizer};
+use super::{choices, chosen, coefficient, levels_of, with_minimizer};
 use crate::problems::functions::TestFunction;
 
 /// Choices of [`landscape`], of [`LEVELS`] levels each: 177,147 points.
@@ -15,7 +15,7 @@ const NEIGHBORS: usize = 3;
 /// NK landscape of Kauffman & Weinberger 1989 with three alleles in place of two.
 pub fn landscape() -> TestFunction {
     let value = |point: &ParameterValues| contributions(&levels_of::<CHOICES>(point));
-    with_optimizer("landscape", choices(&[LEVELS; CHOICES]), chosen("bcbbbaacaaa"), value)
+    with_minimizer("landscape", choices(&[LEVELS; CHOICES]), chosen("bcbbbaacaaa"), value)
 }
 
 /// Their mean, between 0 and 1.

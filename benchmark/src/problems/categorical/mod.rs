@@ -80,13 +80,13 @@ fn levels_of<const N: usize>(point: &ParameterValues) -> [usize; N] {
     std::array::from_fn(|index| usize::from(level(point, &name(index)).as_bytes()[0] - b'a'))
 }
 
-/// `function` of a space of parameters, with the value at `optimizer` for its optimum.
-fn with_optimizer(
+/// `function` of a space of parameters, with the value at `minimizer` for its optimum.
+fn with_minimizer(
     name: &str,
     parameters: Vec<ParameterSpec>,
-    optimizer: ParameterValues,
+    minimizer: ParameterValues,
     function: fn(&ParameterValues) -> f64,
 ) -> TestFunction {
-    let optimum = function(&optimizer);
-    TestFunction::new(name, parameters, optimum, vec![optimizer], function)
+    let optimum = function(&minimizer);
+    TestFunction::new(name, parameters, optimum, vec![minimizer], function)
 }

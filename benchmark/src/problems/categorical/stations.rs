@@ -2,7 +2,7 @@
 
 use tunesmith_algorithms::problem::{ParameterValue, ParameterValues};
 
-use super::{coefficient, name, with_optimizer};
+use super::{coefficient, name, with_minimizer};
 use crate::problems::functions::TestFunction;
 use crate::problems::functions::builders::{categorical, level, parameter};
 
@@ -27,8 +27,8 @@ pub fn stations() -> TestFunction {
     let parameters = (0..STATIONS).map(|station| parameter(&name(station), categorical(&levels))).collect();
     let best = [1, 4, 0, 1, 0, 2, 0, 3, 0];
     let level = |treatment: usize| ParameterValue::Categorical(TREATMENTS[treatment].0.to_owned());
-    let optimizer = (0..STATIONS).map(|station| (name(station), level(best[station]))).collect();
-    with_optimizer("stations", parameters, optimizer, value)
+    let minimizer = (0..STATIONS).map(|station| (name(station), level(best[station]))).collect();
+    with_minimizer("stations", parameters, minimizer, value)
 }
 
 /// What the treatments, as places in [`TREATMENTS`], and the pests cost.

@@ -24,10 +24,10 @@ fn letters(levels: &[usize]) -> String {
     levels.iter().map(|&level| letter(level)).collect()
 }
 
-/// The levels of the one optimizer of `function`.
-fn optimizer<const N: usize>(function: &TestFunction) -> String {
-    assert_eq!(function.optimizers().len(), 1);
-    letters(&levels_of::<N>(&function.optimizers()[0]))
+/// The levels of the one minimizer of `function`.
+fn minimizer<const N: usize>(function: &TestFunction) -> String {
+    assert_eq!(function.minimizers().len(), 1);
+    letters(&levels_of::<N>(&function.minimizers()[0]))
 }
 
 fn close(a: f64, b: f64) -> bool {
@@ -51,7 +51,7 @@ fn coefficients_are_those_of_splitmix64_and_look_uniform() {
 fn the_best_pairs_are_found_by_looking_everywhere() {
     let (levels, value) = least(PAIR_LEVELS, |levels| pair_sum(1, levels));
     let function = pair_interactions();
-    assert_eq!(optimizer::<9>(&function), letters(&levels));
+    assert_eq!(minimizer::<9>(&function), letters(&levels));
     assert_eq!(function.optimum(), value);
 }
 
@@ -71,7 +71,7 @@ fn the_few_that_matter_and_the_rest_are_best_apart() {
             }
         };
     }
-    assert_eq!(optimizer::<12>(&function), letters(&levels));
+    assert_eq!(minimizer::<12>(&function), letters(&levels));
     assert!(close(function.optimum(), value + rest), "{}", function.optimum());
 }
 
@@ -79,10 +79,10 @@ fn the_few_that_matter_and_the_rest_are_best_apart() {
 fn mixed_interactions_are_best_where_the_pairs_are_and_no_double_misses() {
     let (levels, value) = least(MIXED_LEVELS, |levels| pair_sum(2, levels));
     let function = mixed_interactions();
-    assert_eq!(optimizer::<8>(&function), letters(&levels));
+    assert_eq!(minimizer::<8>(&function), letters(&levels));
     assert!(close(function.optimum(), value), "{}", function.optimum());
     // Off the best doubles it is worse by twice the square.
-    let mut point = function.optimizers()[0].clone();
+    let mut point = function.minimizers()[0].clone();
     if let Some(ParameterValue::Double(x)) = point.get_mut("x02") {
         *x += 0.1;
     }
@@ -93,7 +93,7 @@ fn mixed_interactions_are_best_where_the_pairs_are_and_no_double_misses() {
 fn the_bottom_of_the_landscape_is_found_by_looking_everywhere() {
     let (levels, value) = least([landscape::LEVELS; landscape::CHOICES], landscape::contributions);
     let function = landscape();
-    assert_eq!(optimizer::<{ landscape::CHOICES }>(&function), letters(&levels));
+    assert_eq!(minimizer::<{ landscape::CHOICES }>(&function), letters(&levels));
     assert_eq!(function.optimum(), value);
 }
 
@@ -101,7 +101,7 @@ fn the_bottom_of_the_landscape_is_found_by_looking_everywhere() {
 fn all_clauses_can_be_met_and_hardly_by_neighboring_assignments() {
     let function = clauses();
     assert_eq!(function.optimum(), 0.0);
-    let best = &function.optimizers()[0];
+    let best = &function.minimizers()[0];
     // Turning a switch around breaks a condition, but for very few: the optimum does not lie on a wide plateau.
     let mut free = 0;
     for (name, value) in best {
@@ -120,8 +120,8 @@ fn the_best_treatments_are_found_by_looking_everywhere() {
     let (treatments, value) = least([stations::TREATMENTS.len(); stations::STATIONS], stations::cost);
     let function = stations();
     let names = treatments.map(|treatment| stations::TREATMENTS[treatment].0);
-    let optimizer = &function.optimizers()[0];
-    assert_eq!((0..stations::STATIONS).map(|station| level(optimizer, &name(station))).collect::<Vec<_>>(), names);
+    let minimizer = &function.minimizers()[0];
+    assert_eq!((0..stations::STATIONS).map(|station| level(minimizer, &name(station))).collect::<Vec<_>>(), names);
     assert_eq!(function.optimum(), value, "{treatments:?}");
     // The problem is none if one treatment, or none, is best everywhere.
     assert!(names.iter().collect::<BTreeSet<_>>().len() >= 3, "{names:?}");
@@ -136,12 +136,12 @@ fn the_best_item_is_found_by_looking_everywhere() {
 }
 
 #[test]
-fn optimizers_are_points_of_spaces_dominated_by_categories() {
+fn minimizers_are_points_of_spaces_dominated_by_categories() {
     for function in categorical_functions() {
         let space = function.statement().search_space();
-        for optimizer in function.optimizers() {
-            assert_eq!(space.check(optimizer), Ok(()), "{}", function.name());
-            assert_eq!(function.value(optimizer), function.optimum(), "{}", function.name());
+        for minimizer in function.minimizers() {
+            assert_eq!(space.check(minimizer), Ok(()), "{}", function.name());
+            assert_eq!(function.value(minimizer), function.optimum(), "{}", function.name());
         }
         let is_category = |spec: &&ParameterSpec| matches!(spec.kind(), ParameterKind::Categorical { .. });
         let categories = space.parameters().iter().filter(is_category).count();

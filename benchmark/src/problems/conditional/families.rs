@@ -40,9 +40,9 @@ pub fn surfaces() -> TestFunction {
         child("hartmann_3", 0.0, 1.0, "hartmann"),
     ];
     let [first, second, third] = HARTMANN3_OPTIMIZER.map(ParameterValue::Double);
-    let optimizer =
+    let minimizer =
         point([("surface", level("hartmann")), ("hartmann_1", first), ("hartmann_2", second), ("hartmann_3", third)]);
-    TestFunction::new("surfaces", parameters, 0.0, vec![optimizer], value)
+    TestFunction::new("surfaces", parameters, 0.0, vec![minimizer], value)
 }
 
 /// A choice of four models of data of unknown size, with 1 to 3 parameters each and one that all of them share: a sample
@@ -77,13 +77,13 @@ pub fn model_families() -> TestFunction {
         under(parameter("width", log(1e-5, 1e1)), "model", &["machine"]),
     ];
     // cost + width = 0.5 and cost - width = 3.5 in decades.
-    let optimizer = point([
+    let minimizer = point([
         ("model", level("machine")),
         ("sample", ParameterValue::Double(0.85)),
         ("cost", ParameterValue::Double(1e2)),
         ("width", ParameterValue::Double(10.0_f64.powf(-1.5))),
     ]);
-    TestFunction::new("model_families", parameters, 0.0, vec![optimizer], value)
+    TestFunction::new("model_families", parameters, 0.0, vec![minimizer], value)
 }
 
 /// Three ways to train a network that share a learning rate, whose best value each has for itself, with a momentum for
@@ -115,12 +115,12 @@ pub fn optimizers_of_networks() -> TestFunction {
         under(parameter("schedule", categorical(&["constant", "cosine", "step"])), "optimizer", &["adam", "sgd"]),
         under(parameter("warmup", linear(0.0, 0.5)), "schedule", &["cosine"]),
     ];
-    let optimizer = point([
+    let minimizer = point([
         ("optimizer", level("sgd")),
         ("rate", ParameterValue::Double(10.0_f64.powf(-1.6))),
         ("momentum", ParameterValue::Double(1.0 - 10.0_f64.powf(-1.3))),
         ("schedule", level("cosine")),
         ("warmup", ParameterValue::Double(0.08)),
     ]);
-    TestFunction::new("optimizers", parameters, 0.0, vec![optimizer], value)
+    TestFunction::new("optimizers", parameters, 0.0, vec![minimizer], value)
 }

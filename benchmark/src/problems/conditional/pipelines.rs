@@ -29,7 +29,7 @@ pub fn layers() -> TestFunction {
         parameter(&width(layer), integer(4, 512, ScaleType::UnitLog)).with_condition(parent(i64::from(layer)))
     };
     parameters.extend((2..=5).map(wide));
-    let optimizer = point([
+    let minimizer = point([
         ("layers", ParameterValue::Integer(4)),
         ("rate", ParameterValue::Double(10.0_f64.powf(-3.3))),
         ("width_1", ParameterValue::Integer(180)),
@@ -37,7 +37,7 @@ pub fn layers() -> TestFunction {
         ("width_3", ParameterValue::Integer(40)),
         ("width_4", ParameterValue::Integer(25)),
     ]);
-    TestFunction::new("layers", parameters, 0.0, vec![optimizer], value)
+    TestFunction::new("layers", parameters, 0.0, vec![minimizer], value)
 }
 
 fn width(layer: i32) -> String {
@@ -78,14 +78,14 @@ pub fn trees() -> TestFunction {
             &["leaf"],
         ),
     ];
-    let optimizer = point([
+    let minimizer = point([
         ("booster", level("tree")),
         ("rounds", ParameterValue::Integer(4)),
         ("depth", ParameterValue::Integer(7)),
         ("growth", level("leaf")),
         ("leaves", ParameterValue::Discrete(64.0)),
     ]);
-    TestFunction::new("trees", parameters, 0.0, vec![optimizer], value)
+    TestFunction::new("trees", parameters, 0.0, vec![minimizer], value)
 }
 
 /// Preparation and model chosen beside each other, each with parameters; a model that is good only after the right
@@ -117,12 +117,12 @@ pub fn pipeline() -> TestFunction {
         under(parameter("rate", log(1e-5, 1.0)), "model", &["network"]),
         under(parameter("decay", log(1e-6, 1e-1)), "model", &["network"]),
     ];
-    let optimizer = point([
+    let minimizer = point([
         ("preparation", level("components")),
         ("kept", ParameterValue::Double(0.7)),
         ("model", level("network")),
         ("rate", ParameterValue::Double(10.0_f64.powf(-2.4))),
         ("decay", ParameterValue::Double(10.0_f64.powf(-3.8))),
     ]);
-    TestFunction::new("pipeline", parameters, 0.0, vec![optimizer], value)
+    TestFunction::new("pipeline", parameters, 0.0, vec![minimizer], value)
 }

@@ -8,11 +8,11 @@ use super::*;
 use crate::problems::descent::{descend, starts};
 
 #[test]
-fn every_optimizer_lies_in_the_space_and_takes_the_optimum() {
+fn every_minimizer_lies_in_the_space_and_takes_the_optimum() {
     for function in conditional_functions() {
         let space = function.statement().search_space();
         assert!(space.is_conditional(), "{}", function.name());
-        for point in function.optimizers() {
+        for point in function.minimizers() {
             assert_eq!(space.check(point), Ok(()), "{}", function.name());
             let excess = function.value(point) - function.optimum();
             assert!(excess.abs() < 1e-9, "{}: {excess:e} at {point:?}", function.name());
@@ -32,7 +32,7 @@ fn no_descent_in_any_branch_goes_below_the_optimum() {
         let encoding = Encoding::new(function.statement().search_space());
         let mut reached = 0;
         let mut branches = BTreeSet::new();
-        for start in starts(&encoding, 128, function.optimizers()) {
+        for start in starts(&encoding, 128, function.minimizers()) {
             let (point, value) = descend(&|point| function.value(point), &encoding, start, 0.1);
             branches.insert(encoding.active(&encoding.encode(&point).unwrap()));
             let excess = value - function.optimum();

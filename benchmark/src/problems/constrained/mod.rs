@@ -1,6 +1,6 @@
 //! Problems with constraints, each at most 0 where it holds, and a known feasible optimum; all to be minimised.
 //!
-//! Constraints that compare with a limit are divided by it, so that they have one scale. The stated optimizers lie about
+//! Constraints that compare with a limit are divided by it, so that they have one scale. The stated minimizers lie about
 //! 1e-12 of that scale inside the feasible region, so that rounding does not carry them out of it. Each problem proves
 //! its own optimum in a test: it is taken at a feasible point, and no descent finds a better one.
 
@@ -31,7 +31,7 @@ fn functions() -> Vec<ConstrainedFunction> {
 pub struct ConstrainedFunction {
     profile: Profile,
     optimum: f64,
-    optimizer: ParameterValues,
+    minimizer: ParameterValues,
     function: fn(&ParameterValues) -> Constrained,
 }
 
@@ -56,14 +56,14 @@ impl ConstrainedFunction {
         name: &str,
         parameters: Vec<ParameterSpec>,
         optimum: f64,
-        optimizer: ParameterValues,
+        minimizer: ParameterValues,
         function: fn(&ParameterValues) -> Constrained,
     ) -> Self {
         let statement = builders::statement(parameters, &[Goal::Minimize]);
         let quality = Quality::Value { best_known: Some(optimum) };
-        let constraints = function(&optimizer).constraints.len();
+        let constraints = function(&minimizer).constraints.len();
         let profile = Profile { constraints, ..Profile::new(name, statement, quality) };
-        Self { profile, optimum, optimizer, function }
+        Self { profile, optimum, minimizer, function }
     }
 
     /// The smallest feasible value, or the smallest known where the function says so.
@@ -72,8 +72,8 @@ impl ConstrainedFunction {
     }
 
     /// A feasible point with that value, but for 1e-9 of it.
-    pub fn optimizer(&self) -> &ParameterValues {
-        &self.optimizer
+    pub fn minimizer(&self) -> &ParameterValues {
+        &self.minimizer
     }
 
     /// Value and constraints at a point of the space.

@@ -8,9 +8,9 @@ use crate::problem::Outcome;
 use crate::problems::descent::{descend, starts};
 
 #[test]
-fn every_optimizer_is_feasible_and_takes_the_optimum() {
+fn every_minimizer_is_feasible_and_takes_the_optimum() {
     for function in functions() {
-        let point = function.optimizer();
+        let point = function.minimizer();
         assert_eq!(function.statement().search_space().check(point), Ok(()), "{}", function.name());
         let at = function.at(point);
         assert!(at.is_feasible(), "{}: {:?}", function.name(), at.constraints);
@@ -31,7 +31,7 @@ fn no_feasible_descent_goes_below_the_optimum() {
             if violation > 0.0 { 1e9 + 1e6 * violation } else { at.value }
         };
         let (mut feasible, mut best) = (0, f64::INFINITY);
-        for start in starts(&encoding, 64, std::slice::from_ref(function.optimizer())) {
+        for start in starts(&encoding, 64, std::slice::from_ref(function.minimizer())) {
             let (point, value) = descend(&penalized, &encoding, start, 0.1);
             if value >= 1e9 {
                 continue;
@@ -64,7 +64,7 @@ fn evaluations_carry_the_constraints() {
         .map(|(problem, function)| {
             let draw = Draw { seed: 1, trial: TrialId(1) };
             let Outcome::Measured { observed, noiseless, constraints } =
-                problem.evaluate(function.optimizer(), draw).outcome
+                problem.evaluate(function.minimizer(), draw).outcome
             else {
                 panic!("no values")
             };

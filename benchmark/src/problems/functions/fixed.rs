@@ -13,9 +13,9 @@ pub fn branin() -> TestFunction {
         let x = doubles(point);
         branin_value(x[0], x[1])
     };
-    let optimizers = [[-PI, 12.275], [PI, 2.275], [3.0 * PI, 2.475]];
+    let minimizers = [[-PI, 12.275], [PI, 2.275], [3.0 * PI, 2.475]];
     let ranges = [(-5.0, 10.0), (0.0, 15.0)];
-    TestFunction::continuous("branin", &ranges, 10.0 / (8.0 * PI), &optimizers.map(Vec::from), value)
+    TestFunction::continuous("branin", &ranges, 10.0 / (8.0 * PI), &minimizers.map(Vec::from), value)
 }
 
 /// The formula of [`branin`].
@@ -31,8 +31,8 @@ pub fn six_hump_camel() -> TestFunction {
         six_hump_camel_value(x[0], x[1])
     };
     let (a, b) = (0.08984201310031806, -0.7126564030207396);
-    let optimizers = [vec![a, b], vec![-a, -b]];
-    TestFunction::continuous("six_hump_camel", &[(-3.0, 3.0), (-2.0, 2.0)], SIX_HUMP_CAMEL_OPTIMUM, &optimizers, value)
+    let minimizers = [vec![a, b], vec![-a, -b]];
+    TestFunction::continuous("six_hump_camel", &[(-3.0, 3.0), (-2.0, 2.0)], SIX_HUMP_CAMEL_OPTIMUM, &minimizers, value)
 }
 
 pub(crate) const SIX_HUMP_CAMEL_OPTIMUM: f64 = -1.0316284534898774;
@@ -79,15 +79,15 @@ pub fn eggholder() -> TestFunction {
         let (a, b) = (x[0], x[1] + 47.0);
         -b * (b + a / 2.0).abs().sqrt().sin() - a * (a - b).abs().sqrt().sin()
     };
-    let optimizers = [vec![512.0, 404.2318051137578]];
-    TestFunction::continuous("eggholder", &[(-512.0, 512.0); 2], -959.6406627208509, &optimizers, value)
+    let minimizers = [vec![512.0, 404.2318051137578]];
+    TestFunction::continuous("eggholder", &[(-512.0, 512.0); 2], -959.6406627208509, &minimizers, value)
 }
 
 /// Hartmann's function of 3 variables in the unit cube.
 pub fn hartmann3() -> TestFunction {
     let value = |point: &ParameterValues| hartmann3_value(&doubles(point));
-    let optimizer = HARTMANN3_OPTIMIZER.to_vec();
-    TestFunction::continuous("hartmann3", &[(0.0, 1.0); 3], HARTMANN3_OPTIMUM, &[optimizer], value)
+    let minimizer = HARTMANN3_OPTIMIZER.to_vec();
+    TestFunction::continuous("hartmann3", &[(0.0, 1.0); 3], HARTMANN3_OPTIMUM, &[minimizer], value)
 }
 
 /// The formula of [`hartmann3`].
@@ -114,8 +114,8 @@ pub fn hartmann6() -> TestFunction {
         ];
         hartmann(&doubles(point), &a, &p)
     };
-    let optimizer = HARTMANN6_OPTIMIZER.to_vec();
-    TestFunction::continuous("hartmann6", &[(0.0, 1.0); 6], HARTMANN6_OPTIMUM, &[optimizer], value)
+    let minimizer = HARTMANN6_OPTIMIZER.to_vec();
+    TestFunction::continuous("hartmann6", &[(0.0, 1.0); 6], HARTMANN6_OPTIMUM, &[minimizer], value)
 }
 
 pub(crate) const HARTMANN3_OPTIMUM: f64 = -3.862779787332663;
@@ -141,17 +141,17 @@ pub fn shekel5() -> TestFunction {
 
 /// Shekel's function with 7 wells in `[0, 10]^4`.
 pub fn shekel7() -> TestFunction {
-    let optimizer = [4.000572916185823, 4.000689366185304, 3.999489708859151, 3.9996061588586316];
-    shekel::<7>("shekel/m07", -10.402940566818662, optimizer)
+    let minimizer = [4.000572916185823, 4.000689366185304, 3.999489708859151, 3.9996061588586316];
+    shekel::<7>("shekel/m07", -10.402940566818662, minimizer)
 }
 
 /// Shekel's function with 10 wells in `[0, 10]^4`.
 pub fn shekel10() -> TestFunction {
-    let optimizer = [4.000746531592047, 4.000592934138532, 3.9996633980403224, 3.999509800586807];
-    shekel::<10>("shekel/m10", -10.536409816692043, optimizer)
+    let minimizer = [4.000746531592047, 4.000592934138532, 3.9996633980403224, 3.999509800586807];
+    shekel::<10>("shekel/m10", -10.536409816692043, minimizer)
 }
 
-fn shekel<const WELLS: usize>(name: &str, optimum: f64, optimizer: [f64; 4]) -> TestFunction {
+fn shekel<const WELLS: usize>(name: &str, optimum: f64, minimizer: [f64; 4]) -> TestFunction {
     let value = |point: &ParameterValues| {
         let x = doubles(point);
         let depth = |(center, width): (&[f64; 4], &f64)| {
@@ -160,7 +160,7 @@ fn shekel<const WELLS: usize>(name: &str, optimum: f64, optimizer: [f64; 4]) -> 
         };
         -SHEKEL_CENTERS.iter().zip(&SHEKEL_WIDTHS).take(WELLS).map(depth).sum::<f64>()
     };
-    TestFunction::continuous(name, &[(0.0, 10.0); 4], optimum, &[optimizer.to_vec()], value)
+    TestFunction::continuous(name, &[(0.0, 10.0); 4], optimum, &[minimizer.to_vec()], value)
 }
 
 const SHEKEL_WIDTHS: [f64; 10] = [0.1, 0.2, 0.2, 0.4, 0.4, 0.6, 0.3, 0.7, 0.5, 0.5];

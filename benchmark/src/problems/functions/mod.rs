@@ -69,7 +69,7 @@ fn classic_functions() -> Vec<TestFunction> {
 pub struct TestFunction {
     profile: Profile,
     optimum: f64,
-    optimizers: Vec<ParameterValues>,
+    minimizers: Vec<ParameterValues>,
     function: fn(&ParameterValues) -> f64,
 }
 
@@ -78,12 +78,12 @@ impl TestFunction {
         name: impl Into<String>,
         parameters: Vec<ParameterSpec>,
         optimum: f64,
-        optimizers: Vec<ParameterValues>,
+        minimizers: Vec<ParameterValues>,
         function: fn(&ParameterValues) -> f64,
     ) -> Self {
         let statement = builders::statement(parameters, &[Goal::Minimize]);
         let quality = Quality::Value { best_known: Some(optimum) };
-        Self { profile: Profile::new(name, statement, quality), optimum, optimizers, function }
+        Self { profile: Profile::new(name, statement, quality), optimum, minimizers, function }
     }
 
     /// A function of doubles x01, x02, ... in a box, from lower and upper bound of each.
@@ -91,11 +91,11 @@ impl TestFunction {
         name: impl Into<String>,
         ranges: &[(f64, f64)],
         optimum: f64,
-        optimizers: &[Vec<f64>],
+        minimizers: &[Vec<f64>],
         function: fn(&ParameterValues) -> f64,
     ) -> Self {
-        let optimizers = optimizers.iter().map(|x| builders::point_of_doubles(x)).collect();
-        Self::new(name, builders::box_of_doubles(ranges), optimum, optimizers, function)
+        let minimizers = minimizers.iter().map(|x| builders::point_of_doubles(x)).collect();
+        Self::new(name, builders::box_of_doubles(ranges), optimum, minimizers, function)
     }
 
     /// The smallest value.
@@ -104,8 +104,8 @@ impl TestFunction {
     }
 
     /// Points where the smallest value is taken; all of them, unless the function says otherwise.
-    pub fn optimizers(&self) -> &[ParameterValues] {
-        &self.optimizers
+    pub fn minimizers(&self) -> &[ParameterValues] {
+        &self.minimizers
     }
 
     /// The value at a point of the space.

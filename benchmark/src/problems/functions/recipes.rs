@@ -27,13 +27,13 @@ pub fn network_recipe() -> TestFunction {
         parameter("dropout", discrete(vec![0.0, 0.1, 0.2, 0.5], ScaleType::UnitLinear)),
         parameter("activation", categorical(&["tanh", "relu", "elu"])),
     ];
-    let optimizer = ParameterValues::from([
+    let minimizer = ParameterValues::from([
         ("units".to_owned(), ParameterValue::Integer(52)),
         ("layers".to_owned(), ParameterValue::Integer(3)),
         ("dropout".to_owned(), ParameterValue::Discrete(0.2)),
         ("activation".to_owned(), ParameterValue::Categorical("relu".to_owned())),
     ]);
-    TestFunction::new("network_recipe", parameters, 0.1, vec![optimizer], value)
+    TestFunction::new("network_recipe", parameters, 0.1, vec![minimizer], value)
 }
 
 /// A recipe of all kinds and scales: learning rate and momentum (doubles), layers, batch size and activation (4
@@ -71,12 +71,12 @@ fn training(name: &str, least_rate: f64, batches: Vec<f64>) -> TestFunction {
         parameter("batch", discrete(batches, ScaleType::UnitLog)),
         parameter("activation", categorical(&["relu", "tanh", "gelu", "selu"])),
     ];
-    let optimizer = ParameterValues::from([
+    let minimizer = ParameterValues::from([
         ("rate".to_owned(), ParameterValue::Double(10.0_f64.powf(-2.5))),
         ("momentum".to_owned(), ParameterValue::Double(1.0 - 10.0_f64.powf(-1.2))),
         ("layers".to_owned(), ParameterValue::Integer(7)),
         ("batch".to_owned(), ParameterValue::Discrete(64.0)),
         ("activation".to_owned(), ParameterValue::Categorical("gelu".to_owned())),
     ]);
-    TestFunction::new(name, parameters, 0.0, vec![optimizer], value)
+    TestFunction::new(name, parameters, 0.0, vec![minimizer], value)
 }

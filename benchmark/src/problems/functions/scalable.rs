@@ -85,13 +85,13 @@ pub fn michalewicz(dimensions: usize) -> TestFunction {
     let value = |point: &ParameterValues| {
         doubles(point).iter().enumerate().map(|(index, &x)| michalewicz_term(index, x)).sum::<f64>()
     };
-    let optimizer: Vec<f64> = (0..dimensions).map(michalewicz_optimizer).collect();
-    let optimum = optimizer.iter().enumerate().map(|(index, &x)| michalewicz_term(index, x)).sum();
+    let minimizer: Vec<f64> = (0..dimensions).map(michalewicz_minimizer).collect();
+    let optimum = minimizer.iter().enumerate().map(|(index, &x)| michalewicz_term(index, x)).sum();
     TestFunction::continuous(
         format!("michalewicz/d{dimensions:02}"),
         &vec![(0.0, 4.0); dimensions],
         optimum,
-        &[optimizer],
+        &[minimizer],
         value,
     )
 }
@@ -101,7 +101,7 @@ fn michalewicz_term(index: usize, x: f64) -> f64 {
     -x.sin() * ((index as f64 + 1.0) * x * x / PI).sin().powi(20)
 }
 
-fn michalewicz_optimizer(index: usize) -> f64 {
+fn michalewicz_minimizer(index: usize) -> f64 {
     // Each parameter has 2 pi (index + 1) valleys at most, and each of them many of these values.
     let steps = 1000 * (index + 1);
     let width = PI / steps as f64;

@@ -13,10 +13,10 @@ fn all() -> Vec<TestFunction> {
 }
 
 #[test]
-fn every_optimizer_lies_in_the_space_and_takes_the_optimum() {
+fn every_minimizer_lies_in_the_space_and_takes_the_optimum() {
     for function in all() {
-        assert!(!function.optimizers().is_empty());
-        for point in function.optimizers() {
+        assert!(!function.minimizers().is_empty());
+        for point in function.minimizers() {
             assert_eq!(function.statement().search_space().check(point), Ok(()), "{}", function.name());
             let excess = function.value(point) - function.optimum();
             assert!(excess.abs() < 1e-9, "{}: {excess:e} at {point:?}", function.name());
@@ -31,7 +31,7 @@ fn no_descent_from_anywhere_goes_below_the_optimum() {
         let encoding = Encoding::new(function.statement().search_space());
         let count = if encoding.dimensions() <= 3 { 256 } else { 64 };
         let mut reached = 0;
-        for start in starts(&encoding, count, function.optimizers()) {
+        for start in starts(&encoding, count, function.minimizers()) {
             let (point, value) = descend(&|point| function.value(point), &encoding, start, 0.1);
             let excess = value - function.optimum();
             assert!(excess > -1e-9, "{}: {value:?} at {point:?}", function.name());
@@ -49,16 +49,16 @@ fn the_optimum_of_the_recipe_is_found_by_looking_everywhere() {
     assert_eq!(numbering.size(), Some(2304));
     let values = (0..2304).map(|index| function.value(&encoding.point_at(&numbering.ordinals(index))));
     let optimal = values.filter(|&value| value <= function.optimum() + 1e-9).count();
-    assert_eq!(optimal, function.optimizers().len());
+    assert_eq!(optimal, function.minimizers().len());
 }
 
 #[test]
 fn no_optimum_lies_in_the_middle_of_a_range() {
     for function in classic_functions() {
         let encoding = Encoding::new(function.statement().search_space());
-        for optimizer in function.optimizers() {
-            for coordinate in encoding.encode(optimizer).unwrap() {
-                assert!((coordinate - 0.5).abs() > 1e-3, "{}: {coordinate} of {optimizer:?}", function.name());
+        for minimizer in function.minimizers() {
+            for coordinate in encoding.encode(minimizer).unwrap() {
+                assert!((coordinate - 0.5).abs() > 1e-3, "{}: {coordinate} of {minimizer:?}", function.name());
             }
         }
     }
@@ -94,8 +94,8 @@ fn the_suite_has_different_names_and_gives_the_value_with_and_without_noise() {
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), 27);
-    let optimizer = branin().optimizers()[0].clone();
-    let evaluation = suite[0].evaluate(&optimizer, Draw { seed: 1, trial: TrialId(1) });
+    let minimizer = branin().minimizers()[0].clone();
+    let evaluation = suite[0].evaluate(&minimizer, Draw { seed: 1, trial: TrialId(1) });
     let Outcome::Measured { observed, noiseless, constraints } = evaluation.outcome else { panic!("no values") };
     assert!((observed[0] - 0.397887357729738).abs() < 1e-9);
     assert_eq!((observed, constraints), (noiseless, vec![]));

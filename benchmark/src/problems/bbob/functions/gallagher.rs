@@ -21,7 +21,7 @@ const FIRST_PEAK_SCALE: f64 = 0.8;
 /// and diagonal matrices C_k.
 #[derive(Debug)]
 pub(super) struct Gallagher {
-    optimizer: Vec<f64>,
+    minimizer: Vec<f64>,
     rotation: Matrix,
     peaks: Vec<Peak>,
 }
@@ -81,13 +81,13 @@ impl Gallagher {
             }
         });
         let peaks = peaks.collect();
-        Self { optimizer: places.swap_remove(0), rotation, peaks }
+        Self { minimizer: places.swap_remove(0), rotation, peaks }
     }
 }
 
 impl Function for Gallagher {
-    fn optimizer(&self) -> &[f64] {
-        &self.optimizer
+    fn minimizer(&self) -> &[f64] {
+        &self.minimizer
     }
 
     fn excess(&self, point: &[f64]) -> f64 {

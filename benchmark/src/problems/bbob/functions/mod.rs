@@ -9,7 +9,7 @@
 //! | symbol | meaning | shape |
 //! |---|---|---|
 //! | x | the point | D |
-//! | x_opt | the optimizer | D |
+//! | x_opt | the minimizer | D |
 //! | z | the transformed point | D |
 //! | R, Q | random orthogonal matrices | D x D |
 
@@ -28,9 +28,9 @@ use super::random;
 /// One of the 24 functions in one instance, without its value at the optimum.
 pub(super) trait Function: Debug + Send + Sync {
     /// Where the function is least. Shape D.
-    fn optimizer(&self) -> &[f64];
+    fn minimizer(&self) -> &[f64];
 
-    /// How far the value at `point` (shape D) lies above that at the optimizer; at least 0 up to rounding.
+    /// How far the value at `point` (shape D) lies above that at the minimizer; at least 0 up to rounding.
     fn excess(&self, point: &[f64]) -> f64;
 }
 

@@ -1,6 +1,6 @@
-//! Whether one contestant is better than another: a difference inside the noise is called none.
+//! Whether one optimizer is better than another: a difference inside the noise is called none.
 //!
-//! The rule. A contestant is better (or worse) than a reference if all three hold for its paired differences, one per
+//! The rule. An optimizer is better (or worse) than a reference if all three hold for its paired differences, one per
 //! problem:
 //! 1. the two-sided p value of the signed-rank test ([`super::wilcoxon`]), corrected by
 //!    [`super::holm`] for all comparisons that are made together, is below α;
@@ -19,7 +19,7 @@ use super::wilcoxon::{WilcoxonTest, wilcoxon};
 
 /// What a comparison came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Verdict {
+pub enum Decision {
     /// Better than the reference.
     Better,
     /// Worse than the reference.
@@ -30,7 +30,7 @@ pub enum Verdict {
 
 /// How comparisons are judged.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct VerdictOptions {
+pub struct DecisionOptions {
     /// Level α that the adjusted p value must stay below, and one less the coverage of the interval; between 0 and 1.
     /// Default 0.05.
     pub alpha: f64,
@@ -40,17 +40,17 @@ pub struct VerdictOptions {
     pub seed: u64,
 }
 
-impl Default for VerdictOptions {
+impl Default for DecisionOptions {
     fn default() -> Self {
         Self { alpha: 0.05, resamples: 10_000, seed: 0 }
     }
 }
 
-/// A verdict and what it rests on.
+/// A decision and what it rests on.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Judgement {
-    /// The verdict.
-    pub verdict: Verdict,
+pub struct Assessment {
+    /// The decision.
+    pub decision: Decision,
     /// Mean difference over problems.
     pub mean_difference: f64,
     /// Bootstrap interval of the mean difference.
@@ -61,51 +61,52 @@ pub struct Judgement {
     pub adjusted_p: f64,
 }
 
-/// Judges comparisons that are made together, for instance one contestant with each other one.
+/// Judges comparisons that are made together, for instance one optimizer with each other one.
 ///
-/// Each comparison holds the differences contestant − reference, one per problem, of a number that is *smaller when
-/// better* (log10 simple regret, loss, rank): negative differences speak for the contestant. Negate those of a score.
-/// With five problems or fewer the verdict is always [`Verdict::NoDifference`] at 0.05: no p value can be small enough.
+/// Each comparison holds the differences optimizer − reference, one per problem, of a number that is *smaller when
+/// better* (log10 simple regret, loss, rank): negative differences speak for the optimizer. Negate those of a score.
+/// With five problems or fewer the decision is always [`Decision::NoDifference`] at 0.05: no p value can be small enough.
 /// Empty without comparisons.
 ///
 /// # Errors
 /// [`StatisticsError::TooFew`] if a comparison has no differences, [`StatisticsError::NotANumber`] if a difference is
 /// not finite, [`StatisticsError::OutOfRange`] if α is not between 0 and 1.
-pub fn judge<Row: AsRef<[f64]>>(
+pub fn assess<Row: AsRef<[f64]>>(
     comparisons: &[Row],
-    options: VerdictOptions,
-) -> Result<Vec<Judgement>, StatisticsError> {
+    options: DecisionOptions,
+) -> Result<Vec<Assessment>, StatisticsError> {
     let mut tests = Vec::with_capacity(comparisons.len());
     for differences in comparisons {
         tests.push(wilcoxon(differences.as_ref())?);
     }
     let p_values: Vec<f64> = tests.iter().map(|test| test.p).collect();
     let adjusted = holm_adjust(&p_values)?;
-    let mut judgements = Vec::with_capacity(comparisons.len());
+    let mut assessments = Vec::with_capacity(comparisons.len());
     for ((differences, wilcoxon), adjusted_p) in comparisons.iter().zip(tests).zip(adjusted) {
         let differences = differences.as_ref();
         let interval = bootstrap_interval(differences, mean, 1.0 - options.alpha, options.resamples, options.seed)?;
         let significant = adjusted_p < options.alpha;
-        let verdict = if significant && interval.high < 0.0 && wilcoxon.rank_biserial < 0.0 {
-            Verdict::Better
+        let decision = if significant && interval.high < 0.0 && wilcoxon.rank_biserial < 0.0 {
+            Decision::Better
         } else if significant && interval.low > 0.0 && wilcoxon.rank_biserial > 0.0 {
-            Verdict::Worse
+            Decision::Worse
         } else {
-            Verdict::NoDifference
+            Decision::NoDifference
         };
         let mean_difference = mean(differences);
-        judgements.push(Judgement { verdict, mean_difference, interval, wilcoxon, adjusted_p });
+        assessments.push(Assessment { decision, mean_difference, interval, wilcoxon, adjusted_p });
     }
-    Ok(judgements)
+    Ok(assessments)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn verdicts(comparisons: &[Vec<f64>]) -> Vec<Verdict> {
-        let judgements = judge(comparisons, VerdictOptions { resamples: 500, ..VerdictOptions::default() }).unwrap();
-        judgements.iter().map(|judgement| judgement.verdict).collect()
+    fn decisions(comparisons: &[Vec<f64>]) -> Vec<Decision> {
+        let assessments =
+            assess(comparisons, DecisionOptions { resamples: 500, ..DecisionOptions::default() }).unwrap();
+        assessments.iter().map(|assessment| assessment.decision).collect()
     }
 
     fn gains(count: usize) -> Vec<f64> {
@@ -115,40 +116,40 @@ mod tests {
     #[test]
     fn a_clear_difference_has_its_direction() {
         let losses = gains(10).iter().map(|difference| -difference).collect();
-        assert_eq!(verdicts(&[gains(10), losses]), [Verdict::Better, Verdict::Worse]);
+        assert_eq!(decisions(&[gains(10), losses]), [Decision::Better, Decision::Worse]);
     }
 
     #[test]
     fn noise_too_few_problems_and_equality_are_no_difference() {
         let noise = vec![0.3, -0.2, 0.1, -0.4, 0.25, -0.15, 0.05, -0.1];
-        assert_eq!(verdicts(&[noise]), [Verdict::NoDifference]);
-        assert_eq!(verdicts(&[gains(5)]), [Verdict::NoDifference]);
-        assert_eq!(verdicts(&[vec![0.0; 20]]), [Verdict::NoDifference]);
-        assert_eq!(verdicts(&[]), []);
+        assert_eq!(decisions(&[noise]), [Decision::NoDifference]);
+        assert_eq!(decisions(&[gains(5)]), [Decision::NoDifference]);
+        assert_eq!(decisions(&[vec![0.0; 20]]), [Decision::NoDifference]);
+        assert_eq!(decisions(&[]), []);
     }
 
     #[test]
     fn more_comparisons_ask_for_more_evidence() {
         // Six gains have p = 2/64 = 0.03125: enough alone, not among three.
-        assert_eq!(verdicts(&[gains(6)]), [Verdict::Better]);
-        assert_eq!(verdicts(&[gains(6), gains(6), gains(6)]), [Verdict::NoDifference; 3]);
+        assert_eq!(decisions(&[gains(6)]), [Decision::Better]);
+        assert_eq!(decisions(&[gains(6), gains(6), gains(6)]), [Decision::NoDifference; 3]);
     }
 
     #[test]
     fn one_disaster_among_many_small_gains_is_no_difference() {
         let mut differences = gains(20);
         differences.push(60.0);
-        let judgement = &judge(&[differences], VerdictOptions::default()).unwrap()[0];
-        assert!(judgement.adjusted_p < 0.05 && judgement.interval.contains(0.0), "{judgement:?}");
-        assert_eq!(judgement.verdict, Verdict::NoDifference);
+        let assessment = &assess(&[differences], DecisionOptions::default()).unwrap()[0];
+        assert!(assessment.adjusted_p < 0.05 && assessment.interval.contains(0.0), "{assessment:?}");
+        assert_eq!(assessment.decision, Decision::NoDifference);
     }
 
     #[test]
     fn bad_input_is_an_error() {
-        let options = VerdictOptions::default();
-        assert!(matches!(judge(&[vec![]], options), Err(StatisticsError::TooFew { .. })));
-        assert!(matches!(judge(&[[f64::NAN]], options), Err(StatisticsError::NotANumber { .. })));
-        let level = judge(&[[1.0]], VerdictOptions { alpha: 0.0, ..options });
+        let options = DecisionOptions::default();
+        assert!(matches!(assess(&[vec![]], options), Err(StatisticsError::TooFew { .. })));
+        assert!(matches!(assess(&[[f64::NAN]], options), Err(StatisticsError::NotANumber { .. })));
+        let level = assess(&[[1.0]], DecisionOptions { alpha: 0.0, ..options });
         assert!(matches!(level, Err(StatisticsError::OutOfRange { .. })));
     }
 }

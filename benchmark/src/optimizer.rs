@@ -4,35 +4,35 @@ use tunesmith_algorithms::problem::{CompletedTrial, ParameterValues, ProblemStat
 
 /// A search algorithm that takes part in a comparison.
 ///
-/// One contestant runs many studies, one after the other: [`Contestant::create`] begins the next and ends the former.
-/// Between, calls of [`Contestant::suggest`] and [`Contestant::complete`] alternate in any pattern; a trial is completed
+/// One optimizer runs many studies, one after the other: [`Optimizer::create`] begins the next and ends the former.
+/// Between, calls of [`Optimizer::suggest`] and [`Optimizer::complete`] alternate in any pattern; a trial is completed
 /// at most once, and its id is one that was asked for or, with points that the benchmark itself chose, a new one.
-pub trait Contestant: Send {
+pub trait Optimizer: Send {
     /// Begins a study.
     ///
     /// # Errors
-    /// [`ContestantError`]: the study has no result. [`ContestantError::Unsupported`] is a declaration, not a failure.
-    fn create(&mut self, study: &StudyRequest) -> Result<(), ContestantError>;
+    /// [`OptimizerError`]: the study has no result. [`OptimizerError::Unsupported`] is a declaration, not a failure.
+    fn create(&mut self, study: &StudyRequest) -> Result<(), OptimizerError>;
 
     /// A point for each of `trials`, in their order; fewer mean that the search space is exhausted.
     ///
     /// # Errors
-    /// As [`Contestant::create`].
-    fn suggest(&mut self, trials: &[TrialId]) -> Result<Vec<ParameterValues>, ContestantError>;
+    /// As [`Optimizer::create`].
+    fn suggest(&mut self, trials: &[TrialId]) -> Result<Vec<ParameterValues>, OptimizerError>;
 
     /// Takes the result of a trial.
     ///
     /// # Errors
-    /// As [`Contestant::create`].
-    fn complete(&mut self, result: &TrialResult) -> Result<(), ContestantError>;
+    /// As [`Optimizer::create`].
+    fn complete(&mut self, result: &TrialResult) -> Result<(), OptimizerError>;
 }
 
-/// What a contestant is told when a study begins.
+/// What an optimizer is told when a study begins.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StudyRequest {
     /// The space and the metrics.
     pub problem: ProblemStatement,
-    /// Seed of the contestant's random numbers.
+    /// Seed of the optimizer's random numbers.
     pub seed: u64,
     /// How many trials there will be in all.
     pub budget: usize,
@@ -42,7 +42,7 @@ pub struct StudyRequest {
     pub constraints: usize,
 }
 
-/// The result of a trial as a contestant is told it.
+/// The result of a trial as an optimizer is told it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrialResult {
     /// The trial; infeasible also if a constraint is violated.
@@ -53,10 +53,10 @@ pub struct TrialResult {
     pub constraints: Vec<f64>,
 }
 
-/// Why a contestant gives no answer.
+/// Why an optimizer gives no answer.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum ContestantError {
+pub enum OptimizerError {
     /// It cannot search this kind of problem: it does not take part.
     #[error("does not support this problem: {reason}")]
     Unsupported {
