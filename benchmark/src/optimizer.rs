@@ -1,69 +1,69 @@
-//! The interface of what is compared: a search algorithm, ours or another's.
+//! The interface of the search algorithms that are compared.
 
 use tunesmith_algorithms::problem::{CompletedTrial, ParameterValues, ProblemStatement, TrialId};
 
-/// A search algorithm that takes part in a comparison.
+/// A search algorithm in a comparison.
 ///
-/// One optimizer runs many studies, one after the other: [`Optimizer::create`] begins the next and ends the former.
-/// Between, calls of [`Optimizer::suggest`] and [`Optimizer::complete`] alternate in any pattern; a trial is completed
-/// at most once, and its id is one that was asked for or, with points that the benchmark itself chose, a new one.
+/// One optimizer runs many studies in sequence: [`Optimizer::create`] starts the next study and ends the previous one.
+/// Calls of [`Optimizer::suggest`] and [`Optimizer::complete`] follow in any order. A trial is completed at most once.
+/// Its id was passed to `suggest` before, or is new if the benchmark chose the point.
 pub trait Optimizer: Send {
-    /// Begins a study.
+    /// Starts a study.
     ///
     /// # Errors
     /// [`OptimizerError`]: the study has no result. [`OptimizerError::Unsupported`] is a declaration, not a failure.
     fn create(&mut self, study: &StudyRequest) -> Result<(), OptimizerError>;
 
-    /// A point for each of `trials`, in their order; fewer mean that the search space is exhausted.
+    /// Returns a point for each of `trials`, in their order; fewer if the search space is exhausted.
     ///
     /// # Errors
     /// As [`Optimizer::create`].
     fn suggest(&mut self, trials: &[TrialId]) -> Result<Vec<ParameterValues>, OptimizerError>;
 
-    /// Takes the result of a trial.
+    /// Adds the result of a trial.
     ///
     /// # Errors
     /// As [`Optimizer::create`].
     fn complete(&mut self, result: &TrialResult) -> Result<(), OptimizerError>;
 }
 
-/// What an optimizer is told when a study begins.
+/// The properties of a study that an optimizer receives at its start.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StudyRequest {
     /// The space and the metrics.
     pub problem: ProblemStatement,
     /// Seed of the optimizer's random numbers.
     pub seed: u64,
-    /// How many trials there will be in all.
+    /// Total number of trials.
     pub budget: usize,
-    /// How many trials run at once.
+    /// Number of trials that run at once.
     pub parallel: usize,
-    /// How many constraint values come with each result.
+    /// Number of constraint values of each result.
     pub constraints: usize,
 }
 
-/// The result of a trial as an optimizer is told it.
+/// The result of a trial as an optimizer receives it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrialResult {
-    /// The trial; infeasible also if a constraint is violated.
+    /// The trial; infeasible if it has no values or violates a constraint.
     pub trial: CompletedTrial,
-    /// The metrics even of a trial that violates a constraint; `None` if there are none.
+    /// The metrics, also of a trial that violates a constraint; `None` if the trial has no values.
     pub values: Option<Vec<f64>>,
-    /// The constraints; empty if the problem has none or the trial gave no values.
+    /// The constraints; empty if the problem has none or the trial has no values.
     pub constraints: Vec<f64>,
 }
 
-/// Why an optimizer gives no answer.
+/// An error of an optimizer.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OptimizerError {
-    /// It cannot search this kind of problem: it does not take part.
+    /// The optimizer cannot search this kind of problem.
     #[error("does not support this problem: {reason}")]
     Unsupported {
-        /// What it lacks.
+        /// The missing feature.
         reason: String,
     },
-    /// It failed; the next study may begin.
+    /// The optimizer failed. The next study can start.
     #[error("{reason}")]
     Failed {
         /// What happened.

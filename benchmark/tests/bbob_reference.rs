@@ -1,7 +1,7 @@
-//! The BBOB functions against the values of COCO's implementation, which `benches/reference/bbob.py` wrote down.
+//! Compares the BBOB functions with values of COCO's implementation, which `benches/reference/bbob.py` recorded.
 //!
-//! A value may differ by 1e-9 of its size. Values are differences of larger numbers where they come close to 0, so what
-//! is smaller than 0.01, the granularity of the optima, may differ by as much as 0.01 may: 1e-11.
+//! The relative tolerance is 1e-9. Values close to 0 are differences of larger numbers, so below 0.01, the granularity
+//! of the optima, the absolute tolerance is 1e-11.
 #![expect(clippy::unwrap_used, reason = "clippy exempts test functions only, not their helpers")]
 
 use tunesmith_benchmark::problems::bbob::{bbob, bbob_mixint};
@@ -37,7 +37,7 @@ fn bbob_mixint_has_the_values_of_coco() {
     greatest.check();
 }
 
-/// The points of a table, with their number of dimensions.
+/// The points of a table, with their numbers of dimensions.
 struct Points(Vec<(usize, Origin, Vec<f64>)>);
 
 enum Origin {
@@ -77,7 +77,7 @@ impl Points {
     }
 }
 
-/// A line of a table.
+/// A row of a table.
 #[derive(Debug)]
 struct Row {
     function: u8,
@@ -104,7 +104,7 @@ fn parse_rows(table: &str) -> Vec<Row> {
     rows.collect()
 }
 
-/// The greatest deviation so far, and all that are too great.
+/// The largest deviation and the list of those above the tolerance.
 #[derive(Default)]
 struct Deviation {
     greatest: f64,
@@ -114,7 +114,7 @@ struct Deviation {
 }
 
 impl Deviation {
-    /// Compares a problem with its row: its best value, and its value at the minimizer and at every point.
+    /// Compares a problem with its row: its best value, and its values at the minimizer and all points.
     fn record_row(
         &mut self,
         row: &Row,

@@ -1,4 +1,4 @@
-//! Whatever the numbers, a statistic is a number in its range or an error; never a panic, never NaN.
+//! For any input, a statistic is a number in its range or an error; it never panics and is never NaN.
 
 use proptest::prelude::*;
 use tunesmith_benchmark::statistics::bootstrap::{bootstrap_interval, stratified_interval};
@@ -10,7 +10,7 @@ use tunesmith_benchmark::statistics::score::normalized_score;
 use tunesmith_benchmark::statistics::summary::{median, quantile};
 use tunesmith_benchmark::statistics::wilcoxon::wilcoxon;
 
-/// Numbers of any size, NaN and infinities included, and many equal ones.
+/// Numbers of any size, including NaN and infinities, and many equal ones.
 fn any_number() -> impl Strategy<Value = f64> {
     prop_oneof![
         1 => any::<f64>(),

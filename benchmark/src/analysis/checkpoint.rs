@@ -1,6 +1,6 @@
-//! The standing of optimizers after some number of evaluations: gaps, scores, ranks and their tests.
+//! Results of the optimizers after a number of evaluations: gaps, scores, ranks and their tests.
 //!
-//! The unit of all tests is the problem: the runs of its seeds are put together first, as the mean of their log10 gaps.
+//! The unit of all tests is the problem: the log10 gaps of its seeds are averaged first.
 
 use serde::Serialize;
 
@@ -16,35 +16,35 @@ use crate::statistics::summary::mean;
 /// Results after `evaluations`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Checkpoint {
-    /// After how many evaluations.
+    /// Number of evaluations.
     pub evaluations: usize,
-    /// How many problems all optimizers of `standings` have a result on: what all means and ranks are over.
+    /// Number of problems on which all optimizers of `standings` have a result; means and ranks are over these.
     pub problems: usize,
     /// The optimizers, best mean rank first.
     pub standings: Vec<Standing>,
-    /// Those with results on less than half of the problems, which would leave too few in common; they appear among
-    /// the pairs alone.
+    /// Optimizers with results on less than half of the problems, which would leave few common problems. They appear
+    /// only in `pairs`.
     pub partial: Vec<Partial>,
     /// The Friedman test and the critical difference; `None` with fewer than 2 optimizers or problems.
     pub ranking: Option<Ranking>,
-    /// Each other optimizer against the baseline; empty if the baseline has no results.
+    /// Tests of each other optimizer against the baseline; empty if the baseline has no results.
     pub pairs: Vec<PairTest>,
 }
 
-/// One optimizer among the others.
+/// The results of one optimizer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Standing {
     /// Index of the optimizer.
     #[serde(rename = "contestant")]
     pub optimizer: usize,
-    /// How many runs count.
+    /// Number of runs.
     pub runs: usize,
     /// Mean over problems of the mean over seeds of log10 of the gap, floored at [`AnalysisOptions::floor`].
     pub mean_log_gap: f64,
-    /// The same floored at [`AnalysisOptions::coarse_floor`].
+    /// The same, floored at [`AnalysisOptions::coarse_floor`].
     pub coarse_mean_log_gap: f64,
-    /// Mean over problems of the score of the mean loss, on which that of random search has 0 and the best known is
-    /// 100, as [`normalized_score`]; `None` without random search, or if it is everywhere as good as the best known.
+    /// Mean over problems of the [`normalized_score`] of the mean loss, where random search has 0 and the best known
+    /// value 100; `None` without random search, or if no problem has a score.
     pub normalised_score: Option<f64>,
     /// Mean rank over problems, 1 is best.
     pub mean_rank: f64,
@@ -56,23 +56,23 @@ pub struct Partial {
     /// Index of the optimizer.
     #[serde(rename = "contestant")]
     pub optimizer: usize,
-    /// On how many it has results.
+    /// Number of problems with results.
     pub problems: usize,
 }
 
-/// Whether the mean ranks differ.
+/// Tests of the differences of mean ranks.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Ranking {
     /// p-value of the Friedman test.
     pub friedman_p: f64,
-    /// Mean ranks further apart than this differ (Nemenyi).
+    /// Mean ranks further apart than this differ significantly (Nemenyi).
     pub critical_difference: f64,
-    /// Optimizers, by index, whose mean ranks do not differ; by increasing rank, none within another, each of at least
-    /// two.
+    /// Groups of optimizers, by index, whose mean ranks do not differ significantly, by increasing rank. Each has at
+    /// least two members and none is a subset of another.
     pub cliques: Vec<Vec<usize>>,
 }
 
-/// What an optimizer has, problem by problem.
+/// The results of an optimizer by problem.
 #[derive(Clone, Default)]
 struct Column {
     runs: usize,
@@ -80,7 +80,7 @@ struct Column {
     scores: Vec<f64>,
 }
 
-/// `None` if no optimizer has a result.
+/// Returns the results after `evaluations`; `None` if no optimizer has a result.
 pub(super) fn checkpoint(
     set: &RunSet<'_>,
     cells: &Cells<'_>,

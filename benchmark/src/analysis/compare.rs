@@ -1,7 +1,7 @@
-//! Two sets of records of the same optimizers, old and new: what a change made better or worse.
+//! Comparison of an old and a new set of records of the same optimizers, which shows the effect of a change.
 //!
-//! Only runs with the same key in both sets count: the same suite, problem, seed, budget and schedule. If each set has
-//! one optimizer, the two are compared whatever their names; otherwise optimizers of the same name.
+//! Only runs whose key (suite, problem, seed, budget and schedule) is in both sets count. If each set has one
+//! optimizer, these two are compared even if their names differ; otherwise optimizers with equal names.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -17,31 +17,31 @@ use crate::record::{Failure, RunKey, RunRecord};
 use crate::statistics::decision::Assessment;
 use crate::statistics::summary::standard_error;
 
-/// How the new records differ from the old.
+/// The differences between new and old records.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Change {
-    /// How many pairs of runs count.
+    /// Number of pairs of runs.
     pub pairs: usize,
-    /// How many old runs have no new one.
+    /// Number of old runs without a new one.
     pub only_old: usize,
-    /// How many new runs have no old one.
+    /// Number of new runs without an old one.
     pub only_new: usize,
-    /// How many of the old runs that count failed.
+    /// Number of paired old runs that failed.
     pub failed_old: usize,
-    /// How many of the new runs that count failed.
+    /// Number of paired new runs that failed.
     pub failed_new: usize,
     /// [`AnalysisOptions::floor`].
     pub floor: f64,
     /// [`AnalysisOptions::significance`].
     pub significance: f64,
-    /// By optimizer, then by suite: all of it, then by dimension.
+    /// By optimizer, then by suite: first the whole suite, then each dimension.
     pub rows: Vec<ChangeRow>,
-    /// The gate: [`Finding::Worse`] if any optimizer is worse on any whole suite; otherwise [`Finding::Better`] if one
-    /// is better; otherwise none.
+    /// The acceptance check: [`Finding::Worse`] if any optimizer is worse on any whole suite; otherwise
+    /// [`Finding::Better`] if one is better; otherwise [`Finding::None`].
     pub overall: Finding,
 }
 
-/// One optimizer on one group of problems.
+/// The difference of one optimizer on one group of problems.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ChangeRow {
     /// Name of the optimizer; `old -> new` where the names differ.
@@ -49,38 +49,39 @@ pub struct ChangeRow {
     pub optimizer: String,
     /// The suite.
     pub suite: String,
-    /// The number of parameters; `None`: all problems of a suite of several.
+    /// The number of parameters; `None` for all problems of a suite with several.
     pub dimension: Option<usize>,
-    /// Whether the group is all of the suite, and counts for the gate.
+    /// Whether the group is the whole suite, and part of the acceptance check.
     pub is_whole_suite: bool,
-    /// After how many evaluations: the largest budget of these runs.
+    /// Number of evaluations: the largest budget of these runs.
     pub evaluations: usize,
-    /// How many problems.
+    /// Number of problems.
     pub problems: usize,
-    /// How many pairs of runs.
+    /// Number of pairs of runs.
     pub pairs: usize,
-    /// Mean over problems of the new log10 gap minus the old; below 0 the new is better.
+    /// Mean over problems of the new log10 gap minus the old; the new is better below 0.
     pub difference: f64,
     /// Standard error of `difference` over problems; `None` with fewer than 2.
     pub standard_error: Option<f64>,
-    /// Lower end of the bootstrap interval of `difference`, problems drawn anew; its coverage is 1 less the level.
+    /// Lower end of the bootstrap interval of `difference`, with problems resampled; its coverage is 1 minus the level.
     pub low: f64,
     /// Upper end.
     pub high: f64,
     /// Two-sided p-value of Wilcoxon's signed-rank test over problems.
     pub p_value: f64,
-    /// The same after Holm's correction: for all whole suites and optimizers, or for all dimensions and optimizers.
+    /// The same after Holm's correction, over all whole suites and optimizers, or over all dimensions and optimizers.
     pub adjusted_p: f64,
-    /// Matched-pairs rank-biserial correlation, in [-1, 1]; below 0 the new is better.
+    /// Matched-pairs rank-biserial correlation, in [-1, 1]; the new is better below 0.
     pub effect: f64,
-    /// Better or worse if `adjusted_p` is below the level, and `effect` and interval are on one side of 0.
+    /// Better or worse if `adjusted_p` is below the level, and `effect` and interval are on the same side of 0.
     pub finding: Finding,
 }
 
 /// Compares `new` records with `old` ones.
 ///
 /// # Errors
-/// [`AnalysisError`]: no runs, none in common, a setting out of range. [`AnalysisOptions::baseline`] is not used.
+/// [`AnalysisError`] if there are no runs, none in common, or a setting is out of range. [`AnalysisOptions::baseline`]
+/// is ignored.
 pub fn compare_records(
     old: &[RunRecord],
     new: &[RunRecord],
@@ -125,17 +126,17 @@ pub fn compare_records(
     })
 }
 
-/// Before the names of old optimizers.
+/// Prefix of the names of old optimizers.
 const OLD: &str = "old ";
-/// Before the names of new optimizers.
+/// Prefix of the names of new optimizers.
 const NEW: &str = "new ";
 
-/// The records of the optimizers that are compared, without their points, which are large.
+/// The records of the compared optimizers without their points, which are large.
 fn wanted(records: &[RunRecord], options: &AnalysisOptions) -> Vec<RunRecord> {
-    let asked = &options.optimizers;
+    let requested = &options.optimizers;
     records
         .iter()
-        .filter(|record| asked.is_empty() || asked.contains(&record.key.optimizer))
+        .filter(|record| requested.is_empty() || requested.contains(&record.key.optimizer))
         .map(|record| RunRecord { points: Vec::new(), ..record.clone() })
         .collect()
 }
@@ -204,7 +205,7 @@ fn rows(records: &[RunRecord], options: &AnalysisOptions) -> Result<Vec<ChangeRo
     Ok(rows.into_iter().zip(assessments).filter_map(row).collect())
 }
 
-/// The new and old runs of one optimizer on one group.
+/// The paired new and old runs of one optimizer on one group.
 struct Paired {
     /// New log10 gap minus old, by problem; at least one.
     differences: Vec<f64>,
@@ -243,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tenth_of_the_gap_is_one_less_and_better() {
+    fn a_tenth_of_the_gap_is_a_difference_of_minus_one_and_better() {
         let change =
             compare_records(&records("gp", |_| 1.0), &records("gp", |_| 0.1), &AnalysisOptions::default()).unwrap();
         assert_eq!((change.pairs, change.only_old, change.only_new, change.overall), (16, 0, 0, Finding::Better));
@@ -257,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_worse_fails_the_gate_and_what_varies_does_not() {
+    fn a_worse_result_fails_the_acceptance_check_and_mixed_differences_do_not() {
         let old = records("gp", |_| 1.0);
         let options = AnalysisOptions::default();
         let worse = compare_records(&old, &records("gp", |problem| 1.5 + problem as f64 / 10.0), &options).unwrap();
@@ -268,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn single_optimizers_are_paired_whatever_their_names_and_runs_of_one_set_alone_do_not_count() {
+    fn single_optimizers_are_paired_despite_their_names_and_unpaired_runs_are_ignored() {
         let mut new = records("gp-2", |_| 0.1);
         new.truncate(12);
         let change = compare_records(&records("gp-1", |_| 1.0), &new, &AnalysisOptions::default()).unwrap();

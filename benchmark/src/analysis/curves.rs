@@ -1,4 +1,4 @@
-//! How results grow with the number of evaluations: best-so-far curves with bands, and shares of targets reached.
+//! Results as functions of the number of evaluations: best-so-far curves with bands, and shares of reached targets.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,12 @@ use crate::statistics::bootstrap::stratified_interval;
 use crate::statistics::ecdf::{self, Ecdf, ecdf, spaced_targets};
 use crate::statistics::summary::{mean, median};
 
-/// A curve has at most this many points.
+/// Maximal number of points of a curve.
 const MOST_POINTS: usize = 60;
 /// The easiest target of COCO.
 const EASIEST_TARGET: f64 = 100.0;
 
-/// The mean log10 gap of an optimizer along its runs.
+/// The mean log10 gap of an optimizer as a function of evaluations.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Curve {
     /// Index of the optimizer.
@@ -30,33 +30,33 @@ pub struct Curve {
 /// One point of a curve.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct CurveBand {
-    /// After how many evaluations.
+    /// Number of evaluations.
     pub evaluations: usize,
     /// Mean over problems of the mean over seeds of the log10 gap.
     pub mean: f64,
-    /// Lower end of the bootstrap band: seeds drawn anew within each problem. It says how much the mean would move
-    /// with other seeds on the same problems.
+    /// Lower end of the bootstrap band, with seeds resampled within each problem. It shows how much the mean varies
+    /// between seeds on the same problems.
     pub low: f64,
     /// Upper end.
     pub high: f64,
 }
 
-/// The share of targets that an optimizer reached, as it grows: its empirical distribution function of run lengths, as
-/// COCO draws it.
+/// The share of targets that an optimizer has reached: its empirical distribution function of run lengths, as COCO
+/// draws it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TargetCurve {
     /// Index of the optimizer.
     #[serde(rename = "contestant")]
     pub optimizer: usize,
-    /// Numbers of evaluations divided by the number of parameters of the problem, increasing, and the share in [0, 1] of
-    /// all (problem, seed, target) reached by then. A run that has ended counts with what it reached.
+    /// Pairs of the number of evaluations divided by the number of parameters, increasing, and the share in [0, 1] of
+    /// all (problem, seed, target) reached by then. A run that has ended keeps the targets that it reached.
     pub points: Vec<(f64, f64)>,
-    /// Mean share, in [0, 1], over the logarithm of evaluations per parameter: from the first evaluation of the problem
-    /// with most parameters to where the first of the curves ends. `None` if there is nothing between.
+    /// Mean share, in [0, 1], over the logarithm of evaluations per parameter, from the first evaluation of the problem
+    /// with most parameters to the end of the shortest curve. `None` if this range is empty.
     pub area: Option<f64>,
 }
 
-/// The runs that curves are made of: those of the optimizers with results on most problems, on their common problems.
+/// The runs of the curves: those of the optimizers with results on most problems, on their common problems.
 struct CurveRuns<'a> {
     optimizers: Vec<usize>,
     /// By optimizer, then by problem.
@@ -75,7 +75,7 @@ impl<'a> CurveRuns<'a> {
         Self { optimizers, runs }
     }
 
-    /// The optimizers with their runs and the budget that all these have.
+    /// The optimizers with their runs and the budget that all these runs have.
     fn each(&self) -> impl Iterator<Item = (usize, &Vec<Vec<&'a Run<'a>>>, usize)> {
         self.optimizers.iter().zip(&self.runs).filter_map(|(&optimizer, runs)| {
             let budget = runs.iter().flatten().map(|run| run.losses.len()).min()?;
@@ -84,7 +84,7 @@ impl<'a> CurveRuns<'a> {
     }
 }
 
-/// In the order of the optimizers.
+/// Returns the curves in the order of the optimizers.
 ///
 /// # Errors
 /// [`AnalysisError::Statistics`] if a gap is infinite.
@@ -111,14 +111,14 @@ pub(super) fn curves(
     Ok(curves)
 }
 
-/// In the order of the optimizers.
+/// Returns the target curves in the order of the optimizers.
 ///
-/// The targets of a problem are 51 gaps, evenly spaced in their logarithm: from 100, or the median gap of all first
-/// evaluations where that is less, to [`AnalysisOptions::floor`]; without a known optimum to
-/// [`AnalysisOptions::coarse_floor`] times the first. Of functions with gaps above 100 these are the targets of COCO.
+/// The targets of a problem are 51 gaps, evenly spaced in their logarithm. The first is 100, or the median gap of all
+/// first evaluations if that is less. The last is [`AnalysisOptions::floor`], or [`AnalysisOptions::coarse_floor`]
+/// times the first without a known optimum. For functions with gaps above 100 these are the targets of COCO.
 ///
 /// # Errors
-/// None with losses that are numbers.
+/// [`AnalysisError::Statistics`] if a loss is NaN.
 pub(super) fn target_curves(
     set: &RunSet<'_>,
     cells: &Cells<'_>,
@@ -137,7 +137,7 @@ pub(super) fn target_curves(
         let mut runs = Vec::new();
         for (of_problem, targets) in problems.iter().zip(&targets) {
             runs.extend(of_problem.iter().map(|run| ecdf::Run {
-                // A problem without parameters counts as one of 1.
+                // A problem without parameters has dimension 1 here.
                 dimension: set.problems[run.problem].parameters.max(1),
                 gaps: &run.losses,
                 targets,
@@ -155,18 +155,18 @@ pub(super) fn target_curves(
     Ok(functions.into_iter().map(curve).collect())
 }
 
-/// The targets of a problem, given all runs on it.
+/// Returns the targets of a problem, given all runs on it.
 fn targets(runs: &[&Run<'_>], set: &RunSet<'_>, options: &AnalysisOptions) -> Vec<f64> {
     let first: Vec<f64> = runs.iter().map(|run| run.losses[0]).collect();
     let is_exact = runs.first().is_some_and(|run| set.problems[run.problem].is_exact);
     let easiest = median(&first).clamp(10.0 * options.floor, EASIEST_TARGET.max(10.0 * options.floor));
     let hardest = if is_exact { options.floor } else { easiest * options.coarse_floor.min(0.1) };
-    // Rounding of the powers of ten must not hide a loss at the floor.
+    // A loss at the floor reaches the last target despite the rounding of powers of ten.
     spaced_targets(easiest, hardest).into_iter().map(|target| target * (1.0 + 1e-9)).collect()
 }
 
-/// Numbers of evaluations per parameter, increasing, from the first to the last of any of `runs`: all that occur if
-/// there are few, otherwise evenly spaced in their logarithm.
+/// Returns the numbers of evaluations per parameter of `runs`, increasing: all of them up to a limit, otherwise values
+/// evenly spaced in their logarithm from the first to the last.
 fn efforts(runs: &[ecdf::Run<'_>]) -> Vec<f64> {
     let mut longest: BTreeMap<usize, usize> = BTreeMap::new();
     for run in runs {
@@ -188,7 +188,7 @@ fn efforts(runs: &[ecdf::Run<'_>]) -> Vec<f64> {
     spaced.chain(std::iter::once(last)).collect()
 }
 
-/// Numbers of evaluations from 1 to `budget`: all of them if there are few, otherwise evenly spaced.
+/// Returns numbers of evaluations from 1 to `budget`: all of them up to a limit, otherwise evenly spaced.
 fn spread(budget: usize) -> Vec<usize> {
     if budget <= MOST_POINTS {
         return (1..=budget).collect();

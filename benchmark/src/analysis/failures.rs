@@ -1,4 +1,4 @@
-//! Runs that failed and optimizers that do not take part, by reason.
+//! Failed runs and unsupported problems, by reason.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::record::{Failure, RunRecord};
 
-/// Runs of one optimizer in one suite that ended for one reason.
+/// The runs of one optimizer in one suite that ended for the same reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FailureSummary {
     /// Name of the optimizer.
@@ -14,19 +14,19 @@ pub struct FailureSummary {
     pub optimizer: String,
     /// The suite.
     pub suite: String,
-    /// Whether it declared that it cannot search the problem: a limit, not a failure.
+    /// Whether the optimizer does not support the problem, which is not a failure.
     pub is_unsupported: bool,
-    /// What it, or the one who ran it, said.
+    /// The reason that the optimizer or its runner reports.
     pub reason: String,
-    /// How many runs.
+    /// Number of runs.
     pub runs: usize,
-    /// On how many problems.
+    /// Number of problems.
     pub problems: usize,
-    /// The first of them, by name.
+    /// The first problem by name.
     pub example: String,
 }
 
-/// By optimizer in the order of `optimizers`, failures first, then by suite and reason.
+/// Returns the summaries by optimizer in the order of `optimizers`, failures first, then by suite and reason.
 pub(super) fn failures(optimizers: &[String], failed: &[(String, &RunRecord)]) -> Vec<FailureSummary> {
     let mut by_reason: BTreeMap<(usize, bool, &str, &str), Vec<&str>> = BTreeMap::new();
     for (label, record) in failed {

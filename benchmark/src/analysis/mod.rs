@@ -1,8 +1,8 @@
-//! From the records of runs to a comparison of optimizers.
+//! Analysis of run records: comparisons of optimizers.
 //!
-//! [`compare_optimizers`] sets optimizers side by side; [`compare_records`] an old and a new set of records of the
-//! same optimizers. Results are losses: the gap between the best known value and the best so far, or the missing part
-//! of the hypervolume. How the numbers look on a page is not decided here.
+//! [`compare_optimizers`] compares optimizers; [`compare_records`] compares an old and a new set of records of the same
+//! optimizers. Results are losses: the gap between the best known value and the best so far, or the missing part of the
+//! hypervolume. Not included: rendering.
 
 mod checkpoint;
 mod compare;

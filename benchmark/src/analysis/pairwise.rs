@@ -1,4 +1,4 @@
-//! Each optimizer against the baseline, over the problems that the two have.
+//! Tests of each optimizer against the baseline, over their common problems.
 
 use serde::Serialize;
 
@@ -10,46 +10,47 @@ use super::significance::assess_comparisons;
 use crate::statistics::decision::{Assessment, Decision};
 use crate::statistics::summary::standard_error;
 
-/// What a test says of one optimizer beside another.
+/// The outcome of a test of one optimizer against another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Finding {
-    /// It is better, at the level of the analysis.
+    /// Significantly better.
     Better,
-    /// It is worse, at the level of the analysis.
+    /// Significantly worse.
     Worse,
-    /// The difference is inside the noise.
+    /// No significant difference.
     None,
 }
 
-/// One optimizer against the baseline.
+/// The test of one optimizer against the baseline.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PairTest {
     /// Index of the optimizer.
     #[serde(rename = "contestant")]
     pub optimizer: usize,
-    /// How many problems both have.
+    /// Number of common problems.
     pub problems: usize,
-    /// Mean over problems of its log10 gap minus that of the baseline; below 0 it is better.
+    /// Mean over problems of its log10 gap minus that of the baseline; the optimizer is better below 0.
     pub difference: f64,
     /// Standard error of `difference` over problems; `None` with fewer than 2.
     pub standard_error: Option<f64>,
-    /// Lower end of the bootstrap interval of `difference`, problems drawn anew; its coverage is 1 less the level of the
-    /// analysis.
+    /// Lower end of the bootstrap interval of `difference`, with problems resampled; its coverage is 1 minus the level
+    /// of the analysis.
     pub low: f64,
     /// Upper end.
     pub high: f64,
-    /// On how many problems its log10 gap is smaller.
+    /// Number of problems with a smaller log10 gap than the baseline.
     pub wins: usize,
-    /// On how many it is greater.
+    /// Number of problems with a greater one.
     pub losses: usize,
-    /// Two-sided p-value of Wilcoxon's signed-rank test; 1 where all differences are 0.
+    /// Two-sided p-value of Wilcoxon's signed-rank test; 1 if all differences are 0.
     pub p_value: f64,
-    /// The same after Holm's correction for the number of optimizers tested.
+    /// The same after Holm's correction for the number of tested optimizers.
     pub adjusted_p: f64,
-    /// Matched-pairs rank-biserial correlation, in [-1, 1]; below 0 it is better.
+    /// Matched-pairs rank-biserial correlation, in [-1, 1]; the optimizer is better below 0.
     pub effect: f64,
-    /// Better or worse if `adjusted_p` is below the level of the analysis, and `effect` and interval are on one side of 0.
+    /// Better or worse if `adjusted_p` is below the level of the analysis, and `effect` and interval are on the same
+    /// side of 0.
     pub finding: Finding,
 }
 
@@ -63,7 +64,7 @@ impl From<Decision> for Finding {
     }
 }
 
-/// In the order of the optimizers.
+/// Returns the tests in the order of the optimizers.
 pub(super) fn pair_tests(
     set: &RunSet<'_>,
     cells: &Cells<'_>,

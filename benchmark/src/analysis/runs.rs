@@ -1,12 +1,11 @@
-//! From records to runs with losses: who ran on what, with the best value of each problem settled.
+//! Converts records to runs with losses.
 //!
-//! - The best value of a problem is its optimum; where a record names none, the best that any run of any optimizer and
-//!   seed found there.
-//! - Before its first feasible result the loss of a run is the worst gap that any feasible result of any run had on the
-//!   problem. A problem on which no run found anything feasible has no losses and is left out.
-//! - Of runs that differ by their budget alone the longest counts; of two with the same key, the later.
-//! - Runs whose optimizer does not support the problem are left out; runs that failed stay, with their last loss up to
-//!   the budget.
+//! - The best value of a problem is its optimum; if a record contains none, the best value of any run of any optimizer
+//!   and seed on it.
+//! - Before its first feasible result the loss of a run is the worst gap of any feasible result of any run on the
+//!   problem. A problem without feasible results is left out.
+//! - Of runs that differ only in their budget the longest counts; of runs with the same key, the last.
+//! - Runs on unsupported problems are left out. Failed runs keep their last loss up to the budget.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -21,7 +20,7 @@ pub(super) struct ProblemInfo {
     pub(super) suite: String,
     pub(super) name: String,
     pub(super) parameters: usize,
-    /// Whether all its records name the best value.
+    /// Whether all its records contain the best value.
     pub(super) is_exact: bool,
 }
 
@@ -36,7 +35,7 @@ pub(super) struct Run<'a> {
     pub(super) problem: usize,
     /// Index into [`RunSet::optimizers`].
     pub(super) optimizer: usize,
-    /// After each evaluation, as many as the budget, at least one.
+    /// The loss after each evaluation, as many as the budget, at least one.
     pub(super) losses: Vec<f64>,
 }
 
@@ -47,12 +46,12 @@ pub(super) struct RunSet<'a> {
     pub(super) optimizers: Vec<String>,
     /// Index of the baseline.
     pub(super) baseline: usize,
-    /// Index of random search, if it takes part.
+    /// Index of random search, if it has runs.
     pub(super) random: Option<usize>,
     pub(super) runs: Vec<Run<'a>>,
-    /// Runs that ended early or did not take part, with the name of the optimizer.
+    /// Runs that failed or were not supported, with the label of the optimizer.
     pub(super) failed: Vec<(String, &'a RunRecord)>,
-    /// Problems on which nothing feasible was found, as `suite/problem`.
+    /// Problems without feasible results, as `suite/problem`.
     pub(super) without_result: Vec<String>,
 }
 
@@ -132,7 +131,7 @@ impl<'a> RunSet<'a> {
     }
 }
 
-/// The records without those that a longer or later one replaces, in the order of their first.
+/// Drops the records that a longer or later one replaces; keeps the order of the first of each key.
 fn longest(records: &[RunRecord]) -> Vec<&RunRecord> {
     let mut positions: HashMap<RunKey, usize> = HashMap::new();
     let mut kept: Vec<&RunRecord> = Vec::new();
@@ -150,8 +149,8 @@ fn longest(records: &[RunRecord]) -> Vec<&RunRecord> {
     kept
 }
 
-/// The labels to compare. A name that was asked for stands for all labels of that optimizer.
-fn chosen(records: &[&RunRecord], labels: &[String], asked: &[String]) -> Result<Vec<String>, AnalysisError> {
+/// Returns the labels to compare. A requested name selects all labels of that optimizer.
+fn chosen(records: &[&RunRecord], labels: &[String], requested: &[String]) -> Result<Vec<String>, AnalysisError> {
     let mut seen = HashSet::new();
     let all: Vec<(&String, &str)> = labels
         .iter()
@@ -159,11 +158,11 @@ fn chosen(records: &[&RunRecord], labels: &[String], asked: &[String]) -> Result
         .filter(|(label, _)| seen.insert(label.as_str()))
         .map(|(label, record)| (label, record.key.optimizer.as_str()))
         .collect();
-    if asked.is_empty() {
+    if requested.is_empty() {
         return Ok(all.into_iter().map(|(label, _)| label.clone()).collect());
     }
     let mut chosen: Vec<String> = Vec::new();
-    for name in asked {
+    for name in requested {
         let found: Vec<&String> = all
             .iter()
             .filter(|(label, optimizer)| *label == name || optimizer == name)
@@ -196,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn without_an_optimum_the_best_of_all_runs_and_seeds_counts() {
+    fn the_best_value_without_an_optimum_is_that_of_all_runs_and_seeds() {
         let mut records = vec![
             record("gp", "f1", 1, &[5.0, 4.0]),
             record("random", "f1", 1, &[9.0, 8.0]),
@@ -214,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn before_anything_feasible_the_loss_is_the_worst_that_any_run_had_on_the_problem() {
+    fn the_loss_before_the_first_feasible_result_is_the_worst_of_any_run_on_the_problem() {
         let mut records = vec![record("gp", "f1", 1, &[5.0, 4.0]), record("random", "f1", 1, &[6.0, 20.0])];
         records[0].results[0] = None;
         let set = RunSet::new(&records, &AnalysisOptions::default()).unwrap();
@@ -227,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn instances_have_optima_of_their_own() {
+    fn each_instance_has_its_own_optimum() {
         let mut records = vec![record("gp", "f1", 1, &[5.0]), record("gp", "f1", 2, &[105.0])];
         records[1].quality = RecordedQuality::Value { best_known: Some(101.0) };
         let set = RunSet::new(&records, &AnalysisOptions::default()).unwrap();
@@ -236,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_of_the_runs_that_differ_by_budget_counts() {
+    fn the_longest_of_runs_that_differ_only_in_budget_counts() {
         let records = vec![
             record("gp", "f1", 1, &[5.0, 4.0]),
             record("gp", "f1", 1, &[5.0, 4.0, 3.0]),
@@ -247,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn optimizers_are_chosen_by_name_and_a_wrong_name_lists_the_right_ones() {
+    fn optimizers_are_selected_by_name_and_an_unknown_name_lists_the_known_ones() {
         let records = vec![record("gp", "f1", 1, &[5.0]), record("tpe", "f1", 1, &[5.0])];
         let choice = |names: &[&str], baseline: Option<&str>| AnalysisOptions {
             optimizers: names.iter().map(|&name| name.to_owned()).collect(),
@@ -263,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_run_stays_and_an_unsupported_one_does_not() {
+    fn a_failed_run_is_kept_and_an_unsupported_one_is_not() {
         let mut records = vec![record("gp", "f1", 1, &[5.0, 4.0, 9.0]), record("tpe", "f1", 1, &[5.0, 1.0, 1.0])];
         records[0].results.truncate(2);
         records[0].failure = Some(Failure::Failed("died".to_owned()));

@@ -1,4 +1,4 @@
-//! The statistics of the analysis, in the shapes in which it has its numbers. Smaller is better throughout.
+//! The statistical tests of the analysis. Smaller values are better.
 
 use super::options::AnalysisOptions;
 use crate::statistics::StatisticsError;
@@ -7,9 +7,9 @@ use crate::statistics::friedman::friedman;
 use crate::statistics::nemenyi::{critical_difference, groups};
 use crate::statistics::ranks::mean_ranks;
 
-/// Mean ranks, and whether they differ.
+/// Mean ranks and the significance of their differences.
 pub(super) struct RankTest {
-    /// By optimizer; 1 is best. Empty without problems.
+    /// Mean rank of each optimizer; 1 is best. Empty without problems.
     pub(super) mean_ranks: Vec<f64>,
     /// `None` with fewer than 2 optimizers or problems.
     pub(super) difference: Option<RankDifference>,
@@ -19,11 +19,11 @@ pub(super) struct RankTest {
 pub(super) struct RankDifference {
     pub(super) friedman_p: f64,
     pub(super) critical_difference: f64,
-    /// Columns.
+    /// Groups of columns.
     pub(super) cliques: Vec<Vec<usize>>,
 }
 
-/// `rows` has one row for each problem with one value for each optimizer.
+/// Ranks the optimizers and tests their differences. `rows` has one row per problem with one value per optimizer.
 pub(super) fn rank_test(rows: &[Vec<f64>], significance: f64) -> Result<RankTest, StatisticsError> {
     let Some(optimizers) = rows.first().map(Vec::len) else {
         return Ok(RankTest { mean_ranks: Vec::new(), difference: None });
@@ -38,7 +38,7 @@ pub(super) fn rank_test(rows: &[Vec<f64>], significance: f64) -> Result<RankTest
     Ok(RankTest { mean_ranks: test.mean_ranks, difference: Some(difference) })
 }
 
-/// Comparisons that are made together, each of differences by problem.
+/// Assesses comparisons made together; each holds the differences by problem.
 pub(super) fn assess_comparisons(
     comparisons: &[Vec<f64>],
     options: &AnalysisOptions,

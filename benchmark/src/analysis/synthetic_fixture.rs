@@ -1,10 +1,11 @@
-//! Hand-made records for the tests of the analysis.
+//! Synthetic records for the tests of the analysis.
 
 use tunesmith_algorithms::problem::Goal;
 
 use crate::record::{Mode, RecordedQuality, ResultValue, RunKey, RunRecord, Schedule};
 
-/// A sequential run of suite `synthetic` in 2 parameters: goal Minimize, optimum 0, one second a trial, 2 ms a suggestion.
+/// Returns a sequential run of the suite `synthetic` with 2 parameters, goal Minimize, optimum 0, one second per trial
+/// and 2 ms per suggestion.
 pub(super) fn record(optimizer: &str, problem: &str, seed: u64, values: &[f64]) -> RunRecord {
     RunRecord {
         key: RunKey {

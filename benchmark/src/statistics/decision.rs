@@ -1,15 +1,15 @@
-//! Whether one optimizer is better than another: a difference inside the noise is called none.
+//! Decisions whether one optimizer is better than another.
 //!
-//! The rule. An optimizer is better (or worse) than a reference if all three hold for its paired differences, one per
+//! An optimizer is better (or worse) than a reference if all three conditions hold for its paired differences, one per
 //! problem:
-//! 1. the two-sided p value of the signed-rank test ([`super::wilcoxon`]), corrected by
-//!    [`super::holm`] for all comparisons that are made together, is below α;
-//! 2. the percentile bootstrap interval of the mean difference ([`super::bootstrap`]) does not contain 0;
-//! 3. both point the same way.
+//! 1. The two-sided p value of the signed-rank test ([`super::wilcoxon`]), corrected by [`super::holm`] for all
+//!    comparisons made together, is below α.
+//! 2. The percentile bootstrap interval of the mean difference ([`super::bootstrap`]) does not contain 0.
+//! 3. Test and interval have the same direction.
 //!
-//! Both, because each alone misleads: the test sees only ranks, so that many tiny gains hide one disaster, and the
-//! interval follows the mean, which one outlier can carry, and is too narrow for few problems. The differences are means
-//! per problem, as runs of one problem are no independent evidence on problems.
+//! Each alone is misleading. The test uses only ranks, so many tiny gains outweigh one large loss. The interval follows
+//! the mean, which one outlier can dominate, and is too narrow for few problems. The differences are means per problem,
+//! because the runs of one problem are not independent evidence about problems.
 
 use super::StatisticsError;
 use super::bootstrap::{Interval, bootstrap_interval};
@@ -17,22 +17,22 @@ use super::holm::holm_adjust;
 use super::summary::mean;
 use super::wilcoxon::{WilcoxonTest, wilcoxon};
 
-/// What a comparison came to.
+/// The outcome of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Decision {
     /// Better than the reference.
     Better,
     /// Worse than the reference.
     Worse,
-    /// No difference beyond the noise; not a proof that there is none.
+    /// No significant difference, which does not prove equality.
     NoDifference,
 }
 
-/// How comparisons are judged.
+/// Options of [`assess`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DecisionOptions {
-    /// Level α that the adjusted p value must stay below, and one less the coverage of the interval; between 0 and 1.
-    /// Default 0.05.
+    /// Level α of the adjusted p value, and 1 minus the coverage of the interval; between 0 and 1, exclusive. Default
+    /// 0.05.
     pub alpha: f64,
     /// Number of bootstrap resamples. Default 10,000.
     pub resamples: usize,
@@ -46,7 +46,7 @@ impl Default for DecisionOptions {
     }
 }
 
-/// A decision and what it rests on.
+/// A decision with its statistics.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Assessment {
     /// The decision.
@@ -57,16 +57,16 @@ pub struct Assessment {
     pub interval: Interval,
     /// The signed-rank test, with its own p value and the effect size.
     pub wilcoxon: WilcoxonTest,
-    /// The p value of the test, corrected for all comparisons that were judged together.
+    /// The p value of the test, corrected for all comparisons made together.
     pub adjusted_p: f64,
 }
 
-/// Judges comparisons that are made together, for instance one optimizer with each other one.
+/// Assesses comparisons made together, for instance one optimizer with each other one.
 ///
-/// Each comparison holds the differences optimizer − reference, one per problem, of a number that is *smaller when
-/// better* (log10 simple regret, loss, rank): negative differences speak for the optimizer. Negate those of a score.
-/// With five problems or fewer the decision is always [`Decision::NoDifference`] at 0.05: no p value can be small enough.
-/// Empty without comparisons.
+/// Each comparison contains the differences optimizer − reference, one per problem, of a number that is *smaller when
+/// better* (log10 simple regret, loss, rank): negative differences favour the optimizer. Negate those of a score. With
+/// five problems or fewer the decision at level 0.05 is always [`Decision::NoDifference`], since no p value is small
+/// enough. Empty without comparisons.
 ///
 /// # Errors
 /// [`StatisticsError::TooFew`] if a comparison has no differences, [`StatisticsError::NotANumber`] if a difference is
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clear_difference_has_its_direction() {
+    fn a_clear_difference_is_better_or_worse() {
         let losses = gains(10).iter().map(|difference| -difference).collect();
         assert_eq!(decisions(&[gains(10), losses]), [Decision::Better, Decision::Worse]);
     }
@@ -129,14 +129,14 @@ mod tests {
     }
 
     #[test]
-    fn more_comparisons_ask_for_more_evidence() {
-        // Six gains have p = 2/64 = 0.03125: enough alone, not among three.
+    fn more_comparisons_need_smaller_p_values() {
+        // Six gains have p = 2/64 = 0.03125: significant alone, not among three comparisons.
         assert_eq!(decisions(&[gains(6)]), [Decision::Better]);
         assert_eq!(decisions(&[gains(6), gains(6), gains(6)]), [Decision::NoDifference; 3]);
     }
 
     #[test]
-    fn one_disaster_among_many_small_gains_is_no_difference() {
+    fn one_large_loss_among_many_small_gains_is_no_difference() {
         let mut differences = gains(20);
         differences.push(60.0);
         let assessment = &assess(&[differences], DecisionOptions::default()).unwrap()[0];

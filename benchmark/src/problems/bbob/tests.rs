@@ -1,4 +1,4 @@
-//! What holds for each function in each of a few sizes: its optimum, its space, its errors.
+//! Properties of each function in several sizes: optimum, space and errors.
 
 use tunesmith_algorithms::problem::{ParameterValue, ParameterValues, TrialId};
 
@@ -6,14 +6,14 @@ use super::*;
 
 const DRAW: Draw = Draw { seed: 1, trial: TrialId::FIRST };
 
-/// Points of the box, from COCO's generator: any will do.
+/// Returns points of the box, from COCO's generator.
 fn random_points(dimensions: usize, count: usize) -> Vec<Vec<f64>> {
     let numbers = random::uniform(dimensions * count, 12345);
     numbers.chunks(dimensions).map(|chunk| chunk.iter().map(|number| 10.0 * number - 5.0).collect()).collect()
 }
 
 #[test]
-fn the_optimum_is_attained_at_the_minimizer_and_nowhere_undercut() {
+fn the_minimizer_has_the_optimum_and_no_point_is_below_it() {
     for function in 1..=FUNCTIONS {
         for dimensions in [2, 5, 10] {
             for instance in [1, 2, 33] {
@@ -97,13 +97,13 @@ fn a_trial_is_evaluated_at_its_coordinates() {
 }
 
 #[test]
-fn mixed_values_are_taken_in_order() {
+fn mixed_integer_values_follow_the_order_of_the_variables() {
     let problem = bbob_mixint(8, 5, 2).unwrap();
     let integers = [1, 0, 7, 12].into_iter().map(ParameterValue::Integer);
     let values = integers.chain([ParameterValue::Double(0.25)]).enumerate();
     let point: ParameterValues = values.map(|(index, value)| (format!("x{:02}", index + 1), value)).collect();
     assert_eq!(problem.evaluate(&point, DRAW), Evaluation::exact(problem.value(&[1.0, 0.0, 7.0, 12.0, 0.25])));
-    // Values between and beyond the whole numbers stand for the nearest of them.
+    // Values between and beyond the whole numbers are rounded to the nearest of them.
     assert_eq!(problem.value(&[1.0, 0.0, 7.0, 12.0, 0.25]), problem.value(&[9.0, -3.0, 6.5, 12.4, 0.25]));
     assert_ne!(problem.value(&[1.0, 0.0, 7.0, 12.0, 0.25]), problem.value(&[1.0, 0.0, 7.0, 11.0, 0.25]));
 }

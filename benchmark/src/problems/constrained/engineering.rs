@@ -1,9 +1,9 @@
-//! Designs of machine parts, with parameters of different kinds and scales.
+//! Engineering designs, with parameters of different kinds and scales.
 //!
-//! Formulas as collected by Coello Coello, Use of a self-adaptive penalty approach for engineering optimization
-//! problems, 2000, and, for the speed reducer, by Mezura-Montes and Coello Coello, Useful infeasible solutions in
-//! engineering optimization with evolutionary algorithms, 2005. Which constraints are active at the optimum was found
-//! by sequential quadratic programming from many starts; the digits are the root of those, in 30 digits.
+//! Formulas from Coello Coello, Use of a self-adaptive penalty approach for engineering optimization problems, 2000,
+//! and, for the speed reducer, from Mezura-Montes and Coello Coello, Useful infeasible solutions in engineering
+//! optimization with evolutionary algorithms, 2005. The active constraints at each optimum were determined by
+//! sequential quadratic programming from many starts; the optimum is their root, computed with 30 digits.
 
 use std::f64::consts::{PI, SQRT_2};
 
@@ -31,10 +31,11 @@ pub fn tension_spring() -> ConstrainedFunction {
     ConstrainedFunction::new("tension_spring", box_of(&ranges), 0.012665232788319417, minimizer, function)
 }
 
-/// Cost of a cylindrical pressure vessel, a mixed-integer problem: thickness of shell and head come as multiples of
-/// 1/16 inch up to 99/16, radius and length in `[10, 200]` inches.
+/// Cost of a cylindrical pressure vessel, a mixed-integer problem: thickness of shell and head in multiples of 1/16
+/// inch up to 99/16, radius and length in `[10, 200]` inches.
 ///
-/// The optimum was found by looking at each of the 9,801 pairs of thicknesses: for a radius the least length is known.
+/// The optimum was found by enumeration of the 9,801 pairs of thicknesses; the least length for a radius has a closed
+/// form.
 pub fn pressure_vessel() -> ConstrainedFunction {
     let function = |point: &ParameterValues| {
         let (shell, head) = (number(point, "shell"), number(point, "head"));
@@ -108,8 +109,8 @@ pub fn welded_beam() -> ConstrainedFunction {
 /// Weight of a speed reducer, a mixed-integer problem: width of the face, module and number of the teeth (a whole
 /// number), lengths and diameters of two shafts, in centimetres.
 ///
-/// The optimum is a corner: face, module, teeth and the first shaft's length at what bounds them, the diameters at
-/// their stresses, the second shaft's length at the least for its diameter.
+/// The optimum is a corner: face, module, teeth and the length of the first shaft are at their bounds, the diameters at
+/// their stress limits, and the length of the second shaft is the least for its diameter.
 pub fn speed_reducer() -> ConstrainedFunction {
     #[expect(clippy::approx_constant, reason = "the problem is published with four digits of pi / 4")]
     const FACTOR: f64 = 0.7854;

@@ -7,10 +7,11 @@ use tunesmith_algorithms::problem::ParameterValues;
 use super::builders::{box_of_doubles, doubles, point_of_doubles};
 use super::{Constrained, ConstrainedFunction};
 
-/// A plane in the unit square under a wavy constraint and a round one (Gramacy et al., Modeling an augmented Lagrangian
-/// for blackbox constrained optimization, 2016, section 2.1).
+/// A plane in the unit square with a sinusoidal and a circular constraint (Gramacy et al., Modeling an augmented
+/// Lagrangian for blackbox constrained optimization, 2016, section 2.1).
 ///
-/// The optimum, there 0.5998, is where the gradient of the wavy constraint is that of the plane.
+/// The optimum, 0.5998 in the paper, is the point where the gradients of the sinusoidal constraint and of the plane are
+/// parallel.
 pub fn gramacy() -> ConstrainedFunction {
     let function = |point: &ParameterValues| {
         let x = doubles(point);

@@ -7,7 +7,7 @@ use tunesmith_algorithms::problem::ParameterValues;
 use super::TestFunction;
 use super::builders::doubles;
 
-/// Branin in `[-5, 10] x [0, 15]`, with three optima.
+/// Branin in `[-5, 10] x [0, 15]`, with three minimizers.
 pub fn branin() -> TestFunction {
     let value = |point: &ParameterValues| {
         let x = doubles(point);
@@ -24,7 +24,7 @@ pub(crate) fn branin_value(a: f64, b: f64) -> f64 {
     valley * valley + 10.0 * (1.0 - 1.0 / (8.0 * PI)) * a.cos() + 10.0
 }
 
-/// The six-hump camel in `[-3, 3] x [-2, 2]`, with two optima, each the other's negative.
+/// The six-hump camel in `[-3, 3] x [-2, 2]`, with two minimizers, each the negative of the other.
 pub fn six_hump_camel() -> TestFunction {
     let value = |point: &ParameterValues| {
         let x = doubles(point);
@@ -43,9 +43,9 @@ pub(crate) fn six_hump_camel_value(x: f64, y: f64) -> f64 {
     (4.0 - 2.1 * a + a * a / 3.0) * a + x * y + (4.0 * b - 4.0) * b
 }
 
-/// The natural logarithm of Goldstein and Price's function, which itself spans six orders of magnitude.
+/// The natural logarithm of Goldstein and Price's function, whose values span six orders of magnitude.
 ///
-/// In `[-1.5, 2.5] x [-2, 2]`; the usual `[-2, 2]^2` has the optimum (0, -1) in the middle of x01.
+/// In `[-1.5, 2.5] x [-2, 2]`; the usual range `[-2, 2]^2` has the minimizer (0, -1) in the middle of x01.
 pub fn goldstein_price() -> TestFunction {
     let value = |point: &ParameterValues| {
         let x = doubles(point);
@@ -62,7 +62,7 @@ pub fn goldstein_price() -> TestFunction {
 
 /// Bohachevsky's first function.
 ///
-/// In `[-60, 140]^2`; the usual `[-100, 100]^2` has the optimum (0, 0) in its middle.
+/// In `[-60, 140]^2`; the usual range `[-100, 100]^2` has the minimizer (0, 0) in its middle.
 pub fn bohachevsky() -> TestFunction {
     let value = |point: &ParameterValues| {
         let x = doubles(point);
@@ -72,7 +72,7 @@ pub fn bohachevsky() -> TestFunction {
     TestFunction::continuous("bohachevsky", &[(-60.0, 140.0); 2], 0.0, &[vec![0.0; 2]], value)
 }
 
-/// The eggholder in `[-512, 512]^2`; the optimum lies on the upper bound of x01.
+/// The eggholder in `[-512, 512]^2`; the minimizer is on the upper bound of x01.
 pub fn eggholder() -> TestFunction {
     let value = |point: &ParameterValues| {
         let x = doubles(point);

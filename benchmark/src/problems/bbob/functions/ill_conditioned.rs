@@ -69,7 +69,7 @@ pub(super) struct BentCigar {
 
 impl BentCigar {
     pub(super) fn new(draws: &Draws) -> Self {
-        // The only minimizer that is drawn with the seed of R.
+        // Only this minimizer is drawn with the seed of R.
         let minimizer = random::location(draws.dimensions, draws.seed + Draws::SECOND_SEED);
         Self { minimizer, rotation: draws.rotation_r() }
     }

@@ -88,7 +88,7 @@ pub(super) struct BuecheRastrigin {
 impl BuecheRastrigin {
     pub(super) fn new(draws: &Draws) -> Self {
         let mut minimizer = draws.location();
-        // The variables with the two scales have their optimum on the positive side, which the report does not say.
+        // The variables with two scales have a positive optimum, which the report does not state.
         minimizer.iter_mut().step_by(2).for_each(|coordinate| *coordinate = coordinate.abs());
         Self { minimizer, scales: conditioning(10.0, draws.dimensions) }
     }

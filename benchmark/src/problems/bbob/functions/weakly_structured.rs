@@ -1,4 +1,4 @@
-//! f20, f23 and f24: multi-modal functions with a weak global structure. [`super::gallagher`] has the other two.
+//! f20, f23 and f24: multi-modal functions with a weak global structure. [`super::gallagher`] contains f21 and f22.
 
 use std::f64::consts::TAU;
 
@@ -21,7 +21,7 @@ impl Schwefel {
     /// 2 |x_opt_i| as the transformation uses it.
     const CENTER: f64 = 4.209_687_463_7;
 
-    /// 2 |x_opt_i| of the minimizer: the platform's two constants differ in their last digit.
+    /// 2 |x_opt_i| of the minimizer; the two constants of the platform differ in their last digit.
     const OPTIMUM: f64 = 4.209_687_463_3;
 
     /// The greatest value of x sin(sqrt(|x|)) for |x| at most 500, at 100 times [`Self::CENTER`].
