@@ -205,6 +205,12 @@ mod tests {
     }
 
     #[test]
+    fn the_optimizer_has_the_field_name_of_existing_files() {
+        let line = serde_json::to_string(&record(Vec::new())).unwrap();
+        assert!(line.contains(r#""contestant":"gp""#), "{line}");
+    }
+
+    #[test]
     fn ends_at_every_second_are_not_serialised_and_are_restored() {
         let steady = record(vec![1.0, 2.0, 3.0]);
         let line = serde_json::to_string(&steady).unwrap();
