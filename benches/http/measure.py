@@ -107,7 +107,7 @@ def measure(what, version, server_type, folder, clients, pairs, completed, optio
         for process in processes:
             process.start()
         try:
-            answers = [results.get(timeout=START_SECONDS + 2 * options.seconds) for _ in processes]
+            outcomes = [results.get(timeout=START_SECONDS + 2 * options.seconds) for _ in processes]
         except queue.Empty:
             sys.exit(f"{what}: the clients exceeded the time limit")
         finally:
@@ -116,11 +116,11 @@ def measure(what, version, server_type, folder, clients, pairs, completed, optio
                 process.kill()
     finally:
         server.close()
-    failures = [failure for *_, failure in answers if failure]
+    failures = [failure for *_, failure in outcomes if failure]
     if failures:
         sys.exit(f"{what}: {len(failures)} of {clients} clients failed\n" + "\n".join(failures))
-    latencies = [latency for _, _, several, _ in answers for latency in several]
-    seconds = max(end for _, end, _, _ in answers) - min(started for started, _, _, _ in answers)
+    latencies = [latency for _, _, several, _ in outcomes for latency in several]
+    seconds = max(end for _, end, _, _ in outcomes) - min(started for started, _, _, _ in outcomes)
     return {
         "what": what, "version": version, "clients": clients, "pairs": len(latencies), "seconds": round(seconds, 3),
         "pairs_per_second": round(len(latencies) / seconds, 2),

@@ -68,10 +68,10 @@ class Adapter:
 
     def do(self, **request):
         """As `ask`, but an error ends the check."""
-        answer = self.ask(**request)
-        if "error" in answer:
-            sys.exit(f"error on {json.dumps(request)}: {answer['error']}")
-        return answer
+        response = self.ask(**request)
+        if "error" in response:
+            sys.exit(f"error on {json.dumps(request)}: {response['error']}")
+        return response
 
     def create(self, parameters, *, seed=7, budget=12, parallel=1, goals=("MINIMIZE",), constraints=0):
         """Starts a study with the metrics `m0`, `m1` and so on."""
@@ -142,7 +142,7 @@ def mixed_study(adapter, seed):
     batch = [12, 13, 14]
     pending = dict(zip(batch, adapter.suggest(MIXED, batch)))
     points += pending.values()
-    for trial in (14, 12, 13):  # In another order than they were asked for.
+    for trial in (14, 12, 13):  # Not in the order of the request.
         point = pending[trial]
         adapter.do(method="complete", trial=trial, parameters=point, metrics={"m0": loss(point)}, constraints=[])
     # A foreign trial in the middle, one that is infeasible, and a value of another magnitude.
@@ -184,9 +184,9 @@ def check_all(command, quick):
     plane = line + [{**line[0], "name": "y"}]
     for title, goals, constraints in (("constraints", ("MINIMIZE",), 2), ("two metrics", ("MINIMIZE", "MAXIMIZE"), 0),
                                       ("two metrics with constraints", ("MINIMIZE", "MAXIMIZE"), 1)):
-        answer = adapter.create(plane, goals=goals, constraints=constraints)
-        if "unsupported" in answer:
-            print(f"{title}: unsupported ({answer['unsupported']})")
+        response = adapter.create(plane, goals=goals, constraints=constraints)
+        if "unsupported" in response:
+            print(f"{title}: unsupported ({response['unsupported']})")
             continue
         for trial in range(1, 7 if quick else 16):
             [point] = adapter.suggest(plane, [trial])
@@ -210,11 +210,11 @@ def check_all(command, quick):
 
 def check_conditions(adapter, quick):
     """Checks points of a conditional space of depth 2, or that the adapter reports it as unsupported."""
-    answer = adapter.create(CONDITIONAL, seed=11, budget=30)
-    if "unsupported" in answer:
-        if "conditional" not in answer["unsupported"]:
-            sys.exit(f"the reason {answer['unsupported']!r} does not name the conditional parameters")
-        print(f"conditional parameters: unsupported ({answer['unsupported']})")
+    response = adapter.create(CONDITIONAL, seed=11, budget=30)
+    if "unsupported" in response:
+        if "conditional" not in response["unsupported"]:
+            sys.exit(f"the reason {response['unsupported']!r} does not name the conditional parameters")
+        print(f"conditional parameters: unsupported ({response['unsupported']})")
         return
     foreign = {"optimizer": "sgd", "rate": 0.1, "schedule": "cosine", "momentum": 0.9, "steps": 1}
     adapter.do(method="complete", trial=1, parameters=foreign, metrics={"m0": 0.5}, constraints=[])
@@ -233,7 +233,7 @@ def measure(command, trials):
              for at in range(5)]
     adapter = Adapter(command)
     for study in range(3):
-        answer = adapter.create(space, seed=study, budget=trials)
+        response = adapter.create(space, seed=study, budget=trials)
         seconds = []
         best = math.inf
         for trial in range(1, trials + 1):
@@ -246,7 +246,7 @@ def measure(command, trials):
         last = sorted(seconds[-10:])
         with open(f"/proc/{adapter.process.pid}/status", encoding="utf-8") as status:
             memory = next(int(row.split()[1]) // 1024 for row in status if row.startswith("VmRSS"))
-        print(f"{answer['version']}: study {study + 1}: {sum(seconds):.2f} s for {trials} suggestions, "
+        print(f"{response['version']}: study {study + 1}: {sum(seconds):.2f} s for {trials} suggestions, "
               f"{last[5]:.3f} s for the last ones, {memory} MiB, best value {best:.3g}", flush=True)
     adapter.end()
 

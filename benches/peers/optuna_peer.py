@@ -64,16 +64,16 @@ class OptunaPeer(tunesmith_peer.Peer):
         points = []
         conditional = any(parameter.parent is not None for parameter in self.problem.parameters)
         for trial in trials:
-            asked = self.study.ask() if conditional else self.study.ask(self.distributions)
-            self.pending[trial] = asked
+            running = self.study.ask() if conditional else self.study.ask(self.distributions)
+            self.pending[trial] = running
             if conditional:
-                points.append(self.define_by_run(asked))
+                points.append(self.define_by_run(running))
             else:
-                points.append({parameter.name: from_optuna(parameter, asked.params[parameter.name])
+                points.append({parameter.name: from_optuna(parameter, running.params[parameter.name])
                                for parameter in self.problem.free})
         return points
 
-    def define_by_run(self, asked):
+    def define_by_run(self, running):
         """Returns a point of a conditional space; its parameters are requested one after the other."""
         point = {}
         for parameter in self.problem.parameters:
@@ -83,13 +83,13 @@ class OptunaPeer(tunesmith_peer.Peer):
                 point[parameter.name] = parameter.fixed_value
             else:
                 # Conditions compare parents with the exact values of the problem; a library may round the last digit.
-                point[parameter.name] = parameter.legal(from_optuna(parameter, ask_one(asked, parameter)))
+                point[parameter.name] = parameter.legal(from_optuna(parameter, suggest_value(running, parameter)))
         return point
 
     def complete(self, result):
-        asked = self.pending.pop(result.trial, None)
+        running = self.pending.pop(result.trial, None)
         constraints = {str(at): value for at, value in enumerate(result.constraints)}
-        if asked is None:
+        if running is None:
             failed = result.losses is None
             self.study.add_trial(optuna.trial.create_trial(
                 state=optuna.trial.TrialState.FAIL if failed else optuna.trial.TrialState.COMPLETE,
@@ -99,11 +99,11 @@ class OptunaPeer(tunesmith_peer.Peer):
                 distributions={name: kind for name, kind in self.distributions.items() if name in result.parameters},
                 constraints=constraints))
         elif result.losses is None:
-            self.study.tell(asked, state=optuna.trial.TrialState.FAIL)
+            self.study.tell(running, state=optuna.trial.TrialState.FAIL)
         else:
             for name, value in constraints.items():
-                asked.set_constraint(name, value)
-            self.study.tell(asked, result.losses)
+                running.set_constraint(name, value)
+            self.study.tell(running, result.losses)
 
 
 def distribution(parameter):
@@ -117,15 +117,15 @@ def distribution(parameter):
     return optuna.distributions.CategoricalDistribution(parameter.values)
 
 
-def ask_one(asked, parameter):
-    """Requests the value of `parameter` from the running trial `asked`, in the representation of Optuna."""
+def suggest_value(running, parameter):
+    """Requests the value of `parameter` from the trial `running`, in the representation of Optuna."""
     if parameter.kind == "DOUBLE":
-        return asked.suggest_float(parameter.name, parameter.minimum, parameter.maximum, log=parameter.is_log)
+        return running.suggest_float(parameter.name, parameter.minimum, parameter.maximum, log=parameter.is_log)
     if parameter.kind == "INTEGER":
-        return asked.suggest_int(parameter.name, parameter.minimum, parameter.maximum, log=parameter.is_log)
+        return running.suggest_int(parameter.name, parameter.minimum, parameter.maximum, log=parameter.is_log)
     if parameter.kind == "DISCRETE":
-        return asked.suggest_int(parameter.name, 0, len(parameter.values) - 1)
-    return asked.suggest_categorical(parameter.name, parameter.values)
+        return running.suggest_int(parameter.name, 0, len(parameter.values) - 1)
+    return running.suggest_categorical(parameter.name, parameter.values)
 
 
 def to_optuna(parameter, value):

@@ -290,7 +290,7 @@ def serve(peer):
                 if new_study.free:
                     peer.create(new_study)
                 study = new_study
-                answer = {"name": peer.name, "version": peer.version}
+                response = {"name": peer.name, "version": peer.version}
             elif method not in ("suggest", "complete"):
                 raise ProtocolError(f"unknown method {method}")
             elif study is None:
@@ -298,20 +298,20 @@ def serve(peer):
             elif method == "suggest":
                 trials = request["trials"]
                 points = peer.suggest(trials) if study.free else [{}] * len(trials)
-                answer = {"suggestions": [study.complete_point(point) for point in points]}
+                response = {"suggestions": [study.complete_point(point) for point in points]}
             else:
                 result = Result.parse(request, study)
                 if study.free:
                     peer.complete(result)
-                answer = {}
+                response = {}
         except Unsupported as reason:
-            answer = {"unsupported": str(reason)}
+            response = {"unsupported": str(reason)}
         except ProtocolError as error:
-            answer = {"error": str(error)}
+            response = {"error": str(error)}
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # The next study may succeed. A Rust panic is not an Exception.
             traceback.print_exc()
-            answer = {"error": f"{type(error).__name__}: {error}"}
-        _responses.write(json.dumps(answer) + "\n")
+            response = {"error": f"{type(error).__name__}: {error}"}
+        _responses.write(json.dumps(response) + "\n")
         _responses.flush()

@@ -131,7 +131,7 @@ fn volume(mut gains: Vec<Vec<f64>>, metrics: usize) -> f64 {
             gains.iter().map(strip).sum()
         }
         _ => {
-            // Slices along the last metric, from the best downwards; in each, the boxes that reach it, without it.
+            // Slices along the last metric, from the best downwards; each contains the boxes that reach it, without that metric.
             let mut slice = Front::default();
             let (mut area, mut total) = (0.0, 0.0);
             for (index, gain) in gains.iter().enumerate() {
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(pareto_front(&MINIMIZE[..2], &[]), [0; 0]);
     }
 
-    /// Sum over all subsets of the volume of their intersection, with alternating signs; no other code is shared.
+    /// Returns the sum over all subsets of the volume of their intersection, with alternating signs; shares no code with the implementation.
     fn inclusion_exclusion(corner: f64, points: &[Vec<f64>]) -> f64 {
         let mut total = 0.0;
         for subset in 1_u32..1 << points.len() {
@@ -204,7 +204,7 @@ mod tests {
         total
     }
 
-    /// Up to `most` points; values on a coarse grid some of the time, so that ties occur.
+    /// Up to `most` points, partly with values on a coarse grid, which causes ties.
     fn point_sets(most: usize) -> impl Strategy<Value = Vec<Vec<f64>>> {
         (1_usize..=4, any::<bool>()).prop_flat_map(move |(metrics, coarse)| {
             let value = (0.0..1.2).prop_map(move |x: f64| if coarse { (x * 4.0).round() / 4.0 } else { x });
@@ -214,14 +214,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn equals_inclusion_and_exclusion(points in point_sets(8)) {
+        fn volumes_equal_inclusion_and_exclusion(points in point_sets(8)) {
             let metrics = points[0].len();
             let volume = hypervolume(&MINIMIZE[..metrics], &vec![1.0; metrics], &points);
             prop_assert!((volume - inclusion_exclusion(1.0, &points)).abs() < 1e-12);
         }
 
         #[test]
-        fn order_and_dominated_points_change_nothing(points in point_sets(20)) {
+        fn order_and_dominated_points_do_not_change_the_volume(points in point_sets(20)) {
             let goals = &MINIMIZE[..points[0].len()];
             let corner = vec![1.0; goals.len()];
             let volume = hypervolume(goals, &corner, &points);

@@ -66,7 +66,7 @@ pub enum OptimizerError {
     /// The optimizer failed. The next study can start.
     #[error("{reason}")]
     Failed {
-        /// What happened.
+        /// The cause.
         reason: String,
     },
 }

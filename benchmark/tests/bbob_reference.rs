@@ -10,7 +10,7 @@ const TOLERANCE: f64 = 1e-9;
 const LEAST_SIZE: f64 = 0.01;
 
 #[test]
-fn bbob_has_the_values_of_coco() {
+fn bbob_values_equal_those_of_coco() {
     let points = Points::parse(include_str!("data/bbob_points.csv"));
     let rows = parse_rows(include_str!("data/bbob_reference.csv"));
     assert_eq!(rows.len(), 24 * 6 * 8);
@@ -24,7 +24,7 @@ fn bbob_has_the_values_of_coco() {
 }
 
 #[test]
-fn bbob_mixint_has_the_values_of_coco() {
+fn bbob_mixint_values_equal_those_of_coco() {
     let points = Points::parse(include_str!("data/bbob_mixint_points.csv"));
     let rows = parse_rows(include_str!("data/bbob_mixint_reference.csv"));
     assert_eq!(rows.len(), 24 * 4 * 7);

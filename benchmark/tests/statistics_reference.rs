@@ -41,7 +41,7 @@ fn assert_close(what: &str, found: f64, expected: &Value, tolerance: f64) {
 }
 
 #[test]
-fn ranks_and_summaries() {
+fn ranks_and_summaries_equal_those_of_scipy() {
     let reference = reference();
     assert_eq!(rows(&reference, "samples").len(), 47);
     for row in rows(&reference, "samples") {
@@ -62,7 +62,7 @@ fn ranks_and_summaries() {
 }
 
 #[test]
-fn signed_rank_tests() {
+fn signed_rank_tests_equal_those_of_scipy() {
     let reference = reference();
     let mut exact = 0;
     for row in rows(&reference, "samples") {
@@ -80,7 +80,7 @@ fn signed_rank_tests() {
 /// Both implementations draw different resamples, so the ends agree only within the noise of 4,000 draws: 0.15 standard
 /// errors, plus one step for samples of whole numbers, whose means are multiples of 1 / n.
 #[test]
-fn bootstrap_intervals_of_the_mean() {
+fn bootstrap_intervals_of_the_mean_are_close_to_those_of_scipy() {
     let reference = reference();
     for row in rows(&reference, "samples") {
         let values = numbers(&row["values"]);
@@ -98,7 +98,7 @@ fn bootstrap_intervals_of_the_mean() {
 }
 
 #[test]
-fn friedman_tests() {
+fn friedman_tests_equal_those_of_scipy() {
     let reference = reference();
     assert_eq!(rows(&reference, "friedman").len(), 13);
     for row in rows(&reference, "friedman") {
@@ -114,7 +114,7 @@ fn friedman_tests() {
 }
 
 #[test]
-fn studentized_range_quantiles() {
+fn studentized_range_quantiles_equal_those_of_scipy() {
     let reference = reference();
     assert_eq!(rows(&reference, "studentized_range").len(), 66);
     for row in rows(&reference, "studentized_range") {

@@ -92,7 +92,7 @@ impl TableProblem {
     /// Creates a problem named `name` from `rows`, of which there must be at least one.
     ///
     /// # Errors
-    /// [`TableError`] names the first row that breaks a rule of [`TableRow`], counted from 0.
+    /// [`TableError`] names the first row that violates a requirement of [`TableRow`], counted from 0.
     pub fn new(name: impl Into<String>, statement: ProblemStatement, rows: Vec<TableRow>) -> Result<Self, TableError> {
         if rows.is_empty() {
             return Err(TableError::NoRows);

@@ -134,7 +134,7 @@ mod tests {
     const SLOW: Run<'static> = Run { dimension: 1, gaps: &[f64::INFINITY, 2.0, 1.0], targets: &[1.0, 0.1] };
 
     #[test]
-    fn the_targets_of_coco_are_five_for_each_power_of_ten() {
+    fn the_targets_of_coco_are_five_per_power_of_ten() {
         let targets = spaced_targets(100.0, 1e-8);
         assert_eq!((targets.len(), targets[0], targets[10]), (51, 100.0, 1.0));
         assert!((targets[50] / 1e-8 - 1.0).abs() < 1e-12);
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_input_is_an_error_and_a_run_without_evaluations_reaches_nothing() {
+    fn bad_input_is_an_error_and_a_run_without_evaluations_reaches_no_target() {
         assert!(matches!(ecdf(&[]), Err(StatisticsError::TooFew { what: "runs", .. })));
         let without = Run { targets: &[], ..SLOW };
         assert!(matches!(ecdf(&[FAST, without]), Err(StatisticsError::TooFew { what: "targets of a run", .. })));

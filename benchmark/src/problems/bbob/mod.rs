@@ -116,7 +116,7 @@ impl Problem for BbobProblem {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BbobError {
-    /// No function has this number.
+    /// There is no function with this number.
     #[error("function {function} does not exist: BBOB has the functions 1 to {FUNCTIONS}")]
     UnknownFunction {
         /// The number.
@@ -134,7 +134,7 @@ pub enum BbobError {
         /// The number of variables.
         dimensions: usize,
     },
-    /// No instance has this number.
+    /// There is no instance with this number.
     #[error("instance {instance} does not exist: those from 1 to {MAX_INSTANCE} do")]
     UnknownInstance {
         /// The number.

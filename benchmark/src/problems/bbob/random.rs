@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn optimal_values_are_those_of_coco() {
+    fn optimal_values_equal_those_of_coco() {
         // `cocoex.bare_problem.BareProblem("bbob", f, 5, 3).best_value()` of coco-experiment 2.8.2.
         let expected = [(1, -247.11), (3, 115.68), (4, 115.68), (6, -1000.0), (17, 273.15), (18, 273.15), (24, 13.64)];
         for (function, value) in expected {
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_look_as_they_are_named() {
+    fn numbers_have_the_stated_distributions() {
         let numbers = uniform(2000, 7);
         assert!(numbers.iter().all(|number| 0.0 < *number && *number < 1.0));
         let mean = numbers.iter().sum::<f64>() / 2000.0;

@@ -125,7 +125,7 @@ impl Function for RotatedRosenbrock {
 /// The transformation of f9 and f19.
 #[derive(Debug)]
 pub(super) struct RotatedLine {
-    /// Where z is 1 in each coordinate.
+    /// The point where z is 1 in each coordinate.
     pub(super) minimizer: Vec<f64>,
     transformation: Matrix,
 }

@@ -36,7 +36,7 @@ impl Function for RotatedRastrigin {
     }
 }
 
-/// How many terms of Weierstrass's series f16 adds up.
+/// Number of terms of Weierstrass's series in f16.
 const WEIERSTRASS_TERMS: i32 = 12;
 
 /// f16, Weierstrass's function: 10 (w(z) - w(0))^3 + 10 / D f_pen, where w is the mean over the coordinates of the sum

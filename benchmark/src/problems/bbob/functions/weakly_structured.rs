@@ -18,13 +18,13 @@ pub(super) struct Schwefel {
 }
 
 impl Schwefel {
-    /// 2 |x_opt_i| as the transformation uses it.
+    /// 2 |x_opt_i| of the transformation.
     const CENTER: f64 = 4.209_687_463_7;
 
     /// 2 |x_opt_i| of the minimizer; the two constants of the platform differ in their last digit.
     const OPTIMUM: f64 = 4.209_687_463_3;
 
-    /// The greatest value of x sin(sqrt(|x|)) for |x| at most 500, at 100 times [`Self::CENTER`].
+    /// The largest value of x sin(sqrt(|x|)) for |x| at most 500, at 100 times [`Self::CENTER`].
     const OFFSET: f64 = 418.982_887_272_433_9;
 
     pub(super) fn new(draws: &Draws) -> Self {
