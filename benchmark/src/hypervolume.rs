@@ -19,7 +19,10 @@ use tunesmith_algorithms::problem::Goal;
 /// use tunesmith_algorithms::problem::Goal::{Maximize, Minimize};
 /// use tunesmith_benchmark::hypervolume::hypervolume;
 ///
-/// Maximised accuracy and minimised cost: two boxes of 0.9 x 2 and 0.5 x 6 that share 0.5 x 2.
+/// // Maximised accuracy and minimised cost: two boxes of 0.9 x 2 and 0.5 x 6 that share 0.5 x 2.
+/// let points = [vec![0.9, 8.0], vec![0.5, 4.0]];
+/// let volume = hypervolume(&[Maximize, Minimize], &[0.0, 10.0], &points);
+/// assert!((volume - 3.8).abs() < 1e-12);
 /// ```
 pub fn hypervolume(goals: &[Goal], reference_point: &[f64], points: &[Vec<f64>]) -> f64 {
     let mut front = Front::default();
@@ -131,7 +134,8 @@ fn volume(mut gains: Vec<Vec<f64>>, metrics: usize) -> f64 {
             gains.iter().map(strip).sum()
         }
         _ => {
-            // Slices along the last metric, from the best downwards; each contains the boxes that reach it, without that metric.
+            // Slices along the last metric, from the best downwards; each contains the boxes that reach it, without
+            // that metric.
             let mut slice = Front::default();
             let (mut area, mut total) = (0.0, 0.0);
             for (index, gain) in gains.iter().enumerate() {
@@ -189,7 +193,8 @@ mod tests {
         assert_eq!(pareto_front(&MINIMIZE[..2], &[]), [0; 0]);
     }
 
-    /// Returns the sum over all subsets of the volume of their intersection, with alternating signs; shares no code with the implementation.
+    /// Returns the sum over all subsets of the volume of their intersection, with alternating signs; shares no code
+    /// with the implementation.
     fn inclusion_exclusion(corner: f64, points: &[Vec<f64>]) -> f64 {
         let mut total = 0.0;
         for subset in 1_u32..1 << points.len() {
