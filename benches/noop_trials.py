@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Times `tunesmith run` with no-op trials, two at once, beside the same commands under `xargs -P2`.
+"""Compares the time of `tunesmith run` with two parallel no-op trials to that of the same commands under `xargs -P2`.
 
-The two take turns, and the ratio of their medians is printed for each trainer.
+The two alternate, and the ratio of their medians is printed for each trainer.
 Usage: benches/noop_trials.py [trials] [rounds]
 """
 
@@ -15,7 +15,7 @@ import time
 
 TRAINERS = {
     "shell": ["sh", "-c", "echo m=1", "trainer"],
-    # The least that a trainer in Python costs.
+    # The minimal cost of a trainer in Python.
     "python": ["python3", "-c", 'print("m=1")'],
 }
 CONFIG = """
@@ -47,12 +47,12 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         pathlib.Path(folder, "config.yaml").write_text(CONFIG.format(trials=trials))
         for name, trainer in TRAINERS.items():
-            ours, theirs = [], []
-            for turn in range(rounds):
-                theirs.append(seconds(["xargs", "-P2", "-I{}", *trainer], folder, input=numbers))
-                data = f"data-{name}-{turn}"
-                ours.append(seconds([binary, "run", "--config", "config.yaml", "--data-dir", data, "--", *trainer], folder))
-            a, b = statistics.median(ours), statistics.median(theirs)
+            tunesmith, xargs = [], []
+            for round_index in range(rounds):
+                xargs.append(seconds(["xargs", "-P2", "-I{}", *trainer], folder, input=numbers))
+                data = f"data-{name}-{round_index}"
+                tunesmith.append(seconds([binary, "run", "--config", "config.yaml", "--data-dir", data, "--", *trainer], folder))
+            a, b = statistics.median(tunesmith), statistics.median(xargs)
             print(f"{name}: {trials} trials, {rounds} rounds: tunesmith run {a:.2f} s, xargs -P2 {b:.2f} s, ratio {a / b:.2f}")
 
 

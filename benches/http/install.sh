@@ -1,7 +1,7 @@
 #!/bin/sh
-# Installs what the references need: install.sh [NAME...], where NAME is optuna or vizier (default: both).
-# Each gets a virtual environment of its own, $TUNESMITH_HTTP_DIR/NAME (default: .venv/NAME beside this script), with the
-# packages pinned in requirements/NAME.txt. Environment: PYTHON is the interpreter to use (default python3.11, else python3).
+# Installs the packages of the reference servers: install.sh [NAME...], where NAME is optuna or vizier (default: both).
+# Each has its own virtual environment, $TUNESMITH_HTTP_DIR/NAME (default: .venv/NAME next to this script), with the
+# packages pinned in requirements/NAME.txt. Environment: PYTHON is the interpreter (default python3.11, else python3).
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 folder=${TUNESMITH_HTTP_DIR:-$here/.venv}

@@ -1,8 +1,8 @@
 """Optuna without a server: processes that share one study through its storage. `optuna_storage.py sqlite|journal`.
 
 `sqlite` is `RDBStorage` with a SQLite file, `journal` is `JournalStorage` with a file and its default lock. A suggestion
-is `ask` of `RandomSampler` with the whole space, completing is `tell`. All else is the library's default, but that a
-process waits a minute for SQLite's lock instead of five seconds, as its documentation advises for several processes.
+is `ask` of `RandomSampler` with the whole space, a completion is `tell`. The one departure from the defaults is the lock
+timeout of SQLite, a minute instead of five seconds, as its documentation advises for several processes.
 """
 
 import os
@@ -21,7 +21,7 @@ SPACE = {
 
 
 class Storage(measure.Server):
-    """A study in a storage that `open` of a subclass opens."""
+    """A study in the storage that `open` of a subclass returns."""
 
     def __init__(self, folder):
         optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -30,7 +30,7 @@ class Storage(measure.Server):
 
     @staticmethod
     def open(path):
-        """The storage at `path`."""
+        """Opens the storage at `path`."""
         raise NotImplementedError
 
     def address(self):

@@ -1,7 +1,7 @@
-"""OSS Vizier's gRPC server with its SQLite datastore, in a process of its own. `vizier_server.py sqlite`.
+"""OSS Vizier's gRPC server with its SQLite datastore, in its own process. `vizier_server.py sqlite`.
 
 The server is `DefaultVizierServer`, in which the Vizier and the Pythia service share a process. A suggestion is
-`Study.suggest` of its Python client with `RANDOM_SEARCH`, completing is `Trial.complete`. All else is the default.
+`Study.suggest` of its Python client with `RANDOM_SEARCH`, a completion is `Trial.complete`. Other settings are defaults.
 """
 
 import importlib.metadata
@@ -21,7 +21,7 @@ METRIC = "objective"
 
 
 def serve(path, connection):
-    """The server process: tells its endpoint, and serves until the other end of `connection` is closed."""
+    """Runs the server process: sends its endpoint, and serves until the other end of `connection` is closed."""
     logging.set_verbosity(logging.ERROR)
     server = servers.DefaultVizierServer("127.0.0.1", database_url=f"sqlite:///{path}")
     connection.send(server.endpoint)
@@ -32,7 +32,7 @@ def serve(path, connection):
 
 
 def study_config():
-    """The study: the space, the metric and the algorithm."""
+    """Returns the study: the space, the metric and the algorithm."""
     config = pyvizier.StudyConfig(algorithm="RANDOM_SEARCH")
     root = config.search_space.root
     root.add_float_param("learning_rate", *measure.LEARNING_RATE, scale_type=pyvizier.ScaleType.LOG)
@@ -45,14 +45,14 @@ def study_config():
 
 
 def open_study(endpoint):
-    """The study on the server at `endpoint`, made if it is not there."""
+    """Opens the study on the server at `endpoint`; creates it if it does not exist."""
     logging.set_verbosity(logging.ERROR)
     clients.environment_variables.server_endpoint = endpoint
     return clients.Study.from_study_config(study_config(), owner=OWNER, study_id=STUDY)
 
 
 def measurement(value):
-    """`value` as the final measurement of a trial."""
+    """Returns `value` as the final measurement of a trial."""
     return pyvizier.Measurement(metrics={METRIC: value})
 
 
@@ -61,12 +61,12 @@ class VizierServer(measure.Server):
 
     def __init__(self, folder):
         context = multiprocessing.get_context("spawn")
-        self.connection, theirs = context.Pipe()
-        self.process = context.Process(target=serve, args=(os.path.join(folder, "vizier.db"), theirs), daemon=True)
+        self.connection, remote = context.Pipe()
+        self.process = context.Process(target=serve, args=(os.path.join(folder, "vizier.db"), remote), daemon=True)
         self.process.start()
-        theirs.close()
+        remote.close()
         if not self.connection.poll(measure.START_SECONDS):
-            raise TimeoutError("the server does not start")
+            raise TimeoutError("the server did not start in time")
         self.endpoint = self.connection.recv()
         self.study = open_study(self.endpoint)
 

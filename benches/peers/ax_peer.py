@@ -1,4 +1,4 @@
-"""Ax as a contestant: `ax_peer.py`, its `Client` with the default generation strategy. Written against ax-platform 1.3.1.
+"""Adapter of Ax: `ax_peer.py`, the `Client` with the default generation strategy. Written for ax-platform 1.3.1.
 
 | parameter | in Ax |
 | --- | --- |
@@ -8,11 +8,10 @@
 | CATEGORICAL | `ChoiceParameterConfig` of text, not ordered |
 | reverse log scale | the mirrored value `min + max - x` on a log scale |
 
-Several metrics: a multi-objective goal, with no thresholds given. Constraints: `outcome_constraints`. Metrics are told as
-losses, and minimised. A trial that failed is marked as abandoned, so that Ax does not suggest it again. Trials of others are
-attached.
+Several metrics: a multi-objective goal without thresholds. Constraints: `outcome_constraints`. Metrics are passed as
+minimised losses. A failed trial is marked as abandoned, so that Ax does not suggest it again. Foreign trials are attached.
 
-The budget is not used. The client has the seed of the study and all other defaults: the centre, Sobol points, then
+The budget is not used. The client has the seed of the study and defaults otherwise: the centre, Sobol points, then
 Bayesian optimisation by BoTorch.
 """
 
@@ -33,7 +32,7 @@ from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig  # noqa: 
 
 
 class AxPeer(tunesmith_peer.Peer):
-    """The client of Ax."""
+    """The `Client` of Ax."""
 
     def create(self, study):
         study.require(metrics=sys.maxsize, constraints=True)
@@ -51,7 +50,7 @@ class AxPeer(tunesmith_peer.Peer):
         while len(points) < len(trials):
             given = self.client.get_next_trials(max_trials=len(trials) - len(points))
             if not given:
-                raise RuntimeError("Ax has no trial to give until others are completed")
+                raise RuntimeError("Ax returns no trial until others are completed")
             for index, values in given.items():
                 self.pending[trials[len(points)]] = index
                 points.append({parameter.name: from_ax(parameter, values[f"p{at}"])
@@ -66,13 +65,13 @@ class AxPeer(tunesmith_peer.Peer):
         if result.losses is None:
             self.client.mark_trial_abandoned(index)
             return
-        told = {f"m{at}": loss for at, loss in enumerate(result.losses)}
-        told |= {f"c{at}": value for at, value in enumerate(result.constraints)}
-        self.client.complete_trial(index, told)
+        raw_data = {f"m{at}": loss for at, loss in enumerate(result.losses)}
+        raw_data |= {f"c{at}": value for at, value in enumerate(result.constraints)}
+        self.client.complete_trial(index, raw_data)
 
 
 def configuration(name, parameter):
-    """The configuration of `parameter`."""
+    """Returns the configuration of `parameter`."""
     if parameter.values:
         ordered = parameter.kind == "DISCRETE"
         return ChoiceParameterConfig(name=name, values=list(parameter.values), is_ordered=ordered,
@@ -83,12 +82,12 @@ def configuration(name, parameter):
 
 
 def to_ax(parameter, value):
-    """`value` as Ax has it."""
+    """Converts `value` to the representation of Ax."""
     return parameter.mirror(value)
 
 
 def from_ax(parameter, value):
-    """The inverse of `to_ax`."""
+    """Returns the inverse of `to_ax`."""
     return parameter.mirror(parameter.legal(value))
 
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Drives an adapter through the protocol of `tunesmith bench --external`, and checks every answer.
+"""Checks the responses of an adapter to the protocol of `tunesmith bench --external`.
 
 Usage: benches/peers/check.py COMMAND...     for example: benches/peers/check.py benches/peers/run.sh optuna tpe
-       benches/peers/check.py --quick COMMAND...      for slow libraries: without the repetitions and the long studies
+       benches/peers/check.py --quick COMMAND...      for slow libraries: no repetitions, short studies
        benches/peers/check.py --time N COMMAND...     seconds per suggestion and memory over N trials instead
 
-It checks that points lie in the space (every kind and scale), trials of others, a trial that is infeasible, a batch of
-three, a second study in the same process, several metrics, constraints, and that an impossible request is answered.
-The exit status is 0 if all is well. Standard library only.
+It checks points of every kind and scale, foreign trials, an infeasible trial, a batch of three, a second study in the
+same process, several metrics, constraints, conditional parameters, and the response to an invalid request. The exit
+status is 0 if all checks pass. Standard library only.
 """
 
 import json
@@ -58,7 +58,7 @@ class Adapter:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def ask(self, **request):
-        """Sends a request and returns its answer, be it an error."""
+        """Sends a request and returns its response, which may be an error."""
         self.process.stdin.write(json.dumps(request) + "\n")
         self.process.stdin.flush()
         line = self.process.stdout.readline()
@@ -67,36 +67,36 @@ class Adapter:
         return json.loads(line)
 
     def do(self, **request):
-        """As `ask`, and an error ends the check."""
-        answer = self.ask(**request)
-        if "error" in answer:
-            sys.exit(f"error on {json.dumps(request)}: {answer['error']}")
-        return answer
+        """As `ask`, but an error ends the check."""
+        response = self.ask(**request)
+        if "error" in response:
+            sys.exit(f"error on {json.dumps(request)}: {response['error']}")
+        return response
 
     def create(self, parameters, *, seed=7, budget=12, parallel=1, goals=("MINIMIZE",), constraints=0):
-        """Begins a study, with the metrics `m0`, `m1` and so on."""
+        """Starts a study with the metrics `m0`, `m1` and so on."""
         metrics = [{"name": f"m{at}", "goal": goal} for at, goal in enumerate(goals)]
         return self.do(method="create", seed=seed, budget=budget, parallel=parallel,
                        problem={"parameters": parameters, "metrics": metrics, "constraints": constraints})
 
     def suggest(self, parameters, trials):
-        """Asks for points and checks them."""
+        """Requests points and checks them."""
         points = self.do(method="suggest", trials=trials)["suggestions"]
         if len(points) != len(trials):
-            sys.exit(f"asked for {len(trials)} points of a space that is not exhausted, got {len(points)}")
+            sys.exit(f"requested {len(trials)} points of a space that is not exhausted, received {len(points)}")
         for point in points:
             check_point(parameters, point)
         return points
 
     def end(self):
-        """Ends standard input, which must end the process."""
+        """Closes standard input, which must end the process."""
         self.process.stdin.close()
         if status := self.process.wait(timeout=60):
             sys.exit(f"the adapter ended with status {status} at the end of its input")
 
 
 def check_point(parameters, point):
-    """Ends the check unless `point` lies in the space."""
+    """Ends the check unless `point` is in the space."""
     named = {parameter["name"]: parameter for parameter in parameters}
 
     def is_active(parameter):
@@ -107,7 +107,7 @@ def check_point(parameters, point):
 
     active = [parameter for parameter in parameters if is_active(parameter)]
     if sorted(point) != sorted(parameter["name"] for parameter in active):
-        sys.exit(f"the point {point} has not the active parameters of the space")
+        sys.exit(f"the parameters of the point {point} are not the active ones of the space")
     for parameter in active:
         value = point[parameter["name"]]
         kind = parameter["type"]
@@ -121,13 +121,13 @@ def check_point(parameters, point):
 
 
 def loss(point):
-    """Something smooth to minimise over the mixed space."""
+    """Returns a smooth function of the mixed space, to be minimised."""
     return (point["linear"] - 1.0) ** 2 + (math.log10(point["log"]) + 3.0) ** 2 + abs(point["integer"] - 2) \
         + point["discrete"] + (0.0 if point["category"] == "b" else 1.0)
 
 
 def mixed_study(adapter, seed):
-    """Twelve trials of a mixed space, with trials of others, an infeasible one and a batch; returns the points."""
+    """Runs twelve trials of a mixed space, with foreign trials, an infeasible one and a batch; returns the points."""
     adapter.create(MIXED, seed=seed, budget=14, parallel=3)
     for at, point in enumerate(FOREIGN):
         adapter.do(method="complete", trial=at + 1, parameters=point, metrics={"m0": loss(point)}, constraints=[])
@@ -142,7 +142,7 @@ def mixed_study(adapter, seed):
     batch = [12, 13, 14]
     pending = dict(zip(batch, adapter.suggest(MIXED, batch)))
     points += pending.values()
-    for trial in (14, 12, 13):  # In another order than they were asked for.
+    for trial in (14, 12, 13):  # Not in the order of the request.
         point = pending[trial]
         adapter.do(method="complete", trial=trial, parameters=point, metrics={"m0": loss(point)}, constraints=[])
     # A foreign trial in the middle, one that is infeasible, and a value of another magnitude.
@@ -163,9 +163,9 @@ def check_all(command, quick):
         second = mixed_study(adapter, seed=7)
         print("the same seed gives", "the same points" if first == second else "OTHER POINTS")
         if first == mixed_study(adapter, seed=8):
-            sys.exit("another seed gives the same points")
+            sys.exit("different seeds give the same points")
 
-    # Maximising must go uphill: a lone linear parameter, judged on the mean of the later points.
+    # The goal must be respected: compares the mean of the later points of one linear parameter.
     line = [{"name": "x", "type": "DOUBLE", "min": 0.0, "max": 1.0, "scale": "UNIT_LINEAR_SCALE"}]
     means = {}
     trials = 8 if quick else 30
@@ -177,16 +177,16 @@ def check_all(command, quick):
             adapter.do(method="complete", trial=trial, parameters=point, metrics={"m0": point["x"]}, constraints=[])
             later += [point["x"]] if trial > trials // 2 else []
         means[goal] = sum(later) / len(later)
-    print(f"mean of x over the later half: {means['MINIMIZE']:.3f} when minimised, {means['MAXIMIZE']:.3f} when maximised")
+    print(f"mean of x over the second half: {means['MINIMIZE']:.3f} when minimised, {means['MAXIMIZE']:.3f} when maximised")
     if means["MINIMIZE"] > means["MAXIMIZE"] + 0.1:
-        sys.exit("it goes the wrong way")
+        sys.exit("the adapter optimises in the wrong direction")
 
     plane = line + [{**line[0], "name": "y"}]
     for title, goals, constraints in (("constraints", ("MINIMIZE",), 2), ("two metrics", ("MINIMIZE", "MAXIMIZE"), 0),
                                       ("two metrics with constraints", ("MINIMIZE", "MAXIMIZE"), 1)):
-        answer = adapter.create(plane, goals=goals, constraints=constraints)
-        if "unsupported" in answer:
-            print(f"{title}: unsupported ({answer['unsupported']})")
+        response = adapter.create(plane, goals=goals, constraints=constraints)
+        if "unsupported" in response:
+            print(f"{title}: unsupported ({response['unsupported']})")
             continue
         for trial in range(1, 7 if quick else 16):
             [point] = adapter.suggest(plane, [trial])
@@ -203,18 +203,18 @@ def check_all(command, quick):
     adapter.create(only)
     print("a space of one point: ok,", adapter.suggest(only, [1]))
     if "error" not in adapter.ask(method="no such method"):
-        sys.exit("an unknown method was not answered with an error")
+        sys.exit("the response to an unknown method is not an error")
     adapter.end()
     print("all checks passed")
 
 
 def check_conditions(adapter, quick):
-    """A conditional space of depth 2: points of it, or a refusal that says why."""
-    answer = adapter.create(CONDITIONAL, seed=11, budget=30)
-    if "unsupported" in answer:
-        if "conditional" not in answer["unsupported"]:
-            sys.exit(f"the refusal {answer['unsupported']!r} does not name the conditional parameters")
-        print(f"conditional parameters: unsupported ({answer['unsupported']})")
+    """Checks points of a conditional space of depth 2, or that the adapter reports it as unsupported."""
+    response = adapter.create(CONDITIONAL, seed=11, budget=30)
+    if "unsupported" in response:
+        if "conditional" not in response["unsupported"]:
+            sys.exit(f"the reason {response['unsupported']!r} does not name the conditional parameters")
+        print(f"conditional parameters: unsupported ({response['unsupported']})")
         return
     foreign = {"optimizer": "sgd", "rate": 0.1, "schedule": "cosine", "momentum": 0.9, "steps": 1}
     adapter.do(method="complete", trial=1, parameters=foreign, metrics={"m0": 0.5}, constraints=[])
@@ -228,26 +228,26 @@ def check_conditions(adapter, quick):
 
 
 def measure(command, trials):
-    """Seconds per suggestion in a study of five linear parameters, and memory over several studies."""
+    """Measures seconds per suggestion in a study of five linear parameters, and memory over several studies."""
     space = [{"name": f"x{at}", "type": "DOUBLE", "min": -5.0, "max": 5.0, "scale": "UNIT_LINEAR_SCALE"}
              for at in range(5)]
     adapter = Adapter(command)
     for study in range(3):
-        answer = adapter.create(space, seed=study, budget=trials)
+        response = adapter.create(space, seed=study, budget=trials)
         seconds = []
         best = math.inf
         for trial in range(1, trials + 1):
-            begun = time.monotonic()
+            started = time.monotonic()
             [point] = adapter.suggest(space, [trial])
-            seconds.append(time.monotonic() - begun)
+            seconds.append(time.monotonic() - started)
             value = sum((x - 1.0) ** 2 for x in point.values())
             best = min(best, value)
             adapter.do(method="complete", trial=trial, parameters=point, metrics={"m0": value}, constraints=[])
         last = sorted(seconds[-10:])
         with open(f"/proc/{adapter.process.pid}/status", encoding="utf-8") as status:
             memory = next(int(row.split()[1]) // 1024 for row in status if row.startswith("VmRSS"))
-        print(f"{answer['version']}: study {study + 1}: {sum(seconds):.2f} s for {trials} suggestions, "
-              f"{last[5]:.3f} s at the last ones, {memory} MiB, best value {best:.3g}", flush=True)
+        print(f"{response['version']}: study {study + 1}: {sum(seconds):.2f} s for {trials} suggestions, "
+              f"{last[5]:.3f} s for the last ones, {memory} MiB, best value {best:.3g}", flush=True)
     adapter.end()
 
 

@@ -1,4 +1,4 @@
-"""egobox as a contestant: `egobox_peer.py`. Written against egobox 1.0.0.
+"""Adapter of egobox: `egobox_peer.py`. Written for egobox 1.0.0.
 
 | parameter | in egobox |
 | --- | --- |
@@ -8,15 +8,15 @@
 | CATEGORICAL | `ENUM` |
 | reverse log scale | the mirrored value `min + max - x` on a log scale |
 
-egobox has no scales, so its user takes the logarithm, as here. One metric: `Egor`; several: `Belfegor`, which egobox
-calls experimental. Constraints: `n_cstr`. A trial that failed is left out, which is what the default `REJECTION` means
+egobox has no scales, so the adapter takes logarithms, as its users do. One metric: `Egor`; several: `Belfegor`, which
+egobox declares experimental. Constraints: `n_cstr`. A failed trial is left out, as the default `REJECTION` does
 (`suggest` itself panics on NaN).
 
-The budget is not used. `suggest` is a pure function of the finished trials, so trials of others are taken as any. As
-`minimize` does, a study begins with a Latin hypercube (`lhs`) of `max(parameters + 1, 5)` points, less what is there
-already. Points asked for together are one batch (`qei_config`, default strategy); trials that still run are told with
-the best value of each output so far, which is egobox's constant liar. Everything else has its default, and each call
-has a seed drawn from a generator that has the seed of the study.
+The budget is not used. `suggest` is a pure function of the completed trials, so foreign trials are like all others. As
+with `minimize`, a study starts with a Latin hypercube (`lhs`) of `max(parameters + 1, 5)` points, minus the number of
+existing trials. Points requested together are one batch (`qei_config`, default strategy). Running trials have the best
+value of each output so far, which is the constant liar of egobox. All other settings are defaults. The seed of each call
+is drawn from a generator with the seed of the study.
 """
 
 import math
@@ -34,7 +34,7 @@ import numpy  # noqa: E402
 
 
 class EgoboxPeer(tunesmith_peer.Peer):
-    """Efficient global optimisation of egobox."""
+    """The efficient global optimisation of egobox."""
 
     def create(self, study):
         study.require(metrics=sys.maxsize, constraints=True)
@@ -48,7 +48,7 @@ class EgoboxPeer(tunesmith_peer.Peer):
         self.outputs = []
 
     def next_seed(self):
-        """A seed for one call of the library."""
+        """Returns a seed for one call of the library."""
         return self.random.randrange(1 << 31)
 
     def suggest(self, trials):
@@ -58,7 +58,7 @@ class EgoboxPeer(tunesmith_peer.Peer):
             rows.append(self.initial[self.initial_given])
             self.initial_given += 1
         missing = len(trials) - len(rows)
-        if missing and len(self.inputs) < 3:  # Too few for a model: failures, or a batch before any result.
+        if missing and len(self.inputs) < 3:  # Too few results for a model.
             rows.extend(egobox.sampling(self.specifications, missing, method=egobox.Sampling.RANDOM,
                                         seed=self.next_seed()))
         elif missing:
@@ -71,7 +71,7 @@ class EgoboxPeer(tunesmith_peer.Peer):
         return points
 
     def ask(self, batch, also_pending):
-        """`batch` rows of the model's choice."""
+        """Returns a batch of `batch` rows that the model suggests."""
         best = [min(column) for column in zip(*self.outputs)]
         pending = [*self.pending.values(), *also_pending]
         inputs = numpy.array([*self.inputs, *pending], dtype=float)
@@ -94,14 +94,14 @@ class EgoboxPeer(tunesmith_peer.Peer):
 
 
 def levels(parameter):
-    """The numbers by which egobox knows the values of a DISCRETE parameter, rising."""
+    """Returns the increasing numbers that represent the values of a DISCRETE parameter in egobox."""
     values = [math.log(value) for value in parameter.values] if parameter.scale == "UNIT_LOG_SCALE" \
         and parameter.values[0] > 0 else parameter.values
     return list(values)
 
 
 def specification(parameter):
-    """The specification of `parameter`."""
+    """Returns the specification of `parameter`."""
     if parameter.kind == "CATEGORICAL":
         return egobox.XSpec(egobox.XType.ENUM, [len(parameter.values)])
     if parameter.kind == "DISCRETE":
@@ -111,7 +111,7 @@ def specification(parameter):
 
 
 def to_egobox(parameter, value):
-    """`value` as a number of egobox."""
+    """Converts `value` to a number of egobox."""
     if parameter.kind == "CATEGORICAL":
         return float(parameter.index(value))
     if parameter.kind == "DISCRETE":
@@ -120,7 +120,7 @@ def to_egobox(parameter, value):
 
 
 def from_egobox(parameter, number):
-    """The inverse of `to_egobox`."""
+    """Returns the inverse of `to_egobox`."""
     if parameter.kind == "CATEGORICAL":
         return parameter.values[min(max(int(round(number)), 0), len(parameter.values) - 1)]
     if parameter.kind == "DISCRETE":

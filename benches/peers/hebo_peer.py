@@ -1,19 +1,19 @@
-"""HEBO as a contestant: `hebo_peer.py`. Written against HEBO 0.3.6.
+"""Adapter of HEBO: `hebo_peer.py`. Written for HEBO 0.3.6.
 
 | parameter | in HEBO |
 | --- | --- |
 | DOUBLE | `num`, `pow` on a log scale |
 | INTEGER | `int`, `pow_int` on a log scale |
-| DISCRETE | `int` over the places of the values, which keeps their order and drops their distances |
+| DISCRETE | `int` over the indices of the values, which keeps their order and drops their distances |
 | CATEGORICAL | `cat` |
 | reverse log scale | the mirrored value `min + max - x` on a log scale |
 
-One metric, no constraints: with them it is unsupported. A trial that failed is not observed, which is what HEBO does
-with values that are not finite. Trials of others are observed as any.
+One metric; constraints are unsupported. A failed trial is not observed, as HEBO does with values that are not finite.
+Foreign trials are observed like all others.
 
 The budget is not used. `HEBO` has its defaults: Sobol points, one more than parameters, then its ensemble of acquisition
-functions. Its Sobol sequence and the global generators of NumPy and PyTorch, which it draws from, have the seed of the
-study. It does not know trials that still run; those asked for together are one batch.
+functions. Its Sobol sequence and the global generators of NumPy and PyTorch, which it uses, have the seed of the study.
+It has no running trials; points requested together are one batch.
 """
 
 import logging
@@ -62,7 +62,7 @@ class HeboPeer(tunesmith_peer.Peer):
 
 
 def definition(name, parameter):
-    """The definition of `parameter`."""
+    """Returns the definition of `parameter`."""
     if parameter.kind == "CATEGORICAL":
         return {"name": name, "type": "cat", "categories": list(parameter.values)}
     if parameter.kind == "DISCRETE":
@@ -73,12 +73,12 @@ def definition(name, parameter):
 
 
 def to_hebo(parameter, value):
-    """`value` as HEBO has it."""
+    """Converts `value` to the representation of HEBO."""
     return parameter.index(value) if parameter.kind == "DISCRETE" else parameter.mirror(value)
 
 
 def from_hebo(parameter, value):
-    """The inverse of `to_hebo`."""
+    """Returns the inverse of `to_hebo`."""
     if parameter.kind == "DISCRETE":
         return parameter.values[int(value)]
     return parameter.mirror(parameter.legal(value))

@@ -1,18 +1,18 @@
-"""Hyperopt as a contestant: `hyperopt_peer.py [tpe]`. Written against Hyperopt 0.3.0.
+"""Adapter of Hyperopt: `hyperopt_peer.py [tpe]`. Written for Hyperopt 0.3.0.
 
 | parameter | in Hyperopt |
 | --- | --- |
 | DOUBLE | `hp.uniform`, `hp.loguniform` on a log scale |
 | INTEGER | `hp.uniformint`; on a log scale `hp.qloguniform` with step 1, half a step wider at each end, then rounded |
-| DISCRETE | `hp.uniformint` over the places of the values, which keeps their order and drops their distances |
+| DISCRETE | `hp.uniformint` over the indices of the values, which keeps their order and drops their distances |
 | CATEGORICAL | `hp.choice` |
 | reverse log scale | the mirrored value `min + max - x` on a log scale |
 
-One metric, no constraints: with them it is unsupported. A trial that failed is told as `STATUS_FAIL`, which TPE ranks
-last. Trials of others are inserted as finished documents.
+One metric; constraints are unsupported. A failed trial has the status `STATUS_FAIL`, which TPE ranks last. Foreign
+trials are inserted as completed documents.
 
-The budget is not used. `tpe.suggest` has its defaults (20 random trials first); each point gets a seed drawn from a
-generator that has the seed of the study, as `fmin` does. Trials that still run stay in the list with state RUNNING.
+The budget is not used. `tpe.suggest` has its defaults (20 random trials first). As with `fmin`, the seed of each point is
+drawn from a generator with the seed of the study. Running trials are in the list with state RUNNING.
 """
 
 import logging
@@ -76,7 +76,7 @@ class HyperoptPeer(tunesmith_peer.Peer):
 
 
 def expression(label, parameter):
-    """The search space of `parameter`."""
+    """Returns the search space of `parameter`."""
     if parameter.kind == "CATEGORICAL":
         return hp.choice(label, list(range(len(parameter.values))))
     if parameter.kind == "DISCRETE":
@@ -89,14 +89,14 @@ def expression(label, parameter):
 
 
 def to_hyperopt(parameter, value):
-    """`value` as a document of Hyperopt has it."""
+    """Converts `value` to its representation in a document of Hyperopt."""
     if parameter.kind in ("CATEGORICAL", "DISCRETE"):
         return parameter.index(value)
     return parameter.mirror(value)
 
 
 def from_hyperopt(parameter, value):
-    """The inverse of `to_hyperopt`."""
+    """Returns the inverse of `to_hyperopt`."""
     if parameter.kind in ("CATEGORICAL", "DISCRETE"):
         return parameter.values[min(max(int(value), 0), len(parameter.values) - 1)]
     return parameter.mirror(parameter.legal(value))

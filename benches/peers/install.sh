@@ -1,8 +1,8 @@
 #!/bin/sh
-# Installs the peers, or those that are named: install.sh [NAME...]
-# Each gets a virtual environment of its own, $TUNESMITH_PEERS_DIR/NAME (default: .venv/NAME beside this script), with the
-# packages pinned in requirements/NAME.txt. Environment: PYTHON is the interpreter to use (default python3.11, else python3).
-# One that does not install is reported at the end and left out; the exit status is 1 only if none installs.
+# Installs the named peers, or all of them: install.sh [NAME...]
+# Each has its own virtual environment, $TUNESMITH_PEERS_DIR/NAME (default: .venv/NAME next to this script), with the
+# packages pinned in requirements/NAME.txt. Environment: PYTHON is the interpreter (default python3.11, else python3).
+# Peers that cannot be installed are skipped and listed at the end; the exit status is 1 only if none is installed.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 folder=${TUNESMITH_PEERS_DIR:-$here/.venv}
@@ -18,22 +18,22 @@ mkdir -p "$folder" || exit 1
 for name in "$@"; do
     requirements=$here/requirements/$name.txt
     if [ ! -f "$requirements" ]; then
-        skip "$name" "there is no $requirements"
+        skip "$name" "$requirements does not exist"
         continue
     fi
     echo "== $name: $("$python" --version 2>&1), packages of requirements/$name.txt, into $folder/$name"
     if ! "$python" -m venv "$folder/$name"; then
-        skip "$name" "no virtual environment at $folder/$name"
+        skip "$name" "cannot create the virtual environment $folder/$name"
         continue
     fi
     if ! "$folder/$name/bin/python" -m pip install --disable-pip-version-check -r "$requirements"; then
-        skip "$name" "pip could not install requirements/$name.txt, see above"
+        skip "$name" "pip cannot install requirements/$name.txt, see above"
         rm -f "$folder/$name/bin/python"
         continue
     fi
-    # An adapter that can be imported works on this machine: check.py is the full test.
+    # Importing the adapter checks that its packages work on this machine; check.py is the full test.
     if ! (cd "$here" && "$folder/$name/bin/python" -W ignore -c "import ${name}_peer"); then
-        skip "$name" "its packages are installed, but the adapter does not start, see above"
+        skip "$name" "the packages are installed, but the adapter cannot be imported, see above"
         rm -f "$folder/$name/bin/python"
         continue
     fi

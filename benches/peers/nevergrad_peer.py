@@ -1,4 +1,4 @@
-"""Nevergrad as a contestant: `nevergrad_peer.py [ngopt]`. Written against Nevergrad 1.0.12.
+"""Adapter of Nevergrad: `nevergrad_peer.py [ngopt]`. Written for Nevergrad 1.0.12.
 
 | parameter | in Nevergrad |
 | --- | --- |
@@ -8,13 +8,13 @@
 | CATEGORICAL | `Choice` |
 | reverse log scale | the mirrored value `min + max - x` on a log scale |
 
-Several metrics: a list of losses, which Nevergrad turns into a hypervolume indicator. Constraints: `tell` with
-`constraint_violation`, the library's penalty. A trial that failed is told as an infinite loss (the library makes it
-5e20), with several metrics not at all. Trials of others are told as not asked for; where the algorithm that NGOpt
-chose cannot take those, they are left out.
+Several metrics: a list of losses, which Nevergrad converts to a hypervolume indicator. Constraints: `tell` with
+`constraint_violation`, the penalty of the library. A failed trial has an infinite loss (which the library replaces by
+5e20); with several metrics it is left out. Foreign trials are passed to `tell` as not asked for. They are left out if
+the algorithm that NGOpt chose does not accept them.
 
-The budget and the parallel trials are used: NGOpt chooses its algorithm by them, so a study that is stopped early had
-another optimiser than one with a smaller budget. The random state of the parametrization has the seed of the study.
+The budget and the parallel trials are used: NGOpt chooses its algorithm by them, so a study that is stopped early
+differs from one with a smaller budget. The random state of the parametrization has the seed of the study.
 """
 
 import math
@@ -30,7 +30,7 @@ import numpy  # noqa: E402
 
 
 class NevergradPeer(tunesmith_peer.Peer):
-    """One of Nevergrad's optimisers."""
+    """One of the optimizers of Nevergrad."""
 
     def create(self, study):
         study.require(metrics=sys.maxsize, constraints=True)
@@ -65,11 +65,11 @@ class NevergradPeer(tunesmith_peer.Peer):
         try:
             self.optimizer.tell(candidate, loss, violation)
         except nevergrad.errors.TellNotAskedNotSupportedError as error:
-            print(f"left out trial {result.trial}, which was not asked for: {error}", file=sys.stderr)
+            print(f"left out foreign trial {result.trial}: {error}", file=sys.stderr)
 
 
 def parameter_of(parameter):
-    """The parametrization of `parameter`."""
+    """Returns the parametrization of `parameter`."""
     if parameter.kind == "CATEGORICAL":
         return nevergrad.p.Choice(parameter.values)
     if parameter.kind == "DISCRETE":

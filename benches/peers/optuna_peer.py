@@ -1,22 +1,23 @@
-"""Optuna as a contestant: `optuna_peer.py tpe|gp|cmaes|random|nsgaii`. Written against Optuna 5.0.0.
+"""Adapter of Optuna: `optuna_peer.py tpe|gp|cmaes|random|nsgaii`. Written for Optuna 5.0.0.
 
 | parameter | in Optuna |
 | --- | --- |
 | DOUBLE | `FloatDistribution`, `log=True` on a log scale |
 | INTEGER | `IntDistribution`, `log=True` on a log scale |
-| DISCRETE | `IntDistribution` over the places of the values, which keeps their order and drops their distances |
+| DISCRETE | `IntDistribution` over the indices of the values, which keeps their order and drops their distances |
 | CATEGORICAL | `CategoricalDistribution` |
 | reverse log scale | the mirrored value `min + max - x` on a log scale |
 
-Conditional parameters, with tpe and random: the trial is asked without a space, and each active parameter by its
-`suggest_` function after its parent, as Optuna means it. Where all are unconditional the space is fixed beforehand.
+Conditional parameters, with tpe and random: the trial is created without a space, and each active parameter is requested
+by its `suggest_` function after its parent, which is define-by-run as Optuna intends it. Without conditional parameters
+the space is fixed beforehand.
 
-Metrics: any number with tpe, random and nsgaii (and gp, whose sampler then takes the hypervolume improvement); the
-goals are handed on. Constraints, with tpe, gp and nsgaii: `Trial.set_constraint`.
-A trial that failed is told as `FAIL`, which the samplers ignore. Trials of others are added with `add_trial`.
+Several metrics, all minimised, with tpe, random, nsgaii and gp (whose sampler then uses the hypervolume improvement).
+Constraints, with tpe, gp and nsgaii: `Trial.set_constraint`. A failed trial has the state `FAIL`, which the samplers
+ignore. Foreign trials are added with `add_trial`.
 
-The budget is not used. Every sampler has Optuna's defaults (`CmaEsSampler` searches categories independently and at
-random) and the seed of the study; trials in a row are asked with `Study.ask`, storage is in memory.
+The budget is not used. Every sampler has the defaults of Optuna (`CmaEsSampler` draws categories independently and at
+random) and the seed of the study. Points come from `Study.ask`; storage is in memory.
 """
 
 import sys
@@ -37,12 +38,12 @@ SAMPLERS = {
 }
 TAKES_CONSTRAINTS = ("tpe", "gp", "nsgaii")
 TAKES_METRICS = ("tpe", "gp", "random", "nsgaii")
-# The others draw conditional parameters at random, which says nothing about them.
+# The other samplers draw conditional parameters at random, so they are not compared on them.
 TAKES_CONDITIONS = ("tpe", "random")
 
 
 class OptunaPeer(tunesmith_peer.Peer):
-    """One of Optuna's samplers."""
+    """One of the samplers of Optuna."""
 
     def __init__(self, sampler):
         super().__init__(f"optuna-{sampler}", f"optuna {optuna.__version__}")
@@ -63,17 +64,17 @@ class OptunaPeer(tunesmith_peer.Peer):
         points = []
         conditional = any(parameter.parent is not None for parameter in self.problem.parameters)
         for trial in trials:
-            asked = self.study.ask() if conditional else self.study.ask(self.distributions)
-            self.pending[trial] = asked
+            running = self.study.ask() if conditional else self.study.ask(self.distributions)
+            self.pending[trial] = running
             if conditional:
-                points.append(self.define_by_run(asked))
+                points.append(self.define_by_run(running))
             else:
-                points.append({parameter.name: from_optuna(parameter, asked.params[parameter.name])
+                points.append({parameter.name: from_optuna(parameter, running.params[parameter.name])
                                for parameter in self.problem.free})
         return points
 
-    def define_by_run(self, asked):
-        """A point of a conditional space, its parameters asked for one after the other."""
+    def define_by_run(self, running):
+        """Returns a point of a conditional space; its parameters are requested one after the other."""
         point = {}
         for parameter in self.problem.parameters:
             if not parameter.is_active(point):
@@ -81,14 +82,14 @@ class OptunaPeer(tunesmith_peer.Peer):
             if parameter.is_fixed:
                 point[parameter.name] = parameter.fixed_value
             else:
-                # Parents are compared with the values of the problem, of which a library may round the last digit.
-                point[parameter.name] = parameter.legal(from_optuna(parameter, ask_one(asked, parameter)))
+                # Conditions compare parents with the exact values of the problem; a library may round the last digit.
+                point[parameter.name] = parameter.legal(from_optuna(parameter, suggest_value(running, parameter)))
         return point
 
     def complete(self, result):
-        asked = self.pending.pop(result.trial, None)
+        running = self.pending.pop(result.trial, None)
         constraints = {str(at): value for at, value in enumerate(result.constraints)}
-        if asked is None:
+        if running is None:
             failed = result.losses is None
             self.study.add_trial(optuna.trial.create_trial(
                 state=optuna.trial.TrialState.FAIL if failed else optuna.trial.TrialState.COMPLETE,
@@ -98,15 +99,15 @@ class OptunaPeer(tunesmith_peer.Peer):
                 distributions={name: kind for name, kind in self.distributions.items() if name in result.parameters},
                 constraints=constraints))
         elif result.losses is None:
-            self.study.tell(asked, state=optuna.trial.TrialState.FAIL)
+            self.study.tell(running, state=optuna.trial.TrialState.FAIL)
         else:
             for name, value in constraints.items():
-                asked.set_constraint(name, value)
-            self.study.tell(asked, result.losses)
+                running.set_constraint(name, value)
+            self.study.tell(running, result.losses)
 
 
 def distribution(parameter):
-    """The distribution of `parameter`."""
+    """Returns the distribution of `parameter`."""
     if parameter.kind == "DOUBLE":
         return optuna.distributions.FloatDistribution(parameter.minimum, parameter.maximum, log=parameter.is_log)
     if parameter.kind == "INTEGER":
@@ -116,24 +117,24 @@ def distribution(parameter):
     return optuna.distributions.CategoricalDistribution(parameter.values)
 
 
-def ask_one(asked, parameter):
-    """What `asked`, a running trial, gives for `parameter`, as Optuna has it."""
+def suggest_value(running, parameter):
+    """Requests the value of `parameter` from the trial `running`, in the representation of Optuna."""
     if parameter.kind == "DOUBLE":
-        return asked.suggest_float(parameter.name, parameter.minimum, parameter.maximum, log=parameter.is_log)
+        return running.suggest_float(parameter.name, parameter.minimum, parameter.maximum, log=parameter.is_log)
     if parameter.kind == "INTEGER":
-        return asked.suggest_int(parameter.name, parameter.minimum, parameter.maximum, log=parameter.is_log)
+        return running.suggest_int(parameter.name, parameter.minimum, parameter.maximum, log=parameter.is_log)
     if parameter.kind == "DISCRETE":
-        return asked.suggest_int(parameter.name, 0, len(parameter.values) - 1)
-    return asked.suggest_categorical(parameter.name, parameter.values)
+        return running.suggest_int(parameter.name, 0, len(parameter.values) - 1)
+    return running.suggest_categorical(parameter.name, parameter.values)
 
 
 def to_optuna(parameter, value):
-    """`value` as Optuna has it."""
+    """Converts `value` to the representation of Optuna."""
     return parameter.index(value) if parameter.kind == "DISCRETE" else parameter.mirror(value)
 
 
 def from_optuna(parameter, value):
-    """The inverse of `to_optuna`."""
+    """Returns the inverse of `to_optuna`."""
     return parameter.values[value] if parameter.kind == "DISCRETE" else parameter.mirror(value)
 
 

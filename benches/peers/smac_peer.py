@@ -1,4 +1,4 @@
-"""SMAC3 as a contestant: `smac_peer.py`, its hyperparameter optimisation facade. Written against SMAC 2.4.1.
+"""Adapter of SMAC3: `smac_peer.py`, the hyperparameter optimisation facade. Written for SMAC 2.4.1.
 
 | parameter | in ConfigSpace |
 | --- | --- |
@@ -8,15 +8,14 @@
 | CATEGORICAL | `CategoricalHyperparameter` |
 | reverse log scale | the mirrored value `min + max - x` on a log scale |
 
-Several metrics: `objectives`, which the facade turns into their mean after scaling. No constraints: with them it is
-unsupported. A trial that failed is told as `CRASHED` with the worst cost so far, once there is one, for the forest
-cannot be fitted to the default `crash_cost`, infinity.
-Trials of others are told as SMAC documents it for a warm start.
+Several metrics: `objectives`, which the facade scales and averages. Constraints are unsupported. A failed trial has the
+status `CRASHED` and the worst cost so far, as soon as there is one, because the forest cannot be fitted to the default
+`crash_cost`, infinity. Foreign trials are passed to `tell` as the documentation of SMAC describes for a warm start.
 
-The budget is used: `n_trials` bounds the Sobol start to a quarter of it, or ten points per parameter. The facade has
-its defaults, among them that the forest is only fitted anew after eight more suggestions. The one departure is
-`deterministic=True`: else SMAC asks for the same point with another seed to average over noise, which a tuner that is
-told one value per trial has no use for. Its history is not written to disk.
+The budget is used: `n_trials` limits the Sobol points to a quarter of it, or ten points per parameter. The facade has
+its defaults; among them, the forest is refitted only after eight more suggestions. The one departure is
+`deterministic=True`: otherwise SMAC repeats points with other seeds to average noise, which does not apply to a tuner
+with one value per trial. Its history is not written to disk.
 """
 
 import shutil
@@ -35,7 +34,7 @@ from smac.runhistory import StatusType, TrialInfo, TrialValue  # noqa: E402
 
 
 class SmacPeer(tunesmith_peer.Peer):
-    """The hyperparameter optimisation facade, asked and told."""
+    """The hyperparameter optimisation facade with its ask-and-tell interface."""
 
     folder = None
 
@@ -56,7 +55,7 @@ class SmacPeer(tunesmith_peer.Peer):
         self.worst = None
 
     def close(self):
-        """Removes what the former study left on disk."""
+        """Removes the files of the previous study."""
         if self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
             self.folder = None
@@ -90,12 +89,12 @@ class SmacPeer(tunesmith_peer.Peer):
             self.failed = []
 
     def tell(self, info, costs, status):
-        """Tells the facade of a finished trial."""
+        """Reports a completed trial to the facade."""
         self.facade.tell(info, TrialValue(cost=costs if len(costs) > 1 else costs[0], status=status), save=False)
 
 
 def hyperparameter(name, parameter):
-    """The hyperparameter for `parameter`."""
+    """Returns the hyperparameter of `parameter`."""
     if parameter.kind == "CATEGORICAL":
         return ConfigSpace.CategoricalHyperparameter(name, list(parameter.values))
     if parameter.kind == "DISCRETE":
@@ -106,12 +105,12 @@ def hyperparameter(name, parameter):
 
 
 def to_smac(parameter, value):
-    """`value` as ConfigSpace has it."""
+    """Converts `value` to the representation of ConfigSpace."""
     return parameter.mirror(value)
 
 
 def from_smac(parameter, value):
-    """The inverse of `to_smac`."""
+    """Returns the inverse of `to_smac`."""
     return str(value) if parameter.kind == "CATEGORICAL" else parameter.mirror(parameter.legal(value))
 
 

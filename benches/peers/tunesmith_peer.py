@@ -1,11 +1,11 @@
-"""The protocol of `tunesmith bench --external`, so that an adapter only has to talk to its library.
+"""The protocol of `tunesmith bench --external`, shared by all adapters of libraries.
 
-`tunesmith bench --external 'NAME=COMMAND'` starts COMMAND and speaks JSON lines with it: a request on standard input,
-one answer on standard output, in order (`examples/external_optimizer/README.md` describes every message). An adapter
-subclasses `Peer` and hands itself to `serve`:
+`tunesmith bench --external 'NAME=COMMAND'` starts COMMAND and exchanges JSON lines with it: a request on standard input
+and one response on standard output, in order (`examples/external_optimizer/README.md` describes every message). An
+adapter subclasses `Peer` and passes an instance to `serve`:
 
     import tunesmith_peer
-    tunesmith_peer.prepare()          # before the library is imported: one thread, and standard output is ours alone
+    tunesmith_peer.prepare()          # before the import of the library: one thread, standard output reserved
 
     class MyPeer(tunesmith_peer.Peer):
         def create(self, study): ...
@@ -14,7 +14,7 @@ subclasses `Peer` and hands itself to `serve`:
 
     tunesmith_peer.serve(MyPeer("mine", "mine 1.0"))
 
-Not in here: anything of one library. Only the standard library is imported.
+Not included: code for a specific library. Only the standard library is imported.
 """
 
 import dataclasses
@@ -26,22 +26,22 @@ import traceback
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS",
                     "VECLIB_MAXIMUM_THREADS", "RAYON_NUM_THREADS")
-_answers = None
+_responses = None
 
 
 class Unsupported(Exception):
-    """Raised by `Peer.create`: the library cannot search such a problem, and does not take part. The text says why."""
+    """Raised by `Peer.create`: the library does not support the problem. The text is the reason."""
 
 
 class ProtocolError(Exception):
-    """A request that makes no sense; answered with an error, without a trace on standard error."""
+    """An invalid request; the response is an error, without a traceback on standard error."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Parameter:
     """A parameter of the search space.
 
-    `minimum` and `maximum` are inclusive, of DOUBLE and INTEGER only. `values` are the possible values of a DISCRETE
+    `minimum` and `maximum` are inclusive, for DOUBLE and INTEGER only. `values` are the possible values of a DISCRETE
     (increasing numbers) or CATEGORICAL (text) parameter. `scale` is empty for CATEGORICAL. A conditional parameter has
     a value only in points where the parameter `parent` has one of `parent_values`.
     """
@@ -56,10 +56,10 @@ class Parameter:
 
     @classmethod
     def parse(cls, message):
-        """Reads a parameter of a `create` request."""
+        """Parses a parameter of a `create` request."""
         kind = message["type"]
         if kind not in ("DOUBLE", "INTEGER", "DISCRETE", "CATEGORICAL"):
-            raise ValueError(f"parameter {message['name']} has the unknown type {kind}")
+            raise ValueError(f"parameter {message['name']} has unknown type {kind}")
         number = int if kind == "INTEGER" else float
         bounds = [number(message[bound]) if kind in ("DOUBLE", "INTEGER") else None for bound in ("min", "max")]
         values = message.get("values", ())
@@ -69,17 +69,17 @@ class Parameter:
         return cls(message["name"], kind, scale, *bounds, values, condition["parent"], tuple(condition["values"]))
 
     def is_active(self, point):
-        """Whether the parameter has a value beside those of `point`, in which its parent comes before it."""
+        """Whether the parameter is active at `point`, which contains its parent if that is active."""
         return self.parent is None or point.get(self.parent) in self.parent_values
 
     @property
     def is_log(self):
-        """Whether the library should see a log scale, be it of the value or of the mirrored value."""
+        """Whether the library uses a log scale, of the value or of the mirrored value."""
         return self.scale in ("UNIT_LOG_SCALE", "UNIT_REVERSE_LOG_SCALE")
 
     @property
     def is_fixed(self):
-        """Whether there is but one value, which many libraries refuse as a parameter."""
+        """Whether there is only one value, which many libraries reject."""
         return len(self.values) == 1 if self.values else self.minimum == self.maximum
 
     @property
@@ -90,20 +90,20 @@ class Parameter:
     def mirror(self, value):
         """`minimum + maximum - value` on a reverse log scale, else the value itself; its own inverse.
 
-        The range stays the same, and the reverse log scale becomes a log scale, which libraries know.
+        The range is unchanged, and the reverse log scale becomes a log scale, which libraries support.
         """
         if self.scale == "UNIT_REVERSE_LOG_SCALE" and self.minimum is not None:
             return min(max(self.minimum + self.maximum - value, self.minimum), self.maximum)
         return value
 
     def index(self, value):
-        """Where `value` is among `values`; of a DISCRETE parameter the nearest one."""
+        """Returns the index of `value` in `values`; for a DISCRETE parameter, of the nearest one."""
         if self.kind == "CATEGORICAL":
             return self.values.index(value)
         return min(range(len(self.values)), key=lambda at: abs(self.values[at] - value))
 
     def legal(self, value):
-        """The value of the parameter nearest to `value`, as JSON wants it: for the last digit that a library rounds."""
+        """Returns the value of the parameter nearest to `value`, in its JSON type; this corrects rounding errors."""
         if self.kind == "CATEGORICAL":
             return self.values[self.values.index(value)]
         if self.kind == "DISCRETE":
@@ -114,22 +114,22 @@ class Parameter:
             return min(max(int(round(value)), self.minimum), self.maximum)
         return min(max(float(value), self.minimum), self.maximum)
 
-    # For libraries that only know plain numbers.
+    # For libraries that only support plain numbers.
 
     def transformed_bounds(self):
-        """The range of `transformed`; of an INTEGER on a log scale each end is half a step wider, so that it can round."""
+        """Returns the range of `transformed`; for an INTEGER on a log scale it is wider by half a step at each end."""
         if not self.is_log:
             return float(self.minimum), float(self.maximum)
         half = 0.5 if self.kind == "INTEGER" else 0.0
         return math.log(self.minimum - half), math.log(self.maximum + half)
 
     def transformed(self, value):
-        """`value` of a DOUBLE or INTEGER mirrored, and its natural logarithm if it is on a log scale."""
+        """Returns `value` of a DOUBLE or INTEGER, mirrored, and its natural logarithm on a log scale."""
         value = self.mirror(value)
         return math.log(value) if self.is_log else float(value)
 
     def restored(self, number):
-        """The inverse of `transformed`, with the nearest legal value."""
+        """Returns the inverse of `transformed`, with the nearest legal value."""
         return self.legal(self.mirror(self.legal(math.exp(number) if self.is_log else number)))
 
 
@@ -141,15 +141,15 @@ class Metric:
 
     @property
     def sign(self):
-        """What a value is multiplied with so that less is better: 1 or -1."""
+        """The factor of a value that makes smaller better: 1 or -1."""
         return -1.0 if self.goal == "MAXIMIZE" else 1.0
 
 
 @dataclasses.dataclass(frozen=True)
 class Study:
-    """What a `create` request says: the space, the metrics, and how many trials there will be.
+    """The contents of a `create` request: the space, the metrics, and the number of trials.
 
-    `parameters` has each parent before its children.
+    In `parameters` each parent comes before its children.
     """
     parameters: tuple
     metrics: tuple
@@ -160,7 +160,7 @@ class Study:
 
     @classmethod
     def parse(cls, request):
-        """Reads a `create` request."""
+        """Parses a `create` request."""
         problem = request["problem"]
         return cls(tuple(parents_first(map(Parameter.parse, problem["parameters"]))),
                    tuple(Metric(metric["name"], metric["goal"]) for metric in problem["metrics"]),
@@ -169,7 +169,7 @@ class Study:
 
     @property
     def seed32(self):
-        """The seed in 0 .. 2^31, which every library takes."""
+        """The seed modulo 2^31, which every library accepts."""
         return self.seed % (1 << 31)
 
     @property
@@ -178,7 +178,7 @@ class Study:
         return [parameter for parameter in self.parameters if not parameter.is_fixed]
 
     def complete_point(self, point):
-        """The active parameters of `point` in order, with the values of those that are fixed, each made legal."""
+        """Returns the active parameters of `point` in order, with fixed values, each converted to a legal value."""
         complete = {}
         for parameter in self.parameters:
             if parameter.is_active(complete):
@@ -187,7 +187,7 @@ class Study:
         return complete
 
     def require(self, *, metrics=1, constraints=False, conditions=False):
-        """Raises `Unsupported` if there are more metrics than `metrics`, constraints, or conditions that it cannot."""
+        """Raises `Unsupported` for more metrics than `metrics`, or for unsupported constraints or conditions."""
         conditional = [parameter.name for parameter in self.parameters if parameter.parent is not None]
         if conditional and not conditions:
             raise Unsupported(f"conditional parameters ({', '.join(conditional)})")
@@ -198,7 +198,7 @@ class Study:
 
 
 def parents_first(parameters):
-    """`parameters` in their order, but each after its parent."""
+    """Returns `parameters` in their order, but each after its parent."""
     waiting, ordered = list(parameters), []
     while waiting:
         known = {parameter.name for parameter in ordered}
@@ -212,11 +212,11 @@ def parents_first(parameters):
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What a `complete` request says.
+    """The contents of a `complete` request.
 
-    `losses` are the metrics in order, in the sign that less is better, or `None` if the trial gave no values.
-    `constraints` are at most 0 where feasible; empty if the trial gave none. A trial that violates a constraint is
-    `infeasible` and has values all the same; one with `infeasible` and no `losses` failed.
+    `losses` are the metrics in order, in the sign in which smaller is better, or `None` if the trial has no values.
+    `constraints` are at most 0 if satisfied; empty if the trial has none. A trial that violates a constraint is
+    `infeasible` but has values; one that is `infeasible` without `losses` has failed.
     """
     trial: int
     parameters: dict
@@ -226,7 +226,7 @@ class Result:
 
     @classmethod
     def parse(cls, request, study):
-        """Reads a `complete` request of `study`."""
+        """Parses a `complete` request of `study`."""
         given = request.get("metrics") or {}
         losses = [metric.sign * float(given[metric.name]) for metric in study.metrics] if given else None
         if losses is None and request.get("infeasible") is None:
@@ -236,46 +236,46 @@ class Result:
 
 
 class Peer:
-    """A library that takes part. One object runs many studies, one after the other."""
+    """An adapter of a library. One object runs many studies in sequence."""
 
     def __init__(self, name, version):
-        """`name` and `version` are what `create` answers, for example `optuna-tpe` and `optuna 5.0.0`."""
+        """`name` and `version` are the response to `create`, for example `optuna-tpe` and `optuna 5.0.0`."""
         self.name = name
         self.version = version
 
     def create(self, study):
-        """Begins `study` and lets go of the former one. Raises `Unsupported` if the library cannot search it."""
+        """Starts `study` and drops the previous one. Raises `Unsupported` if the library does not support it."""
         raise NotImplementedError
 
     def suggest(self, trials):
-        """A point (dictionary from parameter name to value) for each id of `trials`; fewer if there are no more.
+        """Returns a point (dictionary from parameter name to value) for each id of `trials`; fewer if none is left.
 
-        Parameters that are fixed may be left out, and values may be off by a rounding error: `serve` puts both right.
+        Fixed parameters may be missing, and values may have rounding errors; `serve` corrects both.
         """
         raise NotImplementedError
 
     def complete(self, result):
-        """Takes the result of a trial, also of one that this peer never suggested."""
+        """Adds the result of a trial, which may be a foreign one that this peer did not suggest."""
         raise NotImplementedError
 
 
 def prepare():
-    """Limits numerical libraries to one thread, and keeps standard output for answers: all else goes to stderr.
+    """Limits numerical libraries to one thread, and redirects all standard output except responses to stderr.
 
-    Call it before such a library is imported. Calling it again does nothing.
+    Call it before the import of such a library. Further calls have no effect.
     """
-    global _answers
-    if _answers is not None:
+    global _responses
+    if _responses is not None:
         return
     for variable in THREAD_VARIABLES:
         os.environ[variable] = "1"
     sys.stdout.flush()
-    _answers = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
+    _responses = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
     os.dup2(2, 1)
 
 
 def serve(peer):
-    """Answers requests from standard input with `peer` until it ends."""
+    """Serves requests from standard input with `peer` until the end of the input."""
     prepare()
     study = None
     for line in sys.stdin:
@@ -286,11 +286,11 @@ def serve(peer):
             method = request["method"]
             if method == "create":
                 study = None
-                begun = Study.parse(request)
-                if begun.free:
-                    peer.create(begun)
-                study = begun
-                answer = {"name": peer.name, "version": peer.version}
+                new_study = Study.parse(request)
+                if new_study.free:
+                    peer.create(new_study)
+                study = new_study
+                response = {"name": peer.name, "version": peer.version}
             elif method not in ("suggest", "complete"):
                 raise ProtocolError(f"unknown method {method}")
             elif study is None:
@@ -298,20 +298,20 @@ def serve(peer):
             elif method == "suggest":
                 trials = request["trials"]
                 points = peer.suggest(trials) if study.free else [{}] * len(trials)
-                answer = {"suggestions": [study.complete_point(point) for point in points]}
+                response = {"suggestions": [study.complete_point(point) for point in points]}
             else:
                 result = Result.parse(request, study)
                 if study.free:
                     peer.complete(result)
-                answer = {}
+                response = {}
         except Unsupported as reason:
-            answer = {"unsupported": str(reason)}
+            response = {"unsupported": str(reason)}
         except ProtocolError as error:
-            answer = {"error": str(error)}
+            response = {"error": str(error)}
         except (KeyboardInterrupt, SystemExit):
             raise
-        except BaseException as error:  # The next study may go well. A panic in Rust is no Exception.
+        except BaseException as error:  # The next study may succeed. A Rust panic is not an Exception.
             traceback.print_exc()
-            answer = {"error": f"{type(error).__name__}: {error}"}
-        _answers.write(json.dumps(answer) + "\n")
-        _answers.flush()
+            response = {"error": f"{type(error).__name__}: {error}"}
+        _responses.write(json.dumps(response) + "\n")
+        _responses.flush()

@@ -1,7 +1,7 @@
-"""Open Source Vizier as a contestant: `vizier_peer.py [default|gp-bandit]`. Written against google-vizier 0.1.24.
+"""Adapter of Open Source Vizier: `vizier_peer.py [default|gp-bandit]`. Written for google-vizier 0.1.24.
 
-`default` is the designer that its service runs when the study names no algorithm, `VizierGPUCBPEBandit`; `gp-bandit` is
-`VizierGPBandit`. Both are called in this process, without a service.
+`default` is the designer that its service uses for studies without an algorithm, `VizierGPUCBPEBandit`; `gp-bandit` is
+`VizierGPBandit`. Both run in this process, without a service.
 
 | parameter | in Vizier |
 | --- | --- |
@@ -9,17 +9,17 @@
 | INTEGER | `add_int_param` |
 | DISCRETE | `add_discrete_param` |
 | CATEGORICAL | `add_categorical_param` |
-| any scale | the scale of the same name, reverse log as well |
+| any scale | the scale of the same name, including reverse log |
 
 Several metrics: one `MetricInformation` each. Constraints are unsupported: these designers do not model safety metrics.
-A trial that failed is completed with an infeasibility reason. Trials of others are handed to `update` as any.
+A failed trial is completed with an infeasibility reason. Foreign trials are passed to `update` like all others.
 
-The budget is not used. Designers have their defaults and the seed of the study, with numbers of 64 bits, which the
-service switches on. One designer lives as long as its study. By default it does not pad its arrays, so JAX traces and
-compiles anew for each number of trials and each kind of space: most of the time of a suggestion. Compiled programs are
-therefore kept on disk, in `jax-cache` of the virtual environment or where `JAX_COMPILATION_CACHE_DIR` says, for later
-studies with as many trials and parameters; `JAX_ENABLE_COMPILATION_CACHE=false` does without. The programs are the same
-either way, and so are the suggestions. What is compiled is let go of when the process passes 4 GiB.
+The budget is not used. Designers have their defaults, the seed of the study and 64-bit numbers, as in the service. One
+designer exists per study. By default it does not pad its arrays, so JAX traces and compiles for each number of trials
+and each kind of space, which is most of the time of a suggestion (docs/experiments/061). Compiled programs are therefore
+cached on disk, in `jax-cache` of the virtual environment or in `JAX_COMPILATION_CACHE_DIR`, for later studies with equal
+numbers of trials and parameters; `JAX_ENABLE_COMPILATION_CACHE=false` disables the cache. Suggestions are the same with
+and without it. Compiled programs in memory are cleared when the process exceeds 4 GiB.
 """
 
 import os
@@ -46,7 +46,7 @@ jax.config.update("jax_enable_x64", True)  # As the service does.
 import numpy  # noqa: E402
 from vizier import algorithms  # noqa: E402
 from vizier import pyvizier  # noqa: E402
-# The public module vizier.algorithms.designers imports every designer, and with them packages that these two do not use.
+# The public module vizier.algorithms.designers imports all designers and packages that these two do not use.
 from vizier._src.algorithms.designers import gp_bandit  # noqa: E402
 from vizier._src.algorithms.designers import gp_ucb_pe  # noqa: E402
 
@@ -63,7 +63,7 @@ MEMORY_LIMIT_BYTES = 4 << 30
 
 
 class VizierPeer(tunesmith_peer.Peer):
-    """One of Vizier's designers."""
+    """One of the designers of Vizier."""
 
     def __init__(self, designer):
         super().__init__("vizier" if designer == "default" else f"vizier-{designer}",
@@ -118,7 +118,7 @@ class VizierPeer(tunesmith_peer.Peer):
 
 
 def resident_bytes():
-    """The memory of this process, 0 where the system does not tell."""
+    """Returns the resident memory of this process; 0 if the system does not report it."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -1,4 +1,4 @@
-"""Writes the values that our BBOB functions must have, as computed by COCO's own implementation.
+"""Writes reference values of the BBOB functions, computed by the implementation of COCO.
 
     python -m venv VENV
     VENV/bin/pip install -r benches/reference/requirements.txt
@@ -8,14 +8,14 @@ rewrites four files in benchmark/tests/data/, which benchmark/tests/bbob_referen
 
 bbob_points.csv, bbob_mixint_points.csv
     The points: `dimensions,point,origin,coordinates`, the coordinates separated by spaces. With origin `zero` they
-    are the point itself; with origin `optimum` they are to be added to the optimizer of each problem.
+    are the point itself; with origin `optimum` they are offsets from the minimizer of each problem.
 bbob_reference.csv, bbob_mixint_reference.csv
-    A line per problem: `function,dimensions,instance,best_value` and the value at each point of its dimensions, in
-    the order of the points: `value_1,value_2,...`. The best value is COCO's for bbob. For bbob-mixint, where COCO does
-    not tell it, it is the value at the optimizer.
+    One line per problem: `function,dimensions,instance,best_value` and the value at each point of its dimensions, in
+    the order of the points: `value_1,value_2,...`. The best value is that of COCO for bbob. For bbob-mixint,
+    where COCO does not provide it, it is the value at the minimizer.
 
-Numbers have the digits of Python's `repr`: they read back as the same double. The points come from a fixed seed, so the
-same versions of the packages write the same files.
+Numbers have the digits of Python's `repr`, from which the same double is parsed. The points come from a fixed seed, so
+equal versions of the packages write equal files.
 """
 
 import os
@@ -45,7 +45,7 @@ def main():
 
 
 def continuous_points(generator, dimensions):
-    """Pairs of origin and coordinates: the box and a little more, then close and very close to the optimum."""
+    """Returns pairs of origin and coordinates: in the box, slightly outside it, and close to the optimum."""
     inside = [generator.uniform(-5, 5, dimensions) for _ in range(3)]
     outside = [generator.uniform(-6.5, 6.5, dimensions)]
     near = [generator.normal(0, scale, dimensions) for scale in (0.1, 1e-3)]
@@ -56,7 +56,7 @@ def continuous_points(generator, dimensions):
 
 
 def mixed_points(generator, dimensions):
-    """The same where a fifth of the variables each has 2, 4, 8 and 16 values, and the last fifth is continuous."""
+    """Returns the same for mixed spaces: a fifth of the variables each has 2, 4, 8 and 16 values or is continuous."""
     fifth = dimensions // 5
     values = numpy.repeat([2, 4, 8, 16], fifth)
     points = []
@@ -72,8 +72,8 @@ def bbob_rows(points):
         for dimensions in DIMENSIONS:
             for instance in INSTANCES:
                 problem = BareProblem("bbob", function, dimensions, instance)
-                optimizer = problem.best_parameter()
-                values = evaluate(problem, points[dimensions], optimizer)
+                minimizer = problem.best_parameter()
+                values = evaluate(problem, points[dimensions], minimizer)
                 yield function, dimensions, instance, problem.best_value(), values
 
 
@@ -84,13 +84,13 @@ def mixint_rows(points):
         for dimensions in MIXINT_DIMENSIONS:
             for instance in MIXINT_INSTANCES:
                 problem = suite.get_problem_by_function_dimension_instance(function, dimensions, instance)
-                optimizer = mixint_optimizer(problem)
-                values = evaluate(problem, points[dimensions], optimizer)
-                yield function, dimensions, instance, problem(optimizer), values
+                minimizer = mixint_minimizer(problem)
+                values = evaluate(problem, points[dimensions], minimizer)
+                yield function, dimensions, instance, problem(minimizer), values
 
 
-def mixint_optimizer(problem):
-    """The optimizer, which the package only writes to a file of the working folder."""
+def mixint_minimizer(problem):
+    """Returns the minimizer, which the package only writes to a file in the working folder."""
     with tempfile.TemporaryDirectory() as folder:
         before = os.getcwd()
         os.chdir(folder)
@@ -102,8 +102,8 @@ def mixint_optimizer(problem):
     return numpy.array([float(word) for word in text.split()])
 
 
-def evaluate(problem, points, optimizer):
-    return [problem(point if origin == "zero" else optimizer + point) for origin, point in points]
+def evaluate(problem, points, minimizer):
+    return [problem(point if origin == "zero" else minimizer + point) for origin, point in points]
 
 
 def write_points(name, points):

@@ -1,10 +1,10 @@
-"""Writes benchmark/tests/data/statistics_reference.json: samples and what scipy computes for them.
+"""Writes benchmark/tests/data/statistics_reference.json: samples and their statistics by scipy.
 
     python3 -m venv venv && venv/bin/pip install scipy==1.17.1 numpy==2.4.6
     venv/bin/python benches/reference/statistics.py
 
-The samples come from a fixed seed and are rounded, so that the file is the same on every machine; p values may differ
-in the last digits.
+The samples come from a fixed seed and are rounded, so that the file is equal on all machines; p values may differ in
+the last digits.
 """
 
 import json
@@ -19,7 +19,7 @@ OUTPUT = Path(__file__).parents[2] / "benchmark" / "tests" / "data" / "statistic
 
 
 def samples(random):
-    """Paired differences: name and values."""
+    """Yields the names and values of samples of paired differences."""
     for size in (3, 4, 5, 6, 8, 10, 13, 14, 20, 24, 30, 50, 51, 75, 100):
         shift = random.uniform(-0.5, 0.8)
         yield f"plain_{size}", np.round(random.normal(shift, 1.0, size), 6)

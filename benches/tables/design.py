@@ -1,4 +1,4 @@
-"""Search spaces, the points that are drawn from them, and the tuning configuration that describes them."""
+"""Search spaces, points drawn from them, and their tuning configurations."""
 
 import json
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from scipy.stats import qmc
 
 
 def rounded(value):
-    """`value` as it stands in a table: six significant digits."""
+    """Rounds `value` to the six significant digits of a table."""
     return float(f"{value:.6g}")
 
 
@@ -38,8 +38,8 @@ class Integer:
     scale: str = "UNIT_LINEAR_SCALE"
 
     def at(self, unit):
-        # Each whole number has the share of the scale that rounds to it. On a logarithmic scale half a step beyond the
-        # bounds stays positive, because no lower bound is below 1.
+        # Each integer has the share of the scale that rounds to it. On a logarithmic scale the extension by half a step
+        # remains positive, because no lower bound is below 1.
         value = unscaled(unit, self.low - 0.5, self.high + 0.5, self.scale)
         return min(max(round(value), self.low), self.high)
 
@@ -52,7 +52,7 @@ class Integer:
 
 @dataclass(frozen=True)
 class Levels:
-    """Numbers or texts, each as likely as any other."""
+    """Numbers or texts with equal probabilities."""
 
     name: str
     values: tuple
@@ -70,7 +70,7 @@ class Levels:
 
 
 def unscaled(unit, low, high, scale):
-    """The value at `unit` of the way from `low` to `high` on the scale."""
+    """Maps `unit` in [0, 1] to the range from `low` to `high` on the scale."""
     if scale == "UNIT_LOG_SCALE":
         return low * (high / low) ** unit
     if scale == "UNIT_REVERSE_LOG_SCALE":
@@ -79,14 +79,14 @@ def unscaled(unit, low, high, scale):
 
 
 def points(space, seed, count):
-    """`count` points of a scrambled Sobol sequence; the first of a longer sequence are those of a shorter one."""
+    """Returns the first `count` points of a scrambled Sobol sequence; they do not depend on `count`."""
     exponent = int(np.ceil(np.log2(max(count, 2))))
     units = qmc.Sobol(len(space), scramble=True, rng=seed).random_base2(exponent)[:count]
     return [{parameter.name: parameter.at(unit) for parameter, unit in zip(space, row)} for row in units]
 
 
 def configuration(space, comment):
-    """The `hptuning_config.yaml` of a study over `space`."""
+    """Returns the `hptuning_config.yaml` of a study of `space`."""
     lines = [
         f"# {comment}",
         "trainingInput:",

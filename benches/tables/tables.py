@@ -1,8 +1,8 @@
-"""The models, the data they are trained on, and the search space of each.
+"""The models, their data and their search spaces.
 
-Every function below trains with one point and returns the objective, smaller is better, and the objective at each step
-of the training if the model is trained in steps. Both are means over the folds of a cross-validation that is the same
-for every point; so are the seeds of the models.
+Each training function trains a model at one point. It returns the objective, which is minimised, and the objective at
+each step of models trained in steps. Both are means over the folds of a cross-validation. Folds and seeds of the models
+are equal for all points.
 """
 
 from dataclasses import dataclass, field
@@ -40,7 +40,7 @@ BOOSTING_STEPS = tuple(range(4, BOOSTING_ROUNDS + 1, 4))
 
 @cache
 def folds(name, samples, count):
-    """`count` times the features and targets to train with and those to validate with, from `samples` rows."""
+    """Returns `count` folds of `samples` rows: features and targets for training, features and targets for validation."""
     features, target = getattr(datasets, f"load_{name}")(return_X_y=True)
     stratify = None if name == "diabetes" else target
     if samples < len(target):
@@ -56,7 +56,7 @@ def folds(name, samples, count):
 
 @cache
 def standardized(name, samples, count):
-    """`folds`, each scaled by the mean and the deviation of its features to train with."""
+    """Returns `folds`, each scaled by the mean and the standard deviation of its training features."""
     scaled = []
     for train, train_target, held_out, held_out_target in folds(name, samples, count):
         scaler = StandardScaler().fit(train)
@@ -65,14 +65,14 @@ def standardized(name, samples, count):
 
 
 def log_loss(probabilities, target):
-    """Mean of -log of the probability given to the true class; a probability below 1e-4 counts as 1e-4."""
+    """Returns the mean of -log of the predicted probability of the true class, clipped at 1e-4."""
     return -np.mean(np.log(np.clip(probabilities[np.arange(len(target)), target], 1e-4, 1.0)))
 
 
 def ranking_loss(scores, target):
-    """Mean of the error rate and of one minus the area under the curve of each class against the rest.
+    """Returns the mean of the error rate and of one minus the area under the curve of each class against the rest.
 
-    For models that give scores and no probabilities; the second part tells apart models that make the same errors.
+    For models with scores instead of probabilities; the second term distinguishes models with equal errors.
     """
     if scores.ndim == 1:
         scores = np.stack([-scores, scores], axis=1)
@@ -93,7 +93,7 @@ def root_mean_squared_error(predictions, target):
 
 
 def averaged(curves):
-    """The last value and the whole of the mean of curves that are each a dict from step to value."""
+    """Averages curves, each a dict from step to value; returns the last value of the mean and the whole mean."""
     curve = {step: np.mean([curve[step] for curve in curves]) for step in curves[0]}
     return curve[max(curve)], curve
 

@@ -1,8 +1,8 @@
-"""Trains every model with every point of its design and writes one table each; a rerun goes on where it stopped."""
+"""Trains each model at all points of its design and writes one table each; a rerun resumes an interrupted one."""
 
 import os
 
-# Before NumPy is loaded: results and times are those of one thread.
+# Set before the import of NumPy: results and times are those of one thread.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"
 
@@ -18,20 +18,20 @@ import design
 from tables import TABLES
 
 DATA = Path(__file__).parent / "data"
-# Rows that one table gets before the next has its turn: a run that is cut short leaves tables of equal length.
-TURN = 64
+# Number of rows added to one table before the next one, so that the tables of an interrupted run have similar lengths.
+BLOCK_ROWS = 64
 
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1024, help="rows of each table (default 1024)")
     parser.add_argument("--tables", nargs="*", help="names of tables (default: all)")
-    parser.add_argument("--measure", type=int, metavar="N", help="train N points of each, print times, write nothing")
+    parser.add_argument("--measure", type=int, metavar="N", help="train N points of each table, print times, write no files")
     return parser.parse_args()
 
 
 def evaluate(table, point):
-    """Objective, seconds and curve; the objective is not a number if the training failed or diverged."""
+    """Returns objective, seconds and curve; the objective is NaN if the training failed or diverged."""
     started = time.process_time()
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -59,7 +59,7 @@ def row(table, point):
 
 
 def rows_written(table, path):
-    """How many whole rows the file at `path` has; begins the file, or cuts off a row that was not finished."""
+    """Returns the number of complete rows of the file at `path`; creates the file, or removes an incomplete row."""
     expected = ",".join(header(table)) + "\n"
     if not path.exists():
         path.write_text(expected)
@@ -67,7 +67,7 @@ def rows_written(table, path):
     text = path.read_text()
     whole = text[: text.rfind("\n") + 1]
     if not whole.startswith(expected):
-        sys.exit(f"{path} has other columns than this script writes: move it away")
+        sys.exit(f"the columns of {path} differ from those of this script: move the file away")
     if whole != text:
         path.write_text(whole)
     return whole.count("\n") - 1
@@ -100,15 +100,15 @@ def main():
     for table in tables:
         (DATA / f"{table.name}.yaml").write_text(design.configuration(table.space, table.title))
         designs[table.name] = design.points(table.space, seed(table), arguments.rows)
-    for turn in range(0, arguments.rows, TURN):
+    for first_row in range(0, arguments.rows, BLOCK_ROWS):
         for table in tables:
             path = DATA / f"{table.name}.csv"
             written = rows_written(table, path)
             with path.open("a") as file:
-                for point in designs[table.name][written : min(turn + TURN, arguments.rows)]:
+                for point in designs[table.name][written : min(first_row + BLOCK_ROWS, arguments.rows)]:
                     file.write(",".join(row(table, point)) + "\n")
                     file.flush()
-        print(f"{min(turn + TURN, arguments.rows)} of {arguments.rows} rows", flush=True)
+        print(f"{min(first_row + BLOCK_ROWS, arguments.rows)} of {arguments.rows} rows", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,25 +1,25 @@
-//! The volume of objective space that a set of results dominates, exactly.
+//! Exact hypervolume: the volume of objective space that a set of results dominates.
 //!
-//! Notation: `m` metrics; the gain of a point is how much better than the reference point it is, metric by metric; a
-//! gain dominates the box between it and the origin, and the hypervolume is the volume of the union of these boxes
-//! (Zitzler and Thiele, Multiobjective optimization using evolutionary algorithms, 1998).
+//! Notation: `m` metrics; the gain of a point is its improvement on the reference point in each metric. A gain
+//! dominates the box between it and the origin. The hypervolume is the volume of the union of these boxes (Zitzler and
+//! Thiele, Multiobjective optimization using evolutionary algorithms, 1998).
 //!
 //! Computed by slicing objectives (While, Bradstreet and Barone, A faster algorithm for calculating hypervolume, 2006):
 //! n log n for two metrics, n^2 log n for three, a factor of n for each further one.
 
 use tunesmith_algorithms::problem::Goal;
 
-/// The volume that `points` (each of shape `m`) dominate, within the corner `reference_point` (shape `m`), both in the
-/// signs of their metrics. 0 for no points.
+/// Returns the volume that `points` (each of shape `m`) dominate up to `reference_point` (shape `m`), both in the signs
+/// of their metrics. 0 for no points.
 ///
-/// Points that are not better than the reference point in every metric, have another number of values than `goals`, or
-/// have a value that is NaN or infinite, add nothing.
+/// Points add nothing if they are not better than the reference point in every metric, if their number of values
+/// differs from that of `goals`, or if a value is NaN or infinite.
 ///
 /// ```
 /// use tunesmith_algorithms::problem::Goal::{Maximize, Minimize};
 /// use tunesmith_benchmark::hypervolume::hypervolume;
 ///
-/// // Accuracy is to be large and cost to be small: two boxes of 0.9 x 2 and 0.5 x 6 that share 0.5 x 2.
+/// // Maximised accuracy and minimised cost: two boxes of 0.9 x 2 and 0.5 x 6 that share 0.5 x 2.
 /// let points = [vec![0.9, 8.0], vec![0.5, 4.0]];
 /// let volume = hypervolume(&[Maximize, Minimize], &[0.0, 10.0], &points);
 /// assert!((volume - 3.8).abs() < 1e-12);
@@ -34,9 +34,9 @@ pub fn hypervolume(goals: &[Goal], reference_point: &[f64], points: &[Vec<f64>])
     volume(front.gains, goals.len())
 }
 
-/// The hypervolume after each of `results`, in their order; `None` stands for a trial without values. Never decreases.
+/// Returns the hypervolume after each of `results`, in their order; `None` is a trial without values. Never decreases.
 ///
-/// Values as in [`hypervolume`]; only what a result adds is computed, and nothing if others dominate it.
+/// Values as in [`hypervolume`]. Only the added volume of each result is computed, and skipped for dominated results.
 pub fn hypervolume_curve<'a>(
     goals: &[Goal],
     reference_point: &[f64],
@@ -61,9 +61,9 @@ pub fn hypervolume_curve<'a>(
     curve
 }
 
-/// Indices, increasing, of the `points` (each of shape `m`) that no other dominates: none is at least as good in every
-/// metric and better in one. Equal points do not dominate one another. Points with a NaN, or another number of values
-/// than `goals`, are on no front.
+/// Returns the increasing indices of the non-dominated `points` (each of shape `m`). A point dominates another if it is
+/// at least as good in every metric and better in one. Equal points do not dominate one another. Points with NaN, or
+/// with another number of values than `goals`, are never on the front.
 pub fn pareto_front(goals: &[Goal], points: &[Vec<f64>]) -> Vec<usize> {
     let maximized = |point: &Vec<f64>| -> Option<Vec<f64>> {
         let known = point.len() == goals.len() && !point.iter().any(|value| value.is_nan());
@@ -77,7 +77,7 @@ pub fn pareto_front(goals: &[Goal], points: &[Vec<f64>]) -> Vec<usize> {
     (0..points.len()).filter(on_front).collect()
 }
 
-/// How much better than the reference point `point` is, if it is in every metric.
+/// The improvement of `point` on the reference point; `None` unless it improves every metric.
 fn gain(goals: &[Goal], reference_point: &[f64], point: &[f64]) -> Option<Vec<f64>> {
     if goals.is_empty() || point.len() != goals.len() || reference_point.len() != goals.len() {
         return None;
@@ -88,12 +88,12 @@ fn gain(goals: &[Goal], reference_point: &[f64], point: &[f64]) -> Option<Vec<f6
     gains.iter().all(|gain| *gain > 0.0 && gain.is_finite()).then_some(gains)
 }
 
-/// Whether `a` is at least `b` in every place.
+/// Whether `a` is at least `b` in every coordinate.
 fn covers(a: &[f64], b: &[f64]) -> bool {
     a.iter().zip(b).all(|(a, b)| a >= b)
 }
 
-/// Gains of which none covers another.
+/// Gains none of which covers another.
 #[derive(Debug, Clone, Default)]
 struct Front {
     gains: Vec<Vec<f64>>,
@@ -134,7 +134,8 @@ fn volume(mut gains: Vec<Vec<f64>>, metrics: usize) -> f64 {
             gains.iter().map(strip).sum()
         }
         _ => {
-            // Slices along the last metric, from the best downwards; in each, the boxes that reach it, without it.
+            // Slices along the last metric, from the best downwards; each contains the boxes that reach it, without
+            // that metric.
             let mut slice = Front::default();
             let (mut area, mut total) = (0.0, 0.0);
             for (index, gain) in gains.iter().enumerate() {
@@ -158,7 +159,7 @@ mod tests {
     const MINIMIZE: [Goal; 4] = [Goal::Minimize; 4];
 
     #[test]
-    fn volumes_by_hand() {
+    fn volumes_equal_those_computed_by_hand() {
         let goals = &MINIMIZE[..2];
         assert_eq!(hypervolume(goals, &[4.0, 4.0], &[]), 0.0);
         // Steps of a stair: 3 x 1, 2 x 1, 1 x 1.
@@ -177,14 +178,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_better_than_the_corner_adds_nothing() {
+    fn points_not_better_than_the_reference_point_add_nothing() {
         let useless = [vec![5.0, 0.0], vec![4.0, 0.0], vec![f64::NAN, 0.0], vec![f64::NEG_INFINITY, 0.0], vec![1.0]];
         assert_eq!(hypervolume(&MINIMIZE[..2], &[4.0, 4.0], &useless), 0.0);
         assert_eq!(hypervolume(&[], &[], &[vec![]]), 0.0);
     }
 
     #[test]
-    fn the_front_is_what_no_other_dominates() {
+    fn the_front_holds_the_non_dominated_points() {
         let points =
             [vec![1.0, 3.0], vec![2.0, 3.0], vec![3.0, 1.0], vec![f64::NAN, 0.0], vec![1.0, 3.0], vec![4.0, 4.0]];
         assert_eq!(pareto_front(&MINIMIZE[..2], &points), [0, 2, 4]);
@@ -192,7 +193,8 @@ mod tests {
         assert_eq!(pareto_front(&MINIMIZE[..2], &[]), [0; 0]);
     }
 
-    /// Sum over all subsets of the volume of their intersection, with alternating signs; no other code is shared.
+    /// Returns the sum over all subsets of the volume of their intersection, with alternating signs; shares no code
+    /// with the implementation.
     fn inclusion_exclusion(corner: f64, points: &[Vec<f64>]) -> f64 {
         let mut total = 0.0;
         for subset in 1_u32..1 << points.len() {
@@ -207,7 +209,7 @@ mod tests {
         total
     }
 
-    /// Up to `most` points; values on a coarse grid some of the time, so that ties occur.
+    /// Up to `most` points, partly with values on a coarse grid, which causes ties.
     fn point_sets(most: usize) -> impl Strategy<Value = Vec<Vec<f64>>> {
         (1_usize..=4, any::<bool>()).prop_flat_map(move |(metrics, coarse)| {
             let value = (0.0..1.2).prop_map(move |x: f64| if coarse { (x * 4.0).round() / 4.0 } else { x });
@@ -217,14 +219,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn equals_inclusion_and_exclusion(points in point_sets(8)) {
+        fn volumes_equal_inclusion_and_exclusion(points in point_sets(8)) {
             let metrics = points[0].len();
             let volume = hypervolume(&MINIMIZE[..metrics], &vec![1.0; metrics], &points);
             prop_assert!((volume - inclusion_exclusion(1.0, &points)).abs() < 1e-12);
         }
 
         #[test]
-        fn order_and_dominated_points_change_nothing(points in point_sets(20)) {
+        fn order_and_dominated_points_do_not_change_the_volume(points in point_sets(20)) {
             let goals = &MINIMIZE[..points[0].len()];
             let corner = vec![1.0; goals.len()];
             let volume = hypervolume(goals, &corner, &points);
@@ -238,7 +240,7 @@ mod tests {
         }
 
         #[test]
-        fn a_curve_never_falls_and_is_the_volume_of_what_came_so_far(points in point_sets(20)) {
+        fn a_curve_never_decreases_and_is_the_volume_of_the_results_so_far(points in point_sets(20)) {
             let goals = &MINIMIZE[..points[0].len()];
             let corner = vec![1.0; goals.len()];
             // Every third trial has no values.

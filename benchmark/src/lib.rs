@@ -1,8 +1,8 @@
 #![doc = include_str!("../README.md")]
 
 pub mod analysis;
-pub mod contestant;
 pub mod hypervolume;
+pub mod optimizer;
 pub mod problem;
 pub mod problems;
 pub mod record;

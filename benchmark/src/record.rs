@@ -1,51 +1,51 @@
-//! What is kept of one run: one contestant on one problem with one seed.
+//! The record of one run: one optimizer on one problem with one seed.
 
 use serde::{Deserialize, Serialize};
 use tunesmith_algorithms::early_stopping::{self, AshaRule, DecayCurveRule, MedianRule};
 use tunesmith_algorithms::problem::{Goal, ParameterValues};
 
-/// One run, as it stands on one line of a results file.
+/// The record of one run: one line of a results file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// Who, on what, how.
+    /// The identity of the run.
     #[serde(flatten)]
     pub key: RunKey,
-    /// Version of the contestant, as it says.
+    /// Version that the optimizer reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// Number of parameters of the search space.
     pub parameters: usize,
     /// Goal of each metric.
     pub goals: Vec<Goal>,
-    /// How results are turned into one number.
+    /// The measure of quality.
     pub quality: RecordedQuality,
-    /// Gaps to the best known value below this count as this.
+    /// Smallest gap to the best known value that is distinguished; smaller gaps count as this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolution: Option<f64>,
-    /// The results of the trials in the order in which they ended.
+    /// The results of the trials in order of completion.
     pub results: Vec<Option<ResultValue>>,
-    /// When each trial ended, in simulated seconds since the run began, in the order of `results`.
+    /// The end of each trial, in simulated seconds since the start of the run, in the order of `results`.
     ///
-    /// On paper it is left out if the trials ended after 1, 2, 3 ... seconds, as they do one after the other on problems
-    /// that know no durations; [`Self::restored`] puts that back.
+    /// Not serialised if the trials end after 1, 2, 3 ... seconds, as sequential trials on problems without durations
+    /// do. [`Self::restored`] adds it again.
     #[serde(default, skip_serializing_if = "is_every_second")]
     pub ended_secs: Vec<f64>,
-    /// How long the contestant took for each suggestion and for taking in the results before it, in milliseconds of
-    /// wall time of three digits; in the order in which they were asked for. A batch counts as one.
+    /// Wall time of each suggestion, which includes adding the results since the suggestion before, in milliseconds
+    /// with three significant digits; in the order of the requests. A batch counts as one suggestion.
     pub suggest_ms: Vec<f64>,
     /// Indices into `results` of trials that were stopped early.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stopped_early: Vec<usize>,
-    /// The point of each result, if they were asked for.
+    /// The point of each result; empty if points were not requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub points: Vec<ParameterValues>,
-    /// Why the run ended before its budget was spent, if it did: the contestant failed, or does not support the problem.
+    /// The reason why the run ended before its budget was spent; `None` if it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
 }
 
 impl RunRecord {
-    /// A record as it was read, with what is left out on paper.
+    /// Returns the record with the fields that serialisation leaves out.
     #[must_use]
     pub fn restored(mut self) -> Self {
         if self.ended_secs.is_empty() {
@@ -55,7 +55,7 @@ impl RunRecord {
     }
 }
 
-/// What tells one run from another. Two runs with the same key are the same run.
+/// The identity of a run. Two runs with equal keys are the same run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RunKey {
     /// The suite.
@@ -64,43 +64,44 @@ pub struct RunKey {
     pub problem: String,
     /// Seed; for suites with instances also the number of the instance.
     pub seed: u64,
-    /// Name of the contestant.
-    pub contestant: String,
-    /// Number of trials asked for.
+    /// Name of the optimizer.
+    #[serde(rename = "contestant")]
+    pub optimizer: String,
+    /// Number of trials requested.
     pub budget: usize,
-    /// How trials follow one another.
+    /// The schedule of the trials.
     #[serde(flatten)]
     pub schedule: Schedule,
 }
 
-/// How trials follow one another.
+/// The schedule of the trials of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Schedule {
-    /// How many trials run at once.
+    /// Number of trials that run at once.
     pub parallel: usize,
-    /// When the next is asked for.
+    /// When the next trial is requested.
     pub mode: Mode,
-    /// How many points, uniform in the search space and the same for every contestant, come before its own.
+    /// Number of initial points, uniform in the search space and equal for all optimizers, before the optimizer's own.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub initial_points: usize,
-    /// The rule by which running trials are stopped, if there is one.
+    /// The early stopping rule, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub early_stopping: Option<StoppingRule>,
 }
 
-/// When the next trial is asked for.
+/// When the next trial is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// After the one before ended.
+    /// After the end of the trial before.
     Sequential,
-    /// As many as run at once, when all before ended.
+    /// In batches of the parallel trials, after the end of the batch before.
     Batch,
-    /// As soon as one of those that run has ended.
+    /// As soon as a running trial ends.
     Asynchronous,
 }
 
-/// A rule for stopping trials early.
+/// An early stopping rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StoppingRule {
@@ -113,7 +114,7 @@ pub enum StoppingRule {
 }
 
 impl StoppingRule {
-    /// The rule itself.
+    /// Returns the rule with its defaults.
     pub fn rule(self) -> early_stopping::StoppingRule {
         match self {
             Self::Median => early_stopping::StoppingRule::Median(MedianRule::default()),
@@ -123,41 +124,41 @@ impl StoppingRule {
     }
 }
 
-/// [`crate::problem::Quality`] on paper.
+/// The serialised form of [`crate::problem::Quality`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecordedQuality {
     /// One metric.
     Value {
-        /// The optimum, or the best value that is known.
+        /// The optimum, or the best known value.
         best_known: Option<f64>,
     },
     /// Several metrics.
     Hypervolume {
-        /// The corner that bounds the volume.
+        /// The reference point of the hypervolume.
         reference_point: Vec<f64>,
-        /// The largest volume that is known.
+        /// The largest known volume.
         best_known: Option<f64>,
     },
 }
 
-/// The noiseless metrics of a feasible trial. `None` stands in its place for an infeasible one.
+/// The noiseless metrics of a feasible trial. An infeasible trial has `None` in its place.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ResultValue {
-    /// Of a problem with one metric.
+    /// The value of a problem with one metric.
     One(f64),
-    /// Of a problem with several.
+    /// The values of a problem with several metrics.
     Many(Vec<f64>),
 }
 
-/// Why a run ended early.
+/// The reason why a run ended early.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "reason", rename_all = "snake_case")]
 pub enum Failure {
-    /// The contestant declared that it cannot search this problem.
+    /// The optimizer reports that it does not support the problem.
     Unsupported(String),
-    /// The contestant failed: it died, hung, or answered nonsense.
+    /// The optimizer failed: it exited, timed out or sent an invalid answer.
     Failed(String),
 }
 
@@ -185,7 +186,7 @@ mod tests {
                 suite: "bbob".into(),
                 problem: "f01/d02".into(),
                 seed: 1,
-                contestant: "gp".into(),
+                optimizer: "gp".into(),
                 budget: 3,
                 schedule,
             },
@@ -204,7 +205,13 @@ mod tests {
     }
 
     #[test]
-    fn ends_at_every_second_are_not_written_and_come_back() {
+    fn the_optimizer_has_the_field_name_of_existing_files() {
+        let line = serde_json::to_string(&record(Vec::new())).unwrap();
+        assert!(line.contains(r#""contestant":"gp""#), "{line}");
+    }
+
+    #[test]
+    fn ends_at_every_second_are_not_serialised_and_are_restored() {
         let steady = record(vec![1.0, 2.0, 3.0]);
         let line = serde_json::to_string(&steady).unwrap();
         assert!(!line.contains("ended_secs"), "{line}");
@@ -212,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn other_ends_are_written() {
+    fn other_ends_are_serialised() {
         for ends in [vec![1.0, 2.0, 3.5], vec![2.0, 3.0, 4.0], vec![1.0, 1.0, 1.0]] {
             let uneven = record(ends);
             let line = serde_json::to_string(&uneven).unwrap();

@@ -1,7 +1,7 @@
-//! The BBOB functions against the values of COCO's implementation, which `benches/reference/bbob.py` wrote down.
+//! Compares the BBOB functions with values of COCO's implementation, which `benches/reference/bbob.py` recorded.
 //!
-//! A value may differ by 1e-9 of its size. Values are differences of larger numbers where they come close to 0, so what
-//! is smaller than 0.01, the granularity of the optima, may differ by as much as 0.01 may: 1e-11.
+//! The relative tolerance is 1e-9. Values close to 0 are differences of larger numbers, so below 0.01, the granularity
+//! of the optima, the absolute tolerance is 1e-11.
 #![expect(clippy::unwrap_used, reason = "clippy exempts test functions only, not their helpers")]
 
 use tunesmith_benchmark::problems::bbob::{bbob, bbob_mixint};
@@ -10,34 +10,34 @@ const TOLERANCE: f64 = 1e-9;
 const LEAST_SIZE: f64 = 0.01;
 
 #[test]
-fn bbob_has_the_values_of_coco() {
+fn bbob_values_equal_those_of_coco() {
     let points = Points::parse(include_str!("data/bbob_points.csv"));
     let rows = parse_rows(include_str!("data/bbob_reference.csv"));
     assert_eq!(rows.len(), 24 * 6 * 8);
     let mut greatest = Deviation::default();
     for row in &rows {
         let problem = bbob(row.function, row.dimensions, row.instance).unwrap();
-        greatest.record_row(row, &points, problem.optimum(), problem.optimizer(), |point| problem.value(point));
+        greatest.record_row(row, &points, problem.optimum(), problem.minimizer(), |point| problem.value(point));
     }
     println!("greatest of {} deviations: {}", greatest.count, greatest.of);
     greatest.check();
 }
 
 #[test]
-fn bbob_mixint_has_the_values_of_coco() {
+fn bbob_mixint_values_equal_those_of_coco() {
     let points = Points::parse(include_str!("data/bbob_mixint_points.csv"));
     let rows = parse_rows(include_str!("data/bbob_mixint_reference.csv"));
     assert_eq!(rows.len(), 24 * 4 * 7);
     let mut greatest = Deviation::default();
     for row in &rows {
         let problem = bbob_mixint(row.function, row.dimensions, row.instance).unwrap();
-        greatest.record_row(row, &points, problem.optimum(), problem.optimizer(), |point| problem.value(point));
+        greatest.record_row(row, &points, problem.optimum(), problem.minimizer(), |point| problem.value(point));
     }
     println!("greatest of {} deviations: {}", greatest.count, greatest.of);
     greatest.check();
 }
 
-/// The points of a table, with their number of dimensions.
+/// The points of a table, with their numbers of dimensions.
 struct Points(Vec<(usize, Origin, Vec<f64>)>);
 
 enum Origin {
@@ -66,18 +66,18 @@ impl Points {
         Self(points.collect())
     }
 
-    fn of(&self, dimensions: usize, optimizer: &[f64]) -> Vec<Vec<f64>> {
+    fn of(&self, dimensions: usize, minimizer: &[f64]) -> Vec<Vec<f64>> {
         let points = self.0.iter().filter(|(size, ..)| *size == dimensions);
         points
             .map(|(_, origin, coordinates)| match origin {
                 Origin::Zero => coordinates.clone(),
-                Origin::Optimum => optimizer.iter().zip(coordinates).map(|(a, b)| a + b).collect(),
+                Origin::Optimum => minimizer.iter().zip(coordinates).map(|(a, b)| a + b).collect(),
             })
             .collect()
     }
 }
 
-/// A line of a table.
+/// A row of a table.
 #[derive(Debug)]
 struct Row {
     function: u8,
@@ -104,7 +104,7 @@ fn parse_rows(table: &str) -> Vec<Row> {
     rows.collect()
 }
 
-/// The greatest deviation so far, and all that are too great.
+/// The largest deviation and the list of those above the tolerance.
 #[derive(Default)]
 struct Deviation {
     greatest: f64,
@@ -114,18 +114,18 @@ struct Deviation {
 }
 
 impl Deviation {
-    /// Compares a problem with its row: its best value, and its value at the optimizer and at every point.
+    /// Compares a problem with its row: its best value, and its values at the minimizer and all points.
     fn record_row(
         &mut self,
         row: &Row,
         points: &Points,
         optimum: f64,
-        optimizer: &[f64],
+        minimizer: &[f64],
         value: impl Fn(&[f64]) -> f64,
     ) {
         self.record(row, "best value", optimum, row.best_value);
-        self.record(row, "value at the optimizer", value(optimizer), row.best_value);
-        let points = points.of(row.dimensions, optimizer);
+        self.record(row, "value at the minimizer", value(minimizer), row.best_value);
+        let points = points.of(row.dimensions, minimizer);
         assert_eq!(points.len(), row.values.len());
         for (point, expected) in points.iter().zip(&row.values) {
             self.record(row, "value", value(point), *expected);

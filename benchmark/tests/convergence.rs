@@ -1,7 +1,7 @@
-//! Our default search beats random search: 30 seeds, 40 evaluations, p < 0.01.
+//! The default search is better than random search: 30 seeds, 40 evaluations, p < 0.01.
 //!
-//! The simple regrets of both are compared seed by seed with a one-sided sign test: under the null hypothesis that
-//! neither is better, the wins are binomial with p = 1/2 (ties are left out).
+//! A one-sided sign test compares the simple regrets seed by seed: under the null hypothesis of no difference, the wins
+//! are binomial with p = 1/2 (ties are dropped).
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "clippy exempts test functions only, not their helpers")]
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,7 +24,7 @@ fn regret(function: &TestFunction, designer: &dyn Designer) -> f64 {
     (best[EVALUATIONS - 1] - function.optimum()).max(1e-9)
 }
 
-/// Regrets of both by seed: (expected improvement, random).
+/// Returns the regrets by seed: (GP bandit, random search).
 fn regrets(function: &TestFunction) -> Vec<(f64, f64)> {
     let problem = function.statement();
     let next = AtomicU64::new(0);
@@ -51,7 +51,7 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     sorted[sorted.len() / 2]
 }
 
-/// Also asserts that the median regret is below `least`.
+/// Asserts that the GP bandit is better than random search, and that its median regret is below `least`.
 fn assert_beats_random(function: &TestFunction, least: f64) {
     let name = function.name();
     let regrets = regrets(function);

@@ -1,4 +1,4 @@
-//! Whatever the numbers, a statistic is a number in its range or an error; never a panic, never NaN.
+//! For any input, a statistic is a number in its range or an error; it never panics and is never NaN.
 
 use proptest::prelude::*;
 use tunesmith_benchmark::statistics::bootstrap::{bootstrap_interval, stratified_interval};
@@ -10,7 +10,7 @@ use tunesmith_benchmark::statistics::score::normalized_score;
 use tunesmith_benchmark::statistics::summary::{median, quantile};
 use tunesmith_benchmark::statistics::wilcoxon::wilcoxon;
 
-/// Numbers of any size, NaN and infinities included, and many equal ones.
+/// Numbers of any size, including NaN and infinities, and many equal ones.
 fn any_number() -> impl Strategy<Value = f64> {
     prop_oneof![
         1 => any::<f64>(),
@@ -24,7 +24,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn samples_of_any_numbers(sample in prop::collection::vec(any_number(), 0..30)) {
+    fn statistics_of_any_sample_are_in_range(sample in prop::collection::vec(any_number(), 0..30)) {
         let finite = !sample.is_empty() && sample.iter().all(|value| value.is_finite());
         let test = wilcoxon(&sample);
         prop_assert_eq!(test.is_ok(), finite);
@@ -51,7 +51,7 @@ proptest! {
     }
 
     #[test]
-    fn tables_of_any_numbers(flat in prop::collection::vec(any_number(), 0..40), columns in 1_usize..6) {
+    fn friedman_tests_of_any_table_are_in_range(flat in prop::collection::vec(any_number(), 0..40), columns in 1_usize..6) {
         let blocks: Vec<&[f64]> = flat.chunks(columns).collect();
         if let Ok(test) = friedman(&blocks) {
             prop_assert!((0.0..=1.0).contains(&test.p) && test.statistic >= 0.0, "{:?}", test);
@@ -59,7 +59,7 @@ proptest! {
     }
 
     #[test]
-    fn scores_of_any_numbers(value in any_number(), random in any_number(), best in any_number()) {
+    fn scores_of_any_numbers_are_in_range(value in any_number(), random in any_number(), best in any_number()) {
         let score = normalized_score(value, random, best);
         prop_assert!(score.is_none_or(|score| (-100.0..=100.0).contains(&score)), "{:?}", score);
     }

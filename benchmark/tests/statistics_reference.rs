@@ -1,7 +1,7 @@
-//! The statistics equal those of scipy on committed samples; `benches/reference/statistics.py` writes them.
+//! Compares the statistics with those of scipy on committed samples, which `benches/reference/statistics.py` writes.
 //!
-//! Deviations found: 2e-14 relative in statistics and quantiles, 4e-13 in p values, which are tails of special functions
-//! where a rounding error of the argument is multiplied by its size. The tolerances leave room for the exponential and
+//! The largest relative deviations are 2e-14 in statistics and quantiles and 4e-13 in p values, which are tails of
+//! special functions that amplify rounding errors of the argument. The tolerances allow for the exponential and
 //! logarithm of other platforms.
 
 #![expect(clippy::unwrap_used, reason = "clippy exempts test functions only, not their helpers")]
@@ -14,10 +14,10 @@ use tunesmith_benchmark::statistics::ranks::average_ranks;
 use tunesmith_benchmark::statistics::summary::{mean, median, quantile, standard_error};
 use tunesmith_benchmark::statistics::wilcoxon::wilcoxon;
 
-/// Of statistics and quantiles, relative.
+/// Relative tolerance of statistics and quantiles.
 const TOLERANCE: f64 = 1e-12;
 
-/// Of p values, relative.
+/// Relative tolerance of p values.
 const P_TOLERANCE: f64 = 1e-11;
 
 fn reference() -> Value {
@@ -41,14 +41,14 @@ fn assert_close(what: &str, found: f64, expected: &Value, tolerance: f64) {
 }
 
 #[test]
-fn ranks_and_summaries() {
+fn ranks_and_summaries_equal_those_of_scipy() {
     let reference = reference();
     assert_eq!(rows(&reference, "samples").len(), 47);
     for row in rows(&reference, "samples") {
         let values = numbers(&row["values"]);
         let name = row["name"].as_str().unwrap();
         assert_eq!(average_ranks(&values).unwrap(), numbers(&row["ranks"]), "{name}");
-        // A mean near 0 is a difference of larger sums, hence the bound relative to these.
+        // A mean near 0 is a difference of larger sums, so the bound is relative to these.
         let expected = row["mean"].as_f64().unwrap();
         assert!((mean(&values) - expected).abs() < 1e-14 * (1.0 + expected.abs()), "{name}");
         assert_close(name, standard_error(&values).unwrap(), &row["standard_error"], TOLERANCE);
@@ -62,7 +62,7 @@ fn ranks_and_summaries() {
 }
 
 #[test]
-fn signed_rank_tests() {
+fn signed_rank_tests_equal_those_of_scipy() {
     let reference = reference();
     let mut exact = 0;
     for row in rows(&reference, "samples") {
@@ -77,10 +77,10 @@ fn signed_rank_tests() {
     assert_eq!(exact, 27);
 }
 
-/// Both draw their own resamples, so that the ends only agree within the noise of 4,000 draws: 0.15 standard errors, and one step
-/// more for samples of whole numbers, whose means are multiples of 1 / n.
+/// Both implementations draw different resamples, so the ends agree only within the noise of 4,000 draws: 0.15 standard
+/// errors, plus one step for samples of whole numbers, whose means are multiples of 1 / n.
 #[test]
-fn bootstrap_intervals_of_the_mean() {
+fn bootstrap_intervals_of_the_mean_are_close_to_those_of_scipy() {
     let reference = reference();
     for row in rows(&reference, "samples") {
         let values = numbers(&row["values"]);
@@ -98,7 +98,7 @@ fn bootstrap_intervals_of_the_mean() {
 }
 
 #[test]
-fn friedman_tests() {
+fn friedman_tests_equal_those_of_scipy() {
     let reference = reference();
     assert_eq!(rows(&reference, "friedman").len(), 13);
     for row in rows(&reference, "friedman") {
@@ -114,7 +114,7 @@ fn friedman_tests() {
 }
 
 #[test]
-fn studentized_range_quantiles() {
+fn studentized_range_quantiles_equal_those_of_scipy() {
     let reference = reference();
     assert_eq!(rows(&reference, "studentized_range").len(), 66);
     for row in rows(&reference, "studentized_range") {

@@ -107,7 +107,7 @@ impl Comparison {
                         suite: suite.clone(),
                         problem: problem.clone(),
                         seed,
-                        contestant: spec.name().to_owned(),
+                        optimizer: spec.name().to_owned(),
                         budget: self.budget,
                         schedule: self.schedule.clone(),
                     };
@@ -168,7 +168,7 @@ impl Shared<'_> {
         }
         loop {
             let run = self.todo.next()?;
-            if self.failures.get(&run.key.contestant).is_none_or(|count| *count < FAILURES_BEFORE_GIVING_UP) {
+            if self.failures.get(&run.key.optimizer).is_none_or(|count| *count < FAILURES_BEFORE_GIVING_UP) {
                 return Some(run);
             }
             self.outcome.skipped += 1;
@@ -176,7 +176,7 @@ impl Shared<'_> {
     }
 
     fn add(&mut self, record: RunRecord) {
-        let contestant = record.key.contestant.clone();
+        let contestant = record.key.optimizer.clone();
         self.outcome.run += 1;
         let failures = self.failures.entry(contestant.clone()).or_default();
         match &record.failure {

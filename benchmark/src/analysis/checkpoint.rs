@@ -1,10 +1,11 @@
-//! The standing of contestants after some number of evaluations: gaps, scores, ranks and their tests.
+//! Results of the optimizers after a number of evaluations: gaps, scores, ranks and their tests.
 //!
-//! The unit of all tests is the problem: the runs of its seeds are put together first, as the mean of their log10 gaps.
+//! The unit of all tests is the problem: the log10 gaps of its seeds are averaged first.
 
 use serde::Serialize;
 
 use super::groups::Cells;
+use super::log_gap::{log_gap, mean_over};
 use super::options::{AnalysisError, AnalysisOptions};
 use super::pairwise::{PairTest, pair_tests};
 use super::runs::{Run, RunSet};
@@ -15,72 +16,63 @@ use crate::statistics::summary::mean;
 /// Results after `evaluations`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Checkpoint {
-    /// After how many evaluations.
+    /// Number of evaluations.
     pub evaluations: usize,
-    /// How many problems all contestants of `standings` have a result on: what all means and ranks are over.
+    /// Number of problems on which all optimizers of `standings` have a result; means and ranks are over these.
     pub problems: usize,
-    /// The contestants, best mean rank first.
+    /// The optimizers, best mean rank first.
     pub standings: Vec<Standing>,
-    /// Those with results on less than half of the problems, which would leave too few in common; they appear among
-    /// the pairs alone.
+    /// Optimizers with results on less than half of the problems, which would leave few common problems. They appear
+    /// only in `pairs`.
     pub partial: Vec<Partial>,
-    /// The Friedman test and the critical difference; `None` with fewer than 2 contestants or problems.
+    /// The Friedman test and the critical difference; `None` with fewer than 2 optimizers or problems.
     pub ranking: Option<Ranking>,
-    /// Each other contestant against the baseline; empty if the baseline has no results.
+    /// Tests of each other optimizer against the baseline; empty if the baseline has no results.
     pub pairs: Vec<PairTest>,
 }
 
-/// One contestant among the others.
+/// The results of one optimizer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Standing {
-    /// Index of the contestant.
-    pub contestant: usize,
-    /// How many runs count.
+    /// Index of the optimizer.
+    #[serde(rename = "contestant")]
+    pub optimizer: usize,
+    /// Number of runs.
     pub runs: usize,
     /// Mean over problems of the mean over seeds of log10 of the gap, floored at [`AnalysisOptions::floor`].
     pub mean_log_gap: f64,
-    /// The same floored at [`AnalysisOptions::coarse_floor`].
+    /// The same, floored at [`AnalysisOptions::coarse_floor`].
     pub coarse_mean_log_gap: f64,
-    /// Mean over problems of the score of the mean loss, on which that of random search has 0 and the best known is
-    /// 100, as [`normalized_score`]; `None` without random search, or if it is everywhere as good as the best known.
+    /// Mean over problems of the [`normalized_score`] of the mean loss, where random search has 0 and the best known
+    /// value 100; `None` without random search, or if no problem has a score.
     pub normalised_score: Option<f64>,
     /// Mean rank over problems, 1 is best.
     pub mean_rank: f64,
 }
 
-/// A contestant with results on few problems.
+/// An optimizer with results on few problems.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Partial {
-    /// Index of the contestant.
-    pub contestant: usize,
-    /// On how many it has results.
+    /// Index of the optimizer.
+    #[serde(rename = "contestant")]
+    pub optimizer: usize,
+    /// Number of problems with results.
     pub problems: usize,
 }
 
-/// Whether the mean ranks differ.
+/// Tests of the differences of mean ranks.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Ranking {
     /// p-value of the Friedman test.
     pub friedman_p: f64,
-    /// Mean ranks further apart than this differ (Nemenyi).
+    /// Mean ranks further apart than this differ significantly (Nemenyi).
     pub critical_difference: f64,
-    /// Contestants, by index, whose mean ranks do not differ; by increasing rank, none within another, each of at least
-    /// two.
+    /// Groups of optimizers, by index, whose mean ranks do not differ significantly, by increasing rank. Each has at
+    /// least two members and none is a subset of another.
     pub cliques: Vec<Vec<usize>>,
 }
 
-/// The gap of a run after `evaluations`, as log10 with the floor of its problem.
-pub(super) fn log_gap(run: &Run<'_>, set: &RunSet<'_>, evaluations: usize, options: &AnalysisOptions) -> f64 {
-    let floor = if set.problems[run.problem].is_exact { options.floor } else { options.coarse_floor };
-    run.losses[evaluations - 1].max(floor).log10()
-}
-
-/// The mean over `runs`, those of one contestant on one problem, of a number of each; NaN without runs.
-pub(super) fn mean_over(runs: &[&Run<'_>], number: impl Fn(&Run<'_>) -> f64) -> f64 {
-    mean(&runs.iter().map(|run| number(run)).collect::<Vec<f64>>())
-}
-
-/// What a contestant has, problem by problem.
+/// The results of an optimizer by problem.
 #[derive(Clone, Default)]
 struct Column {
     runs: usize,
@@ -88,25 +80,25 @@ struct Column {
     scores: Vec<f64>,
 }
 
-/// `None` if no contestant has a result.
+/// Returns the results after `evaluations`; `None` if no optimizer has a result.
 pub(super) fn checkpoint(
     set: &RunSet<'_>,
     cells: &Cells<'_>,
     evaluations: usize,
     options: &AnalysisOptions,
 ) -> Result<Option<Checkpoint>, AnalysisError> {
-    let (contestants, partial) = cells.coverage(evaluations);
-    let problems = cells.common_problems(&contestants, evaluations);
-    if contestants.is_empty() {
+    let (optimizers, partial) = cells.coverage(evaluations);
+    let problems = cells.common_problems(&optimizers, evaluations);
+    if optimizers.is_empty() {
         return Ok(None);
     }
-    // One row for each problem, one column for each contestant.
+    // One row for each problem, one column for each optimizer.
     let mut log_gaps: Vec<Vec<f64>> = Vec::new();
-    // By contestant.
-    let mut columns = vec![Column::default(); contestants.len()];
-    let random = set.random.and_then(|random| contestants.iter().position(|&contestant| contestant == random));
+    // By optimizer.
+    let mut columns = vec![Column::default(); optimizers.len()];
+    let random = set.random.and_then(|random| optimizers.iter().position(|&optimizer| optimizer == random));
     for &problem in &problems {
-        let paired = cells.paired(&contestants, problem, evaluations);
+        let paired = cells.paired(&optimizers, problem, evaluations);
         let loss = |runs: &Vec<&Run<'_>>| mean_over(runs, |run| run.losses[evaluations - 1]);
         let random_loss = random.map(|random| loss(&paired[random]));
         log_gaps
@@ -122,18 +114,18 @@ pub(super) fn checkpoint(
     let mut standings: Vec<Standing> = if problems.is_empty() {
         Vec::new()
     } else {
-        let standing = |(index, (&contestant, column)): (usize, (&usize, &Column))| Standing {
-            contestant,
+        let standing = |(index, (&optimizer, column)): (usize, (&usize, &Column))| Standing {
+            optimizer,
             runs: column.runs,
             mean_log_gap: mean(&log_gaps.iter().map(|row| row[index]).collect::<Vec<f64>>()),
             coarse_mean_log_gap: mean(&column.coarse_log_gaps),
             normalised_score: (!column.scores.is_empty()).then(|| mean(&column.scores)),
             mean_rank: rank_test.mean_ranks[index],
         };
-        contestants.iter().zip(&columns).enumerate().map(standing).collect()
+        optimizers.iter().zip(&columns).enumerate().map(standing).collect()
     };
     standings.sort_by(|one, other| one.mean_rank.total_cmp(&other.mean_rank));
-    let name = |clique: &Vec<usize>| clique.iter().map(|&index| contestants[index]).collect();
+    let name = |clique: &Vec<usize>| clique.iter().map(|&index| optimizers[index]).collect();
     let ranking = rank_test.difference.as_ref().map(|difference| Ranking {
         friedman_p: difference.friedman_p,
         critical_difference: difference.critical_difference,
@@ -143,7 +135,7 @@ pub(super) fn checkpoint(
         evaluations,
         problems: problems.len(),
         standings,
-        partial: partial.into_iter().map(|(contestant, problems)| Partial { contestant, problems }).collect(),
+        partial: partial.into_iter().map(|(optimizer, problems)| Partial { optimizer, problems }).collect(),
         ranking,
         pairs: pair_tests(set, cells, evaluations, options)?,
     }))

@@ -1,85 +1,87 @@
-//! Two sets of records of the same contestants, old and new: what a change made better or worse.
+//! Comparison of an old and a new set of records of the same optimizers, which shows the effect of a change.
 //!
-//! Only runs with the same key in both sets count: the same suite, problem, seed, budget and schedule. If each set has
-//! one contestant, the two are compared whatever their names; otherwise contestants of the same name.
+//! Only runs whose key (suite, problem, seed, budget and schedule) is in both sets count. If each set has one
+//! optimizer, these two are compared even if their names differ; otherwise optimizers with equal names.
 
 use std::collections::{BTreeSet, HashSet};
 
 use serde::Serialize;
 
-use super::checkpoint::{log_gap, mean_over};
 use super::groups::{Cells, GroupKey, groups};
+use super::log_gap::{log_gap, mean_over};
 use super::options::{AnalysisError, AnalysisOptions};
 use super::pairwise::Finding;
 use super::runs::RunSet;
-use super::significance::judged;
+use super::significance::assess_comparisons;
 use crate::record::{Failure, RunKey, RunRecord};
+use crate::statistics::decision::Assessment;
 use crate::statistics::summary::standard_error;
-use crate::statistics::verdict::Judgement;
 
-/// How the new records differ from the old.
+/// The differences between new and old records.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Change {
-    /// How many pairs of runs count.
+    /// Number of pairs of runs.
     pub pairs: usize,
-    /// How many old runs have no new one.
+    /// Number of old runs without a new one.
     pub only_old: usize,
-    /// How many new runs have no old one.
+    /// Number of new runs without an old one.
     pub only_new: usize,
-    /// How many of the old runs that count failed.
+    /// Number of paired old runs that failed.
     pub failed_old: usize,
-    /// How many of the new runs that count failed.
+    /// Number of paired new runs that failed.
     pub failed_new: usize,
     /// [`AnalysisOptions::floor`].
     pub floor: f64,
     /// [`AnalysisOptions::significance`].
     pub significance: f64,
-    /// By contestant, then by suite: all of it, then by dimension.
+    /// By optimizer, then by suite: first the whole suite, then each dimension.
     pub rows: Vec<ChangeRow>,
-    /// The gate: [`Finding::Worse`] if any contestant is worse on any whole suite; otherwise [`Finding::Better`] if one
-    /// is better; otherwise none.
+    /// The acceptance check: [`Finding::Worse`] if any optimizer is worse on any whole suite; otherwise
+    /// [`Finding::Better`] if one is better; otherwise [`Finding::None`].
     pub overall: Finding,
 }
 
-/// One contestant on one group of problems.
+/// The difference of one optimizer on one group of problems.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ChangeRow {
-    /// Name of the contestant; `old -> new` where the names differ.
-    pub contestant: String,
+    /// Name of the optimizer; `old -> new` where the names differ.
+    #[serde(rename = "contestant")]
+    pub optimizer: String,
     /// The suite.
     pub suite: String,
-    /// The number of parameters; `None`: all problems of a suite of several.
+    /// The number of parameters; `None` for all problems of a suite with several.
     pub dimension: Option<usize>,
-    /// Whether the group is all of the suite, and counts for the gate.
+    /// Whether the group is the whole suite, and part of the acceptance check.
     pub is_whole_suite: bool,
-    /// After how many evaluations: the largest budget of these runs.
+    /// Number of evaluations: the largest budget of these runs.
     pub evaluations: usize,
-    /// How many problems.
+    /// Number of problems.
     pub problems: usize,
-    /// How many pairs of runs.
+    /// Number of pairs of runs.
     pub pairs: usize,
-    /// Mean over problems of the new log10 gap minus the old; below 0 the new is better.
+    /// Mean over problems of the new log10 gap minus the old; the new is better below 0.
     pub difference: f64,
     /// Standard error of `difference` over problems; `None` with fewer than 2.
     pub standard_error: Option<f64>,
-    /// Lower end of the bootstrap interval of `difference`, problems drawn anew; its coverage is 1 less the level.
+    /// Lower end of the bootstrap interval of `difference`, with problems resampled; its coverage is 1 minus the level.
     pub low: f64,
     /// Upper end.
     pub high: f64,
     /// Two-sided p-value of Wilcoxon's signed-rank test over problems.
     pub p_value: f64,
-    /// The same after Holm's correction: for all whole suites and contestants, or for all dimensions and contestants.
+    /// The same after Holm's correction, over all whole suites and optimizers, or over all dimensions and optimizers.
     pub adjusted_p: f64,
-    /// Matched-pairs rank-biserial correlation, in [-1, 1]; below 0 the new is better.
+    /// Matched-pairs rank-biserial correlation, in [-1, 1]; the new is better below 0.
     pub effect: f64,
-    /// Better or worse if `adjusted_p` is below the level, and `effect` and interval are on one side of 0.
+    /// Better or worse if `adjusted_p` is below the level, and `effect` and interval are on the same side of 0.
     pub finding: Finding,
 }
 
 /// Compares `new` records with `old` ones.
 ///
 /// # Errors
-/// [`AnalysisError`]: no runs, none in common, a setting out of range. [`AnalysisOptions::baseline`] is not used.
+/// [`AnalysisError`] if there are no runs, none in common, or a setting is out of range. [`AnalysisOptions::baseline`]
+/// is ignored.
 pub fn compare_records(
     old: &[RunRecord],
     new: &[RunRecord],
@@ -98,7 +100,7 @@ pub fn compare_records(
     let kept = |records: Vec<RunRecord>, others: &HashSet<RunKey>, prefix: &str| -> Vec<RunRecord> {
         let mut records: Vec<RunRecord> = records.into_iter().filter(|record| others.contains(&record.key)).collect();
         for record in &mut records {
-            record.key.contestant.insert_str(0, prefix);
+            record.key.optimizer.insert_str(0, prefix);
         }
         records
     };
@@ -124,24 +126,24 @@ pub fn compare_records(
     })
 }
 
-/// Before the names of old contestants.
+/// Prefix of the names of old optimizers.
 const OLD: &str = "old ";
-/// Before the names of new contestants.
+/// Prefix of the names of new optimizers.
 const NEW: &str = "new ";
 
-/// The records of the contestants that are compared, without their points, which are large.
+/// The records of the compared optimizers without their points, which are large.
 fn wanted(records: &[RunRecord], options: &AnalysisOptions) -> Vec<RunRecord> {
-    let asked = &options.contestants;
+    let requested = &options.optimizers;
     records
         .iter()
-        .filter(|record| asked.is_empty() || asked.contains(&record.key.contestant))
+        .filter(|record| requested.is_empty() || requested.contains(&record.key.optimizer))
         .map(|record| RunRecord { points: Vec::new(), ..record.clone() })
         .collect()
 }
 
 fn same_names(mut old: Vec<RunRecord>, mut new: Vec<RunRecord>) -> (Vec<RunRecord>, Vec<RunRecord>) {
     let names = |records: &[RunRecord]| -> BTreeSet<String> {
-        records.iter().map(|record| record.key.contestant.clone()).collect()
+        records.iter().map(|record| record.key.optimizer.clone()).collect()
     };
     let (old_names, new_names) = (names(&old), names(&new));
     if let (Some(one), Some(other)) = (old_names.first(), new_names.first())
@@ -150,20 +152,20 @@ fn same_names(mut old: Vec<RunRecord>, mut new: Vec<RunRecord>) -> (Vec<RunRecor
     {
         let name = format!("{one} -> {other}");
         for record in old.iter_mut().chain(&mut new) {
-            record.key.contestant.clone_from(&name);
+            record.key.optimizer.clone_from(&name);
         }
     }
     (old, new)
 }
 
 fn rows(records: &[RunRecord], options: &AnalysisOptions) -> Result<Vec<ChangeRow>, AnalysisError> {
-    let set_options = AnalysisOptions { contestants: Vec::new(), baseline: None, ..options.clone() };
+    let set_options = AnalysisOptions { optimizers: Vec::new(), baseline: None, ..options.clone() };
     let set = RunSet::new(records, &set_options)?;
     let groups = groups(&set);
     let mut rows = Vec::new();
-    for (old, label) in set.contestants.iter().enumerate() {
+    for (old, label) in set.optimizers.iter().enumerate() {
         let Some(name) = label.strip_prefix(OLD) else { continue };
-        let Some(new) = set.contestants.iter().position(|other| other.strip_prefix(NEW) == Some(name)) else {
+        let Some(new) = set.optimizers.iter().position(|other| other.strip_prefix(NEW) == Some(name)) else {
             continue;
         };
         for group in &groups {
@@ -172,38 +174,38 @@ fn rows(records: &[RunRecord], options: &AnalysisOptions) -> Result<Vec<ChangeRo
             }
         }
     }
-    let mut judgements = vec![None; rows.len()];
+    let mut assessments = vec![None; rows.len()];
     for is_whole_suite in [true, false] {
         let family: Vec<usize> = (0..rows.len()).filter(|&row| rows[row].1.is_whole_suite == is_whole_suite).collect();
         let differences: Vec<Vec<f64>> = family.iter().map(|&row| rows[row].2.differences.clone()).collect();
-        for (&row, judgement) in family.iter().zip(judged(&differences, options)?) {
-            judgements[row] = Some(judgement);
+        for (&row, assessment) in family.iter().zip(assess_comparisons(&differences, options)?) {
+            assessments[row] = Some(assessment);
         }
     }
-    let row = |((name, group, found), judgement): ((&str, &GroupKey, Paired), Option<Judgement>)| {
-        let judgement = judgement?;
+    let row = |((name, group, found), assessment): ((&str, &GroupKey, Paired), Option<Assessment>)| {
+        let assessment = assessment?;
         Some(ChangeRow {
-            contestant: name.to_owned(),
+            optimizer: name.to_owned(),
             suite: group.suite.clone(),
             dimension: group.dimension,
             is_whole_suite: group.is_whole_suite,
             evaluations: found.evaluations,
             problems: found.differences.len(),
             pairs: found.pairs,
-            difference: judgement.mean_difference,
+            difference: assessment.mean_difference,
             standard_error: standard_error(&found.differences),
-            low: judgement.interval.low,
-            high: judgement.interval.high,
-            p_value: judgement.wilcoxon.p,
-            adjusted_p: judgement.adjusted_p,
-            effect: judgement.wilcoxon.rank_biserial,
-            finding: judgement.verdict.into(),
+            low: assessment.interval.low,
+            high: assessment.interval.high,
+            p_value: assessment.wilcoxon.p,
+            adjusted_p: assessment.adjusted_p,
+            effect: assessment.wilcoxon.rank_biserial,
+            finding: assessment.decision.into(),
         })
     };
-    Ok(rows.into_iter().zip(judgements).filter_map(row).collect())
+    Ok(rows.into_iter().zip(assessments).filter_map(row).collect())
 }
 
-/// The new and old runs of one contestant on one group.
+/// The paired new and old runs of one optimizer on one group.
 struct Paired {
     /// New log10 gap minus old, by problem; at least one.
     differences: Vec<f64>,
@@ -227,27 +229,27 @@ fn paired(set: &RunSet<'_>, group: &GroupKey, (old, new): (usize, usize), option
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up::record;
+    use super::super::synthetic_fixture::record;
     use super::*;
 
     /// Eight problems, two seeds each, with gaps of `factor` times 2, 3, 4 ...
-    fn records(contestant: &str, factor: impl Fn(usize) -> f64) -> Vec<RunRecord> {
+    fn records(optimizer: &str, factor: impl Fn(usize) -> f64) -> Vec<RunRecord> {
         (1..=8)
             .flat_map(|problem| [1, 2].map(|seed| (problem, seed)))
             .map(|(problem, seed)| {
                 let gap = factor(problem) * (problem + 1) as f64;
-                record(contestant, &format!("f{problem}"), seed, &[50.0, gap])
+                record(optimizer, &format!("f{problem}"), seed, &[50.0, gap])
             })
             .collect()
     }
 
     #[test]
-    fn a_tenth_of_the_gap_is_one_less_and_better() {
+    fn a_tenth_of_the_gap_is_a_difference_of_minus_one_and_better() {
         let change =
             compare_records(&records("gp", |_| 1.0), &records("gp", |_| 0.1), &AnalysisOptions::default()).unwrap();
         assert_eq!((change.pairs, change.only_old, change.only_new, change.overall), (16, 0, 0, Finding::Better));
         let row = &change.rows[0];
-        assert_eq!((row.contestant.as_str(), row.evaluations, row.problems, row.pairs), ("gp", 2, 8, 16));
+        assert_eq!((row.optimizer.as_str(), row.evaluations, row.problems, row.pairs), ("gp", 2, 8, 16));
         assert!((row.difference + 1.0).abs() < 1e-12 && row.standard_error.unwrap() < 1e-12);
         assert!((row.low + 1.0).abs() < 1e-12 && (row.high + 1.0).abs() < 1e-12);
         // All eight differences have one sign: 2 / 2^8.
@@ -256,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_worse_fails_the_gate_and_what_varies_does_not() {
+    fn a_worse_result_fails_the_acceptance_check_and_mixed_differences_do_not() {
         let old = records("gp", |_| 1.0);
         let options = AnalysisOptions::default();
         let worse = compare_records(&old, &records("gp", |problem| 1.5 + problem as f64 / 10.0), &options).unwrap();
@@ -267,12 +269,12 @@ mod tests {
     }
 
     #[test]
-    fn single_contestants_are_paired_whatever_their_names_and_runs_of_one_set_alone_do_not_count() {
+    fn single_optimizers_are_paired_despite_their_names_and_unpaired_runs_are_ignored() {
         let mut new = records("gp-2", |_| 0.1);
         new.truncate(12);
         let change = compare_records(&records("gp-1", |_| 1.0), &new, &AnalysisOptions::default()).unwrap();
         assert_eq!((change.pairs, change.only_old, change.rows[0].problems), (12, 4, 6));
-        assert_eq!(change.rows[0].contestant, "gp-1 -> gp-2");
+        assert_eq!(change.rows[0].optimizer, "gp-1 -> gp-2");
 
         let mut both = records("gp", |_| 1.0);
         both.extend(records("tpe", |_| 1.0));

@@ -1,4 +1,4 @@
-//! The result of an analysis: what reports render.
+//! The result of an analysis, which reports render.
 
 use serde::Serialize;
 
@@ -12,16 +12,18 @@ use super::simulated_time::{SimulatedTime, simulated_times};
 use super::suggestion_time::{SuggestionTime, suggestion_times};
 use crate::record::RunRecord;
 
-/// Contestants compared.
+/// A comparison of optimizers.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
-    /// Their names, with what the schedule of their runs has of its own; all indices of contestants mean this list.
-    pub contestants: Vec<String>,
-    /// Index of the one that the others are tested against.
+    /// Names of the optimizers, with the parts of the schedule in which their runs differ. All indices of optimizers
+    /// refer to this list.
+    #[serde(rename = "contestants")]
+    pub optimizers: Vec<String>,
+    /// Index of the optimizer that the others are tested against.
     pub baseline: usize,
-    /// Index of random search, if it takes part.
+    /// Index of random search, if it has runs.
     pub random: Option<usize>,
-    /// How many runs count.
+    /// Number of runs.
     pub runs: usize,
     /// [`AnalysisOptions::floor`].
     pub floor: f64,
@@ -31,44 +33,44 @@ pub struct Comparison {
     pub significance: f64,
     /// [`AnalysisOptions::confidence`].
     pub confidence: f64,
-    /// By suite: all of it, then by dimension.
+    /// By suite: first the whole suite, then each dimension.
     pub groups: Vec<GroupComparison>,
-    /// Failures and limits.
+    /// Failures and unsupported problems.
     pub failures: Vec<FailureSummary>,
-    /// Problems, as `suite/problem`, on which no run found anything feasible; they are left out of all else.
+    /// Problems, as `suite/problem`, without any feasible result; they are excluded from all else.
     pub without_result: Vec<String>,
 }
 
-/// Contestants on a group of problems.
+/// The results on a group of problems.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct GroupComparison {
     /// The suite.
     pub suite: String,
-    /// The number of parameters; `None`: all problems of a suite of several.
+    /// The number of parameters; `None` for all problems of a suite with several.
     pub dimension: Option<usize>,
-    /// How many problems.
+    /// Number of problems.
     pub problems: usize,
     /// By increasing number of evaluations.
     pub checkpoints: Vec<Checkpoint>,
     /// Best-so-far curves.
     pub curves: Vec<Curve>,
-    /// Shares of targets reached.
+    /// Shares of reached targets.
     pub target_curves: Vec<TargetCurve>,
     /// Wall time of suggestions.
     pub suggestion_times: Vec<SuggestionTime>,
-    /// Simulated time beside the baseline.
+    /// Simulated time relative to the baseline.
     pub simulated_times: Vec<SimulatedTime>,
 }
 
-/// Compares the contestants of `records`.
+/// Compares the optimizers of `records`.
 ///
 /// # Errors
-/// [`AnalysisError`]: no runs, a name without runs, a setting out of range.
-pub fn compare_contestants(records: &[RunRecord], options: &AnalysisOptions) -> Result<Comparison, AnalysisError> {
+/// [`AnalysisError`] if there are no runs, a name has no runs, or a setting is out of range.
+pub fn compare_optimizers(records: &[RunRecord], options: &AnalysisOptions) -> Result<Comparison, AnalysisError> {
     let set = RunSet::new(records, options)?;
     let groups = groups(&set).iter().map(|group| group_comparison(&set, group, options)).collect::<Result<_, _>>()?;
     Ok(Comparison {
-        failures: failures(&set.contestants, &set.failed),
+        failures: failures(&set.optimizers, &set.failed),
         baseline: set.baseline,
         random: set.random,
         runs: set.runs.len(),
@@ -78,7 +80,7 @@ pub fn compare_contestants(records: &[RunRecord], options: &AnalysisOptions) -> 
         confidence: options.confidence,
         groups,
         without_result: set.without_result,
-        contestants: set.contestants,
+        optimizers: set.optimizers,
     })
 }
 
@@ -88,7 +90,7 @@ fn group_comparison(
     options: &AnalysisOptions,
 ) -> Result<GroupComparison, AnalysisError> {
     let cells = Cells::new(set, group);
-    let contestants = set.contestants.len();
+    let optimizers = set.optimizers.len();
     let mut checkpoints = Vec::new();
     for evaluations in checkpoint_budgets(&cells, &options.checkpoints) {
         checkpoints.extend(checkpoint(set, &cells, evaluations, options)?);
@@ -100,12 +102,12 @@ fn group_comparison(
         checkpoints,
         curves: curves(set, &cells, options)?,
         target_curves: target_curves(set, &cells, options)?,
-        suggestion_times: suggestion_times(&cells, contestants),
-        simulated_times: simulated_times(&cells, contestants, set.baseline),
+        suggestion_times: suggestion_times(&cells, optimizers),
+        simulated_times: simulated_times(&cells, optimizers, set.baseline),
     })
 }
 
-/// Those of `wanted` that two contestants reach, and the largest that two reach.
+/// The values of `wanted` up to the largest budget that two optimizers share, and that budget.
 fn checkpoint_budgets(cells: &Cells<'_>, wanted: &[usize]) -> Vec<usize> {
     let (_, shared) = cells.budgets();
     let mut budgets: Vec<usize> =

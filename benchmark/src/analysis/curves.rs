@@ -1,27 +1,28 @@
-//! How results grow with the number of evaluations: best-so-far curves with bands, and shares of targets reached.
+//! Results as functions of the number of evaluations: best-so-far curves with bands, and shares of reached targets.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::checkpoint::log_gap;
 use super::groups::Cells;
+use super::log_gap::log_gap;
 use super::options::{AnalysisError, AnalysisOptions};
 use super::runs::{Run, RunSet};
 use crate::statistics::bootstrap::stratified_interval;
 use crate::statistics::ecdf::{self, Ecdf, ecdf, spaced_targets};
 use crate::statistics::summary::{mean, median};
 
-/// A curve has at most this many points.
+/// Maximal number of points of a curve.
 const MOST_POINTS: usize = 60;
 /// The easiest target of COCO.
 const EASIEST_TARGET: f64 = 100.0;
 
-/// The mean log10 gap of a contestant along its runs.
+/// The mean log10 gap of an optimizer as a function of evaluations.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Curve {
-    /// Index of the contestant.
-    pub contestant: usize,
+    /// Index of the optimizer.
+    #[serde(rename = "contestant")]
+    pub optimizer: usize,
     /// By increasing number of evaluations.
     pub points: Vec<CurveBand>,
 }
@@ -29,60 +30,61 @@ pub struct Curve {
 /// One point of a curve.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct CurveBand {
-    /// After how many evaluations.
+    /// Number of evaluations.
     pub evaluations: usize,
     /// Mean over problems of the mean over seeds of the log10 gap.
     pub mean: f64,
-    /// Lower end of the bootstrap band: seeds drawn anew within each problem. It says how much the mean would move
-    /// with other seeds on the same problems.
+    /// Lower end of the bootstrap band, with seeds resampled within each problem. It shows how much the mean varies
+    /// between seeds on the same problems.
     pub low: f64,
     /// Upper end.
     pub high: f64,
 }
 
-/// The share of targets that a contestant reached, as it grows: its empirical distribution function of run lengths, as
-/// COCO draws it.
+/// The share of targets that an optimizer has reached: its empirical distribution function of run lengths, as COCO
+/// draws it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TargetCurve {
-    /// Index of the contestant.
-    pub contestant: usize,
-    /// Numbers of evaluations divided by the number of parameters of the problem, increasing, and the share in [0, 1] of
-    /// all (problem, seed, target) reached by then. A run that has ended counts with what it reached.
+    /// Index of the optimizer.
+    #[serde(rename = "contestant")]
+    pub optimizer: usize,
+    /// Pairs of the number of evaluations divided by the number of parameters, increasing, and the share in [0, 1] of
+    /// all (problem, seed, target) reached by then. A run that has ended keeps the targets that it reached.
     pub points: Vec<(f64, f64)>,
-    /// Mean share, in [0, 1], over the logarithm of evaluations per parameter: from the first evaluation of the problem
-    /// with most parameters to where the first of the curves ends. `None` if there is nothing between.
+    /// Mean share, in [0, 1], over the logarithm of evaluations per parameter, from the first evaluation of the problem
+    /// with most parameters to the end of the shortest curve. `None` if this range is empty.
     pub area: Option<f64>,
 }
 
-/// The runs that curves are made of: those of the contestants with results on most problems, on their common problems.
+/// The runs of the curves: those of the optimizers with results on most problems, on their common problems.
 struct CurveRuns<'a> {
-    contestants: Vec<usize>,
-    /// By contestant, then by problem.
+    optimizers: Vec<usize>,
+    /// By optimizer, then by problem.
     runs: Vec<Vec<Vec<&'a Run<'a>>>>,
 }
 
 impl<'a> CurveRuns<'a> {
     fn new(cells: &Cells<'a>) -> Self {
-        let (contestants, _) = cells.coverage(1);
-        let mut runs = vec![Vec::new(); contestants.len()];
-        for problem in cells.common_problems(&contestants, 1) {
-            for (index, of_contestant) in cells.paired(&contestants, problem, 1).into_iter().enumerate() {
-                runs[index].push(of_contestant);
+        let (optimizers, _) = cells.coverage(1);
+        let mut runs = vec![Vec::new(); optimizers.len()];
+        for problem in cells.common_problems(&optimizers, 1) {
+            for (index, of_optimizer) in cells.paired(&optimizers, problem, 1).into_iter().enumerate() {
+                runs[index].push(of_optimizer);
             }
         }
-        Self { contestants, runs }
+        Self { optimizers, runs }
     }
 
-    /// The contestants with their runs and the budget that all these have.
+    /// The optimizers with their runs and the budget that all these runs have.
     fn each(&self) -> impl Iterator<Item = (usize, &Vec<Vec<&'a Run<'a>>>, usize)> {
-        self.contestants.iter().zip(&self.runs).filter_map(|(&contestant, runs)| {
+        self.optimizers.iter().zip(&self.runs).filter_map(|(&optimizer, runs)| {
             let budget = runs.iter().flatten().map(|run| run.losses.len()).min()?;
-            Some((contestant, runs, budget))
+            Some((optimizer, runs, budget))
         })
     }
 }
 
-/// In the order of the contestants.
+/// Returns the curves in the order of the optimizers.
 ///
 /// # Errors
 /// [`AnalysisError::Statistics`] if a gap is infinite.
@@ -93,7 +95,7 @@ pub(super) fn curves(
 ) -> Result<Vec<Curve>, AnalysisError> {
     let curve_runs = CurveRuns::new(cells);
     let mut curves = Vec::new();
-    for (contestant, problems, budget) in curve_runs.each() {
+    for (optimizer, problems, budget) in curve_runs.each() {
         let mut points = Vec::new();
         for evaluations in spread(budget) {
             let strata: Vec<Vec<f64>> = problems
@@ -104,19 +106,19 @@ pub(super) fn curves(
             let mean = mean(&strata.iter().map(|values| mean(values)).collect::<Vec<f64>>());
             points.push(CurveBand { evaluations, mean, low: band.low, high: band.high });
         }
-        curves.push(Curve { contestant, points });
+        curves.push(Curve { optimizer, points });
     }
     Ok(curves)
 }
 
-/// In the order of the contestants.
+/// Returns the target curves in the order of the optimizers.
 ///
-/// The targets of a problem are 51 gaps, evenly spaced in their logarithm: from 100, or the median gap of all first
-/// evaluations where that is less, to [`AnalysisOptions::floor`]; without a known optimum to
-/// [`AnalysisOptions::coarse_floor`] times the first. Of functions with gaps above 100 these are the targets of COCO.
+/// The targets of a problem are 51 gaps, evenly spaced in their logarithm. The first is 100, or the median gap of all
+/// first evaluations if that is less. The last is [`AnalysisOptions::floor`], or [`AnalysisOptions::coarse_floor`]
+/// times the first without a known optimum. For functions with gaps above 100 these are the targets of COCO.
 ///
 /// # Errors
-/// None with losses that are numbers.
+/// [`AnalysisError::Statistics`] if a loss is NaN.
 pub(super) fn target_curves(
     set: &RunSet<'_>,
     cells: &Cells<'_>,
@@ -131,40 +133,40 @@ pub(super) fn target_curves(
         })
         .collect();
     let mut functions: Vec<(usize, Ecdf, Vec<f64>)> = Vec::new();
-    for (contestant, problems, _) in curve_runs.each() {
+    for (optimizer, problems, _) in curve_runs.each() {
         let mut runs = Vec::new();
         for (of_problem, targets) in problems.iter().zip(&targets) {
             runs.extend(of_problem.iter().map(|run| ecdf::Run {
-                // A problem without parameters counts as one of 1.
+                // A problem without parameters has dimension 1 here.
                 dimension: set.problems[run.problem].parameters.max(1),
                 gaps: &run.losses,
                 targets,
             }));
         }
-        functions.push((contestant, ecdf(&runs)?, efforts(&runs)));
+        functions.push((optimizer, ecdf(&runs)?, efforts(&runs)));
     }
     let first = functions.iter().filter_map(|(.., efforts)| efforts.first().copied()).reduce(f64::min);
     let shared = functions.iter().filter_map(|(.., efforts)| efforts.last().copied()).reduce(f64::min);
-    let curve = |(contestant, function, efforts): (usize, Ecdf, Vec<f64>)| TargetCurve {
-        contestant,
+    let curve = |(optimizer, function, efforts): (usize, Ecdf, Vec<f64>)| TargetCurve {
+        optimizer,
         points: efforts.into_iter().map(|effort| (effort, function.share_at(effort))).collect(),
         area: first.zip(shared).and_then(|(first, shared)| function.area(first, shared).ok()),
     };
     Ok(functions.into_iter().map(curve).collect())
 }
 
-/// The targets of a problem, given all runs on it.
+/// Returns the targets of a problem, given all runs on it.
 fn targets(runs: &[&Run<'_>], set: &RunSet<'_>, options: &AnalysisOptions) -> Vec<f64> {
     let first: Vec<f64> = runs.iter().map(|run| run.losses[0]).collect();
     let is_exact = runs.first().is_some_and(|run| set.problems[run.problem].is_exact);
     let easiest = median(&first).clamp(10.0 * options.floor, EASIEST_TARGET.max(10.0 * options.floor));
     let hardest = if is_exact { options.floor } else { easiest * options.coarse_floor.min(0.1) };
-    // Rounding of the powers of ten must not hide a loss at the floor.
+    // A loss at the floor reaches the last target despite the rounding of powers of ten.
     spaced_targets(easiest, hardest).into_iter().map(|target| target * (1.0 + 1e-9)).collect()
 }
 
-/// Numbers of evaluations per parameter, increasing, from the first to the last of any of `runs`: all that occur if
-/// there are few, otherwise evenly spaced in their logarithm.
+/// Returns the numbers of evaluations per parameter of `runs`, increasing: all of them up to a limit, otherwise values
+/// evenly spaced in their logarithm from the first to the last.
 fn efforts(runs: &[ecdf::Run<'_>]) -> Vec<f64> {
     let mut longest: BTreeMap<usize, usize> = BTreeMap::new();
     for run in runs {
@@ -186,7 +188,7 @@ fn efforts(runs: &[ecdf::Run<'_>]) -> Vec<f64> {
     spaced.chain(std::iter::once(last)).collect()
 }
 
-/// Numbers of evaluations from 1 to `budget`: all of them if there are few, otherwise evenly spaced.
+/// Returns numbers of evaluations from 1 to `budget`: all of them up to a limit, otherwise evenly spaced.
 fn spread(budget: usize) -> Vec<usize> {
     if budget <= MOST_POINTS {
         return (1..=budget).collect();

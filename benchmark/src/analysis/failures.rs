@@ -1,4 +1,4 @@
-//! Runs that failed and contestants that do not take part, by reason.
+//! Failed runs and unsupported problems, by reason.
 
 use std::collections::BTreeMap;
 
@@ -6,27 +6,28 @@ use serde::Serialize;
 
 use crate::record::{Failure, RunRecord};
 
-/// Runs of one contestant in one suite that ended for one reason.
+/// The runs of one optimizer in one suite that ended for the same reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FailureSummary {
-    /// Name of the contestant.
-    pub contestant: String,
+    /// Name of the optimizer.
+    #[serde(rename = "contestant")]
+    pub optimizer: String,
     /// The suite.
     pub suite: String,
-    /// Whether it declared that it cannot search the problem: a limit, not a failure.
+    /// Whether the optimizer does not support the problem, which is not a failure.
     pub is_unsupported: bool,
-    /// What it, or the one who ran it, said.
+    /// The reason that the optimizer or its runner reports.
     pub reason: String,
-    /// How many runs.
+    /// Number of runs.
     pub runs: usize,
-    /// On how many problems.
+    /// Number of problems.
     pub problems: usize,
-    /// The first of them, by name.
+    /// The first problem by name.
     pub example: String,
 }
 
-/// By contestant in the order of `contestants`, failures first, then by suite and reason.
-pub(super) fn failures(contestants: &[String], failed: &[(String, &RunRecord)]) -> Vec<FailureSummary> {
+/// Returns the summaries by optimizer in the order of `optimizers`, failures first, then by suite and reason.
+pub(super) fn failures(optimizers: &[String], failed: &[(String, &RunRecord)]) -> Vec<FailureSummary> {
     let mut by_reason: BTreeMap<(usize, bool, &str, &str), Vec<&str>> = BTreeMap::new();
     for (label, record) in failed {
         let (is_unsupported, reason) = match &record.failure {
@@ -34,17 +35,17 @@ pub(super) fn failures(contestants: &[String], failed: &[(String, &RunRecord)]) 
             Some(Failure::Failed(reason)) => (false, reason),
             None => continue,
         };
-        let Some(contestant) = contestants.iter().position(|name| name == label) else { continue };
-        let key = (contestant, is_unsupported, record.key.suite.as_str(), reason.as_str());
+        let Some(optimizer) = optimizers.iter().position(|name| name == label) else { continue };
+        let key = (optimizer, is_unsupported, record.key.suite.as_str(), reason.as_str());
         by_reason.entry(key).or_default().push(&record.key.problem);
     }
     let summary =
-        |((contestant, is_unsupported, suite, reason), mut problems): ((usize, bool, &str, &str), Vec<&str>)| {
+        |((optimizer, is_unsupported, suite, reason), mut problems): ((usize, bool, &str, &str), Vec<&str>)| {
             let runs = problems.len();
             problems.sort_unstable();
             problems.dedup();
             FailureSummary {
-                contestant: contestants[contestant].clone(),
+                optimizer: optimizers[optimizer].clone(),
                 suite: suite.to_owned(),
                 is_unsupported,
                 reason: reason.to_owned(),
@@ -58,7 +59,7 @@ pub(super) fn failures(contestants: &[String], failed: &[(String, &RunRecord)]) 
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up::record;
+    use super::super::synthetic_fixture::record;
     use super::*;
 
     #[test]

@@ -1,27 +1,26 @@
-//! Which problems are looked at together, and the runs of such a group by contestant, problem and seed.
+//! Groups of problems that are analysed together, and their runs by optimizer, problem and seed.
 
 use std::collections::BTreeMap;
 
 use super::runs::{Run, RunSet};
 
-/// A suite has groups by dimension only where they have at least this many problems; with fewer no test can find a
-/// difference.
+/// Least number of problems of one dimension that form a group of their own; with fewer no test can find a difference.
 const LEAST_PROBLEMS: usize = 3;
 
 /// The problems of a group.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct GroupKey {
     pub(super) suite: String,
-    /// `None`: all of the suite.
+    /// `None` for the whole suite.
     pub(super) dimension: Option<usize>,
     /// Indices into [`RunSet::problems`], increasing.
     pub(super) problems: Vec<usize>,
-    /// Whether these are all problems of the suite.
+    /// Whether the group is the whole suite.
     pub(super) is_whole_suite: bool,
 }
 
-/// By suite: all its problems, then those of each dimension. A suite whose problems have one dimension is one group of
-/// that dimension.
+/// Returns the groups by suite: all its problems, then those of each dimension. A suite with one dimension is one group
+/// of that dimension.
 pub(super) fn groups(set: &RunSet<'_>) -> Vec<GroupKey> {
     let mut suites: BTreeMap<&str, BTreeMap<usize, Vec<usize>>> = BTreeMap::new();
     for (index, problem) in set.problems.iter().enumerate() {
@@ -47,67 +46,67 @@ pub(super) fn groups(set: &RunSet<'_>) -> Vec<GroupKey> {
 
 /// The runs of a group.
 pub(super) struct Cells<'a> {
-    /// By contestant and position of the problem in the group.
-    by_contestant: Vec<Vec<BTreeMap<u64, &'a Run<'a>>>>,
+    /// By optimizer and position of the problem in the group.
+    by_optimizer: Vec<Vec<BTreeMap<u64, &'a Run<'a>>>>,
 }
 
 impl<'a> Cells<'a> {
     pub(super) fn new(set: &'a RunSet<'_>, group: &GroupKey) -> Self {
-        let mut by_contestant = vec![vec![BTreeMap::new(); group.problems.len()]; set.contestants.len()];
+        let mut by_optimizer = vec![vec![BTreeMap::new(); group.problems.len()]; set.optimizers.len()];
         for run in &set.runs {
             if let Ok(position) = group.problems.binary_search(&run.problem) {
-                by_contestant[run.contestant][position].insert(run.record.key.seed, run);
+                by_optimizer[run.optimizer][position].insert(run.record.key.seed, run);
             }
         }
-        Self { by_contestant }
+        Self { by_optimizer }
     }
 
-    /// All runs of a contestant.
-    pub(super) fn runs(&self, contestant: usize) -> impl Iterator<Item = &'a Run<'a>> {
-        self.by_contestant[contestant].iter().flat_map(|seeds| seeds.values().copied())
+    /// The runs of an optimizer.
+    pub(super) fn runs(&self, optimizer: usize) -> impl Iterator<Item = &'a Run<'a>> {
+        self.by_optimizer[optimizer].iter().flat_map(|seeds| seeds.values().copied())
     }
 
-    /// The runs of a contestant on a problem of at least `budget` evaluations, by seed.
-    pub(super) fn at(&self, contestant: usize, problem: usize, budget: usize) -> BTreeMap<u64, &'a Run<'a>> {
-        let seeds = &self.by_contestant[contestant][problem];
+    /// The runs of an optimizer on a problem with at least `budget` evaluations, by seed.
+    pub(super) fn at(&self, optimizer: usize, problem: usize, budget: usize) -> BTreeMap<u64, &'a Run<'a>> {
+        let seeds = &self.by_optimizer[optimizer][problem];
         seeds.iter().filter(|(_, run)| run.losses.len() >= budget).map(|(&seed, &run)| (seed, run)).collect()
     }
 
-    /// The problems on which each of `contestants` has a run of at least `budget` evaluations.
-    pub(super) fn common_problems(&self, contestants: &[usize], budget: usize) -> Vec<usize> {
-        let count = self.by_contestant.first().map_or(0, Vec::len);
-        let has = |contestant: usize, problem: usize| {
-            self.by_contestant[contestant][problem].values().any(|run| run.losses.len() >= budget)
+    /// The problems on which each of `optimizers` has a run with at least `budget` evaluations.
+    pub(super) fn common_problems(&self, optimizers: &[usize], budget: usize) -> Vec<usize> {
+        let count = self.by_optimizer.first().map_or(0, Vec::len);
+        let has = |optimizer: usize, problem: usize| {
+            self.by_optimizer[optimizer][problem].values().any(|run| run.losses.len() >= budget)
         };
-        (0..count).filter(|&problem| contestants.iter().all(|&contestant| has(contestant, problem))).collect()
+        (0..count).filter(|&problem| optimizers.iter().all(|&optimizer| has(optimizer, problem))).collect()
     }
 
-    /// Those of all contestants that are looked at together at `budget`: with runs on at least half of the problems that
-    /// any has a run on; and those with fewer, with how many they have.
+    /// Divides the optimizers at `budget`: first those with runs on at least half of the problems with any run; second
+    /// those with fewer, each with its number of problems.
     pub(super) fn coverage(&self, budget: usize) -> (Vec<usize>, Vec<(usize, usize)>) {
         let counts: Vec<usize> =
-            (0..self.by_contestant.len()).map(|contestant| self.common_problems(&[contestant], budget).len()).collect();
-        let problems = self.by_contestant.first().map_or(0, Vec::len);
+            (0..self.by_optimizer.len()).map(|optimizer| self.common_problems(&[optimizer], budget).len()).collect();
+        let problems = self.by_optimizer.first().map_or(0, Vec::len);
         let all = (0..problems)
             .filter(|&problem| {
-                self.by_contestant.iter().any(|row| row[problem].values().any(|run| run.losses.len() >= budget))
+                self.by_optimizer.iter().any(|row| row[problem].values().any(|run| run.losses.len() >= budget))
             })
             .count();
         let (mut whole, mut partial) = (Vec::new(), Vec::new());
-        for (contestant, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+        for (optimizer, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
             if 2 * count >= all {
-                whole.push(contestant);
+                whole.push(optimizer);
             } else {
-                partial.push((contestant, count));
+                partial.push((optimizer, count));
             }
         }
         (whole, partial)
     }
 
-    /// For each of `contestants` its runs on a problem: those of the seeds that all have, or all if they share none.
-    pub(super) fn paired(&self, contestants: &[usize], problem: usize, budget: usize) -> Vec<Vec<&'a Run<'a>>> {
+    /// For each of `optimizers` its runs on a problem: those of the common seeds, or all runs if no seed is common.
+    pub(super) fn paired(&self, optimizers: &[usize], problem: usize, budget: usize) -> Vec<Vec<&'a Run<'a>>> {
         let runs: Vec<BTreeMap<u64, &Run<'_>>> =
-            contestants.iter().map(|&contestant| self.at(contestant, problem, budget)).collect();
+            optimizers.iter().map(|&optimizer| self.at(optimizer, problem, budget)).collect();
         let is_shared = |seed: &u64| runs.iter().all(|of| of.contains_key(seed));
         let any_shared = runs.first().is_some_and(|first| first.keys().any(is_shared));
         runs.iter()
@@ -115,10 +114,10 @@ impl<'a> Cells<'a> {
             .collect()
     }
 
-    /// The largest budget of any run, and the largest that two contestants have.
+    /// The largest budget of any run, and the largest that two optimizers share.
     pub(super) fn budgets(&self) -> (usize, usize) {
-        let mut budgets: Vec<usize> = (0..self.by_contestant.len())
-            .filter_map(|contestant| self.runs(contestant).map(|run| run.losses.len()).max())
+        let mut budgets: Vec<usize> = (0..self.by_optimizer.len())
+            .filter_map(|optimizer| self.runs(optimizer).map(|run| run.losses.len()).max())
             .collect();
         budgets.sort_unstable_by(|one, other| other.cmp(one));
         let largest = budgets.first().copied().unwrap_or(0);
@@ -128,8 +127,8 @@ impl<'a> Cells<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up::record;
     use super::super::options::AnalysisOptions;
+    use super::super::synthetic_fixture::record;
     use super::*;
     use crate::record::RunRecord;
 
@@ -138,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suite_of_several_dimensions_has_a_group_of_all_and_one_for_each_with_three_problems() {
+    fn a_suite_of_several_dimensions_has_a_whole_group_and_one_per_dimension_with_three_problems() {
         let records: Vec<RunRecord> =
             [("f1/d02", 2), ("f2/d02", 2), ("f3/d02", 2), ("f1/d05", 5)].map(|(name, d)| of_dimension(name, d)).into();
         let set = RunSet::new(&records, &AnalysisOptions::default()).unwrap();
@@ -150,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_share_their_seeds_and_use_all_where_they_share_none() {
+    fn paired_runs_have_common_seeds_or_all_seeds_if_none_is_common() {
         let records = vec![
             record("gp", "f1", 1, &[1.0, 1.0]),
             record("gp", "f1", 2, &[2.0, 1.0]),
@@ -160,8 +159,8 @@ mod tests {
         ];
         let set = RunSet::new(&records, &AnalysisOptions::default()).unwrap();
         let cells = Cells::new(&set, &groups(&set)[0]);
-        let first = |contestants: &[usize]| -> Vec<Vec<f64>> {
-            let paired = cells.paired(contestants, 0, 1);
+        let first = |optimizers: &[usize]| -> Vec<Vec<f64>> {
+            let paired = cells.paired(optimizers, 0, 1);
             paired.iter().map(|runs| runs.iter().map(|run| run.losses[0]).collect()).collect()
         };
         assert_eq!(first(&[0, 1]), [[2.0], [4.0]]);
@@ -171,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_contestant_on_less_than_half_of_the_problems_is_set_apart() {
+    fn an_optimizer_on_less_than_half_of_the_problems_is_partial() {
         let mut records: Vec<RunRecord> =
             (1..=3).map(|problem| record("gp", &format!("f{problem}"), 1, &[1.0])).collect();
         records.push(record("hebo", "f1", 1, &[1.0]));

@@ -1,10 +1,10 @@
-//! Names of what is compared: a contestant, with what its schedule has of its own.
+//! Labels of the compared optimizers: their names, with the parts of the schedule in which the records differ.
 
 use std::collections::BTreeSet;
 
 use crate::record::{Mode, RunRecord, Schedule, StoppingRule};
 
-/// Which parts of the schedule are not the same in all records, and therefore belong to a name.
+/// The parts of the schedule that differ between records, and are therefore part of a label.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Varying {
     mode: bool,
@@ -25,7 +25,7 @@ impl Varying {
         }
     }
 
-    /// `gp`, `gp (median stopping)`, `gp (batches of 4, 10 initial points)`.
+    /// The label of the optimizer of `record`: `gp`, `gp (median stopping)`, `gp (batches of 4, 10 initial points)`.
     pub(super) fn label(self, record: &RunRecord) -> String {
         let schedule = &record.key.schedule;
         let mut parts = Vec::new();
@@ -50,19 +50,19 @@ impl Varying {
             parts.push(rule.to_owned());
         }
         if parts.is_empty() {
-            return record.key.contestant.clone();
+            return record.key.optimizer.clone();
         }
-        format!("{} ({})", record.key.contestant, parts.join(", "))
+        format!("{} ({})", record.key.optimizer, parts.join(", "))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up::record;
+    use super::super::synthetic_fixture::record;
     use super::*;
 
     #[test]
-    fn only_what_differs_is_named() {
+    fn labels_contain_only_the_differing_parts_of_the_schedule() {
         let plain = record("gp", "f1", 1, &[1.0]);
         let mut batch = plain.clone();
         batch.key.schedule.mode = Mode::Batch;

@@ -1,20 +1,20 @@
-//! From the results of a run to its loss: the gap between the best known and the best so far. Smaller is better.
+//! The loss of a run: the gap between the best known value and the best so far. Smaller is better.
 //!
-//! Not here: which runs belong together, and logarithms.
+//! Not included: the grouping of runs, and logarithms.
 
 use crate::hypervolume::hypervolume_curve;
 use crate::record::{RecordedQuality, ResultValue, RunRecord};
 
-/// The results of one run in the sign in which smaller is better.
+/// The results of one run, in the sign in which smaller is better.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct RawRun {
-    /// Best so far after each result, `None` before the first feasible one; at most as long as the budget.
+    /// The best value after each result, `None` before the first feasible one; at most as long as the budget.
     pub(super) best_so_far: Vec<Option<f64>>,
-    /// The worst value of any feasible result; 0 for hypervolumes, where nothing found is a volume of 0.
+    /// The worst value of any feasible result; 0 for hypervolumes, where no result is a volume of 0.
     pub(super) worst: Option<f64>,
-    /// What the record says of the best possible.
+    /// The best known value of the record.
     pub(super) best_known: Option<f64>,
-    /// The least loss that counts.
+    /// The smallest distinguished loss.
     resolution: f64,
 }
 
@@ -52,8 +52,8 @@ impl RawRun {
         self.best_so_far.last().copied().flatten()
     }
 
-    /// The loss after each of `budget` evaluations, given the best value of the problem and the loss before the first
-    /// feasible result. After the last result, if the run ended early, it stays as it was.
+    /// Returns the loss after each of `budget` evaluations, given the best value of the problem and the loss before the
+    /// first feasible result. After the last result of a run that ended early, the loss stays constant.
     pub(super) fn losses(&self, budget: usize, best: f64, before_feasible: f64) -> Vec<f64> {
         let mut last = before_feasible;
         let mut losses = Vec::with_capacity(budget);
@@ -93,11 +93,11 @@ fn smaller(one: Option<f64>, other: Option<f64>) -> Option<f64> {
 mod tests {
     use tunesmith_algorithms::problem::Goal;
 
-    use super::super::made_up::record;
+    use super::super::synthetic_fixture::record;
     use super::*;
 
     #[test]
-    fn the_loss_is_the_gap_to_the_best_known_and_never_grows() {
+    fn the_loss_is_the_gap_to_the_best_known_value_and_never_increases() {
         let mut run = record("gp", "f1", 1, &[5.0, 7.0, 3.5, 4.0]);
         run.quality = RecordedQuality::Value { best_known: Some(3.0) };
         let raw = RawRun::of(&run);
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_maximised_metric_more_is_better() {
+    fn larger_values_of_a_maximised_metric_are_better() {
         let mut run = record("gp", "f1", 1, &[0.5, 0.75, 0.25]);
         run.goals = vec![Goal::Maximize];
         run.quality = RecordedQuality::Value { best_known: Some(1.0) };
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn before_the_first_feasible_result_the_loss_is_the_given_one_and_after_a_failure_it_stays() {
+    fn the_loss_is_the_given_one_before_the_first_feasible_result_and_constant_after_a_failure() {
         let mut run = record("gp", "f1", 1, &[5.0, 2.0]);
         run.results[0] = None;
         let raw = RawRun::of(&run);
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_beyond_the_best_known_has_no_loss() {
+    fn a_value_beyond_the_best_known_one_has_no_loss() {
         assert_eq!(RawRun::of(&record("gp", "f1", 1, &[-1.0])).losses(1, 0.0, 9.0), [0.0]);
     }
 
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_metrics_the_loss_is_the_volume_that_is_missing() {
+    fn the_loss_with_several_metrics_is_the_missing_volume() {
         let mut run = record("gp", "zdt1", 1, &[0.0, 0.0, 0.0]);
         run.goals = vec![Goal::Minimize, Goal::Minimize];
         run.quality = RecordedQuality::Hypervolume { reference_point: vec![2.0, 2.0], best_known: Some(4.0) };

@@ -1,8 +1,8 @@
-//! From the records of runs to a comparison of contestants.
+//! Analysis of run records: comparisons of optimizers.
 //!
-//! [`compare_contestants`] sets contestants side by side; [`compare_records`] an old and a new set of records of the
-//! same contestants. Results are losses: the gap between the best known value and the best so far, or the missing part
-//! of the hypervolume. How the numbers look on a page is not decided here.
+//! [`compare_optimizers`] compares optimizers; [`compare_records`] compares an old and a new set of records of the same
+//! optimizers. Results are losses: the gap between the best known value and the best so far, or the missing part of the
+//! hypervolume. Not included: rendering.
 
 mod checkpoint;
 mod compare;
@@ -11,6 +11,7 @@ mod curves;
 mod failures;
 mod groups;
 mod label;
+mod log_gap;
 mod loss;
 mod options;
 mod pairwise;
@@ -20,13 +21,13 @@ mod simulated_time;
 mod suggestion_time;
 
 #[cfg(test)]
-mod made_up;
+mod synthetic_fixture;
 #[cfg(test)]
 mod tests;
 
 pub use checkpoint::{Checkpoint, Partial, Ranking, Standing};
 pub use compare::{Change, ChangeRow, compare_records};
-pub use comparison::{Comparison, GroupComparison, compare_contestants};
+pub use comparison::{Comparison, GroupComparison, compare_optimizers};
 pub use curves::{Curve, CurveBand, TargetCurve};
 pub use failures::FailureSummary;
 pub use options::{AnalysisError, AnalysisOptions};

@@ -1,30 +1,31 @@
-//! What an analysis can be told, and why it may refuse.
+//! Options and errors of an analysis.
 
 use crate::statistics::StatisticsError;
 
-/// Choices of an analysis. The defaults are those of the reports of `tunesmith bench`.
+/// Options of an analysis. The defaults are those of the reports of `tunesmith bench`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AnalysisOptions {
-    /// Names of the contestants to compare, in the order of the report; empty: all, in the order of their first run.
-    pub contestants: Vec<String>,
-    /// The contestant that each other is tested against; `None`: the first.
+    /// Names of the optimizers to compare, in the order of the report; if empty, all of them in the order of their
+    /// first run.
+    pub optimizers: Vec<String>,
+    /// The optimizer that the others are tested against; `None` for the first.
     pub baseline: Option<String>,
-    /// Name of the contestant whose result is 0 on the normalised score. Default `random`.
+    /// Name of the optimizer with the normalised score 0. Default `random`.
     pub random: String,
-    /// Numbers of evaluations at which results are compared. Those beyond the budgets of all but one contestant are left
-    /// out; the largest budget that two contestants share is always one. Default 25, 50, 100, 200, 500, 1000.
+    /// Numbers of evaluations at which results are compared. Those above the largest budget that two optimizers share
+    /// are left out; that budget is always added. Default 25, 50, 100, 200, 500, 1000.
     pub checkpoints: Vec<usize>,
-    /// Least gap to the optimum that counts, for problems whose optimum is known; positive. Default 1e-8, the last
-    /// target of COCO (Hansen et al. 2021, "COCO: a platform for comparing continuous optimizers").
+    /// Smallest distinguished gap for problems with a known optimum; positive. Default 1e-8, the last target of COCO
+    /// (Hansen et al. 2021, "COCO: a platform for comparing continuous optimizers").
     pub floor: f64,
-    /// Least gap that counts in the coarse mean log gap, and everywhere for problems without a known optimum, where a
-    /// gap of 0 is an accident of who found the best value; positive. Default 1e-3.
+    /// Smallest distinguished gap of the coarse mean log gap, and of all problems without a known optimum, where a gap
+    /// of 0 only means that the run found the best known value; positive. Default 1e-3.
     pub coarse_floor: f64,
     /// Level of all tests, in (0, 1). Default 0.05.
     pub significance: f64,
     /// Coverage of the bootstrap bands of curves, in (0, 1). Default 0.95.
     pub confidence: f64,
-    /// How many resamples a bootstrap draws; at least 1. Default 1000.
+    /// Number of bootstrap resamples, at least 1. Default 1000.
     pub resamples: usize,
     /// Seed of the bootstrap.
     pub seed: u64,
@@ -33,7 +34,7 @@ pub struct AnalysisOptions {
 impl Default for AnalysisOptions {
     fn default() -> Self {
         Self {
-            contestants: Vec::new(),
+            optimizers: Vec::new(),
             baseline: None,
             random: "random".to_owned(),
             checkpoints: vec![25, 50, 100, 200, 500, 1000],
@@ -47,25 +48,25 @@ impl Default for AnalysisOptions {
     }
 }
 
-/// Why records cannot be analysed.
+/// An error of an analysis.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AnalysisError {
-    /// There is nothing to compare.
+    /// There are no runs.
     #[error("there are no runs to compare")]
     NoRuns,
-    /// A contestant was asked for that has no run.
-    #[error("no run is of contestant {name:?}; there are runs of {}", known.join(", "))]
-    UnknownContestant {
-        /// The name.
+    /// A requested optimizer has no run.
+    #[error("no run of optimizer {name:?}; there are runs of {}", known.join(", "))]
+    UnknownOptimizer {
+        /// The requested name.
         name: String,
-        /// Those with runs.
+        /// The optimizers with runs.
         known: Vec<String>,
     },
-    /// Two sets of records share no contestant, problem and seed.
-    #[error("the two sets have no runs of the same contestant, problem and seed")]
+    /// The two sets of records have no common optimizer, problem and seed.
+    #[error("the two sets have no runs of the same optimizer, problem and seed")]
     NothingShared,
-    /// A statistic has no value.
+    /// A statistic is not defined for the records.
     #[error(transparent)]
     Statistics(#[from] StatisticsError),
     /// A setting is out of its range.
@@ -75,13 +76,13 @@ pub enum AnalysisError {
         name: &'static str,
         /// Its value.
         value: f64,
-        /// What is allowed.
+        /// The allowed range.
         allowed: &'static str,
     },
 }
 
 impl AnalysisOptions {
-    /// Checks the ranges.
+    /// Checks the ranges of the settings.
     pub(super) fn check(&self) -> Result<(), AnalysisError> {
         let positive = |value: f64| value > 0.0 && value.is_finite();
         let share = |value: f64| value > 0.0 && value < 1.0;

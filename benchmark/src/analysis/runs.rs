@@ -1,12 +1,11 @@
-//! From records to runs with losses: who ran on what, with the best value of each problem settled.
+//! Converts records to runs with losses.
 //!
-//! - The best value of a problem is its optimum; where a record names none, the best that any run of any contestant and
-//!   seed found there.
-//! - Before its first feasible result the loss of a run is the worst gap that any feasible result of any run had on the
-//!   problem. A problem on which no run found anything feasible has no losses and is left out.
-//! - Of runs that differ by their budget alone the longest counts; of two with the same key, the later.
-//! - Runs whose contestant does not support the problem are left out; runs that failed stay, with their last loss up to
-//!   the budget.
+//! - The best value of a problem is its optimum; if a record contains none, the best value of any run of any optimizer
+//!   and seed on it.
+//! - Before its first feasible result the loss of a run is the worst gap of any feasible result of any run on the
+//!   problem. A problem without feasible results is left out.
+//! - Of runs that differ only in their budget the longest counts; of runs with the same key, the last.
+//! - Runs on unsupported problems are left out. Failed runs keep their last loss up to the budget.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -21,7 +20,7 @@ pub(super) struct ProblemInfo {
     pub(super) suite: String,
     pub(super) name: String,
     pub(super) parameters: usize,
-    /// Whether all its records name the best value.
+    /// Whether all its records contain the best value.
     pub(super) is_exact: bool,
 }
 
@@ -34,9 +33,9 @@ pub(super) struct Run<'a> {
     pub(super) record: &'a RunRecord,
     /// Index into [`RunSet::problems`].
     pub(super) problem: usize,
-    /// Index into [`RunSet::contestants`].
-    pub(super) contestant: usize,
-    /// After each evaluation, as many as the budget, at least one.
+    /// Index into [`RunSet::optimizers`].
+    pub(super) optimizer: usize,
+    /// The loss after each evaluation, as many as the budget, at least one.
     pub(super) losses: Vec<f64>,
 }
 
@@ -44,15 +43,15 @@ pub(super) struct Run<'a> {
 #[derive(Debug, Clone)]
 pub(super) struct RunSet<'a> {
     pub(super) problems: Vec<ProblemInfo>,
-    pub(super) contestants: Vec<String>,
+    pub(super) optimizers: Vec<String>,
     /// Index of the baseline.
     pub(super) baseline: usize,
-    /// Index of random search, if it takes part.
+    /// Index of random search, if it has runs.
     pub(super) random: Option<usize>,
     pub(super) runs: Vec<Run<'a>>,
-    /// Runs that ended early or did not take part, with the name of the contestant.
+    /// Runs that failed or were not supported, with the label of the optimizer.
     pub(super) failed: Vec<(String, &'a RunRecord)>,
-    /// Problems on which nothing feasible was found, as `suite/problem`.
+    /// Problems without feasible results, as `suite/problem`.
     pub(super) without_result: Vec<String>,
 }
 
@@ -62,22 +61,22 @@ impl<'a> RunSet<'a> {
         let records = longest(records);
         let varying = Varying::among(records.iter().copied());
         let labels: Vec<String> = records.iter().map(|record| varying.label(record)).collect();
-        let contestants = chosen(&records, &labels, &options.contestants)?;
-        if contestants.is_empty() {
+        let optimizers = chosen(&records, &labels, &options.optimizers)?;
+        if optimizers.is_empty() {
             return Err(AnalysisError::NoRuns);
         }
         let find = |name: &str| {
-            contestants.iter().position(|label| label == name).or_else(|| {
-                let of_contestant = |label: &String| {
-                    labels.iter().zip(&records).any(|(other, record)| other == label && record.key.contestant == name)
+            optimizers.iter().position(|label| label == name).or_else(|| {
+                let of_optimizer = |label: &String| {
+                    labels.iter().zip(&records).any(|(other, record)| other == label && record.key.optimizer == name)
                 };
-                contestants.iter().position(of_contestant)
+                optimizers.iter().position(of_optimizer)
             })
         };
         let baseline = match &options.baseline {
             None => 0,
             Some(name) => find(name)
-                .ok_or_else(|| AnalysisError::UnknownContestant { name: name.clone(), known: contestants.clone() })?,
+                .ok_or_else(|| AnalysisError::UnknownOptimizer { name: name.clone(), known: optimizers.clone() })?,
         };
         let mut set = Self {
             problems: Vec::new(),
@@ -86,7 +85,7 @@ impl<'a> RunSet<'a> {
             runs: Vec::new(),
             failed: Vec::new(),
             without_result: Vec::new(),
-            contestants,
+            optimizers,
         };
         set.add(&records, &labels);
         Ok(set)
@@ -95,7 +94,7 @@ impl<'a> RunSet<'a> {
     fn add(&mut self, records: &[&'a RunRecord], labels: &[String]) {
         let mut by_problem: BTreeMap<ProblemKey<'_>, Vec<(usize, &'a RunRecord)>> = BTreeMap::new();
         for (record, label) in records.iter().zip(labels) {
-            let Some(contestant) = self.contestants.iter().position(|name| name == label) else { continue };
+            let Some(optimizer) = self.optimizers.iter().position(|name| name == label) else { continue };
             if record.failure.is_some() {
                 self.failed.push((label.clone(), record));
             }
@@ -103,7 +102,7 @@ impl<'a> RunSet<'a> {
                 continue;
             }
             let problem = (record.key.suite.as_str(), record.parameters, record.key.problem.as_str());
-            by_problem.entry(problem).or_default().push((contestant, record));
+            by_problem.entry(problem).or_default().push((optimizer, record));
         }
         for ((suite, parameters, name), runs) in by_problem {
             let raw: Vec<RawRun> = runs.iter().map(|(_, record)| RawRun::of(record)).collect();
@@ -118,9 +117,9 @@ impl<'a> RunSet<'a> {
                 continue;
             };
             let problem = self.problems.len();
-            for (((contestant, record), raw), best) in runs.iter().zip(&raw).zip(bests) {
+            for (((optimizer, record), raw), best) in runs.iter().zip(&raw).zip(bests) {
                 let losses = raw.losses(record.key.budget, best, worst_gap);
-                self.runs.push(Run { record, problem, contestant: *contestant, losses });
+                self.runs.push(Run { record, problem, optimizer: *optimizer, losses });
             }
             self.problems.push(ProblemInfo {
                 suite: suite.to_owned(),
@@ -132,7 +131,7 @@ impl<'a> RunSet<'a> {
     }
 }
 
-/// The records without those that a longer or later one replaces, in the order of their first.
+/// Drops the records that a longer or later one replaces; keeps the order of the first of each key.
 fn longest(records: &[RunRecord]) -> Vec<&RunRecord> {
     let mut positions: HashMap<RunKey, usize> = HashMap::new();
     let mut kept: Vec<&RunRecord> = Vec::new();
@@ -150,28 +149,28 @@ fn longest(records: &[RunRecord]) -> Vec<&RunRecord> {
     kept
 }
 
-/// The labels to compare. A name that was asked for stands for all labels of that contestant.
-fn chosen(records: &[&RunRecord], labels: &[String], asked: &[String]) -> Result<Vec<String>, AnalysisError> {
+/// Returns the labels to compare. A requested name selects all labels of that optimizer.
+fn chosen(records: &[&RunRecord], labels: &[String], requested: &[String]) -> Result<Vec<String>, AnalysisError> {
     let mut seen = HashSet::new();
     let all: Vec<(&String, &str)> = labels
         .iter()
         .zip(records)
         .filter(|(label, _)| seen.insert(label.as_str()))
-        .map(|(label, record)| (label, record.key.contestant.as_str()))
+        .map(|(label, record)| (label, record.key.optimizer.as_str()))
         .collect();
-    if asked.is_empty() {
+    if requested.is_empty() {
         return Ok(all.into_iter().map(|(label, _)| label.clone()).collect());
     }
     let mut chosen: Vec<String> = Vec::new();
-    for name in asked {
+    for name in requested {
         let found: Vec<&String> = all
             .iter()
-            .filter(|(label, contestant)| *label == name || contestant == name)
+            .filter(|(label, optimizer)| *label == name || optimizer == name)
             .map(|(label, _)| *label)
             .collect();
         if found.is_empty() {
             let known = all.iter().map(|(label, _)| (*label).clone()).collect();
-            return Err(AnalysisError::UnknownContestant { name: name.clone(), known });
+            return Err(AnalysisError::UnknownOptimizer { name: name.clone(), known });
         }
         for label in found {
             if !chosen.contains(label) {
@@ -184,19 +183,19 @@ fn chosen(records: &[&RunRecord], labels: &[String], asked: &[String]) -> Result
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up::record;
+    use super::super::synthetic_fixture::record;
     use super::*;
     use crate::record::RecordedQuality;
 
     fn losses(set: &RunSet<'_>) -> Vec<(String, u64, Vec<f64>)> {
         set.runs
             .iter()
-            .map(|run| (set.contestants[run.contestant].clone(), run.record.key.seed, run.losses.clone()))
+            .map(|run| (set.optimizers[run.optimizer].clone(), run.record.key.seed, run.losses.clone()))
             .collect()
     }
 
     #[test]
-    fn without_an_optimum_the_best_of_all_runs_and_seeds_counts() {
+    fn the_best_value_without_an_optimum_is_that_of_all_runs_and_seeds() {
         let mut records = vec![
             record("gp", "f1", 1, &[5.0, 4.0]),
             record("random", "f1", 1, &[9.0, 8.0]),
@@ -214,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn before_anything_feasible_the_loss_is_the_worst_that_any_run_had_on_the_problem() {
+    fn the_loss_before_the_first_feasible_result_is_the_worst_of_any_run_on_the_problem() {
         let mut records = vec![record("gp", "f1", 1, &[5.0, 4.0]), record("random", "f1", 1, &[6.0, 20.0])];
         records[0].results[0] = None;
         let set = RunSet::new(&records, &AnalysisOptions::default()).unwrap();
@@ -223,11 +222,11 @@ mod tests {
             record.results = vec![None, None];
         }
         let set = RunSet::new(&records, &AnalysisOptions::default()).unwrap();
-        assert_eq!((set.runs.len(), set.without_result), (0, vec!["made/f1".to_owned()]));
+        assert_eq!((set.runs.len(), set.without_result), (0, vec!["synthetic/f1".to_owned()]));
     }
 
     #[test]
-    fn instances_have_optima_of_their_own() {
+    fn each_instance_has_its_own_optimum() {
         let mut records = vec![record("gp", "f1", 1, &[5.0]), record("gp", "f1", 2, &[105.0])];
         records[1].quality = RecordedQuality::Value { best_known: Some(101.0) };
         let set = RunSet::new(&records, &AnalysisOptions::default()).unwrap();
@@ -236,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_of_the_runs_that_differ_by_budget_counts() {
+    fn the_longest_of_runs_that_differ_only_in_budget_counts() {
         let records = vec![
             record("gp", "f1", 1, &[5.0, 4.0]),
             record("gp", "f1", 1, &[5.0, 4.0, 3.0]),
@@ -247,23 +246,23 @@ mod tests {
     }
 
     #[test]
-    fn contestants_are_chosen_by_name_and_a_wrong_name_lists_the_right_ones() {
+    fn optimizers_are_selected_by_name_and_an_unknown_name_lists_the_known_ones() {
         let records = vec![record("gp", "f1", 1, &[5.0]), record("tpe", "f1", 1, &[5.0])];
         let choice = |names: &[&str], baseline: Option<&str>| AnalysisOptions {
-            contestants: names.iter().map(|&name| name.to_owned()).collect(),
+            optimizers: names.iter().map(|&name| name.to_owned()).collect(),
             baseline: baseline.map(str::to_owned),
             ..AnalysisOptions::default()
         };
         let set = RunSet::new(&records, &choice(&["tpe", "gp"], Some("gp"))).unwrap();
-        assert_eq!((set.contestants, set.baseline), (vec!["tpe".to_owned(), "gp".to_owned()], 1));
+        assert_eq!((set.optimizers, set.baseline), (vec!["tpe".to_owned(), "gp".to_owned()], 1));
         let error = RunSet::new(&records, &choice(&["tpe"], Some("gp"))).unwrap_err();
-        assert_eq!(error.to_string(), "no run is of contestant \"gp\"; there are runs of tpe");
+        assert_eq!(error.to_string(), "no run of optimizer \"gp\"; there are runs of tpe");
         let error = RunSet::new(&[], &AnalysisOptions::default()).unwrap_err();
         assert_eq!(error, AnalysisError::NoRuns);
     }
 
     #[test]
-    fn a_failed_run_stays_and_an_unsupported_one_does_not() {
+    fn a_failed_run_is_kept_and_an_unsupported_one_is_not() {
         let mut records = vec![record("gp", "f1", 1, &[5.0, 4.0, 9.0]), record("tpe", "f1", 1, &[5.0, 1.0, 1.0])];
         records[0].results.truncate(2);
         records[0].failure = Some(Failure::Failed("died".to_owned()));

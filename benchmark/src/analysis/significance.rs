@@ -1,17 +1,17 @@
-//! The statistics of the analysis, in the shapes in which it has its numbers. Smaller is better throughout.
+//! The statistical tests of the analysis. Smaller values are better.
 
 use super::options::AnalysisOptions;
 use crate::statistics::StatisticsError;
+use crate::statistics::decision::{Assessment, DecisionOptions, assess};
 use crate::statistics::friedman::friedman;
 use crate::statistics::nemenyi::{critical_difference, groups};
 use crate::statistics::ranks::mean_ranks;
-use crate::statistics::verdict::{Judgement, VerdictOptions, judge};
 
-/// Mean ranks, and whether they differ.
+/// Mean ranks and the significance of their differences.
 pub(super) struct RankTest {
-    /// By contestant; 1 is best. Empty without problems.
+    /// Mean rank of each optimizer; 1 is best. Empty without problems.
     pub(super) mean_ranks: Vec<f64>,
-    /// `None` with fewer than 2 contestants or problems.
+    /// `None` with fewer than 2 optimizers or problems.
     pub(super) difference: Option<RankDifference>,
 }
 
@@ -19,26 +19,32 @@ pub(super) struct RankTest {
 pub(super) struct RankDifference {
     pub(super) friedman_p: f64,
     pub(super) critical_difference: f64,
-    /// Columns.
+    /// Groups of columns.
     pub(super) cliques: Vec<Vec<usize>>,
 }
 
-/// `rows` has one row for each problem with one value for each contestant.
+/// Ranks the optimizers and tests their differences. `rows` has one row per problem with one value per optimizer.
 pub(super) fn rank_test(rows: &[Vec<f64>], significance: f64) -> Result<RankTest, StatisticsError> {
-    let Some(contestants) = rows.first().map(Vec::len) else {
+    let Some(optimizers) = rows.first().map(Vec::len) else {
         return Ok(RankTest { mean_ranks: Vec::new(), difference: None });
     };
-    if contestants < 2 || rows.len() < 2 {
+    if optimizers < 2 || rows.len() < 2 {
         return Ok(RankTest { mean_ranks: mean_ranks(rows)?, difference: None });
     }
     let test = friedman(rows)?;
-    let critical_difference = critical_difference(contestants, rows.len(), significance)?;
+    let critical_difference = critical_difference(optimizers, rows.len(), significance)?;
     let cliques = groups(&test.mean_ranks, critical_difference)?;
     let difference = RankDifference { friedman_p: test.p, critical_difference, cliques };
     Ok(RankTest { mean_ranks: test.mean_ranks, difference: Some(difference) })
 }
 
-/// Comparisons that are made together, each of differences by problem.
-pub(super) fn judged(comparisons: &[Vec<f64>], options: &AnalysisOptions) -> Result<Vec<Judgement>, StatisticsError> {
-    judge(comparisons, VerdictOptions { alpha: options.significance, resamples: options.resamples, seed: options.seed })
+/// Assesses comparisons made together; each holds the differences by problem.
+pub(super) fn assess_comparisons(
+    comparisons: &[Vec<f64>],
+    options: &AnalysisOptions,
+) -> Result<Vec<Assessment>, StatisticsError> {
+    assess(
+        comparisons,
+        DecisionOptions { alpha: options.significance, resamples: options.resamples, seed: options.seed },
+    )
 }

@@ -1,22 +1,24 @@
-//! Simulated time: when a contestant was as good as the baseline in the end, and how long its runs took in all.
+//! Simulated time: the time at which an optimizer reaches the final loss of the baseline, and the total duration of its
+//! runs.
 //!
-//! This is where early stopping and parallel trials show: at equal numbers of evaluations they can only lose.
+//! Early stopping and parallel trials save time; at equal numbers of evaluations they cannot improve results.
 
 use serde::Serialize;
 
 use super::groups::Cells;
 
-/// The simulated time of a contestant beside that of the baseline, over all pairs of runs of one problem and seed.
+/// The simulated time of an optimizer relative to the baseline, over all pairs of runs of one problem and seed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SimulatedTime {
-    /// Index of the contestant.
-    pub contestant: usize,
-    /// How many pairs of runs there are.
+    /// Index of the optimizer.
+    #[serde(rename = "contestant")]
+    pub optimizer: usize,
+    /// Number of pairs of runs.
     pub pairs: usize,
-    /// How many of them reached the final loss of the baseline.
+    /// Number of pairs that reached the final loss of the baseline.
     pub reached: usize,
-    /// Upper median, over all pairs, of the time at which it was reached, divided by the time at which the baseline itself
-    /// reached it; below 1 is faster. `None` if no more than half reached it.
+    /// Upper median over all pairs of the time to that loss, divided by the time of the baseline to it; faster below 1.
+    /// `None` if at most half of the pairs reached it.
     pub median_time_ratio: Option<f64>,
     /// Mean simulated time of a whole run, in seconds.
     pub mean_total_secs: f64,
@@ -26,14 +28,14 @@ pub struct SimulatedTime {
     pub stopped_early: f64,
 }
 
-/// Of each contestant that shares problems and seeds with the baseline; the baseline itself included.
-pub(super) fn simulated_times(cells: &Cells<'_>, contestants: usize, baseline: usize) -> Vec<SimulatedTime> {
+/// Returns the times of each optimizer with common problems and seeds, including the baseline itself.
+pub(super) fn simulated_times(cells: &Cells<'_>, optimizers: usize, baseline: usize) -> Vec<SimulatedTime> {
     let mut found = Vec::new();
-    for contestant in 0..contestants {
+    for optimizer in 0..optimizers {
         let mut ratios = Vec::new();
         let (mut total, mut baseline_total, mut stopped, mut trials) = (0.0, 0.0, 0, 0);
-        for problem in cells.common_problems(&[contestant, baseline], 1) {
-            let others = cells.at(contestant, problem, 1);
+        for problem in cells.common_problems(&[optimizer, baseline], 1) {
+            let others = cells.at(optimizer, problem, 1);
             for (seed, reference) in cells.at(baseline, problem, 1) {
                 let Some(run) = others.get(&seed) else { continue };
                 let Some(&goal) = reference.losses.last() else { continue };
@@ -51,11 +53,11 @@ pub(super) fn simulated_times(cells: &Cells<'_>, contestants: usize, baseline: u
             continue;
         }
         ratios.sort_unstable_by(f64::total_cmp);
-        // The lower of both middle ones is not good enough: half and no more reached it.
+        // The upper median: more than half of the pairs must reach the loss for a finite ratio.
         let middle = ratios[ratios.len() / 2];
         let pairs = ratios.len();
         found.push(SimulatedTime {
-            contestant,
+            optimizer,
             pairs,
             reached: ratios.iter().filter(|ratio| ratio.is_finite()).count(),
             median_time_ratio: Some(middle).filter(|ratio| ratio.is_finite()),
@@ -67,7 +69,7 @@ pub(super) fn simulated_times(cells: &Cells<'_>, contestants: usize, baseline: u
     found
 }
 
-/// When the loss first was at most `goal`; `None` if it never was while the run went on.
+/// The time at which the loss is at most `goal` for the first time; `None` if it never is.
 fn reached_secs(losses: &[f64], ended_secs: &[f64], goal: f64) -> Option<f64> {
     losses.iter().zip(ended_secs).find(|(loss, _)| **loss <= goal).map(|(_, &secs)| secs)
 }
@@ -75,13 +77,13 @@ fn reached_secs(losses: &[f64], ended_secs: &[f64], goal: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::super::groups::groups;
-    use super::super::made_up::record;
     use super::super::options::AnalysisOptions;
     use super::super::runs::RunSet;
+    use super::super::synthetic_fixture::record;
     use super::*;
 
     #[test]
-    fn time_to_the_final_loss_of_the_baseline_is_compared_run_by_run() {
+    fn the_time_to_the_final_loss_of_the_baseline_is_compared_by_run() {
         let mut slow = record("gp", "f1", 1, &[4.0, 2.0, 1.0, 3.0]);
         slow.ended_secs = vec![10.0, 20.0, 30.0, 40.0];
         let mut fast = record("stopping", "f1", 1, &[4.0, 1.0, 2.0, 0.5]);

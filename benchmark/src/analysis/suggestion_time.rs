@@ -1,40 +1,41 @@
-//! How long contestants take to suggest, as the number of evaluations grows.
+//! Suggestion times of optimizers by number of evaluations.
 
 use serde::Serialize;
 
 use super::groups::Cells;
 use crate::statistics::summary::median;
 
-/// Lower ends of the bins.
+/// Lower ends of the bins of evaluations.
 const BINS: [usize; 12] = [0, 10, 25, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000];
 
-/// The suggestion times of a contestant while it knows `from..to` results.
+/// The suggestion times of an optimizer with `from..to` results.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SuggestionTime {
-    /// Index of the contestant.
-    pub contestant: usize,
-    /// Least number of evaluations before the suggestion.
+    /// Index of the optimizer.
+    #[serde(rename = "contestant")]
+    pub optimizer: usize,
+    /// Smallest number of evaluations before the suggestion.
     pub from: usize,
-    /// The number of evaluations that ends the bin; not in it.
+    /// The exclusive upper end of the bin.
     pub to: usize,
-    /// How many suggestions were timed; a batch counts as one.
+    /// Number of timed suggestions; a batch counts as one.
     pub count: usize,
     /// Median, in milliseconds.
     pub median_ms: f64,
-    /// The time that nine of ten suggestions do not exceed (nearest rank), in milliseconds.
+    /// The 90th percentile (nearest rank), in milliseconds.
     pub p90_ms: f64,
 }
 
-/// By contestant, then by bin; bins without suggestions are left out.
-pub(super) fn suggestion_times(cells: &Cells<'_>, contestants: usize) -> Vec<SuggestionTime> {
+/// Returns the times by optimizer, then by bin, without empty bins.
+pub(super) fn suggestion_times(cells: &Cells<'_>, optimizers: usize) -> Vec<SuggestionTime> {
     let mut found = Vec::new();
-    for contestant in 0..contestants {
+    for optimizer in 0..optimizers {
         let mut bins: [Vec<f64>; BINS.len()] = Default::default();
-        for run in cells.runs(contestant) {
+        for run in cells.runs(optimizer) {
             let initial = run.record.key.schedule.initial_points;
-            let asked = run.record.suggest_ms.len();
-            // A batch counts as one suggestion, so that a suggestion may stand for several results.
-            let each = run.record.results.len().saturating_sub(initial) as f64 / asked.max(1) as f64;
+            let suggestions = run.record.suggest_ms.len();
+            // A batch counts as one suggestion, so a suggestion may have several results.
+            let each = run.record.results.len().saturating_sub(initial) as f64 / suggestions.max(1) as f64;
             for (index, &time) in run.record.suggest_ms.iter().enumerate().filter(|(_, time)| time.is_finite()) {
                 let evaluations = initial + (index as f64 * each.max(1.0)) as usize;
                 bins[BINS.partition_point(|&from| from <= evaluations) - 1].push(time);
@@ -43,7 +44,7 @@ pub(super) fn suggestion_times(cells: &Cells<'_>, contestants: usize) -> Vec<Sug
         for (bin, times) in bins.iter_mut().enumerate().filter(|(_, times)| !times.is_empty()) {
             times.sort_unstable_by(f64::total_cmp);
             found.push(SuggestionTime {
-                contestant,
+                optimizer,
                 from: BINS[bin],
                 to: BINS.get(bin + 1).copied().unwrap_or(usize::MAX),
                 count: times.len(),
@@ -58,13 +59,13 @@ pub(super) fn suggestion_times(cells: &Cells<'_>, contestants: usize) -> Vec<Sug
 #[cfg(test)]
 mod tests {
     use super::super::groups::groups;
-    use super::super::made_up::record;
     use super::super::options::AnalysisOptions;
     use super::super::runs::RunSet;
+    use super::super::synthetic_fixture::record;
     use super::*;
 
     #[test]
-    fn times_are_put_into_bins_by_the_number_of_results_before() {
+    fn times_are_binned_by_the_number_of_earlier_results() {
         let mut run = record("gp", "f1", 1, &[1.0; 12]);
         run.suggest_ms = (1..=12).map(f64::from).collect();
         let records = [run];
@@ -76,14 +77,14 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_stands_for_its_results_and_initial_points_come_before() {
+    fn a_batch_counts_its_results_and_initial_points_come_first() {
         let mut run = record("gp", "f1", 1, &[1.0; 20]);
         run.key.schedule.initial_points = 8;
         run.suggest_ms = vec![1.0, 5.0, 9.0];
         let records = [run];
         let set = RunSet::new(&records, &AnalysisOptions::default()).unwrap();
         let times = suggestion_times(&Cells::new(&set, &groups(&set)[0]), 1);
-        // Asked for after 8, 12 and 16 results.
+        // Requested after 8, 12 and 16 results.
         assert_eq!(times.iter().map(|time| (time.from, time.count)).collect::<Vec<_>>(), [(0, 1), (10, 2)]);
     }
 }

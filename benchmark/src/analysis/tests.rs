@@ -1,10 +1,10 @@
-//! The whole analysis on hand-made records.
+//! Tests of the whole analysis on synthetic records.
 
-use super::made_up::record;
+use super::synthetic_fixture::record;
 use super::*;
 use crate::record::{Failure, RecordedQuality, RunKey, RunRecord};
 
-/// Six problems in which `gp` ends at 0.001, `tpe` at 0.1 and `random` at 1; after one evaluation all stand at 10.
+/// Six problems on which `gp` ends at 0.001, `tpe` at 0.1 and `random` at 1; all have 10 after one evaluation.
 fn records() -> Vec<RunRecord> {
     let mut records = Vec::new();
     for problem in 1..=6 {
@@ -22,12 +22,12 @@ fn options() -> AnalysisOptions {
 }
 
 #[test]
-fn standings_hold_gaps_scores_and_ranks() {
-    let comparison = compare_contestants(&records(), &options()).unwrap();
-    assert_eq!(comparison.contestants, ["gp", "tpe", "random"]);
+fn standings_contain_gaps_scores_and_ranks() {
+    let comparison = compare_optimizers(&records(), &options()).unwrap();
+    assert_eq!(comparison.optimizers, ["gp", "tpe", "random"]);
     assert_eq!((comparison.runs, comparison.groups.len()), (36, 1));
     let group = &comparison.groups[0];
-    assert_eq!((group.suite.as_str(), group.dimension, group.problems), ("made", Some(2), 6));
+    assert_eq!((group.suite.as_str(), group.dimension, group.problems), ("synthetic", Some(2), 6));
     let evaluations: Vec<usize> = group.checkpoints.iter().map(|checkpoint| checkpoint.evaluations).collect();
     assert_eq!(evaluations, [1, 2]);
 
@@ -42,39 +42,39 @@ fn standings_hold_gaps_scores_and_ranks() {
 
     let last = &group.checkpoints[1];
     let expected = [(0, -3.0, 99.9, 1.0), (1, -1.0, 90.0, 2.0), (2, 0.0, 0.0, 3.0)];
-    for (standing, (contestant, gap, score, rank)) in last.standings.iter().zip(expected) {
-        assert_eq!((standing.contestant, standing.runs), (contestant, 12));
+    for (standing, (optimizer, gap, score, rank)) in last.standings.iter().zip(expected) {
+        assert_eq!((standing.optimizer, standing.runs), (optimizer, 12));
         close(standing.mean_log_gap, gap);
         close(standing.normalised_score.unwrap(), score);
         close(standing.mean_rank, rank);
     }
-    // Six problems ranked alike: chi squared is 12 with 2 degrees of freedom, of which the tail is exp(-6).
+    // Six problems with equal ranks: chi squared is 12 with 2 degrees of freedom, whose tail is exp(-6).
     let ranking = last.ranking.as_ref().unwrap();
     close(ranking.friedman_p, (-6.0f64).exp());
-    // q = 2.343 for three contestants (Demsar 2006, table 5), times sqrt(3 * 4 / (6 * 6)).
+    // q = 2.343 for three optimizers (Demsar 2006, table 5), times sqrt(3 * 4 / (6 * 6)).
     assert!((ranking.critical_difference - 2.343 / 3f64.sqrt()).abs() < 1e-3);
     assert_eq!(ranking.cliques, [[0, 1], [1, 2]]);
 
     let pair = &last.pairs[0];
-    assert_eq!((pair.contestant, pair.problems, pair.wins, pair.losses), (1, 6, 0, 6));
+    assert_eq!((pair.optimizer, pair.problems, pair.wins, pair.losses), (1, 6, 0, 6));
     close(pair.difference, 2.0);
-    // Six differences of one sign: 2 / 2^6; two contestants tested.
+    // Six differences of one sign: 2 / 2^6; two tested optimizers.
     close(pair.p_value, 2.0 / 64.0);
     close(pair.adjusted_p, 4.0 / 64.0);
     assert_eq!((pair.effect, pair.finding), (1.0, Finding::None));
     let lenient = AnalysisOptions { significance: 0.1, ..options() };
-    let comparison = compare_contestants(&records(), &lenient).unwrap();
+    let comparison = compare_optimizers(&records(), &lenient).unwrap();
     assert_eq!(comparison.groups[0].checkpoints[1].pairs[0].finding, Finding::Worse);
 }
 
 #[test]
-fn the_coarse_floor_hides_what_is_below_it_and_stands_for_unknown_optima() {
+fn the_coarse_floor_bounds_gaps_and_applies_to_unknown_optima() {
     let mut records = records();
     for record in &mut records {
         record.results[1] = Some(crate::record::ResultValue::One(1e-12));
     }
     let standing = |records: &[RunRecord]| {
-        compare_contestants(records, &options()).unwrap().groups[0].checkpoints[1].standings[0].clone()
+        compare_optimizers(records, &options()).unwrap().groups[0].checkpoints[1].standings[0].clone()
     };
     let exact = standing(&records);
     assert!((exact.mean_log_gap + 8.0).abs() < 1e-9 && (exact.coarse_mean_log_gap + 3.0).abs() < 1e-9);
@@ -85,17 +85,17 @@ fn the_coarse_floor_hides_what_is_below_it_and_stands_for_unknown_optima() {
 }
 
 #[test]
-fn curves_have_bands_and_targets_are_reached_in_shares() {
+fn curves_have_bands_and_shares_of_reached_targets() {
     let mut records = vec![record("gp", "f1", 1, &[100.0, 1.0]), record("gp", "f1", 2, &[100.0, 1e-8])];
     records.push(record("gp", "f2", 1, &[100.0, 1e-3]));
-    let group = compare_contestants(&records, &options()).unwrap().groups.remove(0);
+    let group = compare_optimizers(&records, &options()).unwrap().groups.remove(0);
     let curve = &group.curves[0];
     let means: Vec<f64> = curve.points.iter().map(|point| point.mean).collect();
     // The second point is the mean of -4, the mean of 0 and -8, and of -3.
     assert!((means[0] - 2.0).abs() < 1e-9 && (means[1] + 3.5).abs() < 1e-9, "{means:?}");
-    // Seeds drawn anew give -5.5, -3.5 or -1.5.
+    // Resampled seeds give -5.5, -3.5 or -1.5.
     assert!((curve.points[1].low + 5.5).abs() < 1e-9 && (curve.points[1].high + 1.5).abs() < 1e-9);
-    // One of 51 targets at once; in the end 11, 51 and 26 of them.
+    // One of 51 targets after the first evaluation; 11, 51 and 26 after the last.
     let shares = &group.target_curves[0].points;
     assert!((shares[0].1 - 1.0 / 51.0).abs() < 1e-12);
     assert!((shares[1].1 - 88.0 / 153.0).abs() < 1e-12, "{shares:?}");
@@ -104,21 +104,21 @@ fn curves_have_bands_and_targets_are_reached_in_shares() {
 }
 
 #[test]
-fn targets_are_reached_by_evaluations_per_parameter_over_problems_of_several_dimensions() {
-    // The gap of 1, which is 11 of 51 targets, is found at 4 / 2 = 2 and at 4 / 4 = 1 evaluations per parameter.
+fn target_curves_count_evaluations_per_parameter() {
+    // The gap of 1, which is 11 of 51 targets, is reached at 4 / 2 = 2 and at 4 / 4 = 1 evaluations per parameter.
     let values = [100.0, 100.0, 100.0, 1.0];
     let wide = |name: &str| RunRecord { parameters: 4, ..record(name, "f2", 1, &values) };
     let mut records = vec![record("gp", "f1", 1, &values), wide("gp"), record("tpe", "f1", 1, &[100.0; 3])];
     records.push(RunRecord { key: RunKey { problem: "f2".to_owned(), ..records[2].key.clone() }, ..wide("tpe") });
     records[3].key.budget = 3;
-    let curves = compare_contestants(&records, &options()).unwrap().groups.remove(0).target_curves;
+    let curves = compare_optimizers(&records, &options()).unwrap().groups.remove(0).target_curves;
     let close = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-12, "{found} is not {expected}");
     let efforts = |curve: &TargetCurve| curve.points.iter().map(|(effort, _)| *effort).collect::<Vec<f64>>();
     assert_eq!(efforts(&curves[0]), [0.25, 0.5, 0.75, 1.0, 1.5, 2.0]);
     for ((_, share), reached) in curves[0].points.iter().zip([1.0, 2.0, 2.0, 12.0, 12.0, 22.0]) {
         close(*share, reached / 102.0);
     }
-    // The other ends at 3 / 2: the areas are over the logarithm from 1/4 to 3/2.
+    // The other curve ends at 3 / 2, so the areas are over the logarithm from 1/4 to 3/2.
     assert_eq!(efforts(&curves[1]), [0.25, 0.5, 0.75, 1.0, 1.5]);
     let part = |low: f64, high: f64| (high / low).ln() / 6f64.ln() / 102.0;
     close(curves[0].area.unwrap(), part(0.25, 0.5) + 2.0 * part(0.5, 1.0) + 12.0 * part(1.0, 1.5));
@@ -126,32 +126,32 @@ fn targets_are_reached_by_evaluations_per_parameter_over_problems_of_several_dim
 }
 
 #[test]
-fn a_contestant_that_does_not_support_a_problem_is_compared_on_the_others() {
+fn an_optimizer_that_does_not_support_a_problem_is_compared_on_the_others() {
     let mut records = records();
-    for record in records.iter_mut().filter(|record| record.key.contestant == "tpe" && record.key.problem == "f1") {
+    for record in records.iter_mut().filter(|record| record.key.optimizer == "tpe" && record.key.problem == "f1") {
         record.failure = Some(Failure::Unsupported("no categories".to_owned()));
         record.results.clear();
     }
-    let comparison = compare_contestants(&records, &options()).unwrap();
+    let comparison = compare_optimizers(&records, &options()).unwrap();
     let last = &comparison.groups[0].checkpoints[1];
     assert_eq!((last.problems, last.pairs[0].problems, last.pairs[1].problems), (5, 5, 6));
     let failure = &comparison.failures[0];
-    assert_eq!((failure.contestant.as_str(), failure.is_unsupported, failure.runs), ("tpe", true, 2));
+    assert_eq!((failure.optimizer.as_str(), failure.is_unsupported, failure.runs), ("tpe", true, 2));
 }
 
 #[test]
-fn a_contestant_on_few_problems_is_tested_in_pairs_alone() {
+fn an_optimizer_on_few_problems_is_tested_only_in_pairs() {
     let mut records = records();
     records.push(record("hebo", "f3", 1, &[10.0, 0.5]));
-    let last = compare_contestants(&records, &options()).unwrap().groups[0].checkpoints[1].clone();
+    let last = compare_optimizers(&records, &options()).unwrap().groups[0].checkpoints[1].clone();
     assert_eq!((last.problems, last.standings.len()), (6, 3));
-    assert_eq!(last.partial, [Partial { contestant: 3, problems: 1 }]);
-    assert_eq!((last.pairs[2].contestant, last.pairs[2].problems), (3, 1));
+    assert_eq!(last.partial, [Partial { optimizer: 3, problems: 1 }]);
+    assert_eq!((last.pairs[2].optimizer, last.pairs[2].problems), (3, 1));
 }
 
 #[test]
-fn a_setting_out_of_range_is_refused_by_name() {
+fn a_setting_out_of_range_is_an_error_that_names_it() {
     let wrong = AnalysisOptions { floor: 0.0, ..options() };
-    let error = compare_contestants(&records(), &wrong).unwrap_err();
+    let error = compare_optimizers(&records(), &wrong).unwrap_err();
     assert_eq!(error.to_string(), "floor is 0; it must be positive and finite");
 }

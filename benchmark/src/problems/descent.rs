@@ -1,10 +1,10 @@
-//! A simple descent, by which the problems prove their optima.
+//! A coordinate search with which tests check the optima of problems.
 
 use tunesmith_algorithms::encoding::Encoding;
 use tunesmith_algorithms::problem::{ParameterValues, TrialId};
 use tunesmith_algorithms::sampling::sobol_point;
 
-/// Walks downhill from `start` in the unit cube by halving steps along the axes, down to steps of 1e-9 of the box.
+/// Minimises from `start` in the unit cube by coordinate search with halved steps, down to steps of 1e-9 of the box.
 /// Returns the point and its value.
 pub(crate) fn descend(
     value: &dyn Fn(&ParameterValues) -> f64,
@@ -15,7 +15,7 @@ pub(crate) fn descend(
     let value = |u: &[f64]| value(&encoding.decode(u));
     let (mut best, mut step) = (start, first_step);
     let mut least = value(&best);
-    // A valley that lies across the axes makes the walk slow, not endless.
+    // In a valley that is not aligned with the axes the search is slow; the limit ends it.
     for _ in 0..2_000 {
         if step <= 1e-9 {
             break;
@@ -38,7 +38,7 @@ pub(crate) fn descend(
     (encoding.decode(&best), least)
 }
 
-/// `count` points of the cube, evenly spread, and 32 within 0.01 of each of `centers`.
+/// Returns `count` evenly spread points of the cube, and 32 points within 0.01 of each of `centers`.
 pub(crate) fn starts(encoding: &Encoding, count: u64, centers: &[ParameterValues]) -> Vec<Vec<f64>> {
     let spread: Vec<_> = (1..=count).map(|id| sobol_point(encoding, 1, TrialId(id))).collect();
     let mut starts = spread.clone();

@@ -1,4 +1,4 @@
-//! Trials that take their time.
+//! Problems with simulated trial durations.
 
 use std::sync::Arc;
 
@@ -8,23 +8,23 @@ use tunesmith_algorithms::rng;
 
 use crate::problem::{Draw, Evaluation, Problem, Profile};
 
-/// Median of the durations of [`WithDurations`], in simulated seconds. A guess at a small training.
+/// Median of the durations of [`WithDurations`], in simulated seconds (a guess for a small training).
 const MEDIAN_SECS: f64 = 60.0;
 
-/// Standard deviation of the logarithm of a duration: 95 % lie between 22 and 160 seconds. A guess.
+/// Standard deviation of the logarithm of a duration (a guess): 95 % lie between 22 and 160 seconds.
 const SIGMA: f64 = 0.5;
 
-/// A problem with durations of its own: log-normal with median 60 simulated seconds and sigma 0.5.
+/// A problem with log-normal durations: median 60 simulated seconds and sigma 0.5.
 ///
-/// A duration depends on the point and the seed of the run, not on the trial or the metrics: with one seed every
-/// contestant waits equally long for the same point. A reported curve is stretched to the new duration.
+/// A duration depends on the point and the seed of the run, not on the trial or the metrics: with equal seeds, the same
+/// point has the same duration for all optimizers. A curve is scaled to the duration.
 #[derive(Debug, Clone)]
 pub struct WithDurations<P> {
     problem: P,
 }
 
 impl<P: Problem> WithDurations<P> {
-    /// `problem`, under the same name.
+    /// Adds durations to `problem`, which keeps its name.
     pub fn new(problem: P) -> Self {
         Self { problem }
     }
@@ -39,7 +39,7 @@ impl<P: Problem> Problem for WithDurations<P> {
         let mut evaluation = self.problem.evaluate(point, draw);
         let duration_secs = duration_secs(point, draw.seed);
         for report in &mut evaluation.curve {
-            // Rounding must not carry a report beyond the end.
+            // Rounding must not move a report beyond the end.
             report.elapsed_secs = (report.elapsed_secs / evaluation.duration_secs * duration_secs).min(duration_secs);
         }
         evaluation.duration_secs = duration_secs;
@@ -47,7 +47,7 @@ impl<P: Problem> Problem for WithDurations<P> {
     }
 }
 
-/// So that a problem out of a suite can be wrapped.
+/// Delegates, so that a problem of a suite can be wrapped.
 impl<P: Problem + ?Sized> Problem for Arc<P> {
     fn profile(&self) -> &Profile {
         self.as_ref().profile()
@@ -59,10 +59,10 @@ impl<P: Problem + ?Sized> Problem for Arc<P> {
 }
 
 fn duration_secs(point: &ParameterValues, seed: u64) -> f64 {
-    // Parameters are separated by what no value contains unescaped, so that different points have different keys.
+    // No value contains the separator unescaped, so different points have different keys.
     let values: Vec<String> = point.iter().map(|(name, value)| format!("{name:?}={value:?}")).collect();
     let purpose = format!("duration of {}", values.join(","));
-    // No trial has number 0: the duration is that of the point.
+    // Trial 0 does not exist: the duration belongs to the point.
     let mut rng = rng::stream(seed, TrialId(0), &purpose);
     let distribution = LogNormal::new(MEDIAN_SECS.ln(), SIGMA).expect("sigma is finite and positive");
     distribution.sample(&mut rng)
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_duration_is_that_of_the_point_and_the_seed() {
+    fn a_duration_depends_on_the_point_and_the_seed() {
         let problem = WithDurations::new(branin());
         let duration = |x: f64, seed, trial| {
             problem.evaluate(&point_of_doubles(&[x, 1.0]), Draw { seed, trial: TrialId(trial) }).duration_secs
@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(WithDurations::new(constrained).profile().constraints, 2);
     }
 
-    /// Takes two seconds and reports after one and at the end.
+    /// A problem whose trials take two seconds and report after one second and at the end.
     struct Slow(Profile);
 
     impl Problem for Slow {
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_curve_is_stretched_to_the_duration() {
+    fn a_curve_is_scaled_to_the_duration() {
         let statement = statement(vec![parameter("x01", linear(0.0, 1.0))], &[Goal::Minimize]);
         let slow = Slow(Profile::new("slow", statement, Quality::Value { best_known: None }));
         let evaluation =

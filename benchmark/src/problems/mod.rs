@@ -1,4 +1,4 @@
-//! The problems, by family.
+//! Benchmark problems, by family.
 
 pub mod bbob;
 pub mod categorical;

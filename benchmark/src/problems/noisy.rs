@@ -1,4 +1,4 @@
-//! Problems whose answers carry noise.
+//! Problems with noisy observations.
 
 use rand_distr::{Distribution, StandardNormal};
 use tunesmith_algorithms::problem::ParameterValues;
@@ -7,8 +7,8 @@ use tunesmith_algorithms::rng;
 use super::functions::{ackley, branin, hartmann6};
 use crate::problem::{Draw, Evaluation, Outcome, Problem, Profile};
 
-/// Every noisy function that the suite `noisy` compares by: Branin with standard deviation 1 (values range over 300),
-/// Hartmann's of 6 variables with 0.2 (over 3.3) and Ackley's in 6 dimensions with 1 (over 22).
+/// Returns the problems of the suite `noisy`: Branin with standard deviation 1 (its values range over 300), Hartmann
+/// with 6 variables and 0.2 (over 3.3) and Ackley in 6 dimensions with 1 (over 22).
 pub fn noisy() -> Vec<Box<dyn Problem>> {
     let problems = [(branin(), 1.0), (hartmann6(), 0.2), (ackley(6), 1.0)];
     let noisy = problems.map(|(problem, standard_deviation)| Noisy {
@@ -19,11 +19,11 @@ pub fn noisy() -> Vec<Box<dyn Problem>> {
     noisy.into_iter().map(|problem| Box::new(problem) as Box<dyn Problem>).collect()
 }
 
-/// A problem with Gaussian noise on what is observed; what counts stays as it is.
+/// A problem with Gaussian noise on observed values; noiseless values are unchanged.
 ///
-/// Each metric has noise of its own, keyed by the seed of the run, the trial and the problem: contestants that try the
-/// same point in different trials see different values, and trial 7 has the same luck whoever runs it. A reported curve
-/// is moved by the noise of the first metric as a whole.
+/// The noise is independent for each metric and keyed by the seed of the run, the trial and the problem. Optimizers
+/// that evaluate the same point in different trials see different values; the noise of a trial is the same for all
+/// optimizers. All points of a curve have the noise of the first metric.
 #[derive(Debug, Clone)]
 pub struct Noisy<P> {
     profile: Profile,
@@ -32,7 +32,7 @@ pub struct Noisy<P> {
 }
 
 impl<P: Problem> Noisy<P> {
-    /// `problem`, with `noisy_` before its name, and noise of `standard_deviation` in the unit of the metrics.
+    /// Adds noise of `standard_deviation`, in the unit of the metrics, to `problem`; prefixes its name with `noisy_`.
     ///
     /// # Errors
     /// [`NoiseError`] if the standard deviation is negative, infinite or NaN.
@@ -48,7 +48,7 @@ fn noisy_profile(problem: &impl Problem) -> Profile {
     Profile { name: format!("noisy_{}", problem.name()), ..problem.profile().clone() }
 }
 
-/// A number that is no standard deviation.
+/// The error of an invalid standard deviation.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("the standard deviation of noise is {standard_deviation}, but must be finite and at least 0")]
 pub struct NoiseError {
@@ -99,10 +99,10 @@ mod tests {
     }
 
     #[test]
-    fn noise_has_the_stated_mean_and_deviation_and_spares_what_counts() {
-        let optimizers = [branin(), hartmann6(), ackley(6)].map(|function| function.optimizers()[0].clone());
+    fn noise_has_the_stated_mean_and_deviation_and_keeps_noiseless_values() {
+        let minimizers = [branin(), hartmann6(), ackley(6)].map(|function| function.minimizers()[0].clone());
         let stated = [(0.397887357729738, 1.0), (-3.322368011415515, 0.2), (0.0, 1.0)];
-        for ((problem, point), (optimum, deviation)) in noisy().iter().zip(&optimizers).zip(stated) {
+        for ((problem, point), (optimum, deviation)) in noisy().iter().zip(&minimizers).zip(stated) {
             let mut noise = Vec::new();
             for trial in 1..=10_000 {
                 let (observed, noiseless) = values(problem.as_ref(), point, 5, trial);
@@ -118,25 +118,25 @@ mod tests {
     }
 
     #[test]
-    fn equal_keys_give_equal_noise_and_others_do_not() {
+    fn noise_depends_on_seed_trial_and_problem() {
         let problem = Noisy::new(branin(), 1.0).unwrap();
-        let point = &branin().optimizers()[0].clone();
+        let point = &branin().minimizers()[0].clone();
         let reference = values(&problem, point, 1, 1);
         assert_eq!(reference, values(&problem, point, 1, 1));
         assert_ne!(reference, values(&problem, point, 2, 1));
         assert_ne!(reference, values(&problem, point, 1, 2));
         let hartmann = Noisy::new(hartmann6(), 1.0).unwrap();
-        let (observed, noiseless) = values(&hartmann, &hartmann6().optimizers()[0], 1, 1);
+        let (observed, noiseless) = values(&hartmann, &hartmann6().minimizers()[0], 1, 1);
         assert!((observed[0] - noiseless[0] - (reference.0[0] - reference.1[0])).abs() > 1e-6, "problems share noise");
     }
 
     #[test]
-    fn a_standard_deviation_is_finite_and_not_negative() {
+    fn a_standard_deviation_must_be_finite_and_not_negative() {
         for wrong in [-0.1, f64::NAN, f64::INFINITY] {
             assert!(Noisy::new(branin(), wrong).is_err(), "{wrong}");
         }
         let none = Noisy::new(branin(), 0.0).unwrap();
-        let (observed, noiseless) = values(&none, &branin().optimizers()[1], 1, 1);
+        let (observed, noiseless) = values(&none, &branin().minimizers()[1], 1, 1);
         assert_eq!((none.name(), observed), ("noisy_branin", noiseless));
         assert_eq!((none.profile().constraints, Noisy::new(gramacy(), 0.1).unwrap().profile().constraints), (0, 2));
     }

@@ -1,13 +1,12 @@
-//! Tables of real measurements as problems: an answer is that of the nearest recorded trial, or a smooth mean of those
-//! around the point.
+//! Problems from tables of recorded trials: an evaluation is that of the nearest recorded trial, or a smooth mean of
+//! the neighbouring ones.
 //!
-//! Points are compared as [`Encoding`] encodes them, so on the scale of each parameter. The distance of two points is
-//! Euclidean; an ordered feature adds the square of the difference of its coordinates, a categorical one adds 1 if the
-//! levels differ. Of rows at the same distance the first one counts as the nearest.
+//! Distances are between points encoded by [`Encoding`], so on the scale of each parameter. They are Euclidean; an
+//! ordered feature adds the squared difference of its coordinates, a categorical one adds 1 if the levels differ. Of
+//! rows at the same distance the first counts as the nearest.
 //!
-//! With the nearest row a problem is piecewise constant: it says nothing that was not recorded, and nothing on a
-//! method's last digits. Where a record is dense, [`TableProblem::interpolated`] closes the steps between rows, which
-//! are the record's and not the training's. Not here: reading files.
+//! With the nearest row a problem is piecewise constant. For dense records, [`TableProblem::interpolated`] removes the
+//! steps between rows, which are artefacts of the record. Not included: reading files.
 
 mod interpolation;
 #[cfg(test)]
@@ -19,10 +18,10 @@ use tunesmith_algorithms::problem::{MetricSpec, ParameterValues, ProblemStatemen
 use crate::problem::{CurvePoint, Draw, Evaluation, Outcome, Problem, Profile, Quality};
 use crate::statistics::summary::median;
 
-/// Simulated duration of a trial in a table where no row has a duration, in seconds.
+/// Simulated duration of a trial if no row has a duration, in seconds.
 const UNKNOWN_DURATION_SECS: f64 = 1.0;
-/// Of the way from the best row to the median one, what the resolution is (a guess): which of the best rows is found is
-/// luck.
+/// Resolution as a share of the difference between the best and the median row (a guess). Below it, the best row is
+/// found by chance.
 const RESOLUTION_SHARE: f64 = 0.01;
 
 /// One recorded trial.
@@ -32,19 +31,19 @@ pub struct TableRow {
     pub parameters: ParameterValues,
     /// One finite value per metric of the problem, in its order; `None` for an infeasible trial.
     pub values: Option<Vec<f64>>,
-    /// How long it took, in seconds, positive and finite. `None` if that is not known: it then takes as long as the mean
-    /// of the rows that know it, and one second if there are none.
+    /// The duration in seconds, positive and finite. If `None`, the mean duration of the rows that have one is used, or
+    /// one second if there are none.
     pub duration_secs: Option<f64>,
-    /// What it reported of the first metric on its way: steps from 1, strictly increasing, and finite values. The time
-    /// of a report is its share of the last step, of the duration. May be empty.
+    /// Intermediate values of the first metric: steps from 1, strictly increasing, with finite values. The time of a
+    /// report is its share of the last step, times the duration. May be empty.
     pub curve: Vec<(u64, f64)>,
 }
 
-/// A problem that looks up its answers among recorded trials: that of the nearest one, unless
-/// [`TableProblem::interpolated`]. See the module for how.
+/// A problem that looks up evaluations among recorded trials: that of the nearest one, unless
+/// [`TableProblem::interpolated`]. The module documentation defines the distance.
 ///
-/// A problem with one metric is judged by its best row. One with several is judged by the volume between its front and
-/// the worst value of each metric among the rows; the largest volume is not known.
+/// The quality with one metric is relative to the best row. With several it is the volume between the front and the
+/// worst value of each metric among the rows; the largest volume is not known.
 ///
 /// ```
 /// use tunesmith_algorithms::problem::{
@@ -77,12 +76,12 @@ pub struct TableProblem {
     categorical: Vec<bool>,
     /// The encoded points of the rows, one after the other; shape `[rows * dimensions]`.
     coordinates: Vec<f64>,
-    /// What each row answers.
+    /// The evaluation of each row.
     evaluations: Vec<Evaluation>,
     lookup: Lookup,
 }
 
-/// How rows answer for points between them.
+/// The evaluation of points between rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lookup {
     Nearest,
@@ -90,10 +89,10 @@ enum Lookup {
 }
 
 impl TableProblem {
-    /// A problem named `name` that answers with `rows`, of which there must be at least one.
+    /// Creates a problem named `name` from `rows`, of which there must be at least one.
     ///
     /// # Errors
-    /// [`TableError`] names the first row that breaks a rule of [`TableRow`], counted from 0.
+    /// [`TableError`] names the first row that violates a requirement of [`TableRow`], counted from 0.
     pub fn new(name: impl Into<String>, statement: ProblemStatement, rows: Vec<TableRow>) -> Result<Self, TableError> {
         if rows.is_empty() {
             return Err(TableError::NoRows);
@@ -123,13 +122,12 @@ impl TableProblem {
         })
     }
 
-    /// The same rows, but points between them are answered by means over the nearest four rows for each dimension,
-    /// weighted by inverse squared distance: values, durations and curves alike. A point is infeasible where infeasible
-    /// rows have more than half of the weight. Recorded points keep their own answers, and no mean is better than the
-    /// best row.
+    /// Returns the problem with interpolation: a point between rows has the mean of the nearest four rows per
+    /// dimension, weighted by inverse squared distance, for values, durations and curves. A point is infeasible if
+    /// infeasible rows have more than half of the weight. Recorded points keep their own evaluations, and no mean is
+    /// better than the best row.
     ///
-    /// It suits a dense record. One of a few dozen trials says too little of the points between them for smooth answers
-    /// to be more than an invention.
+    /// Use it for dense records. A few dozen trials contain too little information on the points between them.
     #[must_use]
     pub fn interpolated(self) -> Self {
         Self { lookup: Lookup::Interpolation, ..self }
@@ -140,10 +138,10 @@ impl TableProblem {
         self.evaluations.len()
     }
 
-    /// The index of the row nearest to `point`, from 0.
+    /// Returns the index of the row nearest to `point`, from 0.
     ///
     /// # Errors
-    /// The first parameter that keeps `point` from being one of the search space.
+    /// [`EncodingError`] for the first parameter with a value outside the search space.
     pub fn nearest(&self, point: &ParameterValues) -> Result<usize, EncodingError> {
         Ok(self.nearest_to(&self.encoding.encode(point)?))
     }
@@ -159,8 +157,8 @@ impl TableProblem {
         nearest
     }
 
-    /// The squared distance of each row to the encoded point `wanted`, shape `[rows]`; nothing in a space of one point,
-    /// which has no coordinate.
+    /// Returns the squared distance of each row to the encoded point `wanted`, shape `[rows]`; empty in a space of one
+    /// point, which has no coordinate.
     fn squared_distances(&self, wanted: &[f64]) -> impl Iterator<Item = f64> {
         self.coordinates.chunks_exact(wanted.len().max(1)).map(move |row| {
             let pairs = row.iter().zip(wanted).zip(&self.categorical);
@@ -175,8 +173,8 @@ impl Problem for TableProblem {
     }
 
     fn evaluate(&self, point: &ParameterValues, _draw: Draw) -> Evaluation {
-        let wanted = self.encoding.encode(point).expect("callers give points of the search space, as the trait says");
-        // In a space of one point the first row answers.
+        let wanted = self.encoding.encode(point).expect("the trait requires points of the search space");
+        // In a space of one point the first row is used.
         if self.lookup == Lookup::Nearest || wanted.is_empty() {
             return self.evaluations[self.nearest_to(&wanted)].clone();
         }
@@ -187,7 +185,7 @@ impl Problem for TableProblem {
     }
 }
 
-/// Why some rows are not a table.
+/// The error of invalid rows.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TableError {
@@ -203,14 +201,14 @@ pub enum TableError {
         #[source]
         source: EncodingError,
     },
-    /// A row has another number of values than the problem has metrics.
+    /// The number of values of a row is not the number of metrics.
     #[error("row {row} has {count} values, but the problem has {metrics} metrics")]
     ValueCount {
         /// Index of the row, from 0.
         row: usize,
-        /// How many values it has.
+        /// Number of values.
         count: usize,
-        /// How many metrics there are.
+        /// Number of metrics.
         metrics: usize,
     },
     /// A metric is NaN or infinite.
@@ -270,7 +268,7 @@ fn check_row(index: usize, row: &TableRow, metrics: &[MetricSpec]) -> Result<(),
     Ok(())
 }
 
-/// How results are judged, by the best and the worst of `rows`.
+/// Returns the quality, relative to the best and the worst of `rows`.
 fn quality(metrics: &[MetricSpec], rows: &[TableRow]) -> Quality {
     let extreme = |metric: usize, best: bool| {
         let goal = metrics[metric].goal;
@@ -281,12 +279,12 @@ fn quality(metrics: &[MetricSpec], rows: &[TableRow]) -> Quality {
         return Quality::Value { best_known: extreme(0, true) };
     }
     let worst = (0..metrics.len()).filter_map(|metric| extreme(metric, false)).collect::<Vec<_>>();
-    // Without a feasible row there is no front, and any corner bounds it.
+    // Without a feasible row there is no front, and any reference point is valid.
     let reference_point = if worst.is_empty() { vec![0.0; metrics.len()] } else { worst };
     Quality::Hypervolume { reference_point, best_known: None }
 }
 
-/// The resolution of a table with one metric; `None` for others, and for tables whose better half is all equal.
+/// Returns the resolution of a table with one metric; `None` for other tables, and if the median equals the best value.
 fn resolution(quality: &Quality, rows: &[TableRow]) -> Option<f64> {
     let Quality::Value { best_known: Some(best) } = quality else { return None };
     let values: Vec<f64> = rows.iter().filter_map(|row| row.values.as_ref()?.first().copied()).collect();
@@ -299,7 +297,7 @@ fn mean_duration_secs(rows: &[TableRow]) -> f64 {
     if known.is_empty() {
         return UNKNOWN_DURATION_SECS;
     }
-    // Divided first, so that no sum overflows.
+    // Divided before the sum, so that it does not overflow.
     known.iter().map(|duration| duration / known.len() as f64).sum()
 }
 

@@ -1,9 +1,10 @@
-//! A study of one problem by one contestant, on a virtual clock.
+//! Simulates a study of one problem with one optimizer, on a virtual clock.
 //!
-//! Trials take the simulated time that their problem says; nobody waits for it. The order of events is a pure function
-//! of the points that the contestant chooses: ties in time go to the trial with the smaller number.
+//! Trials take the simulated time that their problem states, without waiting. The order of events is a pure function of
+//! the points that the optimizer suggests: of events at the same time, that of the trial with the smaller id comes
+//! first.
 //!
-//! A stopped trial keeps its last report as its result, as the service has it.
+//! The last report of a stopped trial is its result, as in the service.
 
 mod running;
 #[cfg(test)]
@@ -17,27 +18,27 @@ use tunesmith_algorithms::early_stopping::{self, CompletedCurve};
 use tunesmith_algorithms::problem::{CompletedTrial, ParameterValues, PendingTrial, TrialId, TrialOutcome};
 
 use self::running::{Ended, Event, Running};
-use crate::contestant::{Contestant, ContestantError, StudyRequest, TrialResult};
+use crate::optimizer::{Optimizer, OptimizerError, StudyRequest, TrialResult};
 use crate::problem::{Draw, Problem, Quality};
 use crate::record::{Failure, Mode, RecordedQuality, ResultValue, RunKey, RunRecord, Schedule};
 
-/// What a run is made of besides problem and contestant.
+/// The settings of a run besides problem and optimizer.
 pub struct Plan<'a> {
-    /// The key under which the run is recorded.
+    /// The key of the record.
     pub key: &'a RunKey,
-    /// Whether the record is to hold the points.
+    /// Whether the record contains the points.
     pub keep_points: bool,
-    /// A clock that the contestant's time is taken by; any origin.
+    /// The clock that measures the time of the optimizer; any origin.
     pub now: &'a dyn Fn() -> Duration,
 }
 
-/// Lets `contestant` search `problem` until the budget is spent, the space is exhausted, or it fails. Failures are in
-/// the record: one contestant's must not end a comparison.
-pub fn simulate(problem: &dyn Problem, contestant: &mut dyn Contestant, plan: &Plan<'_>) -> RunRecord {
+/// Runs `optimizer` on `problem` until the budget is spent, the space is exhausted, or it fails. The record contains
+/// the failure, so that one failed run does not end a comparison.
+pub fn simulate(problem: &dyn Problem, optimizer: &mut dyn Optimizer, plan: &Plan<'_>) -> RunRecord {
     let mut study = Study::new(problem, plan);
-    let failure = study.run(contestant).err().map(|error| match error {
-        ContestantError::Unsupported { reason } => Failure::Unsupported(reason),
-        ContestantError::Failed { reason } => Failure::Failed(reason),
+    let failure = study.run(optimizer).err().map(|error| match error {
+        OptimizerError::Unsupported { reason } => Failure::Unsupported(reason),
+        OptimizerError::Failed { reason } => Failure::Failed(reason),
     });
     let mut record = study.record;
     record.failure = failure;
@@ -49,11 +50,11 @@ struct Study<'a> {
     plan: &'a Plan<'a>,
     record: RunRecord,
     running: Running,
-    /// Every point given out, for the initial ones of a finite space and for nothing else.
+    /// All suggested points; only the initial points of a finite space depend on them.
     given_out: Vec<PendingTrial>,
-    /// Reports of the trials that ended with a value, and whether they were stopped.
+    /// The reports of the trials that ended with values, and whether they were stopped early.
     curves: Vec<(Vec<early_stopping::CurvePoint>, bool)>,
-    /// What the contestant took since its last suggestion.
+    /// Time of the optimizer since its last suggestion.
     spent: Duration,
     exhausted: bool,
 }
@@ -93,9 +94,9 @@ impl<'a> Study<'a> {
         }
     }
 
-    fn run(&mut self, contestant: &mut dyn Contestant) -> Result<(), ContestantError> {
+    fn run(&mut self, optimizer: &mut dyn Optimizer) -> Result<(), OptimizerError> {
         let RunKey { seed, budget, schedule, .. } = &self.plan.key;
-        contestant.create(&StudyRequest {
+        optimizer.create(&StudyRequest {
             problem: self.problem.statement().clone(),
             seed: *seed,
             budget: *budget,
@@ -103,17 +104,17 @@ impl<'a> Study<'a> {
             constraints: self.problem.profile().constraints,
         })?;
         loop {
-            self.start_trials(contestant)?;
+            self.start_trials(optimizer)?;
             match self.running.next_event() {
-                Some(Event::End(ended)) => self.end(contestant, ended)?,
+                Some(Event::End(ended)) => self.end(optimizer, ended)?,
                 Some(Event::Report { trial }) => self.report(trial),
                 None => return Ok(()),
             }
         }
     }
 
-    /// Starts as many trials as the schedule wants now.
-    fn start_trials(&mut self, contestant: &mut dyn Contestant) -> Result<(), ContestantError> {
+    /// Starts the trials that the schedule requires now.
+    fn start_trials(&mut self, optimizer: &mut dyn Optimizer) -> Result<(), OptimizerError> {
         let Schedule { parallel, mode, initial_points, .. } = self.plan.key.schedule;
         loop {
             let left = self.plan.key.budget.saturating_sub(self.given_out.len());
@@ -128,7 +129,7 @@ impl<'a> Study<'a> {
             }
             let first = TrialId::FIRST.offset(self.given_out.len() as u64);
             if self.given_out.len() < initial_points {
-                // The contestant learns of these points with their results only.
+                // The optimizer receives these points only with their results.
                 let initial = wanted.min(initial_points - self.given_out.len());
                 for place in 0..initial as u64 {
                     match self.initial_point(first.offset(place)) {
@@ -138,7 +139,7 @@ impl<'a> Study<'a> {
                 }
             } else {
                 let trials: Vec<TrialId> = (0..wanted as u64).map(|place| first.offset(place)).collect();
-                let points = self.ask(contestant, &trials)?;
+                let points = self.ask(optimizer, &trials)?;
                 self.exhausted = points.len() < trials.len();
                 for (&trial, point) in trials.iter().zip(points) {
                     self.start(trial, point);
@@ -149,15 +150,15 @@ impl<'a> Study<'a> {
 
     fn ask(
         &mut self,
-        contestant: &mut dyn Contestant,
+        optimizer: &mut dyn Optimizer,
         trials: &[TrialId],
-    ) -> Result<Vec<ParameterValues>, ContestantError> {
+    ) -> Result<Vec<ParameterValues>, OptimizerError> {
         let before = (self.plan.now)();
-        let answer = contestant.suggest(trials);
+        let answer = optimizer.suggest(trials);
         self.spent += (self.plan.now)().saturating_sub(before);
         let points = answer?;
         self.record.suggest_ms.push(milliseconds(std::mem::take(&mut self.spent)));
-        let failed = |reason: String| ContestantError::Failed { reason };
+        let failed = |reason: String| OptimizerError::Failed { reason };
         if points.len() > trials.len() {
             return Err(failed(format!("it gave {} points for {} trials", points.len(), trials.len())));
         }
@@ -168,7 +169,7 @@ impl<'a> Study<'a> {
         Ok(points)
     }
 
-    /// Uniform in the space, the same for every contestant; `None` if the space holds no more.
+    /// A point uniform in the space and equal for all optimizers; `None` if the space is exhausted.
     fn initial_point(&self, trial: TrialId) -> Option<ParameterValues> {
         let designer = RandomSearch::new(self.problem.statement(), self.plan.key.seed);
         let history = History { completed: &[], pending: &self.given_out };
@@ -183,7 +184,7 @@ impl<'a> Study<'a> {
         self.running.start(trial, point, evaluation, watched);
     }
 
-    /// A running trial reported: stop it if the rule says so.
+    /// Applies the early stopping rule after a report of a running trial.
     fn report(&mut self, trial: TrialId) {
         let Some(metric) = self.problem.statement().metrics().first() else { return };
         let Some(rule) = self.plan.key.schedule.early_stopping else { return };
@@ -198,7 +199,7 @@ impl<'a> Study<'a> {
         }
     }
 
-    fn end(&mut self, contestant: &mut dyn Contestant, ended: Ended) -> Result<(), ContestantError> {
+    fn end(&mut self, optimizer: &mut dyn Optimizer, ended: Ended) -> Result<(), OptimizerError> {
         let feasible = ended.values.is_some() && ended.constraints.iter().all(|constraint| *constraint <= 0.0);
         let outcome = match &ended.values {
             Some(values) if feasible => {
@@ -220,7 +221,7 @@ impl<'a> Study<'a> {
         }
         let trial = CompletedTrial { id: ended.trial, parameters: ended.point, outcome };
         let before = (self.plan.now)();
-        let answer = contestant.complete(&TrialResult { trial, values: ended.values, constraints: ended.constraints });
+        let answer = optimizer.complete(&TrialResult { trial, values: ended.values, constraints: ended.constraints });
         self.spent += (self.plan.now)().saturating_sub(before);
         answer
     }
@@ -233,8 +234,8 @@ impl<'a> Study<'a> {
     }
 }
 
-/// `value` with so few digits that it moves by at most a millionth of its distance from `best_known` (or from 0):
-/// results are stored by the ten thousand.
+/// Rounds `value` to the fewest digits that move it by at most a millionth of its distance from `best_known` (or from
+/// 0), because files contain tens of thousands of results.
 fn rounded(value: f64, best_known: Option<f64>) -> f64 {
     let distance = (value - best_known.unwrap_or(0.0)).abs();
     if distance == 0.0 || !distance.is_finite() {
@@ -242,17 +243,17 @@ fn rounded(value: f64, best_known: Option<f64>) -> f64 {
     }
     let digits = 6 - distance.log10().floor() as i32;
     let short = round_to(value, digits);
-    // Near the limit of f64 rounding would do more harm than good.
+    // Near the precision of f64 the rounding error can exceed that bound.
     if (short - value).abs() <= distance * 1e-6 { short } else { value }
 }
 
-/// Rounds to `digits` decimals through text, the only way that gives the shortest number.
+/// Rounds to `digits` decimals through text, which gives the shortest decimal representation.
 fn round_to(value: f64, digits: i32) -> f64 {
     let digits = usize::try_from(digits.max(0)).unwrap_or(0);
     format!("{value:.digits$}").parse().unwrap_or(value)
 }
 
-/// To three significant digits, and no finer than microseconds: wall time repeats no better.
+/// Milliseconds with three significant digits, at least a microsecond: wall time is not reproducible beyond that.
 fn milliseconds(duration: Duration) -> f64 {
     let milliseconds = duration.as_secs_f64() * 1e3;
     if milliseconds >= 1000.0 {

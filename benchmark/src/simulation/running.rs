@@ -1,4 +1,4 @@
-//! The trials that run, and what happens to them next.
+//! The running trials and their next events.
 
 use tunesmith_algorithms::early_stopping::CurvePoint;
 use tunesmith_algorithms::problem::{ParameterValues, TrialId};
@@ -18,17 +18,17 @@ struct RunningTrial {
     point: ParameterValues,
     evaluation: Evaluation,
     started_secs: f64,
-    /// Whether its reports are events.
+    /// Whether its reports are events, which early stopping requires.
     watched: bool,
-    /// How many of its reports were made.
+    /// Number of reports made so far.
     reported: usize,
     stopped: bool,
 }
 
-/// What happens next.
+/// The next event.
 #[derive(Debug)]
 pub(super) enum Event {
-    /// A watched trial made a report.
+    /// A watched trial reported.
     Report {
         /// The trial.
         trial: TrialId,
@@ -42,13 +42,13 @@ pub(super) enum Event {
 pub(super) struct Ended {
     pub(super) trial: TrialId,
     pub(super) point: ParameterValues,
-    /// What the contestant is told; `None` if it failed.
+    /// The values that the optimizer receives; `None` if the trial failed.
     pub(super) values: Option<Vec<f64>>,
-    /// What the contestant is judged by; `None` if it failed.
+    /// The values without noise; `None` if the trial failed.
     pub(super) noiseless: Option<Vec<f64>>,
     pub(super) constraints: Vec<f64>,
     pub(super) stopped_early: bool,
-    /// The reports that it made.
+    /// Its reports.
     pub(super) reports: Vec<CurvePoint>,
 }
 
@@ -61,7 +61,7 @@ impl Running {
         self.trials.is_empty()
     }
 
-    /// Simulated seconds since the study began.
+    /// Simulated seconds since the start of the study.
     pub(super) fn now_secs(&self) -> f64 {
         self.now_secs
     }
@@ -72,7 +72,7 @@ impl Running {
         self.trials.push(running);
     }
 
-    /// Moves the clock to the next event; `None` if nothing runs.
+    /// Advances the clock to the next event; `None` if no trial runs.
     pub(super) fn next_event(&mut self) -> Option<Event> {
         let next = (0..self.trials.len()).min_by(|&a, &b| {
             let (a, b) = (&self.trials[a], &self.trials[b]);
@@ -87,17 +87,17 @@ impl Running {
         Some(Event::End(self.trials.swap_remove(next).end()))
     }
 
-    /// The reports that `trial` has made; empty if it does not run.
+    /// The reports of `trial` so far; empty if it does not run.
     pub(super) fn reports(&self, trial: TrialId) -> Vec<CurvePoint> {
         self.trials.iter().find(|running| running.trial == trial).map(RunningTrial::reports).unwrap_or_default()
     }
 
-    /// The reports that each running trial but `trial` has made.
+    /// The reports of each running trial except `trial`.
     pub(super) fn reports_of_others(&self, trial: TrialId) -> Vec<Vec<CurvePoint>> {
         self.trials.iter().filter(|running| running.trial != trial).map(RunningTrial::reports).collect()
     }
 
-    /// Ends `trial` now, with its last report as its result.
+    /// Ends `trial` now; its last report becomes its result.
     pub(super) fn stop(&mut self, trial: TrialId) {
         if let Some(running) = self.trials.iter_mut().find(|running| running.trial == trial) {
             running.stopped = true;
@@ -114,7 +114,7 @@ impl Running {
 }
 
 impl RunningTrial {
-    /// When it makes its next report that matters: the last one is its end.
+    /// The time of its next report, without the last one, which is its end.
     fn next_report_secs(&self) -> Option<f64> {
         if !self.watched || self.stopped || self.reported + 1 >= self.evaluation.curve.len() {
             return None;

@@ -39,32 +39,32 @@ impl Problem for Numbers {
     }
 }
 
-/// Answers from a list and writes down what it is told.
+/// Suggests the values of a list and records the requests and results.
 #[derive(Default)]
 struct Scripted {
     numbers: Vec<i64>,
-    asked: Vec<usize>,
-    told: Vec<u64>,
+    requested: Vec<usize>,
+    completed: Vec<u64>,
     refuse_after: Option<usize>,
 }
 
-impl Contestant for Scripted {
-    fn create(&mut self, _: &StudyRequest) -> Result<(), ContestantError> {
+impl Optimizer for Scripted {
+    fn create(&mut self, _: &StudyRequest) -> Result<(), OptimizerError> {
         Ok(())
     }
 
-    fn suggest(&mut self, trials: &[TrialId]) -> Result<Vec<ParameterValues>, ContestantError> {
-        if self.refuse_after.is_some_and(|limit| self.asked.len() >= limit) {
-            return Err(ContestantError::Failed { reason: "no more".into() });
+    fn suggest(&mut self, trials: &[TrialId]) -> Result<Vec<ParameterValues>, OptimizerError> {
+        if self.refuse_after.is_some_and(|limit| self.requested.len() >= limit) {
+            return Err(OptimizerError::Failed { reason: "no more".into() });
         }
-        self.asked.push(trials.len());
+        self.requested.push(trials.len());
         let taken = trials.len().min(self.numbers.len());
         let point = |k| ParameterValues::from([("k".to_owned(), ParameterValue::Integer(k))]);
         Ok(self.numbers.drain(..taken).map(point).collect())
     }
 
-    fn complete(&mut self, result: &TrialResult) -> Result<(), ContestantError> {
-        self.told.push(result.trial.id.0);
+    fn complete(&mut self, result: &TrialResult) -> Result<(), OptimizerError> {
+        self.completed.push(result.trial.id.0);
         Ok(())
     }
 }
@@ -75,17 +75,17 @@ fn scripted(numbers: &[i64]) -> Scripted {
 
 fn key(budget: usize, parallel: usize, mode: Mode) -> RunKey {
     let schedule = Schedule { parallel, mode, initial_points: 0, early_stopping: None };
-    let (suite, problem, contestant) = ("test".into(), "numbers".into(), "scripted".into());
-    RunKey { suite, problem, seed: 1, contestant, budget, schedule }
+    let (suite, problem, optimizer) = ("test".into(), "numbers".into(), "scripted".into());
+    RunKey { suite, problem, seed: 1, optimizer, budget, schedule }
 }
 
-fn run(contestant: &mut dyn Contestant, key: &RunKey) -> RunRecord {
+fn run(optimizer: &mut dyn Optimizer, key: &RunKey) -> RunRecord {
     let clock = Cell::new(0);
     let now = || {
         clock.set(clock.get() + 1);
         Duration::from_millis(clock.get())
     };
-    simulate(&Numbers::new(100), contestant, &Plan { key, keep_points: false, now: &now })
+    simulate(&Numbers::new(100), optimizer, &Plan { key, keep_points: false, now: &now })
 }
 
 fn values(record: &RunRecord) -> Vec<f64> {
@@ -97,42 +97,42 @@ fn values(record: &RunRecord) -> Vec<f64> {
 }
 
 #[test]
-fn one_after_the_other() {
-    let mut contestant = scripted(&[7, 3, 5]);
-    let record = run(&mut contestant, &key(3, 1, Mode::Sequential));
+fn sequential_trials_run_one_after_the_other() {
+    let mut optimizer = scripted(&[7, 3, 5]);
+    let record = run(&mut optimizer, &key(3, 1, Mode::Sequential));
     assert_eq!(values(&record), [7.0, 3.0, 5.0]);
     assert_eq!(record.ended_secs, [7.0, 10.0, 15.0]);
-    // The clock ticks once a call: one for each suggestion, one more for the result before it.
+    // The clock advances once per call: once for each suggestion, once more for the result before it.
     assert_eq!(record.suggest_ms, [1.0, 2.0, 2.0]);
     assert_eq!(record.failure, None);
 }
 
 #[test]
-fn a_batch_waits_for_its_slowest() {
-    let mut contestant = scripted(&[7, 3, 5, 1]);
-    let record = run(&mut contestant, &key(4, 3, Mode::Batch));
-    assert_eq!(contestant.asked, [3, 1]);
+fn a_batch_ends_with_its_slowest_trial() {
+    let mut optimizer = scripted(&[7, 3, 5, 1]);
+    let record = run(&mut optimizer, &key(4, 3, Mode::Batch));
+    assert_eq!(optimizer.requested, [3, 1]);
     assert_eq!(values(&record), [3.0, 5.0, 7.0, 1.0]);
     assert_eq!(record.ended_secs, [3.0, 5.0, 7.0, 8.0]);
 }
 
 #[test]
-fn asynchronous_workers_take_the_next_as_they_become_free() {
-    let mut contestant = scripted(&[7, 3, 5, 1]);
-    let record = run(&mut contestant, &key(4, 2, Mode::Asynchronous));
-    // Trial 3 begins at 3 s; trials 1 ends at 7 s, trial 3 and 4 both at 8 s.
-    assert_eq!(contestant.asked, [1, 1, 1, 1]);
-    assert_eq!(contestant.told, [2, 1, 3, 4]);
+fn asynchronous_trials_start_when_a_running_trial_ends() {
+    let mut optimizer = scripted(&[7, 3, 5, 1]);
+    let record = run(&mut optimizer, &key(4, 2, Mode::Asynchronous));
+    // Trial 3 starts at 3 s. Trial 1 ends at 7 s, trials 3 and 4 both at 8 s.
+    assert_eq!(optimizer.requested, [1, 1, 1, 1]);
+    assert_eq!(optimizer.completed, [2, 1, 3, 4]);
     assert_eq!(record.ended_secs, [3.0, 7.0, 8.0, 8.0]);
 }
 
 #[test]
-fn the_run_ends_with_the_space_or_with_the_contestant() {
+fn a_run_ends_when_the_space_is_exhausted_or_the_optimizer_fails() {
     let record = run(&mut scripted(&[7]), &key(4, 2, Mode::Asynchronous));
     assert_eq!((values(&record), record.failure), (vec![7.0], None));
 
-    let mut contestant = Scripted { refuse_after: Some(2), ..scripted(&[7, 3, 5]) };
-    let record = run(&mut contestant, &key(3, 1, Mode::Sequential));
+    let mut optimizer = Scripted { refuse_after: Some(2), ..scripted(&[7, 3, 5]) };
+    let record = run(&mut optimizer, &key(3, 1, Mode::Sequential));
     assert_eq!(values(&record), [7.0, 3.0]);
     assert_eq!(record.failure, Some(Failure::Failed("no more".into())));
 
@@ -146,55 +146,56 @@ fn the_run_ends_with_the_space_or_with_the_contestant() {
 }
 
 #[test]
-fn initial_points_are_the_same_for_all_and_told_with_their_results() {
+fn initial_points_are_equal_for_all_optimizers_and_reported_with_their_results() {
     let mut key = key(5, 1, Mode::Sequential);
     key.schedule.initial_points = 3;
     let (mut first, mut second) = (scripted(&[1, 2]), scripted(&[3, 4]));
     let (a, b) = (run(&mut first, &key), run(&mut second, &key));
     assert_eq!(values(&a)[..3], values(&b)[..3]);
     assert_eq!(values(&a)[3..], [1.0, 2.0]);
-    assert_eq!(first.told, [1, 2, 3, 4, 5]);
-    assert_eq!(first.asked, [1, 1]);
+    assert_eq!(first.completed, [1, 2, 3, 4, 5]);
+    assert_eq!(first.requested, [1, 1]);
 }
 
 #[test]
-fn the_median_rule_saves_time_and_keeps_the_last_report() {
+fn the_median_rule_stops_a_trial_and_keeps_its_last_report() {
     let mut key = key(6, 1, Mode::Sequential);
     key.schedule.early_stopping = Some(StoppingRule::Median);
     let record = run(&mut scripted(&[10, 10, 10, 10, 10, 90]), &key);
-    // The rule wants five completed trials and four reports: the sixth is stopped at its fourth of five.
+    // The rule requires five completed trials and four reports: the sixth trial is stopped at its fourth of five
+    // reports.
     assert_eq!(record.stopped_early, [5]);
     assert_eq!(values(&record)[5], 91.0);
     assert_eq!(record.ended_secs[5], 50.0 + 72.0);
 }
 
 #[test]
-fn successive_halving_stops_at_the_first_rung() {
+fn successive_halving_stops_a_trial_at_the_first_rung() {
     let mut key = key(3, 1, Mode::Sequential);
     key.schedule.early_stopping = Some(StoppingRule::Asha);
     let record = run(&mut scripted(&[10, 10, 90]), &key);
-    // One of three passes step 1, where the others had 14 and this one 94.
+    // Of three trials one passes step 1. The others had 14 there and this one 94.
     assert_eq!(record.stopped_early, [2]);
     assert_eq!(values(&record)[2], 94.0);
     assert_eq!(record.ended_secs[2], 20.0 + 18.0);
 }
 
 #[test]
-fn the_others_that_run_count_for_successive_halving() {
+fn successive_halving_counts_running_trials() {
     let mut key = key(3, 3, Mode::Asynchronous);
     key.schedule.early_stopping = Some(StoppingRule::Asha);
     let record = run(&mut scripted(&[10, 12, 90]), &key);
-    // Nothing has ended when trial 3 reports step 1, but the two others have passed it.
+    // No trial has ended when trial 3 reports step 1, but both others have passed it.
     assert_eq!(record.stopped_early.len(), 1);
     assert_eq!(values(&record), [10.0, 12.0, 94.0]);
 }
 
 #[test]
-fn the_decay_curve_rule_wants_ten_finished_trials() {
+fn the_decay_curve_rule_requires_ten_completed_trials() {
     let mut key = key(12, 1, Mode::Sequential);
     key.schedule.early_stopping = Some(StoppingRule::DecayCurve);
     let record = run(&mut scripted(&[10, 10, 90, 10, 10, 10, 10, 10, 10, 10, 90, 9]), &key);
-    // Trial 11 is stopped at its fourth report; trial 12 begins and ends below all others.
+    // Trial 11 is stopped at its fourth report. Trial 12 starts and ends below all others.
     assert_eq!(record.stopped_early, [10]);
     assert_eq!(values(&record)[10], 91.0);
     assert_eq!(record.ended_secs[10], 180.0 + 72.0);

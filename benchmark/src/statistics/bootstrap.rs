@@ -1,8 +1,8 @@
-//! Percentile bootstrap intervals of a sample and of a sample in strata.
+//! Percentile bootstrap intervals of a sample and of a stratified sample.
 //!
-//! Source: Efron and Tibshirani, "An introduction to the bootstrap", 1993, section 13.3. The percentile interval, not a
-//! corrected one (BCa): it also serves the median, for which the acceleration of BCa is not defined. It is a little too
-//! narrow for fewer than about ten values.
+//! Source: Efron and Tibshirani, "An introduction to the bootstrap", 1993, section 13.3. The percentile interval is
+//! used in place of the corrected one (BCa) because it also applies to the median, for which the acceleration of BCa is
+//! not defined. It is slightly too narrow for fewer than about ten values.
 
 use rand::RngExt;
 use tunesmith_algorithms::problem::TrialId;
@@ -12,24 +12,24 @@ use super::StatisticsError;
 use super::error::{require_count, require_finite, require_open_unit};
 use super::summary::{mean, quantile_of_sorted};
 
-/// A range of values, both ends included.
+/// A closed interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
-    /// Its lower end.
+    /// Lower end.
     pub low: f64,
-    /// Its upper end, at least `low`.
+    /// Upper end, at least `low`.
     pub high: f64,
 }
 
 impl Interval {
-    /// Whether `value` lies inside, or on an end.
+    /// Whether `value` is in the interval, ends included.
     pub fn contains(&self, value: f64) -> bool {
         self.low <= value && value <= self.high
     }
 }
 
-/// The percentile interval of `statistic`, of coverage `level` (0.95), from `resamples` samples drawn from `sample` with
-/// replacement. The same seed gives the same interval.
+/// Returns the percentile interval of `statistic` with coverage `level` (0.95), from `resamples` samples drawn from
+/// `sample` with replacement. Equal seeds give equal intervals.
 ///
 /// # Errors
 /// [`StatisticsError::TooFew`] for an empty sample or without resamples, [`StatisticsError::NotANumber`] if a value of
@@ -60,11 +60,11 @@ pub fn bootstrap_interval(
     percentiles(values, level)
 }
 
-/// The percentile interval of the mean over `strata` of the mean of each, from `resamples` in which the values are drawn
-/// anew within each stratum; the strata stay. The same seed gives the same interval.
+/// Returns the percentile interval of the mean over `strata` of the mean of each. Each of `resamples` redraws the
+/// values within each stratum and keeps the strata. Equal seeds give equal intervals.
 ///
-/// With problems as strata and seeds as values it says how much the mean would move with other seeds on the same
-/// problems. The mean itself is always inside.
+/// With problems as strata and seeds as values, it shows how much the mean varies between seeds on the same problems.
+/// The interval always contains the mean itself.
 ///
 /// # Errors
 /// As [`bootstrap_interval`]; also [`StatisticsError::TooFew`] if a stratum is empty.
@@ -89,7 +89,7 @@ pub fn stratified_interval<Row: AsRef<[f64]>>(
         strata.iter().map(drawn).sum::<f64>() / strata.len() as f64
     };
     let found = percentiles((0..resamples).map(|_| resample()).collect(), level)?;
-    // Rounding may leave the mean of values that are all the same outside by the last digit.
+    // With equal values, rounding can move the mean out of the interval by the last digit.
     let centre = mean(&strata.iter().map(|values| mean(values)).collect::<Vec<f64>>());
     Ok(Interval { low: found.low.min(centre), high: found.high.max(centre) })
 }
@@ -100,7 +100,7 @@ fn check(size: usize, level: f64, resamples: usize) -> Result<(), StatisticsErro
     require_open_unit("level", level)
 }
 
-/// The interval between the quantiles of the values of a statistic over resamples.
+/// Returns the interval between the quantiles of the resampled statistic.
 fn percentiles(mut values: Vec<f64>, level: f64) -> Result<Interval, StatisticsError> {
     require_finite("bootstrap statistic", &values)?;
     values.sort_by(f64::total_cmp);
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn interval_of_the_mean_is_near_the_normal_one() {
+    fn the_interval_of_the_mean_is_close_to_the_normal_one() {
         // 0..=99: the bootstrap standard error is 28.87 / 10, so the interval is 49.5 +- 1.96 x 2.887 = 5.66.
         let sample: Vec<f64> = (0..100).map(f64::from).collect();
         let interval = bootstrap_interval(&sample, mean, 0.95, 4000, 1).unwrap();
@@ -127,13 +127,13 @@ mod tests {
     }
 
     #[test]
-    fn equal_values_have_an_interval_of_no_width() {
+    fn equal_values_have_an_interval_of_width_zero() {
         assert_eq!(bootstrap_interval(&[2.0; 5], median, 0.9, 50, 0), Ok(Interval { low: 2.0, high: 2.0 }));
         assert_eq!(bootstrap_interval(&[2.0], mean, 0.9, 50, 0), Ok(Interval { low: 2.0, high: 2.0 }));
     }
 
     #[test]
-    fn values_are_drawn_within_strata_that_weigh_the_same() {
+    fn values_are_resampled_within_equally_weighted_strata() {
         // The second stratum cannot vary. The mean of two draws of 0 and 4 is 0, 2 or 4, with 1/4, 1/2 and 1/4.
         let found = stratified_interval(&[vec![0.0, 4.0], vec![10.0; 5]], 0.95, 200, 1);
         assert_eq!(found, Ok(Interval { low: 5.0, high: 7.0 }));

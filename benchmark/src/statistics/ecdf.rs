@@ -1,45 +1,45 @@
 //! Fixed-target distribution functions, as in COCO.
 //!
-//! Source: Hansen, Auger, Brockhoff, Tušar, Tušar, "COCO: performance assessment", 2016. The gap of a
-//! run is its best value so far less the optimum, 0 or more; a target is a gap to reach. COCO adds runs that it
-//! simulates by restarts after unsuccessful ones; we do not: a pair that is not reached stays so.
+//! Source: Hansen, Auger, Brockhoff, Tušar, Tušar, "COCO: performance assessment", 2016. The gap of a run is its best
+//! value so far minus the optimum, at least 0; a target is a gap to reach. Departure: COCO simulates restarts after
+//! unsuccessful runs; here a pair that is not reached stays unreached.
 
 use super::StatisticsError;
 use super::error::require_count;
 
-/// How many targets COCO gives to a problem: five for each power of ten from 10^2 to 10^-8, both ends included.
+/// Number of targets of a problem in COCO: five per power of ten from 10^2 to 10^-8, both ends included.
 pub const TARGETS: usize = 51;
 
-/// One run as it is judged by targets.
+/// One run with its targets.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Run<'a> {
     /// Number of parameters of its problem, at least 1.
     pub dimension: usize,
-    /// The gap after each evaluation, from the first; not increasing. Infinite as long as there is no feasible result.
+    /// The gap after each evaluation, not increasing; infinite before the first feasible result.
     pub gaps: &'a [f64],
-    /// The gaps to reach, at least one; those of its problem, as problems with small gaps need others.
+    /// The gaps to reach, at least one. They depend on the problem, since the scale of gaps does.
     pub targets: &'a [f64],
 }
 
 impl Run<'_> {
-    /// The number of the first evaluation, from 1, with which the gap is at most `target`.
+    /// Returns the number of the first evaluation, from 1, with a gap of at most `target`.
     pub fn evaluations_to(&self, target: f64) -> Option<usize> {
         self.gaps.iter().position(|&gap| gap <= target).map(|index| index + 1)
     }
 }
 
-/// [`TARGETS`] gaps from `easiest` to `hardest`, both included and positive, evenly spaced in their logarithm. From 100
-/// to 1e-8 they are those of COCO.
+/// Returns [`TARGETS`] gaps from `easiest` to `hardest`, both included and positive, evenly spaced in their logarithm.
+/// From 100 to 1e-8 they are the targets of COCO.
 pub fn spaced_targets(easiest: f64, hardest: f64) -> Vec<f64> {
     let (first, last) = (easiest.log10(), hardest.log10());
     let step = (last - first) / (TARGETS - 1) as f64;
     (0..TARGETS).map(|index| 10_f64.powf(first + step * index as f64)).collect()
 }
 
-/// The share of pairs of a run and a target that are reached, by evaluations over dimension: a step function.
+/// The share of reached pairs of run and target as a step function of evaluations over dimension.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ecdf {
-    /// Where it rises, by increasing effort.
+    /// The steps, by increasing evaluations.
     pub steps: Vec<EcdfStep>,
 }
 
@@ -48,19 +48,20 @@ pub struct Ecdf {
 pub struct EcdfStep {
     /// Evaluations divided by the dimension of the problem.
     pub evaluations_per_dimension: f64,
-    /// Share of pairs that are reached with that many, or fewer; above 0, at most 1.
+    /// Share of pairs reached within that many evaluations; above 0, at most 1.
     pub share: f64,
 }
 
 impl Ecdf {
-    /// The share reached with `evaluations_per_dimension`; 0 before the first step and for NaN.
+    /// Returns the share reached within `evaluations_per_dimension`; 0 before the first step and for NaN.
     pub fn share_at(&self, evaluations_per_dimension: f64) -> f64 {
         let count = self.steps.partition_point(|step| step.evaluations_per_dimension <= evaluations_per_dimension);
         if count == 0 { 0.0 } else { self.steps[count - 1].share }
     }
 
-    /// The mean share over the logarithm of evaluations per dimension from `low` to `high`: the area under the curve as
-    /// it is drawn, 0 to 1, larger is better. A run that reaches all targets twice as fast gains ln 2 / ln(high / low).
+    /// Returns the mean share over the logarithm of evaluations per dimension from `low` to `high`: the area under the
+    /// plotted curve, from 0 to 1, larger is better. A run that reaches all targets in half the evaluations gains ln 2
+    /// / ln(high / low).
     ///
     /// # Errors
     /// [`StatisticsError::OutOfRange`] unless 0 < `low` < `high`, both finite.
@@ -84,8 +85,8 @@ impl Ecdf {
     }
 }
 
-/// The distribution function of `runs`, each over its own targets. Runs of several problems and dimensions may be mixed;
-/// each pair weighs the same.
+/// Returns the distribution function of `runs`, each over its own targets. Runs of several problems and dimensions may
+/// be combined; all pairs have equal weight.
 ///
 /// # Errors
 /// [`StatisticsError::TooFew`] without runs, or for a run without targets or of dimension 0;
@@ -133,7 +134,7 @@ mod tests {
     const SLOW: Run<'static> = Run { dimension: 1, gaps: &[f64::INFINITY, 2.0, 1.0], targets: &[1.0, 0.1] };
 
     #[test]
-    fn the_targets_of_coco_are_five_for_each_power_of_ten() {
+    fn the_targets_of_coco_are_five_per_power_of_ten() {
         let targets = spaced_targets(100.0, 1e-8);
         assert_eq!((targets.len(), targets[0], targets[10]), (51, 100.0, 1.0));
         assert!((targets[50] / 1e-8 - 1.0).abs() < 1e-12);
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn each_run_has_its_own_targets_and_each_pair_weighs_the_same() {
+    fn each_run_has_its_own_targets_and_all_pairs_have_equal_weight() {
         // FAST reaches 0.02 at 4/2; SLOW reaches 2 at 2/1 and 1 at 3/1, and not 0.5.
         let fast = Run { targets: &[0.02], ..FAST };
         let found = ecdf(&[fast, Run { targets: &[2.0, 1.0, 0.5], ..SLOW }]).unwrap();
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_input_is_an_error_and_a_run_without_evaluations_reaches_nothing() {
+    fn bad_input_is_an_error_and_a_run_without_evaluations_reaches_no_target() {
         assert!(matches!(ecdf(&[]), Err(StatisticsError::TooFew { what: "runs", .. })));
         let without = Run { targets: &[], ..SLOW };
         assert!(matches!(ecdf(&[FAST, without]), Err(StatisticsError::TooFew { what: "targets of a run", .. })));

@@ -1,29 +1,29 @@
-//! Why a statistic has no value.
+//! The error of a statistic that is not defined for its input.
 
 /// Input for which a statistic is not defined.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StatisticsError {
-    /// Too little data: collect more, or leave the statistic out.
+    /// There is too little data: collect more, or omit the statistic.
     #[error("{what}: found {found}, at least {required} are needed")]
     TooFew {
-        /// What there is too little of.
+        /// Name of the input.
         what: &'static str,
-        /// How many there are.
+        /// Number of values.
         found: usize,
-        /// How many are needed.
+        /// Required number of values.
         required: usize,
     },
-    /// A value that cannot be computed with: leave it out, or replace it by what it stands for.
+    /// A value is not allowed: remove or replace it.
     #[error("{what} holds {value} at index {index}, allowed are {allowed}")]
     NotANumber {
-        /// What holds the value.
+        /// Name of the input.
         what: &'static str,
         /// Its index.
         index: usize,
         /// The value.
         value: f64,
-        /// What is allowed there.
+        /// The allowed values.
         allowed: &'static str,
     },
     /// Rows of a table differ in length.
@@ -43,12 +43,12 @@ pub enum StatisticsError {
         name: &'static str,
         /// Its value.
         value: f64,
-        /// What is allowed.
+        /// The allowed range.
         allowed: &'static str,
     },
 }
 
-/// Checks that `values` has at least `required` values.
+/// Checks that `found` is at least `required`.
 pub(super) fn require_count(what: &'static str, found: usize, required: usize) -> Result<(), StatisticsError> {
     if found < required {
         return Err(StatisticsError::TooFew { what, found, required });
@@ -66,7 +66,7 @@ pub(super) fn require_finite(what: &'static str, values: &[f64]) -> Result<(), S
     }
 }
 
-/// Checks that all `rows` are as long as the first, and returns that length; 0 without rows.
+/// Checks that all `rows` have the same length, and returns it; 0 without rows.
 pub(super) fn require_rectangle<Row: AsRef<[f64]>>(rows: &[Row]) -> Result<usize, StatisticsError> {
     let expected = rows.first().map_or(0, |row| row.as_ref().len());
     for (row, values) in rows.iter().enumerate() {
@@ -78,7 +78,7 @@ pub(super) fn require_rectangle<Row: AsRef<[f64]>>(rows: &[Row]) -> Result<usize
     Ok(expected)
 }
 
-/// Checks that `value` lies strictly between 0 and 1.
+/// Checks that `value` is strictly between 0 and 1.
 pub(super) fn require_open_unit(name: &'static str, value: f64) -> Result<(), StatisticsError> {
     if value > 0.0 && value < 1.0 {
         return Ok(());

@@ -1,10 +1,10 @@
-//! The Friedman test: do contestants differ at all, judged by their ranks on each problem?
+//! The Friedman test of differences between optimizers, from their ranks on each problem.
 //!
 //! Sources: Friedman, "The use of ranks to avoid the assumption of normality implicit in the analysis of variance",
-//! 1937; tie correction as in `scipy.stats.friedmanchisquare`; as used in Demšar, "Statistical comparisons of classifiers
-//! over multiple data sets", 2006, section 3.2. Which contestants differ is the matter of [`super::nemenyi`].
+//! 1937; tie correction as in `scipy.stats.friedmanchisquare`; use as in Demšar, "Statistical comparisons of
+//! classifiers over multiple data sets", 2006, section 3.2. [`super::nemenyi`] finds the optimizers that differ.
 //!
-//! Notation: n blocks (problems), k treatments (contestants), Rⱼ mean rank of treatment j, t sizes of groups of ties.
+//! Notation: n blocks (problems), k treatments (optimizers), Rⱼ mean rank of treatment j, t sizes of groups of ties.
 
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
@@ -17,17 +17,16 @@ use super::ranks::{ranks_and_ties, tie_sum};
 pub struct FriedmanTest {
     /// Mean rank of each treatment over blocks, 1 to k; the smallest values have the smallest ranks.
     pub mean_ranks: Vec<f64>,
-    /// Friedman's statistic, corrected for ties; 0 if every block is one tie.
+    /// Friedman's statistic, corrected for ties; 0 if all values of each block are equal.
     pub statistic: f64,
-    /// Its p value by the χ² distribution with k − 1 degrees of freedom.
+    /// Its p value from the χ² distribution with k − 1 degrees of freedom.
     pub p: f64,
 }
 
-/// The Friedman test of `blocks`, shape n × k: one row per block with the value of each treatment.
+/// Computes the Friedman test of `blocks`, shape n × k: one row per block with the value of each treatment.
 ///
-/// If the values of every block are all equal there is nothing to tell treatments apart by: the statistic is 0 and
-/// the p value 1 (scipy gives NaN). Two treatments are allowed, unlike in scipy: the χ² statistic is then that of the
-/// sign test.
+/// If all values of each block are equal, the statistic is 0 and the p value 1 (scipy gives NaN). Two treatments are
+/// allowed, unlike in scipy; the χ² statistic is then that of the sign test.
 ///
 /// # Errors
 /// [`StatisticsError::TooFew`] with fewer than 2 blocks or 2 treatments, [`StatisticsError::Ragged`] if rows differ in
@@ -51,7 +50,7 @@ pub fn friedman<Row: AsRef<[f64]>>(blocks: &[Row]) -> Result<FriedmanTest, Stati
     if correction <= 0.0 {
         return Ok(FriedmanTest { mean_ranks, statistic: 0.0, p: 1.0 });
     }
-    // The sum of squared deviations is the textbook's sum of squares less its mean, without the cancellation.
+    // The sum of squared deviations equals the textbook's sum of squares minus its mean, without its cancellation.
     let centre = n * (k + 1.0) / 2.0;
     let deviations: f64 = rank_sums.iter().map(|sum| (sum - centre).powi(2)).sum();
     let statistic = 12.0 / (k * n * (k + 1.0)) * deviations / correction;
@@ -72,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_that_agree_reach_the_largest_statistic() {
+    fn agreeing_blocks_have_the_largest_statistic() {
         let test = friedman(&[[1.0, 2.0, 3.0], [0.1, 0.2, 0.3], [5.0, 6.0, f64::INFINITY]]).unwrap();
         assert_eq!(test.mean_ranks, [1.0, 2.0, 3.0]);
         assert!((test.statistic - 6.0).abs() < 1e-12, "n (k - 1) = 6, found {}", test.statistic);
@@ -81,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn all_equal_values_are_no_evidence() {
+    fn equal_values_have_a_p_value_of_one() {
         let test = friedman(&[[1.0, 1.0], [2.0, 2.0]]).unwrap();
         assert_eq!((test.statistic, test.p), (0.0, 1.0));
         assert_eq!(test.mean_ranks, [1.5, 1.5]);

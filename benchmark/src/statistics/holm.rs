@@ -4,8 +4,8 @@
 
 use super::StatisticsError;
 
-/// The adjusted p values, in the order of `p_values`: rejecting those below α keeps the chance of any false rejection
-/// below α, whatever the dependence between the tests. Empty for none.
+/// Returns the adjusted p values in the order of `p_values`. Rejecting those below α keeps the probability of any false
+/// rejection below α, for any dependence between the tests. Empty for no p values.
 ///
 /// # Errors
 /// [`StatisticsError::NotANumber`] if one is not between 0 and 1, both included.
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn adjusted_values_keep_their_order_and_stop_at_one() {
-        // By hand: 3 x 0.01; 2 x 0.015 = 0.03, not less than the one before; 0.9.
+        // By hand: 3 x 0.01; 2 x 0.015 = 0.03, not less than the value before; 0.9.
         let adjusted = holm_adjust(&[0.9, 0.01, 0.015]).unwrap();
         for (found, expected) in adjusted.iter().zip([0.9, 0.03, 0.03]) {
             assert!((found - expected).abs() < 1e-15, "{found}, not {expected}");
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_probability_is_an_error() {
+    fn a_value_that_is_not_a_probability_is_an_error() {
         for bad in [f64::NAN, -0.1, 1.1] {
             assert!(matches!(holm_adjust(&[0.5, bad]), Err(StatisticsError::NotANumber { index: 1, .. })));
         }

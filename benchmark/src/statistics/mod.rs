@@ -1,9 +1,11 @@
-//! Statistics for comparisons: which differences between contestants are real, and how large they are.
+//! Statistics for comparisons of optimizers: significance and size of differences.
 //!
-//! Every function is pure; what is random takes a seed. Input that has no answer (an empty sample, NaN) is an error or
-//! `None`, never a plausible number. Values equal those of scipy where scipy has them; each file says where it departs.
+//! Every function is pure; random ones take a seed. Undefined results (of an empty sample or NaN) are an error or
+//! `None`, never a plausible number. Values equal those of scipy where scipy has the statistic; each module states its
+//! departures.
 
 pub mod bootstrap;
+pub mod decision;
 pub mod ecdf;
 mod error;
 pub mod friedman;
@@ -12,7 +14,6 @@ pub mod nemenyi;
 pub mod ranks;
 pub mod score;
 pub mod summary;
-pub mod verdict;
 pub mod wilcoxon;
 
 pub use error::StatisticsError;

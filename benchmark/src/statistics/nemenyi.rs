@@ -1,8 +1,8 @@
-//! The Nemenyi test: which contestants differ in mean rank, after [`super::friedman`] found that some do.
+//! The Nemenyi test for pairs of optimizers that differ in mean rank, after [`super::friedman`] found a difference.
 //!
 //! Sources: Nemenyi, "Distribution-free multiple comparisons", 1963; critical difference and diagram as in Demšar,
-//! "Statistical comparisons of classifiers over multiple data sets", 2006, section 3.2. The quantile is
-//! computed, not looked up, so that any number of contestants will do.
+//! "Statistical comparisons of classifiers over multiple data sets", 2006, section 3.2. The quantile is computed
+//! instead of tabulated, for any number of optimizers.
 //!
 //! Notation: k treatments, n blocks, R the range (largest less smallest) of k independent standard normal numbers, φ and
 //! Φ their density and distribution; q(α, k) the upper α quantile of R, divided by √2.
@@ -14,20 +14,20 @@ use tunesmith_algorithms::numerics::normal;
 use super::StatisticsError;
 use super::error::{require_count, require_finite};
 
-/// Two treatments differ at level `alpha` if their mean ranks over `blocks` blocks differ by at least this much:
-/// q(α, k) √(k (k + 1) / 6n).
+/// Returns the critical difference: the difference of mean ranks over `blocks` blocks from which two treatments differ
+/// at level `alpha`, q(α, k) √(k (k + 1) / 6n).
 ///
 /// # Errors
-/// [`StatisticsError::TooFew`] with fewer than 2 treatments or no block, [`StatisticsError::OutOfRange`] unless
-/// 1e-6 ≤ `alpha` < 1: rounding would show in smaller ones.
+/// [`StatisticsError::TooFew`] with fewer than 2 treatments or no block, [`StatisticsError::OutOfRange`] unless 1e-6 ≤
+/// `alpha` < 1; smaller values are inexact due to rounding.
 pub fn critical_difference(treatments: usize, blocks: usize, alpha: f64) -> Result<f64, StatisticsError> {
     require_count("blocks", blocks, 1)?;
     let k = treatments as f64;
     Ok(studentized_range_quantile(treatments, alpha)? / SQRT_2 * (k * (k + 1.0) / (6.0 * blocks as f64)).sqrt())
 }
 
-/// The upper `alpha` quantile of the studentized range of `treatments` means with infinite degrees of freedom, as
-/// `scipy.stats.studentized_range.ppf(1 - alpha, treatments, inf)`.
+/// Returns the upper `alpha` quantile of the studentized range of `treatments` means with infinite degrees of freedom,
+/// as `scipy.stats.studentized_range.ppf(1 - alpha, treatments, inf)`.
 ///
 /// # Errors
 /// As [`critical_difference`].
@@ -38,7 +38,7 @@ pub fn studentized_range_quantile(treatments: usize, alpha: f64) -> Result<f64, 
     }
     let quadrature = Quadrature::new();
     let (mut low, mut high) = (0.0, 1.0);
-    // The bound is far beyond any quantile: it ends the loop whatever rounding does.
+    // The bound exceeds any quantile by far and ends the loop despite rounding.
     while high < 1024.0 && 1.0 - quadrature.range_distribution(high, treatments) > alpha {
         low = high;
         high *= 2.0;
@@ -56,11 +56,11 @@ pub fn studentized_range_quantile(treatments: usize, alpha: f64) -> Result<f64, 
     }
 }
 
-/// The groups of treatments that are not told apart: the bars of a critical-difference diagram.
+/// Returns the groups of treatments that do not differ significantly: the bars of a critical-difference diagram.
 ///
-/// Each group is a largest set of at least two treatments whose mean ranks all differ by less than `difference`, as
-/// indices into `mean_ranks` by increasing rank; the groups too are in that order, and may overlap. Empty for fewer than
-/// two treatments.
+/// Each group is a maximal set of at least two treatments whose mean ranks all differ by less than `difference`. Groups
+/// contain indices into `mean_ranks` by increasing rank, are in that order themselves, and may overlap. Empty for fewer
+/// than two treatments.
 ///
 /// # Errors
 /// [`StatisticsError::NotANumber`] if a mean rank is not finite, [`StatisticsError::OutOfRange`] if `difference` is NaN
@@ -94,7 +94,7 @@ pub fn groups(mean_ranks: &[f64], difference: f64) -> Result<Vec<Vec<usize>>, St
     Ok(found)
 }
 
-/// Nodes of the trapezoidal rule, with φ and Φ there. The integrand is entire and falls off as φ, so that the rule
+/// Nodes of the trapezoidal rule, with φ and Φ at each. The integrand is entire and decays like φ, so the rule
 /// converges faster than any power of its step: quantiles for 2 to 100 treatments equal those of scipy to 1e-14.
 struct Quadrature {
     nodes: Vec<Node>,
@@ -137,8 +137,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_those_printed_by_demsar() {
-        // His table of critical values, q at 0.05 and at 0.10: three decimals, from quantiles that were rounded before.
+    fn quantiles_equal_those_of_demsar() {
+        // Demšar's table of critical values, q at 0.05 and at 0.10: three decimals, from rounded quantiles.
         let table = [(2, 1.960, 1.645), (3, 2.343, 2.052), (5, 2.728, 2.459), (10, 3.164, 2.920)];
         for (treatments, at_005, at_010) in table {
             for (alpha, printed) in [(0.05, at_005), (0.10, at_010)] {
@@ -149,13 +149,13 @@ mod tests {
     }
 
     #[test]
-    fn critical_difference_is_that_of_demsar() {
-        // His example: 4 classifiers on 14 data sets at 0.10, with q = 2.291.
+    fn the_critical_difference_equals_that_of_demsar() {
+        // Demšar's example: 4 classifiers on 14 data sets at 0.10, with q = 2.291.
         assert!((critical_difference(4, 14, 0.10).unwrap() - 1.12).abs() < 5e-3);
     }
 
     #[test]
-    fn groups_are_the_largest_sets_and_no_subset_of_another() {
+    fn groups_are_maximal_sets() {
         assert_eq!(groups(&[1.0, 1.2, 1.4, 3.0], 0.5), Ok(vec![vec![0, 1, 2]]));
         assert_eq!(groups(&[1.0, 2.0], 1.0), Ok(vec![]), "a difference of exactly the critical one is significant");
         assert_eq!(groups(&[2.0, 2.0, 2.0], 0.1), Ok(vec![vec![0, 1, 2]]));

@@ -5,9 +5,10 @@
 use super::StatisticsError;
 use super::error::{require_count, require_rectangle};
 
-/// The rank of each of `values`, 1 for the smallest; equal values share the mean of their ranks. Empty for no values.
+/// Returns the rank of each of `values`, 1 for the smallest; equal values have the mean of their ranks. Empty for no
+/// values.
 ///
-/// Infinities are ranked (a run without a result is worse than all others), and equal ones tie. Negative zero equals
+/// Infinite values are allowed (a run without a result has the worst one), and equal ones tie. Negative zero equals
 /// zero.
 ///
 /// # Errors
@@ -21,7 +22,7 @@ pub fn average_ranks(values: &[f64]) -> Result<Vec<f64>, StatisticsError> {
     Ok(ranks_and_ties(values)?.0)
 }
 
-/// The mean rank of each column over the rows of `blocks`.
+/// Returns the mean rank of each column over the rows of `blocks`.
 ///
 /// # Errors
 /// As [`average_ranks`]; [`StatisticsError::Ragged`] if rows differ in length, [`StatisticsError::TooFew`] without rows.
@@ -34,7 +35,7 @@ pub fn mean_ranks<Row: AsRef<[f64]>>(blocks: &[Row]) -> Result<Vec<f64>, Statist
         .collect())
 }
 
-/// The ranks, and the number of values in each group of equal ones (1 for a value without equals).
+/// Returns the ranks and the number of values in each group of equal ones (1 for a unique value).
 pub(super) fn ranks_and_ties(values: &[f64]) -> Result<(Vec<f64>, Vec<usize>), StatisticsError> {
     if let Some(index) = values.iter().position(|value| value.is_nan()) {
         return Err(StatisticsError::NotANumber {
@@ -69,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_values_share_their_mean_rank_and_infinite_ones_come_last() {
+    fn equal_values_have_their_mean_rank_and_infinite_ones_are_last() {
         let ranks = average_ranks(&[f64::INFINITY, 0.0, -0.0, 5.0, f64::INFINITY, f64::NEG_INFINITY]).unwrap();
         assert_eq!(ranks, [5.5, 2.5, 2.5, 4.0, 5.5, 1.0]);
         assert_eq!(average_ranks(&[]), Ok(vec![]));

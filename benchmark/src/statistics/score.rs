@@ -1,30 +1,29 @@
-//! The normalised score of a result: random search is 0, the best known value 100.
+//! The normalised score of a result: 0 for random search, 100 for the best known value.
 //!
 //! Source: the score of Bayesmark and of the 2020 black-box optimisation challenge; Turner et al., "Bayesian
 //! optimization is superior to random search for machine learning hyperparameter tuning", 2021.
 
-/// The least score, and its distance from 0 that of the best: a result as far below random search as the best known is
-/// above it.
+/// The smallest score: a result as far below random search as the best known value is above it.
 ///
-/// Scores are clipped because their mean is taken: where random search is already near the best known value the
-/// denominator is small, and one bad run would outweigh all other problems. The price is that results below the floor
-/// are not told apart, which ranks and regret do.
+/// Scores are clipped because they are averaged: if random search is close to the best known value the denominator is
+/// small, and one bad run would dominate the mean. Results below the floor are therefore not distinguished, unlike by
+/// ranks and regret.
 pub const SCORE_FLOOR: f64 = -100.0;
 
-/// The greatest score. A result better than the best known value counts as that value, for the same reason; it is a sign
-/// that the best known value wants an update.
+/// The largest score. A result better than the best known value counts as that value, for the same reason; it means
+/// that the best known value needs an update.
 pub const SCORE_CEILING: f64 = 100.0;
 
-/// 100 (random − value) / (random − best), within [`SCORE_FLOOR`] and [`SCORE_CEILING`]; larger is better, for either
-/// goal.
+/// Returns 100 (random − value) / (random − best), clipped to [`SCORE_FLOOR`] and [`SCORE_CEILING`]; larger is better,
+/// for both goals.
 ///
-/// `value` is the best of a run, `random_level` the mean of the same over runs of random search with the same budget and
-/// `best_known` the best known value, all in the sign of the metric. The score says how much of the possible gain was
-/// made.
+/// `value` is the best of a run, `random_level` the mean of the same over runs of random search with the same budget,
+/// and `best_known` the best known value, all in the sign of the metric. The score is the achieved share of the
+/// possible gain.
 ///
 /// An infinite `value`, of a run without a feasible result, has the floor. `None` if a number is NaN, if the levels or
-/// their difference are not finite, or if random search is as good as the best known value: such a problem tells nobody
-/// apart. (If random search is better than it, then `best_known` is not what it says, and the score is upside down.)
+/// their difference are not finite, or if random search equals the best known value, since such a problem distinguishes
+/// nothing. (If random search is better than `best_known`, that value is wrong, and the score has the wrong sign.)
 ///
 /// ```
 /// use tunesmith_benchmark::statistics::score::normalized_score;
@@ -40,7 +39,7 @@ pub fn normalized_score(value: f64, random_level: f64, best_known: f64) -> Optio
     if gain.is_infinite() {
         return None;
     }
-    // A difference in the last digits is rounding.
+    // A difference in the last digits is a rounding error.
     if gain.abs() <= 1e-12 * random_level.abs().max(best_known.abs()) {
         return None;
     }
@@ -55,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn random_is_zero_and_the_best_known_is_a_hundred_for_either_goal() {
+    fn random_search_scores_zero_and_the_best_known_value_a_hundred_for_both_goals() {
         assert_eq!(
             [3.0, 5.0, 4.0].map(|value| normalized_score(value, 5.0, 3.0)),
             [Some(100.0), Some(0.0), Some(50.0)]
@@ -75,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_scale_there_is_no_score() {
+    fn equal_or_non_finite_levels_have_no_score() {
         assert_eq!(normalized_score(1.0, 3.0, 3.0), None);
         assert_eq!(normalized_score(0.3, 0.1 + 0.2, 0.3), None, "equal but for rounding");
         assert_eq!(normalized_score(0.0, 0.0, 0.0), None);

@@ -1,20 +1,20 @@
 //! Summaries of a sample.
 //!
-//! [`mean`] and [`median`] return a plain number, so that [`super::bootstrap`] can take them as statistics: NaN for an
-//! empty sample, and whenever a value is NaN.
+//! [`mean`] and [`median`] return a plain number, so that [`super::bootstrap`] accepts them as statistics: NaN for an
+//! empty sample or one with NaN.
 
-/// The arithmetic mean; NaN for an empty sample.
+/// Returns the arithmetic mean; NaN for an empty sample.
 pub fn mean(sample: &[f64]) -> f64 {
     sample.iter().sum::<f64>() / sample.len() as f64
 }
 
-/// The middle value, or the mean of the two middle ones; NaN for an empty sample or one with NaN.
+/// Returns the middle value, or the mean of both middle values; NaN for an empty sample or one with NaN.
 pub fn median(sample: &[f64]) -> f64 {
     quantile(sample, 0.5).unwrap_or(f64::NAN)
 }
 
-/// The standard error of the mean: the standard deviation (with n − 1) over √n. `None` for fewer than two values or if
-/// one is not finite.
+/// Returns the standard error of the mean: the standard deviation (with n − 1) over √n. `None` for fewer than two
+/// values or if one is not finite.
 pub fn standard_error(sample: &[f64]) -> Option<f64> {
     if sample.len() < 2 || sample.iter().any(|value| !value.is_finite()) {
         return None;
@@ -25,11 +25,11 @@ pub fn standard_error(sample: &[f64]) -> Option<f64> {
     Some((variance / count).sqrt())
 }
 
-/// The quantile at `level`, from 0 to 1, by linear interpolation between order statistics: type 7 of Hyndman and Fan,
-/// "Sample quantiles in statistical packages", 1996; the default of numpy. `None` for an empty sample, one with NaN, or
-/// a level outside its range.
+/// Returns the quantile at `level`, from 0 to 1, by linear interpolation between order statistics: type 7 of Hyndman
+/// and Fan, "Sample quantiles in statistical packages", 1996; the default of numpy. `None` for an empty sample, one
+/// with NaN, or a level outside its range.
 ///
-/// Infinite values are allowed; a quantile between a finite and an infinite one is infinite, and one between both
+/// Infinite values are allowed. A quantile between a finite and an infinite value is infinite, and one between both
 /// infinities is `None`.
 pub fn quantile(sample: &[f64], level: f64) -> Option<f64> {
     if sample.iter().any(|value| value.is_nan()) {
@@ -49,7 +49,7 @@ pub(super) fn quantile_of_sorted(sorted: &[f64], level: f64) -> Option<f64> {
     let below = position.floor() as usize;
     let (low, high) = (sorted[below], sorted[(below + 1).min(sorted.len() - 1)]);
     let weight = position - below as f64;
-    // The products of equal values or of weight 0 would turn infinite values into NaN.
+    // With infinite values, equal values or weight 0 would give NaN.
     let value = if low == high || weight == 0.0 { low } else { low + weight * (high - low) };
     (!value.is_nan()).then_some(value)
 }
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_of_infinite_values_are_no_nan() {
+    fn quantiles_of_infinite_values_are_not_nan() {
         let sample = [f64::INFINITY, 1.0, f64::INFINITY, 3.0];
         assert_eq!(quantile(&sample, 1.0 / 3.0), Some(3.0));
         assert_eq!(median(&sample), f64::INFINITY);

@@ -1,9 +1,9 @@
 //! The paired signed-rank test of Wilcoxon, two-sided.
 //!
-//! Source: Wilcoxon, "Individual comparisons by ranking methods", 1945. Differences of 0 are left out before ranking.
+//! Source: Wilcoxon, "Individual comparisons by ranking methods", 1945. Differences of 0 are dropped before ranking.
 //! Statistic and p value are those of `scipy.stats.wilcoxon(zero_method="wilcox", correction=True)`: the normal
-//! distribution, where it stands in for the exact one, is corrected for continuity by half a rank, which is nearer to the
-//! exact p value; scipy's default is without.
+//! approximation has a continuity correction of half a rank, which is closer to the exact p value; the default of scipy
+//! has none.
 
 use tunesmith_algorithms::numerics::normal::distribution;
 
@@ -11,31 +11,32 @@ use super::StatisticsError;
 use super::error::{require_count, require_finite};
 use super::ranks::{ranks_and_ties, tie_sum};
 
-/// The largest number of differences of the exact distribution; as in scipy.
+/// Largest number of differences with the exact distribution; as in scipy.
 pub const EXACT_LIMIT: usize = 50;
 
-/// Up to this many differences the test is exact also with ties or zeros; as in scipy, which tries all signs.
+/// Largest number of differences with the exact distribution if there are ties or zeros; as in scipy, which enumerates
+/// all signs.
 pub const EXACT_TIES_LIMIT: usize = 13;
 
 /// The result of [`wilcoxon`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct WilcoxonTest {
-    /// The smaller of both sums of ranks, of positive and of negative differences.
+    /// The smaller of the rank sums of positive and of negative differences.
     pub statistic: f64,
     /// Two-sided p value; 1 if all differences are 0.
     pub p: f64,
     /// Whether `p` is exact.
     pub exact: bool,
-    /// Matched-pairs rank-biserial correlation: the difference of both sums, positive less negative, over their total,
-    /// from −1 (all differences negative) to 1; 0 if all are 0. Source: Kerby, "The simple difference formula", 2014.
+    /// Matched-pairs rank-biserial correlation: the positive rank sum minus the negative one over their total, from −1
+    /// (all differences negative) to 1; 0 if all are 0. Source: Kerby, "The simple difference formula", 2014.
     pub rank_biserial: f64,
 }
 
-/// The signed-rank test that `differences` are symmetric around 0.
+/// Tests with signed ranks that `differences` are symmetric around 0.
 ///
-/// The p value is exact up to [`EXACT_LIMIT`] differences without ties or zeros and up to [`EXACT_TIES_LIMIT`] with them:
-/// from the distribution over all signs of the ranks found. Beyond, it is that of the normal distribution with the
-/// variance corrected for ties.
+/// The p value is exact up to [`EXACT_LIMIT`] differences without ties or zeros, and up to [`EXACT_TIES_LIMIT`] with
+/// them, from the distribution over all signs of the ranks. For more it is the normal approximation with the variance
+/// corrected for ties.
 ///
 /// # Errors
 /// [`StatisticsError::TooFew`] without differences, [`StatisticsError::NotANumber`] if one is not finite.
@@ -65,20 +66,19 @@ pub fn wilcoxon(differences: &[f64]) -> Result<WilcoxonTest, StatisticsError> {
     Ok(WilcoxonTest { statistic, p, exact, rank_biserial: (positive - negative) / (positive + negative) })
 }
 
-/// The two-sided p value of the sum of the positive ones of `count` ranks, with the sum of t³ − t over their `ties`, by
-/// the normal distribution.
+/// Returns the two-sided p value by the normal distribution of the rank sum `positive` of `count` ranks; `ties` is the
+/// sum of t³ − t over groups of ties.
 fn normal_p(positive: f64, count: usize, ties: f64) -> f64 {
     let n = count as f64;
     let mean = n * (n + 1.0) / 4.0;
     let deviation = ((n * (n + 1.0) * (2.0 * n + 1.0) - ties / 2.0) / 24.0).sqrt();
     let distance = (positive - mean).abs();
     let shift = if distance == 0.0 { 0.0 } else { 0.5 };
-    // Within half a rank of the mean scipy lets the correction overshoot 0; the p value is then that of the
-    // overshoot, not 1.
+    // Within half a rank of the mean the correction of scipy overshoots 0. The p value is that of the overshoot, not 1.
     (2.0 * distribution(-((distance - shift) / deviation).abs())).min(1.0)
 }
 
-/// Probability that the sum of `ranks`, each taken with probability one half, is at most `bound`.
+/// Returns the probability that the sum of `ranks`, each included with probability one half, is at most `bound`.
 fn probability_of_at_most(bound: f64, ranks: &[f64]) -> f64 {
     // Twice a midrank is a whole number.
     let doubled: Vec<usize> = ranks.iter().map(|rank| (2.0 * rank).round() as usize).collect();
@@ -86,9 +86,9 @@ fn probability_of_at_most(bound: f64, ranks: &[f64]) -> f64 {
     sum_distribution(&doubled).iter().take(last + 1).sum()
 }
 
-/// The probability of each sum of `terms`, each taken with probability one half; index: the sum.
+/// Returns the probability of each sum of `terms`, each included with probability one half; the index is the sum.
 ///
-/// Term by term: the shift algorithm of Streitberg and Röhmel, "Exact distributions for permutation and rank tests",
+/// Computed by the shift algorithm of Streitberg and Röhmel, "Exact distributions for permutation and rank tests",
 /// 1986.
 fn sum_distribution(terms: &[usize]) -> Vec<f64> {
     let mut probabilities = vec![0.0; terms.iter().sum::<usize>() + 1];
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn ties_are_exact_too() {
+    fn ties_have_an_exact_p_value() {
         // Ranks 1.5, 1.5, 3 of signs +, +, -: both sums are 3; of 8 patterns five have a sum of at most 3.
         let test = wilcoxon(&[1.0, 1.0, -2.0]).unwrap();
         assert_eq!((test.statistic, test.p, test.rank_biserial), (3.0, 1.0, 0.0));
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn only_zeros_are_no_difference() {
+    fn zero_differences_have_a_p_value_of_one() {
         for differences in [vec![0.0, -0.0, 0.0], vec![0.0; 60]] {
             let test = wilcoxon(&differences).unwrap();
             assert_eq!((test.p, test.statistic, test.rank_biserial), (1.0, 0.0, 0.0));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use tunesmith_benchmark::analysis::{AnalysisOptions, Finding, compare_contestants, compare_records};
+use tunesmith_benchmark::analysis::{AnalysisOptions, Finding, compare_optimizers, compare_records};
 use tunesmith_benchmark::record::RunRecord;
 
 use crate::cli::output::print;
@@ -89,11 +89,11 @@ pub(super) fn write(folders: &[PathBuf], out: &Path, options: &ReportOptions) ->
         bail!("there are no runs to report on in {}", listed(folders));
     }
     let analysis = AnalysisOptions {
-        contestants: options.contestants.clone(),
+        optimizers: options.contestants.clone(),
         baseline: options.baseline.clone(),
         ..AnalysisOptions::default()
     };
-    let comparison = compare_contestants(&records, &analysis)?;
+    let comparison = compare_optimizers(&records, &analysis)?;
     let title =
         options.title.clone().unwrap_or_else(|| format!("Search algorithms on {}", suites(&records).join(", ")));
     let remarks = suites(&records).into_iter().filter_map(remark).map(str::to_owned);
@@ -112,7 +112,7 @@ pub(super) fn write(folders: &[PathBuf], out: &Path, options: &ReportOptions) ->
 pub(super) fn compare(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     let (old, _) = read_results(std::slice::from_ref(&args.old))?;
     let (new, invocations) = read_results(std::slice::from_ref(&args.new))?;
-    let analysis = AnalysisOptions { contestants: args.contestants.clone(), ..AnalysisOptions::default() };
+    let analysis = AnalysisOptions { optimizers: args.contestants.clone(), ..AnalysisOptions::default() };
     let change = compare_records(&old, &new, &analysis)?;
     let title = format!("From {} to {}", args.old.display(), args.new.display());
     let meta = meta(title, &new, &invocations, Vec::new());
@@ -126,7 +126,7 @@ pub(super) fn compare(args: &CompareArgs) -> anyhow::Result<ExitCode> {
 fn meta(title: String, records: &[RunRecord], invocations: &[Invocation], notes: Vec<String>) -> ReportMeta {
     let mut versions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for record in records {
-        let known = versions.entry(&record.key.contestant).or_default();
+        let known = versions.entry(&record.key.optimizer).or_default();
         let version = record.version.as_deref().filter(|version| !known.contains(version));
         known.extend(version);
     }

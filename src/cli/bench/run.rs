@@ -290,7 +290,7 @@ fn with_progress<T>(work: impl FnOnce(&(dyn Fn(Progress<'_>) + Sync)) -> T) -> T
     let result = work(&|progress| match progress {
         Progress::Planned(count) => bar.set_length(count as u64),
         Progress::Ended(record) => {
-            bar.set_message(format!("{} {} {}", record.key.contestant, record.key.problem, record.key.seed));
+            bar.set_message(format!("{} {} {}", record.key.optimizer, record.key.problem, record.key.seed));
             bar.inc(1);
         }
     });

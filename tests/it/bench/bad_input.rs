@@ -167,8 +167,8 @@ fn reports_need_results_and_contestants_that_are_there() {
         ("report none --out report", "there are no results in none: it has no runs.jsonl"),
         ("compare out none", "there are no results in none: it has no runs.jsonl"),
         ("report out --out report --suites trained", "there are no runs to report on in out"),
-        ("report out --out report --contestants gp", "no run is of contestant \"gp\"; there are runs of random"),
-        ("report out --out report --baseline gp", "no run is of contestant \"gp\"; there are runs of random"),
+        ("report out --out report --contestants gp", "no run of optimizer \"gp\"; there are runs of random"),
+        ("report out --out report --baseline gp", "no run of optimizer \"gp\"; there are runs of random"),
     ] {
         assert_eq!(bench(&workspace, args).expect(2).stderr, format!("error: {message}\n"));
     }

@@ -6,7 +6,7 @@ use tunesmith_algorithms::designer::{Designer, DesignerError, History, SuggestRe
 use tunesmith_algorithms::problem::{
     CompletedTrial, ConstraintSpec, Goal, ParameterValues, PendingTrial, ProblemStatement, TrialId, TrialOutcome,
 };
-use tunesmith_benchmark::contestant::{Contestant, ContestantError, StudyRequest, TrialResult};
+use tunesmith_benchmark::optimizer::{Optimizer, OptimizerError, StudyRequest, TrialResult};
 
 use super::algorithm::Algorithm;
 
@@ -29,13 +29,13 @@ impl InProcess {
         Self { algorithm, study: None }
     }
 
-    fn study(&mut self) -> Result<&mut Study, ContestantError> {
-        self.study.as_mut().ok_or_else(|| ContestantError::Failed { reason: "no study was begun".to_owned() })
+    fn study(&mut self) -> Result<&mut Study, OptimizerError> {
+        self.study.as_mut().ok_or_else(|| OptimizerError::Failed { reason: "no study was begun".to_owned() })
     }
 }
 
-impl Contestant for InProcess {
-    fn create(&mut self, study: &StudyRequest) -> Result<(), ContestantError> {
+impl Optimizer for InProcess {
+    fn create(&mut self, study: &StudyRequest) -> Result<(), OptimizerError> {
         self.study = None;
         let mut designer = self.algorithm.designer(&study.problem, study.seed).map_err(contestant_error)?;
         let capabilities = designer.capabilities();
@@ -48,7 +48,7 @@ impl Contestant for InProcess {
         Ok(())
     }
 
-    fn suggest(&mut self, trials: &[TrialId]) -> Result<Vec<ParameterValues>, ContestantError> {
+    fn suggest(&mut self, trials: &[TrialId]) -> Result<Vec<ParameterValues>, OptimizerError> {
         let Study { designer, completed, pending, .. } = self.study()?;
         let (Some(first), Some(count)) = (trials.first(), NonZeroUsize::new(trials.len())) else {
             return Ok(Vec::new());
@@ -61,7 +61,7 @@ impl Contestant for InProcess {
         Ok(points)
     }
 
-    fn complete(&mut self, result: &TrialResult) -> Result<(), ContestantError> {
+    fn complete(&mut self, result: &TrialResult) -> Result<(), OptimizerError> {
         let Study { completed, pending, sees_constraints, .. } = self.study()?;
         pending.retain(|trial| trial.id != result.trial.id);
         let mut trial = result.trial.clone();
@@ -76,16 +76,16 @@ impl Contestant for InProcess {
 }
 
 /// `problem` with so many constraints, each at most 0 where it holds. No metric of a benchmark has a name with a space.
-fn constrained(problem: &ProblemStatement, count: usize) -> Result<ProblemStatement, ContestantError> {
+fn constrained(problem: &ProblemStatement, count: usize) -> Result<ProblemStatement, OptimizerError> {
     let constraint =
         |place: usize| ConstraintSpec { name: format!("constraint {place}"), goal: Goal::Minimize, threshold: 0.0 };
     let constrained = problem.clone().with_constraints((0..count).map(constraint).collect());
-    constrained.map_err(|error| ContestantError::Failed { reason: error.to_string() })
+    constrained.map_err(|error| OptimizerError::Failed { reason: error.to_string() })
 }
 
-fn contestant_error(error: DesignerError) -> ContestantError {
+fn contestant_error(error: DesignerError) -> OptimizerError {
     match error {
-        DesignerError::Unsupported { reason, .. } => ContestantError::Unsupported { reason },
-        other => ContestantError::Failed { reason: other.to_string() },
+        DesignerError::Unsupported { reason, .. } => OptimizerError::Unsupported { reason },
+        other => OptimizerError::Failed { reason: other.to_string() },
     }
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use tunesmith_algorithms::problem::{ParameterValues, TrialId};
-use tunesmith_benchmark::contestant::{Contestant, ContestantError, StudyRequest, TrialResult};
+use tunesmith_benchmark::optimizer::{Optimizer, OptimizerError, StudyRequest, TrialResult};
 
 use self::algorithm::Algorithm;
 pub use self::algorithm::{ALGORITHMS, AlgorithmError};
@@ -128,7 +128,7 @@ impl StartedContestant {
         }
     }
 
-    fn contestant(&mut self) -> &mut dyn Contestant {
+    fn contestant(&mut self) -> &mut dyn Optimizer {
         match self {
             Self::Own(contestant) => contestant,
             Self::External(contestant) => contestant,
@@ -136,16 +136,16 @@ impl StartedContestant {
     }
 }
 
-impl Contestant for StartedContestant {
-    fn create(&mut self, study: &StudyRequest) -> Result<(), ContestantError> {
+impl Optimizer for StartedContestant {
+    fn create(&mut self, study: &StudyRequest) -> Result<(), OptimizerError> {
         self.contestant().create(study)
     }
 
-    fn suggest(&mut self, trials: &[TrialId]) -> Result<Vec<ParameterValues>, ContestantError> {
+    fn suggest(&mut self, trials: &[TrialId]) -> Result<Vec<ParameterValues>, OptimizerError> {
         self.contestant().suggest(trials)
     }
 
-    fn complete(&mut self, result: &TrialResult) -> Result<(), ContestantError> {
+    fn complete(&mut self, result: &TrialResult) -> Result<(), OptimizerError> {
         self.contestant().complete(result)
     }
 }

@@ -5,7 +5,7 @@
 use std::io::{BufRead, Write};
 
 use tunesmith_algorithms::problem::{CompletedTrial, ProblemStatement, TrialId, TrialOutcome};
-use tunesmith_benchmark::contestant::{Contestant, ContestantError, StudyRequest, TrialResult};
+use tunesmith_benchmark::optimizer::{Optimizer, OptimizerError, StudyRequest, TrialResult};
 
 use super::algorithm::Algorithm;
 use super::external::messages::{Answer, Request, point_from_json, point_to_json};
@@ -48,7 +48,7 @@ impl Server {
                 let version = format!("tunesmith {}", env!("CARGO_PKG_VERSION"));
                 let answer = Answer { name: Some(self.name.clone()), version: Some(version), ..Answer::default() };
                 match created {
-                    Err(ContestantError::Unsupported { reason }) => Ok(Answer { unsupported: Some(reason), ..answer }),
+                    Err(OptimizerError::Unsupported { reason }) => Ok(Answer { unsupported: Some(reason), ..answer }),
                     created => created.map(|()| answer).map_err(|error| error.to_string()),
                 }
             }

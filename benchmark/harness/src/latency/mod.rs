@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use tunesmith_algorithms::designer::{Designer, DesignerError, History, SuggestRequest};
 use tunesmith_algorithms::designers::RandomSearch;
 use tunesmith_algorithms::problem::{CompletedTrial, ParameterValues, TrialId, TrialOutcome};
-use tunesmith_benchmark::contestant::{Contestant, ContestantError, StudyRequest, TrialResult};
+use tunesmith_benchmark::optimizer::{Optimizer, OptimizerError, StudyRequest, TrialResult};
 use tunesmith_benchmark::problem::{Draw, Outcome, Problem};
 
 pub use self::problem::mixed_problem;
@@ -114,7 +114,7 @@ impl Latency {
         problem: &dyn Problem,
         contestant: &mut External,
         history: &[TrialResult],
-    ) -> Result<LatencyResult, ContestantError> {
+    ) -> Result<LatencyResult, OptimizerError> {
         let repeats = self.repeats.max(1);
         contestant.create(&StudyRequest {
             problem: problem.statement().clone(),

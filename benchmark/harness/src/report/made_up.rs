@@ -1,7 +1,7 @@
 //! Made-up records for the tests of reports: three contestants, eight problems, five seeds.
 
 use tunesmith_algorithms::problem::Goal;
-use tunesmith_benchmark::analysis::{AnalysisOptions, Comparison, compare_contestants};
+use tunesmith_benchmark::analysis::{AnalysisOptions, Comparison, compare_optimizers};
 use tunesmith_benchmark::record::{Failure, Mode, RecordedQuality, ResultValue, RunKey, RunRecord, Schedule};
 
 use super::ReportMeta;
@@ -38,7 +38,7 @@ fn run(name: &str, contestant: usize, rate: f64, milliseconds: f64, problem: usi
             suite: "bbob".to_owned(),
             problem: format!("f{problem:02}/d{:02}", dimension(problem)),
             seed,
-            contestant: name.to_owned(),
+            optimizer: name.to_owned(),
             budget: BUDGET,
             schedule: Schedule { parallel: 1, mode: Mode::Sequential, initial_points: 0, early_stopping: None },
         },
@@ -66,7 +66,7 @@ pub(super) fn options() -> AnalysisOptions {
 }
 
 pub(super) fn comparison() -> Comparison {
-    compare_contestants(&records(), &options()).unwrap()
+    compare_optimizers(&records(), &options()).unwrap()
 }
 
 pub(super) fn meta() -> ReportMeta {

@@ -75,16 +75,16 @@ fn transposed(columns: Vec<Vec<Cell>>) -> Vec<Vec<Cell>> {
 
 /// The mean rank of each contestant at the last checkpoint of each whole suite.
 pub(super) fn overview(comparison: &Comparison) -> Table {
-    let mut columns = vec![comparison.contestants.iter().map(Cell::plain).collect::<Vec<Cell>>()];
+    let mut columns = vec![comparison.optimizers.iter().map(Cell::plain).collect::<Vec<Cell>>()];
     let mut names = vec!["contestant".to_owned()];
     for group in whole_suites(comparison) {
         let Some(checkpoint) = group.checkpoints.last() else { continue };
         names.push(format!("{} @ {}", group.suite, checkpoint.evaluations));
         let rank = |contestant: usize| {
             let mut standings = checkpoint.standings.iter();
-            standings.find(|standing| standing.contestant == contestant).map(|standing| standing.mean_rank)
+            standings.find(|standing| standing.optimizer == contestant).map(|standing| standing.mean_rank)
         };
-        let ranks: Vec<Option<f64>> = (0..comparison.contestants.len()).map(rank).collect();
+        let ranks: Vec<Option<f64>> = (0..comparison.optimizers.len()).map(rank).collect();
         columns.push(column(&ranks, true, two));
     }
     let note = "Mean rank over the problems of each suite after the given number of evaluations; 1 is best.";
@@ -100,7 +100,7 @@ pub(super) fn whole_suites(comparison: &Comparison) -> impl Iterator<Item = &Gro
 /// The contestants of a checkpoint, best first.
 pub(super) fn standings(comparison: &Comparison, checkpoint: &Checkpoint) -> Table {
     let rows = &checkpoint.standings;
-    let names = rows.iter().map(|row| Cell::plain(&comparison.contestants[row.contestant])).collect();
+    let names = rows.iter().map(|row| Cell::plain(&comparison.optimizers[row.optimizer])).collect();
     let of = |value: &dyn Fn(&Standing) -> Option<f64>| -> Vec<Option<f64>> { rows.iter().map(value).collect() };
     let columns = vec![
         names,
@@ -127,14 +127,14 @@ fn standings_note(comparison: &Comparison, checkpoint: &Checkpoint) -> String {
         ));
         for clique in &ranking.cliques {
             let names: Vec<&str> =
-                clique.iter().map(|&contestant| comparison.contestants[contestant].as_str()).collect();
+                clique.iter().map(|&contestant| comparison.optimizers[contestant].as_str()).collect();
             note.push_str(&format!(" No difference among: {}.", names.join(", ")));
         }
     }
     for partial in &checkpoint.partial {
         note.push_str(&format!(
             " {} has results on {} only and is compared in pairs alone.",
-            comparison.contestants[partial.contestant],
+            comparison.optimizers[partial.optimizer],
             count(partial.problems, "problem")
         ));
     }
@@ -143,10 +143,10 @@ fn standings_note(comparison: &Comparison, checkpoint: &Checkpoint) -> String {
 
 /// Each contestant against the baseline.
 pub(super) fn pairs(comparison: &Comparison, checkpoint: &Checkpoint) -> Table {
-    let baseline = &comparison.contestants[comparison.baseline];
+    let baseline = &comparison.optimizers[comparison.baseline];
     let rows = checkpoint.pairs.iter().map(|pair| {
         vec![
-            Cell::plain(&comparison.contestants[pair.contestant]),
+            Cell::plain(&comparison.optimizers[pair.optimizer]),
             Cell::finding(pair.finding),
             Cell::plain(difference(pair.difference, pair.standard_error)),
             Cell::plain(format!("{} to {}", signed(pair.low), signed(pair.high))),
@@ -185,14 +185,14 @@ pub(super) fn suggestion_times(comparison: &Comparison, group: &GroupComparison)
         to => format!("{from} to {}", to - 1),
     }));
     let mut rows = Vec::new();
-    for (contestant, name) in comparison.contestants.iter().enumerate() {
+    for (contestant, name) in comparison.optimizers.iter().enumerate() {
         let find =
-            |from: usize| group.suggestion_times.iter().find(|time| time.contestant == contestant && time.from == from);
+            |from: usize| group.suggestion_times.iter().find(|time| time.optimizer == contestant && time.from == from);
         let cell = |(from, _): &(usize, usize)| match find(*from) {
             Some(time) => Cell::plain(format!("{} / {}", milliseconds(time.median_ms), milliseconds(time.p90_ms))),
             None => Cell::plain("-"),
         };
-        if group.suggestion_times.iter().any(|time| time.contestant == contestant) {
+        if group.suggestion_times.iter().any(|time| time.optimizer == contestant) {
             rows.push(std::iter::once(Cell::plain(name)).chain(bins.iter().map(cell)).collect());
         }
     }
@@ -203,11 +203,11 @@ pub(super) fn suggestion_times(comparison: &Comparison, group: &GroupComparison)
 
 /// Simulated time beside the baseline; `None` if only the baseline has any.
 pub(super) fn simulated_times(comparison: &Comparison, group: &GroupComparison) -> Option<Table> {
-    let baseline = &comparison.contestants[comparison.baseline];
+    let baseline = &comparison.optimizers[comparison.baseline];
     let times = &group.simulated_times;
     let rows = times.iter().map(|time| {
         vec![
-            Cell::plain(&comparison.contestants[time.contestant]),
+            Cell::plain(&comparison.optimizers[time.optimizer]),
             Cell::plain(format!("{} of {}", time.reached, time.pairs)),
             Cell::plain(time.median_time_ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}"))),
             Cell::plain(seconds(time.mean_total_secs)),
@@ -229,7 +229,7 @@ pub(super) fn failures(comparison: &Comparison) -> Option<Table> {
         let (kind, tone) =
             if failure.is_unsupported { ("not supported", Tone::Plain) } else { ("failed", Tone::Worse) };
         vec![
-            Cell::plain(&failure.contestant),
+            Cell::plain(&failure.optimizer),
             Cell { text: kind.to_owned(), tone },
             Cell::plain(&failure.suite),
             Cell::plain(failure.runs.to_string()),
@@ -248,7 +248,7 @@ pub(super) fn failures(comparison: &Comparison) -> Option<Table> {
 pub(super) fn change(change: &Change) -> Table {
     let rows = change.rows.iter().map(|row| {
         vec![
-            Cell::plain(&row.contestant),
+            Cell::plain(&row.optimizer),
             Cell::plain(group_name(&row.suite, row.dimension)),
             Cell::finding(row.finding),
             Cell::plain(difference(row.difference, row.standard_error)),
@@ -296,7 +296,7 @@ pub(super) fn method(comparison: &Comparison) -> Vec<String> {
             .to_owned(),
     ];
     if let Some(random) = comparison.random {
-        lines.push(format!("The score has {} at 0 and the best known value at 100.", comparison.contestants[random]));
+        lines.push(format!("The score has {} at 0 and the best known value at 100.", comparison.optimizers[random]));
     }
     if !comparison.without_result.is_empty() {
         lines.push(format!("Left out, as nothing feasible was found: {}.", comparison.without_result.join(", ")));
@@ -309,10 +309,10 @@ pub(super) fn extent(comparison: &Comparison) -> String {
     let problems: usize = whole_suites(comparison).map(|group| group.problems).sum();
     format!(
         "{}, {}, {}; each is tested against {}.",
-        count(comparison.contestants.len(), "contestant"),
+        count(comparison.optimizers.len(), "contestant"),
         count(problems, "problem"),
         count(comparison.runs, "run"),
-        comparison.contestants[comparison.baseline]
+        comparison.optimizers[comparison.baseline]
     )
 }
 

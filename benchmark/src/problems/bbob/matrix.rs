@@ -1,4 +1,4 @@
-//! Square matrices, as small as BBOB needs them: rotations and their products with diagonal matrices.
+//! Square matrices for BBOB: rotations and their products with diagonal matrices.
 
 use super::random;
 
@@ -11,8 +11,8 @@ pub(super) struct Matrix {
 }
 
 impl Matrix {
-    /// A random orthogonal matrix: normally distributed columns, made orthonormal one after the other by Gram and
-    /// Schmidt's method (report, section 0.2). It may also reflect.
+    /// Returns a random orthogonal matrix: normally distributed columns, orthonormalised in order by the Gram-Schmidt
+    /// method (report, section 0.2). It may include a reflection.
     pub(super) fn rotation(size: usize, seed: i64) -> Self {
         let numbers = random::gaussian(size * size, seed);
         let mut columns: Vec<Vec<f64>> = Vec::with_capacity(size);
@@ -32,7 +32,7 @@ impl Matrix {
         Self { size, entries }
     }
 
-    /// The matrix with row `i` multiplied by `factors[i]`: diag(factors) times this.
+    /// Returns the matrix with row `i` multiplied by `factors[i]`: diag(factors) times this.
     pub(super) fn with_rows_scaled(mut self, factors: &[f64]) -> Self {
         for (row, factor) in self.entries.chunks_mut(self.size).zip(factors) {
             row.iter_mut().for_each(|entry| *entry *= factor);
@@ -40,7 +40,7 @@ impl Matrix {
         self
     }
 
-    /// This times diag(factors) times `other`.
+    /// Returns this times diag(factors) times `other`.
     pub(super) fn conditioned_product(&self, factors: &[f64], other: &Self) -> Self {
         let mut entries = vec![0.0; self.size * self.size];
         for (row, result) in self.entries.chunks(self.size).zip(entries.chunks_mut(self.size)) {
@@ -54,12 +54,12 @@ impl Matrix {
         Self { size: self.size, entries }
     }
 
-    /// This times a vector of length `size`.
+    /// Returns this times a vector of length `size`.
     pub(super) fn apply(&self, vector: &[f64]) -> Vec<f64> {
         self.entries.chunks(self.size).map(|row| dot(row, vector)).collect()
     }
 
-    /// The sum of each column: the transpose of this times the vector of ones.
+    /// Returns the sum of each column: the transpose of this times the vector of ones.
     pub(super) fn column_sums(&self) -> Vec<f64> {
         let mut sums = vec![0.0; self.size];
         for row in self.entries.chunks(self.size) {
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rotation_keeps_lengths_and_angles() {
+    fn a_rotation_preserves_lengths_and_angles() {
         let rotation = Matrix::rotation(7, 10_001);
         for i in 0..7 {
             for j in 0..7 {

@@ -1,11 +1,12 @@
-//! The functions of BBOB with whole numbers for four fifths of the variables: the suite `bbob-mixint` of COCO.
+//! The mixed-integer functions of BBOB, with integers for four fifths of the variables: the suite `bbob-mixint` of
+//! COCO.
 //!
-//! The first fifth of the variables has 2 values, the next ones 4, 8 and 16, and the last fifth is continuous. The whole
-//! numbers 0 to n - 1 stand for n evenly spaced coordinates in (-4, 4), which is n + 1 steps wide, all shifted so that
-//! the optimizer is one of them. So the optimum of the continuous function stays, and with it the landscape.
+//! The first fifth of the variables has 2 values, the next ones 4, 8 and 16, and the last fifth is continuous. The
+//! integers 0 to n - 1 represent n evenly spaced coordinates in (-4, 4), which is n + 1 steps wide, all shifted so that
+//! the minimizer is one of them. The optimum of the continuous function therefore remains.
 //!
-//! Values, the optimum included, are multiplied by a factor for each function, which makes them similarly hard to
-//! reach to a given precision.
+//! Values, including the optimum, are multiplied by a factor for each function, so that a given precision is similarly
+//! hard to reach.
 //!
 //! Source: T. Tušar, D. Brockhoff, N. Hansen, Mixed-Integer Benchmark Problems for Single- and Bi-Objective
 //! Optimization, GECCO 2019, and the COCO platform for the factors and the rounding.
@@ -17,13 +18,13 @@ use super::transformations::round_half_up;
 use super::{BbobError, MAX_DIMENSIONS, checked_function, continuous, evaluate, is_defined, name, random, statement};
 use crate::problem::{Draw, Evaluation, Problem, Profile, Quality};
 
-/// The variables come in this many groups of the same size; the last is continuous.
+/// Number of equal groups of variables; the last is continuous.
 const FIFTHS: usize = 5;
 
-/// How many values the variables of the first four fifths have.
+/// Number of values of the variables of the first four fifths.
 const VALUES: [u8; 4] = [2, 4, 8, 16];
 
-/// What the values of f1 to f24 are multiplied by.
+/// Factors of the values of f1 to f24.
 const FACTORS: [f64; 24] = [
     1.0, 1e-3, 1e-1, 1e-1, 1.0, // separable
     1e-2, 1.0, 1e-2, 1e-2, // moderate conditioning
@@ -32,17 +33,17 @@ const FACTORS: [f64; 24] = [
     1e-1, 1.0, 1.0, 10.0, 1e-1, // weakly structured
 ];
 
-/// The bound of the coordinates for which whole numbers stand, before they are shifted.
+/// Bound of the coordinates that integers represent, before the shift.
 const INNER_BOUND: f64 = 4.0;
 
-/// Added to the optimizer before it is rounded to a whole number: two of them may be equally close.
+/// Added to the minimizer before it is rounded to an integer, to break ties.
 const ROUNDING_OFFSET: f64 = 1e-7;
 
-/// A function of `dimensions` variables, x01, x02, ...: integers from 0 for the first four fifths, then continuous ones
-/// in [-5, 5]. The metric is `objective`, which is to be minimized.
+/// Returns a function of `dimensions` variables, x01, x02, ...: integers from 0 for the first four fifths, then
+/// continuous ones in [-5, 5], with the minimised metric `objective`.
 ///
-/// `dimensions` is a multiple of 5, at most 40. COCO's suite has 5, 10, 20 and 40 of them; its larger ones are made of
-/// other functions.
+/// `dimensions` is a multiple of 5, at most 40. COCO's suite has 5, 10, 20 and 40; its larger problems consist of other
+/// functions.
 ///
 /// # Errors
 /// [`BbobError`] names the argument that is out of range.
@@ -55,9 +56,9 @@ pub fn bbob_mixint(function: u8, dimensions: usize, instance: u64) -> Result<Bbo
     let inner_optimum = random::optimal_value(function, instance);
     let optimum = factor * inner_optimum;
     let counts = VALUES.iter().flat_map(|count| std::iter::repeat_n(*count, dimensions / FIFTHS));
-    let mut optimizer = implementation.optimizer().to_vec();
+    let mut minimizer = implementation.minimizer().to_vec();
     let grids: Vec<Grid> =
-        counts.zip(&mut optimizer).map(|(count, coordinate)| Grid::through(count, coordinate)).collect();
+        counts.zip(&mut minimizer).map(|(count, coordinate)| Grid::through(count, coordinate)).collect();
     let kinds = grids.iter().map(Grid::kind).chain((grids.len()..dimensions).map(|_| continuous()));
     Ok(BbobMixintProblem {
         profile: Profile::new(
@@ -70,30 +71,30 @@ pub fn bbob_mixint(function: u8, dimensions: usize, instance: u64) -> Result<Bbo
         factor,
         inner_optimum,
         optimum,
-        optimizer,
+        minimizer,
     })
 }
 
-/// One of the mixed-integer functions in one instance; [`bbob_mixint`] makes it.
+/// An instance of one of the mixed-integer functions, created by [`bbob_mixint`].
 #[derive(Debug)]
 pub struct BbobMixintProblem {
     profile: Profile,
     function: Box<dyn Function>,
-    /// Of the first variables; the others are continuous.
+    /// The integer variables, which come first; the others are continuous.
     grids: Vec<Grid>,
     factor: f64,
-    /// The optimum before it is multiplied.
+    /// The optimum before scaling.
     inner_optimum: f64,
     optimum: f64,
-    optimizer: Vec<f64>,
+    minimizer: Vec<f64>,
 }
 
 impl BbobMixintProblem {
-    /// The value at `point`, which has whole numbers first and then continuous coordinates. Other numbers in place of
-    /// whole ones are rounded to the nearest in range; continuous coordinates may lie outside the box. NaN if a
-    /// coordinate is NaN or their number is not that of the variables.
+    /// Returns the value at `point`, which has integers first and then continuous coordinates. Other numbers in place
+    /// of integers are rounded to the nearest one in range; continuous coordinates may lie outside the box. NaN if a
+    /// coordinate is NaN or their number is wrong.
     pub fn value(&self, point: &[f64]) -> f64 {
-        if !is_defined(point, self.optimizer.len()) {
+        if !is_defined(point, self.minimizer.len()) {
             return f64::NAN;
         }
         let mut coordinates = point.to_vec();
@@ -103,14 +104,14 @@ impl BbobMixintProblem {
         self.factor * (self.inner_optimum + self.function.excess(&coordinates))
     }
 
-    /// The least value.
+    /// The smallest value.
     pub fn optimum(&self) -> f64 {
         self.optimum
     }
 
-    /// Where the least value is: a point of the space, one number per variable, whole for the integers.
-    pub fn optimizer(&self) -> &[f64] {
-        &self.optimizer
+    /// The point of the space with the smallest value, one number per variable, integral for the integers.
+    pub fn minimizer(&self) -> &[f64] {
+        &self.minimizer
     }
 }
 
@@ -124,17 +125,17 @@ impl Problem for BbobMixintProblem {
     }
 }
 
-/// The coordinates for which the values of an integer variable stand.
+/// The coordinates that the values of an integer variable represent.
 #[derive(Debug)]
 struct Grid {
-    /// The largest value; the least is 0.
+    /// The largest value; the smallest is 0.
     last: u8,
-    /// How far the coordinates were moved down.
+    /// The shift of the coordinates, downwards.
     shift: f64,
 }
 
 impl Grid {
-    /// `count` values, one of which stands for `optimum`, which is set to that value.
+    /// Creates `count` values, one of which represents `optimum`, and sets `optimum` to that value.
     fn through(count: u8, optimum: &mut f64) -> Self {
         let mut grid = Self { last: count - 1, shift: 0.0 };
         let (least, greatest) = grid.ends();
@@ -145,14 +146,14 @@ impl Grid {
         grid
     }
 
-    /// The coordinate for which the whole number closest to `value` stands.
+    /// The coordinate that the integer nearest to `value` represents.
     fn coordinate(&self, value: f64) -> f64 {
         let (least, greatest) = self.ends();
         let index = round_half_up(value).clamp(0.0, f64::from(self.last));
         least + (greatest - least) * index / f64::from(self.last) - self.shift
     }
 
-    /// The first and the last coordinate before they are shifted.
+    /// The first and the last coordinate before the shift.
     fn ends(&self) -> (f64, f64) {
         let step = 2.0 * INNER_BOUND / (f64::from(self.last) + 2.0);
         (step - INNER_BOUND, INNER_BOUND - step)

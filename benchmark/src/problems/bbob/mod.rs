@@ -1,10 +1,10 @@
 //! The 24 noiseless functions of BBOB and their mixed-integer variants.
 //!
-//! Each function comes in any number of instances, which shift and rotate it; the number of the instance is the seed of
-//! a run, so it is not in the name of the problem. Values are those of the COCO platform, from which
-//! `benches/reference/bbob.py` makes the table that `tests/bbob_reference.rs` compares them with.
+//! Each function has many instances, which shift and rotate it. The number of the instance is the seed of a run, so it
+//! is not part of the name of the problem. Values equal those of the COCO platform: `benches/reference/bbob.py` writes
+//! the table that `tests/bbob_reference.rs` compares with.
 //!
-//! Not here: the noisy functions, those of two objectives, and the large-scale variants, whose rotations are in blocks.
+//! Not included: the noisy functions, those with two objectives, and the large-scale variants with block rotations.
 //!
 //! Source: N. Hansen, S. Finck, R. Ros, A. Auger, Real-Parameter Black-Box Optimization Benchmarking 2009: Noiseless
 //! Functions Definitions, INRIA RR-6829; for the mixed-integer ones T. Tušar, D. Brockhoff, N. Hansen, Mixed-Integer
@@ -17,7 +17,7 @@
 //! let sphere = bbob(1, 5, 1)?;
 //! assert_eq!(sphere.name(), "f01/d05");
 //! assert_eq!(sphere.optimum(), 79.48);
-//! assert_eq!(sphere.value(sphere.optimizer()), 79.48);
+//! assert_eq!(sphere.value(sphere.minimizer()), 79.48);
 //! # Ok::<(), tunesmith_benchmark::problems::bbob::BbobError>(())
 //! ```
 
@@ -39,23 +39,23 @@ use functions::Function;
 
 pub use mixint::{BbobMixintProblem, bbob_mixint};
 
-/// How many functions there are; they are numbered from 1.
+/// Number of functions; they are numbered from 1.
 pub const FUNCTIONS: u8 = 24;
 
-/// The fewest variables: some functions join neighbours.
+/// Smallest number of variables; some functions combine neighbouring ones.
 pub const MIN_DIMENSIONS: usize = 2;
 
-/// The most variables: above, COCO has other functions.
+/// Largest number of variables; COCO has other functions for more.
 pub const MAX_DIMENSIONS: usize = 40;
 
-/// The largest number of an instance: above about 214,000 the seeds leave the range of COCO's generator.
+/// Largest instance; above about 214,000 the seeds exceed the range of COCO's generator.
 pub const MAX_INSTANCE: u64 = 200_000;
 
-/// The bounds of continuous variables are this and its negative.
+/// Bound of continuous variables: [-5, 5].
 const BOUND: f64 = 5.0;
 
-/// A function of `dimensions` continuous variables in [-5, 5], named x01, x02, ..., with the metric `objective`, which
-/// is to be minimized.
+/// Returns a function of `dimensions` continuous variables in [-5, 5], named x01, x02, ..., with the minimised metric
+/// `objective`.
 ///
 /// # Errors
 /// [`BbobError`] names the argument that is out of range.
@@ -74,7 +74,7 @@ pub fn bbob(function: u8, dimensions: usize, instance: u64) -> Result<BbobProble
     })
 }
 
-/// One of the functions in one instance; [`bbob`] makes it.
+/// An instance of one of the functions, created by [`bbob`].
 #[derive(Debug)]
 pub struct BbobProblem {
     profile: Profile,
@@ -83,23 +83,22 @@ pub struct BbobProblem {
 }
 
 impl BbobProblem {
-    /// The value at `point`, also outside the box. NaN if a coordinate is NaN or their number is not that of the
-    /// variables.
+    /// Returns the value at `point`, also outside the box; NaN if a coordinate is NaN or their number is wrong.
     pub fn value(&self, point: &[f64]) -> f64 {
-        if !is_defined(point, self.optimizer().len()) {
+        if !is_defined(point, self.minimizer().len()) {
             return f64::NAN;
         }
         self.optimum + self.function.excess(point)
     }
 
-    /// The least value.
+    /// The smallest value.
     pub fn optimum(&self) -> f64 {
         self.optimum
     }
 
-    /// Where the least value is: a point of the box, one coordinate per variable.
-    pub fn optimizer(&self) -> &[f64] {
-        self.function.optimizer()
+    /// The point of the box with the smallest value, one coordinate per variable.
+    pub fn minimizer(&self) -> &[f64] {
+        self.function.minimizer()
     }
 }
 
@@ -113,11 +112,11 @@ impl Problem for BbobProblem {
     }
 }
 
-/// Why there is no such problem.
+/// The error of an argument out of range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BbobError {
-    /// No function has this number.
+    /// There is no function with this number.
     #[error("function {function} does not exist: BBOB has the functions 1 to {FUNCTIONS}")]
     UnknownFunction {
         /// The number.
@@ -135,7 +134,7 @@ pub enum BbobError {
         /// The number of variables.
         dimensions: usize,
     },
-    /// No instance has this number.
+    /// There is no instance with this number.
     #[error("instance {instance} does not exist: those from 1 to {MAX_INSTANCE} do")]
     UnknownInstance {
         /// The number.
@@ -150,7 +149,7 @@ fn check_dimensions(dimensions: usize) -> Result<(), BbobError> {
     Ok(())
 }
 
-/// `dimensions` were checked before.
+/// Requires valid `dimensions`.
 fn checked_function(function: u8, dimensions: usize, instance: u64) -> Result<Box<dyn Function>, BbobError> {
     if !(1..=MAX_INSTANCE).contains(&instance) {
         return Err(BbobError::UnknownInstance { instance });
@@ -166,7 +165,7 @@ fn continuous() -> ParameterKind {
     ParameterKind::Double { min: -BOUND, max: BOUND, scale: ScaleType::UnitLinear }
 }
 
-/// The statement with these variables, x01, x02 and so on.
+/// Returns the statement with variables x01, x02 and so on of these kinds.
 fn statement(kinds: impl Iterator<Item = ParameterKind>) -> ProblemStatement {
     let parameters = kinds.enumerate().map(|(index, kind)| {
         ParameterSpec::new(format!("x{:02}", index + 1), kind).expect("the ranges are those of BBOB, not empty")
@@ -176,7 +175,7 @@ fn statement(kinds: impl Iterator<Item = ParameterKind>) -> ProblemStatement {
     ProblemStatement::new(space, vec![objective]).expect("one metric is enough")
 }
 
-/// The value at a point of the space, as an evaluation. A point that is not of the space is infeasible.
+/// Evaluates a point. A point outside the space is infeasible.
 fn evaluate(statement: &ProblemStatement, point: &ParameterValues, value: impl FnOnce(&[f64]) -> f64) -> Evaluation {
     if let Err(error) = statement.search_space().check(point) {
         let outcome = Outcome::Infeasible { reason: error.to_string() };
@@ -193,7 +192,7 @@ fn evaluate(statement: &ProblemStatement, point: &ParameterValues, value: impl F
     Evaluation::exact(value(&coordinates))
 }
 
-/// Whether a function of `dimensions` variables has a value at `point`.
+/// Whether a function of `dimensions` variables is defined at `point`.
 fn is_defined(point: &[f64], dimensions: usize) -> bool {
     point.len() == dimensions && !point.iter().any(|coordinate| coordinate.is_nan())
 }

@@ -1,31 +1,31 @@
-//! The seeded numbers from which BBOB makes its instances: uniform, normal, and what is drawn with them.
+//! The seeded random numbers of BBOB instances: uniform, normal, and values derived from them.
 //!
-//! Not for anything else: the generator is old and short, and only here because the instances are defined by it.
+//! Not for other use: the generator is weak and exists only because it defines the instances.
 //!
 //! Source: N. Hansen, S. Finck, R. Ros, A. Auger, Real-Parameter Black-Box Optimization Benchmarking 2009: Noiseless
-//! Functions Definitions, INRIA RR-6829, section 0.2; the generator is the multiplicative congruential one of S. Park and
-//! K. Miller, Random Number Generators: Good Ones Are Hard to Find, CACM 31, 1988, behind a shuffle table as in
-//! C. Bays and S. Durham, Improving a Poor Random Number Generator, ACM TOMS 2, 1976. What the report leaves open
-//! (seeds, the table's size and its filling) is as in the COCO platform, which is the definition in practice.
+//! Functions Definitions, INRIA RR-6829, section 0.2; the generator is the multiplicative congruential one of S. Park
+//! and K. Miller, Random Number Generators: Good Ones Are Hard to Find, CACM 31, 1988, with a shuffle table as in C.
+//! Bays and S. Durham, Improving a Poor Random Number Generator, ACM TOMS 2, 1976. Details that the report does not
+//! specify (seeds, size and initialisation of the table) follow the COCO platform.
 
 use std::f64::consts::PI;
 
-/// The modulus of the generator, a Mersenne prime: 2^31 - 1. Seeds lie below it.
+/// Modulus of the generator, the Mersenne prime 2^31 - 1. Seeds are below it.
 const MODULUS: i64 = 2_147_483_647;
 
-/// The multiplier of the generator.
+/// Multiplier of the generator.
 const MULTIPLIER: i64 = 16_807;
 
-/// How many states the shuffle table holds.
+/// Number of states of the shuffle table.
 const TABLE_SIZE: usize = 32;
 
-/// How many states are thrown away before the table is filled.
+/// Number of discarded states before the table is filled.
 const WARM_UP: usize = 8;
 
-/// What stands for an exact 0, whose logarithm would be infinite.
+/// Replacement of an exact 0, whose logarithm would be infinite.
 const ALMOST_ZERO: f64 = 1e-99;
 
-/// `count` numbers, uniform in (0, 1), from a seed from 1 to 2^31 - 2.
+/// Returns `count` numbers, uniform in (0, 1), from a seed from 1 to 2^31 - 2.
 pub(super) fn uniform(count: usize, seed: i64) -> Vec<f64> {
     let mut state = seed;
     for _ in 0..WARM_UP {
@@ -40,7 +40,7 @@ pub(super) fn uniform(count: usize, seed: i64) -> Vec<f64> {
     let mut numbers = Vec::with_capacity(count);
     for _ in 0..count {
         state = successor(state);
-        // The last output chooses the entry that is the next one: 67108865 is just over a 32nd of the modulus.
+        // The last output selects the next entry; 67108865 is slightly above a 32nd of the modulus.
         let index = usize::try_from(last / 67_108_865).unwrap_or(0);
         last = std::mem::replace(&mut table[index], state);
         let number = last as f64 / MODULUS as f64;
@@ -53,8 +53,8 @@ fn successor(state: i64) -> i64 {
     (MULTIPLIER * state).rem_euclid(MODULUS)
 }
 
-/// `count` numbers with the standard normal distribution: Box and Muller's cosine of two uniform numbers, the first of
-/// the first half and the second of the second half of the sequence.
+/// Returns `count` standard normal numbers: Box and Muller's cosine of two uniform numbers, the first from the first
+/// half of the sequence and the second from the second half.
 pub(super) fn gaussian(count: usize, seed: i64) -> Vec<f64> {
     let numbers = uniform(2 * count, seed);
     let (radii, angles) = numbers.split_at(count);
@@ -68,7 +68,7 @@ pub(super) fn gaussian(count: usize, seed: i64) -> Vec<f64> {
         .collect()
 }
 
-/// Where the optimum of most functions is: in [-4, 4]^`dimensions`, in steps of 0.0008.
+/// Returns the minimizer of most functions, in [-4, 4]^`dimensions` in steps of 0.0008.
 pub(super) fn location(dimensions: usize, seed: i64) -> Vec<f64> {
     uniform(dimensions, seed)
         .into_iter()
@@ -79,9 +79,9 @@ pub(super) fn location(dimensions: usize, seed: i64) -> Vec<f64> {
         .collect()
 }
 
-/// The value of a function at its optimum: a multiple of 0.01 in [-1000, 1000] from a Cauchy distribution.
+/// Returns the value of a function at its optimum: a multiple of 0.01 in [-1000, 1000] from a Cauchy distribution.
 ///
-/// f4 has that of f3 and f18 that of f17, with the same instance.
+/// f4 has the value of f3, and f18 that of f17, with the same instance.
 pub(super) fn optimal_value(function: u8, instance: u64) -> f64 {
     let seed = seed(function, instance);
     let quotient = gaussian(1, seed)[0] / gaussian(1, seed + 1)[0];
@@ -89,16 +89,16 @@ pub(super) fn optimal_value(function: u8, instance: u64) -> f64 {
     (hundredths / 100.0).clamp(-1000.0, 1000.0)
 }
 
-/// The seed of everything that is drawn for a function. `instance` is at most [`super::MAX_INSTANCE`].
+/// Returns the seed of the random numbers of a function. `instance` is at most [`super::MAX_INSTANCE`].
 ///
-/// f4 shares the seed of f3 and f18 that of f17, with the same instance.
+/// f4 has the seed of f3, and f18 that of f17, with the same instance.
 pub(super) fn seed(function: u8, instance: u64) -> i64 {
     let base = match function {
         4 => 3,
         18 => 17,
         other => i64::from(other),
     };
-    // An instance above `i64::MAX` is turned away before.
+    // Instances above `i64::MAX` are rejected earlier.
     base + 10_000 * i64::try_from(instance).unwrap_or(0)
 }
 
@@ -108,13 +108,13 @@ mod tests {
 
     #[test]
     fn the_generator_is_that_of_park_and_miller() {
-        // Their check value: the 10,001st state from 1 is 1043618065.
+        // The check value of Park and Miller: the 10,001st state from 1 is 1043618065.
         let state = (0..10_000).fold(1, |state, _| successor(state));
         assert_eq!(state, 1_043_618_065);
     }
 
     #[test]
-    fn optimal_values_are_those_of_coco() {
+    fn optimal_values_equal_those_of_coco() {
         // `cocoex.bare_problem.BareProblem("bbob", f, 5, 3).best_value()` of coco-experiment 2.8.2.
         let expected = [(1, -247.11), (3, 115.68), (4, 115.68), (6, -1000.0), (17, 273.15), (18, 273.15), (24, 13.64)];
         for (function, value) in expected {
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_look_as_they_are_named() {
+    fn numbers_have_the_stated_distributions() {
         let numbers = uniform(2000, 7);
         assert!(numbers.iter().all(|number| 0.0 < *number && *number < 1.0));
         let mean = numbers.iter().sum::<f64>() / 2000.0;

@@ -1,4 +1,4 @@
-//! What holds for each function in each of a few sizes: its optimum, its space, its errors.
+//! Properties of each function in several sizes: optimum, space and errors.
 
 use tunesmith_algorithms::problem::{ParameterValue, ParameterValues, TrialId};
 
@@ -6,21 +6,21 @@ use super::*;
 
 const DRAW: Draw = Draw { seed: 1, trial: TrialId::FIRST };
 
-/// Points of the box, from COCO's generator: any will do.
+/// Returns points of the box, from COCO's generator.
 fn random_points(dimensions: usize, count: usize) -> Vec<Vec<f64>> {
     let numbers = random::uniform(dimensions * count, 12345);
     numbers.chunks(dimensions).map(|chunk| chunk.iter().map(|number| 10.0 * number - 5.0).collect()).collect()
 }
 
 #[test]
-fn the_optimum_is_attained_at_the_optimizer_and_nowhere_undercut() {
+fn the_minimizer_has_the_optimum_and_no_point_is_below_it() {
     for function in 1..=FUNCTIONS {
         for dimensions in [2, 5, 10] {
             for instance in [1, 2, 33] {
                 let problem = bbob(function, dimensions, instance).unwrap();
-                assert!(problem.optimizer().iter().all(|coordinate| coordinate.abs() <= 5.0));
-                let at_optimizer = problem.value(problem.optimizer());
-                let difference = (at_optimizer - problem.optimum()).abs();
+                assert!(problem.minimizer().iter().all(|coordinate| coordinate.abs() <= 5.0));
+                let at_minimizer = problem.value(problem.minimizer());
+                let difference = (at_minimizer - problem.optimum()).abs();
                 assert!(difference <= 1e-11, "f{function} d{dimensions} i{instance}: {difference:e}");
                 for point in random_points(dimensions, 100) {
                     let value = problem.value(&point);
@@ -38,14 +38,14 @@ fn mixed_integer_functions_keep_the_optimum() {
             for instance in [1, 2, 33] {
                 let problem = bbob_mixint(function, dimensions, instance).unwrap();
                 let continuous = bbob(function, dimensions, instance).unwrap();
-                let at_optimizer = problem.value(problem.optimizer());
-                let difference = (at_optimizer - problem.optimum()).abs();
+                let at_minimizer = problem.value(problem.minimizer());
+                let difference = (at_minimizer - problem.optimum()).abs();
                 assert!(difference <= 1e-10, "f{function} d{dimensions} i{instance}: {difference:e}");
                 let integers = 4 * dimensions / 5;
-                assert_eq!(problem.optimizer()[integers..], continuous.optimizer()[integers..]);
-                assert!(problem.optimizer()[..integers].iter().all(|value| value.fract() == 0.0));
+                assert_eq!(problem.minimizer()[integers..], continuous.minimizer()[integers..]);
+                assert!(problem.minimizer()[..integers].iter().all(|value| value.fract() == 0.0));
                 let parameters = problem.statement().search_space().parameters();
-                for (parameter, value) in parameters.iter().zip(&problem.optimizer()[..integers]) {
+                for (parameter, value) in parameters.iter().zip(&problem.minimizer()[..integers]) {
                     assert!(parameter.contains(&ParameterValue::Integer(*value as i64)), "f{function}: {value}");
                 }
                 for point in random_points(dimensions, 100) {
@@ -89,7 +89,7 @@ fn a_trial_is_evaluated_at_its_coordinates() {
         ("x02".to_owned(), ParameterValue::Double(-2.0)),
     ]);
     assert_eq!(sphere.evaluate(&point, DRAW), Evaluation::exact(sphere.value(&[1.5, -2.0])));
-    let distance = (1.5 - sphere.optimizer()[0]).powi(2) + (-2.0 - sphere.optimizer()[1]).powi(2);
+    let distance = (1.5 - sphere.minimizer()[0]).powi(2) + (-2.0 - sphere.minimizer()[1]).powi(2);
     assert_eq!(sphere.value(&[1.5, -2.0]), 79.48 + distance);
 
     point.insert("x02".to_owned(), ParameterValue::Double(5.5));
@@ -97,13 +97,13 @@ fn a_trial_is_evaluated_at_its_coordinates() {
 }
 
 #[test]
-fn mixed_values_are_taken_in_order() {
+fn mixed_integer_values_follow_the_order_of_the_variables() {
     let problem = bbob_mixint(8, 5, 2).unwrap();
     let integers = [1, 0, 7, 12].into_iter().map(ParameterValue::Integer);
     let values = integers.chain([ParameterValue::Double(0.25)]).enumerate();
     let point: ParameterValues = values.map(|(index, value)| (format!("x{:02}", index + 1), value)).collect();
     assert_eq!(problem.evaluate(&point, DRAW), Evaluation::exact(problem.value(&[1.0, 0.0, 7.0, 12.0, 0.25])));
-    // Values between and beyond the whole numbers stand for the nearest of them.
+    // Values between and beyond the whole numbers are rounded to the nearest of them.
     assert_eq!(problem.value(&[1.0, 0.0, 7.0, 12.0, 0.25]), problem.value(&[9.0, -3.0, 6.5, 12.4, 0.25]));
     assert_ne!(problem.value(&[1.0, 0.0, 7.0, 12.0, 0.25]), problem.value(&[1.0, 0.0, 7.0, 11.0, 0.25]));
 }

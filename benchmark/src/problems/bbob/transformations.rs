@@ -1,4 +1,4 @@
-//! The transformations by which BBOB makes simple functions hard: irregular, asymmetric, badly scaled.
+//! The transformations that make the BBOB functions irregular, asymmetric and ill-conditioned.
 //!
 //! Source: INRIA RR-6829 (see [`super`]), section 0.2.
 //!
@@ -23,7 +23,7 @@ pub(super) fn conditioning(alpha: f64, dimensions: usize) -> Vec<f64> {
     ramp(dimensions).map(|exponent| root.powf(exponent)).collect()
 }
 
-/// T_osz of one number: keeps its sign and 0, and lets it waver around its identity on all scales.
+/// T_osz of one number: preserves sign and 0, and oscillates around the identity on all scales.
 pub(super) fn oscillate(value: f64) -> f64 {
     if value == 0.0 {
         return 0.0;
@@ -39,7 +39,7 @@ pub(super) fn oscillate_all(point: &mut [f64]) {
     point.iter_mut().for_each(|value| *value = oscillate(*value));
 }
 
-/// T_asy^beta: stretches positive coordinates, the later the more.
+/// T_asy^beta: enlarges positive coordinates, with an exponent that grows with the index.
 pub(super) fn make_asymmetric(beta: f64, point: &mut [f64]) {
     let dimensions = point.len();
     for (value, share) in point.iter_mut().zip(ramp(dimensions)) {
@@ -65,7 +65,7 @@ pub(super) fn difference(point: &[f64], origin: &[f64]) -> Vec<f64> {
     point.iter().zip(origin).map(|(a, b)| a - b).collect()
 }
 
-/// The nearest whole number, halves up.
+/// The nearest whole number; halves are rounded up.
 pub(super) fn round_half_up(value: f64) -> f64 {
     (value + 0.5).floor()
 }
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn oscillation_keeps_order_sign_and_size() {
+    fn oscillation_preserves_order_and_sign() {
         assert_eq!(oscillate(0.0), 0.0);
         assert_eq!(oscillate(1.0), 1.0);
         assert_eq!(oscillate(-1.0), -1.0);
@@ -91,19 +91,19 @@ mod tests {
     }
 
     #[test]
-    fn asymmetry_leaves_the_first_and_the_negative_coordinates() {
+    fn asymmetry_keeps_the_first_and_negative_coordinates() {
         let mut point = [4.0, -4.0, 4.0];
         make_asymmetric(0.5, &mut point);
         assert_eq!(point, [4.0, -4.0, 16.0]);
     }
 
     #[test]
-    fn the_condition_number_is_that_of_the_square() {
+    fn the_conditioning_is_the_square_root_of_the_condition_number() {
         assert_eq!(conditioning(100.0, 3), [1.0, 10_f64.sqrt(), 10.0]);
     }
 
     #[test]
-    fn the_penalty_begins_at_the_bound() {
+    fn the_penalty_starts_at_the_bound() {
         assert_eq!(boundary_penalty(&[5.0, -5.0, 0.0], 5.0), 0.0);
         assert_eq!(boundary_penalty(&[6.0, -7.0], 5.0), 5.0);
     }

@@ -1,8 +1,8 @@
-//! One choice among very many.
+//! A categorical parameter with many levels.
 
 use tunesmith_algorithms::problem::{ParameterKind, ParameterValue, ParameterValues};
 
-use super::{coefficient, with_optimizer};
+use super::{coefficient, with_minimizer};
 use crate::problems::functions::TestFunction;
 use crate::problems::functions::builders::{categorical, level, linear, number, parameter};
 
@@ -11,8 +11,8 @@ pub(super) const ITEMS: usize = 80;
 /// Levels of the parameter `use`.
 pub(super) const USES: [&str; 5] = ["build", "carry", "heat", "hold", "paint"];
 
-/// 80 items with two hidden properties each, five uses that want certain properties, and two settings in `[0, 1]`, the best
-/// values of which are given by the item's properties.
+/// 80 items with two hidden properties each, five uses with desired properties, and two settings in `[0, 1]`, whose
+/// optimal values depend on the item's properties.
 pub fn catalogue() -> TestFunction {
     let value = |point: &ParameterValues| {
         let item = level(point, "item").trim_start_matches("item_").parse().unwrap_or(0);
@@ -30,17 +30,17 @@ pub fn catalogue() -> TestFunction {
     ];
     let (item, usage) = BEST;
     let text = |text: String| ParameterValue::Categorical(text);
-    let mut optimizer = ParameterValues::from([
+    let mut minimizer = ParameterValues::from([
         ("item".to_owned(), text(item_name(item))),
         ("use".to_owned(), text(USES[usage].to_owned())),
     ]);
     let best = settings(item);
-    optimizer.extend((0..2).map(|which| (SETTINGS[which].to_owned(), ParameterValue::Double(best[which]))));
-    with_optimizer("catalogue", parameters, optimizer, value)
+    minimizer.extend((0..2).map(|which| (SETTINGS[which].to_owned(), ParameterValue::Double(best[which]))));
+    with_minimizer("catalogue", parameters, minimizer, value)
 }
 
 const SETTINGS: [&str; 2] = ["x01", "x02"];
-/// The item and the use that fit best.
+/// The optimal item and use.
 pub(super) const BEST: (usize, usize) = (57, 1);
 
 fn item_name(item: usize) -> String {
@@ -51,12 +51,12 @@ fn property(item: usize, which: usize) -> f64 {
     coefficient(&[40, item, which])
 }
 
-/// The best settings of `item`, between 0.1 and 0.9.
+/// Returns the optimal settings of `item`, between 0.1 and 0.9.
 fn settings(item: usize) -> [f64; 2] {
     [0, 1].map(|which| 0.1 + 0.8 * property(item, which))
 }
 
-/// How badly `item` fits a use.
+/// Returns the misfit of `item` and a use.
 pub(super) fn misfit(item: usize, usage: usize) -> f64 {
     let wanted = |which: usize| coefficient(&[41, usage, which]);
     let miss: f64 = (0..2).map(|which| (property(item, which) - wanted(which)).powi(2)).sum();

@@ -1,8 +1,8 @@
-//! Parts that are chosen one by one and work well or badly together.
+//! Categorical choices with pairwise interactions.
 
 use tunesmith_algorithms::problem::{ParameterValue, ParameterValues};
 
-use super::{choices, chosen, coefficient, levels_of, with_optimizer};
+use super::{choices, chosen, coefficient, levels_of, with_minimizer};
 use crate::problems::functions::TestFunction;
 use crate::problems::functions::builders::{linear, number, parameter};
 
@@ -12,28 +12,29 @@ pub(super) const PAIR_LEVELS: [usize; 9] = [4, 3, 6, 3, 5, 3, 8, 3, 4];
 pub(super) const MIXED_LEVELS: [usize; 8] = [3, 4, 5, 3, 4, 3, 5, 3];
 /// Levels of each parameter of [`few_of_many`].
 pub(super) const MANY_LEVELS: usize = 8;
-/// The parameters of [`few_of_many`] that matter.
+/// The parameters of [`few_of_many`] with a large effect.
 pub(super) const FEW: [usize; 4] = [1, 4, 6, 9];
 const MANY: usize = 12;
 
-/// Nine choices of 3 to 8 levels, each good or bad for itself, and about two fifths of all pairs good or bad together.
+/// Nine choices of 3 to 8 levels with individual effects, and interactions between about two fifths of all pairs.
 pub fn pair_interactions() -> TestFunction {
     let value = |point: &ParameterValues| pair_sum(1, &levels_of::<{ PAIR_LEVELS.len() }>(point));
-    with_optimizer("pair_interactions", choices(&PAIR_LEVELS), chosen("bbccebfbd"), value)
+    with_minimizer("pair_interactions", choices(&PAIR_LEVELS), chosen("bbccebfbd"), value)
 }
 
-/// Twelve choices of 8 levels, of which four matter, three of these only together; the others hardly.
+/// Twelve choices of 8 levels, four of which have a large effect, three of these only in combination; the others have a
+/// small one.
 pub fn few_of_many() -> TestFunction {
     let value = |point: &ParameterValues| {
         let levels = levels_of::<MANY>(point);
         let rest = (0..MANY).filter(|index| !FEW.contains(index));
         few_sum(FEW.map(|index| levels[index])) + rest.map(|index| rest_term(index, levels[index])).sum::<f64>()
     };
-    with_optimizer("few_of_many", choices(&[MANY_LEVELS; MANY]), chosen("ccgdhbcdchfb"), value)
+    with_minimizer("few_of_many", choices(&[MANY_LEVELS; MANY]), chosen("ccgdhbcdchfb"), value)
 }
 
-/// Eight choices of 3 to 5 levels with pairs as in [`pair_interactions`], and three doubles in `[0, 1]`, the best value of
-/// each of which depends on two of the choices.
+/// Eight choices of 3 to 5 levels with pairs as in [`pair_interactions`], and three doubles in `[0, 1]`, whose optimal
+/// values each depend on two of the choices.
 pub fn mixed_interactions() -> TestFunction {
     let value = |point: &ParameterValues| {
         let levels = levels_of::<{ MIXED_LEVELS.len() }>(point);
@@ -42,26 +43,27 @@ pub fn mixed_interactions() -> TestFunction {
     };
     let mut parameters = choices(&MIXED_LEVELS);
     parameters.extend(DOUBLES.map(|name| parameter(name, linear(0.0, 1.0))));
-    let mut optimizer = chosen("acebbaab");
-    let levels = levels_of::<{ MIXED_LEVELS.len() }>(&optimizer);
-    optimizer.extend(
+    let mut minimizer = chosen("acebbaab");
+    let levels = levels_of::<{ MIXED_LEVELS.len() }>(&minimizer);
+    minimizer.extend(
         (0..DOUBLES.len())
             .map(|which| (DOUBLES[which].to_owned(), ParameterValue::Double(best_double(which, &levels)))),
     );
-    with_optimizer("mixed_interactions", parameters, optimizer, value)
+    with_minimizer("mixed_interactions", parameters, minimizer, value)
 }
 
 /// The doubles of [`mixed_interactions`].
 pub(super) const DOUBLES: [&str; 3] = ["x01", "x02", "x03"];
 
-/// Where the double number `which` of [`mixed_interactions`] is best, between 0.1 and 0.9.
+/// Returns the optimal value of the double `which` of [`mixed_interactions`], between 0.1 and 0.9.
 fn best_double(which: usize, levels: &[usize]) -> f64 {
     0.1 + 0.8 * coefficient(&[3, which, levels[2 * which], levels[2 * which + 1]])
 }
 
-/// Each choice for itself, between -0.5 and 0.5, and the pairs that count, each between -0.75 and 0.75.
+/// Returns the sum of the individual effects, between -0.5 and 0.5 each, and of the interactions, between -0.75 and
+/// 0.75 each.
 pub(super) fn pair_sum(problem: usize, levels: &[usize]) -> f64 {
-    /// Share of pairs that count.
+    /// Share of interacting pairs.
     const SHARE: f64 = 0.4;
     let mut sum = 0.0;
     for (i, &a) in levels.iter().enumerate() {
@@ -75,14 +77,14 @@ pub(super) fn pair_sum(problem: usize, levels: &[usize]) -> f64 {
     sum
 }
 
-/// What the parameters [`FEW`] contribute at their `levels`.
+/// Returns the contribution of the parameters [`FEW`] at their `levels`.
 pub(super) fn few_sum(levels: [usize; 4]) -> f64 {
     let [a, b, c, d] = levels;
     let alone: f64 = levels.iter().enumerate().map(|(index, &level)| coefficient(&[4, index, level])).sum();
     0.4 * alone + coefficient(&[5, a, b, c]) + 0.6 * coefficient(&[6, c, d])
 }
 
-/// What parameter number `index`, not one of [`FEW`], contributes.
+/// Returns the contribution of the parameter at `index`, which is not one of [`FEW`].
 pub(super) fn rest_term(index: usize, level: usize) -> f64 {
     0.02 * coefficient(&[7, index, level])
 }

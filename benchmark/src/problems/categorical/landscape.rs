@@ -1,24 +1,24 @@
-//! A rugged landscape of choices.
+//! A rugged categorical landscape.
 
 use tunesmith_algorithms::problem::ParameterValues;
 
-use super::{choices, chosen, coefficient, levels_of, with_optimizer};
+use super::{choices, chosen, coefficient, levels_of, with_minimizer};
 use crate::problems::functions::TestFunction;
 
 /// Choices of [`landscape`], of [`LEVELS`] levels each: 177,147 points.
 pub(super) const CHOICES: usize = 11;
 pub(super) const LEVELS: usize = 3;
-/// How many others the contribution of a choice depends on.
+/// Number of other choices that the contribution of a choice depends on.
 const NEIGHBORS: usize = 3;
 
-/// Eleven choices of three levels, each of which contributes a number that depends on it and three others at random: the
-/// NK landscape of Kauffman & Weinberger 1989 with three alleles in place of two.
+/// Eleven choices of three levels. Each contributes a random number that depends on it and three others: the NK
+/// landscape of Kauffman & Weinberger 1989 with three alleles instead of two.
 pub fn landscape() -> TestFunction {
     let value = |point: &ParameterValues| contributions(&levels_of::<CHOICES>(point));
-    with_optimizer("landscape", choices(&[LEVELS; CHOICES]), chosen("bcbbbaacaaa"), value)
+    with_minimizer("landscape", choices(&[LEVELS; CHOICES]), chosen("bcbbbaacaaa"), value)
 }
 
-/// Their mean, between 0 and 1.
+/// Returns the mean contribution, between 0 and 1.
 pub(super) fn contributions(levels: &[usize; CHOICES]) -> f64 {
     let contribution = |choice: usize| {
         let mut key = vec![10, choice, levels[choice]];
@@ -28,7 +28,7 @@ pub(super) fn contributions(levels: &[usize; CHOICES]) -> f64 {
     (0..CHOICES).map(contribution).sum::<f64>() / CHOICES as f64
 }
 
-/// Different choices other than `choice`: the steps to each next one are 1 to 3, together at most 9 of 10.
+/// Returns different choices other than `choice`: successive steps are 1 to 3, in total at most 9 of 10.
 fn neighbors(choice: usize) -> [usize; NEIGHBORS] {
     let mut place = choice;
     std::array::from_fn(|which| {

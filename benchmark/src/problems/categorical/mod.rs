@@ -1,13 +1,13 @@
-//! Made-up problems whose spaces are dominated by categories, with known optima, all to be minimised.
+//! Synthetic minimisation problems with mostly categorical spaces and known optima.
 //!
-//! Coefficients are fixed pseudo-random numbers (`coefficient`), so levels have no order that an encoding could use,
-//! and optima lie on arbitrary levels. The forms are inspired by the literature, the definitions and numbers are our
-//! own: choices of interacting parts (as of MCBO, Dreczkowski, Grosnit & Bou Ammar 2023, Framework and Benchmarks for
-//! Combinatorial and Mixed-variable Bayesian Optimization), treatments along a row of stations (the pest control of
-//! COMBO, Oh, Tomczak, Gavves & Welling 2019), the landscapes of Kauffman & Weinberger 1989 and maximum satisfiability.
+//! Coefficients are fixed pseudo-random numbers (`coefficient`), so the levels have no order that an encoding could
+//! use, and optima are at arbitrary levels. The forms follow the literature; definitions and numbers are new: choices
+//! of interacting parts (as in MCBO, Dreczkowski, Grosnit & Bou Ammar 2023, Framework and Benchmarks for Combinatorial
+//! and Mixed-variable Bayesian Optimization), treatments along a row of stations (the pest control of COMBO, Oh,
+//! Tomczak, Gavves & Welling 2019), the landscapes of Kauffman & Weinberger 1989 and maximum satisfiability.
 //!
-//! In the tests each function proves its own optimum: by going through all points, those of the levels alone where the
-//! best doubles for given levels are known in closed form, or by construction.
+//! Tests check each optimum by enumeration of all points, by enumeration of the levels where the optimal doubles for
+//! given levels have a closed form, or by construction.
 
 mod catalogue;
 mod clauses;
@@ -29,7 +29,7 @@ use super::functions::TestFunction;
 use super::functions::builders::{level, parameter};
 use crate::problem::Problem;
 
-/// Every problem that the suite `categorical` compares by, in the order of its results.
+/// Returns the problems of the suite `categorical`, in the order of its results.
 pub fn categorical() -> Vec<Box<dyn Problem>> {
     categorical_functions().into_iter().map(|function| Box::new(function) as Box<dyn Problem>).collect()
 }
@@ -38,7 +38,7 @@ fn categorical_functions() -> Vec<TestFunction> {
     vec![pair_interactions(), few_of_many(), mixed_interactions(), landscape(), clauses(), stations(), catalogue()]
 }
 
-/// A fixed number in `[0, 1)` for `key`, as if drawn at random: the finaliser of SplitMix64 (Steele, Lea & Flood 2014)
+/// Returns a fixed pseudo-random number in `[0, 1)` for `key`: the finaliser of SplitMix64 (Steele, Lea & Flood 2014)
 /// folded over the parts of the key.
 fn coefficient(key: &[usize]) -> f64 {
     /// The golden ratio in 64 bits, the increment of SplitMix64.
@@ -49,44 +49,44 @@ fn coefficient(key: &[usize]) -> f64 {
         let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
     });
-    // The upper 53 bits are a double exactly.
+    // A double represents the upper 53 bits exactly.
     (mixed >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-/// The name of parameter number `index`, from 0: `c01`, `c02`, ...
+/// Returns the name of the parameter at `index`, from 0: `c01`, `c02`, ...
 fn name(index: usize) -> String {
     format!("c{:02}", index + 1)
 }
 
-/// The name of level number `index`, from 0, in the order of the alphabet: `a`, `b`, ... for up to 26 levels.
+/// Returns the name of the level at `index`, from 0, in alphabetical order: `a`, `b`, ... for up to 26 levels.
 fn letter(index: usize) -> String {
     char::from(b'a' + index as u8).to_string()
 }
 
-/// Parameters `c01`, `c02`, ... with so many levels each.
+/// Returns parameters `c01`, `c02`, ... with the given numbers of levels.
 fn choices(levels: &[usize]) -> Vec<ParameterSpec> {
     let kind = |levels: usize| ParameterKind::Categorical { values: (0..levels).map(letter).collect() };
     levels.iter().enumerate().map(|(index, &levels)| parameter(&name(index), kind(levels))).collect()
 }
 
-/// The point of [`choices`] with the levels `letters`.
+/// Returns the point of [`choices`] with the levels `letters`.
 fn chosen(letters: &str) -> ParameterValues {
     let value = |letter: char| ParameterValue::Categorical(letter.to_string());
     letters.chars().enumerate().map(|(index, letter)| (name(index), value(letter))).collect()
 }
 
-/// The numbers of the levels of the first `N` of [`choices`] at `point`.
+/// Returns the indices of the levels of the first `N` of [`choices`] at `point`.
 fn levels_of<const N: usize>(point: &ParameterValues) -> [usize; N] {
     std::array::from_fn(|index| usize::from(level(point, &name(index)).as_bytes()[0] - b'a'))
 }
 
-/// `function` of a space of parameters, with the value at `optimizer` for its optimum.
-fn with_optimizer(
+/// Creates a problem whose optimum is the value of `function` at `minimizer`.
+fn with_minimizer(
     name: &str,
     parameters: Vec<ParameterSpec>,
-    optimizer: ParameterValues,
+    minimizer: ParameterValues,
     function: fn(&ParameterValues) -> f64,
 ) -> TestFunction {
-    let optimum = function(&optimizer);
-    TestFunction::new(name, parameters, optimum, vec![optimizer], function)
+    let optimum = function(&minimizer);
+    TestFunction::new(name, parameters, optimum, vec![minimizer], function)
 }

@@ -1,20 +1,20 @@
-//! Decisions along a row, each of which changes what the later ones are worth.
+//! Sequential decisions that change the values of later ones.
 
 use tunesmith_algorithms::problem::{ParameterValue, ParameterValues};
 
-use super::{coefficient, name, with_optimizer};
+use super::{coefficient, name, with_minimizer};
 use crate::problems::functions::TestFunction;
 use crate::problems::functions::builders::{categorical, level, parameter};
 
 /// Stations, in the order in which pests reach them: `5^9` = 1,953,125 points.
 pub(super) const STATIONS: usize = 9;
-/// What can be done at a station, "none" or a treatment; with its price and the share of pests that it kills at best.
+/// Treatments of a station, including "none", with price and largest share of killed pests.
 pub(super) const TREATMENTS: [(&str, f64, f64); 5] =
     [("none", 0.0, 0.0), ("dust", 0.1, 0.55), ("oil", 0.14, 0.65), ("soap", 0.18, 0.75), ("spray", 0.26, 0.95)];
 
-/// Pests wander through nine stations and multiply at each; a treatment there kills a share of them, the smaller the
-/// more often the same one was used before, since they get used to it, and is cheaper the more of it is bought. What
-/// counts is the price of the treatments and the pests at all stations.
+/// Pests move through nine stations and multiply at each. A treatment kills a share of them, which decreases with each
+/// repetition of the same treatment, as does its price. The value is the price of the treatments plus the pests at all
+/// stations.
 pub fn stations() -> TestFunction {
     let value = |point: &ParameterValues| {
         let place = |station: usize| {
@@ -27,15 +27,15 @@ pub fn stations() -> TestFunction {
     let parameters = (0..STATIONS).map(|station| parameter(&name(station), categorical(&levels))).collect();
     let best = [1, 4, 0, 1, 0, 2, 0, 3, 0];
     let level = |treatment: usize| ParameterValue::Categorical(TREATMENTS[treatment].0.to_owned());
-    let optimizer = (0..STATIONS).map(|station| (name(station), level(best[station]))).collect();
-    with_optimizer("stations", parameters, optimizer, value)
+    let minimizer = (0..STATIONS).map(|station| (name(station), level(best[station]))).collect();
+    with_minimizer("stations", parameters, minimizer, value)
 }
 
-/// What the treatments, as places in [`TREATMENTS`], and the pests cost.
+/// Returns the cost of the treatments, as indices into [`TREATMENTS`], and of the pests.
 pub(super) fn cost(treatments: &[usize; STATIONS]) -> f64 {
-    /// What is left of an effect each time the treatment is used again.
+    /// Factor of the effect for each repetition of a treatment.
     const HABIT: f64 = 0.75;
-    /// Discount on the price each time the treatment is bought again.
+    /// Factor of the price for each repetition of a treatment.
     const DISCOUNT: f64 = 0.92;
     let mut uses = [0; TREATMENTS.len()];
     let mut pests = 0.1;

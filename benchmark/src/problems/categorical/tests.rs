@@ -1,11 +1,11 @@
-//! Each function proves its own optimum.
+//! Checks of the stated optima.
 
 use std::collections::BTreeSet;
 
 use super::interactions::{FEW, MANY_LEVELS, MIXED_LEVELS, PAIR_LEVELS, few_sum, pair_sum, rest_term};
 use super::*;
 
-/// The levels with the smallest of all values, and the value.
+/// Returns the levels with the smallest value, and the value.
 fn least<const N: usize>(counts: [usize; N], value: impl Fn(&[usize; N]) -> f64) -> ([usize; N], f64) {
     let mut levels = [0; N];
     let mut best = (levels, value(&levels));
@@ -24,10 +24,10 @@ fn letters(levels: &[usize]) -> String {
     levels.iter().map(|&level| letter(level)).collect()
 }
 
-/// The levels of the one optimizer of `function`.
-fn optimizer<const N: usize>(function: &TestFunction) -> String {
-    assert_eq!(function.optimizers().len(), 1);
-    letters(&levels_of::<N>(&function.optimizers()[0]))
+/// Returns the levels of the unique minimizer of `function`.
+fn minimizer<const N: usize>(function: &TestFunction) -> String {
+    assert_eq!(function.minimizers().len(), 1);
+    letters(&levels_of::<N>(&function.minimizers()[0]))
 }
 
 fn close(a: f64, b: f64) -> bool {
@@ -35,7 +35,7 @@ fn close(a: f64, b: f64) -> bool {
 }
 
 #[test]
-fn coefficients_are_those_of_splitmix64_and_look_uniform() {
+fn coefficients_equal_splitmix64_and_are_uniform() {
     // The first output of SplitMix64 with seed 0, which is the finaliser of the increment.
     let first = 0xe220_a839_7b1d_cdaf_u64;
     let increment = 0x9e37_79b9_7f4a_7c15_usize;
@@ -48,15 +48,15 @@ fn coefficients_are_those_of_splitmix64_and_look_uniform() {
 }
 
 #[test]
-fn the_best_pairs_are_found_by_looking_everywhere() {
+fn the_optimum_of_pair_interactions_is_found_by_enumeration() {
     let (levels, value) = least(PAIR_LEVELS, |levels| pair_sum(1, levels));
     let function = pair_interactions();
-    assert_eq!(optimizer::<9>(&function), letters(&levels));
+    assert_eq!(minimizer::<9>(&function), letters(&levels));
     assert_eq!(function.optimum(), value);
 }
 
 #[test]
-fn the_few_that_matter_and_the_rest_are_best_apart() {
+fn the_optimum_of_few_of_many_is_separable() {
     let (few, value) = least([MANY_LEVELS; 4], |levels| few_sum(*levels));
     let function = few_of_many();
     let mut levels = [0; 12];
@@ -71,18 +71,18 @@ fn the_few_that_matter_and_the_rest_are_best_apart() {
             }
         };
     }
-    assert_eq!(optimizer::<12>(&function), letters(&levels));
+    assert_eq!(minimizer::<12>(&function), letters(&levels));
     assert!(close(function.optimum(), value + rest), "{}", function.optimum());
 }
 
 #[test]
-fn mixed_interactions_are_best_where_the_pairs_are_and_no_double_misses() {
+fn the_optimum_of_mixed_interactions_is_that_of_the_pairs() {
     let (levels, value) = least(MIXED_LEVELS, |levels| pair_sum(2, levels));
     let function = mixed_interactions();
-    assert_eq!(optimizer::<8>(&function), letters(&levels));
+    assert_eq!(minimizer::<8>(&function), letters(&levels));
     assert!(close(function.optimum(), value), "{}", function.optimum());
-    // Off the best doubles it is worse by twice the square.
-    let mut point = function.optimizers()[0].clone();
+    // With other doubles it is worse by twice the square of the difference.
+    let mut point = function.minimizers()[0].clone();
     if let Some(ParameterValue::Double(x)) = point.get_mut("x02") {
         *x += 0.1;
     }
@@ -90,19 +90,19 @@ fn mixed_interactions_are_best_where_the_pairs_are_and_no_double_misses() {
 }
 
 #[test]
-fn the_bottom_of_the_landscape_is_found_by_looking_everywhere() {
+fn the_optimum_of_the_landscape_is_found_by_enumeration() {
     let (levels, value) = least([landscape::LEVELS; landscape::CHOICES], landscape::contributions);
     let function = landscape();
-    assert_eq!(optimizer::<{ landscape::CHOICES }>(&function), letters(&levels));
+    assert_eq!(minimizer::<{ landscape::CHOICES }>(&function), letters(&levels));
     assert_eq!(function.optimum(), value);
 }
 
 #[test]
-fn all_clauses_can_be_met_and_hardly_by_neighboring_assignments() {
+fn all_clauses_can_be_satisfied_but_rarely_by_neighboring_assignments() {
     let function = clauses();
     assert_eq!(function.optimum(), 0.0);
-    let best = &function.optimizers()[0];
-    // Turning a switch around breaks a condition, but for very few: the optimum does not lie on a wide plateau.
+    let best = &function.minimizers()[0];
+    // Negating a switch violates a clause, with few exceptions: the optimum is not on a wide plateau.
     let mut free = 0;
     for (name, value) in best {
         let other = if *value == ParameterValue::Categorical("on".into()) { "off" } else { "on" };
@@ -116,19 +116,19 @@ fn all_clauses_can_be_met_and_hardly_by_neighboring_assignments() {
 }
 
 #[test]
-fn the_best_treatments_are_found_by_looking_everywhere() {
+fn the_optimal_treatments_are_found_by_enumeration() {
     let (treatments, value) = least([stations::TREATMENTS.len(); stations::STATIONS], stations::cost);
     let function = stations();
     let names = treatments.map(|treatment| stations::TREATMENTS[treatment].0);
-    let optimizer = &function.optimizers()[0];
-    assert_eq!((0..stations::STATIONS).map(|station| level(optimizer, &name(station))).collect::<Vec<_>>(), names);
+    let minimizer = &function.minimizers()[0];
+    assert_eq!((0..stations::STATIONS).map(|station| level(minimizer, &name(station))).collect::<Vec<_>>(), names);
     assert_eq!(function.optimum(), value, "{treatments:?}");
-    // The problem is none if one treatment, or none, is best everywhere.
+    // The problem is trivial if one treatment, or none, is optimal everywhere.
     assert!(names.iter().collect::<BTreeSet<_>>().len() >= 3, "{names:?}");
 }
 
 #[test]
-fn the_best_item_is_found_by_looking_everywhere() {
+fn the_optimal_item_is_found_by_enumeration() {
     let ([item, usage], value) =
         least([catalogue::ITEMS, catalogue::USES.len()], |&[item, usage]| catalogue::misfit(item, usage));
     assert_eq!((item, usage), catalogue::BEST);
@@ -136,12 +136,12 @@ fn the_best_item_is_found_by_looking_everywhere() {
 }
 
 #[test]
-fn optimizers_are_points_of_spaces_dominated_by_categories() {
+fn minimizers_are_points_of_mostly_categorical_spaces() {
     for function in categorical_functions() {
         let space = function.statement().search_space();
-        for optimizer in function.optimizers() {
-            assert_eq!(space.check(optimizer), Ok(()), "{}", function.name());
-            assert_eq!(function.value(optimizer), function.optimum(), "{}", function.name());
+        for minimizer in function.minimizers() {
+            assert_eq!(space.check(minimizer), Ok(()), "{}", function.name());
+            assert_eq!(function.value(minimizer), function.optimum(), "{}", function.name());
         }
         let is_category = |spec: &&ParameterSpec| matches!(spec.kind(), ParameterKind::Categorical { .. });
         let categories = space.parameters().iter().filter(is_category).count();
@@ -150,7 +150,7 @@ fn optimizers_are_points_of_spaces_dominated_by_categories() {
 }
 
 #[test]
-fn names_are_different() {
+fn names_are_unique() {
     let names: BTreeSet<String> = categorical().iter().map(|problem| problem.name().to_owned()).collect();
     assert_eq!(names.len(), 7);
 }

@@ -1,4 +1,4 @@
-//! One choice of a family, with parameters below each.
+//! A choice of one family, each with its own parameters.
 
 use tunesmith_algorithms::problem::{ParameterValue, ParameterValues, ScaleType};
 
@@ -11,8 +11,8 @@ use crate::problems::functions::fixed::{
     HARTMANN3_OPTIMIZER, HARTMANN3_OPTIMUM, SIX_HUMP_CAMEL_OPTIMUM, branin_value, hartmann3_value, six_hump_camel_value,
 };
 
-/// A choice of three classic surfaces with coordinates of their own: Branin's function (its least value is 0.4 here, and
-/// divided by 10), the six-hump camel (0.2) and Hartmann's function of 3 variables (0).
+/// A choice of three classic functions with their own coordinates: Branin's function (smallest value 0.4 here, divided
+/// by 10), the six-hump camel (0.2) and Hartmann's function of 3 variables (0).
 pub fn surfaces() -> TestFunction {
     let value = |point: &ParameterValues| match builders::level(point, "surface") {
         "branin" => {
@@ -40,13 +40,13 @@ pub fn surfaces() -> TestFunction {
         child("hartmann_3", 0.0, 1.0, "hartmann"),
     ];
     let [first, second, third] = HARTMANN3_OPTIMIZER.map(ParameterValue::Double);
-    let optimizer =
+    let minimizer =
         point([("surface", level("hartmann")), ("hartmann_1", first), ("hartmann_2", second), ("hartmann_3", third)]);
-    TestFunction::new("surfaces", parameters, 0.0, vec![optimizer], value)
+    TestFunction::new("surfaces", parameters, 0.0, vec![minimizer], value)
 }
 
-/// A choice of four models of data of unknown size, with 1 to 3 parameters each and one that all of them share: a sample
-/// share between 0.1 and 1. The support vector machine, whose two parameters must be right together, is best.
+/// A choice of four models with 1 to 3 parameters each and a shared one, a sample share between 0.1 and 1. The support
+/// vector machine, whose two parameters interact, is optimal.
 pub fn model_families() -> TestFunction {
     let value = |point: &ParameterValues| {
         let shared = miss(number(point, "sample"), 0.85, 0.6);
@@ -58,7 +58,7 @@ pub fn model_families() -> TestFunction {
                 0.08 + 0.1 * depth + 0.05 * miss(number(point, "features"), 0.3, 0.4)
             }
             _ => {
-                // Wide kernels want large costs: a valley across both parameters.
+                // Wide kernels need large costs: a valley along both parameters.
                 let (cost, width) = (number(point, "cost").log10(), number(point, "width").log10());
                 0.3 * miss(cost + width, 0.5, 1.0) + 0.03 * miss(cost - width, 3.5, 1.0)
             }
@@ -77,17 +77,17 @@ pub fn model_families() -> TestFunction {
         under(parameter("width", log(1e-5, 1e1)), "model", &["machine"]),
     ];
     // cost + width = 0.5 and cost - width = 3.5 in decades.
-    let optimizer = point([
+    let minimizer = point([
         ("model", level("machine")),
         ("sample", ParameterValue::Double(0.85)),
         ("cost", ParameterValue::Double(1e2)),
         ("width", ParameterValue::Double(10.0_f64.powf(-1.5))),
     ]);
-    TestFunction::new("model_families", parameters, 0.0, vec![optimizer], value)
+    TestFunction::new("model_families", parameters, 0.0, vec![minimizer], value)
 }
 
-/// Three ways to train a network that share a learning rate, whose best value each has for itself, with a momentum for
-/// one of them and a schedule, with a warm-up of its own, for two.
+/// Three optimizers of networks that share a learning rate with different optimal values. One has a momentum, and two
+/// have a schedule with its own warm-up.
 pub fn optimizers_of_networks() -> TestFunction {
     let value = |point: &ParameterValues| {
         let rate = number(point, "rate").log10();
@@ -100,7 +100,7 @@ pub fn optimizers_of_networks() -> TestFunction {
             "adam" => 0.06 + 0.1 * miss(rate, -3.2, 1.0) + scheduled(point),
             "sgd" => {
                 let momentum = (1.0 - number(point, "momentum")).log10();
-                // A larger momentum wants a smaller rate.
+                // A larger momentum needs a smaller rate.
                 0.1 * miss(rate + 0.5 * (-1.3 - momentum), -1.6, 1.0)
                     + 0.1 * miss(momentum, -1.3, 1.0)
                     + scheduled(point)
@@ -115,12 +115,12 @@ pub fn optimizers_of_networks() -> TestFunction {
         under(parameter("schedule", categorical(&["constant", "cosine", "step"])), "optimizer", &["adam", "sgd"]),
         under(parameter("warmup", linear(0.0, 0.5)), "schedule", &["cosine"]),
     ];
-    let optimizer = point([
+    let minimizer = point([
         ("optimizer", level("sgd")),
         ("rate", ParameterValue::Double(10.0_f64.powf(-1.6))),
         ("momentum", ParameterValue::Double(1.0 - 10.0_f64.powf(-1.3))),
         ("schedule", level("cosine")),
         ("warmup", ParameterValue::Double(0.08)),
     ]);
-    TestFunction::new("optimizers", parameters, 0.0, vec![optimizer], value)
+    TestFunction::new("optimizers", parameters, 0.0, vec![minimizer], value)
 }

@@ -1,9 +1,9 @@
-//! Made-up problems with conditional parameters and known optima, all to be minimised.
+//! Synthetic minimisation problems with conditional parameters and known optima.
 //!
-//! Each is a choice among models that have parameters of their own. Which branch is best shows only once its parameters
-//! are good: in most of these problems the branch that is best at the middle of all ranges is not the best one. No
-//! optimum lies in the middle of a range. In the tests each function proves its own optimum: it is taken at the stated
-//! point, and no descent, in any branch, goes below it.
+//! Each problem is a choice among models with parameters of their own. In most of these problems the best branch at the
+//! middle of all ranges is not the optimal one, so its parameters must be tuned before it shows. No minimizer is in the
+//! middle of a range. Tests check each optimum: the stated minimizer has it, and no descent in any branch goes below
+//! it.
 
 mod families;
 mod pipelines;
@@ -18,7 +18,7 @@ pub use pipelines::{layers, pipeline, trees};
 use super::functions::TestFunction;
 use crate::problem::Problem;
 
-/// Every problem that the suite `conditional` compares by, in the order of its results.
+/// Returns the problems of the suite `conditional`, in the order of its results.
 pub fn conditional() -> Vec<Box<dyn Problem>> {
     conditional_functions().into_iter().map(|function| Box::new(function) as Box<dyn Problem>).collect()
 }

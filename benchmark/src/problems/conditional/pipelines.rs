@@ -1,4 +1,4 @@
-//! Several choices, beside or below each other.
+//! Several choices, independent or nested.
 
 use tunesmith_algorithms::problem::{Condition, ParameterSpec, ParameterValue, ParameterValues, ScaleType};
 
@@ -8,8 +8,8 @@ use crate::problems::functions::builders::{
     self, categorical, discrete, double, integer, linear, number, parameter, under, whole,
 };
 
-/// A network of 1 to 5 layers, each with a width of its own that exists from so many layers on; four layers of falling
-/// width are best. An integer is the parent.
+/// A network of 1 to 5 layers. The width of each layer is active from that number of layers on, so the parent is an
+/// integer. Four layers of decreasing width are optimal.
 pub fn layers() -> TestFunction {
     let value = |point: &ParameterValues| {
         let count = whole(point, "layers");
@@ -29,7 +29,7 @@ pub fn layers() -> TestFunction {
         parameter(&width(layer), integer(4, 512, ScaleType::UnitLog)).with_condition(parent(i64::from(layer)))
     };
     parameters.extend((2..=5).map(wide));
-    let optimizer = point([
+    let minimizer = point([
         ("layers", ParameterValue::Integer(4)),
         ("rate", ParameterValue::Double(10.0_f64.powf(-3.3))),
         ("width_1", ParameterValue::Integer(180)),
@@ -37,14 +37,15 @@ pub fn layers() -> TestFunction {
         ("width_3", ParameterValue::Integer(40)),
         ("width_4", ParameterValue::Integer(25)),
     ]);
-    TestFunction::new("layers", parameters, 0.0, vec![optimizer], value)
+    TestFunction::new("layers", parameters, 0.0, vec![minimizer], value)
 }
 
 fn width(layer: i32) -> String {
     format!("width_{layer}")
 }
 
-/// A finite tree of depth 3 with 315 points: a booster, how it grows, and what that needs; all kinds of parents.
+/// A finite tree of depth 3 with 315 points: a booster, its growth policy and the parameters of that; parents of all
+/// kinds.
 pub fn trees() -> TestFunction {
     let value = |point: &ParameterValues| {
         let own = match builders::level(point, "booster") {
@@ -52,7 +53,7 @@ pub fn trees() -> TestFunction {
             "linear" => 0.2 + 0.05 * miss(number(point, "penalty").log10(), -1.0, 1.0),
             _ => {
                 let depth = whole(point, "depth");
-                // Shallow trees have nothing to choose.
+                // Shallow trees have no further parameters.
                 let growth = if depth < 4.0 {
                     0.3
                 } else if builders::level(point, "growth") == "level" {
@@ -78,17 +79,17 @@ pub fn trees() -> TestFunction {
             &["leaf"],
         ),
     ];
-    let optimizer = point([
+    let minimizer = point([
         ("booster", level("tree")),
         ("rounds", ParameterValue::Integer(4)),
         ("depth", ParameterValue::Integer(7)),
         ("growth", level("leaf")),
         ("leaves", ParameterValue::Discrete(64.0)),
     ]);
-    TestFunction::new("trees", parameters, 0.0, vec![optimizer], value)
+    TestFunction::new("trees", parameters, 0.0, vec![minimizer], value)
 }
 
-/// Preparation and model chosen beside each other, each with parameters; a model that is good only after the right
+/// Independent choices of preparation and model, each with parameters; one model is good only with the right
 /// preparation.
 pub fn pipeline() -> TestFunction {
     let value = |point: &ParameterValues| {
@@ -117,12 +118,12 @@ pub fn pipeline() -> TestFunction {
         under(parameter("rate", log(1e-5, 1.0)), "model", &["network"]),
         under(parameter("decay", log(1e-6, 1e-1)), "model", &["network"]),
     ];
-    let optimizer = point([
+    let minimizer = point([
         ("preparation", level("components")),
         ("kept", ParameterValue::Double(0.7)),
         ("model", level("network")),
         ("rate", ParameterValue::Double(10.0_f64.powf(-2.4))),
         ("decay", ParameterValue::Double(10.0_f64.powf(-3.8))),
     ]);
-    TestFunction::new("pipeline", parameters, 0.0, vec![optimizer], value)
+    TestFunction::new("pipeline", parameters, 0.0, vec![minimizer], value)
 }

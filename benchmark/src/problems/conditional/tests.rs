@@ -1,4 +1,4 @@
-//! Each function proves its own optimum.
+//! Checks of the stated optima.
 
 use std::collections::BTreeSet;
 
@@ -8,11 +8,11 @@ use super::*;
 use crate::problems::descent::{descend, starts};
 
 #[test]
-fn every_optimizer_lies_in_the_space_and_takes_the_optimum() {
+fn every_minimizer_is_in_the_space_and_has_the_optimal_value() {
     for function in conditional_functions() {
         let space = function.statement().search_space();
         assert!(space.is_conditional(), "{}", function.name());
-        for point in function.optimizers() {
+        for point in function.minimizers() {
             assert_eq!(space.check(point), Ok(()), "{}", function.name());
             let excess = function.value(point) - function.optimum();
             assert!(excess.abs() < 1e-9, "{}: {excess:e} at {point:?}", function.name());
@@ -32,7 +32,7 @@ fn no_descent_in_any_branch_goes_below_the_optimum() {
         let encoding = Encoding::new(function.statement().search_space());
         let mut reached = 0;
         let mut branches = BTreeSet::new();
-        for start in starts(&encoding, 128, function.optimizers()) {
+        for start in starts(&encoding, 128, function.minimizers()) {
             let (point, value) = descend(&|point| function.value(point), &encoding, start, 0.1);
             branches.insert(encoding.active(&encoding.encode(&point).unwrap()));
             let excess = value - function.optimum();
@@ -45,11 +45,12 @@ fn no_descent_in_any_branch_goes_below_the_optimum() {
 }
 
 #[test]
-fn the_best_tree_is_found_by_looking_everywhere() {
+fn the_optimal_tree_is_found_by_enumeration() {
     let function = trees();
     let encoding = Encoding::new(function.statement().search_space());
     let numbering = encoding.numbering().unwrap();
-    // No booster; 4 penalties; 3 shallow depths, and 5 deeper ones by level or with 10 numbers of leaves; 5 rounds each.
+    // No booster; 4 penalties; 3 shallow depths, and 5 deeper ones with growth by level or with 10 numbers of leaves; 5
+    // rounds each.
     assert_eq!(numbering.size(), Some((1 + 4 + 3 + 5 * 11) * 5));
     let values: Vec<f64> =
         (0..315).map(|index| function.value(&encoding.point_at(&numbering.ordinals(index)))).collect();
@@ -58,7 +59,7 @@ fn the_best_tree_is_found_by_looking_everywhere() {
 }
 
 #[test]
-fn names_are_different() {
+fn names_are_unique() {
     let names: BTreeSet<String> = conditional().iter().map(|problem| problem.name().to_owned()).collect();
     assert_eq!(names.len(), 6);
 }

@@ -1,9 +1,9 @@
-//! Designs of machine parts, with parameters of different kinds and scales.
+//! Engineering designs, with parameters of different kinds and scales.
 //!
-//! Formulas as collected by Coello Coello, Use of a self-adaptive penalty approach for engineering optimization
-//! problems, 2000, and, for the speed reducer, by Mezura-Montes and Coello Coello, Useful infeasible solutions in
-//! engineering optimization with evolutionary algorithms, 2005. Which constraints are active at the optimum was found
-//! by sequential quadratic programming from many starts; the digits are the root of those, in 30 digits.
+//! Formulas from Coello Coello, Use of a self-adaptive penalty approach for engineering optimization problems, 2000,
+//! and, for the speed reducer, from Mezura-Montes and Coello Coello, Useful infeasible solutions in engineering
+//! optimization with evolutionary algorithms, 2005. The active constraints at each optimum were determined by
+//! sequential quadratic programming from many starts; the optimum is their root, computed with 30 digits.
 
 use std::f64::consts::{PI, SQRT_2};
 
@@ -27,14 +27,15 @@ pub fn tension_spring() -> ConstrainedFunction {
         Constrained { value: (count + 2.0) * coil * wire * wire, constraints: vec![deflection, shear, surge, outside] }
     };
     let ranges = [("wire", 0.05, 2.0), ("coil", 0.25, 1.3), ("coils", 2.0, 15.0)];
-    let optimizer = point(&[("wire", 0.05168906108279762), ("coil", 0.3567177397998193), ("coils", 11.28896575161854)]);
-    ConstrainedFunction::new("tension_spring", box_of(&ranges), 0.012665232788319417, optimizer, function)
+    let minimizer = point(&[("wire", 0.05168906108279762), ("coil", 0.3567177397998193), ("coils", 11.28896575161854)]);
+    ConstrainedFunction::new("tension_spring", box_of(&ranges), 0.012665232788319417, minimizer, function)
 }
 
-/// Cost of a cylindrical pressure vessel, a mixed-integer problem: thickness of shell and head come as multiples of
-/// 1/16 inch up to 99/16, radius and length in `[10, 200]` inches.
+/// Cost of a cylindrical pressure vessel, a mixed-integer problem: thickness of shell and head in multiples of 1/16
+/// inch up to 99/16, radius and length in `[10, 200]` inches.
 ///
-/// The optimum was found by looking at each of the 9,801 pairs of thicknesses: for a radius the least length is known.
+/// The optimum was found by enumeration of the 9,801 pairs of thicknesses; the least length for a radius has a closed
+/// form.
 pub fn pressure_vessel() -> ConstrainedFunction {
     let function = |point: &ParameterValues| {
         let (shell, head) = (number(point, "shell"), number(point, "head"));
@@ -55,10 +56,10 @@ pub fn pressure_vessel() -> ConstrainedFunction {
         parameter("radius", linear(10.0, 200.0)),
         parameter("length", linear(10.0, 200.0)),
     ];
-    let mut optimizer = point(&[("radius", 42.09844559581283), ("length", 176.63659584319385)]);
-    optimizer.insert("shell".to_owned(), ParameterValue::Discrete(0.8125));
-    optimizer.insert("head".to_owned(), ParameterValue::Discrete(0.4375));
-    ConstrainedFunction::new("pressure_vessel", parameters, 6059.714335048435, optimizer, function)
+    let mut minimizer = point(&[("radius", 42.09844559581283), ("length", 176.63659584319385)]);
+    minimizer.insert("shell".to_owned(), ParameterValue::Discrete(0.8125));
+    minimizer.insert("head".to_owned(), ParameterValue::Discrete(0.4375));
+    ConstrainedFunction::new("pressure_vessel", parameters, 6059.714335048435, minimizer, function)
 }
 
 /// Cost of a welded beam: size of the weld, length, height and thickness of the bar, in inches.
@@ -96,20 +97,20 @@ pub fn welded_beam() -> ConstrainedFunction {
         Constrained { value: 1.10471 * weld * weld * length + bar, constraints }
     };
     let ranges = [("weld", 0.1, 2.0), ("length", 0.1, 10.0), ("height", 0.1, 10.0), ("thickness", 0.1, 2.0)];
-    let optimizer = point(&[
+    let minimizer = point(&[
         ("weld", 0.20572963978513115),
         ("length", 3.4704886656514584),
         ("height", 9.036623910361017),
         ("thickness", 0.20572963978613115),
     ]);
-    ConstrainedFunction::new("welded_beam", box_of(&ranges), 1.724852308597365, optimizer, function)
+    ConstrainedFunction::new("welded_beam", box_of(&ranges), 1.724852308597365, minimizer, function)
 }
 
 /// Weight of a speed reducer, a mixed-integer problem: width of the face, module and number of the teeth (a whole
 /// number), lengths and diameters of two shafts, in centimetres.
 ///
-/// The optimum is a corner: face, module, teeth and the first shaft's length at what bounds them, the diameters at
-/// their stresses, the second shaft's length at the least for its diameter.
+/// The optimum is a corner: face, module, teeth and the length of the first shaft are at their bounds, the diameters at
+/// their stress limits, and the length of the second shaft is the least for its diameter.
 pub fn speed_reducer() -> ConstrainedFunction {
     #[expect(clippy::approx_constant, reason = "the problem is published with four digits of pi / 4")]
     const FACTOR: f64 = 0.7854;
@@ -148,7 +149,7 @@ pub fn speed_reducer() -> ConstrainedFunction {
     ];
     let mut parameters = box_of(&ranges);
     parameters.insert(2, parameter("teeth", integer(17, 28, ScaleType::UnitLinear)));
-    let mut optimizer = point(&[
+    let mut minimizer = point(&[
         ("face", 3.5),
         ("module", 0.7),
         ("length1", 7.3),
@@ -156,8 +157,8 @@ pub fn speed_reducer() -> ConstrainedFunction {
         ("diameter1", 3.350214666097564),
         ("diameter2", 5.286654464981987),
     ]);
-    optimizer.insert("teeth".to_owned(), ParameterValue::Integer(17));
-    ConstrainedFunction::new("speed_reducer", parameters, 2994.47106614682, optimizer, function)
+    minimizer.insert("teeth".to_owned(), ParameterValue::Integer(17));
+    ConstrainedFunction::new("speed_reducer", parameters, 2994.47106614682, minimizer, function)
 }
 
 fn box_of(ranges: &[(&str, f64, f64)]) -> Vec<ParameterSpec> {

@@ -1,8 +1,8 @@
-//! Problems with constraints, each at most 0 where it holds, and a known feasible optimum; all to be minimised.
+//! Minimisation problems with constraints and a known feasible optimum. A constraint is satisfied if it is at most 0.
 //!
-//! Constraints that compare with a limit are divided by it, so that they have one scale. The stated optimizers lie about
-//! 1e-12 of that scale inside the feasible region, so that rounding does not carry them out of it. Each problem proves
-//! its own optimum in a test: it is taken at a feasible point, and no descent finds a better one.
+//! Constraints with a limit are divided by it, so that they have the same scale. The stated minimizers are about 1e-12
+//! of that scale inside the feasible region, so that rounding keeps them feasible. A test checks each optimum: it is
+//! the value of a feasible point, and no descent finds a better one.
 
 mod engineering;
 mod synthetic;
@@ -17,7 +17,7 @@ pub use synthetic::{gardner1, gardner2, gramacy};
 use super::functions::builders;
 use crate::problem::{Draw, Evaluation, Problem, Profile, Quality};
 
-/// Every problem that the suite `constrained` compares by: three of two parameters, four of engineering.
+/// Returns the problems of the suite `constrained`: three with two parameters and four engineering designs.
 pub fn constrained() -> Vec<Box<dyn Problem>> {
     functions().into_iter().map(|function| Box::new(function) as Box<dyn Problem>).collect()
 }
@@ -26,26 +26,26 @@ fn functions() -> Vec<ConstrainedFunction> {
     vec![gramacy(), gardner1(), gardner2(), tension_spring(), pressure_vessel(), welded_beam(), speed_reducer()]
 }
 
-/// A function to be minimised where its constraints hold.
+/// A function to be minimised under constraints.
 #[derive(Debug, Clone)]
 pub struct ConstrainedFunction {
     profile: Profile,
     optimum: f64,
-    optimizer: ParameterValues,
+    minimizer: ParameterValues,
     function: fn(&ParameterValues) -> Constrained,
 }
 
-/// The value at a point, and each constraint there: at most 0 where it holds.
+/// The value and the constraints at a point.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Constrained {
-    /// What is minimised.
+    /// The minimised value.
     pub value: f64,
-    /// At least one.
+    /// The constraints, at least one; satisfied if at most 0.
     pub constraints: Vec<f64>,
 }
 
 impl Constrained {
-    /// Whether every constraint holds.
+    /// Whether all constraints are satisfied.
     pub fn is_feasible(&self) -> bool {
         self.constraints.iter().all(|&constraint| constraint <= 0.0)
     }
@@ -56,27 +56,27 @@ impl ConstrainedFunction {
         name: &str,
         parameters: Vec<ParameterSpec>,
         optimum: f64,
-        optimizer: ParameterValues,
+        minimizer: ParameterValues,
         function: fn(&ParameterValues) -> Constrained,
     ) -> Self {
         let statement = builders::statement(parameters, &[Goal::Minimize]);
         let quality = Quality::Value { best_known: Some(optimum) };
-        let constraints = function(&optimizer).constraints.len();
+        let constraints = function(&minimizer).constraints.len();
         let profile = Profile { constraints, ..Profile::new(name, statement, quality) };
-        Self { profile, optimum, optimizer, function }
+        Self { profile, optimum, minimizer, function }
     }
 
-    /// The smallest feasible value, or the smallest known where the function says so.
+    /// The smallest feasible value, or the smallest known one if the function's documentation states so.
     pub fn optimum(&self) -> f64 {
         self.optimum
     }
 
-    /// A feasible point with that value, but for 1e-9 of it.
-    pub fn optimizer(&self) -> &ParameterValues {
-        &self.optimizer
+    /// A feasible point whose value equals the optimum up to a relative error of 1e-9.
+    pub fn minimizer(&self) -> &ParameterValues {
+        &self.minimizer
     }
 
-    /// Value and constraints at a point of the space.
+    /// Returns the value and the constraints at a point of the space.
     pub fn at(&self, point: &ParameterValues) -> Constrained {
         (self.function)(point)
     }

@@ -7,10 +7,11 @@ use tunesmith_algorithms::problem::ParameterValues;
 use super::builders::{box_of_doubles, doubles, point_of_doubles};
 use super::{Constrained, ConstrainedFunction};
 
-/// A plane in the unit square under a wavy constraint and a round one (Gramacy et al., Modeling an augmented Lagrangian
-/// for blackbox constrained optimization, 2016, section 2.1).
+/// A plane in the unit square with a sinusoidal and a circular constraint (Gramacy et al., Modeling an augmented
+/// Lagrangian for blackbox constrained optimization, 2016, section 2.1).
 ///
-/// The optimum, there 0.5998, is where the gradient of the wavy constraint is that of the plane.
+/// The optimum, 0.5998 in the paper, is the point where the gradients of the sinusoidal constraint and of the plane are
+/// parallel.
 pub fn gramacy() -> ConstrainedFunction {
     let function = |point: &ParameterValues| {
         let x = doubles(point);
@@ -18,8 +19,8 @@ pub fn gramacy() -> ConstrainedFunction {
         let wavy = 1.5 - a - 2.0 * b - 0.5 * (TAU * (a * a - 2.0 * b)).sin();
         Constrained { value: a + b, constraints: vec![wavy, a * a + b * b - 1.5] }
     };
-    let optimizer = [0.1951226834727965, 0.4046653685381307];
-    continuous("gramacy", &[(0.0, 1.0); 2], 0.5997880520100676, &optimizer, function)
+    let minimizer = [0.1951226834727965, 0.4046653685381307];
+    continuous("gramacy", &[(0.0, 1.0); 2], 0.5997880520100676, &minimizer, function)
 }
 
 /// The first problem of Gardner et al., Bayesian optimization with inequality constraints, 2014, section 4.1, in
@@ -45,16 +46,16 @@ pub fn gardner2() -> ConstrainedFunction {
         let x = doubles(point);
         Constrained { value: x[0].sin() + x[1], constraints: vec![x[0].sin() * x[1].sin() + 0.95] }
     };
-    let optimizer = [0.75 * TAU, 1.253235897503676];
-    continuous("gardner2", &[(0.0, 6.0); 2], 0.2532358975033753, &optimizer, function)
+    let minimizer = [0.75 * TAU, 1.253235897503676];
+    continuous("gardner2", &[(0.0, 6.0); 2], 0.2532358975033753, &minimizer, function)
 }
 
 fn continuous(
     name: &str,
     ranges: &[(f64, f64)],
     optimum: f64,
-    optimizer: &[f64],
+    minimizer: &[f64],
     function: fn(&ParameterValues) -> Constrained,
 ) -> ConstrainedFunction {
-    ConstrainedFunction::new(name, box_of_doubles(ranges), optimum, point_of_doubles(optimizer), function)
+    ConstrainedFunction::new(name, box_of_doubles(ranges), optimum, point_of_doubles(minimizer), function)
 }

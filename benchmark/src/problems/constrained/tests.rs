@@ -1,4 +1,4 @@
-//! Each problem proves its own optimum.
+//! Checks of the stated optima.
 
 use tunesmith_algorithms::encoding::Encoding;
 use tunesmith_algorithms::problem::TrialId;
@@ -8,9 +8,9 @@ use crate::problem::Outcome;
 use crate::problems::descent::{descend, starts};
 
 #[test]
-fn every_optimizer_is_feasible_and_takes_the_optimum() {
+fn every_minimizer_is_feasible_and_has_the_optimal_value() {
     for function in functions() {
-        let point = function.optimizer();
+        let point = function.minimizer();
         assert_eq!(function.statement().search_space().check(point), Ok(()), "{}", function.name());
         let at = function.at(point);
         assert!(at.is_feasible(), "{}: {:?}", function.name(), at.constraints);
@@ -24,14 +24,14 @@ fn no_feasible_descent_goes_below_the_optimum() {
     for function in functions() {
         let encoding = Encoding::new(function.statement().search_space());
         let scale = function.optimum().abs();
-        // Worse than any feasible point, and the worse, the more is violated.
+        // Worse than any feasible point, and increasing with the violation.
         let penalized = |point: &ParameterValues| {
             let at = function.at(point);
             let violation: f64 = at.constraints.iter().map(|constraint| constraint.max(0.0)).sum();
             if violation > 0.0 { 1e9 + 1e6 * violation } else { at.value }
         };
         let (mut feasible, mut best) = (0, f64::INFINITY);
-        for start in starts(&encoding, 64, std::slice::from_ref(function.optimizer())) {
+        for start in starts(&encoding, 64, std::slice::from_ref(function.minimizer())) {
             let (point, value) = descend(&penalized, &encoding, start, 0.1);
             if value >= 1e9 {
                 continue;
@@ -46,8 +46,8 @@ fn no_feasible_descent_goes_below_the_optimum() {
 }
 
 #[test]
-fn optima_are_the_published_ones() {
-    // Gramacy et al. 2016 for the first; the last four as papers on these versions give them since 2005.
+fn optima_equal_the_published_ones() {
+    // Gramacy et al. 2016 for the first; the last four as in papers on these versions since 2005.
     let published = [0.5998, -2.0, 0.2532, 0.012665, 6059.714, 1.724852, 2994.471];
     for (function, published) in functions().iter().zip(published) {
         let relative = (function.optimum() - published) / published;
@@ -56,7 +56,7 @@ fn optima_are_the_published_ones() {
 }
 
 #[test]
-fn evaluations_carry_the_constraints() {
+fn evaluations_contain_the_constraints() {
     let suite = constrained();
     let numbers: Vec<_> = suite
         .iter()
@@ -64,7 +64,7 @@ fn evaluations_carry_the_constraints() {
         .map(|(problem, function)| {
             let draw = Draw { seed: 1, trial: TrialId(1) };
             let Outcome::Measured { observed, noiseless, constraints } =
-                problem.evaluate(function.optimizer(), draw).outcome
+                problem.evaluate(function.minimizer(), draw).outcome
             else {
                 panic!("no values")
             };

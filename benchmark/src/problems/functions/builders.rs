@@ -1,13 +1,13 @@
-//! How the problems of this crate are put together, and how their functions read a point.
+//! Helpers that construct problems and read the values of points.
 //!
-//! The panics here are faults of this crate or points outside the space, which [`crate::problem::Problem`] excludes.
+//! The panics indicate errors of this crate or points outside the space, which [`crate::problem::Problem`] excludes.
 
 use tunesmith_algorithms::problem::{
     Condition, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ParameterValues, ProblemStatement,
     ScaleType, SearchSpace,
 };
 
-/// A double on a linear scale.
+/// Returns a double on a linear scale.
 pub(crate) fn linear(min: f64, max: f64) -> ParameterKind {
     double(min, max, ScaleType::UnitLinear)
 }
@@ -32,19 +32,19 @@ pub(crate) fn parameter(name: &str, kind: ParameterKind) -> ParameterSpec {
     ParameterSpec::new(name, kind).expect("the parameters of the problems are valid")
 }
 
-/// `parameter`, active only where the categorical `parent` has one of `levels`.
+/// Returns `parameter`, active only if the categorical `parent` has one of `levels`.
 pub(crate) fn under(parameter: ParameterSpec, parent: &str, levels: &[&str]) -> ParameterSpec {
     let values = levels.iter().map(|&level| ParameterValue::Categorical(level.to_owned())).collect();
     parameter.with_condition(Condition::new(parent, values))
 }
 
-/// Doubles x01, x02, ... on linear scales.
+/// Returns doubles x01, x02, ... on linear scales.
 pub(crate) fn box_of_doubles(ranges: &[(f64, f64)]) -> Vec<ParameterSpec> {
     let spec = |(index, &(min, max)): (usize, &(f64, f64))| parameter(&label(index), linear(min, max));
     ranges.iter().enumerate().map(spec).collect()
 }
 
-/// The point of [`box_of_doubles`] with these coordinates.
+/// Returns the point of [`box_of_doubles`] with these coordinates.
 pub(crate) fn point_of_doubles(x: &[f64]) -> ParameterValues {
     x.iter().enumerate().map(|(index, &x)| (label(index), ParameterValue::Double(x))).collect()
 }
@@ -53,7 +53,7 @@ fn label(index: usize) -> String {
     format!("x{:02}", index + 1)
 }
 
-/// Metrics `objective`, or `objective_1`, `objective_2`, ... if there are several.
+/// Returns a statement with the metric `objective`, or `objective_1`, `objective_2`, ... for several.
 pub(crate) fn statement(parameters: Vec<ParameterSpec>, goals: &[Goal]) -> ProblemStatement {
     let metric = |(index, &goal): (usize, &Goal)| {
         let name = if goals.len() == 1 { "objective".to_owned() } else { format!("objective_{}", index + 1) };
@@ -64,12 +64,12 @@ pub(crate) fn statement(parameters: Vec<ParameterSpec>, goals: &[Goal]) -> Probl
     ProblemStatement::new(space, metrics).expect("a problem has metrics, and they are numbered")
 }
 
-/// The values of a point of doubles, by name.
+/// Returns the values of a point of doubles, in the order of the names.
 pub(crate) fn doubles(point: &ParameterValues) -> Vec<f64> {
     point.keys().map(|name| number(point, name)).collect()
 }
 
-/// The value of an integer.
+/// Returns the value of an integer.
 pub(crate) fn whole(point: &ParameterValues, name: &str) -> f64 {
     match point.get(name) {
         Some(ParameterValue::Integer(value)) => *value as f64,
@@ -77,7 +77,7 @@ pub(crate) fn whole(point: &ParameterValues, name: &str) -> f64 {
     }
 }
 
-/// The value of a double or of a discrete parameter.
+/// Returns the value of a double or discrete parameter.
 pub(crate) fn number(point: &ParameterValues, name: &str) -> f64 {
     match point.get(name) {
         Some(ParameterValue::Double(value) | ParameterValue::Discrete(value)) => *value,
@@ -85,7 +85,7 @@ pub(crate) fn number(point: &ParameterValues, name: &str) -> f64 {
     }
 }
 
-/// The level of a categorical parameter.
+/// Returns the level of a categorical parameter.
 pub(crate) fn level<'a>(point: &'a ParameterValues, name: &str) -> &'a str {
     match point.get(name) {
         Some(ParameterValue::Categorical(level)) => level,

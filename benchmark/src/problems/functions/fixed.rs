@@ -7,15 +7,15 @@ use tunesmith_algorithms::problem::ParameterValues;
 use super::TestFunction;
 use super::builders::doubles;
 
-/// Branin in `[-5, 10] x [0, 15]`, with three optima.
+/// Branin in `[-5, 10] x [0, 15]`, with three minimizers.
 pub fn branin() -> TestFunction {
     let value = |point: &ParameterValues| {
         let x = doubles(point);
         branin_value(x[0], x[1])
     };
-    let optimizers = [[-PI, 12.275], [PI, 2.275], [3.0 * PI, 2.475]];
+    let minimizers = [[-PI, 12.275], [PI, 2.275], [3.0 * PI, 2.475]];
     let ranges = [(-5.0, 10.0), (0.0, 15.0)];
-    TestFunction::continuous("branin", &ranges, 10.0 / (8.0 * PI), &optimizers.map(Vec::from), value)
+    TestFunction::continuous("branin", &ranges, 10.0 / (8.0 * PI), &minimizers.map(Vec::from), value)
 }
 
 /// The formula of [`branin`].
@@ -24,15 +24,15 @@ pub(crate) fn branin_value(a: f64, b: f64) -> f64 {
     valley * valley + 10.0 * (1.0 - 1.0 / (8.0 * PI)) * a.cos() + 10.0
 }
 
-/// The six-hump camel in `[-3, 3] x [-2, 2]`, with two optima, each the other's negative.
+/// The six-hump camel in `[-3, 3] x [-2, 2]`, with two minimizers, each the negative of the other.
 pub fn six_hump_camel() -> TestFunction {
     let value = |point: &ParameterValues| {
         let x = doubles(point);
         six_hump_camel_value(x[0], x[1])
     };
     let (a, b) = (0.08984201310031806, -0.7126564030207396);
-    let optimizers = [vec![a, b], vec![-a, -b]];
-    TestFunction::continuous("six_hump_camel", &[(-3.0, 3.0), (-2.0, 2.0)], SIX_HUMP_CAMEL_OPTIMUM, &optimizers, value)
+    let minimizers = [vec![a, b], vec![-a, -b]];
+    TestFunction::continuous("six_hump_camel", &[(-3.0, 3.0), (-2.0, 2.0)], SIX_HUMP_CAMEL_OPTIMUM, &minimizers, value)
 }
 
 pub(crate) const SIX_HUMP_CAMEL_OPTIMUM: f64 = -1.0316284534898774;
@@ -43,9 +43,9 @@ pub(crate) fn six_hump_camel_value(x: f64, y: f64) -> f64 {
     (4.0 - 2.1 * a + a * a / 3.0) * a + x * y + (4.0 * b - 4.0) * b
 }
 
-/// The natural logarithm of Goldstein and Price's function, which itself spans six orders of magnitude.
+/// The natural logarithm of Goldstein and Price's function, whose values span six orders of magnitude.
 ///
-/// In `[-1.5, 2.5] x [-2, 2]`; the usual `[-2, 2]^2` has the optimum (0, -1) in the middle of x01.
+/// In `[-1.5, 2.5] x [-2, 2]`; the usual range `[-2, 2]^2` has the minimizer (0, -1) in the middle of x01.
 pub fn goldstein_price() -> TestFunction {
     let value = |point: &ParameterValues| {
         let x = doubles(point);
@@ -62,7 +62,7 @@ pub fn goldstein_price() -> TestFunction {
 
 /// Bohachevsky's first function.
 ///
-/// In `[-60, 140]^2`; the usual `[-100, 100]^2` has the optimum (0, 0) in its middle.
+/// In `[-60, 140]^2`; the usual range `[-100, 100]^2` has the minimizer (0, 0) in its middle.
 pub fn bohachevsky() -> TestFunction {
     let value = |point: &ParameterValues| {
         let x = doubles(point);
@@ -72,22 +72,22 @@ pub fn bohachevsky() -> TestFunction {
     TestFunction::continuous("bohachevsky", &[(-60.0, 140.0); 2], 0.0, &[vec![0.0; 2]], value)
 }
 
-/// The eggholder in `[-512, 512]^2`; the optimum lies on the upper bound of x01.
+/// The eggholder in `[-512, 512]^2`; the minimizer is on the upper bound of x01.
 pub fn eggholder() -> TestFunction {
     let value = |point: &ParameterValues| {
         let x = doubles(point);
         let (a, b) = (x[0], x[1] + 47.0);
         -b * (b + a / 2.0).abs().sqrt().sin() - a * (a - b).abs().sqrt().sin()
     };
-    let optimizers = [vec![512.0, 404.2318051137578]];
-    TestFunction::continuous("eggholder", &[(-512.0, 512.0); 2], -959.6406627208509, &optimizers, value)
+    let minimizers = [vec![512.0, 404.2318051137578]];
+    TestFunction::continuous("eggholder", &[(-512.0, 512.0); 2], -959.6406627208509, &minimizers, value)
 }
 
 /// Hartmann's function of 3 variables in the unit cube.
 pub fn hartmann3() -> TestFunction {
     let value = |point: &ParameterValues| hartmann3_value(&doubles(point));
-    let optimizer = HARTMANN3_OPTIMIZER.to_vec();
-    TestFunction::continuous("hartmann3", &[(0.0, 1.0); 3], HARTMANN3_OPTIMUM, &[optimizer], value)
+    let minimizer = HARTMANN3_OPTIMIZER.to_vec();
+    TestFunction::continuous("hartmann3", &[(0.0, 1.0); 3], HARTMANN3_OPTIMUM, &[minimizer], value)
 }
 
 /// The formula of [`hartmann3`].
@@ -114,8 +114,8 @@ pub fn hartmann6() -> TestFunction {
         ];
         hartmann(&doubles(point), &a, &p)
     };
-    let optimizer = HARTMANN6_OPTIMIZER.to_vec();
-    TestFunction::continuous("hartmann6", &[(0.0, 1.0); 6], HARTMANN6_OPTIMUM, &[optimizer], value)
+    let minimizer = HARTMANN6_OPTIMIZER.to_vec();
+    TestFunction::continuous("hartmann6", &[(0.0, 1.0); 6], HARTMANN6_OPTIMUM, &[minimizer], value)
 }
 
 pub(crate) const HARTMANN3_OPTIMUM: f64 = -3.862779787332663;
@@ -141,17 +141,17 @@ pub fn shekel5() -> TestFunction {
 
 /// Shekel's function with 7 wells in `[0, 10]^4`.
 pub fn shekel7() -> TestFunction {
-    let optimizer = [4.000572916185823, 4.000689366185304, 3.999489708859151, 3.9996061588586316];
-    shekel::<7>("shekel/m07", -10.402940566818662, optimizer)
+    let minimizer = [4.000572916185823, 4.000689366185304, 3.999489708859151, 3.9996061588586316];
+    shekel::<7>("shekel/m07", -10.402940566818662, minimizer)
 }
 
 /// Shekel's function with 10 wells in `[0, 10]^4`.
 pub fn shekel10() -> TestFunction {
-    let optimizer = [4.000746531592047, 4.000592934138532, 3.9996633980403224, 3.999509800586807];
-    shekel::<10>("shekel/m10", -10.536409816692043, optimizer)
+    let minimizer = [4.000746531592047, 4.000592934138532, 3.9996633980403224, 3.999509800586807];
+    shekel::<10>("shekel/m10", -10.536409816692043, minimizer)
 }
 
-fn shekel<const WELLS: usize>(name: &str, optimum: f64, optimizer: [f64; 4]) -> TestFunction {
+fn shekel<const WELLS: usize>(name: &str, optimum: f64, minimizer: [f64; 4]) -> TestFunction {
     let value = |point: &ParameterValues| {
         let x = doubles(point);
         let depth = |(center, width): (&[f64; 4], &f64)| {
@@ -160,7 +160,7 @@ fn shekel<const WELLS: usize>(name: &str, optimum: f64, optimizer: [f64; 4]) -> 
         };
         -SHEKEL_CENTERS.iter().zip(&SHEKEL_WIDTHS).take(WELLS).map(depth).sum::<f64>()
     };
-    TestFunction::continuous(name, &[(0.0, 10.0); 4], optimum, &[optimizer.to_vec()], value)
+    TestFunction::continuous(name, &[(0.0, 10.0); 4], optimum, &[minimizer.to_vec()], value)
 }
 
 const SHEKEL_WIDTHS: [f64; 10] = [0.1, 0.2, 0.2, 0.4, 0.4, 0.6, 0.3, 0.7, 0.5, 0.5];

@@ -1,11 +1,11 @@
 //! Classic test functions with known optima, all to be minimised.
 //!
-//! Formulas, ranges and optima as collected by Surjanovic and Bingham, Virtual Library of Simulation Experiments, 2013,
-//! unless a function names another source. Further digits of optima come from Newton's method in 30 digits. Each
-//! function proves its own optimum in a test: it is taken at the stated points, and no descent goes below it.
+//! Formulas, ranges and optima are those of Surjanovic and Bingham, Virtual Library of Simulation Experiments, 2013,
+//! unless a function names another source. Further digits of optima were computed by Newton's method with 30 digits.
+//! Tests check each optimum: the stated minimizers have it, and no descent goes below it.
 //!
-//! Where the usual range has the optimum in the middle of a parameter, which an algorithm that begins with the centre
-//! would find by luck, ours is moved, and the function says so.
+//! Where the usual range has the minimizer in the middle of a parameter, an algorithm that starts at the centre would
+//! find it without search. The range is then shifted; the function's documentation states so.
 
 pub(crate) mod builders;
 pub(crate) mod fixed;
@@ -26,8 +26,8 @@ pub use simulation::{best_so_far, simulate};
 
 use crate::problem::{Draw, Evaluation, Problem, Profile, Quality};
 
-/// Every classic function that the suite `classic` compares by, in the order of its results: those of fixed dimension,
-/// then those of any in 2 and 6 or the usual dimensions, then the mixed spaces.
+/// Returns the problems of the suite `classic`, in the order of its results: functions of fixed dimension, then those
+/// of any dimension in 2 and 6 or the usual dimensions, then the mixed spaces.
 pub fn classic() -> Vec<Box<dyn Problem>> {
     classic_functions().into_iter().map(|function| Box::new(function) as Box<dyn Problem>).collect()
 }
@@ -64,12 +64,12 @@ fn classic_functions() -> Vec<TestFunction> {
     ]
 }
 
-/// A function to be minimised whose optimum is known.
+/// A function to be minimised with a known optimum.
 #[derive(Debug, Clone)]
 pub struct TestFunction {
     profile: Profile,
     optimum: f64,
-    optimizers: Vec<ParameterValues>,
+    minimizers: Vec<ParameterValues>,
     function: fn(&ParameterValues) -> f64,
 }
 
@@ -78,24 +78,24 @@ impl TestFunction {
         name: impl Into<String>,
         parameters: Vec<ParameterSpec>,
         optimum: f64,
-        optimizers: Vec<ParameterValues>,
+        minimizers: Vec<ParameterValues>,
         function: fn(&ParameterValues) -> f64,
     ) -> Self {
         let statement = builders::statement(parameters, &[Goal::Minimize]);
         let quality = Quality::Value { best_known: Some(optimum) };
-        Self { profile: Profile::new(name, statement, quality), optimum, optimizers, function }
+        Self { profile: Profile::new(name, statement, quality), optimum, minimizers, function }
     }
 
-    /// A function of doubles x01, x02, ... in a box, from lower and upper bound of each.
+    /// Creates a function of doubles x01, x02, ... in a box, given the lower and upper bound of each.
     fn continuous(
         name: impl Into<String>,
         ranges: &[(f64, f64)],
         optimum: f64,
-        optimizers: &[Vec<f64>],
+        minimizers: &[Vec<f64>],
         function: fn(&ParameterValues) -> f64,
     ) -> Self {
-        let optimizers = optimizers.iter().map(|x| builders::point_of_doubles(x)).collect();
-        Self::new(name, builders::box_of_doubles(ranges), optimum, optimizers, function)
+        let minimizers = minimizers.iter().map(|x| builders::point_of_doubles(x)).collect();
+        Self::new(name, builders::box_of_doubles(ranges), optimum, minimizers, function)
     }
 
     /// The smallest value.
@@ -103,12 +103,12 @@ impl TestFunction {
         self.optimum
     }
 
-    /// Points where the smallest value is taken; all of them, unless the function says otherwise.
-    pub fn optimizers(&self) -> &[ParameterValues] {
-        &self.optimizers
+    /// The points with the smallest value; all of them, unless the function's documentation states otherwise.
+    pub fn minimizers(&self) -> &[ParameterValues] {
+        &self.minimizers
     }
 
-    /// The value at a point of the space.
+    /// Returns the value at a point of the space.
     pub fn value(&self, point: &ParameterValues) -> f64 {
         (self.function)(point)
     }

@@ -1,17 +1,17 @@
-//! Made-up recipes for training a network: mixed spaces whose optimum is known.
+//! Synthetic problems of network training: mixed spaces with known optima.
 
 use tunesmith_algorithms::problem::{ParameterValue, ParameterValues, ScaleType};
 
 use super::TestFunction;
 use super::builders::{categorical, discrete, double, integer, level, number, parameter, whole};
 
-/// A recipe from a finite space: units (16 to 63, log scale), layers (1 to 4), dropout (a list of 4) and activation (3
-/// levels), of which some shift what is best for others. 2,304 points.
+/// A finite space of 2,304 points: units (16 to 63, log scale), layers (1 to 4), dropout (a list of 4) and activation
+/// (3 levels), with interactions.
 pub fn network_recipe() -> TestFunction {
     let value = |point: &ParameterValues| {
         let (units, layers) = (whole(point, "units"), whole(point, "layers"));
         let dropout = number(point, "dropout");
-        // Depth wants dropout, width does not need depth, and each activation has a width of its own.
+        // Deep networks need dropout, wide ones no depth, and each activation has its own optimal width.
         let (width, penalty) = match level(point, "activation") {
             "elu" => (40.0, 0.02),
             "relu" => (52.0, 0.0),
@@ -27,25 +27,25 @@ pub fn network_recipe() -> TestFunction {
         parameter("dropout", discrete(vec![0.0, 0.1, 0.2, 0.5], ScaleType::UnitLinear)),
         parameter("activation", categorical(&["tanh", "relu", "elu"])),
     ];
-    let optimizer = ParameterValues::from([
+    let minimizer = ParameterValues::from([
         ("units".to_owned(), ParameterValue::Integer(52)),
         ("layers".to_owned(), ParameterValue::Integer(3)),
         ("dropout".to_owned(), ParameterValue::Discrete(0.2)),
         ("activation".to_owned(), ParameterValue::Categorical("relu".to_owned())),
     ]);
-    TestFunction::new("network_recipe", parameters, 0.1, vec![optimizer], value)
+    TestFunction::new("network_recipe", parameters, 0.1, vec![minimizer], value)
 }
 
-/// A recipe of all kinds and scales: learning rate and momentum (doubles), layers, batch size and activation (4
-/// levels), which decides where the learning rate is best.
+/// A space of all kinds and scales: learning rate and momentum (doubles), layers, batch size and activation (4 levels),
+/// which determines the optimal learning rate.
 ///
-/// The best learning rate and batch size lie in the middle of their ranges, which helps algorithms that begin there:
-/// the suite compares by [`moved_training_recipe`].
+/// The optimal learning rate and batch size are in the middle of their ranges, which favours algorithms that start
+/// there. The suite therefore contains [`moved_training_recipe`].
 pub fn training_recipe() -> TestFunction {
     training("training_recipe", 1e-5, vec![16.0, 32.0, 64.0, 128.0, 256.0])
 }
 
-/// [`training_recipe`] with smaller learning rates and larger batches, so that no optimum lies in the middle.
+/// [`training_recipe`] with smaller learning rates and larger batches, so that no optimum is in the middle.
 pub fn moved_training_recipe() -> TestFunction {
     training("moved_training_recipe", 1e-6, vec![16.0, 32.0, 64.0, 128.0, 256.0, 512.0])
 }
@@ -71,12 +71,12 @@ fn training(name: &str, least_rate: f64, batches: Vec<f64>) -> TestFunction {
         parameter("batch", discrete(batches, ScaleType::UnitLog)),
         parameter("activation", categorical(&["relu", "tanh", "gelu", "selu"])),
     ];
-    let optimizer = ParameterValues::from([
+    let minimizer = ParameterValues::from([
         ("rate".to_owned(), ParameterValue::Double(10.0_f64.powf(-2.5))),
         ("momentum".to_owned(), ParameterValue::Double(1.0 - 10.0_f64.powf(-1.2))),
         ("layers".to_owned(), ParameterValue::Integer(7)),
         ("batch".to_owned(), ParameterValue::Discrete(64.0)),
         ("activation".to_owned(), ParameterValue::Categorical("gelu".to_owned())),
     ]);
-    TestFunction::new(name, parameters, 0.0, vec![optimizer], value)
+    TestFunction::new(name, parameters, 0.0, vec![minimizer], value)
 }

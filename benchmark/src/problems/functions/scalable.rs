@@ -1,4 +1,4 @@
-//! Functions of any number of dimensions, at least 1, except Rosenbrock's: at least 2.
+//! Functions of any number of dimensions, at least 1, except Rosenbrock's, which has at least 2.
 
 use std::f64::consts::{E, PI, TAU};
 
@@ -21,7 +21,7 @@ pub fn levy(dimensions: usize) -> TestFunction {
 
 /// Ackley's function.
 ///
-/// In `[-15, 30]^dimensions`; the usual `[-32.768, 32.768]` has the optimum (0, ..., 0) in its middle.
+/// In `[-15, 30]^dimensions`; the usual range `[-32.768, 32.768]` has the minimizer (0, ..., 0) in its middle.
 pub fn ackley(dimensions: usize) -> TestFunction {
     let value = |point: &ParameterValues| {
         let x = doubles(point);
@@ -54,7 +54,7 @@ pub fn rosenbrock(dimensions: usize) -> TestFunction {
 
 /// Griewank's function.
 ///
-/// In `[-400, 800]^dimensions`; the usual `[-600, 600]` has the optimum (0, ..., 0) in its middle.
+/// In `[-400, 800]^dimensions`; the usual range `[-600, 600]` has the minimizer (0, ..., 0) in its middle.
 pub fn griewank(dimensions: usize) -> TestFunction {
     let value = |point: &ParameterValues| {
         let x = doubles(point);
@@ -67,7 +67,7 @@ pub fn griewank(dimensions: usize) -> TestFunction {
 
 /// Rastrigin's function.
 ///
-/// In `[-3.5, 6.5]^dimensions`; the usual `[-5.12, 5.12]` has the optimum (0, ..., 0) in its middle.
+/// In `[-3.5, 6.5]^dimensions`; the usual range `[-5.12, 5.12]` has the minimizer (0, ..., 0) in its middle.
 pub fn rastrigin(dimensions: usize) -> TestFunction {
     let value =
         |point: &ParameterValues| doubles(point).iter().map(|x| x * x - 10.0 * (TAU * x).cos() + 10.0).sum::<f64>();
@@ -76,33 +76,33 @@ pub fn rastrigin(dimensions: usize) -> TestFunction {
 
 /// Michalewicz's function with the usual steepness 10: narrow valleys in a plain.
 ///
-/// In `[0, 4]^dimensions`; the usual `[0, pi]` has pi/2 in its middle, which is optimal for x02. Beyond pi no parameter
-/// contributes anything below 0.
+/// In `[0, 4]^dimensions`; the usual range `[0, pi]` has pi/2 in its middle, which is optimal for x02. Above pi the
+/// terms are not negative.
 ///
-/// It is a sum over the parameters, so its optimum is found for each alone: by looking at many values, then by golden
-/// sections.
+/// The function is a sum over the parameters, so the minimum is found for each alone: by a grid search, then by
+/// golden-section search.
 pub fn michalewicz(dimensions: usize) -> TestFunction {
     let value = |point: &ParameterValues| {
         doubles(point).iter().enumerate().map(|(index, &x)| michalewicz_term(index, x)).sum::<f64>()
     };
-    let optimizer: Vec<f64> = (0..dimensions).map(michalewicz_optimizer).collect();
-    let optimum = optimizer.iter().enumerate().map(|(index, &x)| michalewicz_term(index, x)).sum();
+    let minimizer: Vec<f64> = (0..dimensions).map(michalewicz_minimizer).collect();
+    let optimum = minimizer.iter().enumerate().map(|(index, &x)| michalewicz_term(index, x)).sum();
     TestFunction::continuous(
         format!("michalewicz/d{dimensions:02}"),
         &vec![(0.0, 4.0); dimensions],
         optimum,
-        &[optimizer],
+        &[minimizer],
         value,
     )
 }
 
-/// What the parameter at `index` contributes.
+/// Returns the term of the parameter at `index`.
 fn michalewicz_term(index: usize, x: f64) -> f64 {
     -x.sin() * ((index as f64 + 1.0) * x * x / PI).sin().powi(20)
 }
 
-fn michalewicz_optimizer(index: usize) -> f64 {
-    // Each parameter has 2 pi (index + 1) valleys at most, and each of them many of these values.
+fn michalewicz_minimizer(index: usize) -> f64 {
+    // Each parameter has at most 2 pi (index + 1) valleys, and the grid has many values in each.
     let steps = 1000 * (index + 1);
     let width = PI / steps as f64;
     let values = (0..=steps).map(|step| (step, michalewicz_term(index, step as f64 * width)));
@@ -121,7 +121,7 @@ fn michalewicz_optimizer(index: usize) -> f64 {
     f64::midpoint(low, high)
 }
 
-/// A function with the same range for every parameter and an optimum on the diagonal.
+/// Creates a function with the same range for all parameters and a minimizer on the diagonal.
 fn cube(
     family: &str,
     dimensions: usize,

@@ -1,15 +1,15 @@
-//! Whole studies of a test function, one trial at a time.
+//! Sequential studies of test functions.
 
 use tunesmith_algorithms::designer::{Designer, DesignerError, History, SuggestRequest};
 use tunesmith_algorithms::problem::{CompletedTrial, TrialId, TrialOutcome};
 
 use super::TestFunction;
 
-/// Runs `designer` on `function` for at most `trials` trials, fewer if the space is exhausted, and returns the
-/// function's values in the order of the trials.
+/// Runs `designer` on `function` for at most `trials` trials, fewer if the space is exhausted, and returns the values
+/// of the function in the order of the trials.
 ///
 /// # Errors
-/// The designer's.
+/// The error of the designer.
 pub fn simulate(designer: &dyn Designer, function: &TestFunction, trials: usize) -> Result<Vec<f64>, DesignerError> {
     let mut completed = Vec::with_capacity(trials);
     let mut values = Vec::with_capacity(trials);
@@ -28,7 +28,7 @@ pub fn simulate(designer: &dyn Designer, function: &TestFunction, trials: usize)
     Ok(values)
 }
 
-/// The smallest value so far after each trial; shape as `values`. Test functions are minimised.
+/// Returns the smallest value so far after each trial; shape as `values`. Test functions are minimised.
 pub fn best_so_far(values: &[f64]) -> Vec<f64> {
     let mut best = f64::INFINITY;
     let keep_best = |&value: &f64| {
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn more_trials_come_closer() {
+    fn more_trials_come_closer_to_the_optimum() {
         let function = branin();
         let values = simulate(&QuasiRandomSearch::new(function.statement(), 1), &function, 512).unwrap();
         let best = best_so_far(&values);

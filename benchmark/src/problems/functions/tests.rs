@@ -1,4 +1,4 @@
-//! Each function proves its own optimum.
+//! Checks of the stated optima.
 
 use tunesmith_algorithms::encoding::Encoding;
 use tunesmith_algorithms::problem::TrialId;
@@ -7,16 +7,16 @@ use super::*;
 use crate::problem::Outcome;
 use crate::problems::descent::{descend, starts};
 
-/// What the suite compares by, and the one function besides.
+/// The functions of the suite and the additional one.
 fn all() -> Vec<TestFunction> {
     [classic_functions(), vec![training_recipe()]].concat()
 }
 
 #[test]
-fn every_optimizer_lies_in_the_space_and_takes_the_optimum() {
+fn every_minimizer_is_in_the_space_and_has_the_optimal_value() {
     for function in all() {
-        assert!(!function.optimizers().is_empty());
-        for point in function.optimizers() {
+        assert!(!function.minimizers().is_empty());
+        for point in function.minimizers() {
             assert_eq!(function.statement().search_space().check(point), Ok(()), "{}", function.name());
             let excess = function.value(point) - function.optimum();
             assert!(excess.abs() < 1e-9, "{}: {excess:e} at {point:?}", function.name());
@@ -25,13 +25,13 @@ fn every_optimizer_lies_in_the_space_and_takes_the_optimum() {
 }
 
 #[test]
-fn no_descent_from_anywhere_goes_below_the_optimum() {
+fn no_descent_goes_below_the_optimum() {
     let functions = all();
     for function in functions.iter().filter(|function| function.statement().search_space().cardinality().is_none()) {
         let encoding = Encoding::new(function.statement().search_space());
         let count = if encoding.dimensions() <= 3 { 256 } else { 64 };
         let mut reached = 0;
-        for start in starts(&encoding, count, function.optimizers()) {
+        for start in starts(&encoding, count, function.minimizers()) {
             let (point, value) = descend(&|point| function.value(point), &encoding, start, 0.1);
             let excess = value - function.optimum();
             assert!(excess > -1e-9, "{}: {value:?} at {point:?}", function.name());
@@ -42,23 +42,23 @@ fn no_descent_from_anywhere_goes_below_the_optimum() {
 }
 
 #[test]
-fn the_optimum_of_the_recipe_is_found_by_looking_everywhere() {
+fn the_optimum_of_the_network_recipe_is_found_by_enumeration() {
     let function = network_recipe();
     let encoding = Encoding::new(function.statement().search_space());
     let numbering = encoding.numbering().unwrap();
     assert_eq!(numbering.size(), Some(2304));
     let values = (0..2304).map(|index| function.value(&encoding.point_at(&numbering.ordinals(index))));
     let optimal = values.filter(|&value| value <= function.optimum() + 1e-9).count();
-    assert_eq!(optimal, function.optimizers().len());
+    assert_eq!(optimal, function.minimizers().len());
 }
 
 #[test]
-fn no_optimum_lies_in_the_middle_of_a_range() {
+fn no_minimizer_is_in_the_middle_of_a_range() {
     for function in classic_functions() {
         let encoding = Encoding::new(function.statement().search_space());
-        for optimizer in function.optimizers() {
-            for coordinate in encoding.encode(optimizer).unwrap() {
-                assert!((coordinate - 0.5).abs() > 1e-3, "{}: {coordinate} of {optimizer:?}", function.name());
+        for minimizer in function.minimizers() {
+            for coordinate in encoding.encode(minimizer).unwrap() {
+                assert!((coordinate - 0.5).abs() > 1e-3, "{}: {coordinate} of {minimizer:?}", function.name());
             }
         }
     }
@@ -67,7 +67,7 @@ fn no_optimum_lies_in_the_middle_of_a_range() {
 /// Molga and Smutnicki, Test functions for optimization needs, 2005, give -4.687 and -9.66; the digits
 /// for 2 dimensions are those of Surjanovic and Bingham.
 #[test]
-fn the_optima_of_michalewicz_are_the_published_ones() {
+fn the_optima_of_michalewicz_equal_the_published_ones() {
     for (dimensions, published) in [(2, -1.8013), (5, -4.687658), (10, -9.66015)] {
         let optimum = michalewicz(dimensions).optimum();
         assert!((optimum - published).abs() < 5e-5, "{dimensions} dimensions: {optimum}");
@@ -75,7 +75,7 @@ fn the_optima_of_michalewicz_are_the_published_ones() {
 }
 
 #[test]
-fn values_at_other_points_are_those_of_the_formulas() {
+fn values_at_other_points_equal_those_of_the_formulas() {
     let at = |function: TestFunction, x: &[f64]| function.value(&builders::point_of_doubles(x));
     assert!((at(goldstein_price(), &[0.0, 0.0]) - 600.0_f64.ln()).abs() < 1e-12);
     assert_eq!(at(rosenbrock(3), &[0.0, 0.0, 2.0]), 402.0);
@@ -87,15 +87,15 @@ fn values_at_other_points_are_those_of_the_formulas() {
 }
 
 #[test]
-fn the_suite_has_different_names_and_gives_the_value_with_and_without_noise() {
+fn the_suite_has_unique_names_and_noiseless_values() {
     let suite = classic();
     let mut names: Vec<_> = suite.iter().map(|problem| problem.name()).collect();
     assert!(names.iter().all(|name| !name.contains(' ')));
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), 27);
-    let optimizer = branin().optimizers()[0].clone();
-    let evaluation = suite[0].evaluate(&optimizer, Draw { seed: 1, trial: TrialId(1) });
+    let minimizer = branin().minimizers()[0].clone();
+    let evaluation = suite[0].evaluate(&minimizer, Draw { seed: 1, trial: TrialId(1) });
     let Outcome::Measured { observed, noiseless, constraints } = evaluation.outcome else { panic!("no values") };
     assert!((observed[0] - 0.397887357729738).abs() < 1e-9);
     assert_eq!((observed, constraints), (noiseless, vec![]));

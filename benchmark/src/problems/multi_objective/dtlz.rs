@@ -1,7 +1,8 @@
-//! Deb, Thiele, Laumanns and Zitzler, Scalable test problems for evolutionary multiobjective optimization, 2005.
+//! The DTLZ problems. Source: Deb, Thiele, Laumanns and Zitzler, Scalable test problems for evolutionary multiobjective
+//! optimization, 2005.
 //!
-//! All metrics are to be minimised. The first parameters, one less than there are metrics, choose a place on the front;
-//! the others, how far from it. `dimensions` counts both and is at least the number of metrics.
+//! All metrics are minimised. The first parameters, one less than there are metrics, are position parameters on the
+//! front; the others are distance parameters. `dimensions` counts both and is at least the number of metrics.
 
 use std::f64::consts::{FRAC_PI_2, PI};
 
@@ -10,10 +11,10 @@ use tunesmith_algorithms::problem::{Goal, ParameterValues};
 use super::builders::{box_of_doubles, doubles};
 use super::{MetricCount, MultiObjectiveFunction};
 
-/// DTLZ1: the front is the simplex where the metrics sum to 1/2, behind many local ones.
+/// DTLZ1: the front is the simplex where the metrics sum to 1/2; there are many local fronts.
 ///
 /// Distance parameters in `[0, 1.25]`; the usual `[0, 1]` has the front, at 0.5, in its middle. The reference point is
-/// 400 in each of m metrics; all but the corner below the simplex is dominated: 400^m - (1/2)^m / m!.
+/// 400 in each of m metrics. The undominated part is the corner below the simplex, which gives 400^m - (1/2)^m / m!.
 pub fn dtlz1(metrics: MetricCount, dimensions: usize) -> MultiObjectiveFunction {
     let (corner, volume) = match metrics {
         MetricCount::Two => (vec![400.0; 2], 400.0 * 400.0 - 1.0 / 8.0),
@@ -29,7 +30,8 @@ pub fn dtlz1(metrics: MetricCount, dimensions: usize) -> MultiObjectiveFunction 
 /// DTLZ2: the front is the part of the unit sphere where all metrics are positive.
 ///
 /// Distance parameters in `[0, 1.25]`; the usual `[0, 1]` has the front, at 0.5, in its middle. The reference point is
-/// 2 in each metric; all but a quarter of the disc, or an eighth of the ball, is dominated: 4 - pi/4 and 8 - pi/6.
+/// 2 in each metric. The undominated part is a quarter of the disc, or an eighth of the ball, which gives 4 - pi/4 and
+/// 8 - pi/6.
 pub fn dtlz2(metrics: MetricCount, dimensions: usize) -> MultiObjectiveFunction {
     let (corner, volume) = match metrics {
         MetricCount::Two => (vec![2.0; 2], 4.0 - PI / 4.0),
@@ -42,12 +44,12 @@ pub fn dtlz2(metrics: MetricCount, dimensions: usize) -> MultiObjectiveFunction 
     dtlz("dtlz2", metrics, dimensions, 1.25, corner, volume, values)
 }
 
-/// DTLZ7: a front of 2 pieces with two metrics and of 4 with three.
+/// DTLZ7: the front has 2 pieces with two metrics and 4 with three.
 ///
-/// The reference point is (2, 15) or (2, 2, 25). On the front the last metric is 2 m less s(f) = f (1 + sin(3 pi f)) of
-/// each other metric. With S(f), the largest s up to f, the volume is that of (corner - 2 m + S(f1) + ...) over the
-/// square of the others: 22 + J and 4 (25 - 6) + 4 J, where J is the integral of S from 0 to 2. S is constant but for
-/// two pieces of s, whose ends are roots; integrated in 30 digits.
+/// The reference point is (2, 15) or (2, 2, 25). On the front the last metric is 2 m minus s(f) = f (1 + sin(3 pi f))
+/// of each other metric. With S(f), the largest s up to f, the volume is the integral of (corner - 2 m + S(f1) + ...)
+/// over the square of the others: 22 + J and 4 (25 - 6) + 4 J, where J is the integral of S from 0 to 2. S is constant
+/// except on two pieces of s, whose ends are roots. Integrated with 30 digits.
 pub fn dtlz7(metrics: MetricCount, dimensions: usize) -> MultiObjectiveFunction {
     const J: f64 = 2.4218302270278413;
     let (corner, volume) = match metrics {
@@ -61,7 +63,7 @@ pub fn dtlz7(metrics: MetricCount, dimensions: usize) -> MultiObjectiveFunction 
     dtlz("dtlz7", metrics, dimensions, 1.0, corner, volume, values)
 }
 
-/// `PLACES` is one less than the number of metrics, here and below.
+/// `PLACES` is the number of metrics minus one, here and below.
 fn dtlz1_values<const PLACES: usize>(x: &[f64]) -> Vec<f64> {
     let (place, distance) = x.split_at(PLACES);
     let ripple = |x: &f64| 1.0 + (x - 0.5).powi(2) - (20.0 * PI * (x - 0.5)).cos();
@@ -75,8 +77,8 @@ fn dtlz2_values<const PLACES: usize>(x: &[f64]) -> Vec<f64> {
     on_shape(place, 1.0 + g, |x| (x * FRAC_PI_2).cos(), |x| (x * FRAC_PI_2).sin())
 }
 
-/// The scale times the product of `inner` of the first places, the last of them replaced by `outer`: metric i has all
-/// but the last i places.
+/// Returns the scale times the product of `inner` of the position parameters, the last of them replaced by `outer`:
+/// metric i has all but the last i of them.
 fn on_shape(place: &[f64], scale: f64, inner: fn(f64) -> f64, outer: fn(f64) -> f64) -> Vec<f64> {
     let metric = |index: usize| {
         let kept = place.len() - index;
@@ -95,7 +97,7 @@ fn dtlz7_values<const PLACES: usize>(x: &[f64]) -> Vec<f64> {
     values
 }
 
-/// Places in `[0, 1]`, distances in `[0, widest]`.
+/// Creates a problem with position parameters in `[0, 1]` and distance parameters in `[0, widest]`.
 fn dtlz(
     family: &str,
     metrics: MetricCount,

@@ -1,4 +1,4 @@
-//! Two metrics of different nature: two functions of one square, and quality against cost of a network.
+//! Problems with two different metrics: two functions of one square, and quality against cost of a network.
 
 use tunesmith_algorithms::problem::{Goal, ParameterValue, ParameterValues, ScaleType};
 
@@ -7,12 +7,12 @@ use super::builders::{box_of_doubles, categorical, double, doubles, integer, lev
 use crate::hypervolume::hypervolume;
 use crate::problems::functions::fixed::branin_value;
 
-/// Branin's function, its box scaled to the unit square, and Currin's exponential function, both to be minimised
-/// (Belakaria, Deshwal and Doppa, Max-value entropy search for multi-objective Bayesian optimization, 2019).
+/// Branin's function, its box scaled to the unit square, and Currin's exponential function, both minimised (Belakaria,
+/// Deshwal and Doppa, Max-value entropy search for multi-objective Bayesian optimization, 2019).
 ///
-/// The reference point is (18, 6) as in BoTorch. There 59.36011874867746 stands for the volume of the front, found by
-/// an evolutionary algorithm. Ten million points refined around the front give 59.40660, with the sixth digit after the
-/// point open; ours is rounded up.
+/// The reference point is (18, 6) as in BoTorch, which states the volume 59.36011874867746, found by an evolutionary
+/// algorithm. Ten million points refined around the front give 59.40660, uncertain in the sixth decimal; the constant
+/// is rounded up.
 pub fn branin_currin() -> MultiObjectiveFunction {
     let values = |point: &ParameterValues| {
         let x = doubles(point);
@@ -23,18 +23,18 @@ pub fn branin_currin() -> MultiObjectiveFunction {
 }
 
 fn currin(a: f64, b: f64) -> f64 {
-    // At b = 0 the exponential is that of minus infinity: 0, the limit.
+    // At b = 0 the exponential has the argument minus infinity and is 0, the limit.
     let factor = 1.0 - (-0.5 / b).exp();
     let above = 2300.0 * a.powi(3) + 1900.0 * a * a + 2092.0 * a + 60.0;
     let below = 100.0 * a.powi(3) + 500.0 * a * a + 4.0 * a + 20.0;
     factor * above / below
 }
 
-/// A made-up network: score, to be maximised, and cost (logarithm to base 10 of the number of weights), to be minimised.
+/// A synthetic network: score, maximised, and cost (logarithm to base 10 of the number of weights), minimised.
 ///
-/// Units (8 to 256, log scale), layers (1 to 4), activation (3 levels, of which each is best for some of the front) and
-/// learning rate (log scale), which matters for the score alone and has a best value for each depth and activation. So
-/// the volume of the front is exact: the best rate with each of the 2,988 combinations of the others.
+/// Units (8 to 256, log scale), layers (1 to 4), activation (3 levels, each optimal on a part of the front) and
+/// learning rate (log scale), which affects only the score and has an optimal value for each depth and activation. The
+/// volume of the front is therefore exact: the optimal rate with each of the 2,988 combinations of the others.
 pub fn network_trade_off() -> MultiObjectiveFunction {
     let parameters = vec![
         parameter("units", integer(UNITS.0, UNITS.1, ScaleType::UnitLog)),
@@ -56,8 +56,8 @@ pub fn network_trade_off() -> MultiObjectiveFunction {
 const UNITS: (i64, i64) = (8, 256);
 const ACTIVATIONS: [&str; 3] = ["relu", "tanh", "elu"];
 
-/// How much an activation gains from depth, what it costs in score, and the logarithm to base 10 of its best rate for
-/// no layer at all.
+/// The gain of an activation from depth, its cost in score, and the logarithm to base 10 of its optimal rate without
+/// layers.
 fn traits(activation: &str) -> (f64, f64, f64) {
     match activation {
         "relu" => (0.8, 0.03, -1.6),
@@ -79,7 +79,7 @@ fn network_values(units: f64, layers: f64, activation: &str, log_rate: f64) -> V
     vec![score, weights.log10()]
 }
 
-/// Every combination with its best rate.
+/// Returns all combinations with their optimal rates.
 pub(super) fn network_pareto_set() -> Vec<ParameterValues> {
     let mut points = Vec::new();
     for units in UNITS.0..=UNITS.1 {

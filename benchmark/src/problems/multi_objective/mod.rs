@@ -1,9 +1,10 @@
-//! Problems with two and three metrics, whose Pareto fronts are known.
+//! Problems with two and three metrics and known Pareto fronts.
 //!
-//! Each states the volume of its front within its reference point, and how that was computed; a test samples the
-//! Pareto set ever more finely and sees its volume come close from below.
+//! Each function documents the volume of its front within its reference point and its computation. Tests sample the
+//! Pareto set with increasing density and check that the sampled volume approaches the stated one from below.
 //!
-//! Where the usual range has Pareto-optimal points in the middle of a parameter, ours is moved, and the function says so.
+//! Where the usual range has Pareto-optimal points in the middle of a parameter, the range is shifted; the function's
+//! documentation states so.
 
 mod dtlz;
 mod mixed;
@@ -20,8 +21,8 @@ pub use zdt::{zdt1, zdt2, zdt3, zdt4, zdt6};
 use super::functions::builders;
 use crate::problem::{Draw, Evaluation, Problem, Profile, Quality};
 
-/// Every problem that the suite `multi_objective` compares by: Branin-Currin; ZDT in 6 parameters (ZDT4 in 4, for its
-/// many local fronts); DTLZ with 2 and 3 metrics and 4 parameters more than metrics less one; a mixed space.
+/// Returns the problems of the suite `multi_objective`: Branin-Currin; ZDT in 6 parameters (ZDT4 in 4, for its many
+/// local fronts); DTLZ with 2 and 3 metrics and 4 distance parameters; a mixed space.
 pub fn multi_objective() -> Vec<Box<dyn Problem>> {
     functions().into_iter().map(|function| Box::new(function) as Box<dyn Problem>).collect()
 }
@@ -46,7 +47,7 @@ fn functions() -> Vec<MultiObjectiveFunction> {
     ]
 }
 
-/// How many metrics a problem of the DTLZ family has.
+/// Number of metrics of a problem of the DTLZ family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetricCount {
     /// Two.
@@ -64,7 +65,7 @@ impl MetricCount {
     }
 }
 
-/// A function with several values whose Pareto front is known.
+/// A function with several values and a known Pareto front.
 #[derive(Debug, Clone)]
 pub struct MultiObjectiveFunction {
     profile: Profile,
@@ -86,7 +87,7 @@ impl MultiObjectiveFunction {
         Self { profile: Profile::new(name, statement, quality), function }
     }
 
-    /// The values at a point of the space, one per metric.
+    /// Returns the values at a point of the space, one per metric.
     pub fn values(&self, point: &ParameterValues) -> Vec<f64> {
         (self.function)(point)
     }

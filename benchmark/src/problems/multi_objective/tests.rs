@@ -1,4 +1,4 @@
-//! Each problem proves the volume of its front.
+//! Checks of the stated volumes.
 
 use tunesmith_algorithms::encoding::Encoding;
 use tunesmith_algorithms::problem::TrialId;
@@ -22,7 +22,8 @@ fn known(function: &MultiObjectiveFunction) -> f64 {
     *volume
 }
 
-/// Points with the places `steps` + 1 to a side in `[0, 1]`, one or two of them, and all distances at `distance`.
+/// Returns a grid of `steps` + 1 points per position parameter in `[0, 1]`, of which there are one or two, with all
+/// distance parameters at `distance`.
 fn pareto_set(function: &MultiObjectiveFunction, places: usize, distance: f64, steps: usize) -> Vec<ParameterValues> {
     let dimensions = function.statement().search_space().parameters().len();
     let side = |index: usize| index as f64 / steps as f64;
@@ -38,7 +39,8 @@ fn pareto_set(function: &MultiObjectiveFunction, places: usize, distance: f64, s
     numbers.map(point).collect()
 }
 
-/// The volume of ever finer samples grows towards the known one, comes within `tolerance`, and never exceeds it.
+/// Asserts that the volume of increasingly fine samples grows to within `tolerance` of the known one and never exceeds
+/// it.
 fn assert_approached(
     function: &MultiObjectiveFunction,
     samples: impl Iterator<Item = Vec<ParameterValues>>,
@@ -90,7 +92,7 @@ fn fronts_of_three_metrics_have_the_stated_volumes() {
 #[test]
 fn the_front_of_branin_currin_has_the_stated_volume() {
     let function = branin_currin();
-    // All of the front lies in a corner of the square: a grid there, then ever finer ones around what is on the front.
+    // The whole front is in a corner of the square: a grid there, then finer ones around the points on the front.
     let mut spacing = (0.125 / 128.0, 0.1875 / 128.0);
     let number = 0..129 * 129;
     let mut points: Vec<(f64, f64)> =
@@ -115,8 +117,8 @@ fn the_front_of_branin_currin_has_the_stated_volume() {
     assert_approached(&function, samples.into_iter(), 0.02);
 }
 
-/// Indices of the front of values to be minimised, within (18, 6), by sorting: many more points than the general one is
-/// made for.
+/// Returns the indices of the front of minimised values within (18, 6), by sorting, which is fast enough for many
+/// points.
 fn pareto_front_of_two(values: &[Vec<f64>]) -> Vec<usize> {
     let inside = |&index: &usize| values[index][0] < 18.0 && values[index][1] < 6.0;
     let mut order: Vec<usize> = (0..values.len()).filter(inside).collect();
@@ -131,7 +133,7 @@ fn pareto_front_of_two(values: &[Vec<f64>]) -> Vec<usize> {
 }
 
 #[test]
-fn the_front_of_the_network_is_the_best_rate_with_each_combination() {
+fn the_front_of_the_network_has_the_optimal_rate_of_each_combination() {
     let function = network_trade_off();
     let points = network_pareto_set();
     assert_eq!(points.len(), 2_988);
@@ -147,7 +149,7 @@ fn the_front_of_the_network_is_the_best_rate_with_each_combination() {
 }
 
 #[test]
-fn no_points_of_the_whole_space_exceed_the_volume_and_they_have_some() {
+fn random_points_have_a_positive_volume_below_the_stated_one() {
     for function in functions() {
         let encoding = Encoding::new(function.statement().search_space());
         let points: Vec<_> = (1..=512).map(|id| encoding.decode(&sobol_point(&encoding, 1, TrialId(id)))).collect();
@@ -158,7 +160,7 @@ fn no_points_of_the_whole_space_exceed_the_volume_and_they_have_some() {
 }
 
 #[test]
-fn values_at_single_points_are_those_of_the_papers() {
+fn values_at_single_points_equal_those_of_the_papers() {
     let at = |function: MultiObjectiveFunction, x: &[f64]| function.values(&point_of_doubles(x));
     assert_eq!(at(zdt1(2), &[0.25, 1.0]), [0.25, 10.0 * (1.0 - 0.025_f64.sqrt())]);
     assert_eq!(at(zdt4(2), &[0.25, 0.0]), [0.25, 0.5]);
@@ -173,7 +175,7 @@ fn values_at_single_points_are_those_of_the_papers() {
 }
 
 #[test]
-fn the_suite_has_different_names_and_as_many_values_as_metrics() {
+fn the_suite_has_unique_names_and_one_value_per_metric() {
     let suite = multi_objective();
     let mut names: Vec<_> = suite.iter().map(|problem| problem.name()).collect();
     names.sort_unstable();

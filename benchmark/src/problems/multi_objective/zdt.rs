@@ -1,9 +1,10 @@
-//! Zitzler, Deb and Thiele, Comparison of multiobjective evolutionary algorithms: empirical results, 2000, section 4.
+//! The ZDT problems. Source: Zitzler, Deb and Thiele, Comparison of multiobjective evolutionary algorithms: empirical
+//! results, 2000, section 4.
 //!
-//! Two metrics to be minimised; the front is where g, a function of all parameters but the first, is 1. The reference
-//! point is (2, 11), twice the range of the first metric and what random points reach in the second, but for ZDT4. A
-//! front f2(f1) leaves the area below it undominated, so that its volume is an integral in one variable: that of the
-//! least f2 so far, from the least f1 up to the corner.
+//! Two metrics are minimised. The front is where g, a function of all parameters except the first, is 1. The reference
+//! point is (2, 11), except for ZDT4: twice the range of the first metric, and the second metric at random points. The
+//! area below a front f2(f1) is undominated, so the volume is an integral in one variable: that of the least f2 so far,
+//! from the least f1 up to the corner.
 
 use std::f64::consts::PI;
 
@@ -38,7 +39,7 @@ pub fn zdt2(dimensions: usize) -> MultiObjectiveFunction {
 
 /// ZDT3: a front of five pieces of f2 = 1 - sqrt(f1) - f1 sin(10 pi f1). `dimensions` is at least 2.
 ///
-/// Volume: the least f2 so far is constant between the pieces, whose ends are roots; integrated in 30 digits.
+/// Volume: the least f2 so far is constant between the pieces, whose ends are roots. Integrated with 30 digits.
 pub fn zdt3(dimensions: usize) -> MultiObjectiveFunction {
     let values = |point: &ParameterValues| {
         let x = doubles(point);
@@ -49,10 +50,10 @@ pub fn zdt3(dimensions: usize) -> MultiObjectiveFunction {
     zdt("zdt3", dimensions, (0.0, 1.0), 11.0, 22.817795019750996, values)
 }
 
-/// ZDT4: the front of ZDT1 behind 21^(dimensions - 1) local ones. `dimensions` is at least 2.
+/// ZDT4: the front of ZDT1, with 21^(dimensions - 1) local fronts. `dimensions` is at least 2.
 ///
-/// In `[-4, 6]` but for the first parameter; the usual `[-5, 5]` has the front in its middle. The reference point is
-/// (2, 100), volume 200 - 1/3.
+/// The range is `[-4, 6]` except for the first parameter; the usual `[-5, 5]` has the front in its middle. The
+/// reference point is (2, 100), the volume 200 - 1/3.
 pub fn zdt4(dimensions: usize) -> MultiObjectiveFunction {
     let values = |point: &ParameterValues| {
         let x = doubles(point);
@@ -62,7 +63,8 @@ pub fn zdt4(dimensions: usize) -> MultiObjectiveFunction {
     zdt("zdt4", dimensions, (-4.0, 6.0), 100.0, 200.0 - 1.0 / 3.0, values)
 }
 
-/// ZDT6: a concave front, f2 = 1 - f1^2 from f1 = 0.28 on, near which points are rare. `dimensions` is at least 2.
+/// ZDT6: a concave front, f2 = 1 - f1^2 from f1 = 0.28, with a low density of points near it. `dimensions` is at least
+/// 2.
 ///
 /// Volume: 10 (1 - a) + (1 - a^3) / 3 + 11 with the least f1, a = 0.280775318815369703, found by Newton's method.
 pub fn zdt6(dimensions: usize) -> MultiObjectiveFunction {
@@ -75,12 +77,13 @@ pub fn zdt6(dimensions: usize) -> MultiObjectiveFunction {
     zdt("zdt6", dimensions, (0.0, 1.0), 11.0, 18.51820185838243, values)
 }
 
-/// g of the first three problems.
+/// g of ZDT1, ZDT2 and ZDT3.
 fn linear_distance(x: &[f64]) -> f64 {
     1.0 + 9.0 * x[1..].iter().sum::<f64>() / (x.len() as f64 - 1.0)
 }
 
-/// The first parameter in `[0, 1]`, the others in `range`; reference point (2, `corner`).
+/// Creates a problem with the first parameter in `[0, 1]`, the others in `range`, and the reference point (2,
+/// `corner`).
 fn zdt(
     family: &str,
     dimensions: usize,

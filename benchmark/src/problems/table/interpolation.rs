@@ -1,43 +1,39 @@
-//! Smooth answers between recorded trials: inverse-distance weights over the nearest ones.
+//! Interpolation between recorded trials: inverse-distance weights over the nearest ones.
 //!
 //! | symbol | meaning |
 //! |---|---|
 //! | `d` | dimensions of the encoded space |
 //! | `k` | `4 d`, or the number of rows if there are fewer |
-//! | `r_i` | distance from the point asked for to the `i`-th nearest row, as in [`super`] |
+//! | `r_i` | distance from the point to the `i`-th nearest row, as in [`super`] |
 //! | `R` | `r_k` |
 //! | `w_i` | `((R^2 - r_i^2) / R^2)^2 / r_i^2`, the weight of row `i`, divided by the sum over all |
 //!
 //! Source: D. Shepard, "A two-dimensional interpolation function for irregularly-spaced data", ACM National Conference
 //! 1968, with weights that end at the radius `R` as in R. Franke and G. Nielson, "Smooth interpolation of large sets of
-//! scattered data", International Journal for Numerical Methods in Engineering 15 (1980). Departures: squares of the
-//! distances in the first factor, so that no root is taken; `R` is that of each point rather than one for all, since
-//! rows are spread over many dimensions.
+//! scattered data", International Journal for Numerical Methods in Engineering 15 (1980). Departures: the first factor
+//! has squared distances, which avoids a root; `R` depends on the point instead of being constant, because the rows are
+//! spread over many dimensions.
 //!
-//! The answer goes over into the row's own at each row, and a row comes in and drops out with weight zero: within one
-//! choice of the categorical parameters there are no jumps. It is a mean with positive weights, so it is never better
-//! than the best row or worse than the worst, and the best row stays the best that is known.
+//! The interpolant equals a row's evaluation at the row, and rows enter and leave with weight zero: for fixed
+//! categorical parameters it is continuous. It is a mean with positive weights, so it lies between the worst and the
+//! best row, and the best row remains the best known value.
 //!
-//! `k` was chosen by leaving out one row at a time of the nine committed tables (2,816 rows each): the rank correlation
-//! of answer and left-out value is 0.920, 0.924 and 0.922 on average with `2 d`, `4 d` and `8 d` rows, and 0.861 with
-//! the nearest one. At 2,368 rows, what a categorical parameter that differs adds (0.25 to 100 instead of 1) changed it
-//! by 0.001: neighbours share their levels as long as `k` rows do. Smoothing the recorded points too changed it as
-//! little; they were left exact, so that the best value is known for sure.
+//! `k` was chosen by leave-one-out rank correlation on the committed tables, see docs/experiments/060.
 
 #[cfg(test)]
 mod tests;
 
 use crate::problem::{CurvePoint, Evaluation, Outcome};
 
-/// Rows that answer together, for each dimension (measured, see the module).
+/// Number of rows per dimension of a mean (measurement, docs/experiments/060).
 const NEIGHBOURS_PER_DIMENSION: usize = 4;
-/// A row whose squared distance is at most this share of `R^2` answers alone: its weight is 10^12, where one at half of
-/// the radius has 2 (a guess; it only has to keep weights finite).
+/// A row whose squared distance is at most this share of `R^2` is used alone: its weight is 10^12, compared with 2 at
+/// half of the radius (a guess, which only has to keep weights finite).
 const SAME_POINT: f64 = 1e-12;
 
-/// Rows and their shares in an answer. Shares are positive and sum to 1. The nearest row comes first.
+/// Returns rows and their shares in the mean. Shares are positive and sum to 1. The nearest row comes first.
 ///
-/// `squared_distances` has one for each row, shape `[rows]`, at least one.
+/// `squared_distances` has one value per row, shape `[rows]`, at least one.
 pub(super) fn shares(squared_distances: impl Iterator<Item = f64>, dimensions: usize) -> Vec<(usize, f64)> {
     let mut rows: Vec<(usize, f64)> = squared_distances.enumerate().collect();
     let by_distance = |a: &(usize, f64), b: &(usize, f64)| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0));
@@ -55,18 +51,18 @@ pub(super) fn shares(squared_distances: impl Iterator<Item = f64>, dimensions: u
     };
     let total: f64 = rows.iter().map(|(_, squared)| weight(*squared)).sum();
     if total == 0.0 {
-        // All at the same distance: none is better informed.
+        // All rows are at the same distance and have equal weights.
         return rows.into_iter().map(|(row, _)| (row, 1.0 / count as f64)).collect();
     }
     let weighted = rows.into_iter().map(|(row, squared)| (row, weight(squared) / total));
     weighted.filter(|(_, share)| *share > 0.0).collect()
 }
 
-/// The mean of some evaluations by their shares, which sum to 1; there is at least one.
+/// Returns the mean of evaluations by their shares, which sum to 1; there is at least one.
 ///
-/// Infeasible if infeasible ones have more than half of the shares. Values, durations and curves are the means over
-/// those that ended as the answer does; a step of a curve is the mean over those that reported it, at its share of the
-/// duration.
+/// The result is infeasible if infeasible evaluations have more than half of the shares. Values, durations and curves
+/// are means over the evaluations with the same outcome. A step of a curve is the mean over those that reported it, at
+/// its share of the duration.
 pub(super) fn blend(parts: &[(&Evaluation, f64)]) -> Evaluation {
     if let [(only, _)] = parts {
         return (*only).clone();
@@ -80,7 +76,8 @@ pub(super) fn blend(parts: &[(&Evaluation, f64)]) -> Evaluation {
     Evaluation { outcome: outcome(&alike), duration_secs, curve: curve(&alike, duration_secs) }
 }
 
-/// The outcome of evaluations that all have values, or all have none; with no values the first one's reason.
+/// Returns the outcome of evaluations that all have values or all have none; without values it is the reason of the
+/// first.
 fn outcome(alike: &[(&Evaluation, f64)]) -> Outcome {
     let measured: Vec<(&[f64], f64)> = alike
         .iter()
@@ -112,7 +109,7 @@ fn curve(alike: &[(&Evaluation, f64)], duration_secs: f64) -> Vec<CurvePoint> {
     steps.into_iter().map(point).collect()
 }
 
-/// The mean of values by positive weights; within their range in spite of rounding. There is at least one.
+/// Returns the weighted mean of at least one value, within their range despite rounding.
 fn mean(weighted: impl Iterator<Item = (f64, f64)> + Clone) -> f64 {
     let total: f64 = weighted.clone().map(|(_, weight)| weight).sum();
     let smallest = weighted.clone().map(|(value, _)| value).fold(f64::INFINITY, f64::min);

@@ -38,10 +38,10 @@ fn error(row: TableRow) -> TableError {
 }
 
 #[test]
-fn the_nearest_row_answers_on_the_scale_of_each_parameter() {
+fn the_nearest_row_is_nearest_on_the_scale_of_each_parameter() {
     let rows = vec![row(1e-3, 1, "a", &[1.0]), row(1.0, 1, "a", &[2.0]), row(1e-3, 5, "a", &[3.0])];
     let problem = TableProblem::new("t", statement(&[Goal::Minimize]), rows).unwrap();
-    // 0.02 is far nearer to 0.001 than to 1 evenly, and 1.3 decades against 1.7 on the scale.
+    // On a linear scale 0.02 is much nearer to 0.001 than to 1; on the log scale the distances are 1.3 and 1.7 decades.
     assert_eq!(problem.nearest(&point(0.02, 1, "a")), Ok(0));
     assert_eq!(problem.nearest(&point(0.04, 1, "a")), Ok(1));
     assert_eq!(problem.nearest(&point(1e-3, 4, "a")), Ok(2));
@@ -50,18 +50,18 @@ fn the_nearest_row_answers_on_the_scale_of_each_parameter() {
 }
 
 #[test]
-fn another_level_counts_one_whatever_its_place_in_the_list() {
-    // From (rate 0.0001, depth 1, b): the other level is 1 away, the far rate 1 as well, the far corner sqrt 2.
+fn another_level_has_distance_one_for_any_position_in_the_list() {
+    // From (rate 0.0001, depth 1, b): the other level is at distance 1, the far rate at 1, the far corner at sqrt 2.
     let rows = vec![row(1.0, 5, "b", &[0.0]), row(1e-4, 1, "c", &[1.0]), row(1.0, 1, "b", &[2.0])];
     let problem = TableProblem::new("t", statement(&[Goal::Minimize]), rows).unwrap();
     assert_eq!(problem.nearest(&point(1e-4, 1, "b")), Ok(1));
-    // Level a is two places from c and one from b, but as far from either: the rate decides.
+    // Level a is two places from c and one from b but equally far from both, so the rate decides.
     assert_eq!(problem.nearest(&point(1e-4, 1, "a")), Ok(1));
     assert_eq!(problem.nearest(&point(0.5, 1, "a")), Ok(2));
 }
 
 #[test]
-fn of_equally_near_rows_the_first_answers() {
+fn the_first_of_equally_near_rows_is_used() {
     let rows = vec![row(1e-2, 4, "a", &[1.0]), row(1e-2, 2, "a", &[2.0]), row(1e-2, 2, "a", &[3.0])];
     let problem = TableProblem::new("t", statement(&[Goal::Maximize]), rows).unwrap();
     assert_eq!(problem.nearest(&point(1e-2, 3, "a")), Ok(0));
@@ -70,7 +70,7 @@ fn of_equally_near_rows_the_first_answers() {
 }
 
 #[test]
-fn the_best_known_value_follows_the_goal() {
+fn the_best_known_value_depends_on_the_goal() {
     let infeasible = TableRow { values: None, ..row(0.1, 1, "a", &[]) };
     let rows = vec![row(0.1, 1, "a", &[0.25]), infeasible.clone(), row(0.1, 2, "a", &[-4.0])];
     let best = |goal| TableProblem::new("t", statement(&[goal]), rows.clone()).unwrap().quality().clone();
@@ -104,12 +104,12 @@ fn durations_curves_and_failures_are_replayed() {
     let failed = problem.evaluate(&point(0.1, 3, "a"), DRAW);
     assert_eq!(failed.outcome, Outcome::Infeasible { reason: "recorded trial 2 was infeasible".into() });
     assert_eq!(failed.duration_secs, 2.0);
-    // It does not know its duration: the mean of the others.
+    // Without a duration of its own, the row has the mean of the others.
     assert_eq!(problem.evaluate(&point(0.1, 5, "a"), DRAW).duration_secs, 4.0);
 }
 
 #[test]
-fn a_space_of_one_point_is_answered_by_its_first_row() {
+fn a_space_of_one_point_uses_the_first_row() {
     let kind = ParameterKind::Categorical { values: vec!["only".into()] };
     let space = SearchSpace::new(vec![ParameterSpec::new("kernel", kind).unwrap()]).unwrap();
     let metric = MetricSpec { name: "m".into(), goal: Goal::Minimize };
@@ -126,7 +126,7 @@ fn a_space_of_one_point_is_answered_by_its_first_row() {
 }
 
 #[test]
-fn rows_that_break_a_rule_are_named() {
+fn errors_name_the_invalid_row() {
     let none = TableProblem::new("t", statement(&[Goal::Minimize]), Vec::new()).unwrap_err();
     assert_eq!(none, TableError::NoRows);
     let outside = error(row(2.0, 1, "a", &[0.0]));

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tunesmith_algorithms::problem::{ParameterValues, ProblemStatement, TrialId, TrialOutcome};
-use tunesmith_benchmark::contestant::{Contestant, ContestantError, StudyRequest, TrialResult};
+use tunesmith_benchmark::optimizer::{Optimizer, OptimizerError, StudyRequest, TrialResult};
 
 use self::messages::{Answer, Request, WireProblem, point_from_json, point_to_json};
 use self::process::Process;
@@ -45,13 +45,13 @@ impl External {
         self.process.as_ref().map(Process::id)
     }
 
-    fn ask(&mut self, request: &Request) -> Result<Answer, ContestantError> {
+    fn ask(&mut self, request: &Request) -> Result<Answer, OptimizerError> {
         let answer = self.try_ask(request);
         if answer.is_err() {
             // It may still be writing the answer to this request; no later one could be trusted.
             self.process = None;
         }
-        answer.map_err(|reason| ContestantError::Failed { reason })
+        answer.map_err(|reason| OptimizerError::Failed { reason })
     }
 
     fn try_ask(&mut self, request: &Request) -> Result<Answer, String> {
@@ -69,11 +69,11 @@ impl External {
     }
 }
 
-impl Contestant for External {
-    fn create(&mut self, study: &StudyRequest) -> Result<(), ContestantError> {
+impl Optimizer for External {
+    fn create(&mut self, study: &StudyRequest) -> Result<(), OptimizerError> {
         if self.process.is_none() {
             let process = Process::start(&self.command, &self.log)
-                .map_err(|error| ContestantError::Failed { reason: error.to_string() })?;
+                .map_err(|error| OptimizerError::Failed { reason: error.to_string() })?;
             self.process = Some(process);
         }
         self.problem = Some(study.problem.clone());
@@ -82,12 +82,12 @@ impl Contestant for External {
         let answer = self.ask(&Request::Create { problem, seed, budget, parallel })?;
         self.version = answer.version.or_else(|| self.version.take());
         match answer.unsupported {
-            Some(reason) => Err(ContestantError::Unsupported { reason }),
+            Some(reason) => Err(OptimizerError::Unsupported { reason }),
             None => Ok(()),
         }
     }
 
-    fn suggest(&mut self, trials: &[TrialId]) -> Result<Vec<ParameterValues>, ContestantError> {
+    fn suggest(&mut self, trials: &[TrialId]) -> Result<Vec<ParameterValues>, OptimizerError> {
         let answer = self.ask(&Request::Suggest { trials: trials.iter().map(|trial| trial.0).collect() })?;
         let points = answer.suggestions.ok_or_else(|| "its answer to suggest has no \"suggestions\"".to_owned());
         let points = points.and_then(|points| {
@@ -105,11 +105,11 @@ impl Contestant for External {
         });
         points.map_err(|reason| {
             self.process = None;
-            ContestantError::Failed { reason }
+            OptimizerError::Failed { reason }
         })
     }
 
-    fn complete(&mut self, result: &TrialResult) -> Result<(), ContestantError> {
+    fn complete(&mut self, result: &TrialResult) -> Result<(), OptimizerError> {
         let names = self.problem.iter().flat_map(|problem| problem.metrics()).map(|metric| metric.name.clone());
         let infeasible = matches!(result.trial.outcome, TrialOutcome::Infeasible).then(|| {
             let reason = if result.values.is_some() { "a constraint is violated" } else { "the trial failed" };

@@ -47,7 +47,7 @@ pub(super) fn diagram(comparison: &Comparison, checkpoint: &Checkpoint) -> Optio
     text(&mut svg, (to + 8.0, 20.0), "start", "#5b6675", &label);
 
     for (index, clique) in ranking.cliques.iter().enumerate() {
-        let ranks = standings.iter().filter(|standing| clique.contains(&standing.contestant));
+        let ranks = standings.iter().filter(|standing| clique.contains(&standing.optimizer));
         let ranks: Vec<f64> = ranks.map(|standing| standing.mean_rank).collect();
         let least = ranks.iter().copied().fold(f64::INFINITY, f64::min);
         let greatest = ranks.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -66,14 +66,14 @@ pub(super) fn diagram(comparison: &Comparison, checkpoint: &Checkpoint) -> Optio
 }
 
 fn name(svg: &mut String, comparison: &Comparison, standing: &Standing, x: f64, y: f64, is_left: bool) {
-    let colour = css_colour(standing.contestant);
+    let colour = css_colour(standing.optimizer);
     let (end, anchor, at) =
         if is_left { (SIDE - 14.0, "end", SIDE - 18.0) } else { (WIDTH - SIDE + 14.0, "start", WIDTH - SIDE + 18.0) };
     svg.push_str(&format!(
         "<polyline points=\"{x:.1},{AXIS} {x:.1},{y:.1} {end:.1},{y:.1}\" fill=\"none\" stroke=\"{colour}\" \
          stroke-width=\"1.6\"/>\n"
     ));
-    let label = format!("{} ({})", shortened(&comparison.contestants[standing.contestant]), two(standing.mean_rank));
+    let label = format!("{} ({})", shortened(&comparison.optimizers[standing.optimizer]), two(standing.mean_rank));
     text(svg, (at, y + 4.0), anchor, "#1c2430", &label);
 }
 

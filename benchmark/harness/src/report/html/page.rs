@@ -38,7 +38,7 @@ pub fn html(comparison: &Comparison, meta: &ReportMeta) -> String {
 /// The boxes that show and hide contestants.
 fn contestants(comparison: &Comparison) -> String {
     let mut text = "<h2>Contestants in plots</h2>\n".to_owned();
-    for (index, name) in comparison.contestants.iter().enumerate() {
+    for (index, name) in comparison.optimizers.iter().enumerate() {
         text.push_str(&format!(
             "<label><input type=\"checkbox\" checked data-contestant=\"{index}\"><span class=\"swatch\" \
              style=\"background: {}\"></span>{}</label>\n",

@@ -23,19 +23,19 @@ pub(super) fn curves(comparison: &Comparison, group: &GroupComparison) -> Option
         let edge = |y: Vec<f64>| {
             Scatter::new(x.clone(), y)
                 .mode(Mode::Lines)
-                .line(Line::new().width(0.0).color(solid(curve.contestant)))
-                .legend_group(curve.contestant.to_string())
+                .line(Line::new().width(0.0).color(solid(curve.optimizer)))
+                .legend_group(curve.optimizer.to_string())
                 .show_legend(false)
                 .hover_info(HoverInfo::Skip)
         };
         plot.add_trace(edge(curve.points.iter().map(|point| point.low).collect()));
         let high = edge(curve.points.iter().map(|point| point.high).collect());
-        plot.add_trace(high.fill(Fill::ToNextY).fill_color(faint(curve.contestant)));
+        plot.add_trace(high.fill(Fill::ToNextY).fill_color(faint(curve.optimizer)));
     }
     for curve in &group.curves {
         let x: Vec<usize> = curve.points.iter().map(|point| point.evaluations).collect();
         let y: Vec<f64> = curve.points.iter().map(|point| point.mean).collect();
-        plot.add_trace(line(comparison, curve.contestant, x, y, Mode::Lines));
+        plot.add_trace(line(comparison, curve.optimizer, x, y, Mode::Lines));
     }
     plot.set_layout(layout(Axis::new().title(title("evaluations")), Axis::new().title(title("mean log10 gap"))));
     (!group.curves.is_empty()).then(|| json(plot))
@@ -46,9 +46,9 @@ pub(super) fn targets(comparison: &Comparison, group: &GroupComparison) -> Optio
     let mut plot = Plot::new();
     for curve in &group.target_curves {
         let (x, y): (Vec<f64>, Vec<f64>) = curve.points.iter().copied().unzip();
-        let mut trace = line(comparison, curve.contestant, x, y, Mode::Lines);
+        let mut trace = line(comparison, curve.optimizer, x, y, Mode::Lines);
         if let Some(area) = curve.area {
-            trace = trace.name(format!("{}, {area:.3}", escaped(&comparison.contestants[curve.contestant])));
+            trace = trace.name(format!("{}, {area:.3}", escaped(&comparison.optimizers[curve.optimizer])));
         }
         plot.add_trace(trace);
     }
@@ -61,8 +61,8 @@ pub(super) fn targets(comparison: &Comparison, group: &GroupComparison) -> Optio
 /// Median suggestion times with their 90th percentile; `None` without times.
 pub(super) fn suggestion_times(comparison: &Comparison, group: &GroupComparison) -> Option<String> {
     let mut plot = Plot::new();
-    for contestant in 0..comparison.contestants.len() {
-        let times = group.suggestion_times.iter().filter(|time| time.contestant == contestant);
+    for contestant in 0..comparison.optimizers.len() {
+        let times = group.suggestion_times.iter().filter(|time| time.optimizer == contestant);
         let (mut x, mut median, mut p90) = (Vec::new(), Vec::new(), Vec::new());
         for time in times {
             x.push(time.from);
@@ -74,7 +74,7 @@ pub(super) fn suggestion_times(comparison: &Comparison, group: &GroupComparison)
         }
         let upper = Scatter::new(x.clone(), p90)
             .mode(Mode::Lines)
-            .name(format!("{}, p90", escaped(&comparison.contestants[contestant])))
+            .name(format!("{}, p90", escaped(&comparison.optimizers[contestant])))
             .line(Line::new().width(1.0).dash(DashType::Dot).color(solid(contestant)))
             .legend_group(contestant.to_string())
             .show_legend(false);
@@ -96,7 +96,7 @@ where
     let line = if contestant < PALETTE.len() { line } else { line.dash(DashType::Dash) };
     Scatter::new(x, y)
         .mode(mode)
-        .name(escaped(&comparison.contestants[contestant]))
+        .name(escaped(&comparison.optimizers[contestant]))
         .line(line)
         .legend_group(contestant.to_string())
 }

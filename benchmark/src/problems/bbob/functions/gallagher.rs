@@ -1,4 +1,5 @@
-//! f21 and f22: Gallagher's peaks, many Gaussian bells at random places, of which the highest counts.
+//! f21 and f22: Gallagher's peaks, many Gaussian peaks at random places; the value depends on the highest one at the
+//! point.
 
 use super::super::matrix::Matrix;
 use super::super::random;
@@ -11,22 +12,22 @@ const GREATEST_HEIGHT: f64 = 10.0;
 /// The heights of the lowest and the highest of the other peaks.
 const HEIGHTS: [f64; 2] = [1.1, 9.1];
 
-/// The condition numbers of the peaks but for the first are powers of this with exponents from 0 to 1.
+/// The condition numbers of all peaks except the first are powers of this with exponents from 0 to 1.
 const GREATEST_CONDITION: f64 = 1000.0;
 
-/// By how much the first peak is closer to the center than it was drawn.
+/// Factor by which the first peak is moved towards the centre.
 const FIRST_PEAK_SCALE: f64 = 0.8;
 
 /// T_osz(10 - the greatest of w_k exp(-(x - y_k)' Q' C_k Q (x - y_k) / (2 D)))^2 + f_pen, with heights w_k, places y_k
 /// and diagonal matrices C_k.
 #[derive(Debug)]
 pub(super) struct Gallagher {
-    optimizer: Vec<f64>,
+    minimizer: Vec<f64>,
     rotation: Matrix,
     peaks: Vec<Peak>,
 }
 
-/// One bell.
+/// One peak.
 #[derive(Debug)]
 struct Peak {
     /// w_k.
@@ -37,11 +38,11 @@ struct Peak {
     scales: Vec<f64>,
 }
 
-/// Where f21 and f22 differ but for the number of peaks.
+/// The differences between f21 and f22 besides the number of peaks.
 struct Layout {
     peaks: usize,
     first_condition: f64,
-    /// Places are drawn from a box around 0 with sides of this length.
+    /// Side length of the box around 0 from which places are drawn.
     width: f64,
 }
 
@@ -51,7 +52,7 @@ impl Gallagher {
         Self::new(draws, &Layout { peaks: 101, first_condition: GREATEST_CONDITION.sqrt(), width: 10.0 })
     }
 
-    /// f22: 21 peaks, the first with a larger condition number, all a little further inside.
+    /// f22: 21 peaks, the first with a larger condition number, in a slightly smaller box.
     pub(super) fn with_21_peaks(draws: &Draws) -> Self {
         Self::new(draws, &Layout { peaks: 21, first_condition: GREATEST_CONDITION, width: 9.8 })
     }
@@ -81,13 +82,13 @@ impl Gallagher {
             }
         });
         let peaks = peaks.collect();
-        Self { optimizer: places.swap_remove(0), rotation, peaks }
+        Self { minimizer: places.swap_remove(0), rotation, peaks }
     }
 }
 
 impl Function for Gallagher {
-    fn optimizer(&self) -> &[f64] {
-        &self.optimizer
+    fn minimizer(&self) -> &[f64] {
+        &self.minimizer
     }
 
     fn excess(&self, point: &[f64]) -> f64 {
@@ -107,7 +108,7 @@ impl Function for Gallagher {
     }
 }
 
-/// The numbers below `count` in a random order: the order in which as many uniform numbers would be sorted.
+/// Returns the numbers below `count` in a random order: the sorting order of as many uniform numbers.
 fn random_order(count: usize, seed: i64) -> Vec<usize> {
     let numbers = random::uniform(count, seed);
     let mut order: Vec<usize> = (0..count).collect();

@@ -11,7 +11,7 @@ const CONDITION: f64 = 1e6;
 /// f10, the ellipsoid: sum of 10^(6 i / (D - 1)) z_i^2 with z = T_osz(R (x - x_opt)).
 #[derive(Debug)]
 pub(super) struct RotatedEllipsoid {
-    optimizer: Vec<f64>,
+    minimizer: Vec<f64>,
     rotation: Matrix,
     weights: Vec<f64>,
 }
@@ -19,17 +19,17 @@ pub(super) struct RotatedEllipsoid {
 impl RotatedEllipsoid {
     pub(super) fn new(draws: &Draws) -> Self {
         let weights = ramp(draws.dimensions).map(|exponent| 1e6_f64.powf(exponent)).collect();
-        Self { optimizer: draws.location(), rotation: draws.rotation_r(), weights }
+        Self { minimizer: draws.location(), rotation: draws.rotation_r(), weights }
     }
 }
 
 impl Function for RotatedEllipsoid {
-    fn optimizer(&self) -> &[f64] {
-        &self.optimizer
+    fn minimizer(&self) -> &[f64] {
+        &self.minimizer
     }
 
     fn excess(&self, point: &[f64]) -> f64 {
-        let mut z = self.rotation.apply(&difference(point, &self.optimizer));
+        let mut z = self.rotation.apply(&difference(point, &self.minimizer));
         oscillate_all(&mut z);
         weighted_squares(&z, &self.weights)
     }
@@ -38,23 +38,23 @@ impl Function for RotatedEllipsoid {
 /// f11, the discus: 10^6 z_1^2 + the other squares, with z = T_osz(R (x - x_opt)).
 #[derive(Debug)]
 pub(super) struct Discus {
-    optimizer: Vec<f64>,
+    minimizer: Vec<f64>,
     rotation: Matrix,
 }
 
 impl Discus {
     pub(super) fn new(draws: &Draws) -> Self {
-        Self { optimizer: draws.location(), rotation: draws.rotation_r() }
+        Self { minimizer: draws.location(), rotation: draws.rotation_r() }
     }
 }
 
 impl Function for Discus {
-    fn optimizer(&self) -> &[f64] {
-        &self.optimizer
+    fn minimizer(&self) -> &[f64] {
+        &self.minimizer
     }
 
     fn excess(&self, point: &[f64]) -> f64 {
-        let mut z = self.rotation.apply(&difference(point, &self.optimizer));
+        let mut z = self.rotation.apply(&difference(point, &self.minimizer));
         oscillate_all(&mut z);
         CONDITION * z[0] * z[0] + squared_norm(&z[1..])
     }
@@ -63,25 +63,25 @@ impl Function for Discus {
 /// f12, the bent cigar: z_1^2 + 10^6 times the other squares, with z = R T_asy^0.5(R (x - x_opt)).
 #[derive(Debug)]
 pub(super) struct BentCigar {
-    optimizer: Vec<f64>,
+    minimizer: Vec<f64>,
     rotation: Matrix,
 }
 
 impl BentCigar {
     pub(super) fn new(draws: &Draws) -> Self {
-        // The only optimizer that is drawn with the seed of R.
-        let optimizer = random::location(draws.dimensions, draws.seed + Draws::SECOND_SEED);
-        Self { optimizer, rotation: draws.rotation_r() }
+        // Only this minimizer is drawn with the seed of R.
+        let minimizer = random::location(draws.dimensions, draws.seed + Draws::SECOND_SEED);
+        Self { minimizer, rotation: draws.rotation_r() }
     }
 }
 
 impl Function for BentCigar {
-    fn optimizer(&self) -> &[f64] {
-        &self.optimizer
+    fn minimizer(&self) -> &[f64] {
+        &self.minimizer
     }
 
     fn excess(&self, point: &[f64]) -> f64 {
-        let mut bent = self.rotation.apply(&difference(point, &self.optimizer));
+        let mut bent = self.rotation.apply(&difference(point, &self.minimizer));
         make_asymmetric(0.5, &mut bent);
         let z = self.rotation.apply(&bent);
         z[0] * z[0] + CONDITION * squared_norm(&z[1..])
@@ -91,7 +91,7 @@ impl Function for BentCigar {
 /// f13, the sharp ridge: z_1^2 + 100 |(z_2, ..., z_D)|, with z = R Lambda^10 Q (x - x_opt).
 #[derive(Debug)]
 pub(super) struct SharpRidge {
-    optimizer: Vec<f64>,
+    minimizer: Vec<f64>,
     transformation: Matrix,
 }
 
@@ -99,17 +99,17 @@ impl SharpRidge {
     pub(super) fn new(draws: &Draws) -> Self {
         let scales = conditioning(10.0, draws.dimensions);
         let transformation = draws.rotation_r().conditioned_product(&scales, &draws.rotation_q());
-        Self { optimizer: draws.location(), transformation }
+        Self { minimizer: draws.location(), transformation }
     }
 }
 
 impl Function for SharpRidge {
-    fn optimizer(&self) -> &[f64] {
-        &self.optimizer
+    fn minimizer(&self) -> &[f64] {
+        &self.minimizer
     }
 
     fn excess(&self, point: &[f64]) -> f64 {
-        let z = self.transformation.apply(&difference(point, &self.optimizer));
+        let z = self.transformation.apply(&difference(point, &self.minimizer));
         z[0] * z[0] + 100.0 * squared_norm(&z[1..]).sqrt()
     }
 }
@@ -117,23 +117,23 @@ impl Function for SharpRidge {
 /// f14, different powers: the root of the sum of |z_i|^(2 + 4 i / (D - 1)), with z = R (x - x_opt).
 #[derive(Debug)]
 pub(super) struct DifferentPowers {
-    optimizer: Vec<f64>,
+    minimizer: Vec<f64>,
     rotation: Matrix,
 }
 
 impl DifferentPowers {
     pub(super) fn new(draws: &Draws) -> Self {
-        Self { optimizer: draws.location(), rotation: draws.rotation_r() }
+        Self { minimizer: draws.location(), rotation: draws.rotation_r() }
     }
 }
 
 impl Function for DifferentPowers {
-    fn optimizer(&self) -> &[f64] {
-        &self.optimizer
+    fn minimizer(&self) -> &[f64] {
+        &self.minimizer
     }
 
     fn excess(&self, point: &[f64]) -> f64 {
-        let z = self.rotation.apply(&difference(point, &self.optimizer));
+        let z = self.rotation.apply(&difference(point, &self.minimizer));
         let powers = z.iter().zip(ramp(z.len())).map(|(value, share)| value.abs().powf(2.0 + 4.0 * share));
         powers.sum::<f64>().sqrt()
     }

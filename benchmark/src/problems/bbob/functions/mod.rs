@@ -1,7 +1,7 @@
-//! The 24 functions by group, each as its value above the optimum.
+//! The 24 functions by group. Each returns its value above the optimum.
 //!
-//! Source: INRIA RR-6829 (see [`super`]), sections 1 to 5, one per group. Where the report and the COCO platform differ
-//! we follow the platform; such places carry a comment.
+//! Source: INRIA RR-6829 (see [`super`]), sections 1 to 5, one per group. Where the report and the COCO platform
+//! differ, the platform is followed; a comment marks each such place.
 //!
 //! # Notation
 //! As in [`super::transformations`], and
@@ -9,7 +9,7 @@
 //! | symbol | meaning | shape |
 //! |---|---|---|
 //! | x | the point | D |
-//! | x_opt | the optimizer | D |
+//! | x_opt | the minimizer | D |
 //! | z | the transformed point | D |
 //! | R, Q | random orthogonal matrices | D x D |
 
@@ -25,16 +25,16 @@ use std::fmt::Debug;
 use super::matrix::Matrix;
 use super::random;
 
-/// One of the 24 functions in one instance, without its value at the optimum.
+/// An instance of one of the 24 functions, without its value at the optimum.
 pub(super) trait Function: Debug + Send + Sync {
-    /// Where the function is least. Shape D.
-    fn optimizer(&self) -> &[f64];
+    /// The minimizer. Shape D.
+    fn minimizer(&self) -> &[f64];
 
-    /// How far the value at `point` (shape D) lies above that at the optimizer; at least 0 up to rounding.
+    /// Returns the value at `point` (shape D) minus that at the minimizer; at least 0 up to rounding.
     fn excess(&self, point: &[f64]) -> f64;
 }
 
-/// The function with this number, from 1 to 24; `None` if there is none.
+/// Returns the function with this number, from 1 to 24; `None` for other numbers.
 pub(super) fn function(number: u8, dimensions: usize, instance: u64) -> Option<Box<dyn Function>> {
     let draws = Draws { dimensions, seed: random::seed(number, instance) };
     Some(match number {
@@ -66,17 +66,17 @@ pub(super) fn function(number: u8, dimensions: usize, instance: u64) -> Option<B
     })
 }
 
-/// What the random parts of an instance are drawn with.
+/// The sources of the random parts of an instance.
 struct Draws {
     dimensions: usize,
     seed: i64,
 }
 
 impl Draws {
-    /// Added to the seed for R, which must differ from Q.
+    /// Added to the seed for R, so that it differs from Q.
     const SECOND_SEED: i64 = 1_000_000;
 
-    /// x_opt as most functions draw it.
+    /// x_opt of most functions.
     fn location(&self) -> Vec<f64> {
         random::location(self.dimensions, self.seed)
     }

@@ -8,7 +8,7 @@ use super::{Draws, Function, weighted_squares};
 /// has the sign of x_opt_i, else 1.
 #[derive(Debug)]
 pub(super) struct AttractiveSector {
-    optimizer: Vec<f64>,
+    minimizer: Vec<f64>,
     transformation: Matrix,
 }
 
@@ -16,18 +16,18 @@ impl AttractiveSector {
     pub(super) fn new(draws: &Draws) -> Self {
         let scales = conditioning(10.0, draws.dimensions);
         let transformation = draws.rotation_r().conditioned_product(&scales, &draws.rotation_q());
-        Self { optimizer: draws.location(), transformation }
+        Self { minimizer: draws.location(), transformation }
     }
 }
 
 impl Function for AttractiveSector {
-    fn optimizer(&self) -> &[f64] {
-        &self.optimizer
+    fn minimizer(&self) -> &[f64] {
+        &self.minimizer
     }
 
     fn excess(&self, point: &[f64]) -> f64 {
-        let z = self.transformation.apply(&difference(point, &self.optimizer));
-        let parts = z.iter().zip(&self.optimizer).map(|(value, optimum)| {
+        let z = self.transformation.apply(&difference(point, &self.minimizer));
+        let parts = z.iter().zip(&self.minimizer).map(|(value, optimum)| {
             let scaled = if value * optimum > 0.0 { 100.0 * value } else { *value };
             scaled * scaled
         });
@@ -39,7 +39,7 @@ impl Function for AttractiveSector {
 /// zhat = Lambda^10 Q (x - x_opt) and z = R applied to zhat rounded to whole numbers, or to tenths close to 0.
 #[derive(Debug)]
 pub(super) struct StepEllipsoid {
-    optimizer: Vec<f64>,
+    minimizer: Vec<f64>,
     inner: Matrix,
     outer: Matrix,
     weights: Vec<f64>,
@@ -48,7 +48,7 @@ pub(super) struct StepEllipsoid {
 impl StepEllipsoid {
     pub(super) fn new(draws: &Draws) -> Self {
         Self {
-            optimizer: draws.location(),
+            minimizer: draws.location(),
             inner: draws.rotation_q().with_rows_scaled(&conditioning(10.0, draws.dimensions)),
             outer: draws.rotation_r(),
             weights: ramp(draws.dimensions).map(|exponent| 100_f64.powf(exponent)).collect(),
@@ -57,12 +57,12 @@ impl StepEllipsoid {
 }
 
 impl Function for StepEllipsoid {
-    fn optimizer(&self) -> &[f64] {
-        &self.optimizer
+    fn minimizer(&self) -> &[f64] {
+        &self.minimizer
     }
 
     fn excess(&self, point: &[f64]) -> f64 {
-        let mut steps = self.inner.apply(&difference(point, &self.optimizer));
+        let mut steps = self.inner.apply(&difference(point, &self.minimizer));
         let first = steps[0];
         for value in &mut steps {
             // The report has no absolute value in the condition.
@@ -77,30 +77,30 @@ impl Function for StepEllipsoid {
 /// f8, Rosenbrock's function of z = max(1, sqrt(D) / 8) (x - x_opt) + 1, with the optimum in [-3, 3]^D.
 #[derive(Debug)]
 pub(super) struct Rosenbrock {
-    optimizer: Vec<f64>,
+    minimizer: Vec<f64>,
     factor: f64,
 }
 
 impl Rosenbrock {
     pub(super) fn new(draws: &Draws) -> Self {
-        let optimizer = draws.location().into_iter().map(|coordinate| 0.75 * coordinate).collect();
-        Self { optimizer, factor: dimension_factor(draws.dimensions) }
+        let minimizer = draws.location().into_iter().map(|coordinate| 0.75 * coordinate).collect();
+        Self { minimizer, factor: dimension_factor(draws.dimensions) }
     }
 }
 
 impl Function for Rosenbrock {
-    fn optimizer(&self) -> &[f64] {
-        &self.optimizer
+    fn minimizer(&self) -> &[f64] {
+        &self.minimizer
     }
 
     fn excess(&self, point: &[f64]) -> f64 {
         let z: Vec<f64> =
-            difference(point, &self.optimizer).into_iter().map(|value| self.factor * value + 1.0).collect();
+            difference(point, &self.minimizer).into_iter().map(|value| self.factor * value + 1.0).collect();
         rosenbrock_terms(&z).sum()
     }
 }
 
-/// f9, Rosenbrock's function of z = max(1, sqrt(D) / 8) Q x + 1/2. The optimizer follows from z = 1.
+/// f9, Rosenbrock's function of z = max(1, sqrt(D) / 8) Q x + 1/2. The minimizer follows from z = 1.
 #[derive(Debug)]
 pub(super) struct RotatedRosenbrock {
     line: RotatedLine,
@@ -113,8 +113,8 @@ impl RotatedRosenbrock {
 }
 
 impl Function for RotatedRosenbrock {
-    fn optimizer(&self) -> &[f64] {
-        &self.line.optimizer
+    fn minimizer(&self) -> &[f64] {
+        &self.line.minimizer
     }
 
     fn excess(&self, point: &[f64]) -> f64 {
@@ -125,8 +125,8 @@ impl Function for RotatedRosenbrock {
 /// The transformation of f9 and f19.
 #[derive(Debug)]
 pub(super) struct RotatedLine {
-    /// Where z is 1 in each coordinate.
-    pub(super) optimizer: Vec<f64>,
+    /// The point where z is 1 in each coordinate.
+    pub(super) minimizer: Vec<f64>,
     transformation: Matrix,
 }
 
@@ -135,7 +135,7 @@ impl RotatedLine {
         let rotation = draws.rotation_q();
         let factor = dimension_factor(draws.dimensions);
         Self {
-            optimizer: rotation.column_sums().into_iter().map(|sum| sum / (2.0 * factor)).collect(),
+            minimizer: rotation.column_sums().into_iter().map(|sum| sum / (2.0 * factor)).collect(),
             transformation: rotation.with_rows_scaled(&vec![factor; draws.dimensions]),
         }
     }

@@ -10,7 +10,7 @@ use super::{Draws, Function, rastrigin};
 /// f15, Rastrigin's function of z = R Lambda^10 Q T_asy^0.2(T_osz(R (x - x_opt))).
 #[derive(Debug)]
 pub(super) struct RotatedRastrigin {
-    optimizer: Vec<f64>,
+    minimizer: Vec<f64>,
     inner: Matrix,
     outer: Matrix,
 }
@@ -19,31 +19,31 @@ impl RotatedRastrigin {
     pub(super) fn new(draws: &Draws) -> Self {
         let inner = draws.rotation_r();
         let outer = inner.conditioned_product(&conditioning(10.0, draws.dimensions), &draws.rotation_q());
-        Self { optimizer: draws.location(), inner, outer }
+        Self { minimizer: draws.location(), inner, outer }
     }
 }
 
 impl Function for RotatedRastrigin {
-    fn optimizer(&self) -> &[f64] {
-        &self.optimizer
+    fn minimizer(&self) -> &[f64] {
+        &self.minimizer
     }
 
     fn excess(&self, point: &[f64]) -> f64 {
-        let mut bent = self.inner.apply(&difference(point, &self.optimizer));
+        let mut bent = self.inner.apply(&difference(point, &self.minimizer));
         oscillate_all(&mut bent);
         make_asymmetric(0.2, &mut bent);
         rastrigin(&self.outer.apply(&bent))
     }
 }
 
-/// How many terms of Weierstrass's series f16 adds up.
+/// Number of terms of Weierstrass's series in f16.
 const WEIERSTRASS_TERMS: i32 = 12;
 
 /// f16, Weierstrass's function: 10 (w(z) - w(0))^3 + 10 / D f_pen, where w is the mean over the coordinates of the sum
 /// over k < 12 of 2^-k cos(2 pi 3^k (z_i + 1/2)), and z = R Lambda^(1/100) Q T_osz(R (x - x_opt)).
 #[derive(Debug)]
 pub(super) struct Weierstrass {
-    optimizer: Vec<f64>,
+    minimizer: Vec<f64>,
     inner: Matrix,
     outer: Matrix,
     /// Pairs of 2^-k and 3^k.
@@ -58,17 +58,17 @@ impl Weierstrass {
         let outer = inner.conditioned_product(&conditioning(0.01, draws.dimensions), &draws.rotation_q());
         let terms: Vec<(f64, f64)> = (0..WEIERSTRASS_TERMS).map(|k| (0.5_f64.powi(k), 3_f64.powi(k))).collect();
         let least = series(&terms, 0.0);
-        Self { optimizer: draws.location(), inner, outer, terms, least }
+        Self { minimizer: draws.location(), inner, outer, terms, least }
     }
 }
 
 impl Function for Weierstrass {
-    fn optimizer(&self) -> &[f64] {
-        &self.optimizer
+    fn minimizer(&self) -> &[f64] {
+        &self.minimizer
     }
 
     fn excess(&self, point: &[f64]) -> f64 {
-        let mut bent = self.inner.apply(&difference(point, &self.optimizer));
+        let mut bent = self.inner.apply(&difference(point, &self.minimizer));
         oscillate_all(&mut bent);
         let z = self.outer.apply(&bent);
         let dimensions = z.len() as f64;
@@ -85,7 +85,7 @@ fn series(terms: &[(f64, f64)], value: f64) -> f64 {
 /// s_i^2 = z_i^2 + z_(i+1)^2 and z = Lambda^alpha Q T_asy^0.5(R (x - x_opt)); plus 10 f_pen.
 #[derive(Debug)]
 pub(super) struct Schaffers {
-    optimizer: Vec<f64>,
+    minimizer: Vec<f64>,
     inner: Matrix,
     outer: Matrix,
 }
@@ -94,7 +94,7 @@ impl Schaffers {
     /// `alpha` is 10 in f17 and 1000 in f18.
     pub(super) fn new(draws: &Draws, alpha: f64) -> Self {
         Self {
-            optimizer: draws.location(),
+            minimizer: draws.location(),
             inner: draws.rotation_r(),
             outer: draws.rotation_q().with_rows_scaled(&conditioning(alpha, draws.dimensions)),
         }
@@ -102,12 +102,12 @@ impl Schaffers {
 }
 
 impl Function for Schaffers {
-    fn optimizer(&self) -> &[f64] {
-        &self.optimizer
+    fn minimizer(&self) -> &[f64] {
+        &self.minimizer
     }
 
     fn excess(&self, point: &[f64]) -> f64 {
-        let mut bent = self.inner.apply(&difference(point, &self.optimizer));
+        let mut bent = self.inner.apply(&difference(point, &self.minimizer));
         make_asymmetric(0.5, &mut bent);
         let z = self.outer.apply(&bent);
         let terms = z.windows(2).map(|pair| {
@@ -134,8 +134,8 @@ impl GriewankRosenbrock {
 }
 
 impl Function for GriewankRosenbrock {
-    fn optimizer(&self) -> &[f64] {
-        &self.line.optimizer
+    fn minimizer(&self) -> &[f64] {
+        &self.line.minimizer
     }
 
     fn excess(&self, point: &[f64]) -> f64 {

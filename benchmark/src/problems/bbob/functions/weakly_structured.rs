@@ -1,4 +1,4 @@
-//! f20, f23 and f24: multi-modal functions with a weak global structure. [`super::gallagher`] has the other two.
+//! f20, f23 and f24: multi-modal functions with a weak global structure. [`super::gallagher`] contains f21 and f22.
 
 use std::f64::consts::TAU;
 
@@ -13,38 +13,38 @@ use super::{Draws, Function};
 /// xhat_i + (xhat_(i-1) - 2 |x_opt_(i-1)|) / 4, or xhat_1.
 #[derive(Debug)]
 pub(super) struct Schwefel {
-    optimizer: Vec<f64>,
+    minimizer: Vec<f64>,
     scales: Vec<f64>,
 }
 
 impl Schwefel {
-    /// 2 |x_opt_i| as the transformation uses it.
+    /// 2 |x_opt_i| of the transformation.
     const CENTER: f64 = 4.209_687_463_7;
 
-    /// 2 |x_opt_i| of the optimizer: the platform's two constants differ in their last digit.
+    /// 2 |x_opt_i| of the minimizer; the two constants of the platform differ in their last digit.
     const OPTIMUM: f64 = 4.209_687_463_3;
 
-    /// The greatest value of x sin(sqrt(|x|)) for |x| at most 500, at 100 times [`Self::CENTER`].
+    /// The largest value of x sin(sqrt(|x|)) for |x| at most 500, at 100 times [`Self::CENTER`].
     const OFFSET: f64 = 418.982_887_272_433_9;
 
     pub(super) fn new(draws: &Draws) -> Self {
         let signs = random::uniform(draws.dimensions, draws.seed).into_iter();
         Self {
-            optimizer: signs.map(|number| 0.5 * Self::OPTIMUM * if number < 0.5 { -1.0 } else { 1.0 }).collect(),
+            minimizer: signs.map(|number| 0.5 * Self::OPTIMUM * if number < 0.5 { -1.0 } else { 1.0 }).collect(),
             scales: conditioning(10.0, draws.dimensions),
         }
     }
 }
 
 impl Function for Schwefel {
-    fn optimizer(&self) -> &[f64] {
-        &self.optimizer
+    fn minimizer(&self) -> &[f64] {
+        &self.minimizer
     }
 
     fn excess(&self, point: &[f64]) -> f64 {
         let (mut sum, mut before) = (0.0, 0.0);
         let mut z = Vec::with_capacity(point.len());
-        for ((value, optimum), scale) in point.iter().zip(&self.optimizer).zip(&self.scales) {
+        for ((value, optimum), scale) in point.iter().zip(&self.minimizer).zip(&self.scales) {
             let hat = 2.0 * optimum.signum() * value;
             let centered = 100.0 * (scale * (hat + 0.25 * before - Self::CENTER) + Self::CENTER);
             before = hat - Self::CENTER;
@@ -59,7 +59,7 @@ impl Function for Schwefel {
 /// the power of 10 / D^1.2, less 1) + f_pen, with i from 1 and z = R Lambda^100 Q (x - x_opt).
 #[derive(Debug)]
 pub(super) struct Katsuura {
-    optimizer: Vec<f64>,
+    minimizer: Vec<f64>,
     transformation: Matrix,
 }
 
@@ -67,17 +67,17 @@ impl Katsuura {
     pub(super) fn new(draws: &Draws) -> Self {
         let scales = conditioning(100.0, draws.dimensions);
         let transformation = draws.rotation_r().conditioned_product(&scales, &draws.rotation_q());
-        Self { optimizer: draws.location(), transformation }
+        Self { minimizer: draws.location(), transformation }
     }
 }
 
 impl Function for Katsuura {
-    fn optimizer(&self) -> &[f64] {
-        &self.optimizer
+    fn minimizer(&self) -> &[f64] {
+        &self.minimizer
     }
 
     fn excess(&self, point: &[f64]) -> f64 {
-        let z = self.transformation.apply(&difference(point, &self.optimizer));
+        let z = self.transformation.apply(&difference(point, &self.minimizer));
         let dimensions = z.len() as f64;
         let exponent = 10.0 / dimensions.powf(1.2);
         let mut product = 1.0;
@@ -101,7 +101,7 @@ impl Function for Katsuura {
 /// xhat_i = 2 sign(x_opt_i) x_i and z = R Lambda^100 Q (xhat - mu_0).
 #[derive(Debug)]
 pub(super) struct LunacekBiRastrigin {
-    optimizer: Vec<f64>,
+    minimizer: Vec<f64>,
     inner: Matrix,
     outer: Matrix,
     /// s.
@@ -118,7 +118,7 @@ impl LunacekBiRastrigin {
         let signs = random::gaussian(draws.dimensions, draws.seed).into_iter();
         let flatness = 1.0 - 0.5 / ((draws.dimensions as f64 + 20.0).sqrt() - 4.1);
         Self {
-            optimizer: signs.map(|number| (0.5 * Self::CENTER).copysign(number)).collect(),
+            minimizer: signs.map(|number| (0.5 * Self::CENTER).copysign(number)).collect(),
             inner: draws.rotation_q().with_rows_scaled(&conditioning(100.0, draws.dimensions)),
             outer: draws.rotation_r(),
             flatness,
@@ -128,13 +128,13 @@ impl LunacekBiRastrigin {
 }
 
 impl Function for LunacekBiRastrigin {
-    fn optimizer(&self) -> &[f64] {
-        &self.optimizer
+    fn minimizer(&self) -> &[f64] {
+        &self.minimizer
     }
 
     fn excess(&self, point: &[f64]) -> f64 {
         let dimensions = point.len() as f64;
-        let hat = point.iter().zip(&self.optimizer).map(|(value, optimum)| 2.0 * optimum.signum() * value);
+        let hat = point.iter().zip(&self.minimizer).map(|(value, optimum)| 2.0 * optimum.signum() * value);
         let (mut first, mut second) = (0.0, 0.0);
         let mut shifted = Vec::with_capacity(point.len());
         for value in hat {

@@ -1,17 +1,18 @@
-//! Hand-made records for the tests of the analysis.
+//! Synthetic records for the tests of the analysis.
 
 use tunesmith_algorithms::problem::Goal;
 
 use crate::record::{Mode, RecordedQuality, ResultValue, RunKey, RunRecord, Schedule};
 
-/// A sequential run of suite `made` in 2 parameters: goal Minimize, optimum 0, one second a trial, 2 ms a suggestion.
-pub(super) fn record(contestant: &str, problem: &str, seed: u64, values: &[f64]) -> RunRecord {
+/// Returns a sequential run of the suite `synthetic` with 2 parameters, goal Minimize, optimum 0, one second per trial
+/// and 2 ms per suggestion.
+pub(super) fn record(optimizer: &str, problem: &str, seed: u64, values: &[f64]) -> RunRecord {
     RunRecord {
         key: RunKey {
-            suite: "made".to_owned(),
+            suite: "synthetic".to_owned(),
             problem: problem.to_owned(),
             seed,
-            contestant: contestant.to_owned(),
+            optimizer: optimizer.to_owned(),
             budget: values.len(),
             schedule: Schedule { parallel: 1, mode: Mode::Sequential, initial_points: 0, early_stopping: None },
         },
