@@ -15,7 +15,7 @@ pub enum Goal {
 }
 
 impl Goal {
-    /// `value` with its sign changed where needed, so that larger is better.
+    /// `value` in the orientation in which larger is better. Its own inverse.
     pub fn to_maximized(self, value: f64) -> f64 {
         match self {
             Self::Maximize => value,
@@ -23,7 +23,23 @@ impl Goal {
         }
     }
 
-    /// Whether `a` is strictly better than `b`. NaN is better than nothing.
+    /// `value` in the orientation in which lower is better. Its own inverse.
+    ///
+    /// ```
+    /// use tunesmith_algorithms::problem::Goal;
+    ///
+    /// assert_eq!(Goal::Maximize.loss(0.9), -0.9);
+    /// assert_eq!(Goal::Maximize.loss(Goal::Maximize.loss(0.9)), 0.9);
+    /// assert_eq!(Goal::Minimize.loss(0.9), 0.9);
+    /// ```
+    pub fn loss(self, value: f64) -> f64 {
+        match self {
+            Self::Maximize => -value,
+            Self::Minimize => value,
+        }
+    }
+
+    /// Whether `a` is strictly better than `b`. False if either is NaN.
     pub fn is_better(self, a: f64, b: f64) -> bool {
         self.to_maximized(a) > self.to_maximized(b)
     }

@@ -6,6 +6,7 @@ mod condition;
 mod metric;
 mod origin;
 mod parameter;
+pub mod pareto;
 mod prior;
 mod search_space;
 mod trial;
