@@ -289,13 +289,13 @@ pub enum ParameterSpecError {
         value: String,
     },
     /// The prior does not apply to parameters of this kind.
-    #[error("the prior does not suit the kind of the parameter: it takes {expected}")]
+    #[error("the prior does not apply to this kind of parameter, which takes {expected}")]
     PriorOfOtherKind {
         /// The prior that applies.
         expected: &'static str,
     },
     /// The mode of the prior is not a feasible value of the parameter.
-    #[error("the mode {mode} of the prior is no feasible value")]
+    #[error("the mode {mode} of the prior is not a feasible value")]
     PriorModeInfeasible {
         /// The mode.
         mode: ParameterValue,

@@ -195,7 +195,7 @@ pub enum SearchSpaceError {
         index: usize,
     },
     /// The parent of a condition is not a parameter of the space.
-    #[error("parameter {parameter:?} is conditional on {parent:?}, which is no parameter of the search space")]
+    #[error("parameter {parameter:?} is conditional on {parent:?}, which is not a parameter of the search space")]
     UnknownParent {
         /// The child.
         parameter: String,
@@ -209,9 +209,7 @@ pub enum SearchSpaceError {
         parameter: String,
     },
     /// The conditions form a cycle.
-    #[error(
-        "parameter {parameter:?} is conditional on {parent:?}, and that in the end on a parameter conditional on itself"
-    )]
+    #[error("parameter {parameter:?} is conditional on {parent:?}, which leads to a cycle of conditions")]
     Cycle {
         /// The first parameter whose chain of parents does not end.
         parameter: String,
@@ -229,7 +227,7 @@ pub enum SearchSpaceError {
         parent: String,
     },
     /// A condition lists no values, so it never holds.
-    #[error("parameter {parameter:?} is conditional on {parent:?} without any of its values")]
+    #[error("parameter {parameter:?} is conditional on {parent:?} but lists none of its values")]
     NoParentValue {
         /// The child.
         parameter: String,
@@ -268,7 +266,7 @@ pub enum ValueError {
     },
     /// An inactive parameter has a value.
     #[error(
-        "parameter {parameter:?} has a value but is inactive: its parent {parent:?} has none of the values that need it"
+        "parameter {parameter:?} has a value but is inactive: its parent {parent:?} has none of the values that activate it"
     )]
     Inactive {
         /// The parameter.

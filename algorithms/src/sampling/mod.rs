@@ -34,7 +34,7 @@ impl<'a> RandomPoints<'a> {
         Self { encoding, streams, beliefs: None }
     }
 
-    /// The same, but parameters that `beliefs` speak of are drawn from them.
+    /// Draws parameters that have a prior from it.
     pub fn believing(self, beliefs: Option<&'a Beliefs>) -> Self {
         Self { beliefs, ..self }
     }
@@ -46,8 +46,8 @@ impl Iterator for RandomPoints<'_> {
     fn next(&mut self) -> Option<Vec<f64>> {
         let coordinate = |(feature, stream): (usize, &mut ChaCha8Rng)| {
             let uniform = stream.random();
-            let believed = self.beliefs.and_then(|beliefs| beliefs.quantile(feature, uniform));
-            believed.unwrap_or_else(|| self.encoding.coordinate_from_uniform(feature, uniform))
+            let from_prior = self.beliefs.and_then(|beliefs| beliefs.quantile(feature, uniform));
+            from_prior.unwrap_or_else(|| self.encoding.coordinate_from_uniform(feature, uniform))
         };
         let mut point: Vec<f64> = self.streams.iter_mut().enumerate().map(coordinate).collect();
         match self.beliefs {

@@ -93,12 +93,12 @@ fn conditions_must_refer_to_feasible_values_of_other_parameters() {
     for (parameters, expected) in [
         (
             vec![under(integer("b", 3), "a", &[1])],
-            "parameter \"b\" is conditional on \"a\", which is no parameter of the search space",
+            "parameter \"b\" is conditional on \"a\", which is not a parameter of the search space",
         ),
         (vec![under(integer("b", 3), "b", &[1])], "parameter \"b\" is conditional on itself"),
         (
             vec![under(integer("a", 3), "b", &[1]), under(integer("b", 3), "a", &[1])],
-            "parameter \"a\" is conditional on \"b\", and that in the end on a parameter conditional on itself",
+            "parameter \"a\" is conditional on \"b\", which leads to a cycle of conditions",
         ),
         (
             vec![double, under(integer("b", 3), "x", &[1])],
@@ -106,7 +106,7 @@ fn conditions_must_refer_to_feasible_values_of_other_parameters() {
         ),
         (
             vec![integer("a", 3), under(integer("b", 3), "a", &[])],
-            "parameter \"b\" is conditional on \"a\" without any of its values",
+            "parameter \"b\" is conditional on \"a\" but lists none of its values",
         ),
         (
             vec![integer("a", 3), under(integer("b", 3), "a", &[1, 4])],
