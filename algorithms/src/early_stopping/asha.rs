@@ -27,7 +27,7 @@ const FIRST_RUNG_SHARE: f64 = 0.01;
 /// let completed = curves.iter().map(|points| CompletedCurve { points, stopped_early: false });
 /// let rule = AshaRule::default().prepare(Goal::Maximize, completed);
 ///
-/// One in three continues past step 3.
+/// // One in three continues past step 3.
 /// let stop = AshaDecision::Stop { rung: 3, value: 0.91, cutoff: 0.92, compared: 3 };
 /// assert_eq!(rule.decide(&curve(0.91)[..3], []), stop);
 /// assert!(!rule.decide(&curve(0.92)[..3], []).is_stop(), "a tie does not stop");
