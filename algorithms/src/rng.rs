@@ -1,6 +1,7 @@
-//! Random numbers that depend on nothing but a study's seed, a trial and a purpose.
+//! Random streams keyed by a study's seed, a trial and a purpose.
 //!
-//! There is no global stream: two suggestions never share numbers, whatever order or thread they are computed in.
+//! There is no global stream. Two suggestions never share random numbers, independent of the order and the threads in
+//! which they are computed.
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -8,11 +9,11 @@ use sha2::{Digest, Sha256};
 
 use crate::problem::TrialId;
 
-/// The stream of random numbers for `purpose` in the suggestion of `trial`.
+/// Returns the random stream for `purpose` in the suggestion of `trial`.
 ///
-/// Key a per-parameter purpose by the parameter's *name*, so that reordering parameters changes nothing. The key of
-/// the ChaCha8 stream is SHA-256 over the three, each of fixed width or last, so that no two triples collide by
-/// concatenation.
+/// Key a purpose per parameter by the parameter's *name*, so that the order of parameters has no effect. The key of the
+/// ChaCha8 stream is SHA-256 over the three parts. All but the last have a fixed width, so different triples never
+/// concatenate to the same bytes.
 pub fn stream(seed: u64, trial: TrialId, purpose: &str) -> ChaCha8Rng {
     let digest = Sha256::new()
         .chain_update(seed.to_le_bytes())
@@ -29,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn streams_differ_by_each_part_of_the_key_and_repeat() {
+    fn streams_are_reproducible_and_differ_by_each_part_of_the_key() {
         let first = |seed, trial, purpose| stream(seed, TrialId(trial), purpose).random::<u64>();
         let reference = first(1, 1, "a");
         assert_eq!(reference, first(1, 1, "a"));

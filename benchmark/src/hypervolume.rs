@@ -8,6 +8,7 @@
 //! n log n for two metrics, n^2 log n for three, a factor of n for each further one.
 
 use tunesmith_algorithms::problem::Goal;
+use tunesmith_algorithms::problem::pareto::{self, weakly_dominates};
 
 /// Returns the volume that `points` (each of shape `m`) dominate up to `reference_point` (shape `m`), both in the signs
 /// of their metrics. 0 for no points.
@@ -65,16 +66,12 @@ pub fn hypervolume_curve<'a>(
 /// at least as good in every metric and better in one. Equal points do not dominate one another. Points with NaN, or
 /// with another number of values than `goals`, are never on the front.
 pub fn pareto_front(goals: &[Goal], points: &[Vec<f64>]) -> Vec<usize> {
-    let maximized = |point: &Vec<f64>| -> Option<Vec<f64>> {
-        let known = point.len() == goals.len() && !point.iter().any(|value| value.is_nan());
-        known.then(|| goals.iter().zip(point).map(|(goal, &value)| goal.to_maximized(value)).collect())
+    let complete: Vec<usize> = (0..points.len()).filter(|&index| points[index].len() == goals.len()).collect();
+    let maximized = |&index: &usize| -> Vec<f64> {
+        goals.iter().zip(&points[index]).map(|(goal, &value)| goal.to_maximized(value)).collect()
     };
-    let maximized: Vec<_> = points.iter().map(maximized).collect();
-    let on_front = |index: &usize| {
-        let Some(point) = &maximized[*index] else { return false };
-        !maximized.iter().flatten().any(|other| other != point && covers(other, point))
-    };
-    (0..points.len()).filter(on_front).collect()
+    let maximized: Vec<_> = complete.iter().map(maximized).collect();
+    pareto::front(&maximized).into_iter().map(|place| complete[place]).collect()
 }
 
 /// The improvement of `point` on the reference point; `None` unless it improves every metric.
@@ -88,12 +85,7 @@ fn gain(goals: &[Goal], reference_point: &[f64], point: &[f64]) -> Option<Vec<f6
     gains.iter().all(|gain| *gain > 0.0 && gain.is_finite()).then_some(gains)
 }
 
-/// Whether `a` is at least `b` in every coordinate.
-fn covers(a: &[f64], b: &[f64]) -> bool {
-    a.iter().zip(b).all(|(a, b)| a >= b)
-}
-
-/// Gains none of which covers another.
+/// Gains of which none covers another.
 #[derive(Debug, Clone, Default)]
 struct Front {
     gains: Vec<Vec<f64>>,
@@ -102,7 +94,7 @@ struct Front {
 impl Front {
     /// Whether `gain` adds no volume.
     fn dominates(&self, gain: &[f64]) -> bool {
-        self.gains.iter().any(|other| covers(other, gain))
+        self.gains.iter().any(|other| weakly_dominates(other, gain))
     }
 
     /// Adds `gain` unless another covers it, and drops those that it covers. Returns whether it was added.
@@ -110,7 +102,7 @@ impl Front {
         if self.dominates(&gain) {
             return false;
         }
-        self.gains.retain(|other| !covers(&gain, other));
+        self.gains.retain(|other| !weakly_dominates(&gain, other));
         self.gains.push(gain);
         true
     }

@@ -1,9 +1,9 @@
-//! Grid search: every combination of values once.
+//! Grid search: every combination of values, once.
 //!
-//! The points are numbered ([`PointNumbering`]), the parameter last by name moving fastest, and never listed in memory.
-//! Of conditional parameters the values are combined only where they are active, and move faster than their parent.
-//! Trial number `t` gets point `t - 1`, whatever came of other trials; where that point was used already (by a trial
-//! that a user added, or one taken over from another study), the next unused one, cyclically.
+//! The points are numbered ([`PointNumbering`]), with the last parameter by name varying fastest, and are never listed
+//! in memory. The values of conditional parameters are combined only while they are active, and vary faster than their
+//! parent. Trial number `t` gets point `t - 1`, independent of the results of other trials. If that point is already
+//! used (by a user-supplied trial, or one copied from another study), it gets the next unused one, cyclically.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -13,12 +13,12 @@ use crate::problem::{
     AlgorithmName, Origin, ParameterKind, ParameterValue, ParameterValues, ProblemStatement, TrialSuggestion,
 };
 
-/// Most points that a double may be divided into: they are listed in memory. A guess at what is surely enough.
+/// The maximum number of points of a double; they are listed in memory. A guess, far above practical needs.
 pub const MAX_DOUBLE_RESOLUTION: u32 = 1 << 20;
 
 const ALGORITHM: &str = "grid search";
 
-/// Tries every combination of values, in order.
+/// A designer that suggests every combination of values, in order.
 #[derive(Debug, Clone)]
 pub struct GridSearch {
     encoding: Encoding,
@@ -28,22 +28,23 @@ pub struct GridSearch {
     accepts_doubles: bool,
 }
 
-/// The values of one parameter.
+/// The grid values of one parameter.
 #[derive(Debug, Clone)]
 enum Axis {
-    /// All feasible ones.
+    /// All feasible values.
     Every,
-    /// These values of a double, strictly increasing.
+    /// The given values of a double, strictly increasing.
     Points(Vec<f64>),
 }
 
 impl GridSearch {
-    /// The grid over `problem`'s space, with `double_resolution[name]` points for each double `name`: evenly spaced
-    /// on its scale, both ends included; one point is the middle. Doubles so narrow that points coincide have fewer.
+    /// Returns the grid over `problem`'s space, with `double_resolution[name]` points for each double `name`: evenly
+    /// spaced on its scale, both ends included. A single point is the middle. Doubles that are so narrow that points
+    /// coincide have fewer points.
     ///
     /// # Errors
-    /// [`DesignerError::Unsupported`] for a double without resolution, and for a resolution that is 0,
-    /// above [`MAX_DOUBLE_RESOLUTION`], or of a parameter that is no double.
+    /// [`DesignerError::Unsupported`] for a double without resolution, and for a resolution that is 0, above
+    /// [`MAX_DOUBLE_RESOLUTION`], or of a parameter that is not a double.
     pub fn new(problem: &ProblemStatement, double_resolution: &BTreeMap<String, u32>) -> Result<Self, DesignerError> {
         let unsupported = |reason: String| DesignerError::Unsupported { algorithm: ALGORITHM, reason };
         let encoding = Encoding::new(problem.search_space());
@@ -52,7 +53,7 @@ impl GridSearch {
             parameters.any(|spec| spec.name() == name && matches!(spec.kind(), ParameterKind::Double { .. }))
         };
         if let Some(name) = double_resolution.keys().find(|name| !is_double(name)) {
-            return Err(unsupported(format!("{name:?} has a resolution but is no parameter of kind double")));
+            return Err(unsupported(format!("{name:?} has a resolution but is not a parameter of kind double")));
         }
         let mut axes = Vec::with_capacity(encoding.dimensions());
         let mut radices = Vec::with_capacity(encoding.dimensions());
@@ -96,8 +97,8 @@ impl GridSearch {
         values
     }
 
-    /// The number of a point; `None` if it lies between the points of the grid or its number is above `u128::MAX`,
-    /// where no trial gets.
+    /// The number of a point; `None` if it is not on the grid or its number is above `u128::MAX`, which no trial
+    /// reaches.
     fn index(&self, ordinals: &[u64], values: &ParameterValues) -> Option<u128> {
         let mut digits = ordinals.to_vec();
         for ((feature, axis), digit) in self.encoding.features().iter().zip(&self.axes).zip(&mut digits) {
@@ -108,7 +109,7 @@ impl GridSearch {
         self.numbering.index(&digits)
     }
 
-    /// The numbers of all trials' points.
+    /// The numbers of the points of all trials.
     fn used(&self, history: History<'_>) -> Result<HashSet<u128>, DesignerError> {
         let completed = history.completed.iter().map(|trial| (trial.id, &trial.parameters));
         let pending = history.pending.iter().map(|trial| (trial.id, &trial.parameters));

@@ -2,19 +2,20 @@
 //!
 //! | designer | learns | space | several metrics, constraints |
 //! | --- | --- | --- | --- |
-//! | [`Automatic`] | yes | any; chooses among those below | yes |
+//! | [`Automatic`] | yes | any; selects one of the algorithms below | yes |
 //! | [`RandomSearch`] | no | any | ignored |
 //! | [`QuasiRandomSearch`] | no | any | ignored |
 //! | [`GpBandit`] | yes | any | yes |
 //! | [`TreeParzen`] | yes | any | no |
 //! | [`CmaEs`] | yes | no categorical parameters | no |
 //! | [`GridSearch`] | no | any; a double needs an explicit number of points | ignored |
-//! | [`InitialPoints`] | as the one behind | as the one behind: it proposes the user's own points first | as the one behind |
+//! | [`InitialPoints`] | as the wrapped designer | as the wrapped designer; proposes the user-supplied points first |
+//! as the wrapped designer |
 //!
-//! [Priors](crate::prior) guide `Automatic`, `GpBandit`, `TreeParzen` and `RandomSearch`; [earlier studies](crate::transfer)
-//! teach `Automatic` and `GpBandit`, for one metric.
+//! [Priors](crate::prior) guide `Automatic`, `GpBandit`, `TreeParzen` and `RandomSearch`. [Source
+//! studies](crate::transfer) guide `Automatic` and `GpBandit`, for one metric.
 //!
-//! What they promise is the contract in [`crate::designer`]; each runs the whole kit of the module `testing`.
+//! All designers implement the contract of [`crate::designer`] and pass the whole kit of the module `testing`.
 
 mod automatic;
 mod cma_es;

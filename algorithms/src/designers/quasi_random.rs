@@ -1,7 +1,7 @@
-//! Quasi-random search: points spread more evenly than random ones, by a scrambled Sobol sequence.
+//! Quasi-random search: evenly spread points of a scrambled Sobol sequence.
 //!
-//! The place in the sequence is the number of the trial (see [`sobol_point`]). In a finite space a place may fall on
-//! a used point; then the trial gets a random unused one.
+//! The number of the trial is the position in the sequence (see [`sobol_point`]). In a finite space, a trial whose
+//! point is already used gets a random unused one.
 
 use super::UsedPoints;
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
@@ -9,7 +9,7 @@ use crate::encoding::Encoding;
 use crate::problem::{AlgorithmName, Origin, ProblemStatement, TrialSuggestion};
 use crate::sampling::{RandomPoints, sobol_point};
 
-/// Walks along a scrambled Sobol sequence.
+/// A designer that suggests the points of a scrambled Sobol sequence.
 #[derive(Debug, Clone)]
 pub struct QuasiRandomSearch {
     encoding: Encoding,
@@ -17,7 +17,7 @@ pub struct QuasiRandomSearch {
 }
 
 impl QuasiRandomSearch {
-    /// Quasi-random search of `problem`'s space.
+    /// Returns a quasi-random search of `problem`'s space.
     pub fn new(problem: &ProblemStatement, seed: u64) -> Self {
         Self { encoding: Encoding::new(problem.search_space()), seed }
     }

@@ -1,10 +1,10 @@
-//! Random search: points drawn independently, uniformly on each parameter's scale.
+//! Random search: points drawn independently and uniformly on each parameter's scale.
 //!
-//! Source: Bergstra and Bengio, Random Search for Hyper-Parameter Optimization, JMLR 13, 2012. We depart from it in a
-//! finite space, where no point comes twice: draws are without replacement, and end when every point was used.
+//! Source: Bergstra and Bengio, Random Search for Hyper-Parameter Optimization, JMLR 13, 2012. Departure: draws from a
+//! finite space are without replacement and end when every point is used.
 //!
-//! A parameter with a [prior](crate::problem::ParameterPrior) is drawn from that: whoever states one asks for it, and its
-//! density is nowhere 0.
+//! A parameter with a [prior](crate::problem::ParameterPrior) is drawn from its prior, whose density is positive
+//! everywhere.
 
 use super::UsedPoints;
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
@@ -13,9 +13,9 @@ use crate::prior::Beliefs;
 use crate::problem::{AlgorithmName, Origin, ProblemStatement, TrialSuggestion};
 use crate::sampling::RandomPoints;
 
-/// Draws each parameter at random.
+/// A designer that draws each parameter at random.
 ///
-/// A suggestion depends on the history only in a finite space, and there only on which points were used.
+/// A suggestion depends on the history only in a finite space, and there only on the set of used points.
 #[derive(Debug, Clone)]
 pub struct RandomSearch {
     encoding: Encoding,
@@ -24,7 +24,7 @@ pub struct RandomSearch {
 }
 
 impl RandomSearch {
-    /// Random search of `problem`'s space.
+    /// Returns a random search of `problem`'s space.
     pub fn new(problem: &ProblemStatement, seed: u64) -> Self {
         let encoding = Encoding::new(problem.search_space());
         Self { beliefs: Beliefs::new(problem.search_space(), &encoding), encoding, seed }

@@ -1,6 +1,6 @@
-//! What the algorithms that learn must survive: strange objectives, strange spaces, and anything at all.
+//! Robustness of the learning algorithms with extreme objectives, extreme spaces and random input.
 //!
-//! In every case: no panic, no error, and as many points as asked for, each inside the space.
+//! In every case there is no panic and no error, and the requested number of points is returned, all inside the space.
 
 use std::num::NonZeroUsize;
 
@@ -36,12 +36,12 @@ fn categorical(name: &str, levels: usize) -> ParameterSpec {
     parameter(name, ParameterKind::Categorical { values: (0..levels).map(|level| format!("l{level}")).collect() })
 }
 
-/// Two doubles, an integer and a category.
+/// Two doubles, an integer and a categorical parameter.
 fn mixed() -> ProblemStatement {
     problem(vec![double("a"), double("b"), integer("c", 9), categorical("d", 3)])
 }
 
-/// Those that learn and accept `problem`.
+/// The learning designers that accept `problem`.
 fn learners(problem: &ProblemStatement) -> Vec<Box<dyn Designer>> {
     let mut learners: Vec<Box<dyn Designer>> = vec![
         Box::new(GpBandit::new(problem.clone(), SEED).unwrap()),
@@ -61,7 +61,7 @@ fn request(first: u64, count: usize) -> SuggestRequest {
     SuggestRequest { first_trial_id: TrialId(first), count: NonZeroUsize::new(count).unwrap() }
 }
 
-/// The points that `designer` proposes next, all of them inside the space.
+/// The next points of `designer`, checked to be inside the space.
 fn checked(
     problem: &ProblemStatement,
     designer: &dyn Designer,
@@ -77,7 +77,7 @@ fn checked(
     suggestions.into_iter().map(|suggestion| suggestion.parameters).collect()
 }
 
-/// `random` points at random, with what `outcome` makes of each place.
+/// `random` trials at random points. `outcome` returns the result by index.
 fn history(problem: &ProblemStatement, random: usize, outcome: impl Fn(usize) -> TrialOutcome) -> Vec<CompletedTrial> {
     let points = RandomSearch::new(problem, SEED).suggest(History::default(), request(1, random)).unwrap();
     let trial =
@@ -85,8 +85,9 @@ fn history(problem: &ProblemStatement, random: usize, outcome: impl Fn(usize) ->
     points.into_iter().map(|suggestion| suggestion.parameters).enumerate().map(trial).collect()
 }
 
-/// Every learner answers after `random` trials of this outcome, and again after its own answers have come to the same.
-fn survives(problem: &ProblemStatement, random: usize, outcome: impl Fn(usize) -> TrialOutcome) {
+/// Every learning designer makes suggestions after `random` trials with this outcome, and again after its suggestions
+/// had the same outcome.
+fn check_suggestions_after(problem: &ProblemStatement, random: usize, outcome: impl Fn(usize) -> TrialOutcome) {
     for designer in learners(problem) {
         let mut completed = history(problem, random, &outcome);
         for _ in 0..2 {
@@ -101,30 +102,30 @@ fn survives(problem: &ProblemStatement, random: usize, outcome: impl Fn(usize) -
 
 #[test]
 fn constant_objectives() {
-    survives(&mixed(), 30, |_| measured(3.0));
-    survives(&mixed(), 30, |_| measured(0.0));
-    survives(&mixed(), 30, |index| measured(if index == 20 { 3.0_f64.next_up() } else { 3.0 }));
+    check_suggestions_after(&mixed(), 30, |_| measured(3.0));
+    check_suggestions_after(&mixed(), 30, |_| measured(0.0));
+    check_suggestions_after(&mixed(), 30, |index| measured(if index == 20 { 3.0_f64.next_up() } else { 3.0 }));
 }
 
 #[test]
 fn objectives_over_thirty_decades() {
     let decades = |index: usize| 10.0_f64.powf((index * 7 % 31) as f64 - 15.0);
-    survives(&mixed(), 31, |index| measured(decades(index)));
-    survives(&mixed(), 31, |index| measured(-decades(index)));
-    survives(&mixed(), 31, |index| measured(decades(index) * if index % 2 == 0 { 1.0 } else { -1.0 }));
+    check_suggestions_after(&mixed(), 31, |index| measured(decades(index)));
+    check_suggestions_after(&mixed(), 31, |index| measured(-decades(index)));
+    check_suggestions_after(&mixed(), 31, |index| measured(decades(index) * if index % 2 == 0 { 1.0 } else { -1.0 }));
 }
 
 #[test]
 fn differences_in_the_twelfth_decimal() {
-    survives(&mixed(), 30, |index| measured(1.0 + 1e-12 * (index as f64).sin()));
-    survives(&mixed(), 30, |index| measured(-1e-12 * (index as f64).sin()));
+    check_suggestions_after(&mixed(), 30, |index| measured(1.0 + 1e-12 * (index as f64).sin()));
+    check_suggestions_after(&mixed(), 30, |index| measured(-1e-12 * (index as f64).sin()));
 }
 
 #[test]
 fn all_trials_failed() {
-    survives(&mixed(), 30, |_| TrialOutcome::Infeasible);
-    survives(&mixed(), 30, |index| measured(if index % 2 == 0 { f64::NAN } else { f64::INFINITY }));
-    survives(&mixed(), 30, |index| if index == 17 { measured(1.0) } else { TrialOutcome::Infeasible });
+    check_suggestions_after(&mixed(), 30, |_| TrialOutcome::Infeasible);
+    check_suggestions_after(&mixed(), 30, |index| measured(if index % 2 == 0 { f64::NAN } else { f64::INFINITY }));
+    check_suggestions_after(&mixed(), 30, |index| if index == 17 { measured(1.0) } else { TrialOutcome::Infeasible });
 }
 
 #[test]
@@ -133,7 +134,7 @@ fn parameters_of_one_value() {
     let single = ParameterKind::Discrete { values: vec![7.0], scale: ScaleType::UnitLinear };
     let fixed = [parameter("e", narrow), parameter("f", single), integer("g", 1), categorical("h", 1)];
     let together = problem(mixed().search_space().parameters().iter().cloned().chain(fixed.clone()).collect());
-    survives(&together, 20, |index| measured((index as f64).sin()));
+    check_suggestions_after(&together, 20, |index| measured((index as f64).sin()));
     let alone = problem(fixed.to_vec());
     for designer in learners(&alone) {
         let point = checked(&alone, &*designer, &[], 1).remove(0);
@@ -148,18 +149,20 @@ fn a_hundred_parameters() {
     let kinds: [fn(&str) -> ParameterSpec; 4] =
         [double, |name| integer(name, 5), |name| categorical(name, 4), |name| integer(name, 1_000_000)];
     let many = problem((0..100).map(|j| kinds[j % 4](&format!("p{j:02}"))).collect());
-    survives(&many, 25, |index| measured((index as f64).sin()));
+    check_suggestions_after(&many, 25, |index| measured((index as f64).sin()));
 }
 
 #[test]
 fn a_category_of_a_thousand_levels() {
-    survives(&problem(vec![double("a"), categorical("b", 1000)]), 25, |index| measured((index as f64).sin()));
-    survives(&problem(vec![categorical("b", 1000)]), 25, |index| measured((index as f64).sin()));
+    check_suggestions_after(&problem(vec![double("a"), categorical("b", 1000)]), 25, |index| {
+        measured((index as f64).sin())
+    });
+    check_suggestions_after(&problem(vec![categorical("b", 1000)]), 25, |index| measured((index as f64).sin()));
 }
 
-/// Ten thousand trials of one point, with other results each time, among a few others.
+/// Ten thousand trials of one point with different results, among a few others.
 #[test]
-fn ten_thousand_duplicates() {
+fn ten_thousand_trials_of_one_point() {
     let mixed = mixed();
     for designer in learners(&mixed) {
         let mut completed = history(&mixed, 20, |index| measured((index as f64).cos()));
@@ -170,12 +173,12 @@ fn ten_thousand_duplicates() {
             outcome: measured(1.0 + 0.1 * (index as f64).sin()),
         }));
         let found = checked(&mixed, &*designer, &completed, 2);
-        assert!(found.iter().all(|other| *other != point), "the point comes once more");
+        assert!(found.iter().all(|other| *other != point), "the point is repeated");
     }
 }
 
-/// What a random parameter is made of: kind, number of values, scale, whether it has a parent, which one, and for which
-/// of the parent's first eight values it is active (a bit each).
+/// A random parameter: its kind, number of values, scale, whether it has a parent, which one, and for which of the
+/// parent's first eight values it is active (one bit each).
 type Recipe = (u8, u8, u8, bool, prop::sample::Index, u8);
 
 /// The parameters of some recipes, each after its parent.
@@ -215,7 +218,7 @@ fn parameters(recipes: &[Recipe]) -> Vec<ParameterSpec> {
     specs
 }
 
-/// Up to eight values that children may ask for.
+/// Up to eight values for conditions of children.
 fn first_values(kind: &ParameterKind) -> Vec<ParameterValue> {
     match kind {
         ParameterKind::Integer { min, max, .. } => (*min..=*max).take(8).map(ParameterValue::Integer).collect(),
@@ -246,9 +249,9 @@ fn outcomes() -> impl Strategy<Value = Option<TrialOutcome>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Every kind of parameter, conditional ones included; every kind of outcome, and any number as a value.
+    /// Every kind of parameter, including conditional ones, every kind of outcome, and any number as a value.
     #[test]
-    fn anything_is_answered_inside_the_space(
+    fn any_history_gets_suggestions_inside_the_space(
         problem in problems(),
         outcomes in prop::collection::vec(outcomes(), 1..30),
         count in 1..4_usize,

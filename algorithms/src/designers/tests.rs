@@ -1,4 +1,4 @@
-//! What all designers promise, and what the simple ones promise besides.
+//! The contract for all designers, and specific properties of the simple ones.
 
 use std::collections::{BTreeMap, HashSet};
 use std::num::NonZeroUsize;
@@ -13,32 +13,32 @@ use crate::problem::{
 use crate::testing::designer_contract;
 
 #[test]
-fn random_search_keeps_the_contract() {
+fn random_search_satisfies_the_contract() {
     designer_contract(|problem, seed| Ok(Box::new(RandomSearch::new(problem, seed))));
 }
 
 #[test]
-fn quasi_random_search_keeps_the_contract() {
+fn quasi_random_search_satisfies_the_contract() {
     designer_contract(|problem, seed| Ok(Box::new(QuasiRandomSearch::new(problem, seed))));
 }
 
 #[test]
-fn gp_bandit_keeps_the_contract() {
+fn gp_bandit_satisfies_the_contract() {
     designer_contract(|problem, seed| Ok(Box::new(GpBandit::new(problem.clone(), seed)?)));
 }
 
 #[test]
-fn tree_parzen_keeps_the_contract() {
+fn tree_parzen_satisfies_the_contract() {
     designer_contract(|problem, seed| Ok(Box::new(TreeParzen::new(problem, seed)?)));
 }
 
 #[test]
-fn cma_es_keeps_the_contract() {
+fn cma_es_satisfies_the_contract() {
     designer_contract(|problem, seed| Ok(Box::new(CmaEs::new(problem, seed)?)));
 }
 
 #[test]
-fn grid_search_keeps_the_contract() {
+fn grid_search_satisfies_the_contract() {
     designer_contract(|problem, _seed| Ok(Box::new(GridSearch::new(problem, &BTreeMap::new())?)));
 }
 
@@ -63,8 +63,8 @@ fn pending(suggestions: Vec<TrialSuggestion>, first: u64) -> Vec<PendingTrial> {
 }
 
 #[test]
-fn ten_thousand_points_come_once_each_and_then_the_space_is_exhausted() {
-    // Log scales make some points far likelier than others; all must come in the end.
+fn finite_space_is_exhausted_without_repeats() {
+    // Log scales make some points far more likely than others, but all must be suggested eventually.
     let problem =
         problem(vec![("a", integer(1, 100, ScaleType::UnitLog)), ("b", integer(1, 100, ScaleType::UnitReverseLog))]);
     let encoding = Encoding::new(problem.search_space());
@@ -95,7 +95,7 @@ fn ten_thousand_points_come_once_each_and_then_the_space_is_exhausted() {
 }
 
 #[test]
-fn a_trial_of_another_space_is_named() {
+fn foreign_trials_are_reported_by_id() {
     let problem = problem(vec![("a", integer(1, 3, ScaleType::UnitLinear))]);
     let parameters = [("a".to_owned(), ParameterValue::Integer(4))].into();
     let foreign = [PendingTrial { id: TrialId(5), parameters }];
@@ -112,10 +112,10 @@ fn a_trial_of_another_space_is_named() {
     }
 }
 
-/// One seed gives one sequence in every process and release: a study that is resumed after an update goes on as it
-/// would have. If this test fails, that promise is broken, and the changelog must say so.
+/// A seed gives the same sequence in every process and release, so that a study resumed after an update continues
+/// unchanged. If this test fails, that guarantee is broken, and the changelog must state it.
 #[test]
-fn the_sequences_of_a_seed_are_these() {
+fn sequences_of_a_seed_do_not_change_between_releases() {
     let levels = ["relu", "tanh", "elu"].map(str::to_owned).to_vec();
     let problem = problem(vec![
         ("dropout", ParameterKind::Discrete { values: vec![0.0, 0.1, 0.25, 0.5], scale: ScaleType::UnitLinear }),
@@ -137,9 +137,9 @@ fn the_sequences_of_a_seed_are_these() {
     assert_eq!(texts, [random, quasi_random]);
 }
 
-/// The problem with a belief about every parameter that may have one.
+/// The problem with a prior for every parameter that may have one.
 fn with_priors(problem: &ProblemStatement) -> ProblemStatement {
-    let believing = |spec: &ParameterSpec| {
+    let with_prior = |spec: &ParameterSpec| {
         let normal = |mode| ParameterPrior::Normal { mode, spread: 0.2 };
         let prior = match spec.kind() {
             ParameterKind::Double { min, .. } => normal(ParameterValue::Double(*min)),
@@ -153,21 +153,21 @@ fn with_priors(problem: &ProblemStatement) -> ProblemStatement {
         };
         spec.clone().with_prior(prior).unwrap()
     };
-    let parameters = problem.search_space().parameters().iter().map(believing).collect();
+    let parameters = problem.search_space().parameters().iter().map(with_prior).collect();
     let space = SearchSpace::new(parameters).unwrap();
-    let believed = ProblemStatement::new(space, problem.metrics().to_vec()).unwrap();
-    believed.with_constraints(problem.constraints().to_vec()).unwrap()
+    let guided = ProblemStatement::new(space, problem.metrics().to_vec()).unwrap();
+    guided.with_constraints(problem.constraints().to_vec()).unwrap()
 }
 
 #[test]
-fn the_contract_holds_with_priors() {
+fn designers_satisfy_the_contract_with_priors() {
     designer_contract(|problem, seed| Ok(Box::new(RandomSearch::new(&with_priors(problem), seed))));
     designer_contract(|problem, seed| Ok(Box::new(GpBandit::new(with_priors(problem), seed)?)));
     designer_contract(|problem, seed| Ok(Box::new(TreeParzen::new(&with_priors(problem), seed)?)));
 }
 
 #[test]
-fn priors_change_what_those_designers_propose_that_declare_it() {
+fn priors_affect_exactly_the_designers_that_declare_it() {
     let double = || ParameterKind::Double { min: 0.0, max: 1.0, scale: ScaleType::UnitLinear };
     let plain = problem(vec![("x", double()), ("y", integer(1, 40, ScaleType::UnitLinear))]);
     type Factory = dyn Fn(&ProblemStatement) -> Box<dyn Designer>;
@@ -208,29 +208,29 @@ fn priors_change_what_those_designers_propose_that_declare_it() {
     assert_eq!(priors, [true, true, true, true, false, false, false]);
 }
 
-/// The first trial of a search with priors is at their modes, and random draws lie around them.
+/// The first trial of a search with priors is at their modes, and random draws are distributed around them.
 #[test]
-fn priors_decide_the_first_trial_and_draw_at_random() {
+fn priors_determine_the_first_trial_and_random_draws() {
     let unit = || ParameterKind::Double { min: 0.0, max: 1.0, scale: ScaleType::UnitLinear };
     let plain = problem(vec![("x", unit()), ("y", unit())]);
-    let believed = with_priors(&plain);
+    let guided = with_priors(&plain);
     let first = |designer: &dyn Designer| {
         designer.suggest(History::default(), SuggestRequest::one(TrialId(1))).unwrap().remove(0).parameters
     };
-    let designer = GpBandit::new(believed.clone(), 1).unwrap();
+    let designer = GpBandit::new(guided.clone(), 1).unwrap();
     let mode = ParameterValue::Double(0.0);
     assert_eq!(first(&designer), [("x".to_owned(), mode.clone()), ("y".to_owned(), mode)].into());
     let request = SuggestRequest { first_trial_id: TrialId(1), count: NonZeroUsize::new(1000).unwrap() };
-    let drawn = RandomSearch::new(&believed, 1).suggest(History::default(), request).unwrap();
+    let drawn = RandomSearch::new(&guided, 1).suggest(History::default(), request).unwrap();
     let near =
         |suggestion: &TrialSuggestion| matches!(suggestion.parameters["x"], ParameterValue::Double(x) if x < 0.2);
-    // Of a half normal two thirds lie within one deviation: 683 of 1000, with a deviation of 15.
+    // Two thirds of a half normal lie within one deviation: 683 of 1000, with a deviation of 15.
     let count = drawn.iter().filter(|suggestion| near(suggestion)).count();
     assert!((630..=730).contains(&count), "{count}");
 }
 
 #[test]
-fn initial_points_come_first_once_each_and_in_order() {
+fn initial_points_are_suggested_first_once_and_in_order() {
     let problem =
         problem(vec![("a", integer(1, 3, ScaleType::UnitLinear)), ("b", integer(1, 2, ScaleType::UnitLinear))]);
     let point =
@@ -250,7 +250,7 @@ fn initial_points_come_first_once_each_and_in_order() {
     assert_eq!(found[..3], [point(3, 1), point(1, 1), point(2, 2)]);
     let different: HashSet<String> = found.iter().map(|point| format!("{point:?}")).collect();
     assert_eq!((found.len(), different.len()), (6, 6), "{found:?}");
-    // A trial at a later point does not shift the others.
+    // A trial at a later point does not shift the other points.
     let known = [PendingTrial { id: TrialId(1), parameters: point(1, 1) }];
     let history = History { completed: &[], pending: &known };
     let next = SuggestRequest { first_trial_id: TrialId(2), count: NonZeroUsize::new(2).unwrap() };
@@ -260,7 +260,7 @@ fn initial_points_come_first_once_each_and_in_order() {
 }
 
 #[test]
-fn the_contract_holds_behind_initial_points() {
+fn designers_satisfy_the_contract_behind_initial_points() {
     designer_contract(|problem, seed| {
         let first = completed_point(problem, &BTreeMap::new()).unwrap();
         let designer = Box::new(GpBandit::new(problem.clone(), seed)?);
@@ -269,7 +269,7 @@ fn the_contract_holds_behind_initial_points() {
 }
 
 #[test]
-fn partial_points_are_completed_at_the_middle_or_the_mode() {
+fn partial_points_are_completed_with_the_middle_or_the_mode() {
     let unit = |max| ParameterKind::Double { min: 1e-4, max, scale: ScaleType::UnitLog };
     let plain = problem(vec![("x", unit(1.0)), ("y", unit(1e-2)), ("k", integer(1, 4, ScaleType::UnitLinear))]);
     let given = [("k".to_owned(), ParameterValue::Integer(4))].into();

@@ -1,4 +1,4 @@
-//! Which points of a finite space were given out, and drawing one of the others.
+//! The used points of a finite space, and random draws of unused ones.
 
 use std::collections::HashSet;
 
@@ -9,14 +9,15 @@ use crate::encoding::{Encoding, Key, PointNumbering};
 use crate::problem::{ParameterValues, TrialId};
 use crate::rng::stream;
 
-/// How many proposals are tried before an unused point is looked for among all. With half of the space used, all of
-/// them fail once in 2^64 times, so this only happens when the space is nearly used up or a scale prefers few points.
+/// The number of proposals that are tried before all points are searched for an unused one. With half of the space
+/// used, all proposals fail with a probability of 2^-64, so a search happens only if the space is nearly exhausted or a
+/// scale prefers few points. A guess.
 const PROPOSALS: usize = 64;
 
 /// The points of a history.
 ///
-/// In a space with a double, independently drawn points do not coincide: keys tell apart about 2^40 values. There
-/// nothing is recorded, and a suggestion costs the same whatever the length of the history.
+/// In a space with a double, independently drawn points do not coincide, because keys distinguish about 2^40 values.
+/// Used points are then not recorded, and the cost of a suggestion does not depend on the length of the history.
 pub struct UsedPoints<'a> {
     encoding: &'a Encoding,
     /// `None` in a space with a double.
@@ -30,11 +31,11 @@ struct Finite {
 }
 
 impl<'a> UsedPoints<'a> {
-    /// The points of all trials, completed and pending, whatever came of them.
+    /// Returns the points of all trials, completed and pending, with any outcome.
     ///
     /// # Errors
-    /// [`DesignerError::ForeignTrial`] for a trial that is no point of the space (not noticed in a space with a
-    /// double).
+    /// [`DesignerError::ForeignTrial`] for a trial that is not a point of the space. Not detected in a space with a
+    /// double.
     pub fn new(encoding: &'a Encoding, history: History<'_>) -> Result<Self, DesignerError> {
         let Some(numbering) = encoding.numbering() else {
             return Ok(Self { encoding, finite: None });
@@ -51,13 +52,13 @@ impl<'a> UsedPoints<'a> {
         Ok(Self { encoding, finite: Some(Finite { numbering, used }) })
     }
 
-    /// Whether every point of the space was used.
+    /// Whether every point of the space is used.
     pub fn is_exhausted(&self) -> bool {
         self.finite.as_ref().is_some_and(|finite| finite.unused() == Some(0))
     }
 
-    /// Takes the first unused one of the `proposals` (each of shape `[dimensions]`), or else any unused point, all
-    /// equally likely; `None` when the space is exhausted. The point counts as used from then on.
+    /// Takes the first unused one of the `proposals` (each of shape `[dimensions]`), or else a uniformly drawn unused
+    /// point; `None` if the space is exhausted. The point is used from then on.
     pub fn take_unused(
         &mut self,
         proposals: impl IntoIterator<Item = Vec<f64>>,
@@ -78,8 +79,8 @@ impl<'a> UsedPoints<'a> {
         Some(point)
     }
 
-    /// Marks `point`, which belongs to the space, as used. Returns whether it was unused; in a space with a double,
-    /// always.
+    /// Marks `point`, which must belong to the space, as used. Returns whether it was unused; always true in a space
+    /// with a double.
     fn insert(&mut self, point: &ParameterValues) -> bool {
         let Some(finite) = &mut self.finite else { return true };
         let key = self.encoding.key(point);
@@ -88,18 +89,18 @@ impl<'a> UsedPoints<'a> {
 }
 
 impl Finite {
-    /// How many points are left; `None` if there are too many to count.
+    /// The number of unused points; `None` if it is too large to count.
     fn unused(&self) -> Option<u128> {
         self.numbering.size().map(|size| size.saturating_sub(self.used.len() as u128))
     }
 
-    /// One of the unused points, all equally likely. There must be one.
+    /// A uniformly drawn unused point. There must be one.
     fn uniform_unused(&self, encoding: &Encoding, seed: u64, trial: TrialId) -> ParameterValues {
         let mut numbers = stream(seed, trial, "unused");
         let Some(unused) = self.unused() else {
-            // Of so many points no history uses more than a vanishing part: the first draw is as good as certain.
+            // A history uses only a vanishing part of so many points: the first draw practically always succeeds.
             loop {
-                // Below 2^64, so an ordinal fits u64.
+                // The radix is at most 2^64, so an ordinal fits `u64`.
                 let ordinal = |radix: u128| numbers.random_range(0..radix) as u64;
                 let ordinals: Vec<u64> = self.numbering.radices().map(ordinal).collect();
                 let point = encoding.point_at(&ordinals);
@@ -111,7 +112,7 @@ impl Finite {
         let number = |key: &Key| self.numbering.index(key.ordinals());
         let mut used: Vec<u128> = self.used.iter().filter_map(number).collect();
         used.sort_unstable();
-        // The n-th unused number is n plus the count of used numbers below it.
+        // The n-th unused number is n plus the number of used numbers below it.
         let mut index = numbers.random_range(0..unused);
         for used in used {
             if used > index {
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn when_all_proposals_are_used_every_other_point_is_equally_likely() {
+    fn unused_points_are_drawn_uniformly_if_all_proposals_are_used() {
         let encoding = integers(1, 10);
         let unit = |k: f64| vec![(k - 1.0) / 9.0];
         let pending = pending(&encoding, &[1.0, 2.0, 3.0, 5.0, 6.0, 8.0, 10.0].map(unit));
@@ -155,12 +156,12 @@ mod tests {
             *counts.entry(point["k0"].to_string()).or_default() += 1;
         }
         assert_eq!(counts.keys().collect::<Vec<_>>(), ["4", "7", "9"]);
-        // 1000 expected, standard deviation 26.
+        // 1000 expected, with a standard deviation of 26.
         assert!(counts.values().all(|count| (922..=1078).contains(count)), "{counts:?}");
     }
 
     #[test]
-    fn spaces_too_large_to_count_have_no_repeats_either() {
+    fn spaces_too_large_to_count_have_no_repeats() {
         let encoding = integers(3, i64::MAX);
         let used_vector = vec![0.5, 0.0, 1.0];
         let pending = pending(&encoding, std::slice::from_ref(&used_vector));

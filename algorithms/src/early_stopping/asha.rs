@@ -1,22 +1,22 @@
-//! Asynchronous successive halving: a trial goes on past a rung only among the best that came so far.
+//! Asynchronous successive halving: a trial continues past a rung only if it is among the best trials that reached it.
 //!
-//! Source: Li et al., A System for Massively Parallel Hyperparameter Tuning, MLSys 2020 (arXiv 1810.05934), algorithm 2,
-//! in its stopping variant: nothing is paused, a trial that is not in the best `1 / eta` of its rung is ended. Rungs lie
-//! at the steps `r eta^k`, `k = 0, 1, ...`.
+//! Source: Li et al., A System for Massively Parallel Hyperparameter Tuning, MLSys 2020 (arXiv 1810.05934), algorithm
+//! 2, in its stopping variant: trials are not paused; a trial outside the best `1 / eta` of its rung is stopped. Rungs
+//! lie at the steps `r eta^k`, `k = 0, 1, ...`.
 //!
-//! Departures: the paper judges a trial once, when it reaches a rung. Reports may arrive several at once, and a decision
-//! must not depend on that, so here a trial is judged by each report against the highest rung that it has passed. To
-//! be no harsher for that, its own value is the best of all its reports so far, while the others count with the best
-//! they had at the rung.
+//! Departures: the paper decides once, when a trial reaches a rung. Several reports may arrive at once, and a decision
+//! must not depend on that, so every report is compared at the highest rung that the trial has passed. To compensate,
+//! the trial's own value is the best of all its reports so far; the other trials count with their best value at the
+//! rung.
 
 use super::curve::{CompletedCurve, CurvePoint, cleaned};
 use crate::problem::Goal;
 
-/// Share of the largest step at which the first rung lies, unless it is given (Syne Tune's and Ray's first rung is one
-/// step; most trainers of long runs report more often than is worth judging).
+/// The first rung as a share of the largest step, unless it is given. A guess: the first rung of Syne Tune and Ray is
+/// one step, but most trainers of long runs report more often than a decision is useful.
 const FIRST_RUNG_SHARE: f64 = 0.01;
 
-/// Where the rungs are and how many pass them.
+/// The position of the rungs and the share of trials that passes them.
 ///
 /// ```
 /// use tunesmith_algorithms::early_stopping::{AshaDecision, AshaRule, CompletedCurve, CurvePoint};
@@ -27,7 +27,7 @@ const FIRST_RUNG_SHARE: f64 = 0.01;
 /// let completed = curves.iter().map(|points| CompletedCurve { points, stopped_early: false });
 /// let rule = AshaRule::default().prepare(Goal::Maximize, completed);
 ///
-/// // One in three goes on past step 3.
+/// // One in three continues past step 3.
 /// let stop = AshaDecision::Stop { rung: 3, value: 0.91, cutoff: 0.92, compared: 3 };
 /// assert_eq!(rule.decide(&curve(0.91)[..3], []), stop);
 /// assert!(!rule.decide(&curve(0.92)[..3], []).is_stop(), "a tie does not stop");
@@ -39,19 +39,19 @@ pub struct AshaRule {
 }
 
 impl Default for AshaRule {
-    /// One in three goes on; the first rung at one hundredth of the largest step seen, at least 1.
+    /// One in three trials continues. The first rung is at one hundredth of the largest reported step, at least 1.
     fn default() -> Self {
         Self { eta: 3, first_rung: None }
     }
 }
 
 impl AshaRule {
-    /// A rule by which the best one of `eta` (at least 2) goes on past each rung, the first of them at step
-    /// `first_rung` (at least 1); `None` puts it at one hundredth of the largest step that any trial has reported, at
+    /// Returns a rule by which one in `eta` (at least 2) trials continues past each rung. The first rung is at step
+    /// `first_rung` (at least 1); `None` places it at one hundredth of the largest step that any trial has reported, at
     /// least 1.
     ///
     /// # Errors
-    /// [`AshaRuleError`] if one of them is out of range.
+    /// [`AshaRuleError`] if an argument is out of range.
     pub fn new(eta: u32, first_rung: Option<i64>) -> Result<Self, AshaRuleError> {
         if eta < 2 {
             return Err(AshaRuleError::Eta { eta });
@@ -62,14 +62,14 @@ impl AshaRule {
         }
     }
 
-    /// Digests the curves of completed trials, those stopped early among them, for any number of decisions.
+    /// Precomputes what decisions need of the curves of completed trials, including those that were stopped early.
     pub fn prepare<'a>(self, goal: Goal, completed: impl IntoIterator<Item = CompletedCurve<'a>>) -> PreparedAshaRule {
         let curves = completed.into_iter().map(|curve| BestSoFar::new(goal, curve.points));
         PreparedAshaRule { rule: self, goal, curves: curves.filter(|curve| !curve.steps.is_empty()).collect() }
     }
 }
 
-/// The rule with the completed trials of one moment.
+/// The rule with the completed trials at one moment.
 #[derive(Debug, Clone)]
 pub struct PreparedAshaRule {
     rule: AshaRule,
@@ -78,7 +78,7 @@ pub struct PreparedAshaRule {
 }
 
 impl PreparedAshaRule {
-    /// Judges a running trial by its reports so far, beside the completed trials and the `others` that run.
+    /// Decides on a running trial by its reports so far, given the completed trials and the `others` that run.
     pub fn decide<'a>(
         &self,
         candidate: &[CurvePoint],
@@ -109,7 +109,7 @@ impl PreparedAshaRule {
         }
     }
 
-    /// The highest `r eta^k` that is not above `last_step`.
+    /// The highest rung `r eta^k` that is not above `last_step`.
     fn highest_rung(&self, last_step: i64, largest_step: i64) -> Option<i64> {
         let share = (largest_step as f64 * FIRST_RUNG_SHARE).floor() as i64;
         let mut rung = self.rule.first_rung.unwrap_or(share.max(1));
@@ -123,31 +123,31 @@ impl PreparedAshaRule {
     }
 }
 
-/// What the rule says about a running trial.
+/// The decision on a running trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum AshaDecision {
-    /// It has passed no rung, or too few others have passed the same one.
+    /// The trial has passed no rung, or too few other trials have passed that rung.
     TooEarly,
-    /// It is among the best.
+    /// The trial is among the best.
     Continue {
-        /// Step of the highest rung that it has passed.
+        /// Step of the highest rung that the trial has passed.
         rung: i64,
         /// Its best value so far.
         value: f64,
         /// The worst value that passes the rung.
         cutoff: f64,
-        /// How many trials have passed the rung, itself included.
+        /// The number of trials that have passed the rung, including this one.
         compared: usize,
     },
-    /// Stop it.
+    /// The trial should be stopped.
     Stop {
-        /// Step of the highest rung that it has passed.
+        /// Step of the highest rung that the trial has passed.
         rung: i64,
         /// Its best value so far.
         value: f64,
-        /// The worst value that passes the rung, strictly better.
+        /// The worst value that passes the rung; strictly better than `value`.
         cutoff: f64,
-        /// How many trials have passed the rung, itself included.
+        /// The number of trials that have passed the rung, including this one.
         compared: usize,
     },
 }
@@ -159,25 +159,25 @@ impl AshaDecision {
     }
 }
 
-/// Why there is no such rule.
+/// Why the settings are invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AshaRuleError {
-    /// Every trial would pass.
+    /// The reduction factor is too small: every trial would pass.
     #[error("the reduction factor {eta} is not at least 2")]
     Eta {
-        /// What was given.
+        /// The given factor.
         eta: u32,
     },
-    /// Rungs would not grow.
+    /// The first rung is too low: rungs would not increase.
     #[error("the first rung {first_rung} is not at least step 1")]
     FirstRung {
-        /// What was given.
+        /// The given step.
         first_rung: i64,
     },
 }
 
-/// A curve: at each step that it reported, the best of its maximised values up to there.
+/// A curve as the best maximised value up to each reported step.
 #[derive(Debug, Clone)]
 struct BestSoFar {
     /// Strictly increasing.
@@ -196,7 +196,7 @@ impl BestSoFar {
         Self { best: curve.iter().map(&mut so_far).collect(), steps: curve.iter().map(|point| point.step).collect() }
     }
 
-    /// Its best value at the first report at or after `rung`, if there is one.
+    /// The best value at the first report at or after `rung`, if there is one.
     fn at(&self, rung: i64) -> Option<f64> {
         self.best.get(self.steps.partition_point(|&step| step < rung)).copied()
     }
@@ -228,23 +228,23 @@ mod tests {
     }
 
     #[test]
-    fn the_best_third_of_a_rung_goes_on() {
+    fn best_third_of_a_rung_continues() {
         let rule = prepared(Goal::Maximize, &five());
         let decide = |values: &[f64]| rule.decide(&curve(values), []);
-        // Six at rung 1: two go on. The values of the others there are 3, 2, 1, 0, -1.
+        // Six trials at rung 1: two continue. The values of the others are 3, 2, 1, 0, -1.
         let stop = AshaDecision::Stop { rung: 1, value: 1.9, cutoff: 2.0, compared: 6 };
         assert_eq!(decide(&[1.9]), stop);
         assert_eq!(decide(&[2.0]), AshaDecision::Continue { rung: 1, value: 2.0, cutoff: 2.0, compared: 6 });
-        // Between rungs its own best counts.
+        // Between rungs, the trial's own best value counts.
         assert!(!decide(&[0.0, 2.0]).is_stop());
-        // Five at rung 3: one goes on. The values there are 4, 3, 3, 2.
+        // Five trials at rung 3: one continues. The values of the others are 4, 3, 3, 2.
         let stop = AshaDecision::Stop { rung: 3, value: 3.5, cutoff: 4.0, compared: 5 };
         assert_eq!(decide(&[3.5, 3.0, 3.0]), stop);
         assert!(!decide(&[9.0, 3.0, 3.0]).is_stop());
     }
 
     #[test]
-    fn the_rule_is_the_same_upside_down() {
+    fn negated_values_and_goal_give_the_same_decisions() {
         let negate = |curve: Vec<CurvePoint>| -> Vec<CurvePoint> {
             curve.into_iter().map(|point| CurvePoint { value: -point.value, ..point }).collect()
         };
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn fewer_than_eta_values_say_nothing() {
+    fn fewer_than_eta_trials_give_no_decision() {
         let two = &five()[..1];
         assert_eq!(prepared(Goal::Maximize, two).decide(&curve(&[-9.0; 9]), []), AshaDecision::TooEarly);
         assert_eq!(prepared(Goal::Maximize, &five()).decide(&[], []), AshaDecision::TooEarly);
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_rung_lies_at_a_hundredth_of_the_largest_step() {
+    fn default_first_rung_is_a_hundredth_of_the_largest_step() {
         let long = |value: f64| (1..=500).map(|step| CurvePoint { step, value }).collect::<Vec<_>>();
         let completed: Vec<_> = [1.0, 2.0, 3.0].map(long).to_vec();
         let rule = prepared(Goal::Maximize, &completed);
@@ -283,16 +283,16 @@ mod tests {
     }
 
     #[test]
-    fn sparse_reports_count_at_the_next_rung_they_pass() {
+    fn first_report_at_or_after_a_rung_counts() {
         let sparse = |value: f64| vec![CurvePoint { step: 7, value }, CurvePoint { step: 20, value: value + 1.0 }];
         let rule = prepared(Goal::Maximize, &[sparse(1.0), sparse(2.0), sparse(3.0)]);
-        // At rung 3 the first report of each counts.
+        // At rung 3 the first report of each trial counts.
         let decision = rule.decide(&sparse(2.5)[..1], []);
         assert_eq!(decision, AshaDecision::Stop { rung: 3, value: 2.5, cutoff: 3.0, compared: 4 });
     }
 
     #[test]
-    fn rules_out_of_range_are_refused() {
+    fn settings_out_of_range_are_rejected() {
         assert_eq!(AshaRule::new(1, None), Err(AshaRuleError::Eta { eta: 1 }));
         assert_eq!(AshaRule::new(3, Some(0)), Err(AshaRuleError::FirstRung { first_rung: 0 }));
         assert_eq!(AshaRule::new(3, None), Ok(AshaRule::default()));

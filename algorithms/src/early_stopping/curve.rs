@@ -1,31 +1,31 @@
-//! The reports of one trial, as every rule reads them.
+//! Learning curves, with one treatment of invalid and repeated reports for all rules.
 //!
-//! A value that is NaN or infinite counts as never reported; of several reports of one step the last counts; reports
-//! need not be sorted.
+//! Values that are NaN or infinite are ignored. The last of several reports of the same step counts. Reports may be in
+//! any order.
 
 /// One report of a trial's objective.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CurvePoint {
-    /// The trainer's own step, epoch or whatever it counts, or the time since its start in whole units: the abscissa of
-    /// the curve, the same for all trials of a study. Not negative in practice, but any number is accepted.
+    /// The abscissa of the curve: the trainer's step or epoch, or the time since the start of the trial in whole units.
+    /// All trials of a study use the same. Usually not negative, but any number is accepted.
     pub step: i64,
-    /// The objective, in the user's own sign.
+    /// The objective, in the units and orientation of the user.
     pub value: f64,
 }
 
-/// The reports of a trial that ended with a usable value.
+/// The curve of a trial that ended with a usable value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CompletedCurve<'a> {
-    /// What it reported, in any order.
+    /// The reports, in any order.
     pub points: &'a [CurvePoint],
-    /// It was stopped by a rule: its last report is not where it would have come to.
+    /// Whether a rule stopped the trial, so that the last report is not a final value.
     pub stopped_early: bool,
 }
 
-/// The finite reports in the order of their steps, the last one of each step.
+/// The finite reports by step, with the last report of each step.
 pub(super) fn cleaned(curve: &[CurvePoint]) -> Vec<CurvePoint> {
     let mut points: Vec<_> = curve.iter().copied().filter(|point| point.value.is_finite()).collect();
-    // Stable: reports of one step keep their order. Backwards, so that dropping repetitions keeps the last.
+    // The sort is stable. `dedup` keeps the first of equal steps, so it runs on the reversed list.
     points.sort_by_key(|point| point.step);
     points.reverse();
     points.dedup_by_key(|point| point.step);
@@ -33,7 +33,8 @@ pub(super) fn cleaned(curve: &[CurvePoint]) -> Vec<CurvePoint> {
     points
 }
 
-/// The middle value, or the mean of the two middle ones; `None` of none. No value may be NaN.
+/// The median: the middle value or the mean of the two middle values; `None` if there are no values. Values must not be
+/// NaN.
 pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
     let middle = values.len() / 2;
     if values.is_empty() {

@@ -1,22 +1,22 @@
-//! The decay-curve rule: stop a trial whose learning curve, carried on to its end, will hardly be the best.
+//! The decay-curve rule: stops a trial whose extrapolated learning curve is very unlikely to become the best.
 //!
-//! It stands for AI Platform's `decayCurveStoppingConfig`, of which is published that the final value of a running trial
-//! is predicted from the completed ones, and that the trial is stopped if it is very unlikely to exceed the optimum
-//! found so far. The prediction is ours.
+//! Corresponds to AI Platform's `decayCurveStoppingConfig`. Its documentation states that the final value of a running
+//! trial is predicted from the completed trials, and that the trial is stopped if it is very unlikely to exceed the
+//! optimum found so far. The prediction is our own.
 //!
-//! Notation: `t` in (0, 1] progress, step by the last step of the trial, for a running trial by the median last step
-//! of the finished ones; `f` progress of the candidate; `y` maximised values; `n` finished trials.
+//! Notation: `t` in (0, 1] progress: step divided by the last step of the trial, or by the median last step of the
+//! finished trials for a running trial; `f` progress of the candidate; `y` maximised values; `n` number of finished
+//! trials.
 //!
-//! Prediction from the part of a curve with `t <= f`: the last value, or the last value carried along a power law
-//! `y = a - b (t^-c - 1)`, whose `b >= 0` is fitted by least squares with weights `t`. The law, one for all, is that of
-//! which the finished trials, cut off at `f`, would have been predicted best (least sum of squared errors). The `n`
-//! errors of that law are also what is known of its uncertainty: the candidate's error is one more of the same normal
-//! distribution, so that `(final - predicted - mean) / (deviation sqrt(1 + 1/n))` has Student's distribution with `n - 1`
-//! degrees of freedom.
+//! Prediction from the part of a curve with `t <= f`: the last value, or the last value extrapolated by a power law `y
+//! = a - b (t^-c - 1)`, whose `b >= 0` is fitted by least squares with weights `t`. One law is used for all trials: the
+//! one with the least sum of squared errors on the finished trials truncated at `f`. The `n` errors of that law also
+//! determine its uncertainty: the candidate's error is another sample of the same normal distribution, so `(final -
+//! predicted - mean) / (deviation sqrt(1 + 1/n))` has Student's distribution with `n - 1` degrees of freedom.
 //!
-//! Curves of the power law family are Domhan et al., Speeding up automatic hyperparameter optimization of deep neural
-//! networks by extrapolation of learning curves, IJCAI 2015 (`pow3`); they fit each curve by sampling and use no other
-//! trial.
+//! Source of the power law family: Domhan et al., Speeding up automatic hyperparameter optimization of deep neural
+//! networks by extrapolation of learning curves, IJCAI 2015 (`pow3`). They fit each curve by sampling and use no other
+//! trials.
 
 #[cfg(test)]
 mod tests;
@@ -26,14 +26,14 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 use super::curve::{CompletedCurve, CurvePoint, cleaned, median};
 use crate::problem::Goal;
 
-/// Exponents `c` that are tried beside no rise at all.
+/// Candidate exponents `c`, in addition to no rise at all. A guess.
 const EXPONENTS: [f64; 4] = [0.25, 0.5, 1.0, 2.0];
-/// Fewer finished trials than this give no deviation.
+/// The minimum number of finished trials for a standard deviation.
 const FEWEST_FINISHED: usize = 2;
-/// Smallest deviation relative to the range of all values: below, rounding would decide.
+/// The smallest deviation relative to the range of all values. Below it rounding errors would decide.
 const DEVIATION_FLOOR: f64 = 1e-9;
 
-/// How much must be known, and how hopeless a trial must be, before it is stopped.
+/// The evidence that is required before a trial is stopped, and the probability below which it is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DecayCurveRule {
     min_finished: usize,
@@ -43,21 +43,21 @@ pub struct DecayCurveRule {
 }
 
 impl Default for DecayCurveRule {
-    /// 10 finished trials, 4 reports, a tenth of the usual way, and a chance below 1 in 100.
+    /// 10 finished trials, 4 reports, a tenth of the usual length, and a probability below 0.01.
     fn default() -> Self {
         Self { min_finished: 10, min_reports: 4, min_progress: 0.1, probability: 0.01 }
     }
 }
 
 impl DecayCurveRule {
-    /// A rule that stops a trial whose chance to end better than the best so far is below `probability` (above 0 and
-    /// below 1), and that speaks when
+    /// Returns a rule that stops a trial if the probability that it ends better than the best so far is below
+    /// `probability` (above 0 and below 1). The rule makes decisions once
     /// - at least `min_finished` trials (at least 2) ran to their end with a curve,
     /// - the candidate has reported at least `min_reports` times (at least 1), and
-    /// - its last step is at least `min_progress` (from 0 to 1) of the median last step of those.
+    /// - its last step is at least `min_progress` (from 0 to 1) of the median last step of the finished trials.
     ///
     /// # Errors
-    /// [`DecayCurveRuleError`] if one of them is out of range.
+    /// [`DecayCurveRuleError`] if an argument is out of range.
     pub fn new(
         min_finished: usize,
         min_reports: usize,
@@ -76,8 +76,8 @@ impl DecayCurveRule {
         Ok(Self { min_finished, min_reports, min_progress, probability })
     }
 
-    /// Digests the curves of completed trials for any number of decisions. Of those that were stopped early only the
-    /// value counts, among the best so far.
+    /// Precomputes what decisions need of the curves of completed trials. Of trials that were stopped early only the
+    /// final value is used, as a candidate for the best so far.
     pub fn prepare<'a>(
         self,
         goal: Goal,
@@ -96,7 +96,7 @@ impl DecayCurveRule {
                 finished.push(points);
             }
         }
-        // Progress begins one report before the first one, so that epochs may count from 0 or from 1.
+        // Progress starts one report before the first one, so that steps may start at 0 or 1.
         let first = finished.iter().map(|points| points[0].step as f64).fold(f64::INFINITY, f64::min);
         let origin = first - median(gaps).unwrap_or(1.0);
         let horizon = median(finished.iter().map(|points| points[points.len() - 1].step as f64).collect());
@@ -112,24 +112,24 @@ impl DecayCurveRule {
     }
 }
 
-/// The decay-curve rule with the completed trials of one moment.
+/// The decay-curve rule with the completed trials at one moment.
 #[derive(Debug, Clone)]
 pub struct PreparedDecayCurveRule {
     rule: DecayCurveRule,
     goal: Goal,
-    /// The step where progress is 0.
+    /// The step with progress 0.
     origin: f64,
-    /// Steps from there to the usual end; `None` without finished trials.
+    /// The number of steps from `origin` to the usual end; `None` without finished trials.
     length: Option<f64>,
-    /// The best value with which a trial ended, maximised.
+    /// The best final value, maximised.
     best: f64,
-    /// Smallest deviation of errors.
+    /// The smallest deviation of errors.
     floor: f64,
-    /// Curves of the finished trials, up to progress 1.
+    /// The curves of the finished trials, up to progress 1.
     finished: Vec<Vec<Progress>>,
 }
 
-/// One report: progress, and the maximised value.
+/// A report: progress and maximised value.
 #[derive(Debug, Clone, Copy)]
 struct Progress {
     t: f64,
@@ -137,9 +137,9 @@ struct Progress {
 }
 
 impl PreparedDecayCurveRule {
-    /// Judges a running trial by its reports so far. Asking again with the same reports gives the same answer.
+    /// Decides on a running trial by its reports so far. The same reports give the same decision.
     ///
-    /// Costs one pass over the reports of all finished trials.
+    /// Takes one pass over the reports of all finished trials.
     pub fn decide(&self, candidate: &[CurvePoint]) -> DecayCurveDecision {
         let candidate = cleaned(candidate);
         if candidate.len() < self.rule.min_reports {
@@ -148,7 +148,7 @@ impl PreparedDecayCurveRule {
         let Some(length) = self.length else { return DecayCurveDecision::TooEarly };
         let curve = progress(self.goal, &candidate, self.origin, Some(length));
         let Some(last) = curve.last().copied() else { return DecayCurveDecision::TooEarly };
-        // Beyond the usual end there is nothing to predict, and little to save.
+        // After the usual end there is nothing to predict and little time to save.
         if last.t < self.rule.min_progress || last.t >= 1.0 {
             return DecayCurveDecision::TooEarly;
         }
@@ -187,7 +187,8 @@ impl PreparedDecayCurveRule {
     }
 }
 
-/// The reports of a curve by progress; `length` steps make progress 1, without it the curve's own.
+/// The reports of a curve by progress. Progress 1 is at `length` steps, or at the last step of the curve if `length` is
+/// `None`.
 fn progress(goal: Goal, points: &[CurvePoint], origin: f64, length: Option<f64>) -> Vec<Progress> {
     let own = points.last().map_or(1.0, |last| last.step as f64 - origin);
     let length = length.unwrap_or(own);
@@ -196,8 +197,8 @@ fn progress(goal: Goal, points: &[CurvePoint], origin: f64, length: Option<f64>)
     points.iter().map(one).filter(|point| point.t > 0.0).collect()
 }
 
-/// The value at progress 1 of a curve of which `part` (not empty) is known: the last value, with the rise that the
-/// power law of exponent `law` has left.
+/// The predicted value at progress 1 of a curve of which `part` (not empty) is known: the last value plus the remaining
+/// rise by the power law of exponent `law`.
 fn predict(part: &[Progress], law: Option<f64>) -> f64 {
     let last = part[part.len() - 1];
     let Some(exponent) = law else { return last.y };
@@ -219,7 +220,7 @@ fn predict(part: &[Progress], law: Option<f64>) -> f64 {
     last.y + slope * distance(&last)
 }
 
-/// Probability that a number of Student's distribution is above `standardised`; `None` if that cannot be said.
+/// The probability that a sample of Student's distribution is above `standardised`; `None` if it cannot be computed.
 fn chance_above(standardised: f64, degrees: f64) -> Option<f64> {
     if standardised.is_nan() {
         return None;
@@ -231,27 +232,27 @@ fn chance_above(standardised: f64, degrees: f64) -> Option<f64> {
     Some(distribution.sf(standardised)).filter(|probability| probability.is_finite())
 }
 
-/// What the rule says about a running trial.
+/// The decision on a running trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum DecayCurveDecision {
-    /// Not enough is known.
+    /// There is too little evidence.
     TooEarly,
-    /// It may still become the best.
+    /// The trial may still become the best.
     Continue {
-        /// Chance to end better than the best so far.
+        /// The probability that the trial ends better than the best so far.
         probability: f64,
-        /// The value with which it is expected to end.
+        /// The predicted final value.
         predicted: f64,
-        /// The best value with which a trial ended.
+        /// The best final value of a trial.
         best: f64,
     },
-    /// Stop it.
+    /// The trial should be stopped.
     Stop {
-        /// Chance to end better than the best so far.
+        /// The probability that the trial ends better than the best so far.
         probability: f64,
-        /// The value with which it is expected to end.
+        /// The predicted final value.
         predicted: f64,
-        /// The best value with which a trial ended.
+        /// The best final value of a trial.
         best: f64,
     },
 }
@@ -263,23 +264,23 @@ impl DecayCurveDecision {
     }
 }
 
-/// Why there is no such rule.
+/// Why the settings are invalid.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecayCurveRuleError {
-    /// A trial would be judged on nothing.
+    /// A decision would be made without evidence.
     #[error("the decay-curve rule needs at least {FEWEST_FINISHED} finished trials and one report")]
     NoEvidence,
-    /// The share of the way is no share.
+    /// The progress is not between 0 and 1.
     #[error("the progress {min_progress} is not between 0 and 1")]
     Progress {
-        /// What was given.
+        /// The given progress.
         min_progress: f64,
     },
     /// Every trial, or none, would be stopped.
     #[error("the probability {probability} is not above 0 and below 1")]
     Probability {
-        /// What was given.
+        /// The given probability.
         probability: f64,
     },
 }

@@ -1,14 +1,14 @@
-//! The median rule: stop a trial that has never been as good as the others were on average.
+//! The median rule: stops a trial that was never as good as the other trials were on average.
 //!
 //! Source: Golovin et al., Google Vizier: A Service for Black-Box Optimization, KDD 2017, section 3.2.2. A trial is
 //! stopped at step `s` if the *best* value it has reported up to `s` is strictly worse than the median, over completed
-//! trials, of the *mean* of the values that each of those had reported up to `s`. The paper leaves open how much must
-//! be known before the rule speaks; that is [`MedianRule`].
+//! trials, of the *mean* of the values that each of them had reported up to `s`. The paper does not state how much
+//! evidence is required; [`MedianRule`] does.
 
 use super::curve::{CurvePoint, cleaned, median};
 use crate::problem::Goal;
 
-/// How much must be known before a trial is stopped.
+/// The evidence that is required before a trial is stopped.
 ///
 /// ```
 /// use tunesmith_algorithms::early_stopping::{CurvePoint, MedianDecision, MedianRule};
@@ -30,20 +30,20 @@ pub struct MedianRule {
 }
 
 impl Default for MedianRule {
-    /// 5 completed trials, 4 reports, a tenth of the usual way: guesses on the careful side (Ray asks for 3 trials).
+    /// 5 completed trials, 4 reports, a tenth of the usual length. Conservative guesses; Ray requires 3 trials.
     fn default() -> Self {
         Self { min_completed: 5, min_reports: 4, min_progress: 0.1 }
     }
 }
 
 impl MedianRule {
-    /// A rule that speaks when
+    /// Returns a rule that makes decisions once
     /// - at least `min_completed` completed trials (at least 1) reported at or before the candidate's last step,
     /// - the candidate has reported at least `min_reports` times (at least 1), and
     /// - its last step is at least `min_progress` (from 0 to 1) of the median last step of the completed trials.
     ///
     /// # Errors
-    /// [`MedianRuleError`] if one of them is out of range.
+    /// [`MedianRuleError`] if an argument is out of range.
     pub fn new(min_completed: usize, min_reports: usize, min_progress: f64) -> Result<Self, MedianRuleError> {
         if min_completed == 0 || min_reports == 0 {
             return Err(MedianRuleError::NoEvidence);
@@ -54,11 +54,11 @@ impl MedianRule {
         Ok(Self { min_completed, min_reports, min_progress })
     }
 
-    /// Digests the curves of completed trials for any number of decisions, in one pass over all points.
+    /// Precomputes what decisions need of the curves of completed trials, in one pass over all points.
     ///
-    /// `completed` should hold every trial that ended with a usable value, *with* those that were stopped early:
-    /// without them the median would climb with each stop. Order does not matter. Curves need not be sorted; of
-    /// several reports of one step the last counts. A value that is NaN or infinite counts as never reported.
+    /// `completed` should contain every trial that ended with a usable value, *including* those that were stopped
+    /// early; without them the median would rise with each stop. Trials and reports may be in any order. The last of
+    /// several reports of the same step counts. Values that are NaN or infinite are ignored.
     pub fn prepare<'a>(self, goal: Goal, completed: impl IntoIterator<Item = &'a [CurvePoint]>) -> PreparedMedianRule {
         let curves: Vec<_> =
             completed.into_iter().map(RunningMeans::new).filter(|curve| !curve.steps.is_empty()).collect();
@@ -68,21 +68,21 @@ impl MedianRule {
     }
 }
 
-/// The median rule with the completed trials of one moment.
+/// The median rule with the completed trials at one moment.
 #[derive(Debug, Clone)]
 pub struct PreparedMedianRule {
     rule: MedianRule,
     goal: Goal,
     curves: Vec<RunningMeans>,
-    /// No trial is stopped before this step; `None` without completed trials.
+    /// The step before which no trial is stopped; `None` without completed trials.
     first_step: Option<f64>,
 }
 
 impl PreparedMedianRule {
-    /// Judges a running trial by its reports so far, in any order; see [`MedianRule::prepare`] for repeated steps and
-    /// values that are not finite. Asking again with the same reports gives the same answer.
+    /// Decides on a running trial by its reports so far, in any order. Repeated steps and values that are not finite
+    /// are treated as in [`MedianRule::prepare`]. The same reports give the same decision.
     ///
-    /// Costs one binary search in each completed curve.
+    /// Takes one binary search in each completed curve.
     pub fn decide(&self, candidate: &[CurvePoint]) -> MedianDecision {
         let candidate = cleaned(candidate);
         let (Some(last), Some(first_step)) = (candidate.last(), self.first_step) else {
@@ -105,23 +105,23 @@ impl PreparedMedianRule {
     }
 }
 
-/// What the median rule says about a running trial.
+/// The decision on a running trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum MedianDecision {
-    /// Not enough is known.
+    /// There is too little evidence.
     TooEarly,
-    /// It may still become good.
+    /// The trial may still become good.
     Continue {
         /// The candidate's best value so far.
         best: f64,
-        /// The median it was compared with.
+        /// The median of the running means of the other trials.
         median: f64,
     },
-    /// Stop it.
+    /// The trial should be stopped.
     Stop {
         /// The candidate's best value so far.
         best: f64,
-        /// The median, strictly better.
+        /// The median; strictly better than `best`.
         median: f64,
     },
 }
@@ -133,22 +133,22 @@ impl MedianDecision {
     }
 }
 
-/// Why there is no such rule.
+/// Why the settings are invalid.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MedianRuleError {
-    /// A trial would be judged on nothing.
+    /// A decision would be made without evidence.
     #[error("the median rule needs at least one completed trial and one report")]
     NoEvidence,
-    /// The share of the way is no share.
+    /// The progress is not between 0 and 1.
     #[error("the progress {min_progress} is not between 0 and 1")]
     Progress {
-        /// What was given.
+        /// The given progress.
         min_progress: f64,
     },
 }
 
-/// A completed curve: at each step that it reported, the mean of its values up to there.
+/// A completed curve as the mean of the values up to each reported step.
 #[derive(Debug, Clone)]
 struct RunningMeans {
     /// Strictly increasing.
@@ -163,14 +163,14 @@ impl RunningMeans {
         let mut means = Vec::with_capacity(curve.len());
         for (index, point) in curve.iter().enumerate() {
             let count = (index + 1) as f64;
-            // Equal values give exactly that mean, so that a tie is one; dividing first keeps huge values finite.
+            // Equal values give exactly the same mean, so that ties are exact. Dividing first keeps huge values finite.
             mean += point.value / count - mean / count;
             means.push(mean);
         }
         Self { steps: curve.iter().map(|point| point.step).collect(), means }
     }
 
-    /// Mean of the values reported at or before `step`, if any.
+    /// The mean of the values reported at or before `step`, if there are any.
     fn up_to(&self, step: i64) -> Option<f64> {
         let count = self.steps.partition_point(|&other| other <= step);
         self.means[..count].last().copied()
@@ -190,7 +190,7 @@ mod tests {
         MedianRule::default().prepare(goal, completed.iter().map(Vec::as_slice))
     }
 
-    /// Running means at step 4: 1, 2, 3, 4, 5. The last values are much better and must not count.
+    /// The running means at step 4 are 1, 2, 3, 4, 5. The last values are much better and must not count.
     fn five() -> Vec<Vec<CurvePoint>> {
         [
             [1.0, 1.0, 1.0, 1.0, 50.0],
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_of_the_candidate_meets_the_median_of_running_means() {
+    fn best_value_is_compared_with_the_median_of_running_means() {
         let rule = prepared(Goal::Maximize, &five());
         let decide = |values: [f64; 4]| rule.decide(&curve(&values));
         assert_eq!(decide([0.0, 2.9, 0.0, 0.0]), MedianDecision::Stop { best: 2.9, median: 3.0 });
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rule_is_the_same_upside_down() {
+    fn negated_values_and_goal_give_the_same_decisions() {
         let negated: Vec<Vec<_>> = five()
             .into_iter()
             .map(|curve| curve.into_iter().map(|point| CurvePoint { value: -point.value, ..point }).collect())
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn an_even_number_of_trials_has_the_mean_of_the_middle_two() {
+    fn median_of_an_even_number_is_the_mean_of_the_middle_two() {
         let mut six = five();
         six.push(curve(&[6.0; 5]));
         let decision = prepared(Goal::Maximize, &six).decide(&curve(&[3.4; 4]));
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_curves_tie_whatever_their_value() {
+    fn equal_curves_never_stop() {
         for value in [0.1, 1.0 / 3.0, -1e308, 1.7e308, 5e-324] {
             let completed: Vec<_> = (0..7).map(|_| curve(&[value; 40])).collect();
             for goal in [Goal::Maximize, Goal::Minimize] {
@@ -245,11 +245,11 @@ mod tests {
     }
 
     #[test]
-    fn four_completed_trials_say_nothing() {
+    fn four_completed_trials_give_no_decision() {
         let bad = curve(&[-9.0; 4]);
         assert_eq!(prepared(Goal::Maximize, &five()[..4]).decide(&bad), MedianDecision::TooEarly);
         assert_eq!(prepared(Goal::Maximize, &[]).decide(&bad), MedianDecision::TooEarly);
-        // Five completed, but one of them reported nothing until later than the candidate's last step.
+        // Five completed trials, but one of them has no report until after the candidate's last step.
         let mut late = five();
         late[0] = vec![CurvePoint { step: 5, value: 1.0 }];
         let rule = prepared(Goal::Maximize, &late);
@@ -258,35 +258,35 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_is_judged_after_four_reports_and_a_tenth_of_the_way() {
+    fn decisions_need_four_reports_and_a_tenth_of_the_usual_length() {
         let long: Vec<_> = (0..5).map(|_| curve(&[1.0; 100])).collect();
         let rule = prepared(Goal::Maximize, &long);
         assert_eq!(rule.decide(&curve(&[0.0; 3])), MedianDecision::TooEarly);
         assert_eq!(rule.decide(&curve(&[0.0; 9])), MedianDecision::TooEarly);
         assert!(rule.decide(&curve(&[0.0; 10])).is_stop());
-        // Three reports, however late, are too few.
+        // Three reports are too few, however late.
         let sparse = [10, 20, 90].map(|step| CurvePoint { step, value: 0.0 });
         assert_eq!(rule.decide(&sparse), MedianDecision::TooEarly);
     }
 
     #[test]
-    fn values_that_are_not_finite_count_as_never_reported() {
+    fn values_that_are_not_finite_are_ignored() {
         let rule = prepared(Goal::Maximize, &five());
         let with_nan = curve(&[f64::NAN, 0.0, 0.0, f64::INFINITY, 0.0]);
         assert_eq!(rule.decide(&with_nan), MedianDecision::TooEarly, "three usable reports");
         assert_eq!(rule.decide(&curve(&[f64::NAN; 9])), MedianDecision::TooEarly);
         let mut completed = five();
         completed[2] = curve(&[0.0, f64::NAN, 0.0, 4.0, 8.0, f64::NEG_INFINITY]);
-        // The third trial's mean at step 4 is now 4/3, so the means are 1, 4/3, 2, 4, 5.
+        // The mean of the third trial at step 4 is now 4/3, so the means are 1, 4/3, 2, 4, 5.
         let decision = prepared(Goal::Maximize, &completed).decide(&curve(&[1.5; 4]));
         assert_eq!(decision, MedianDecision::Stop { best: 1.5, median: 2.0 });
-        // A trial without any usable report does not count towards the five.
+        // A trial without usable reports does not count towards the five.
         completed[2] = curve(&[f64::NAN; 5]);
         assert_eq!(prepared(Goal::Maximize, &completed).decide(&curve(&[-9.0; 4])), MedianDecision::TooEarly);
     }
 
     #[test]
-    fn order_of_reports_and_of_trials_is_of_no_consequence_and_repeated_steps_keep_the_last() {
+    fn order_has_no_effect_and_the_last_report_of_a_step_counts() {
         let mut shuffled = five();
         shuffled.rotate_left(2);
         for curve in &mut shuffled {
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_out_of_range_are_refused() {
+    fn settings_out_of_range_are_rejected() {
         assert_eq!(MedianRule::new(0, 4, 0.1), Err(MedianRuleError::NoEvidence));
         assert_eq!(MedianRule::new(5, 0, 0.1), Err(MedianRuleError::NoEvidence));
         assert_eq!(MedianRule::new(5, 4, 1.5), Err(MedianRuleError::Progress { min_progress: 1.5 }));

@@ -1,26 +1,25 @@
-//! Rules that end a trial before its end because it is unlikely to become the best.
+//! Rules that stop a trial early because it is unlikely to become the best.
 //!
-//! Each is a pure function of measured curves: [`StoppingRule`] names them for callers that let their users choose.
+//! Each rule is a pure function of learning curves. [`StoppingRuleKind`] names the rules, [`StoppingRule`] adds their
+//! settings.
 //!
-//! | rule | stops a trial that | simulated time saved | best of 60 trials lost |
-//! |---|---|---|---|
-//! | [`MedianRule`] | was never as good as the others were on average | 20% | in 0 of 24 studies |
-//! | [`DecayCurveRule`] | will hardly end better than the best so far | 35% | in 0 of 24 |
-//! | [`AshaRule`] | is not in the best third of those that came as far | 75% | in 11 of 24 |
+//! | rule | stops a trial that |
+//! |---|---|
+//! | [`MedianRule`] | was never as good as the other trials were on average |
+//! | [`DecayCurveRule`] | is very unlikely to end better than the best so far |
+//! | [`AshaRule`] | is not in the best third of the trials that came as far |
 //!
-//! The figures are for random search, four trials at once, on the four tables of trained models that have curves, six
-//! seeds. In the time that successive halving took, the same search without it had found better in 4 studies and worse
-//! in 11. Under the Gaussian process, whose trials are seldom hopeless, the rules save 10%, 12% and 47%; of 12 studies
-//! with successive halving 8 ended worse and 3 better, since the early values that it leaves behind are all the model
-//! learns of those points. It is for random search and for many trials.
+//! The median and decay-curve rules lost no best trial in simulation. Successive halving saves more time, but loses the
+//! best trial in about half of the studies and suits random search with many trials; see docs/experiments/040.
 //!
-//! What holds for all of them: a tie does not stop, too little knowledge does not stop, values that are not finite do
-//! not exist, and the order of trials and reports is of no consequence. Not here: asking a program to end, and what a
-//! stopped trial's values mean to the search.
+//! All rules share these properties: a tie does not stop, too little evidence does not stop, values that are not finite
+//! are ignored, and the order of trials and reports has no effect. Not here: stopping a program, and the use of a
+//! stopped trial's values in a search.
 
 mod asha;
 mod curve;
 mod decay_curve;
+mod kind;
 mod median;
 #[cfg(test)]
 mod properties;
@@ -29,5 +28,6 @@ mod rule;
 pub use asha::{AshaDecision, AshaRule, AshaRuleError, PreparedAshaRule};
 pub use curve::{CompletedCurve, CurvePoint};
 pub use decay_curve::{DecayCurveDecision, DecayCurveRule, DecayCurveRuleError, PreparedDecayCurveRule};
+pub use kind::{StoppingRuleKind, UnknownStoppingRule};
 pub use median::{MedianDecision, MedianRule, MedianRuleError, PreparedMedianRule};
-pub use rule::{EarlyStopDecision, PreparedStoppingRule, StopReason, StoppingRule, UnknownStoppingRule};
+pub use rule::{EarlyStopDecision, PreparedStoppingRule, StopReason, StoppingRule};

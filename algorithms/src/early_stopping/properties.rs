@@ -1,11 +1,11 @@
-//! What holds for every rule, on made-up curves.
+//! Properties of all rules, on synthetic curves.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::problem::Goal;
 
-/// Curves of 1 to 27 reports at steps from 1 on: rising, falling, noisy; some values are missing.
+/// Curves of 1 to 27 reports from step 1 on: rising, falling or noisy, with some values missing.
 fn curves(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<(Vec<CurvePoint>, bool)>> {
     let curve =
         (0.0..1.0, -0.3..1.0, 0.2..2.0, prop::collection::vec(-0.05..0.05, 27), 1_usize..28, prop::bool::weighted(0.2))
@@ -40,18 +40,20 @@ fn all_changed(curves: &[(Vec<CurvePoint>, bool)], change: impl Fn(f64) -> f64) 
 }
 
 fn rules() -> Vec<StoppingRule> {
-    StoppingRule::NAMES.map(|name| name.parse().unwrap()).to_vec()
+    StoppingRuleKind::ALL.map(StoppingRule::from).to_vec()
 }
 
 #[test]
-fn every_name_is_that_of_its_rule() {
-    assert_eq!(rules().iter().map(StoppingRule::name).collect::<Vec<_>>(), StoppingRule::NAMES);
-    let error = "Median".parse::<StoppingRule>().unwrap_err();
-    assert_eq!(error.to_string(), "there is no stopping rule \"Median\", only median, decay_curve, asha");
+fn kinds_and_names_match() {
+    for (kind, rule) in StoppingRuleKind::ALL.into_iter().zip(rules()) {
+        assert_eq!((rule.kind(), kind.as_str().parse()), (kind, Ok(kind)));
+    }
+    let error = "Median".parse::<StoppingRuleKind>().unwrap_err();
+    assert_eq!(error.to_string(), "unknown stopping rule \"Median\"; the rules are median, decay_curve, asha");
 }
 
 #[test]
-fn reasons_say_what_was_compared() {
+fn reasons_state_the_compared_values() {
     let reason = StopReason::Asha { rung: 9, value: 0.5, cutoff: 0.75, compared: 7 };
     assert_eq!(
         reason.explain("accuracy").to_string(),
@@ -66,7 +68,7 @@ fn reasons_say_what_was_compared() {
 
 proptest! {
     #[test]
-    fn the_best_so_far_goes_on(
+    fn best_trial_so_far_continues(
         completed in curves(0..16), running in curves(0..4), mut candidate in curves(1..2), place in 0_usize..27,
     ) {
         let mut candidate = candidate.remove(0).0;
@@ -80,7 +82,7 @@ proptest! {
     }
 
     #[test]
-    fn order_and_units_and_sign_are_of_no_consequence(
+    fn decisions_do_not_depend_on_order_units_and_sign(
         completed in curves(5..16), running in curves(0..4), candidate in curves(1..2), shift in 0_usize..16,
         scale in prop::sample::select(vec![1e-3, 0.5, 4.0, 1e6]), offset in prop::sample::select(vec![-8.0, 0.0, 1000.0]),
     ) {
@@ -107,7 +109,7 @@ proptest! {
     }
 
     #[test]
-    fn equal_curves_tie(value in prop::sample::select(vec![0.1, 1.0 / 3.0, -1e300, 5e-324]), steps in 1_usize..27) {
+    fn equal_curves_never_stop(value in prop::sample::select(vec![0.1, 1.0 / 3.0, -1e300, 5e-324]), steps in 1_usize..27) {
         let curve: Vec<_> = (1..=27).map(|step| CurvePoint { step, value }).collect();
         let completed = vec![(curve.clone(), false); 15];
         for rule in rules() {

@@ -1,49 +1,37 @@
-//! The rules by name, for callers that let their users choose.
+//! The stopping rules as one enum, for callers that let their users choose.
 
 use std::fmt;
-use std::str::FromStr;
 
 use super::asha::{AshaDecision, AshaRule, PreparedAshaRule};
 use super::curve::{CompletedCurve, CurvePoint};
 use super::decay_curve::{DecayCurveDecision, DecayCurveRule, PreparedDecayCurveRule};
+use super::kind::StoppingRuleKind;
 use super::median::{MedianDecision, MedianRule, PreparedMedianRule};
 use crate::problem::Goal;
 
-/// A rule for stopping trials early, with its settings.
-///
-/// ```
-/// use tunesmith_algorithms::early_stopping::StoppingRule;
-///
-/// let rule: StoppingRule = "decay_curve".parse()?;
-/// assert_eq!(rule.name(), "decay_curve");
-/// assert!("convex".parse::<StoppingRule>().is_err());
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// A stopping rule with its settings.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum StoppingRule {
-    /// `median`.
+    /// The median rule.
     Median(MedianRule),
-    /// `decay_curve`.
+    /// The decay-curve rule.
     DecayCurve(DecayCurveRule),
-    /// `asha`.
+    /// Asynchronous successive halving.
     Asha(AshaRule),
 }
 
 impl StoppingRule {
-    /// The names of all rules.
-    pub const NAMES: [&'static str; 3] = ["median", "decay_curve", "asha"];
-
-    /// The name of the rule.
-    pub fn name(&self) -> &'static str {
+    /// Which rule it is, without its settings.
+    pub fn kind(&self) -> StoppingRuleKind {
         match self {
-            Self::Median(_) => "median",
-            Self::DecayCurve(_) => "decay_curve",
-            Self::Asha(_) => "asha",
+            Self::Median(_) => StoppingRuleKind::Median,
+            Self::DecayCurve(_) => StoppingRuleKind::DecayCurve,
+            Self::Asha(_) => StoppingRuleKind::Asha,
         }
     }
 
-    /// Digests the curves of completed trials for any number of decisions. `completed` should hold every trial that
-    /// ended with a usable value, with those that were stopped early, in any order.
+    /// Precomputes what decisions need of the curves of completed trials. `completed` should contain every trial that
+    /// ended with a usable value, including those that were stopped early, in any order.
     pub fn prepare<'a>(
         self,
         goal: Goal,
@@ -59,29 +47,18 @@ impl StoppingRule {
     }
 }
 
-impl FromStr for StoppingRule {
-    type Err = UnknownStoppingRule;
-
-    /// The rule of that name with its default settings.
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        match name {
-            "median" => Ok(Self::Median(MedianRule::default())),
-            "decay_curve" => Ok(Self::DecayCurve(DecayCurveRule::default())),
-            "asha" => Ok(Self::Asha(AshaRule::default())),
-            _ => Err(UnknownStoppingRule { name: name.to_owned() }),
+impl From<StoppingRuleKind> for StoppingRule {
+    /// The rule with its default settings.
+    fn from(kind: StoppingRuleKind) -> Self {
+        match kind {
+            StoppingRuleKind::Median => Self::Median(MedianRule::default()),
+            StoppingRuleKind::DecayCurve => Self::DecayCurve(DecayCurveRule::default()),
+            StoppingRuleKind::Asha => Self::Asha(AshaRule::default()),
         }
     }
 }
 
-/// There is no rule of that name.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no stopping rule {name:?}, only {}", StoppingRule::NAMES.join(", "))]
-pub struct UnknownStoppingRule {
-    /// What was given.
-    pub name: String,
-}
-
-/// A rule with the completed trials of one moment.
+/// A rule with the completed trials at one moment.
 #[derive(Debug, Clone)]
 pub enum PreparedStoppingRule {
     /// The median rule.
@@ -93,8 +70,8 @@ pub enum PreparedStoppingRule {
 }
 
 impl PreparedStoppingRule {
-    /// Judges a running trial by its reports so far, in any order. `others` are the reports of the other running
-    /// trials, in any order; only successive halving looks at them.
+    /// Decides on a running trial by its reports so far, in any order. `others` are the reports of the other running
+    /// trials, in any order; only successive halving uses them.
     pub fn decide<'a>(
         &self,
         candidate: &[CurvePoint],
@@ -125,14 +102,14 @@ impl PreparedStoppingRule {
     }
 }
 
-/// What a rule says about a running trial.
+/// The decision on a running trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum EarlyStopDecision {
-    /// Not enough is known.
+    /// There is too little evidence.
     TooEarly,
-    /// It may still become good.
+    /// The trial may still become good.
     Continue,
-    /// Stop it.
+    /// The trial should be stopped.
     Stop(StopReason),
 }
 
@@ -143,40 +120,40 @@ impl EarlyStopDecision {
     }
 }
 
-/// Why a trial should be stopped; values in the user's own sign.
+/// Why a trial should be stopped. Values are in the units and orientation of the user.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum StopReason {
-    /// Its best value is strictly worse than the others were on average.
+    /// The best value is strictly worse than the other trials were on average.
     Median {
         /// Its best value so far.
         best: f64,
-        /// Median of the running means of the others.
+        /// The median of the running means of the other trials.
         median: f64,
     },
-    /// It will hardly end better than the best so far.
+    /// The trial is very unlikely to end better than the best so far.
     DecayCurve {
-        /// Chance of that.
+        /// The probability that it does.
         probability: f64,
-        /// The value with which it is expected to end.
+        /// The predicted final value.
         predicted: f64,
-        /// The best value with which a trial ended.
+        /// The best final value of a trial.
         best: f64,
     },
-    /// It is not among the best that passed the same rung.
+    /// The trial is not among the best that passed the same rung.
     Asha {
         /// Step of the rung.
         rung: i64,
         /// Its best value so far.
         value: f64,
-        /// The worst value that passes.
+        /// The worst value that passes the rung.
         cutoff: f64,
-        /// How many trials have passed the rung, itself included.
+        /// The number of trials that have passed the rung, including this one.
         compared: usize,
     },
 }
 
 impl StopReason {
-    /// A sentence without its final stop, about a trial whose metric is named `metric`.
+    /// A sentence without a final stop. `metric` is the name of the metric.
     pub fn explain(&self, metric: &str) -> impl fmt::Display {
         match self {
             Self::Median { best, median } => {

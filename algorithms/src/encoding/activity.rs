@@ -1,20 +1,20 @@
-//! Which features are active, decided from parents down to children.
+//! Which features are active, computed from parents to children.
 
-/// The values of another feature for which a feature is active.
+/// The values of a parent feature for which a feature is active.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Gate {
-    /// Index of the parent's feature.
+pub(super) struct ParentCondition {
+    /// The index of the parent's feature.
     pub(super) parent: usize,
-    /// Ordinals of the parent's values, strictly increasing, at least one.
+    /// The ordinals of the parent's values: strictly increasing, at least one.
     pub(super) ordinals: Vec<u64>,
 }
 
-/// The gates of all features. Parents of one value are no features: their children stand under the next parent above
-/// that has a choice.
+/// The conditions of all features. Parameters with one value are not features: their children refer to the nearest
+/// ancestor that is a feature.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Activity {
-    /// One per feature; `None` if it is always active.
-    pub(super) gates: Vec<Option<Gate>>,
+    /// One per feature; `None` if the feature is always active.
+    pub(super) conditions: Vec<Option<ParentCondition>>,
     /// All features, parents before their children, otherwise in order.
     pub(super) top_down: Vec<usize>,
 }
@@ -22,20 +22,26 @@ pub(super) struct Activity {
 impl Activity {
     /// Whether any feature may be inactive.
     pub(super) fn is_conditional(&self) -> bool {
-        self.gates.iter().any(Option::is_some)
+        self.conditions.iter().any(Option::is_some)
     }
 
-    /// Whether a feature with this gate is active, where `active` tells it of the features above, and `ordinal` gives
-    /// the ordinal of an active one's value.
-    pub(super) fn opens(gate: Option<&Gate>, active: &[bool], ordinal: impl Fn(usize) -> u64) -> bool {
-        gate.is_none_or(|gate| active[gate.parent] && gate.ordinals.binary_search(&ordinal(gate.parent)).is_ok())
+    /// Whether a feature with this condition is active. `active` contains the state of the features above it, and
+    /// `ordinal` returns the ordinal of an active feature's value.
+    pub(super) fn is_active(
+        condition: Option<&ParentCondition>,
+        active: &[bool],
+        ordinal: impl Fn(usize) -> u64,
+    ) -> bool {
+        condition.is_none_or(|condition| {
+            active[condition.parent] && condition.ordinals.binary_search(&ordinal(condition.parent)).is_ok()
+        })
     }
 
-    /// Fills [`Self::top_down`] from the gates, which go round no circle.
+    /// Computes [`Self::top_down`] from the conditions, which have no cycles.
     pub(super) fn sort_top_down(&mut self) {
-        let parent = |feature: &usize| self.gates[*feature].as_ref().map(|gate| gate.parent);
+        let parent = |feature: &usize| self.conditions[*feature].as_ref().map(|condition| condition.parent);
         let depth = |feature: &usize| std::iter::successors(Some(*feature), parent).count();
-        let mut order: Vec<usize> = (0..self.gates.len()).collect();
+        let mut order: Vec<usize> = (0..self.conditions.len()).collect();
         order.sort_by_cached_key(depth);
         self.top_down = order;
     }

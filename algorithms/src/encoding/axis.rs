@@ -1,7 +1,8 @@
-//! One numeric range and its scale.
+//! A numeric range and its scale.
 //!
-//! Values are measured as offsets from the lower bound: differences of integers stay exact up to the ends of `i64`,
-//! and a logarithm over a range that is narrow beside its bounds keeps its digits (`ln_1p` of the offset).
+//! Values are represented by their offset from the lower bound. Differences of integers then stay exact up to the ends
+//! of `i64`, and the logarithm of a range that is narrow relative to its bounds keeps its precision (`ln_1p` of the
+//! offset).
 //!
 //! Notation: `lo` lower bound, `span = hi - lo`, `offset = x - lo` in `[0, span]`, `u` coordinate in `[0, 1]`.
 
@@ -28,7 +29,7 @@ struct Logarithm {
     lo: f64,
     /// `ln(hi / lo)`.
     length: f64,
-    /// `hi / lo` fits a double.
+    /// Whether `hi / lo` is finite.
     ratio_fits: bool,
 }
 
@@ -43,7 +44,7 @@ impl Axis {
         Self { span, shape }
     }
 
-    /// Coordinate of the value at `offset`: exactly 0 at offset 0, exactly 1 at offset `span`.
+    /// The coordinate of the value at `offset`: exactly 0 at offset 0, exactly 1 at offset `span`.
     pub(super) fn unit(&self, offset: f64) -> f64 {
         let unit = match self.shape {
             Shape::Linear => offset / self.span,
@@ -53,8 +54,8 @@ impl Axis {
         clip(unit)
     }
 
-    /// Offset of the value at coordinate `u`, clipped to `[0, span]`: exactly 0 at or below 0, exactly `span` at or
-    /// above 1.
+    /// The offset of the value at coordinate `u`, clipped to `[0, span]`: exactly 0 for `u <= 0`, exactly `span` for `u
+    /// >= 1`.
     pub(super) fn offset(&self, u: f64) -> f64 {
         let u = clip(u);
         if u == 0.0 || u == 1.0 {
@@ -65,7 +66,7 @@ impl Axis {
             Shape::Log(logarithm) => logarithm.offset(u),
             Shape::ReverseLog(logarithm) => self.span - logarithm.offset(1.0 - u),
         };
-        // Rounding of the exponential overshoots.
+        // The exponential may overshoot by a rounding error.
         offset.clamp(0.0, self.span)
     }
 }
@@ -86,18 +87,18 @@ impl Logarithm {
         if self.ratio_fits {
             self.lo * exponent.exp_m1()
         } else {
-            // exp(exponent) alone may overflow; the lower bound is lost in rounding unless the exponent is small.
+            // `exp(exponent)` alone may overflow. The lower bound is lost in rounding unless the exponent is small.
             (self.lo.ln() + exponent).exp() - self.lo
         }
     }
 }
 
-/// `ln((lo + offset) / lo)`; with `ratio_fits`, to full relative precision.
+/// `ln((lo + offset) / lo)`, to full relative precision if `ratio_fits`.
 fn log_ratio(lo: f64, offset: f64, ratio_fits: bool) -> f64 {
     if ratio_fits { (offset / lo).ln_1p() } else { (lo + offset).ln() - lo.ln() }
 }
 
-/// `u` moved into `[0, 1]`; NaN becomes 0.
+/// Clamps `u` to `[0, 1]`; NaN becomes 0.
 pub(super) fn clip(u: f64) -> f64 {
     if u > 0.0 { u.min(1.0) } else { 0.0 }
 }

@@ -1,14 +1,14 @@
-//! One parameter's part of the encoding.
+//! The encoding of a single parameter.
 
 use super::axis::{Axis, clip};
 use super::{FeatureKind, MAX_GRID_POINTS};
 use crate::problem::{ParameterKind, ParameterValue};
 
-/// Keys tell doubles apart by their coordinate in units of `2^-40`: about the twelfth digit, coarser than the rounding
-/// of any scale and far finer than any objective can be learned.
+/// Keys distinguish doubles by their coordinate in units of `2^-40`: about twelve digits. This is coarser than the
+/// rounding errors of the scales and much finer than any objective can be learned.
 const DOUBLE_ORDINALS: f64 = (1_u64 << 40) as f64;
 
-/// What it takes to translate the values of one parameter.
+/// The map between the values of one parameter and its coordinate.
 #[derive(Debug, Clone)]
 pub(super) enum Codec {
     Double {
@@ -21,7 +21,7 @@ pub(super) enum Codec {
         /// `max - min`.
         span: u64,
         axis: Axis,
-        /// The range widened by half a step at both ends, from which values are drawn.
+        /// The range widened by half a step at both ends, for random draws.
         padded: Axis,
     },
     Discrete {
@@ -43,7 +43,7 @@ impl Codec {
             ParameterKind::Integer { min, max, scale } => {
                 let span = max.abs_diff(*min);
                 let axis = Axis::new(*min as f64, span as f64, *scale);
-                // A logarithmic range starts at 1 or above, so half a step below it is still positive.
+                // A logarithmic range starts at 1 or above, so its widened lower bound is positive.
                 let padded = Axis::new(*min as f64 - 0.5, span as f64 + 1.0, *scale);
                 Self::Integer { min: *min, span, axis, padded }
             }
@@ -59,7 +59,7 @@ impl Codec {
         }
     }
 
-    /// The kind of feature this is; meaningless for a parameter with one value.
+    /// The kind of the feature; unspecified for a parameter with one value.
     pub(super) fn feature_kind(&self) -> FeatureKind {
         match self {
             Self::Double { .. } => FeatureKind::Continuous,
@@ -103,7 +103,7 @@ impl Codec {
         }
     }
 
-    /// See [`super::Encoding::coordinate_from_uniform`].
+    /// Implements [`super::Encoding::coordinate_from_uniform`].
     pub(super) fn coordinate_from_uniform(&self, uniform: f64, kind: &FeatureKind) -> f64 {
         let uniform = clip(uniform);
         let ordinal = match self {
@@ -116,7 +116,7 @@ impl Codec {
         self.coordinate_at(ordinal, kind)
     }
 
-    /// This parameter's part of a key; `None` if `value` is infeasible.
+    /// The component of a key; `None` if `value` is infeasible.
     pub(super) fn code(&self, value: &ParameterValue, kind: &FeatureKind) -> Option<u64> {
         match self {
             Self::Double { .. } => self.encode(value, kind).map(|u| (u * DOUBLE_ORDINALS).round() as u64),
@@ -124,7 +124,7 @@ impl Codec {
         }
     }
 
-    /// The value whose code is `ordinal`, the last one if there is none.
+    /// The value whose code is `ordinal`, or the last value if `ordinal` is too large.
     pub(super) fn value_at(&self, ordinal: u64) -> ParameterValue {
         let index = |length: usize| usize::try_from(ordinal).map_or(length - 1, |ordinal| ordinal.min(length - 1));
         match self {
@@ -137,7 +137,7 @@ impl Codec {
         }
     }
 
-    /// Place of `value` among the feasible ones, from 0; `None` if it is infeasible, or a double.
+    /// The position of `value` among the feasible values, from 0; `None` if it is infeasible or a double.
     pub(super) fn ordinal(&self, value: &ParameterValue) -> Option<u64> {
         match (self, value) {
             (Self::Integer { min, span, .. }, ParameterValue::Integer(value)) => {
@@ -154,7 +154,7 @@ impl Codec {
         }
     }
 
-    /// The coordinate of the value at `ordinal`, which is in range; 0 for a double, which has no ordinals.
+    /// The coordinate of the value at `ordinal`, which must be in range; 0 for a double, which has no ordinals.
     pub(super) fn coordinate_at(&self, ordinal: u64, kind: &FeatureKind) -> f64 {
         match (self, kind) {
             (_, FeatureKind::Grid { points }) => points[ordinal as usize],
@@ -163,7 +163,7 @@ impl Codec {
         }
     }
 
-    /// The ordinal of the value nearest to coordinate `u`; of two equally near ones, the lower.
+    /// The ordinal of the value nearest to coordinate `u`; on ties the lower one.
     pub(super) fn nearest_ordinal(&self, u: f64, kind: &FeatureKind) -> u64 {
         match (self, kind) {
             (_, FeatureKind::Grid { points }) => nearest(points, u) as u64,
@@ -174,10 +174,10 @@ impl Codec {
     }
 }
 
-/// A grid from coordinates that do not decrease and run from 0 to 1.
+/// Returns a grid of non-decreasing coordinates from 0 to 1.
 ///
-/// Values that differ by less than the coordinate's precision (1e-300 beside 1e300, say) are moved to neighbouring
-/// doubles, so that each value keeps a coordinate of its own.
+/// Coordinates that coincide in double precision (of 1e-300 next to 1e300, say) are moved to neighbouring doubles, so
+/// that each value has its own coordinate.
 fn grid(mut points: Vec<f64>) -> FeatureKind {
     for index in 1..points.len() {
         points[index] = points[index].max(points[index - 1].next_up());
@@ -191,7 +191,7 @@ fn grid(mut points: Vec<f64>) -> FeatureKind {
     FeatureKind::Grid { points }
 }
 
-/// Index of the point nearest to `u`, the lower of two; `points` is increasing and not empty.
+/// The index of the point nearest to `u`, on ties the lower one; `points` is increasing and not empty.
 fn nearest(points: &[f64], u: f64) -> usize {
     let u = clip(u);
     let above = points.partition_point(|&point| point < u);
@@ -201,7 +201,7 @@ fn nearest(points: &[f64], u: f64) -> usize {
     if above == points.len() || u - points[above - 1] <= points[above] - u { above - 1 } else { above }
 }
 
-/// The index that `uniform` in `[0, 1)` selects among `length` equally likely ones.
+/// The index that `uniform` in `[0, 1)` selects among `length` equally likely indices.
 fn pick(length: usize, uniform: f64) -> u64 {
     ((uniform * length as f64) as u64).min(length as u64 - 1)
 }

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::problem::{Condition, ParameterKind, ScaleType};
 
-/// What a random parameter is made of: its kind, its number of values, whether it has a parent, which one, and for
-/// which of the parent's values it is active (a bit each).
+/// A random parameter: its kind, its number of values, whether it has a parent, which one, and for which of the
+/// parent's values it is active (one bit each).
 type Recipe = (u8, u8, bool, prop::sample::Index, u8);
 
 fn kind(kind: u8, size: u8) -> ParameterKind {
@@ -28,7 +28,7 @@ fn values(kind: &ParameterKind) -> Vec<ParameterValue> {
     }
 }
 
-/// The space of some recipes. Each parent was made before its children, but names are not in that order.
+/// The space of some recipes. Parents precede their children, but names are not in that order.
 fn space(recipes: &[Recipe]) -> SearchSpace {
     let mut specs: Vec<ParameterSpec> = Vec::new();
     for (number, (kind_number, size, has_parent, parent, active)) in recipes.iter().enumerate() {
@@ -57,7 +57,7 @@ fn spaces(kinds: u8) -> impl Strategy<Value = SearchSpace> {
     prop::collection::vec(recipe, 1..7).prop_map(|recipes| space(&recipes))
 }
 
-/// All points of a finite space, by trying every value, or none, of every parameter.
+/// All points of a finite space, found by trying every value, or none, of every parameter.
 fn enumerated(space: &SearchSpace) -> Vec<ParameterValues> {
     let mut points = vec![ParameterValues::new()];
     for parameter in space.parameters() {
@@ -78,7 +78,7 @@ fn enumerated(space: &SearchSpace) -> Vec<ParameterValues> {
 
 proptest! {
     #[test]
-    fn numbers_name_every_point_once(space in spaces(3)) {
+    fn every_point_has_exactly_one_number(space in spaces(3)) {
         let encoding = Encoding::new(&space);
         let expected = enumerated(&space);
         prop_assert_eq!(space.cardinality(), Some(expected.len() as u64));
@@ -104,7 +104,7 @@ proptest! {
     }
 
     #[test]
-    fn any_vector_is_a_point_and_comes_back(space in spaces(4), u in prop::collection::vec(-0.5..4.0_f64, 10)) {
+    fn any_vector_decodes_to_a_point_that_encodes_back(space in spaces(4), u in prop::collection::vec(-0.5..4.0_f64, 10)) {
         let encoding = Encoding::new(&space);
         let mut vector = u[..encoding.dimensions()].to_vec();
         let point = encoding.decode(&vector);
@@ -134,12 +134,12 @@ proptest! {
     }
 
     #[test]
-    fn values_that_are_refused_are_refused_by_the_encoding_too(
+    fn encoding_rejects_values_that_the_space_rejects(
         space in spaces(4),
         points in [prop::collection::vec(-0.5..4.0_f64, 10), prop::collection::vec(-0.5..4.0_f64, 10)],
         mask in any::<u16>(),
     ) {
-        // Some values of one point and the others of another one.
+        // Some values of one point combined with values of another point.
         let encoding = Encoding::new(&space);
         let [one, other] = points.map(|u| encoding.decode(&u[..encoding.dimensions()]));
         let names: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
@@ -153,7 +153,7 @@ proptest! {
     }
 
     #[test]
-    fn features_that_become_active_start_where_they_are_told_and_others_stay(
+    fn newly_active_features_get_their_start_coordinate_and_others_stay(
         space in spaces(4),
         u in prop::collection::vec(-0.5..4.0_f64, 10),
         moved in any::<prop::sample::Index>(),
@@ -191,7 +191,7 @@ fn under(spec: ParameterSpec, parent: &str, values: &[i64]) -> ParameterSpec {
 }
 
 #[test]
-fn without_conditions_the_last_feature_counts_fastest() {
+fn last_feature_varies_fastest_without_conditions() {
     let space = SearchSpace::new(vec![integer("a", 0, 1), integer("b", 5, 5), integer("c", 1, 3)]).unwrap();
     let numbering = Encoding::new(&space).numbering().unwrap();
     let all: Vec<_> = (0..6).map(|index| numbering.ordinals(index)).collect();
@@ -199,8 +199,8 @@ fn without_conditions_the_last_feature_counts_fastest() {
 }
 
 #[test]
-fn children_count_faster_than_their_parent_and_only_where_they_are_active() {
-    // Names put the child first.
+fn children_vary_faster_than_their_parent_and_only_while_active() {
+    // The child sorts before its parent by name.
     let space = SearchSpace::new(vec![integer("b", 0, 3), under(integer("a", 0, 1), "b", &[2, 1])]).unwrap();
     let encoding = Encoding::new(&space);
     let numbering = encoding.numbering().unwrap();
@@ -214,7 +214,7 @@ fn children_count_faster_than_their_parent_and_only_where_they_are_active() {
 }
 
 #[test]
-fn spaces_too_large_to_count_are_numbered_at_small_indices() {
+fn very_large_spaces_are_numbered_at_small_indices() {
     let widest = |name: &str| integer(name, i64::MIN, i64::MAX);
     let space = vec![widest("a"), under(widest("b"), "a", &[i64::MIN]), under(widest("c"), "b", &[i64::MAX])];
     let encoding = Encoding::new(&SearchSpace::new(space).unwrap());
@@ -241,7 +241,7 @@ fn spaces_too_large_to_count_are_numbered_at_small_indices() {
 }
 
 #[test]
-fn parents_and_children_of_one_value_are_no_features_but_count() {
+fn parameters_with_one_value_are_not_features_but_are_checked() {
     let space = SearchSpace::new(vec![
         integer("a", 1, 2),
         under(integer("fixed_child", 4, 4), "a", &[2]),

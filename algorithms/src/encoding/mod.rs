@@ -1,7 +1,7 @@
-//! Points of a search space as vectors in the unit cube, and back.
+//! Points of a search space as vectors in the unit cube, and the inverse.
 //!
-//! The only place that applies a [`ScaleType`](crate::problem::ScaleType) (in its module `axis`). Not here: drawing points
-//! (see [`crate::sampling`]) and any distance between them, which belongs to the models.
+//! The only module that applies a [`ScaleType`](crate::problem::ScaleType) (in `axis`). Not here: random points (see
+//! [`crate::sampling`]) and distances between points, which belong to the models.
 //!
 //! | scale | feature `u(x)` | value `x(u)` |
 //! | --- | --- | --- |
@@ -9,16 +9,16 @@
 //! | log | `ln(x / lo) / L`, `L = ln(hi / lo)` | `lo exp(u L)` |
 //! | reverse log | `1 - ln((lo + hi - x) / lo) / L` | `lo + hi - lo exp((1 - u) L)` |
 //!
-//! Features come in the order of parameter *names* and levels of a categorical parameter are numbered in the order of
-//! *their* names, so neither order in a problem's definition changes what an algorithm sees. A parameter with one
-//! value is no feature; it is put back by [`Encoding::decode`].
+//! Features are ordered by the *name* of the parameter, and the levels of a categorical parameter are numbered by
+//! *name*, so the order of a problem's definition has no effect. A parameter with one value is not a feature;
+//! [`Encoding::decode`] adds its value.
 //!
 //! # Conditional parameters
-//! A feature that is inactive, because of the values of those above it, keeps its place in the vector and has its
-//! *neutral* coordinate there: 0.5 if it is ordered (be it on its grid or not), the number of levels, a code of no
-//! level, if it is categorical. A vector whose inactive coordinates are neutral is *canonical*; each point has one
-//! canonical vector. A model that compares vectors coordinate by coordinate thus sees no distance between two points
-//! along features that both lack: a fixed feature map, under which every positive semi-definite kernel stays one.
+//! An inactive feature keeps its place in the vector and has its *neutral* coordinate there: 0.5 for an ordered feature
+//! (on a grid or not), the number of levels, which is the code of no level, for a categorical one. A vector whose
+//! inactive coordinates are neutral is *canonical*; each point has one canonical vector. A model that compares vectors
+//! coordinate by coordinate thus sees no distance between two points along features that are inactive in both. This is
+//! a fixed feature map, under which every positive semi-definite kernel remains positive semi-definite.
 
 mod activity;
 mod axis;
@@ -30,7 +30,7 @@ mod numbering;
 #[cfg(test)]
 mod tests;
 
-use activity::{Activity, Gate};
+use activity::{Activity, ParentCondition};
 use codec::Codec;
 
 pub use self::numbering::PointNumbering;
@@ -41,38 +41,38 @@ use crate::problem::{ParameterSpec, ParameterValue, ParameterValues, SearchSpace
 /// It equals the published limit for discrete values, so that every discrete parameter is a [`FeatureKind::Grid`].
 pub const MAX_GRID_POINTS: u64 = crate::problem::MAX_DISCRETE_VALUES as u64;
 
-/// Stands in a [`Key`] for an inactive feature. The widest integer has a value with this ordinal, but whether a feature
-/// is active is decided by the ordinals above it, so no two points share a key.
+/// The component of a [`Key`] for an inactive feature. The widest integer has a value with this ordinal, but the
+/// ordinals above it determine whether a feature is active, so no two points share a key.
 const INACTIVE_ORDINAL: u64 = u64::MAX;
 
-/// Why some values have no encoding: they are not a point of the space.
+/// Why values have no encoding: they are not a point of the space.
 pub type EncodingError = ValueError;
 
-/// One coordinate of an encoded point.
+/// A coordinate of an encoded point.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Feature {
-    /// Name of its parameter.
+    /// The name of the parameter.
     pub name: String,
-    /// Which coordinates are feasible.
+    /// The feasible coordinates.
     pub kind: FeatureKind,
 }
 
-/// Which coordinates of a feature are feasible.
+/// The feasible coordinates of a feature.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FeatureKind {
-    /// All of `[0, 1]`: a double.
+    /// All of `[0, 1]`, for a double.
     Continuous,
-    /// Some points of `[0, 1]`: a discrete parameter, or an integer of at most [`MAX_GRID_POINTS`] values.
+    /// Some points of `[0, 1]`, for a discrete parameter or an integer with at most [`MAX_GRID_POINTS`] values.
     Grid {
-        /// The feasible coordinates, at least two, strictly increasing from exactly 0 to exactly 1.
+        /// The feasible coordinates: at least two, strictly increasing from exactly 0 to exactly 1.
         points: Vec<f64>,
     },
-    /// Points of `[0, 1]` too many to list: an integer of more than [`MAX_GRID_POINTS`] values. To be treated as
-    /// continuous by an optimiser and snapped at the end.
+    /// Too many points of `[0, 1]` to list, for an integer with more than [`MAX_GRID_POINTS`] values. Optimisers treat
+    /// the feature as continuous and snap the result.
     LargeGrid,
-    /// The whole numbers from 0 to `levels - 1`, without order; `levels` itself means inactive.
+    /// The integers from 0 to `levels - 1`, without order; `levels` itself means inactive.
     Categorical {
-        /// How many levels, at least two.
+        /// The number of levels, at least two.
         levels: usize,
     },
 }
@@ -86,7 +86,7 @@ pub enum FeatureKind {
 /// let kind = ParameterKind::Double { min: 1e-4, max: 1.0, scale: ScaleType::UnitLog };
 /// let space = SearchSpace::new(vec![ParameterSpec::new("learning_rate", kind)?])?;
 /// let encoding = Encoding::new(&space);
-/// let ParameterValue::Double(centre) = encoding.decode(&[0.5])["learning_rate"] else { panic!("a double") };
+/// let ParameterValue::Double(centre) = encoding.decode(&[0.5])["learning_rate"] else { panic!("expected a double") };
 /// assert!((centre - 1e-2).abs() < 1e-15);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -95,9 +95,9 @@ pub struct Encoding {
     features: Vec<Feature>,
     /// One per feature, in the same order.
     codecs: Vec<Codec>,
-    /// When each feature is active.
+    /// The conditions under which features are active.
     activity: Activity,
-    /// The parameters that have one value, in the order of their names.
+    /// The parameters with one value, by name.
     fixed: Vec<Fixed>,
     cardinality: Option<u64>,
 }
@@ -107,8 +107,8 @@ pub struct Encoding {
 struct Fixed {
     name: String,
     value: ParameterValue,
-    /// When it is active; `None` means always.
-    gate: Option<Gate>,
+    /// The condition under which it is active; `None` means always.
+    condition: Option<ParentCondition>,
 }
 
 impl Encoding {
@@ -135,22 +135,22 @@ impl Encoding {
             }
         }
         for &index in &by_name {
-            let gate = encoding.gate(space, index, &feature_of);
+            let condition = encoding.condition(space, index, &feature_of);
             let parameter = &space.parameters()[index];
             if is_fixed(parameter) {
                 let value = Codec::new(parameter.kind()).value_at(0);
-                encoding.fixed.push(Fixed { name: parameter.name().to_owned(), value, gate });
+                encoding.fixed.push(Fixed { name: parameter.name().to_owned(), value, condition });
             } else {
-                encoding.activity.gates.push(gate);
+                encoding.activity.conditions.push(condition);
             }
         }
         encoding.activity.sort_top_down();
         encoding
     }
 
-    /// When the parameter at `index` is active. A parent of one value always has it, so that its children are active
-    /// whenever it is.
-    fn gate(&self, space: &SearchSpace, index: usize, feature_of: &[Option<usize>]) -> Option<Gate> {
+    /// The condition of the parameter at `index`. A parent with one value always has that value, so its own condition
+    /// is used.
+    fn condition(&self, space: &SearchSpace, index: usize, feature_of: &[Option<usize>]) -> Option<ParentCondition> {
         let mut child = index;
         loop {
             let parent = space.parent(child)?;
@@ -159,13 +159,13 @@ impl Encoding {
                 let mut ordinals: Vec<u64> =
                     values.iter().filter_map(|value| self.codecs[feature].ordinal(value)).collect();
                 ordinals.sort_unstable();
-                return Some(Gate { parent: feature, ordinals });
+                return Some(ParentCondition { parent: feature, ordinals });
             }
             child = parent;
         }
     }
 
-    /// The features, in the order of their names; none if the space is one point.
+    /// The features by name; empty if the space is a single point.
     pub fn features(&self) -> &[Feature] {
         &self.features
     }
@@ -180,7 +180,7 @@ impl Encoding {
         self.cardinality
     }
 
-    /// The number of different values of one feature where it is active, from 2 to 2^64; `None` for a double.
+    /// The number of values of a feature while it is active, from 2 to 2^64; `None` for a double.
     ///
     /// # Panics
     /// If `feature` is not below [`Self::dimensions`].
@@ -188,7 +188,7 @@ impl Encoding {
         self.codecs[feature].cardinality()
     }
 
-    /// The canonical vector of `values`, shape `[dimensions]`; each coordinate feasible for its feature, or neutral.
+    /// The canonical vector of `values`, shape `[dimensions]`. Each coordinate is feasible for its feature, or neutral.
     ///
     /// # Errors
     /// The first missing, infeasible, inactive or unknown parameter.
@@ -196,11 +196,11 @@ impl Encoding {
         self.map_point(values, Codec::encode, |feature| self.neutral(feature))
     }
 
-    /// The feasible point nearest to `vector`, coordinate by coordinate, of active parameters alone: coordinates of
-    /// inactive ones do not matter.
+    /// The feasible point nearest to `vector`, coordinate by coordinate. Only active parameters have values;
+    /// coordinates of inactive features are ignored.
     ///
-    /// Coordinates are clipped into their range first. A NaN counts as the lower end, because the answer must be
-    /// feasible; it is the caller's fault.
+    /// Coordinates are clipped to their range first. NaN is treated as the lower end, so that the result is feasible;
+    /// passing NaN is a fault of the caller.
     ///
     /// # Panics
     /// If the length of `vector` is not [`Self::dimensions`].
@@ -209,11 +209,11 @@ impl Encoding {
         let active = self.active(vector);
         self.build_point(
             |index| self.value(index, vector[index]),
-            |gate| Activity::opens(gate, &active, |parent| self.ordinal(parent, vector[parent])),
+            |condition| Activity::is_active(condition, &active, |parent| self.ordinal(parent, vector[parent])),
         )
     }
 
-    /// The value of one parameter nearest to `coordinate` of its feature, as in [`Self::decode`].
+    /// The value of a parameter nearest to `coordinate` of its feature, as in [`Self::decode`].
     ///
     /// # Panics
     /// If `feature` is not below [`Self::dimensions`].
@@ -221,8 +221,8 @@ impl Encoding {
         self.codecs[feature].decode(coordinate, &self.features[feature].kind)
     }
 
-    /// Moves each coordinate to the nearest feasible one, or the neutral one where it is inactive: the same as decoding
-    /// and encoding again.
+    /// Moves each coordinate to the nearest feasible one, or to the neutral one if it is inactive. Equivalent to
+    /// decoding and encoding.
     ///
     /// # Panics
     /// If the length of `vector` is not [`Self::dimensions`].
@@ -234,12 +234,12 @@ impl Encoding {
         self.canonicalize(vector);
     }
 
-    /// The coordinate that a number drawn uniformly from `[0, 1)` stands for. Non-decreasing in `uniform`, except
-    /// that levels have no order.
+    /// The coordinate for a number drawn uniformly from `[0, 1)`. Non-decreasing in `uniform`, except for levels, which
+    /// have no order.
     ///
-    /// Doubles are uniform on their scale. Integers are drawn from their scale over the range widened by half a step
-    /// at both ends, and rounded, so that the end values are as likely as their neighbours. Each listed discrete
-    /// value and each level is equally likely.
+    /// Doubles are uniform on their scale. Integers are drawn on their scale from the range widened by half a step at
+    /// both ends and rounded, so that the end values are as likely as their neighbours. Discrete values and levels are
+    /// equally likely.
     ///
     /// # Panics
     /// If `feature` is not below [`Self::dimensions`].
@@ -247,12 +247,12 @@ impl Encoding {
         self.codecs[feature].coordinate_from_uniform(uniform, &self.features[feature].kind)
     }
 
-    /// The value of the parameter `name` if it has no other, and is no feature for that reason.
+    /// The value of the parameter `name` if it has only one and is therefore not a feature.
     pub fn fixed_value(&self, name: &str) -> Option<&ParameterValue> {
         self.fixed.iter().find(|fixed| fixed.name == name).map(|fixed| &fixed.value)
     }
 
-    /// A key that is equal for two points if they are the same trial: for doubles, if their coordinates agree to
+    /// A key that is equal for two points if they are the same trial. Doubles are equal if their coordinates agree to
     /// about `2^-40`.
     ///
     /// # Errors
@@ -261,8 +261,8 @@ impl Encoding {
         Ok(Key(self.map_point(values, Codec::code, |_| INACTIVE_ORDINAL)?.into()))
     }
 
-    /// The point whose features have the given ordinals (see [`Key::ordinals`]); doubles decode to within `2^-41`.
-    /// Ordinals beyond the last value count as the last, those of inactive features do not matter.
+    /// The point with the given ordinals (see [`Key::ordinals`]). Doubles decode to within `2^-41`. Ordinals that are
+    /// too large count as the last value; ordinals of inactive features are ignored.
     ///
     /// # Panics
     /// If the length of `ordinals` is not [`Self::dimensions`].
@@ -271,27 +271,27 @@ impl Encoding {
         let active = self.active_by(|feature| ordinals[feature]);
         self.build_point(
             |index| self.codecs[index].value_at(ordinals[index]),
-            |gate| Activity::opens(gate, &active, |parent| ordinals[parent]),
+            |condition| Activity::is_active(condition, &active, |parent| ordinals[parent]),
         )
     }
 
-    /// The point with `value` of each feature; `opens` tells whether something behind a gate is active.
+    /// The point with `value` of each feature. `is_active` evaluates a condition.
     fn build_point(
         &self,
         value: impl Fn(usize) -> ParameterValue,
-        opens: impl Fn(Option<&Gate>) -> bool,
+        is_active: impl Fn(Option<&ParentCondition>) -> bool,
     ) -> ParameterValues {
         let mut values = ParameterValues::new();
-        let fixed = self.fixed.iter().filter(|fixed| opens(fixed.gate.as_ref()));
+        let fixed = self.fixed.iter().filter(|fixed| is_active(fixed.condition.as_ref()));
         values.extend(fixed.map(|fixed| (fixed.name.clone(), fixed.value.clone())));
-        let features = self.features.iter().zip(&self.activity.gates).enumerate();
-        let active = features.filter(|(_, (_, gate))| opens(gate.as_ref()));
+        let features = self.features.iter().zip(&self.activity.conditions).enumerate();
+        let active = features.filter(|(_, (_, condition))| is_active(condition.as_ref()));
         values.extend(active.map(|(index, (feature, _))| (feature.name.clone(), value(index))));
         values
     }
 
-    /// Applies `map` to the value of each active feature and `inactive` to the others, after checking that `values` is
-    /// a point of the space.
+    /// Checks that `values` is a point of the space, and applies `map` to the value of each active feature and
+    /// `inactive` to the other features.
     fn map_point<T>(
         &self,
         values: &ParameterValues,
@@ -319,8 +319,8 @@ impl Encoding {
             mapped.push(map(codec, value, &feature.kind).ok_or_else(|| infeasible(&feature.name, value))?);
             given += 1;
         }
-        for Fixed { name, value: only, gate } in &self.fixed {
-            if Activity::opens(gate.as_ref(), &active, ordinal) {
+        for Fixed { name, value: only, condition } in &self.fixed {
+            if Activity::is_active(condition.as_ref(), &active, ordinal) {
                 let value = values.get(name).ok_or_else(|| missing(name))?;
                 if value != only {
                     return Err(infeasible(name, value));
@@ -339,13 +339,13 @@ impl Encoding {
     }
 }
 
-/// The identity of a point, for sets of the points already used. See [`Encoding::key`].
+/// The identity of a point, for sets of used points. See [`Encoding::key`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key(Box<[u64]>);
 
 impl Key {
-    /// One number per feature: the ordinal of its value, from 0 in increasing order (levels: by name); for doubles
-    /// `round(u * 2^40)`; for inactive features `u64::MAX`.
+    /// One number per feature: the ordinal of its value, from 0 in increasing order (levels by name); `round(u * 2^40)`
+    /// for doubles; `u64::MAX` for inactive features.
     pub fn ordinals(&self) -> &[u64] {
         &self.0
     }

@@ -1,20 +1,20 @@
-//! Numbering of the points of a finite space.
+//! The numbering of the points of a finite space.
 //!
-//! Without conditions the numbers are those of a mixed radix system: each feature is a digit that counts to a base of
-//! its own, and the last digit moves fastest. A conditional space is a product of trees: below each value of a parent
-//! stands the product of the trees of the children that are active there. Of a tree the parent's digit moves slowest.
+//! Without conditions, the numbering is a mixed radix system: each feature is a digit with its own radix, and the last
+//! digit varies fastest. A conditional space is a product of trees. Each value of a parent has the product of the trees
+//! of the children that are active for it. The digit of the parent varies slowest within its tree.
 //!
 //! Notation: `n(j)` the number of points of the tree of feature `j`, `r(j)` its radix, `w(j, v)` the product of `n(c)`
-//! over the children `c` active at digit `v`, so that `n(j) = sum_v w(j, v)`. All `w` are 1 but for the digits that
-//! gates name, so the sum of `w(j, v)` below a digit is that digit plus a sum over few others, and no parent's digits
-//! are ever listed. Sizes above `u128::MAX` are kept at `u128::MAX`.
+//! over the children `c` active at digit `v`, so that `n(j) = sum_v w(j, v)`. `w` is 1 except at the digits that
+//! conditions name. The sum of `w(j, v)` below a digit is therefore that digit plus a sum over few others, and the
+//! digits of a parent are never listed. Sizes above `u128::MAX` saturate.
 
 use super::activity::Activity;
 
 /// The digit of an inactive feature.
 const INACTIVE: u64 = u64::MAX;
 
-/// The numbers from 0 of the points of a space, or of a grid in it. See [`super::Encoding::numbering`].
+/// The numbers, from 0, of the points of a space or of a grid in it. See [`super::Encoding::numbering`].
 ///
 /// ```
 /// use tunesmith_algorithms::encoding::Encoding;
@@ -41,12 +41,12 @@ pub struct PointNumbering {
     roots: Vec<usize>,
 }
 
-/// One feature and what stands below its values.
+/// A feature and the branches below its values.
 #[derive(Debug, Clone, PartialEq)]
 struct Node {
     /// From 1 to 2^64.
     radix: u128,
-    /// By increasing digit; digits not listed have no children.
+    /// By increasing digit. Digits that are not listed have no children.
     branches: Vec<Branch>,
     /// `n(j)`.
     size: u128,
@@ -59,7 +59,7 @@ struct Branch {
     children: Vec<usize>,
     /// `w(j, digit)`.
     weight: u128,
-    /// Sum of `w(j, v)` over all digits `v` below.
+    /// The sum of `w(j, v)` over all digits `v` below this one.
     below: u128,
 }
 
@@ -69,13 +69,13 @@ impl PointNumbering {
         let mut nodes: Vec<Node> =
             radices.into_iter().map(|radix| Node { radix, branches: Vec::new(), size: radix }).collect();
         let mut roots = Vec::new();
-        for (child, gate) in activity.gates.iter().enumerate() {
-            let Some(gate) = gate else {
+        for (child, condition) in activity.conditions.iter().enumerate() {
+            let Some(condition) = condition else {
                 roots.push(child);
                 continue;
             };
-            for &digit in &gate.ordinals {
-                let branches = &mut nodes[gate.parent].branches;
+            for &digit in &condition.ordinals {
+                let branches = &mut nodes[condition.parent].branches;
                 match branches.binary_search_by_key(&digit, |branch| branch.digit) {
                     Ok(place) => branches[place].children.push(child),
                     Err(place) => {
@@ -99,7 +99,7 @@ impl PointNumbering {
         Self { nodes, roots }
     }
 
-    /// How many points there are; `None` from `u128::MAX` on.
+    /// The number of points; `None` from `u128::MAX` on.
     pub fn size(&self) -> Option<u128> {
         let size = self.roots.iter().fold(1_u128, |size, &root| size.saturating_mul(self.nodes[root].size));
         (size < u128::MAX).then_some(size)
@@ -110,7 +110,7 @@ impl PointNumbering {
         self.nodes.iter().map(|node| node.radix)
     }
 
-    /// The point with number `index`, as ordinals (see [`super::Key::ordinals`]); one past the end is the first again.
+    /// The ordinals of the point with number `index` (see [`super::Key::ordinals`]). Numbers wrap around at the end.
     pub fn ordinals(&self, index: u128) -> Vec<u64> {
         let mut ordinals = vec![INACTIVE; self.nodes.len()];
         // Products still to be divided among their factors.
@@ -130,10 +130,11 @@ impl PointNumbering {
         ordinals
     }
 
-    /// The number of the point with these ordinals, those of inactive features disregarded; `None` above `u128::MAX`.
+    /// The number of the point with these ordinals; `None` above `u128::MAX`. Ordinals of inactive features are
+    /// ignored.
     ///
     /// # Panics
-    /// If there are more or fewer ordinals than features.
+    /// If the number of ordinals is not the number of features.
     pub fn index(&self, ordinals: &[u64]) -> Option<u128> {
         assert_eq!(ordinals.len(), self.nodes.len(), "one ordinal per feature");
         self.product_index(&self.roots, ordinals)
@@ -157,7 +158,7 @@ impl PointNumbering {
 }
 
 impl Node {
-    /// Sum of `w` below `digit`, which stands before the branch at `place` and after the one before.
+    /// The sum of `w` below `digit`, which is not above the branch at `place` and above the previous branch.
     fn below(&self, place: usize, digit: u64) -> Option<u128> {
         let Some(last) = place.checked_sub(1).map(|place| &self.branches[place]) else {
             return Some(u128::from(digit));
@@ -165,11 +166,11 @@ impl Node {
         last.below.checked_add(last.weight)?.checked_add(u128::from(digit - last.digit - 1))
     }
 
-    /// The digit in whose part of the tree the number `inside` falls, and the branch there with the number inside it.
+    /// The digit whose part of the tree contains the number `inside`, and its branch with the number inside it.
     fn locate(&self, inside: u128) -> (u64, Option<(&Branch, u128)>) {
         let after = self.branches.partition_point(|branch| branch.below <= inside);
         let Some(last) = after.checked_sub(1).map(|place| &self.branches[place]) else {
-            // Below the first branch numbers are digits, and a digit fits u64.
+            // Below the first branch, numbers are digits, and a digit fits `u64`.
             return (inside as u64, None);
         };
         let past = inside - last.below;

@@ -37,7 +37,7 @@ fn scale() -> impl Strategy<Value = ScaleType> {
     proptest::sample::select(SCALES.to_vec())
 }
 
-/// Positive ranges over many decades, narrow and wide.
+/// Positive ranges over many orders of magnitude, narrow and wide.
 fn positive_range() -> impl Strategy<Value = (f64, f64)> {
     (-300.0..300.0_f64, prop_oneof![-9.0..3.0_f64, 3.0..280.0_f64])
         .prop_map(|(lo, width)| (10_f64.powf(lo), 10_f64.powf(lo) * (1.0 + 10_f64.powf(width))))
@@ -46,20 +46,20 @@ fn positive_range() -> impl Strategy<Value = (f64, f64)> {
 
 proptest! {
     #[test]
-    fn doubles_come_back((lo, hi) in positive_range(), scale in scale(), fraction in 0.0..=1.0_f64) {
+    fn doubles_round_trip((lo, hi) in positive_range(), scale in scale(), fraction in 0.0..=1.0_f64) {
         let encoding = double(lo, hi, scale);
         let x = number(&encoding, fraction);
         prop_assert!(lo <= x && x <= hi);
         let u = unit(&encoding, ParameterValue::Double(x));
         prop_assert!((0.0..=1.0).contains(&u));
         let again = number(&encoding, u);
-        // A log scale keeps relative digits everywhere, the others those of the upper bound.
+        // A log scale keeps relative precision everywhere, the other scales relative to the upper bound.
         let size = if scale == ScaleType::UnitLog { x } else { hi };
         prop_assert!((again - x).abs() <= 1e-12 * size, "{x} became {again}");
     }
 
     #[test]
-    fn linear_doubles_of_any_sign_come_back(a in -1e6..1e6_f64, width in 1e-6..1e6_f64, fraction in 0.0..=1.0_f64) {
+    fn linear_doubles_of_any_sign_round_trip(a in -1e6..1e6_f64, width in 1e-6..1e6_f64, fraction in 0.0..=1.0_f64) {
         let encoding = double(a, a + width, ScaleType::UnitLinear);
         let x = a + fraction * width;
         let again = number(&encoding, unit(&encoding, ParameterValue::Double(x.min(a + width))));
@@ -67,7 +67,7 @@ proptest! {
     }
 
     #[test]
-    fn coordinates_grow_with_values((lo, hi) in positive_range(), scale in scale(), mut u in [0.0..=1.0_f64, 0.0..=1.0_f64]) {
+    fn coordinates_increase_with_values((lo, hi) in positive_range(), scale in scale(), mut u in [0.0..=1.0_f64, 0.0..=1.0_f64]) {
         u.sort_by(f64::total_cmp);
         let encoding = double(lo, hi, scale);
         let [low, high] = u.map(|u| number(&encoding, u));
@@ -77,7 +77,7 @@ proptest! {
     }
 
     #[test]
-    fn integers_come_back_exactly(min in 1_i64..=i64::MAX - 2_000, width in 1_i64..1_000, offset in 0.0..=1.0_f64, scale in scale()) {
+    fn integers_round_trip_exactly(min in 1_i64..=i64::MAX - 2_000, width in 1_i64..1_000, offset in 0.0..=1.0_f64, scale in scale()) {
         let value = min + (offset * width as f64) as i64;
         let encoding = integer(min, min + width, scale);
         let u = unit(&encoding, ParameterValue::Integer(value));
@@ -88,7 +88,7 @@ proptest! {
     }
 
     #[test]
-    fn large_integer_ranges_come_back_exactly(min in 1_i64..1 << 40, width in 1_000_i64..1 << 40, offset in 0.0..=1.0_f64, scale in scale()) {
+    fn large_integer_ranges_round_trip_exactly(min in 1_i64..1 << 40, width in 1_000_i64..1 << 40, offset in 0.0..=1.0_f64, scale in scale()) {
         let value = min + (offset * width as f64) as i64;
         let encoding = integer(min, min + width, scale);
         prop_assert_eq!(&encoding.features()[0].kind, &FeatureKind::LargeGrid);
@@ -97,7 +97,7 @@ proptest! {
     }
 
     #[test]
-    fn discrete_values_come_back_exactly(values in proptest::collection::btree_set(1_u32.., 2..200), scale in scale()) {
+    fn discrete_values_round_trip_exactly(values in proptest::collection::btree_set(1_u32.., 2..200), scale in scale()) {
         let values: Vec<f64> = values.into_iter().map(f64::from).collect();
         let encoding = encoding(ParameterKind::Discrete { values: values.clone(), scale });
         for value in values {
@@ -107,7 +107,7 @@ proptest! {
     }
 
     #[test]
-    fn snapping_is_decoding_and_encoding(u in [-0.5..1.5_f64, -0.5..1.5_f64, -0.5..1.5_f64, -1.0..4.0_f64]) {
+    fn snapping_equals_decoding_and_encoding(u in [-0.5..1.5_f64, -0.5..1.5_f64, -0.5..1.5_f64, -1.0..4.0_f64]) {
         let encoding = mixed();
         let mut snapped = u;
         encoding.snap(&mut snapped);
@@ -150,7 +150,7 @@ fn reverse_log_is_the_mirror_of_log() {
         let u = f64::from(step) / 64.0;
         assert!((number(&reverse, u) - (lo + hi - number(&log, 1.0 - u))).abs() < 1e-13);
     }
-    // Resolution is finest near the top: the upper half of the cube covers 16 - 2 to 16.
+    // The resolution is finest near the top: the upper half of the cube covers 16 - 2 to 16.
     assert!((number(&reverse, 0.5) - 14.25).abs() < 1e-13);
 }
 
@@ -164,7 +164,7 @@ fn the_ends_of_every_range_are_exact() {
             assert_eq!(unit(&encoding, ParameterValue::Double(hi)), 1.0);
         }
         let FeatureKind::Grid { points } = integer(1, 7, scale).features()[0].kind.clone() else {
-            panic!("a grid");
+            panic!("expected a grid");
         };
         assert_eq!((points[0], points[6]), (0.0, 1.0));
     }
@@ -195,7 +195,7 @@ fn a_narrow_grid_of_large_integers_keeps_its_log_scale() {
 }
 
 #[test]
-fn values_closer_than_a_coordinate_can_tell_stay_apart() {
+fn values_closer_than_the_precision_of_coordinates_stay_distinct() {
     let values = vec![-1e300, -1e-300, 0.0, 1e-300, 1e300];
     let encoding = encoding(ParameterKind::Discrete { values: values.clone(), scale: ScaleType::UnitLinear });
     for value in values {
@@ -213,7 +213,7 @@ fn coordinates_outside_the_cube_are_clipped() {
 }
 
 #[test]
-fn neither_order_of_parameters_nor_of_levels_matters() {
+fn order_of_parameters_and_levels_has_no_effect() {
     let categorical = |levels: [&str; 3]| ParameterKind::Categorical { values: levels.map(str::to_owned).to_vec() };
     let number = ParameterKind::Integer { min: 0, max: 4, scale: ScaleType::UnitLinear };
     let space = |parameters: [(&str, ParameterKind); 2]| {
@@ -230,7 +230,7 @@ fn neither_order_of_parameters_nor_of_levels_matters() {
 }
 
 #[test]
-fn parameters_with_one_value_are_no_features() {
+fn parameters_with_one_value_are_not_features() {
     let space = SearchSpace::new(vec![
         ParameterSpec::new("x", ParameterKind::Double { min: 3.5, max: 3.5, scale: ScaleType::UnitLog }).unwrap(),
         ParameterSpec::new("k", ParameterKind::Integer { min: 2, max: 2, scale: ScaleType::UnitReverseLog }).unwrap(),
@@ -248,7 +248,7 @@ fn parameters_with_one_value_are_no_features() {
 }
 
 #[test]
-fn values_that_are_no_point_are_refused() {
+fn values_outside_the_space_are_rejected() {
     let encoding = mixed();
     let good = encoding.decode(&[0.5; 4]);
     let with = |name: &str, value| {
@@ -272,7 +272,7 @@ fn values_that_are_no_point_are_refused() {
 }
 
 #[test]
-fn ordinals_name_the_point() {
+fn ordinals_identify_the_point() {
     let encoding = mixed();
     let values = encoding.decode(&[0.5, 0.7, 0.123, 2.0]);
     let key = encoding.key(&values).unwrap();

@@ -1,9 +1,9 @@
-//! How far predictions can be trusted: each point predicted from all others.
+//! Calibration of the model: each point predicted from all others.
 //!
-//! Notation as in [`crate::gp`]. With hyperparameters fixed, the prediction of observation i from the others is normal
-//! with `mu_i = y_i - (inv(K) y)_i / inv(K)_ii` and variance `1 / inv(K)_ii`, noise of the observation included
-//! (Rasmussen & Williams 2006, equation 5.12). The hyperparameters have seen all points, which flatters the model a
-//! little, most when points are few.
+//! Notation as in [`crate::gp`]. With fixed hyperparameters, the prediction of observation i from the others is normal
+//! with `mu_i = y_i - (inv(K) y)_i / inv(K)_ii` and variance `1 / inv(K)_ii`, including the noise of the observation
+//! (Rasmussen & Williams 2006, equation 5.12). The hyperparameters are fitted to all points, so the results are
+//! slightly optimistic, most with few points.
 
 use nalgebra::{DMatrix, DVector};
 use serde::Serialize;
@@ -14,53 +14,54 @@ use crate::gp::{Posterior, TrainingSet};
 use crate::numerics::normal::{log_density, quantile};
 use crate::problem::TrialId;
 
-/// Nominal shares of the bands that are checked.
+/// Nominal coverages of the bands.
 const BANDS: [f64; 3] = [0.5, 0.8, 0.95];
 /// Jitter tried on the diagonal, relative to its mean.
 const JITTERS: [f64; 6] = [0.0, 1e-10, 1e-8, 1e-7, 1e-6, 1e-4];
 
-/// How well each point is predicted from the others.
+/// The quality of leave-one-out predictions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Calibration {
-    /// How often the measured value lies within bands of the prediction.
+    /// The observed coverage of several prediction bands.
     pub coverage: Vec<Coverage>,
-    /// Mean logarithm of the predicted density of the measured values, standardised on the warped scale. Higher is
-    /// better; what is not predicted at all, but for its mean and deviation, has -1.42.
+    /// The mean log density of the measured values under the predictions, standardised on the warped scale. Higher is
+    /// better. Predicting only the mean and deviation of all values scores -1.42.
     pub log_predictive_density: f64,
-    /// Spearman's correlation of predicted and measured values, from -1 to 1: whether the model can tell good points
-    /// from bad ones it has not seen. `None` if the predictions are all the same.
+    /// Spearman's correlation of predicted and measured values, from -1 to 1: whether the model ranks unseen points
+    /// correctly. `None` if all predictions are equal.
     pub rank_correlation: Option<f64>,
     /// One per point, in the order of the trials.
     pub points: Vec<LeftOut>,
 }
 
-/// How often measured values lie within a band.
+/// The coverage of a prediction band.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Coverage {
-    /// How often they should, from 0 to 1.
+    /// The expected share of measured values within the band, from 0 to 1.
     pub nominal: f64,
-    /// How often they do, from 0 to 1.
+    /// The observed share, from 0 to 1.
     pub observed: f64,
 }
 
-/// One point, predicted from the others.
+/// A point predicted from the other points.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LeftOut {
     /// The first trial at the point.
     pub trial: TrialId,
-    /// What was measured there, in the user's sign.
+    /// The measured value, in the units and orientation of the user.
     pub observed: f64,
-    /// What is predicted for a measurement there, noise included.
+    /// The predicted measurement, including noise.
     pub predicted: Estimate,
-    /// By how many deviations the measured value is better (above 0) or worse than predicted, on the warped scale.
+    /// The number of deviations by which the measured value is better (above 0) or worse than predicted, on the warped
+    /// scale.
     pub residual: f64,
 }
 
 impl InsightModel {
-    /// How far predictions can be trusted.
+    /// Computes leave-one-out predictions and their quality.
     ///
     /// # Errors
     /// [`InsightError::Numerical`] if the covariance cannot be inverted.
@@ -92,7 +93,7 @@ impl InsightModel {
     }
 }
 
-/// Mean and deviation of each observation given the others; `None` if the covariance cannot be inverted.
+/// The mean and deviation of each observation given the others; `None` if the covariance cannot be inverted.
 pub(super) fn leave_one_out(posterior: &Posterior, data: &TrainingSet) -> Option<Vec<(f64, f64)>> {
     let model = posterior.hyperparameters();
     let mut covariance = model.kernel.cross(&data.points, &data.points);
@@ -109,7 +110,7 @@ pub(super) fn leave_one_out(posterior: &Posterior, data: &TrainingSet) -> Option
     predicted.iter().all(|(mean, deviation)| mean.is_finite() && deviation.is_finite()).then_some(predicted)
 }
 
-/// The inverse of a covariance, with more and more jitter where that fails.
+/// The inverse of a covariance, with increasing jitter if it fails.
 fn inverse(covariance: &DMatrix<f64>) -> Option<DMatrix<f64>> {
     let mean_diagonal = covariance.trace() / covariance.nrows().max(1) as f64;
     JITTERS.iter().find_map(|jitter| {
@@ -121,7 +122,8 @@ fn inverse(covariance: &DMatrix<f64>) -> Option<DMatrix<f64>> {
     })
 }
 
-/// Spearman's correlation: that of the ranks, equal values sharing the mean of theirs. `None` if all are equal.
+/// Spearman's correlation: the correlation of the ranks, where equal values share their mean rank. `None` if all values
+/// of one list are equal.
 pub(super) fn rank_correlation(one: &[f64], other: &[f64]) -> Option<f64> {
     let (one, other) = (ranks(one), ranks(other));
     let middle = (one.len() as f64 - 1.0) / 2.0;

@@ -1,19 +1,19 @@
-//! Which parameters matter: Sobol indices of the posterior mean.
+//! Parameter importance: Sobol indices of the posterior mean.
 //!
-//! Notation: `f` the posterior mean on the warped scale, `V` its variance over the space, each parameter uniform on its
-//! scale; `A`, `B` two independent sets of `N` points, `A_j` the set `A` with coordinate `j` of `B`.
+//! Notation: `f` the posterior mean on the warped scale; `V` its variance over the space, with each parameter uniform
+//! on its scale; `A`, `B` two independent sets of `N` points; `A_j` the set `A` with coordinate `j` of `B`.
 //!
-//! - first order `S_j = mean(f(B) (f(A_j) - f(A))) / V`: the share of `V` that goes if parameter `j` alone is fixed
+//! - first order `S_j = mean(f(B) (f(A_j) - f(A))) / V`: the share of `V` removed by fixing parameter `j` alone
 //!   (Saltelli et al. 2010, Computer Physics Communications 181, table 2, row b);
-//! - total `T_j = mean((f(A) - f(A_j))^2) / 2V`: the share that stays while `j` alone is free, interactions included
-//!   (Jansen 1999; row f of the same table).
+//! - total `T_j = mean((f(A) - f(A_j))^2) / 2V`: the share of `V` that remains while only `j` varies, including
+//!   interactions (Jansen 1999; row f of the same table).
 //!
-//! `A` and `B` are the two halves of one scrambled Sobol sequence in twice the dimensions. A length scale alone is no
-//! importance: a strong linear effect has a long one.
+//! `A` and `B` are the halves of one scrambled Sobol sequence in twice the dimensions. A length scale alone does not
+//! measure importance: a strong linear effect has a long one.
 //!
-//! The interval of an index is its range over the model itself and refits to bootstrap samples of the points: it shows
-//! how much of the answer hangs on single trials, and is wide when there are few. It is no confidence interval: a search
-//! that stayed near its optimum has not seen what the parameters do elsewhere, and no refit can tell.
+//! The interval of an index is its range over the model and refits to bootstrap samples of the points. It shows how
+//! much the index depends on single trials, and is wide if there are few. It is not a confidence interval: a search
+//! that stayed near its optimum has no data on the effects elsewhere, and refits cannot reveal them.
 
 use nalgebra::DMatrix;
 use serde::Serialize;
@@ -22,27 +22,27 @@ use sobol_burley::{NUM_DIMENSIONS, sample};
 use super::model::InsightModel;
 use crate::gp::Posterior;
 
-/// `N` times the number of sets is about this.
+/// The approximate number of evaluations: `N` times the number of sets. A guess.
 const EVALUATIONS: usize = 4096;
-/// `N` is at least this, even in many dimensions.
+/// The minimum `N`, even in many dimensions. A guess.
 const FEWEST_SAMPLES: usize = 128;
-/// Refits behind the intervals.
+/// The number of refits for the intervals. A guess.
 const DRAWS: u64 = 8;
-/// Variance of the posterior mean on the standardised scale below which it is flat.
+/// The variance of the posterior mean on the standardised scale below which it counts as flat.
 const FLAT: f64 = 1e-10;
-/// Key of the scramble: any number does.
+/// Key of the scramble; arbitrary.
 const SCRAMBLE: u32 = 0x7453_6f62;
 
-/// Which parameters matter for one metric.
+/// The importance of each parameter for one metric.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Importance {
-    /// One per parameter with more than one value, the largest total index first, equal ones by name.
+    /// One per parameter with more than one value, by decreasing total index, equal ones by name.
     pub parameters: Vec<ParameterImportance>,
-    /// Variance of the posterior mean over the space, where that of the measured values is 1 (warped scale). Near 0 the
-    /// model has found nothing that matters, and all indices are 0.
+    /// The variance of the posterior mean over the space, where the variance of the measured values is 1 (warped
+    /// scale). Near 0 the model has found no effect, and all indices are 0.
     pub explained_variance: f64,
-    /// How many refits stand behind the intervals.
+    /// The number of refits for the intervals.
     pub refits: usize,
 }
 
@@ -50,25 +50,25 @@ pub struct Importance {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ParameterImportance {
-    /// Its name.
+    /// The name of the parameter.
     pub parameter: String,
-    /// Share of the variance that it explains alone.
+    /// The share of the variance that the parameter explains alone.
     pub first_order: f64,
-    /// Range of that over the refits.
+    /// The range of `first_order` over the refits.
     pub first_order_interval: Interval,
-    /// Share of the variance that it takes part in.
+    /// The share of the variance in which the parameter takes part, including interactions.
     pub total: f64,
-    /// Range of that over the refits.
+    /// The range of `total` over the refits.
     pub total_interval: Interval,
 }
 
-/// A range, both ends inclusive.
+/// A range, inclusive at both ends.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Interval {
-    /// Its lower end.
+    /// The lower end.
     pub lower: f64,
-    /// Its upper end.
+    /// The upper end.
     pub upper: f64,
 }
 
@@ -79,7 +79,7 @@ impl Interval {
     }
 }
 
-/// Indices of all features under one model.
+/// The indices of all features under one model.
 pub(super) struct Indices {
     pub(super) first_order: Vec<f64>,
     pub(super) total: Vec<f64>,
@@ -87,7 +87,7 @@ pub(super) struct Indices {
 }
 
 impl InsightModel {
-    /// Which parameters matter.
+    /// Computes the importance of each parameter.
     pub fn importance(&self) -> Importance {
         let sets = self.point_sets();
         let own = indices(&self.posterior, &sets);
@@ -102,12 +102,12 @@ impl InsightModel {
             total_interval: Interval::of(all().map(|indices| indices.total[j])),
         };
         let mut parameters: Vec<_> = self.encoding.features().iter().enumerate().map(one).collect();
-        // Features come by name, and the order of equals is kept.
+        // Features are ordered by name, and the sort is stable.
         parameters.sort_by(|a, b| b.total.total_cmp(&a.total));
         Importance { parameters, explained_variance: own.variance, refits: refits.len() }
     }
 
-    /// `A`, `B`, and each `A_j`, in this order: N x d each.
+    /// `A`, `B`, and each `A_j`, in this order; shape N x d each.
     pub(super) fn point_sets(&self) -> Vec<DMatrix<f64>> {
         let d = self.encoding.dimensions();
         let samples = (EVALUATIONS / (d + 2)).max(FEWEST_SAMPLES).next_power_of_two();
@@ -130,13 +130,13 @@ impl InsightModel {
     }
 }
 
-/// The estimators for the posterior mean on `sets`.
+/// The estimates for the posterior mean on `sets`.
 pub(super) fn indices(posterior: &Posterior, sets: &[DMatrix<f64>]) -> Indices {
     let values: Vec<Vec<f64>> = sets.iter().map(|points| means(posterior, points)).collect();
     sobol_indices(&values)
 }
 
-/// The estimators, from the values on `A`, `B` and each `A_j`.
+/// The estimates from the values on `A`, `B` and each `A_j`.
 pub(super) fn sobol_indices(values: &[Vec<f64>]) -> Indices {
     let [a, b, mixed @ ..] = values else {
         return Indices { first_order: Vec::new(), total: Vec::new(), variance: 0.0 };
@@ -153,13 +153,13 @@ pub(super) fn sobol_indices(values: &[Vec<f64>]) -> Indices {
     let triples = |mixed: &Vec<f64>, term: &dyn Fn(f64, f64, f64) -> f64| -> f64 {
         a.iter().zip(b).zip(mixed).map(|((a, b), mixed)| term(*a, *b, *mixed)).sum()
     };
-    // The mean is taken off `f(B)`: the estimator stays unbiased and loses variance.
+    // Subtracting the mean from `f(B)` keeps the estimator unbiased and reduces its variance.
     let first = mixed.iter().map(|mixed| share(triples(mixed, &|a, b, mixed| (b - mean) * (mixed - a))));
     let total = mixed.iter().map(|mixed| share(triples(mixed, &|a, _, mixed| 0.5 * (a - mixed) * (a - mixed))));
     Indices { first_order: first.collect(), total: total.collect(), variance }
 }
 
-/// The posterior mean at each row of `points`, in blocks that stay in the cache.
+/// The posterior mean at each row of `points`, in blocks that fit the cache.
 fn means(posterior: &Posterior, points: &DMatrix<f64>) -> Vec<f64> {
     const BLOCK: usize = 256;
     let mut means = Vec::with_capacity(points.nrows());

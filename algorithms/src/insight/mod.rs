@@ -1,14 +1,13 @@
-//! What a study's results say about its parameters: which matter, where the optimum lies, and how far that can be
-//! trusted.
+//! Analysis of a study's results: importance of parameters, predicted optimum, slices, and calibration of the model.
 //!
-//! Everything is read off the model that [`GpBandit`](crate::designers::GpBandit) searches with: a Gaussian process on
-//! encoded points and warped values. All answers are pure functions of problem and history; a seed has no part in them,
-//! and neither the order of trials nor the unit of the metric changes what they say.
+//! All results are computed from the model of [`GpBandit`](crate::designers::GpBandit): a Gaussian process on encoded
+//! points and warped values. They are pure functions of problem and history. There is no seed, and neither the order of
+//! trials nor the unit of the metric has an effect.
 //!
-//! Each metric is explained by itself. Infeasible trials, and for a metric those in which it is not finite, are counted
-//! but not modelled; trials that were stopped early are, as noisy observations.
+//! Each metric is analysed separately. Infeasible trials, and trials in which the metric is not finite, are counted but
+//! not modelled. Trials that were stopped early are modelled as noisy observations.
 //!
-//! Not here: text and tables for people.
+//! Not here: text and tables for users.
 
 mod calibration;
 mod importance;
@@ -31,17 +30,17 @@ pub use value::Estimate;
 use crate::designer::History;
 use crate::problem::{Goal, ProblemStatement, TrialOutcome};
 
-/// How many trials there are of each kind.
+/// The number of trials of each kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TrialCounts {
-    /// With a result, those stopped early among them.
+    /// With a result, including those stopped early.
     pub measured: usize,
-    /// Stopped early, with their last report as result.
+    /// Stopped early, with their last report as the result.
     pub stopped_early: usize,
     /// Without a usable result.
     pub infeasible: usize,
-    /// Still without a result.
+    /// Without a result so far.
     pub pending: usize,
 }
 
@@ -62,34 +61,34 @@ impl TrialCounts {
     }
 }
 
-/// Everything that is known of one metric.
+/// The analysis of one metric.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MetricInsight {
     /// The metric.
     pub metric: String,
-    /// Which way it is better.
+    /// The direction in which the metric improves.
     #[serde(serialize_with = "value::serialize_goal")]
     pub goal: Goal,
-    /// How many different points the model knows.
+    /// The number of different points of the model.
     pub points: usize,
-    /// Variance of the noise of one trial by the mean prior variance of the model, both on its warped scale: 0 for a
-    /// metric that always comes out the same, above 1 if noise hides what the parameters do.
+    /// The noise variance of one trial divided by the mean prior variance of the model, both on its warped scale. 0 for
+    /// a deterministic metric, above 1 if noise hides the effects of the parameters.
     pub noise_to_signal: f64,
-    /// Which parameters matter.
+    /// The importance of each parameter.
     pub importance: Importance,
-    /// Where the best results are.
+    /// The best measured and predicted points.
     pub optimum: Optimum,
-    /// The metric along each parameter.
+    /// Predictions along each parameter.
     pub slices: Vec<Slice>,
-    /// How far predictions can be trusted.
+    /// The quality of the model's predictions.
     pub calibration: Calibration,
 }
 
-/// Explains the metric named `metric`.
+/// Analyses the metric named `metric`.
 ///
 /// # Errors
-/// [`InsightError`] says what is missing; for too few trials, how many are needed.
+/// [`InsightError`] states what is missing; with too few trials, how many are needed.
 pub fn explain(problem: &ProblemStatement, history: History<'_>, metric: &str) -> Result<MetricInsight, InsightError> {
     let model = InsightModel::new(problem, history, metric)?;
     Ok(MetricInsight {

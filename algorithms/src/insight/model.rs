@@ -1,4 +1,4 @@
-//! The model of one metric.
+//! The Gaussian process model of one metric.
 
 use std::collections::BTreeMap;
 
@@ -12,82 +12,83 @@ use crate::output_warp::Warp;
 use crate::problem::{Goal, ParameterValues, ProblemStatement, TrialId, TrialOutcome};
 use crate::rng::stream;
 
-/// The model is exact on at most this many points.
+/// The maximum number of points of the model.
 const EXACT_SIZE: usize = 512;
-/// Resampled models see at most this many points.
+/// The maximum number of points of resampled models.
 const RESAMPLED_SIZE: usize = 256;
-/// Noise variance of the last value of a trial that was stopped early, relative to a finished one: that of the designer.
+/// The noise variance of the last value of a trial that was stopped early, relative to a finished one; the same as in
+/// the designer.
 const STOPPED_EARLY_NOISE: f64 = 4.0;
 
-/// How many different measured points a model of `dimensions` parameters needs: two more than there are slopes, and at
-/// least 5. A guess at where predictions begin to be better than the mean.
+/// The number of different measured points that a model of `dimensions` parameters needs: two more than there are
+/// slopes, and at least 5. A guess at where predictions become better than the mean.
 pub fn fewest_points(dimensions: usize) -> usize {
     (dimensions + 2).max(5)
 }
 
-/// Why a metric cannot be explained.
+/// Why a metric cannot be analysed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InsightError {
-    /// The problem has no such metric.
+    /// The problem does not have this metric.
     #[error("there is no metric {metric:?}")]
     UnknownMetric {
-        /// What was asked for.
+        /// The requested metric.
         metric: String,
     },
-    /// Every trial is the same point.
+    /// All trials are at the same point.
     #[error("no parameter has more than one value")]
     NothingVaries,
-    /// Come back later.
+    /// There are too few points; retry with more trials.
     #[error("{metric:?} was measured at {points} different points, and {needed} are needed")]
     TooFewPoints {
         /// The metric.
         metric: String,
-        /// Different points with a usable value.
+        /// The number of different points with a usable value.
         points: usize,
-        /// How many there must be.
+        /// The required number of points.
         needed: usize,
     },
-    /// No parameter can matter.
+    /// All values are equal, so no parameter has an effect.
     #[error("{metric:?} has the same value at all {points} points")]
     AllEqual {
         /// The metric.
         metric: String,
-        /// Different points with a usable value.
+        /// The number of different points with a usable value.
         points: usize,
     },
-    /// The history does not belong to the problem: a fault of the caller.
+    /// The history does not belong to the problem. This is a fault of the caller.
     #[error("trial {trial} does not fit the problem: {reason}")]
     ForeignTrial {
         /// The trial.
         trial: TrialId,
-        /// What does not fit.
+        /// The mismatch.
         reason: String,
     },
-    /// The covariance of the observations cannot be inverted, whatever the jitter.
+    /// The covariance of the observations cannot be inverted, even with jitter.
     #[error("the model of {metric:?} cannot be computed from {points} points")]
     Numerical {
         /// The metric.
         metric: String,
-        /// Different points with a usable value.
+        /// The number of different points with a usable value.
         points: usize,
     },
 }
 
-/// A different point that was measured.
+/// A measured point; all trials at the same point share a row.
 #[derive(Debug, Clone)]
 pub(super) struct Row {
-    /// The first trial there that counts.
+    /// The first trial that counts at this point.
     pub(super) trial: TrialId,
     pub(super) point: Vec<f64>,
-    /// Mean over its trials, maximised.
+    /// The mean over its trials, maximised.
     pub(super) value: f64,
-    /// Whether some trial there ran to its end.
+    /// Whether any trial at this point was finished.
     pub(super) finished: bool,
     noise_weight: f64,
 }
 
-/// The model of one metric, fitted; everything else is read off it.
+/// The fitted model of one metric, from which all results are computed.
 #[derive(Debug, Clone)]
 pub struct InsightModel {
     pub(super) metric: String,
@@ -101,10 +102,10 @@ pub struct InsightModel {
 }
 
 impl InsightModel {
-    /// Fits the metric named `metric`. With more than 512 different points a representative part of them is used.
+    /// Fits the metric named `metric`. With more than 512 different points, a representative subset is used.
     ///
     /// # Errors
-    /// [`InsightError`] says what is missing; for too few trials, how many are needed.
+    /// [`InsightError`] states what is missing; with too few trials, how many are needed.
     pub fn new(problem: &ProblemStatement, history: History<'_>, metric: &str) -> Result<Self, InsightError> {
         let unknown = || InsightError::UnknownMetric { metric: metric.to_owned() };
         let index = problem.metrics().iter().position(|spec| spec.name == metric).ok_or_else(unknown)?;
@@ -138,12 +139,12 @@ impl InsightModel {
         Ok(Self { metric, goal, encoding, rows, warp, data, posterior })
     }
 
-    /// Which way the metric is better.
+    /// The direction in which the metric improves.
     pub fn goal(&self) -> Goal {
         self.goal
     }
 
-    /// How many different points the model knows.
+    /// The number of different points of the model.
     pub fn points(&self) -> usize {
         self.rows.len()
     }
@@ -156,8 +157,8 @@ impl InsightModel {
         model.noise_variance / signal
     }
 
-    /// The model again, fitted to a bootstrap sample of its points, number `draw`: points are drawn with replacement,
-    /// and one that was drawn k times counts as the mean of k trials. `None` if it cannot be fitted.
+    /// The model fitted to bootstrap sample number `draw` of its points. Points are drawn with replacement; a point
+    /// drawn k times counts as the mean of k trials. `None` if the fit fails.
     pub(super) fn resampled(&self, draw: u64) -> Option<Posterior> {
         let n = self.data.values.len();
         let size = n.min(RESAMPLED_SIZE);
@@ -174,11 +175,11 @@ impl InsightModel {
         condition(&data)
     }
 
-    /// The row that users call the best: the largest value of a finished trial, or of any if none is finished.
+    /// The best row: the largest value of a finished trial, or of any trial if none is finished.
     pub(super) fn best_row(&self) -> usize {
         let any_finished = self.rows.iter().any(|row| row.finished);
         let eligible = (0..self.rows.len()).filter(|&row| self.rows[row].finished || !any_finished);
-        // The first of equals: `max_by` takes the last.
+        // The first of equal values; `max_by` returns the last.
         eligible.rev().max_by(|&a, &b| self.rows[a].value.total_cmp(&self.rows[b].value)).unwrap_or(0)
     }
 
@@ -191,8 +192,8 @@ fn condition(data: &TrainingSet) -> Option<Posterior> {
     Posterior::new(fit(data), data).or_else(|| Posterior::new(Hyperparameters::default_for(&data.categorical), data))
 }
 
-/// The measured points, in the order of their first trials. Of one point, trials stopped early count only if none was
-/// finished; the others are averaged.
+/// The measured points, in the order of their first trials. At each point, finished trials are averaged; trials that
+/// were stopped early count only if none is finished.
 fn rows(
     encoding: &Encoding,
     goal: Goal,
@@ -235,7 +236,7 @@ fn rows(
     }
     let merged = groups.into_iter().map(|(mut row, values)| {
         let count = values.len() as f64;
-        // Divided before the sum: huge values must not overflow.
+        // Dividing before summing keeps huge values finite.
         row.value = values.iter().map(|value| value / count).sum();
         row.noise_weight = if row.finished { 1.0 } else { STOPPED_EARLY_NOISE } / count;
         row

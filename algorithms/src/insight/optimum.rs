@@ -1,4 +1,4 @@
-//! Where the best results are: the best trial, and the points for which the model expects the best.
+//! The optimum: the best trial, and the points that the model predicts to be best.
 
 use std::collections::HashSet;
 
@@ -10,39 +10,39 @@ use super::value::{Estimate, serialize_values};
 use crate::acquisition::{AcquisitionFunction, Axis, Criterion, Region, Search, TrustRegion};
 use crate::problem::{ParameterValues, TrialId};
 
-/// How many of the best points the search begins near.
+/// The number of best points near which the search starts. A guess.
 const ANCHORS: usize = 5;
 
-/// The best point by three measures.
+/// The best point by three criteria.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Optimum {
-    /// The best measured point. Trials that were stopped early count only if none was finished.
+    /// The best measured point. Trials that were stopped early count only if none is finished.
     pub best_observed: PredictedPoint,
-    /// Of the measured points, the one with the best posterior mean: with noise, often a better choice than the best
-    /// value, which was also the luckiest.
+    /// The measured point with the best posterior mean. With noise it is often a better choice than the best value,
+    /// which is also the luckiest.
     pub best_measured_by_model: PredictedPoint,
-    /// The point of the whole space with the best posterior mean that is found. It may never have been tried.
+    /// The point with the best posterior mean that the search finds in the whole space. It may not have been tried.
     pub predicted: PredictedPoint,
 }
 
-/// A point, with what is known of it.
+/// A point with its prediction and measurement.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PredictedPoint {
-    /// Its parameters.
+    /// The parameters of the point.
     #[serde(serialize_with = "serialize_values")]
     pub parameters: ParameterValues,
-    /// What is predicted there, without noise.
+    /// The prediction, without noise.
     pub predicted: Estimate,
-    /// The first trial there; `None` if it was not tried.
+    /// The first trial at the point; `None` if it was not tried.
     pub trial: Option<TrialId>,
-    /// What was measured there, in the user's sign: the mean of its trials.
+    /// The measured value, in the units and orientation of the user: the mean of the trials at the point.
     pub observed: Option<f64>,
 }
 
 impl InsightModel {
-    /// Where the best results are.
+    /// Computes the best points.
     pub fn optimum(&self) -> Optimum {
         let means = self.posterior.predict(&self.data.points).means;
         let mut rows: Vec<usize> = (0..self.rows.len()).collect();
@@ -59,7 +59,7 @@ impl InsightModel {
         }
     }
 
-    /// The best posterior mean that the search of the acquisition function finds, beginning near `rows`.
+    /// The best posterior mean found by the search of the acquisition function, starting near `rows`.
     fn best_of_space(&self, rows: &[usize]) -> Option<Vec<f64>> {
         let region = Region::whole(&self.encoding);
         let ordered: Vec<bool> = region.axes.iter().map(|axis| !matches!(axis, Axis::Levels(_))).collect();

@@ -1,4 +1,4 @@
-//! The metric along each parameter, through the best measured point.
+//! Predictions along each parameter, through the best measured point.
 
 use nalgebra::DMatrix;
 use serde::Serialize;
@@ -8,32 +8,33 @@ use super::value::{Estimate, serialize_value};
 use crate::encoding::FeatureKind;
 use crate::problem::ParameterValue;
 
-/// Points of a slice along a parameter with more values than that, the best point's own not counted.
+/// The number of points of a slice along a parameter with more values, not counting the best point's own value. A
+/// guess.
 const RESOLUTION: usize = 33;
 
-/// What is predicted when one parameter moves and the others stay at the best measured point.
+/// Predictions for varying one parameter while the others stay at the best measured point.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Slice {
-    /// The parameter that moves.
+    /// The parameter that varies.
     pub parameter: String,
-    /// Whether its values have an order: not if it is categorical.
+    /// Whether its values have an order; false for a categorical parameter.
     pub ordered: bool,
-    /// Predictions, by increasing value (levels by name), evenly spaced on the parameter's scale. All values if there
-    /// are at most 33, and always the best point's own.
+    /// Predictions by increasing value (levels by name), evenly spaced on the parameter's scale. Contains all values if
+    /// there are at most 33, and always the best point's own value.
     pub points: Vec<SlicePoint>,
 }
 
-/// One point of a slice.
+/// A point of a slice.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SlicePoint {
-    /// The parameter's value.
+    /// The value of the parameter.
     #[serde(serialize_with = "serialize_value")]
     pub value: ParameterValue,
-    /// Whether it is that of the best measured point.
+    /// Whether it is the value of the best measured point.
     pub is_best: bool,
-    /// What is predicted there.
+    /// The prediction.
     pub predicted: Estimate,
 }
 
@@ -56,7 +57,7 @@ impl InsightModel {
         let moved = |u: f64| -> Vec<f64> {
             let mut point = best.to_vec();
             point[feature] = u;
-            // The others are feasible already, and stay.
+            // The other coordinates are already feasible and do not change.
             self.encoding.snap(&mut point);
             point
         };

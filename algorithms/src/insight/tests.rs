@@ -27,7 +27,7 @@ fn number(values: &ParameterValues, name: &str) -> f64 {
     match &values[name] {
         ParameterValue::Double(value) | ParameterValue::Discrete(value) => *value,
         ParameterValue::Integer(value) => *value as f64,
-        ParameterValue::Categorical(_) => panic!("{name} is no number"),
+        ParameterValue::Categorical(_) => panic!("{name} is not a number"),
     }
 }
 
@@ -58,7 +58,7 @@ fn additive(goal: Goal) -> (ProblemStatement, Vec<CompletedTrial>) {
 }
 
 #[test]
-fn estimators_give_the_known_indices_of_the_ishigami_function() {
+fn estimators_match_the_known_indices_of_the_ishigami_function() {
     // Ishigami & Homma 1990 with a = 7, b = 0.1; closed forms by integration:
     // V = a^2/8 + b pi^4/5 + b^2 pi^8/18 + 1/2, V_1 = (1 + b pi^4/5)^2 / 2, V_2 = a^2/8, V_13 = b^2 pi^8 8/225.
     let (a, b) = (7.0, 0.1);
@@ -103,7 +103,7 @@ fn importance_of_an_additive_function_is_the_share_of_its_terms() {
 }
 
 #[test]
-fn a_category_that_matters_only_together_with_another_has_no_first_order_index() {
+fn category_with_a_pure_interaction_has_no_first_order_index() {
     let level = |name: &str| ParameterKind::Categorical { values: vec![format!("{name}0"), format!("{name}1")] };
     let parameters = ["a", "b"].map(|name| ParameterSpec::new(name, level(name)).unwrap());
     let problem = problem([parameters.to_vec(), vec![double("x", 0.0, 1.0)]].concat(), Goal::Maximize);
@@ -119,7 +119,7 @@ fn a_category_that_matters_only_together_with_another_has_no_first_order_index()
 }
 
 #[test]
-fn slices_hit_the_data_where_there_is_no_noise() {
+fn slices_interpolate_data_without_noise() {
     let (problem, trials) = additive(Goal::Minimize);
     let insight = explain(&problem, history(&trials), "loss").unwrap();
     let best = &insight.optimum.best_observed;
@@ -136,19 +136,19 @@ fn slices_hit_the_data_where_there_is_no_noise() {
             .iter()
             .map(|point| match point.value {
                 ParameterValue::Double(value) => value,
-                _ => panic!("a double"),
+                _ => panic!("expected a double"),
             })
             .collect();
         assert!(values.is_sorted() && (33..=34).contains(&values.len()));
     }
-    // Along x the loss rises by 3.
+    // Along x, the loss increases by 3.
     let along_x = &insight.slices[0].points;
     let rise = along_x.last().unwrap().predicted.median - along_x[0].predicted.median;
     assert!((rise - 3.0).abs() < 0.3, "{rise}");
 }
 
 #[test]
-fn the_optimum_of_a_bowl_is_found_beyond_the_trials() {
+fn optimum_of_a_bowl_is_predicted_between_the_trials() {
     let problem = problem(vec![double("x", -1.0, 1.0), double("y", -1.0, 1.0)], Goal::Minimize);
     let bowl =
         |values: &ParameterValues| 5.0 + (number(values, "x") - 0.3).powi(2) + (number(values, "y") + 0.2).powi(2);
@@ -164,10 +164,10 @@ fn the_optimum_of_a_bowl_is_found_beyond_the_trials() {
 }
 
 #[test]
-fn leaving_one_out_is_fitting_without_it() {
+fn leave_one_out_equals_a_fit_without_the_point() {
     let problem = problem(vec![double("x", 0.0, 1.0), double("y", 0.0, 1.0)], Goal::Maximize);
     let mut trials = trials(&problem, 15, |values| (5.0 * number(values, "x")).sin() + number(values, "y").exp());
-    // One point twice and one stopped early: weights other than 1.
+    // A repeated point and a trial that was stopped early have weights other than 1.
     let twice = CompletedTrial { id: TrialId(16), ..trials[3].clone() };
     trials.push(twice);
     if let TrialOutcome::Measured { stopped_early, .. } = &mut trials[5].outcome {
@@ -195,9 +195,9 @@ fn leaving_one_out_is_fitting_without_it() {
 }
 
 #[test]
-fn noise_without_any_effect_is_told_as_such() {
+fn pure_noise_is_recognised() {
     let problem = problem(vec![double("x", 0.0, 1.0), double("y", 0.0, 1.0)], Goal::Maximize);
-    // A hash of the point: nothing to learn.
+    // A hash of the point, which cannot be learned.
     let noise = |values: &ParameterValues| (1e4 * number(values, "x") + 3e5 * number(values, "y")).sin();
     let insight = explain(&problem, history(&trials(&problem, 60, noise)), "loss").unwrap();
     let calibration = &insight.calibration;
@@ -208,7 +208,7 @@ fn noise_without_any_effect_is_told_as_such() {
 }
 
 #[test]
-fn neither_the_order_of_trials_and_parameters_nor_the_unit_matters() {
+fn order_and_units_have_no_effect() {
     let (problem_, mut trials) = additive(Goal::Minimize);
     trials.truncate(12);
     let plain = explain(&problem_, history(&trials), "loss").unwrap();
@@ -241,7 +241,7 @@ fn neither_the_order_of_trials_and_parameters_nor_the_unit_matters() {
 }
 
 #[test]
-fn what_is_missing_is_said() {
+fn errors_state_what_is_missing() {
     let (problem_, trials) = additive(Goal::Minimize);
     let too_few = explain(&problem_, history(&trials[..4]), "loss").unwrap_err();
     assert_eq!(too_few.to_string(), "\"loss\" was measured at 4 different points, and 5 are needed");
@@ -267,7 +267,7 @@ fn what_is_missing_is_said() {
 }
 
 #[test]
-fn infeasible_trials_are_counted_and_change_nothing_else() {
+fn infeasible_trials_are_counted_but_not_modelled() {
     let (problem, mut trials) = additive(Goal::Minimize);
     let plain = explain(&problem, history(&trials[..12]), "loss").unwrap();
     for (place, trial) in trials[12..].iter_mut().enumerate() {
@@ -282,7 +282,7 @@ fn infeasible_trials_are_counted_and_change_nothing_else() {
 }
 
 #[test]
-fn each_metric_is_explained_by_itself() {
+fn metrics_are_analysed_separately() {
     let metric = |name: &str, goal| MetricSpec { name: name.into(), goal };
     let space = SearchSpace::new(vec![double("x", 0.0, 1.0), double("y", 0.0, 1.0)]).unwrap();
     let metrics = vec![metric("loss", Goal::Minimize), metric("speed", Goal::Maximize)];
@@ -299,7 +299,7 @@ fn each_metric_is_explained_by_itself() {
 }
 
 #[test]
-fn ranks_of_equal_values_are_shared() {
+fn equal_values_share_their_rank() {
     assert_eq!(rank_correlation(&[1.0, 2.0, 3.0], &[10.0, 20.0, 30.0]), Some(1.0));
     assert_eq!(rank_correlation(&[1.0, 2.0, 3.0], &[3.0, 2.0, 1.0]), Some(-1.0));
     assert_eq!(rank_correlation(&[1.0, 1.0, 1.0], &[3.0, 2.0, 1.0]), None);

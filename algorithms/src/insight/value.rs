@@ -1,4 +1,4 @@
-//! Predictions in the user's units, and the form of values in serialised answers.
+//! Predictions in the user's units, and the serialised form of values.
 
 use std::collections::BTreeMap;
 
@@ -8,32 +8,32 @@ use serde::ser::{SerializeMap, Serializer};
 use crate::output_warp::Warp;
 use crate::problem::{Goal, ParameterValue, ParameterValues};
 
-/// Deviations between the median and the ends of a band of 95%.
+/// The 97.5% quantile of the standard normal distribution: half the width of a 95% band in deviations.
 const BAND_DEVIATIONS: f64 = 1.959_963_984_540_054;
 
-/// A prediction of the metric without its noise, in the user's units and sign.
+/// A prediction of the metric without noise, in the units and orientation of the user.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Estimate {
-    /// As likely too high as too low.
+    /// The median.
     pub median: f64,
-    /// 2.5% quantile.
+    /// The 2.5% quantile.
     pub lower: f64,
-    /// 97.5% quantile.
+    /// The 97.5% quantile.
     pub upper: f64,
 }
 
 impl Estimate {
-    /// From mean and deviation of a target.
+    /// Converts the mean and deviation of a warped value.
     pub(super) fn new(warp: &Warp, goal: Goal, mean: f64, deviation: f64) -> Self {
-        // The sign of the goal is its own inverse.
+        // The orientation is its own inverse.
         let user = |target: f64| goal.to_maximized(warp.inverse(target));
         let ends = [mean - BAND_DEVIATIONS * deviation, mean + BAND_DEVIATIONS * deviation].map(user);
         Self { median: user(mean), lower: ends[0].min(ends[1]), upper: ends[0].max(ends[1]) }
     }
 }
 
-/// As numbers and texts, without their kind.
+/// Serialises a value as a number or string, without its kind.
 pub(super) fn serialize_value<S: Serializer>(value: &ParameterValue, serializer: S) -> Result<S::Ok, S::Error> {
     match value {
         ParameterValue::Double(value) | ParameterValue::Discrete(value) => serializer.serialize_f64(*value),
@@ -42,7 +42,7 @@ pub(super) fn serialize_value<S: Serializer>(value: &ParameterValue, serializer:
     }
 }
 
-/// As an object with one entry per parameter.
+/// Serialises values as an object with one entry per parameter.
 pub(super) fn serialize_values<S: Serializer>(values: &ParameterValues, serializer: S) -> Result<S::Ok, S::Error> {
     struct Plain<'a>(&'a ParameterValue);
     impl Serialize for Plain<'_> {
@@ -58,7 +58,7 @@ pub(super) fn serialize_values<S: Serializer>(values: &ParameterValues, serializ
     map.end()
 }
 
-/// As the wire formats spell it.
+/// Serialises the goal as in the wire formats.
 pub(super) fn serialize_goal<S: Serializer>(goal: &Goal, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(match goal {
         Goal::Maximize => "MAXIMIZE",

@@ -1,24 +1,24 @@
-//! Elementary functions and sums for long loops: without branches, so that the compiler turns such a loop into vector
-//! instructions, and [`vectorized`], which runs it with the widest ones that the processor has.
+//! Elementary functions and sums for long loops. They have no branches, so that the compiler vectorises the loops.
+//! [`vectorized`] runs a loop with the widest instructions of the processor.
 //!
-//! No fused multiplication is used: each element comes out the same to the last bit at any width.
+//! No fused multiply-add is used, so results are bit-identical at any vector width.
 
 use pulp::{Arch, Simd, WithSimd};
 
-/// Sums are taken in this many interleaved parts, whatever the processor: as many as the widest registers hold.
+/// The number of interleaved partial sums, independent of the processor: as many as the widest registers hold.
 pub(crate) const LANES: usize = 8;
 
-/// As many values as a sum has parts.
+/// One value per partial sum.
 pub(crate) type Block = [f64; LANES];
 
-/// Beyond these `exp` leaves the normal numbers.
+/// Outside these bounds `exp` leaves the normal numbers.
 const EXP_BOUNDS: (f64, f64) = (-708.0, 709.0);
-/// Added and taken away again it rounds to a whole number, which then stands in the lowest bits: 1.5 * 2^52.
+/// Adding and subtracting this constant rounds to an integer, which is then in the lowest bits: 1.5 * 2^52.
 const ROUNDER: f64 = 6_755_399_441_055_744.0;
-/// `ln 2` in two parts; the product of the first with any exponent is exact (FreeBSD's `e_exp.c`).
+/// `ln 2` in two parts. The product of the first part with any exponent is exact (FreeBSD's `e_exp.c`).
 const LN_2_HIGH: f64 = 6.931_471_803_691_238e-1;
 const LN_2_LOW: f64 = 1.908_214_929_270_587_7e-10;
-/// `1 / k!` from `k = 12` down to 2: the first term left out is under 2e-16 where `|r| <= ln(2) / 2`.
+/// `1 / k!` from `k = 12` down to 2. The first omitted term is below 2e-16 for `|r| <= ln(2) / 2`.
 const TAYLOR: [f64; 11] = [
     1.0 / 479_001_600.0,
     1.0 / 39_916_800.0,
@@ -33,12 +33,12 @@ const TAYLOR: [f64; 11] = [
     1.0 / 2.0,
 ];
 
-/// Runs `operation`, all of whose code must be `#[inline(always)]`, with the widest vector instructions there are.
+/// Runs `operation` with the widest available vector instructions. All of its code must be `#[inline(always)]`.
 pub(crate) fn vectorized<O: WithSimd>(operation: O) -> O::Output {
     Arch::new().dispatch(operation)
 }
 
-/// `e^x` with a relative error below 1e-15; arguments beyond -708 and 709 count as these.
+/// `e^x` with a relative error below 1e-15. Arguments are clamped to -708 and 709.
 #[inline(always)]
 pub(crate) fn exp(x: f64) -> f64 {
     let x = if x < EXP_BOUNDS.0 { EXP_BOUNDS.0 } else { x };
@@ -54,7 +54,7 @@ pub(crate) fn exp(x: f64) -> f64 {
     ((sum * r + 1.0) * r + 1.0) * power
 }
 
-/// `sum_i term(a_i, b_i)` over two slices of one length.
+/// `sum_i term(a_i, b_i)` over two slices of equal length.
 #[inline(always)]
 pub(crate) fn sum(a: &[f64], b: &[f64], term: impl Fn(f64, f64) -> f64) -> f64 {
     let mut parts = [0.0; LANES];
@@ -70,7 +70,7 @@ pub(crate) fn sum(a: &[f64], b: &[f64], term: impl Fn(f64, f64) -> f64) -> f64 {
     total(parts)
 }
 
-/// Adds `term(a_i, b_i)` to the part that `i` belongs to, for all values of two slices of blocks.
+/// Adds `term(a_i, b_i)` to the partial sum of `i`, for all values of two slices of blocks.
 #[inline(always)]
 pub(crate) fn add_terms<S: Simd>(
     simd: S,
@@ -90,7 +90,7 @@ pub(crate) fn add_terms<S: Simd>(
     *parts = sums;
 }
 
-/// The sum of the interleaved parts of a sum.
+/// The total of the partial sums.
 #[inline(always)]
 pub(crate) fn total([a, b, c, d, e, f, g, h]: Block) -> f64 {
     ((a + b) + (c + d)) + ((e + f) + (g + h))
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exponentials_are_those_of_the_standard_library() {
+    fn exponentials_match_the_standard_library() {
         let mut largest: f64 = 0.0;
         for step in -70_800..=70_900 {
             let x = f64::from(step) / 100.0 + 1e-3 * f64::from(step % 7);
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn vector_instructions_change_no_bit() {
+    fn results_are_bit_identical_with_vector_instructions() {
         let mut values: Vec<f64> = (0..1003).map(|i| 1e-2 * f64::from(i) - 7.0).collect();
         let expected: Vec<f64> = values.iter().map(|value| exp(*value)).collect();
         let total = vectorized(Exponentials(&mut values));

@@ -1,7 +1,8 @@
 //! Stratified uniform numbers: a Latin hypercube, one axis at a time.
 //!
-//! Source: McKay, Beckman & Conover 1979, Technometrics 21(2). Chosen over a Sobol sequence where axes must be keyed
-//! by the parameter's name instead of its position, and where there are more axes than a sequence has good pairs of.
+//! Source: McKay, Beckman & Conover 1979, Technometrics 21(2). Used instead of a Sobol sequence where axes must be
+//! keyed by the name of the parameter instead of its position, and where there are more axes than good pairs of a
+//! sequence.
 
 use rand::RngExt;
 use rand::seq::SliceRandom;
@@ -19,7 +20,7 @@ pub fn stratified(rng: &mut ChaCha8Rng, count: usize) -> Vec<f64> {
 
 /// `count` standard normal numbers, one in each of `count` strata of equal probability, in random order.
 pub fn stratified_normals(rng: &mut ChaCha8Rng, count: usize) -> Vec<f64> {
-    /// Keeps the quantile finite: the outermost 1e-12 of the distribution is cut.
+    /// Truncates the outermost 1e-12 of the distribution, so that quantiles are finite.
     const EDGE: f64 = 1e-12;
     stratified(rng, count).into_iter().map(|u| quantile(u.clamp(EDGE, 1.0 - EDGE))).collect()
 }
@@ -31,7 +32,7 @@ mod tests {
     use crate::rng::stream;
 
     #[test]
-    fn each_stratum_is_hit_once() {
+    fn each_stratum_contains_one_number() {
         let values = stratified(&mut stream(1, TrialId(1), "strata"), 100);
         let mut strata: Vec<usize> = values.iter().map(|u| (u * 100.0) as usize).collect();
         strata.sort_unstable();

@@ -1,4 +1,4 @@
-//! A lower triangle without gaps, for loops over all of its entries at once.
+//! A packed lower triangle, for loops over all of its entries.
 
 use std::ops::Range;
 
@@ -6,12 +6,12 @@ use nalgebra::DMatrix;
 
 use super::elementary::{Block, LANES};
 
-/// The columns of a lower triangle (n x n) one after the other, each from its diagonal down in whole blocks, the last of
-/// which is filled up with zeros.
+/// The columns of a lower triangle (n x n), each from its diagonal down in whole blocks. The last block of a column is
+/// padded with zeros.
 #[derive(Debug, Clone)]
 pub(crate) struct LowerBlocks {
     rows: usize,
-    /// Where each column begins.
+    /// The first block of each column.
     starts: Vec<usize>,
     blocks: Vec<Block>,
 }
@@ -54,7 +54,7 @@ impl LowerBlocks {
         &self.blocks[self.range(k)]
     }
 
-    /// As [`Self::column`]. What is written beyond the last row stays there.
+    /// As [`Self::column`], mutable. Values written to the padding are kept.
     #[inline(always)]
     pub(crate) fn column_mut(&mut self, k: usize) -> &mut [Block] {
         let range = self.range(k);
@@ -67,7 +67,7 @@ impl LowerBlocks {
         &self.blocks
     }
 
-    /// As [`Self::blocks`].
+    /// As [`Self::blocks`], mutable.
     #[inline(always)]
     pub(crate) fn blocks_mut(&mut self) -> &mut [Block] {
         &mut self.blocks
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_matrix_comes_back_without_what_is_above_its_diagonal() {
+    fn conversion_keeps_the_lower_triangle_only() {
         for n in [0, 1, 7, 8, 9, 20] {
             let matrix = DMatrix::from_fn(n, n, |i, j| (1 + i + 100 * j) as f64);
             let lower = LowerBlocks::of(&matrix);

@@ -1,6 +1,6 @@
-//! Special functions, dense factorisations and stratified samples that the models share.
+//! Special functions, dense factorisations and stratified samples, shared by the models.
 //!
-//! Not here: distributions in general, which come from `statrs` and `rand_distr`.
+//! Not here: general distributions, which come from `statrs` and `rand_distr`.
 
 pub(crate) mod elementary;
 pub mod latin_hypercube;

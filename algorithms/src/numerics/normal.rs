@@ -1,7 +1,7 @@
 //! Tails of the normal distribution without underflow.
 //!
-//! `erfc` comes from `libm` (the port of FreeBSD's, under one unit in the last place); the one in `statrs` is good to 1e-10
-//! only, which the logarithms here would show.
+//! `erfc` comes from `libm` (a port of FreeBSD's, error below one unit in the last place). The one in `statrs` is
+//! accurate to 1e-10 only, which is not enough for the logarithms here.
 //!
 //! Notation: `phi` density and `Phi` distribution function of the standard normal, `z` a standardised value.
 
@@ -14,9 +14,8 @@ use statrs::function::erf::erfc_inv;
 pub(crate) const LN_SQRT_2PI: f64 = 0.918_938_533_204_672_8;
 
 /// `exp(x^2) erfc(x)`, the scaled complementary error function. Finite for `x > -26`; tends to 0 as `x` grows.
-///
 /// Below 10 by its definition, above by the asymptotic series (Abramowitz & Stegun 1964, 7.1.23), summed until its
-/// terms vanish: the rounding of `x^2` would cost the definition three digits there.
+/// terms vanish. There the rounding error of `x^2` would cost the definition three digits.
 pub fn erfcx(x: f64) -> f64 {
     if x < 10.0 {
         return (x * x).exp() * erfc(x);
@@ -62,7 +61,7 @@ pub fn log_distribution_derivative(z: f64) -> f64 {
     (log_density(z) - log_distribution(z)).exp()
 }
 
-/// The `z` with `Phi(z) = p`, for `0 < p < 1`.
+/// The `z` for which `Phi(z) = p`, for `0 < p < 1`.
 pub fn quantile(p: f64) -> f64 {
     -std::f64::consts::SQRT_2 * erfc_inv(2.0 * p)
 }
@@ -75,7 +74,7 @@ mod tests {
         assert!((actual - expected).abs() <= relative * expected.abs(), "{actual:e} is not {expected:e}");
     }
 
-    /// Made with mpmath 1.3.0 at 60 digits: `exp(x*x)*erfc(x)`.
+    /// Reference values: mpmath 1.3.0 at 60 digits, `exp(x*x)*erfc(x)`.
     #[test]
     fn erfcx_agrees_with_high_precision_values() {
         for (x, expected) in ERFCX {
@@ -83,7 +82,7 @@ mod tests {
         }
     }
 
-    /// Made with mpmath 1.3.0 at 60 digits: `log(ncdf(z))`.
+    /// Reference values: mpmath 1.3.0 at 60 digits, `log(ncdf(z))`.
     #[test]
     fn log_distribution_agrees_with_high_precision_values() {
         for (z, expected) in LOG_DISTRIBUTION {
@@ -92,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn log_distribution_derivative_is_the_slope() {
+    fn log_distribution_derivative_matches_differences() {
         for z in [-40.0, -6.0, -1.0, 0.3, 3.0] {
             let h = 1e-5;
             let slope = (log_distribution(z + h) - log_distribution(z - h)) / (2.0 * h);
@@ -108,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn log1mexp_is_accurate_on_both_sides_of_its_seam() {
+    fn log1mexp_is_accurate_on_both_sides_of_its_switch() {
         assert_close(log1mexp(-1e-10), (1e-10_f64).ln() - 0.5e-10, 1e-14);
         assert_close(log1mexp(-50.0), -(-50.0_f64).exp(), 1e-14);
         assert_close(log1mexp(-LN_2 * (1.0 + 1e-12)), log1mexp(-LN_2 * (1.0 - 1e-12)), 1e-11);

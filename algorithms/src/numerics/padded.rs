@@ -1,7 +1,7 @@
-//! Columns with room behind them, for loops that take whole blocks of values from any row on.
+//! Matrix columns with padding, for loops over whole blocks from any row on.
 //!
-//! A loop over a slice ends in single values, up to [`LANES`] - 1 of them, and compilers leave many more over where they
-//! unroll it. In matrices of fifty rows that is most of the work.
+//! A loop over a slice ends with up to [`LANES`] - 1 single values, and compilers leave more when they unroll it. With
+//! fifty rows that is most of the work.
 
 use std::ops::Range;
 use std::slice::ChunksExact;
@@ -10,7 +10,7 @@ use nalgebra::DMatrixView;
 
 use super::elementary::{Block, LANES};
 
-/// A matrix by columns, each followed by zeros that complete its last block wherever that begins.
+/// A matrix stored by columns. Each column is followed by zeros that complete its last block for any first row.
 #[derive(Debug, Clone)]
 pub(crate) struct PaddedColumns {
     rows: usize,
@@ -19,13 +19,13 @@ pub(crate) struct PaddedColumns {
 }
 
 impl PaddedColumns {
-    /// `rows` x `columns` zeros.
+    /// A matrix of zeros.
     pub(crate) fn zeros(rows: usize, columns: usize) -> Self {
         let stride = rows + LANES - 1;
         Self { rows, stride, values: vec![0.0; stride * columns] }
     }
 
-    /// The values of `matrix`.
+    /// A copy of `matrix`.
     pub(crate) fn new(matrix: DMatrixView<'_, f64>) -> Self {
         let mut padded = Self::zeros(matrix.nrows(), matrix.ncols());
         for (j, column) in matrix.column_iter().enumerate() {
@@ -50,14 +50,14 @@ impl PaddedColumns {
         self.values.iter().skip(i).step_by(self.stride).copied()
     }
 
-    /// Column `j` from its row `i` on: as many blocks as it takes, of which the last may end with padding.
+    /// Column `j` from row `i` on, in whole blocks. The last block may end with padding.
     #[inline(always)]
     pub(crate) fn blocks(&self, i: usize, j: usize) -> &[Block] {
         self.values[self.range(i, j)].as_chunks().0
     }
 
-    /// The columns before `j`, with their padding, and [`Self::blocks`] to write to: what is written into padding stays
-    /// there.
+    /// The columns before `j` with their padding, and [`Self::blocks`] as mutable. Values written to the padding are
+    /// kept.
     #[inline(always)]
     pub(crate) fn before_and_blocks(&mut self, i: usize, j: usize) -> (ChunksExact<'_, f64>, &mut [Block]) {
         let range = self.range(i, j);
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_row_begins_whole_blocks_that_end_in_zeros() {
+    fn blocks_from_any_row_end_in_zeros() {
         for rows in [1, 7, 8, 9, 20] {
             let matrix = DMatrix::from_fn(rows, 3, |i, j| (1 + i + 100 * j) as f64);
             let padded = PaddedColumns::new(matrix.as_view());
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_is_written_beside_those_before_it() {
+    fn column_is_writable_while_earlier_columns_are_read() {
         let mut padded = PaddedColumns::zeros(3, 2);
         let (before, blocks) = padded.before_and_blocks(1, 1);
         assert_eq!((before.len(), blocks.len()), (1, 1));

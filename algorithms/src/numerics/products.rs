@@ -1,19 +1,19 @@
-//! Products with triangular and with tall thin matrices, where nalgebra's general product does too much.
+//! Products with triangular matrices and with tall thin matrices, for which nalgebra's general product does unnecessary
+//! work.
 //!
-//! Wide ones are cut into blocks for nalgebra's product (by `matrixmultiply`). Of the alternatives, `faer` is a quarter
-//! faster at that, but it and what it needs take longer to compile than everything else here together; `gemm` has no
-//! safe interface. For a few columns the factor is read once from memory and meets all of them.
+//! Wide matrices are split into blocks for nalgebra's product (by `matrixmultiply`). `faer` and `gemm` were not chosen;
+//! see docs/experiments/041. For a few columns, the factor is read from memory once and applied to all of them.
 
 use nalgebra::DMatrix;
 use pulp::{Simd, WithSimd};
 
 use super::elementary::{LANES, sum, total, vectorized};
 
-/// Up to this many columns a matrix is thin.
+/// The maximum number of columns of a thin matrix.
 pub(crate) const THIN: usize = 16;
-/// Rows per product otherwise.
+/// The number of rows per product of wider matrices.
 pub(super) const BLOCK: usize = 64;
-/// Columns of the factor that are added at a time.
+/// The number of columns of the factor that are added at once.
 const TOGETHER: usize = 4;
 
 /// `a' b`, for `a` (k x n) and `b` (k x m): n x m.
@@ -42,15 +42,15 @@ pub(crate) fn lower_product(lower: &DMatrix<f64>, b: &DMatrix<f64>) -> DMatrix<f
     result
 }
 
-/// `lower' b`, shapes as in [`lower_product`]; meant for few columns.
+/// `lower' b`, shapes as in [`lower_product`]; for few columns.
 pub(crate) fn lower_transposed_product(lower: &DMatrix<f64>, b: &DMatrix<f64>) -> DMatrix<f64> {
     let mut result = DMatrix::zeros(b.nrows(), b.ncols());
     vectorized(Dots { a: lower, b, lower: true, result: &mut result });
     result
 }
 
-/// The lower triangle of `lower' lower` (n x n; above it is nothing of meaning), for a lower triangular `lower`
-/// (n x n, explicit zeros above the diagonal).
+/// The lower triangle of `lower' lower` (n x n; the rest is unspecified) for a lower triangular `lower` (n x n,
+/// explicit zeros above the diagonal).
 pub(super) fn lower_square(lower: &DMatrix<f64>) -> DMatrix<f64> {
     let n = lower.nrows();
     let mut result = DMatrix::zeros(n, n);
@@ -58,7 +58,8 @@ pub(super) fn lower_square(lower: &DMatrix<f64>) -> DMatrix<f64> {
     for start in (0..n).step_by(BLOCK) {
         let count = BLOCK.min(n - start);
         let end = start + count;
-        // Rows start..end of the result, up to their diagonal; below row `start` the factor's columns are zero above.
+        // Rows start..end of the result up to their diagonal. Below row `start`, the columns of the factor are zero
+        // above the diagonal.
         let left = transposed.view((start, start), (count, n - start));
         let right = lower.view((start, 0), (n - start, end));
         result.view_mut((start, 0), (count, end)).gemm(1.0, &left, &right, 0.0);
@@ -136,7 +137,8 @@ impl WithSimd for Dots<'_> {
     }
 }
 
-/// The dot products of `a` with several vectors of its length: each as by [`sum`], but none waits for its last addition.
+/// The dot products of `a` with several vectors of its length. Each equals the result of [`sum`]; interleaving hides
+/// the latency of additions.
 #[inline(always)]
 fn dots(a: &[f64], b: [&[f64]; TOGETHER]) -> [f64; TOGETHER] {
     let mut parts = [[0.0; LANES]; TOGETHER];
@@ -164,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn products_are_those_of_nalgebra() {
+    fn products_match_nalgebra() {
         let matrix =
             |n: usize, m: usize| DMatrix::from_fn(n, m, |i, j| ((i * 7 + j * 13 + 3) % 17) as f64 / 17.0 - 0.4);
         for (k, m) in [(1, 1), (3, 2), (17, 7), (65, 129), (131, 16), (300, 17)] {

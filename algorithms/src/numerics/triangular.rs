@@ -1,10 +1,10 @@
-//! Cholesky factors by matrix products.
+//! Cholesky factorisation by matrix products.
 //!
 //! Notation: `K` symmetric positive definite, `K = L L'`, `L` lower triangular; all n x n.
 //!
-//! The recursion splits `K` in halves and does nearly all of its work in matrix products, for which nalgebra calls a
-//! blocked, vectorised kernel; its own Cholesky goes column by column. The inverse of `L` falls out on the way, and it
-//! turns each later triangular solve for many points at once into a product as well.
+//! The recursion halves `K` and does nearly all of its work in matrix products, for which nalgebra calls a blocked,
+//! vectorised kernel; nalgebra's Cholesky proceeds column by column. The recursion also yields the inverse of `L`,
+//! which turns later triangular solves for many points into products.
 //! Source: Golub & Van Loan 2013, "Matrix Computations", 4.2.9 (block Cholesky).
 
 use nalgebra::DMatrix;
@@ -14,10 +14,10 @@ use super::elementary::{Block, LANES, vectorized};
 use super::padded::PaddedColumns;
 use super::products::{BLOCK, lower_product, lower_square};
 
-/// Blocks of this size are factorised column by column: a guess, as small as the products of [`BLOCK`] rows.
+/// Blocks up to this size are factorised column by column. A guess: as small as the products of [`BLOCK`] rows.
 const LEAF: usize = 64;
 
-/// `inv(L)` and the determinant of one factorisation.
+/// `inv(L)` and the determinant of a factorisation.
 #[derive(Debug, Clone)]
 pub struct InverseFactor {
     /// `inv(L)`, n x n, lower triangular with explicit zeros above.
@@ -27,16 +27,17 @@ pub struct InverseFactor {
 }
 
 impl InverseFactor {
-    /// Factorises `matrix` (n x n; only its lower triangle is read).
+    /// Factorises `matrix` (n x n; only the lower triangle is read).
     ///
-    /// `None` if a pivot is not a positive finite number: the matrix is not positive definite to double precision.
+    /// Returns `None` if a pivot is not a positive finite number: the matrix is not positive definite in double
+    /// precision.
     pub fn new(mut matrix: DMatrix<f64>) -> Option<Self> {
         let n = matrix.nrows();
         let mut factor = Self { inverse: DMatrix::zeros(n, n), half_log_determinant: 0.0 };
         factor.split(&mut matrix, 0, n).then_some(factor)
     }
 
-    /// The lower triangle of `inv(K)`, n x n; above it is nothing of meaning.
+    /// The lower triangle of `inv(K)`, n x n; the rest is unspecified.
     pub fn inverse(&self) -> DMatrix<f64> {
         lower_square(&self.inverse)
     }
@@ -91,13 +92,13 @@ impl InverseFactor {
     }
 }
 
-/// Factor and inverse of one block; the result is its part of [`InverseFactor::half_log_determinant`].
+/// Factor and inverse of a block. The output is its part of [`InverseFactor::half_log_determinant`].
 ///
-/// Each entry gathers what is taken from it in a register and is written once.
+/// Each entry accumulates its subtractions in a register and is written once.
 struct Leaf<'a> {
-    /// The block, of at most [`LEAF`] rows, which becomes its factor.
+    /// The block, of at most [`LEAF`] rows; replaced by its factor.
     factor: &'a mut PaddedColumns,
-    /// Zeros, which become the transposed inverse of the factor.
+    /// Zeros; replaced by the transposed inverse of the factor.
     inverse_transposed: &'a mut PaddedColumns,
 }
 
@@ -128,7 +129,7 @@ impl WithSimd for Leaf<'_> {
             let (before, blocks) = inverse_transposed.before_and_blocks(0, k);
             blocks[k / LANES][k % LANES] = 1.0;
             for (index, block) in blocks.iter_mut().enumerate().take(k / LANES + 1) {
-                // The inverse of a lower triangle has nothing in the columns of this block before its row `first`.
+                // The inverse of a lower triangle is zero in the columns of this block before its row `first`.
                 let first = index * LANES;
                 subtract_products(block, &row[first..], before.clone().skip(first), first);
                 block.iter_mut().for_each(|value| *value /= diagonal);
@@ -138,7 +139,7 @@ impl WithSimd for Leaf<'_> {
     }
 }
 
-/// Takes from `block` the product of each of `factors` with the block of its column that begins with `row`.
+/// Subtracts from `block` the product of each of `factors` with the block of its column that starts at `row`.
 #[inline(always)]
 fn subtract_products<'a>(block: &mut Block, factors: &[f64], columns: impl Iterator<Item = &'a [f64]>, row: usize) {
     let mut rest = *block;
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn agrees_with_the_factor_of_nalgebra_at_sizes_around_the_blocks() {
+    fn factors_match_nalgebra_at_sizes_around_the_block_size() {
         for n in [1, 2, 31, 32, 33, 65, 150] {
             let matrix = matrix(n);
             let reference = matrix.clone().cholesky().unwrap();
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn indefinite_and_non_finite_matrices_are_refused() {
+    fn indefinite_and_non_finite_matrices_are_rejected() {
         assert!(InverseFactor::new(DMatrix::from_row_slice(2, 2, &[1.0, 0.0, 2.0, 1.0])).is_none());
         assert!(InverseFactor::new(DMatrix::from_element(1, 1, f64::NAN)).is_none());
         assert!(InverseFactor::new(DMatrix::from_element(40, 40, 1.0)).is_none());

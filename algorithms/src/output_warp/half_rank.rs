@@ -1,21 +1,21 @@
-//! Values below the median replaced by what a normal distribution would have at their rank.
+//! Half-rank transform: values below the median are replaced by normal quantiles of their rank.
 //!
 //! Source: OSS Vizier, `HalfRankComponent` in `vizier/_src/algorithms/designers/gp/output_warpers.py`. Values at or
-//! above the median keep their value, so order and scale survive where it matters, and one huge loss cannot flatten
-//! the model.
+//! above the median do not change. Order and scale are thus preserved where they matter, and a single huge loss cannot
+//! dominate the model.
 
 use crate::numerics::normal::{distribution, quantile};
 
-/// Applies the transform to `values` (larger is better, finite). With `m` the median, `D` the number of distinct
-/// values below it (plus a half if `m` itself occurs) and `s` the root mean square distance to `m` of the distinct
-/// values above, a value of dense rank `r` (worst = 1) below becomes `m + s PhiInv(0.5 (r - 0.5) / D)`.
+/// Transforms `values` (larger is better, finite). With `m` the median, `D` the number of distinct values below it
+/// (plus a half if `m` itself occurs) and `s` the root mean square distance to `m` of the distinct values above, a
+/// value of dense rank `r` (worst = 1) below `m` becomes `m + s PhiInv(0.5 (r - 0.5) / D)`.
 pub fn half_rank(values: &mut [f64]) {
     if let Some(transform) = HalfRank::fit(values) {
         values.iter_mut().for_each(|value| *value = transform.apply(*value));
     }
 }
 
-/// The transform for one set of values.
+/// The fitted transform.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct HalfRank {
     median: f64,
@@ -27,7 +27,7 @@ pub(super) struct HalfRank {
 }
 
 impl HalfRank {
-    /// `None` for fewer than two values.
+    /// Fits the transform; `None` for fewer than two values.
     pub(super) fn fit(values: &[f64]) -> Option<Self> {
         if values.len() < 2 {
             return None;
@@ -47,7 +47,7 @@ impl HalfRank {
         Some(Self { median, spread, count, below: distinct })
     }
 
-    /// The transform of one of the values.
+    /// The transform of one of the fitted values.
     pub(super) fn apply(&self, value: f64) -> f64 {
         if value < self.median {
             let rank = self.below.partition_point(|other| *other < value) as f64 + 1.0;
@@ -57,16 +57,16 @@ impl HalfRank {
         }
     }
 
-    /// The value that is transformed to `target`, interpolated linearly by rank below the median, and never below the
-    /// lowest value.
+    /// The value whose transform is `target`, interpolated linearly by rank below the median, and at least the lowest
+    /// value.
     pub(super) fn inverse(&self, target: f64) -> f64 {
         let Some(&lowest) = self.below.first() else { return target };
         if target >= self.median {
             return target;
         }
-        // The median stands behind the last of the values below, at rank D + 1/2.
+        // The median follows the last of the values below it, at rank D + 1/2.
         let rank = 2.0 * self.count * distribution((target - self.median) / self.spread) + 0.5;
-        // Rounding must not mix a value with its neighbour, which may be 1e30 away.
+        // Rounding errors must not mix a value with its neighbour, which may be 1e30 away.
         let rank = if (rank - rank.round()).abs() < 1e-9 { rank.round() } else { rank };
         if rank <= 1.0 {
             return lowest;
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_rank_counts_below_the_median() {
+    fn values_below_the_median_depend_on_ranks_only() {
         let mut mild = [-1.0, 0.5, 1.0, 2.0, 3.0];
         let mut harsh = [-1e30, -20.0, 1.0, 2.0, 3.0];
         half_rank(&mut mild);
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn values_by_hand() {
+    fn known_values() {
         // Median 1, two distinct below plus a half: D = 2.5; s = sqrt((0 + 1 + 4) / 3).
         let mut values = [-1.0, 0.5, 1.0, 2.0, 3.0];
         half_rank(&mut values);

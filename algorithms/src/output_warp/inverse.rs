@@ -1,17 +1,17 @@
-//! The warp with what it needs to be undone, so that predictions can be told in the user's units.
+//! The warp with its inverse, for predictions in the user's units.
 //!
-//! Medians and other quantiles of a prediction commute with the strictly increasing map; means and deviations do not,
-//! and must not be sent through it.
+//! Medians and other quantiles of a prediction commute with the strictly increasing map. Means and deviations do not
+//! and must not be mapped.
 
 use super::yeo_johnson::inverse_yeo_johnson;
 use super::{Centered, HalfRank, Standardization, centered, has_low_outlier, power_transform, range, standardize};
 use super::{median, standardize_range};
 
-/// How many ranges of the values an inverse may lie outside of them: the power transform has a bounded image, so that
-/// a quantile beyond it would be infinite.
+/// The maximum distance of an inverse from the values, in ranges of the values. The image of the power transform is
+/// bounded, so the inverse of a quantile beyond it would be infinite. A guess.
 const FARTHEST_RANGES: f64 = 10.0;
 
-/// The transform that [`warp`](super::warp) has applied to some values, with its inverse.
+/// The transform that [`warp`](super::warp) applied to some values, with its inverse.
 ///
 /// ```
 /// use tunesmith_algorithms::output_warp::Warp;
@@ -21,9 +21,9 @@ const FARTHEST_RANGES: f64 = 10.0;
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Warp {
-    /// What every target stands for if the values are equal.
+    /// The inverse of every target if the values are equal.
     constant: f64,
-    /// `None` if they are.
+    /// `None` if the values are equal.
     steps: Option<Steps>,
 }
 
@@ -35,12 +35,13 @@ struct Steps {
     before: Standardization,
     lambda: f64,
     after: Standardization,
-    /// Of the centred values, widened.
+    /// Bounds of the inverse of centred values.
     limits: (f64, f64),
 }
 
 impl Warp {
-    /// The transform for `values` (finite, larger is better), and their targets as [`warp`](super::warp) has them.
+    /// Fits the transform of `values` (finite, larger is better). Returns it with their targets, equal to those of
+    /// [`warp`](super::warp).
     pub fn fit(values: &[f64], failures: bool) -> (Self, Vec<f64>) {
         let Some(Centered { values: mut targets, largest, center }) = centered(values) else {
             let constant = if values.is_empty() { 0.0 } else { median(values) };
@@ -61,10 +62,11 @@ impl Warp {
         (Self { constant: 0.0, steps: Some(steps) }, targets)
     }
 
-    /// The value whose target is `target`: non-decreasing, finite, at most ten ranges of the values away from them.
+    /// The value whose target is `target`: non-decreasing in `target`, finite, at most ten ranges of the values away
+    /// from them.
     ///
-    /// Below the median of values that the half-rank guard has changed, it is interpolated linearly between ranks, and
-    /// nothing lies below the lowest value.
+    /// Below the median of values that the half-rank guard has transformed, the inverse is interpolated linearly
+    /// between ranks and is at least the lowest value.
     pub fn inverse(&self, target: f64) -> f64 {
         let Some(steps) = &self.steps else { return self.constant };
         let before = inverse_yeo_johnson(steps.after.undo(target), steps.lambda);
@@ -73,7 +75,7 @@ impl Warp {
             value = half_rank.inverse(value);
         }
         let (low, high) = steps.limits;
-        // A NaN comes only out of a NaN.
+        // The result is NaN only if the target is.
         ((value.max(low).min(high) + steps.center) * steps.largest).clamp(f64::MIN, f64::MAX)
     }
 }
@@ -91,8 +93,8 @@ mod tests {
     const VALUES: [f64; 9] = [-3.0, 0.1, 0.2, 0.5, 0.9, 1.4, 7.0, 0.9, 0.6];
 
     #[test]
-    fn every_value_comes_back() {
-        // Beside a range of 1e12 three or four digits are left.
+    fn values_round_trip() {
+        // Next to a range of 1e12, three or four digits remain.
         let with_outlier: Vec<f64> = VALUES.iter().copied().chain([-1e6, -1e12]).collect();
         for (values, failures) in [(&VALUES[..], false), (&VALUES, true), (&with_outlier, false), (&VALUES[..2], false)]
         {
@@ -106,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_inverse_is_monotone_and_finite_everywhere() {
+    fn inverse_is_monotone_and_finite_everywhere() {
         let exponential: Vec<f64> = (0..40).map(|i| (f64::from(i) / 4.0).exp()).collect();
         let mirrored: Vec<f64> = exponential.iter().map(|value| -value).collect();
         for values in [&VALUES[..], &exponential, &mirrored, &[1e308, -1e308, 0.0]] {
@@ -120,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_values_come_back_from_everything() {
+    fn every_target_of_equal_values_inverts_to_that_value() {
         let (warp, targets) = Warp::fit(&[4.2; 5], false);
         assert_eq!((warp.inverse(-7.0), targets), (4.2, vec![0.0; 5]));
     }

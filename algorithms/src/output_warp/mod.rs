@@ -1,7 +1,8 @@
-//! Raw objective values to targets for the model: outliers tamed, skewness removed, zero mean, unit scale.
+//! Warps raw objective values to targets of the model: limits outliers, removes skewness, and standardises to mean 0
+//! and variance 1.
 //!
-//! All values are maximised. Order: median and range to a harmless scale, half-rank guard if there is need,
-//! Yeo-Johnson on z-scores, z-scores again. Every step commutes with `y -> a y + b`, `a > 0`.
+//! All values are maximised. The steps are: centre by the median and divide by the range, half-rank transform if there
+//! are outliers, Yeo-Johnson on z-scores, standardise again. Every step commutes with `y -> a y + b`, `a > 0`.
 
 mod half_rank;
 mod inverse;
@@ -12,22 +13,23 @@ pub use half_rank::half_rank;
 pub use inverse::Warp;
 pub use yeo_johnson::{inverse_yeo_johnson, power_transform, yeo_johnson};
 
-/// z-score beyond which a value is an outlier (Vizier applies its half-rank warp always; on data that look Gaussian
-/// that only discards information).
+/// The z-score beyond which a value is an outlier. Vizier always applies its half-rank warp; on data that look Gaussian
+/// that only discards information.
 const OUTLIER_Z_SCORE: f64 = 5.0;
-/// The same in units of the median absolute deviation: a z-score cannot exceed sqrt(n), so few points need another
-/// rule. A guess, far beyond what skewed but harmless objectives show.
+/// The same limit in units of the median absolute deviation. A z-score cannot exceed sqrt(n), so few points need this
+/// second rule. A guess, far beyond the values of skewed but harmless objectives.
 const OUTLIER_ROBUST_SCORE: f64 = 100.0;
 /// A range below this fraction of the largest value is rounding noise.
 const RELATIVE_FLOOR: f64 = 1e-13;
 
-/// Targets for `values` (finite, larger is better), in order; mean 0 and population variance 1, or all 0 if the values
-/// are equal. `failures` tells that there are trials without a value, which makes outliers likely.
+/// The targets of `values` (finite, larger is better), in order: mean 0 and population variance 1, or all 0 if the
+/// values are equal. `failures` states whether there are trials without a value, which makes outliers likely.
 pub fn warp(values: &[f64], failures: bool) -> Vec<f64> {
     Warp::fit(values, failures).1
 }
 
-/// As [`warp`], but without guard and transform: the values only get mean 0 and population variance 1, or become 0.
+/// As [`warp`], without the half-rank and power transforms: the values are only standardised to mean 0 and population
+/// variance 1, or become 0.
 pub fn standardized(values: &[f64]) -> Vec<f64> {
     let Some(Centered { values: mut targets, .. }) = centered(values) else { return vec![0.0; values.len()] };
     standardize_range(&mut targets);
@@ -41,14 +43,14 @@ struct Centered {
     center: f64,
 }
 
-/// Values on a harmless scale with median 0; `None` if they are equal but for rounding, or there are none.
+/// Rescaled values with median 0; `None` if they are equal up to rounding, or if there are none.
 fn centered(values: &[f64]) -> Option<Centered> {
     let largest = values.iter().fold(0.0_f64, |largest, value| largest.max(value.abs()));
     if largest == 0.0 {
         return None;
     }
-    // Divided first, so that not even the difference of two huge values overflows. Then the median goes, not the mean:
-    // beside one huge loss the others must keep their digits.
+    // Dividing first avoids overflow in the difference of two huge values. The median is subtracted instead of the
+    // mean, so that next to one huge loss the other values keep their precision.
     let mut targets: Vec<f64> = values.iter().map(|value| value / largest).collect();
     if range(&targets) <= RELATIVE_FLOOR {
         return None;
@@ -67,15 +69,15 @@ struct Standardization {
     scale: f64,
 }
 
-/// Mean 0 and variance 1 for values that differ, through a range of 1: their squares neither vanish nor overflow.
+/// Standardises to mean 0 and variance 1. Dividing by the range first avoids underflow and overflow of squares.
 fn standardize_range(values: &mut [f64]) -> Standardization {
     let unit = range(values);
     values.iter_mut().for_each(|value| *value /= unit);
     Standardization { unit, ..standardize(values) }
 }
 
-/// The target of a trial that failed, given the targets of the others: below the worst by half their range and one
-/// standard deviation, as in Vizier's infeasible warper (`vizier/_src/algorithms/designers/gp/output_warpers.py`).
+/// The target of a failed trial, given the targets of the others: below the worst by half their range and one standard
+/// deviation, as in Vizier's infeasible warper (`vizier/_src/algorithms/designers/gp/output_warpers.py`).
 pub fn failure_target(targets: &[f64]) -> f64 {
     let lowest = targets.iter().copied().fold(f64::INFINITY, f64::min);
     let highest = targets.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -87,7 +89,7 @@ fn standardize(values: &mut [f64]) -> Standardization {
     let mean = values.iter().sum::<f64>() / n;
     let variance = values.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>() / n;
     let deviation = variance.sqrt();
-    // Values of unit range cannot come this close unless the transform flattened them.
+    // Values of unit range have such a small deviation only if the transform flattened them.
     let scale = if deviation > 1e-12 { deviation.recip() } else { 0.0 };
     values.iter_mut().for_each(|value| *value = (*value - mean) * scale);
     Standardization { unit: 1.0, mean, scale }
@@ -112,7 +114,7 @@ fn has_low_outlier(values: &[f64]) -> bool {
     spread > 0.0 && median - lowest > OUTLIER_ROBUST_SCORE * spread
 }
 
-/// The median of at least one value; the mean of the middle two for an even count.
+/// The median of at least one value; for an even count the mean of the middle two.
 fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -127,7 +129,7 @@ mod tests {
     const VALUES: [f64; 7] = [-3.0, 0.1, 0.2, 0.5, 0.9, 1.4, 7.0];
 
     #[test]
-    fn targets_are_standardised_and_keep_the_order() {
+    fn targets_are_standardised_and_preserve_the_order() {
         let targets = warp(&VALUES, false);
         assert!(targets.iter().sum::<f64>().abs() < 1e-12);
         assert!((targets.iter().map(|t| t * t).sum::<f64>() / 7.0 - 1.0).abs() < 1e-12);
@@ -135,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn an_affine_change_of_units_changes_nothing() {
+    fn targets_are_invariant_under_affine_changes_of_units() {
         let targets = warp(&VALUES, true);
         for (a, b) in [(1e-9, 0.0), (3.0, -2.0), (1e200, 1e200)] {
             let changed: Vec<f64> = VALUES.iter().map(|y| a * y + b).collect();
@@ -146,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn standardised_values_keep_their_proportions() {
+    fn standardised_values_preserve_proportions() {
         let targets = standardized(&[-3.0, 1.0, 5.0, 1.0]);
         let unit = 8.0_f64.sqrt();
         for (target, expected) in targets.iter().zip([-4.0 / unit, 0.0, 4.0 / unit, 0.0]) {
@@ -167,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_huge_loss_leaves_the_good_values_apart() {
+    fn good_values_stay_distinct_next_to_a_huge_loss() {
         for count in [1, 3] {
             let mut values = vec![0.0, 0.2, 0.4, 0.5, 0.6, 0.8, 1.0, 1.1, 1.2];
             values.extend(vec![-1e30; count]);
@@ -178,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_worse_than_everything() {
+    fn failure_target_is_below_all_others() {
         assert_eq!(failure_target(&[-1.0, 1.0]), -3.0);
         assert_eq!(failure_target(&[]), -1.0);
     }

@@ -4,16 +4,16 @@ use pulp::{Simd, WithSimd};
 
 use crate::numerics::elementary::{exp, sum, vectorized};
 
-/// Range of the exponent that is searched.
+/// The searched range of the exponent. A guess.
 const LAMBDA_BOUNDS: (f64, f64) = (-3.0, 5.0);
-/// Halvings by the golden ratio: the exponent is then known to 1e-6.
+/// The number of golden-section steps: the exponent is then accurate to 1e-6.
 const SEARCH_STEPS: u32 = 34;
 
-/// Exponents nearer than this to 0 or 2 need care against cancellation.
+/// Exponents closer than this to 0 or 2 suffer from cancellation.
 const CANCELLING: f64 = 1e-3;
 
-/// Replaces `values` (z-scores) by their transform with the exponent of largest normal likelihood, which is returned:
-/// 1, and nothing changes, for fewer than three values.
+/// Replaces `values` (z-scores) by their transform with the exponent of largest normal likelihood, and returns the
+/// exponent. Fewer than three values do not change; the exponent is then 1.
 pub fn power_transform(values: &mut [f64]) -> f64 {
     if values.len() < 3 {
         return 1.0;
@@ -51,7 +51,7 @@ fn box_cox(value: f64, lambda: f64) -> f64 {
 
 fn most_likely_lambda(values: &[f64]) -> f64 {
     let n = values.len() as f64;
-    // sign(v) ln(1 + |v|): all that the likelihood needs of a value.
+    // `sign(v) ln(1 + |v|)`, the only input of the likelihood.
     let logs: Vec<f64> = values.iter().map(|value| value.signum() * value.abs().ln_1p()).collect();
     let jacobian: f64 = logs.iter().sum();
     let mut transformed = vec![0.0; values.len()];
@@ -88,9 +88,9 @@ fn most_likely_lambda(values: &[f64]) -> f64 {
 /// The population variance of the values after the transform.
 struct Variance<'a> {
     logs: &'a [f64],
-    /// Neither near 0 nor near 2.
+    /// Not close to 0 or 2.
     lambda: f64,
-    /// Overwritten.
+    /// Scratch space; overwritten.
     transformed: &'a mut [f64],
 }
 
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn the_inverse_undoes_the_transform() {
+    fn inverse_undoes_the_transform() {
         for lambda in [-3.0, -0.5, 0.0, 1e-9, 0.7, 1.0, 2.0, 2.5, 5.0] {
             for value in [-4.0, -0.3, 0.0, 1e-9, 0.5, 6.0] {
                 let back = inverse_yeo_johnson(yeo_johnson(value, lambda), lambda);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fast_variance_is_that_of_the_transform() {
+    fn fast_variance_matches_the_transform() {
         let values: Vec<f64> = (0..101).map(|i| (f64::from(i) * 0.7).sin() * 3.0).collect();
         let logs: Vec<f64> = values.iter().map(|value| value.signum() * value.abs().ln_1p()).collect();
         for lambda in [-3.0, -0.5, CANCELLING, 0.3, 1.0, 2.0 - CANCELLING, 2.5, 5.0] {
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn skewness_is_removed() {
+    fn transform_removes_skewness() {
         let skewness = |values: &[f64]| {
             let mean = values.iter().sum::<f64>() / values.len() as f64;
             let moment = |k: i32| values.iter().map(|v| (v - mean).powi(k)).sum::<f64>() / values.len() as f64;

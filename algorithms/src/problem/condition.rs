@@ -1,9 +1,9 @@
-//! When a parameter exists: conditions on the value of another one, its parent.
+//! Conditions under which a parameter is active: the values of another parameter, its parent.
 //!
 //! Parents may have conditions of their own, to any depth; the parameters of a space then form a forest. A parameter
 //! is *active* in a trial if it has no condition, or if its parent is active and has one of the condition's values.
-//! Only active parameters have values. A name comes once in a space: a child of two parents, or one with another range
-//! under another value of its parent, is two parameters.
+//! Only active parameters have values. Names are unique in a space: a child of two parents, or a child with a different
+//! range for each value of its parent, is stated as two parameters.
 
 use serde::{Deserialize, Serialize};
 
@@ -29,14 +29,13 @@ use super::ParameterValue;
 #[serde(from = "UncheckedCondition")]
 pub struct Condition {
     parent: String,
-    /// Different from one another.
+    /// Pairwise different.
     values: Vec<ParameterValue>,
 }
 
 impl Condition {
-    /// The condition that the parameter `parent` has one of `values`; values given twice count once. Whether there is
-    /// such a parent, and whether it has such values, is checked with the whole space
-    /// ([`SearchSpace::new`](super::SearchSpace::new)).
+    /// Returns the condition that the parameter `parent` has one of `values`. Duplicate values are dropped.
+    /// [`SearchSpace::new`](super::SearchSpace::new) checks that the parent exists and can take these values.
     pub fn new(parent: impl Into<String>, values: Vec<ParameterValue>) -> Self {
         let mut different: Vec<ParameterValue> = Vec::with_capacity(values.len());
         for value in values {
@@ -47,7 +46,7 @@ impl Condition {
         Self { parent: parent.into(), values: different }
     }
 
-    /// Name of the parameter that decides.
+    /// The name of the parent.
     pub fn parent(&self) -> &str {
         &self.parent
     }

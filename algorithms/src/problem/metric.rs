@@ -1,10 +1,10 @@
-//! What is optimised, and the whole statement of a problem.
+//! Metrics, constraints and the problem statement.
 
 use serde::{Deserialize, Serialize};
 
 use super::SearchSpace;
 
-/// Which way a metric is better.
+/// The direction in which a metric improves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum Goal {
     /// Larger is better.
@@ -15,7 +15,7 @@ pub enum Goal {
 }
 
 impl Goal {
-    /// `value` with its sign changed where needed, so that larger is better.
+    /// `value` in the orientation in which larger is better. Its own inverse.
     pub fn to_maximized(self, value: f64) -> f64 {
         match self {
             Self::Maximize => value,
@@ -23,7 +23,23 @@ impl Goal {
         }
     }
 
-    /// Whether `a` is strictly better than `b`. NaN is better than nothing.
+    /// `value` in the orientation in which lower is better. Its own inverse.
+    ///
+    /// ```
+    /// use tunesmith_algorithms::problem::Goal;
+    ///
+    /// assert_eq!(Goal::Maximize.loss(0.9), -0.9);
+    /// assert_eq!(Goal::Maximize.loss(Goal::Maximize.loss(0.9)), 0.9);
+    /// assert_eq!(Goal::Minimize.loss(0.9), 0.9);
+    /// ```
+    pub fn loss(self, value: f64) -> f64 {
+        match self {
+            Self::Maximize => -value,
+            Self::Minimize => value,
+        }
+    }
+
+    /// Whether `a` is strictly better than `b`. False if either is NaN.
     pub fn is_better(self, a: f64, b: f64) -> bool {
         self.to_maximized(a) > self.to_maximized(b)
     }
@@ -32,55 +48,55 @@ impl Goal {
 /// A metric that trials report and the search optimises.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MetricSpec {
-    /// The tag under which trainers report it.
+    /// The tag under which trainers report the metric.
     pub name: String,
-    /// Which way it is better.
+    /// The direction in which the metric improves.
     pub goal: Goal,
 }
 
-/// A value that trials report besides the metrics, and that a usable trial keeps on one side of a threshold. It is not
-/// optimised.
+/// A reported value that a usable trial keeps on one side of a threshold. It is not optimised.
 ///
-/// The words are those of Vizier's safety metrics: a goal, and the threshold that is to be reached in its direction.
+/// The terms are those of Vizier's safety metrics: a goal, and a threshold to reach in the direction of the goal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ConstraintSpec {
-    /// The tag under which trainers report it.
+    /// The tag under which trainers report the value.
     pub name: String,
-    /// [`Goal::Minimize`]: it holds for values up to the threshold. [`Goal::Maximize`]: for values from the threshold on.
+    /// [`Goal::Minimize`]: the constraint holds for values up to the threshold. [`Goal::Maximize`]: for values from the
+    /// threshold on.
     pub goal: Goal,
-    /// The limit, itself allowed; finite.
+    /// The limit, inclusive; finite.
     pub threshold: f64,
 }
 
 impl ConstraintSpec {
-    /// By how much `value` is on the good side of the threshold; negative if the constraint is violated. NaN for NaN;
-    /// beyond the doubles, the largest of them.
+    /// The distance of `value` from the threshold: positive on the feasible side, negative if the constraint is
+    /// violated. NaN for NaN. Clamped to the range of finite doubles.
     pub fn slack(&self, value: f64) -> f64 {
         let slack = self.goal.to_maximized(value) - self.goal.to_maximized(self.threshold);
         slack.clamp(-f64::MAX, f64::MAX)
     }
 
-    /// Whether `value` satisfies it; NaN does not.
+    /// Whether `value` satisfies the constraint. False for NaN.
     pub fn holds(&self, value: f64) -> bool {
         self.slack(value) >= 0.0
     }
 }
 
-/// What a search algorithm is told: the space and the metrics, without the service's bookkeeping.
+/// The input of a search algorithm: the space, the metrics and the constraints, without the service's bookkeeping.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProblemStatement {
     search_space: SearchSpace,
     metrics: Vec<MetricSpec>,
-    /// Absent in records that are older than constraints.
+    /// Absent in records that predate constraints.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     constraints: Vec<ConstraintSpec>,
 }
 
 impl ProblemStatement {
-    /// A problem with one or more metrics.
+    /// Returns a problem with one or more metrics.
     ///
     /// # Errors
-    /// [`ProblemError::NoMetric`] if `metrics` is empty, [`ProblemError::RepeatedMetric`] if a name comes twice.
+    /// [`ProblemError::NoMetric`] if `metrics` is empty, [`ProblemError::RepeatedMetric`] if two metrics share a name.
     pub fn new(search_space: SearchSpace, metrics: Vec<MetricSpec>) -> Result<Self, ProblemError> {
         if metrics.is_empty() {
             return Err(ProblemError::NoMetric);
@@ -93,10 +109,10 @@ impl ProblemStatement {
         Ok(Self { search_space, metrics, constraints: Vec::new() })
     }
 
-    /// The same problem with `constraints` in place of those it has.
+    /// Returns the problem with its constraints replaced by `constraints`.
     ///
     /// # Errors
-    /// [`ProblemError::RepeatedMetric`] if a name comes twice, among them or with a metric;
+    /// [`ProblemError::RepeatedMetric`] if two constraints share a name, or a constraint and a metric do;
     /// [`ProblemError::ThresholdNotFinite`].
     pub fn with_constraints(self, constraints: Vec<ConstraintSpec>) -> Result<Self, ProblemError> {
         for (index, constraint) in constraints.iter().enumerate() {
@@ -117,26 +133,26 @@ impl ProblemStatement {
         &self.search_space
     }
 
-    /// The metrics, at least one; the order is that of [`super::TrialOutcome::Measured`].
+    /// The metrics, at least one, in the order of the values of [`super::TrialOutcome::Measured`].
     pub fn metrics(&self) -> &[MetricSpec] {
         &self.metrics
     }
 
-    /// What must hold for a trial to be usable; often nothing. Their values follow those of the metrics in
+    /// The conditions of a usable trial; may be empty. Their values follow those of the metrics in
     /// [`super::TrialOutcome::Measured`].
     pub fn constraints(&self) -> &[ConstraintSpec] {
         &self.constraints
     }
 }
 
-/// Why a search space and some metrics are not a problem.
+/// Why a search space and metrics do not form a problem.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProblemError {
-    /// Nothing to optimise.
+    /// The list of metrics is empty.
     #[error("at least one metric is needed")]
     NoMetric,
-    /// Two metrics share a name.
+    /// Two metrics or constraints share a name.
     #[error("metric {name:?} is defined twice")]
     RepeatedMetric {
         /// The name.
@@ -168,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_constraint_holds_on_its_side_of_the_threshold() {
+    fn constraint_holds_up_to_and_including_the_threshold() {
         let at_most = constraint("size", Goal::Minimize, 3.0);
         assert_eq!([2.0, 3.0, 4.0].map(|value| at_most.slack(value)), [1.0, 0.0, -1.0]);
         assert_eq!([3.0, 3.1, f64::NAN].map(|value| at_most.holds(value)), [true, false, false]);
@@ -178,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn constraints_have_names_of_their_own_and_finite_thresholds() {
+    fn constraints_with_repeated_names_or_infinite_thresholds_are_rejected() {
         let with = |constraints| statement().with_constraints(constraints);
         let repeated = |name: &str| Err(ProblemError::RepeatedMetric { name: name.into() });
         assert_eq!(with(vec![constraint("loss", Goal::Minimize, 0.0)]), repeated("loss"));

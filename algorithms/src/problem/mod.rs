@@ -1,11 +1,12 @@
-//! What is searched and what has been found so far: the words every algorithm speaks.
+//! The problem statement: search space, metrics, constraints, and trials.
 //!
-//! Not here: how a study is stored, who owns a trial, when it started. Those belong to the service.
+//! Not here: storage of studies, ownership of trials and timestamps. Those belong to the service.
 
 mod condition;
 mod metric;
 mod origin;
 mod parameter;
+pub mod pareto;
 mod prior;
 mod search_space;
 mod trial;

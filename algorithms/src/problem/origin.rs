@@ -1,10 +1,10 @@
-//! Where a suggestion came from.
+//! The origin of a suggestion: algorithm and step.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A search algorithm, by the name that records and messages give it.
+/// A search algorithm, named as in records and messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum AlgorithmName {
@@ -20,12 +20,12 @@ pub enum AlgorithmName {
     QuasiRandomSearch,
     /// [`GridSearch`](crate::designers::GridSearch).
     GridSearch,
-    /// The user's own points, proposed by [`InitialPoints`](crate::designers::InitialPoints).
+    /// The user-supplied trials, proposed by [`InitialPoints`](crate::designers::InitialPoints).
     InitialTrials,
 }
 
 impl AlgorithmName {
-    /// The name, the same as in JSON.
+    /// The name, as in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::GaussianProcessBandit => "GAUSSIAN_PROCESS_BANDIT",
@@ -45,26 +45,26 @@ impl fmt::Display for AlgorithmName {
     }
 }
 
-/// The step of an algorithm that learns.
+/// The step of a learning algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Step {
-    /// A point of a fixed plan, or one far from all others: the trials so far say too little for a model.
+    /// A point of the initial design, or one far from all others: there are too few trials for a model.
     Start,
-    /// The best point of earlier studies, before there are trials of this one.
+    /// The best point of the source studies, before this study has trials.
     EarlierStudies,
-    /// What the model promises most near the best trials.
+    /// The maximum of the acquisition function near the best trials.
     TrustRegion,
-    /// What the model promises most anywhere.
+    /// The maximum of the acquisition function over the whole space.
     WholeSpace,
-    /// A draw from the model of an algorithm that has but one step.
+    /// A draw from the model of an algorithm with a single step.
     Model,
-    /// Any point that was not used: the steps above had none.
+    /// An arbitrary unused point: the steps above found none.
     Unused,
 }
 
 impl Step {
-    /// The name, the same as in JSON.
+    /// The name, as in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Start => "START",
@@ -83,24 +83,24 @@ impl fmt::Display for Step {
     }
 }
 
-/// What proposed a trial.
+/// The algorithm and the step that proposed a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Origin {
     /// The algorithm.
     pub algorithm: AlgorithmName,
-    /// Its step; `None` for an algorithm that does not learn.
+    /// The step; `None` for an algorithm that does not learn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<Step>,
 }
 
 impl Origin {
-    /// The origin of what `algorithm`, which does not learn, proposes.
+    /// The origin of a suggestion of `algorithm`, which does not learn.
     pub fn of(algorithm: AlgorithmName) -> Self {
         Self { algorithm, step: None }
     }
 
-    /// The origin of what `step` of `algorithm` proposes.
+    /// The origin of a suggestion of `step` of `algorithm`.
     pub fn with_step(algorithm: AlgorithmName, step: Step) -> Self {
         Self { algorithm, step: Some(step) }
     }
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_origin_names_the_step_of_an_algorithm_that_has_steps() {
+    fn origin_displays_the_algorithm_and_its_step() {
         let step = Origin::with_step(AlgorithmName::GaussianProcessBandit, Step::TrustRegion);
         assert_eq!(step.to_string(), "GAUSSIAN_PROCESS_BANDIT/TRUST_REGION");
         assert_eq!(Origin::of(AlgorithmName::QuasiRandomSearch).to_string(), "QUASI_RANDOM_SEARCH");

@@ -1,4 +1,4 @@
-//! One parameter: its kind, its range, its scale, and the values it takes.
+//! Parameters: kind, range, scale, condition, prior and values.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{Condition, ParameterPrior};
 
-/// Most values a discrete parameter may list (AI Platform's published limit).
+/// The maximum number of values of a discrete parameter (AI Platform's published limit).
 pub const MAX_DISCRETE_VALUES: usize = 1000;
 
-/// A named parameter whose range has been checked.
+/// A named parameter with a validated range.
 ///
 /// ```
 /// use tunesmith_algorithms::problem::{ParameterKind, ParameterSpec, ParameterSpecError, ScaleType};
@@ -28,10 +28,10 @@ pub struct ParameterSpec {
 }
 
 impl ParameterSpec {
-    /// Checks `kind` and gives it a name. The parameter is always active.
+    /// Validates `kind` and names it. The parameter is always active.
     ///
     /// # Errors
-    /// Each [`ParameterSpecError`] names the rule that `kind` or `name` breaks; the first one found is returned.
+    /// The first rule that `name` or `kind` violates; see [`ParameterSpecError`].
     pub fn new(name: impl Into<String>, kind: ParameterKind) -> Result<Self, ParameterSpecError> {
         let name = name.into();
         if name.is_empty() {
@@ -41,21 +41,21 @@ impl ParameterSpec {
         Ok(Self { name, kind, condition: None, prior: None })
     }
 
-    /// The same parameter, active only where `condition` holds.
+    /// Returns the parameter, active only where `condition` holds.
     pub fn with_condition(self, condition: Condition) -> Self {
         Self { condition: Some(condition), ..self }
     }
 
-    /// The same parameter, with a belief about its best value.
+    /// Returns the parameter with a prior of its best value.
     ///
     /// # Errors
-    /// [`ParameterSpecError::PriorOfOtherKind`] and the other variants that speak of priors.
+    /// [`ParameterSpecError::PriorOfOtherKind`] and the other variants about priors.
     pub fn with_prior(self, prior: ParameterPrior) -> Result<Self, ParameterSpecError> {
         prior.check(&self.kind, |value| self.contains(value))?;
         Ok(Self { prior: Some(prior), ..self })
     }
 
-    /// The name by which trials and trainers know the parameter.
+    /// The name under which trials and trainers refer to the parameter.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -65,17 +65,17 @@ impl ParameterSpec {
         &self.kind
     }
 
-    /// When the parameter is active; `None` means always.
+    /// The condition under which the parameter is active; `None` if it is always active.
     pub fn condition(&self) -> Option<&Condition> {
         self.condition.as_ref()
     }
 
-    /// What is believed of its best value; `None` if nothing.
+    /// The prior of its best value, if there is one.
     pub fn prior(&self) -> Option<&ParameterPrior> {
         self.prior.as_ref()
     }
 
-    /// How many different values the parameter has; `None` for a double, unless its range is one point.
+    /// The number of different values; `None` for a double, unless its range is a single point.
     pub fn cardinality(&self) -> Option<u64> {
         match &self.kind {
             ParameterKind::Double { min, max, .. } => (min == max).then_some(1),
@@ -98,7 +98,7 @@ impl ParameterSpec {
     }
 }
 
-/// The four kinds of parameter that AI Platform knows.
+/// The four kinds of parameter of AI Platform.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum ParameterKind {
     /// A real number in `[min, max]`.
@@ -110,7 +110,7 @@ pub enum ParameterKind {
         /// How the range is mapped to the unit interval.
         scale: ScaleType,
     },
-    /// A whole number in `[min, max]`.
+    /// An integer in `[min, max]`.
     Integer {
         /// Lower bound, inclusive.
         min: i64,
@@ -119,16 +119,16 @@ pub enum ParameterKind {
         /// How the range is mapped to the unit interval.
         scale: ScaleType,
     },
-    /// One of some numbers, whose order and spacing matter.
+    /// One of a list of numbers, whose order and spacing matter.
     Discrete {
-        /// Feasible points, finite, strictly increasing, 1 to [`MAX_DISCRETE_VALUES`] of them.
+        /// The feasible values: finite, strictly increasing, 1 to [`MAX_DISCRETE_VALUES`].
         values: Vec<f64>,
         /// How the range is mapped to the unit interval.
         scale: ScaleType,
     },
-    /// One of some texts, without order.
+    /// One of a list of strings, without order.
     Categorical {
-        /// Feasible levels, different from one another, at least one.
+        /// The feasible levels, pairwise different, at least one.
         values: Vec<String>,
     },
 }
@@ -174,7 +174,7 @@ fn check_range(min: f64, max: f64, scale: ScaleType) -> Result<(), ParameterSpec
     if min > max {
         return Err(ParameterSpecError::EmptyRange { min, max });
     }
-    // Width and the sum of the bounds are computed by the encodings, so they must be representable.
+    // The encodings compute the width and the sum of the bounds, so both must be representable.
     if !(max - min).is_finite() || !(max + min).is_finite() {
         return Err(ParameterSpecError::RangeTooWide { min, max });
     }
@@ -184,13 +184,13 @@ fn check_range(min: f64, max: f64, scale: ScaleType) -> Result<(), ParameterSpec
     Ok(())
 }
 
-/// How a range is mapped to `[0, 1]`, and so where the search looks closer.
+/// The map of a range to `[0, 1]`. It determines where the search is finer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum ScaleType {
-    /// Evenly.
+    /// Uniform.
     #[default]
     UnitLinear,
-    /// Logarithmically: finest near the lower bound. Needs a positive range.
+    /// Logarithmic: finest near the lower bound. Needs a positive range.
     UnitLog,
     /// The mirror image of [`ScaleType::UnitLog`]: finest near the upper bound. Needs a positive range.
     UnitReverseLog,
@@ -210,10 +210,10 @@ pub enum ParameterValue {
 }
 
 impl fmt::Display for ParameterValue {
-    /// The text a trainer gets: whole discrete values without a decimal point, because many trainers parse them as
-    /// `int`; doubles as the shortest text that reads back equal.
+    /// Formats the value as trainers receive it. Whole discrete values have no decimal point, because many trainers
+    /// parse them as `int`. Doubles use the shortest text that parses to the same value.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// Above this, not every whole number is a double, and digits would be made up.
+        /// Above this, not every integer is representable as a double.
         const LARGEST_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
         match self {
             Self::Integer(value) => write!(f, "{value}"),
@@ -226,7 +226,7 @@ impl fmt::Display for ParameterValue {
     }
 }
 
-/// A rule that a parameter's definition breaks.
+/// A rule that the definition of a parameter violates.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParameterSpecError {
@@ -239,7 +239,7 @@ pub enum ParameterSpecError {
         /// The offending bound or value.
         value: f64,
     },
-    /// The lower bound lies above the upper one.
+    /// The lower bound is above the upper bound.
     #[error("the lower bound {min} is above the upper bound {max}")]
     EmptyRange {
         /// Lower bound.
@@ -260,19 +260,19 @@ pub enum ParameterSpecError {
     LogOfNonPositive {
         /// Lower bound.
         min: f64,
-        /// The scale asked for.
+        /// The requested scale.
         scale: ScaleType,
     },
-    /// A discrete or categorical parameter without values.
+    /// A discrete or categorical parameter has no values.
     #[error("at least one value is needed")]
     NoValues,
-    /// More discrete values than [`MAX_DISCRETE_VALUES`].
+    /// There are more discrete values than [`MAX_DISCRETE_VALUES`].
     #[error("{count} values are given, at most {MAX_DISCRETE_VALUES} are allowed")]
     TooManyValues {
-        /// How many were given.
+        /// The number of values.
         count: usize,
     },
-    /// Discrete values that do not strictly increase.
+    /// The discrete values do not strictly increase.
     #[error("value {value} at index {index} does not exceed the one before it")]
     NotIncreasing {
         /// Index of the first value that does not exceed its predecessor.
@@ -280,7 +280,7 @@ pub enum ParameterSpecError {
         /// That value.
         value: f64,
     },
-    /// A categorical level listed twice.
+    /// A categorical level is listed twice.
     #[error("level {value:?} at index {index} is listed twice")]
     RepeatedLevel {
         /// Index of the second listing.
@@ -288,25 +288,25 @@ pub enum ParameterSpecError {
         /// The level.
         value: String,
     },
-    /// A prior that is not for parameters of this kind.
-    #[error("the prior does not suit the kind of the parameter: it takes {expected}")]
+    /// The prior does not apply to parameters of this kind.
+    #[error("the prior does not apply to this kind of parameter, which takes {expected}")]
     PriorOfOtherKind {
-        /// What it takes.
+        /// The prior that applies.
         expected: &'static str,
     },
-    /// The mode of a prior is no value of the parameter.
-    #[error("the mode {mode} of the prior is no feasible value")]
+    /// The mode of the prior is not a feasible value of the parameter.
+    #[error("the mode {mode} of the prior is not a feasible value")]
     PriorModeInfeasible {
         /// The mode.
         mode: ParameterValue,
     },
-    /// The spread of a prior is too small or too large, or NaN.
+    /// The spread of the prior is out of range or NaN.
     #[error("the spread {spread} of the prior is not between {smallest} and 1", smallest = super::SMALLEST_SPREAD)]
     PriorSpread {
         /// The spread.
         spread: f64,
     },
-    /// A weight that is not above 0 and finite, given twice, or of a value that the parameter does not have.
+    /// A weight is not finite and positive, is repeated, or belongs to a value that the parameter does not have.
     #[error("the weight {weight} of {value}: each feasible value has one weight, finite and above 0")]
     PriorWeight {
         /// The value.
@@ -314,7 +314,7 @@ pub enum ParameterSpecError {
         /// Its weight.
         weight: f64,
     },
-    /// A value without weight among others with one.
+    /// A feasible value has no weight.
     #[error("the prior gives {value} no weight")]
     PriorWeightMissing {
         /// The value.
@@ -322,15 +322,15 @@ pub enum ParameterSpecError {
     },
 }
 
-/// The serialised form of [`ParameterSpec`], checked again when it is read.
+/// The serialised form of [`ParameterSpec`], validated when it is deserialised.
 #[derive(Serialize, Deserialize)]
 struct UncheckedParameterSpec {
     name: String,
     kind: ParameterKind,
-    /// Absent in records that are older than conditions.
+    /// Absent in records that predate conditions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     condition: Option<Condition>,
-    /// Absent in records that are older than priors.
+    /// Absent in records that predate priors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     prior: Option<ParameterPrior>,
 }
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn values_print_as_a_trainer_parses_them() {
+    fn values_are_formatted_for_trainers() {
         assert_eq!(ParameterValue::Integer(-3).to_string(), "-3");
         assert_eq!(ParameterValue::Discrete(32.0).to_string(), "32");
         assert_eq!(ParameterValue::Discrete(0.5).to_string(), "0.5");
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_of_each_kind_are_checked() {
+    fn invalid_definitions_of_each_kind_are_rejected() {
         let check = |kind| ParameterSpec::new("p", kind).map(|_| ());
         assert_eq!(check(discrete(&[])), Err(ParameterSpecError::NoValues));
         assert_eq!(check(discrete(&[1.0, 1.0])), Err(ParameterSpecError::NotIncreasing { index: 1, value: 1.0 }));
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn the_widest_integer_range_has_no_cardinality_that_fits() {
+    fn widest_integer_range_has_no_cardinality() {
         let kind = ParameterKind::Integer { min: i64::MIN, max: i64::MAX, scale: ScaleType::UnitLinear };
         assert_eq!(ParameterSpec::new("k", kind).unwrap().cardinality(), None);
     }

@@ -1,31 +1,32 @@
-//! What a user believes of where a parameter's best value lies.
+//! Priors: a user's expectation of where the best value of a parameter lies.
 
 use serde::{Deserialize, Serialize};
 
 use super::{ParameterKind, ParameterSpecError, ParameterValue};
 
-/// A belief about one parameter, independent of the others. It guides a search at its beginning and fades with the
-/// number of trials; how, each designer says.
+/// A prior of the best value of one parameter, independent of the others. It guides the beginning of a search and fades
+/// with the number of trials; each designer documents how.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum ParameterPrior {
-    /// A normal density in the coordinate of the parameter's scale, cut off at the bounds. Not for a categorical
-    /// parameter.
+    /// A normal density in the coordinate of the parameter's scale, truncated at the bounds. Not for categorical
+    /// parameters.
     Normal {
-        /// Where the density is highest: a feasible value of the parameter.
+        /// The maximum of the density: a feasible value of the parameter.
         mode: ParameterValue,
-        /// Its standard deviation as a fraction of the range on the parameter's scale, from [`SMALLEST_SPREAD`] to 1.
+        /// The standard deviation as a fraction of the range on the parameter's scale, from [`SMALLEST_SPREAD`] to 1.
         spread: f64,
     },
-    /// A weight for each value of a discrete or categorical parameter, in any order: finite and above 0. Only their
+    /// A weight for each value of a discrete or categorical parameter, in any order: finite and above 0. Only the
     /// proportions matter.
     Weights(Vec<(ParameterValue, f64)>),
 }
 
-/// The smallest [`ParameterPrior::Normal::spread`]: a narrower belief is a constant, and its density overflows a search.
+/// The smallest [`ParameterPrior::Normal::spread`]. A narrower prior is practically a constant, and its density
+/// overflows in the search.
 pub const SMALLEST_SPREAD: f64 = 1e-3;
 
 impl ParameterPrior {
-    /// Fails unless this is a belief about a parameter of `kind`.
+    /// Checks that the prior applies to a parameter of `kind`.
     pub(super) fn check(
         &self,
         kind: &ParameterKind,

@@ -1,4 +1,4 @@
-//! The set of all parameters of a study.
+//! The search space: all parameters of a study.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,27 +6,26 @@ use serde::{Deserialize, Serialize};
 
 use super::{Condition, ParameterKind, ParameterSpec, ParameterValue};
 
-/// The values of one trial, by the names of the active parameters.
+/// The values of one trial by the name of the parameter, for active parameters.
 pub type ParameterValues = BTreeMap<String, ParameterValue>;
 
-/// Parameters with different names, at least one, each under a parent of the same space if it has a
-/// [condition](super::Condition).
+/// One or more parameters with unique names. The parent of each [condition](super::Condition) is a parameter of the
+/// same space.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<ParameterSpec>", into = "Vec<ParameterSpec>")]
 pub struct SearchSpace {
     parameters: Vec<ParameterSpec>,
-    /// Index of each parameter's parent.
+    /// The index of each parameter's parent.
     parents: Vec<Option<usize>>,
     /// All indices, parents before their children, otherwise increasing.
     top_down: Vec<usize>,
 }
 
 impl SearchSpace {
-    /// Checks the names, and that conditions speak of other parameters' feasible values without going round in
-    /// circles.
+    /// Checks that names are unique, and that conditions refer to feasible values of other parameters without cycles.
     ///
     /// # Errors
-    /// The first [`SearchSpaceError`] that is found.
+    /// The first violation that is found; see [`SearchSpaceError`].
     pub fn new(parameters: Vec<ParameterSpec>) -> Result<Self, SearchSpaceError> {
         if parameters.is_empty() {
             return Err(SearchSpaceError::Empty);
@@ -51,20 +50,20 @@ impl SearchSpace {
         Ok(Self { parameters, parents, top_down })
     }
 
-    /// The parameters, in the order they were given.
+    /// The parameters, in their given order.
     pub fn parameters(&self) -> &[ParameterSpec] {
         &self.parameters
     }
 
-    /// Whether some parameter is active only for some values of another one.
+    /// Whether any parameter has a condition.
     pub fn is_conditional(&self) -> bool {
         self.parents.iter().any(Option::is_some)
     }
 
-    /// Index of the parent of the parameter at `index`; `None` if that is always active.
+    /// The index of the parent of the parameter at `index`; `None` if the parameter is always active.
     ///
     /// # Panics
-    /// If there is no parameter at `index`.
+    /// If `index` is out of range.
     pub fn parent(&self, index: usize) -> Option<usize> {
         self.parents[index]
     }
@@ -74,17 +73,17 @@ impl SearchSpace {
         &self.top_down
     }
 
-    /// The number of different points, where points that differ in active parameters alone are different; `None` if
-    /// it is infinite or above `u64::MAX`.
+    /// The number of different points. Points are compared by their active parameters. `None` if it is infinite or
+    /// above `u64::MAX`.
     pub fn cardinality(&self) -> Option<u64> {
-        // Choices below each value of each parent, by the index of the parent and of the condition's value.
+        // For each parent and each value of a condition, the number of choices of the children.
         let mut below: Vec<Vec<(&ParameterValue, u64)>> = vec![Vec::new(); self.parameters.len()];
         let mut total = 1_u64;
         for &index in self.top_down.iter().rev() {
             let parameter = &self.parameters[index];
             let mut choices = parameter.cardinality()?;
             for (_, product) in &below[index] {
-                // The value itself has been counted.
+                // The value itself is already counted.
                 choices = choices.checked_add(product - 1)?;
             }
             let (Some(parent), Some(condition)) = (self.parents[index], parameter.condition()) else {
@@ -101,7 +100,7 @@ impl SearchSpace {
         Some(total)
     }
 
-    /// Checks that `values` gives each active parameter a feasible value, and nothing else.
+    /// Checks that `values` contains a feasible value for each active parameter and nothing else.
     ///
     /// # Errors
     /// The first missing, infeasible, inactive or unknown parameter.
@@ -133,7 +132,7 @@ impl SearchSpace {
     }
 }
 
-/// Checks the condition of `parameter`, whose parent is `parent` if the space has it.
+/// Checks the condition of `parameter`. `parent` is `None` if the space does not have it.
 fn check_condition(
     parameter: &ParameterSpec,
     condition: &Condition,
@@ -161,7 +160,7 @@ fn check_condition(
     }
 }
 
-/// All indices, parents first.
+/// All indices, parents before their children.
 fn top_down(parameters: &[ParameterSpec], parents: &[Option<usize>]) -> Result<Vec<usize>, SearchSpaceError> {
     let mut depths = Vec::with_capacity(parents.len());
     for (start, parameter) in parameters.iter().enumerate() {
@@ -180,11 +179,11 @@ fn top_down(parameters: &[ParameterSpec], parents: &[Option<usize>]) -> Result<V
     Ok(indices)
 }
 
-/// Why a list of parameters is not a search space.
+/// Why a list of parameters does not form a search space.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SearchSpaceError {
-    /// There is nothing to search.
+    /// The list is empty.
     #[error("a search space needs at least one parameter")]
     Empty,
     /// Two parameters share a name.
@@ -195,31 +194,29 @@ pub enum SearchSpaceError {
         /// Index of the second definition.
         index: usize,
     },
-    /// A condition names a parent that is not there.
-    #[error("parameter {parameter:?} is conditional on {parent:?}, which is no parameter of the search space")]
+    /// The parent of a condition is not a parameter of the space.
+    #[error("parameter {parameter:?} is conditional on {parent:?}, which is not a parameter of the search space")]
     UnknownParent {
         /// The child.
         parameter: String,
-        /// The name that the condition gives.
+        /// The name of the parent.
         parent: String,
     },
-    /// A parameter is its own parent.
+    /// A parameter is conditional on itself.
     #[error("parameter {parameter:?} is conditional on itself")]
     OwnParent {
         /// The parameter.
         parameter: String,
     },
-    /// Parents go round in a circle.
-    #[error(
-        "parameter {parameter:?} is conditional on {parent:?}, and that in the end on a parameter conditional on itself"
-    )]
+    /// The conditions form a cycle.
+    #[error("parameter {parameter:?} is conditional on {parent:?}, which leads to a cycle of conditions")]
     Cycle {
-        /// The first parameter whose parents never end.
+        /// The first parameter whose chain of parents does not end.
         parameter: String,
         /// Its parent.
         parent: String,
     },
-    /// The parent is a double, whose single values a search would never meet.
+    /// The parent is a double. A search practically never hits single values of a double.
     #[error(
         "parameter {parameter:?} is conditional on {parent:?}, a double; a parent must be an integer, discrete or categorical"
     )]
@@ -229,15 +226,15 @@ pub enum SearchSpaceError {
         /// The parent.
         parent: String,
     },
-    /// A condition without values never holds.
-    #[error("parameter {parameter:?} is conditional on {parent:?} without any of its values")]
+    /// A condition lists no values, so it never holds.
+    #[error("parameter {parameter:?} is conditional on {parent:?} but lists none of its values")]
     NoParentValue {
         /// The child.
         parameter: String,
         /// The parent.
         parent: String,
     },
-    /// A value that the parent cannot have.
+    /// A condition lists a value that is infeasible for the parent.
     #[error("parameter {parameter:?} is conditional on value {value} of {parent:?}, which that parameter cannot have")]
     InfeasibleParentValue {
         /// The child.
@@ -249,11 +246,11 @@ pub enum SearchSpaceError {
     },
 }
 
-/// Why some values are not a point of a search space.
+/// Why some values do not form a point of a search space.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ValueError {
-    /// An active parameter of the space has no value.
+    /// An active parameter has no value.
     #[error("parameter {parameter:?} has no value")]
     Missing {
         /// The parameter.
@@ -267,17 +264,17 @@ pub enum ValueError {
         /// Its value.
         value: ParameterValue,
     },
-    /// A value for a parameter that is not active beside the values of the others.
+    /// An inactive parameter has a value.
     #[error(
-        "parameter {parameter:?} has a value but is inactive: its parent {parent:?} has none of the values that need it"
+        "parameter {parameter:?} has a value but is inactive: its parent {parent:?} has none of the values that activate it"
     )]
     Inactive {
         /// The parameter.
         parameter: String,
-        /// The parameter that it is conditional on.
+        /// The parent in its condition.
         parent: String,
     },
-    /// A value for a parameter that the space does not have.
+    /// The space does not have the parameter.
     #[error("the search space has no parameter {parameter:?}")]
     Unknown {
         /// The parameter.

@@ -1,4 +1,4 @@
-//! Trials as a search algorithm sees them.
+//! Trials as input and output of search algorithms.
 
 use std::fmt;
 
@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 
 use super::{Origin, ParameterValues};
 
-/// The number of a trial in its study, from 1.
+/// The number of a trial in its study, starting at 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TrialId(pub u64);
 
 impl TrialId {
-    /// The first trial of every study.
+    /// The first trial of a study.
     pub const FIRST: Self = Self(1);
 
-    /// The id `count` places after this one.
+    /// The id `count` after this one.
     pub fn offset(self, count: u64) -> Self {
         Self(self.0 + count)
     }
@@ -27,47 +27,47 @@ impl fmt::Display for TrialId {
     }
 }
 
-/// A point that an algorithm proposes to try.
+/// A point proposed by an algorithm.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrialSuggestion {
-    /// One value for each parameter of the space that is active.
+    /// One value for each active parameter.
     pub parameters: ParameterValues,
-    /// What proposes it.
+    /// The algorithm and step that proposed it.
     pub origin: Origin,
 }
 
-/// A trial that was given out and has no result yet.
+/// A trial that was assigned and has no final result yet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PendingTrial {
-    /// Its number.
+    /// The number of the trial.
     pub id: TrialId,
-    /// Its point.
+    /// The point.
     pub parameters: ParameterValues,
 }
 
-/// A trial whose result is final.
+/// A trial with a final result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompletedTrial {
-    /// Its number.
+    /// The number of the trial.
     pub id: TrialId,
-    /// Its point.
+    /// The point.
     pub parameters: ParameterValues,
-    /// What came of it.
+    /// The result.
     pub outcome: TrialOutcome,
 }
 
-/// What came of a trial.
+/// The result of a trial.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TrialOutcome {
-    /// It reported a finite value for each metric and each constraint, in the user's own sign. It may violate
-    /// constraints.
+    /// The trial reported a finite value for each metric and each constraint, in the units and orientation of the user.
+    /// Constraints may be violated.
     Measured {
         /// One value per metric, in the order of the problem's metrics, then one per constraint, in their order.
         values: Vec<f64>,
-        /// It was stopped before its end: the values are those of its last report.
+        /// Whether the trial was stopped early: the values are those of its last report.
         stopped_early: bool,
     },
-    /// It gave no usable value: the program failed, or a metric or constraint was missing or not finite. Not to be
-    /// tried again.
+    /// The trial has no usable value: the program failed, or a metric or constraint was missing or not finite. The
+    /// point must not be tried again.
     Infeasible,
 }

@@ -1,7 +1,7 @@
-//! Drawing points of a search space, at random or evenly spread.
+//! Random and quasi-random points of a search space.
 //!
-//! Both kinds go through [`Encoding::coordinate_from_uniform`], which knows what a uniform number means for each kind
-//! of parameter. Not here: avoiding points that were used already (see [`crate::designers`]).
+//! Both kinds use [`Encoding::coordinate_from_uniform`], which maps a uniform number to each kind of parameter. Not
+//! here: avoiding used points (see [`crate::designers`]).
 
 mod sobol;
 
@@ -17,9 +17,9 @@ use crate::rng::stream;
 
 /// An endless sequence of independent random points, each of shape `[dimensions]`, feasible and canonical.
 ///
-/// Every parameter has a stream of its own, keyed by its name, so that neither the order of the parameters nor the
-/// presence of others changes what is drawn for it. A conditional parameter is drawn as if it were not, and then left
-/// out where it is inactive: each value of a parent is as likely with children as without.
+/// Every parameter has its own stream, keyed by its name, so that the order of parameters and the presence of others
+/// have no effect. A conditional parameter is drawn in any case and ignored while it is inactive, so each value of a
+/// parent is equally likely with and without children.
 pub struct RandomPoints<'a> {
     encoding: &'a Encoding,
     streams: Vec<ChaCha8Rng>,
@@ -27,14 +27,14 @@ pub struct RandomPoints<'a> {
 }
 
 impl<'a> RandomPoints<'a> {
-    /// Points for `purpose` in the suggestion of `trial`.
+    /// The points for `purpose` in the suggestion of `trial`.
     pub fn new(encoding: &'a Encoding, seed: u64, trial: TrialId, purpose: &str) -> Self {
         let key = |name: &str| format!("{purpose}/{name}");
         let streams = encoding.features().iter().map(|feature| stream(seed, trial, &key(&feature.name))).collect();
         Self { encoding, streams, beliefs: None }
     }
 
-    /// The same, but parameters that `beliefs` speak of are drawn from them.
+    /// Draws parameters that have a prior from it.
     pub fn believing(self, beliefs: Option<&'a Beliefs>) -> Self {
         Self { beliefs, ..self }
     }
@@ -46,12 +46,12 @@ impl Iterator for RandomPoints<'_> {
     fn next(&mut self) -> Option<Vec<f64>> {
         let coordinate = |(feature, stream): (usize, &mut ChaCha8Rng)| {
             let uniform = stream.random();
-            let believed = self.beliefs.and_then(|beliefs| beliefs.quantile(feature, uniform));
-            believed.unwrap_or_else(|| self.encoding.coordinate_from_uniform(feature, uniform))
+            let from_prior = self.beliefs.and_then(|beliefs| beliefs.quantile(feature, uniform));
+            from_prior.unwrap_or_else(|| self.encoding.coordinate_from_uniform(feature, uniform))
         };
         let mut point: Vec<f64> = self.streams.iter_mut().enumerate().map(coordinate).collect();
         match self.beliefs {
-            // The density knows nothing of grids.
+            // The prior's density does not take grids into account.
             Some(_) => self.encoding.snap(&mut point),
             None => self.encoding.canonicalize(&mut point),
         }
@@ -88,7 +88,7 @@ mod tests {
         counts(encoding, (1..).map(|id| sobol_point(encoding, 7, TrialId(id))))
     }
 
-    /// Fails unless `count` is within 3 standard deviations of a binomial with this probability.
+    /// Checks that `count` is within 3 standard deviations of a binomial with this probability.
     fn assert_frequency(count: usize, probability: f64) {
         let expected = DRAWS as f64 * probability;
         let deviation = (expected * (1.0 - probability)).sqrt();
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn every_value_of_an_evenly_spaced_parameter_is_as_likely_as_the_others() {
+    fn values_of_an_evenly_spaced_parameter_are_equally_likely() {
         let kinds = [
             ParameterKind::Integer { min: -3, max: 6, scale: ScaleType::UnitLinear },
             ParameterKind::Discrete {
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_on_log_scales_are_drawn_from_the_range_widened_by_half_a_step() {
+    fn integers_on_log_scales_are_drawn_from_the_widened_range() {
         let total = (8.5_f64 / 0.5).ln();
         let expected = |k: f64| ((k + 0.5) / (k - 0.5)).ln() / total;
         for (scale, mirrored) in [(ScaleType::UnitLog, false), (ScaleType::UnitReverseLog, true)] {
@@ -136,7 +136,7 @@ mod tests {
         let encoding = encoding(ParameterKind::Double { min: 1e-6, max: 1.0, scale: ScaleType::UnitLog });
         let mut decades = [0_usize; 6];
         for point in RandomPoints::new(&encoding, 3, TrialId(1), "test").take(DRAWS) {
-            let ParameterValue::Double(x) = encoding.decode(&point)["p"] else { panic!("a double") };
+            let ParameterValue::Double(x) = encoding.decode(&point)["p"] else { panic!("expected a double") };
             decades[(-x.log10()).floor().clamp(0.0, 5.0) as usize] += 1;
         }
         for count in decades {
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parameter_is_drawn_alike_whatever_stands_beside_it() {
+    fn draws_of_a_parameter_do_not_depend_on_other_parameters() {
         let kind = ParameterKind::Double { min: 0.0, max: 1.0, scale: ScaleType::UnitLinear };
         let space = |names: &[&str]| {
             let specs = names.iter().map(|name| ParameterSpec::new(*name, kind.clone()).unwrap()).collect();

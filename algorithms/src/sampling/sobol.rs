@@ -1,10 +1,10 @@
-//! Evenly spread points: a Sobol sequence with Owen scrambling.
+//! Quasi-random points: a Sobol sequence with Owen scrambling.
 //!
 //! Source: Brent Burley, Practical Hash-based Owen Scrambling, JCGT 9(4), 2020, with the direction numbers of Joe and
-//! Kuo, 2008, both in the crate `sobol_burley`. Two limits of that crate, made for graphics, are lifted here as the
-//! paper proposes, by sequences of other seeds: after 2^16 trials and after 256 parameters a new, independent scramble
-//! begins. Its coordinates have 23 bits; the bits below are filled at random, which keeps every stratum and makes the
-//! resolution that of a double.
+//! Kuo, 2008, both in the crate `sobol_burley`. Two limits of that crate, which was made for graphics, are lifted with
+//! sequences of other seeds, as the paper proposes: a new, independent scramble starts after 2^16 trials and after 256
+//! parameters. The coordinates of the crate have 23 bits. The lower bits are filled at random, which preserves every
+//! stratum and gives the resolution of a double.
 
 use rand::RngExt;
 use sobol_burley::{NUM_DIMENSIONS, sample};
@@ -13,25 +13,25 @@ use crate::encoding::Encoding;
 use crate::problem::TrialId;
 use crate::rng::stream;
 
-/// Points of one scramble, the most that `sobol_burley` can number.
+/// The number of points per scramble, the maximum of `sobol_burley`.
 const SEQUENCE_LENGTH: u64 = 1 << 16;
 
-/// Distance of neighbouring coordinates in `sobol_burley`.
+/// The distance of neighbouring coordinates in `sobol_burley`.
 const RESOLUTION: f64 = 1.0 / (1 << 23) as f64;
 
-/// The point at place `trial` of the sequence that `seed` scrambles, shape `[dimensions]`, feasible and canonical.
+/// The point at position `trial` of the sequence scrambled by `seed`, shape `[dimensions]`, feasible and canonical.
 ///
-/// Any `2^k` trials in a row from a multiple of `2^k` on, counting the first trial as 0, are evenly spread.
+/// Any `2^k` consecutive trials that start at a multiple of `2^k`, counting the first trial as 0, are evenly spread.
 pub fn sobol_point(encoding: &Encoding, seed: u64, trial: TrialId) -> Vec<f64> {
     let place = trial.0.saturating_sub(TrialId::FIRST.0);
-    // The remainder fits u32; the quotient names the scramble.
+    // The remainder fits `u32`; the quotient selects the scramble.
     let index = (place % SEQUENCE_LENGTH) as u32;
     let scramble = place / SEQUENCE_LENGTH;
     let mut scrambles = stream(seed, TrialId(scramble), "sobol/scramble");
     let mut scramble_seed: u32 = scrambles.random();
     let mut point = Vec::with_capacity(encoding.dimensions());
     for (feature, spec) in encoding.features().iter().enumerate() {
-        // The remainder by a u32 fits u32.
+        // The remainder of a division by a `u32` fits `u32`.
         let dimension = (feature as u64 % u64::from(NUM_DIMENSIONS)) as u32;
         if feature > 0 && dimension == 0 {
             scramble_seed = scrambles.random();
@@ -60,9 +60,9 @@ mod tests {
     }
 
     #[test]
-    fn every_coordinate_of_many_has_one_point_in_each_of_equal_parts() {
+    fn every_coordinate_is_stratified() {
         let encoding = cube(300);
-        // The last block lies beyond the first scramble.
+        // The last block is beyond the first scramble.
         for first in [1, 257, (1 << 16) + 1] {
             let points = points(&encoding, 11, first, 256);
             for feature in 0..300 {
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_two_coordinates_fill_every_elementary_rectangle() {
+    fn first_two_coordinates_fill_every_elementary_rectangle() {
         let points = points(&cube(2), 3, 1, 256);
         for across in 0..=8 {
             let (columns, rows) = ((1 << across) as f64, (1 << (8 - across)) as f64);
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn distant_coordinates_are_not_copies_of_each_other() {
+    fn distant_coordinates_are_uncorrelated() {
         let points = points(&cube(300), 1, 1, 256);
         for (a, b) in [(0, 1), (0, 256), (1, 257), (40, 296), (199, 250)] {
             let covariance: f64 = points.iter().map(|p| (p[a] - 0.5) * (p[b] - 0.5)).sum::<f64>() / 256.0;
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn seeds_scramble_differently() {
+    fn seeds_give_different_scrambles() {
         let encoding = cube(3);
         assert_ne!(points(&encoding, 1, 1, 4), points(&encoding, 2, 1, 4));
         assert_eq!(points(&encoding, 1, 1, 4), points(&encoding, 1, 1, 4));

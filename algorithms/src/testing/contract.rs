@@ -1,4 +1,4 @@
-//! The contract of [`crate::designer`] as checks that every designer runs in full.
+//! The contract of [`crate::designer`] as checks that every designer must pass.
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
@@ -21,9 +21,9 @@ const SEED: u64 = 42;
 
 /// Runs every check of the contract on the designers that `factory` builds for a problem and a seed.
 ///
-/// The factory may refuse, as [`DesignerError::Unsupported`], spaces with doubles, with categories or with conditional
-/// parameters, and problems with several metrics or with constraints, and only those, if its designer declares so in its
-/// [`Capabilities`].
+/// The factory may return [`DesignerError::Unsupported`] only for spaces with doubles, with categories or with
+/// conditional parameters, and for problems with several metrics or with constraints, and only if its designer states
+/// so in its [`Capabilities`].
 ///
 /// ```
 /// use tunesmith_algorithms::designers::RandomSearch;
@@ -33,7 +33,7 @@ const SEED: u64 = 42;
 /// ```
 ///
 /// # Panics
-/// If the contract is broken; the message says how, and on which space and history.
+/// If the contract is violated. The message names the violation, the space and the history.
 pub fn designer_contract(factory: impl Fn(&ProblemStatement, u64) -> Result<Box<dyn Designer>, DesignerError>) {
     let kit = Kit::new(&factory);
     let mut problems = every_kind_and_scale();
@@ -42,28 +42,28 @@ pub fn designer_contract(factory: impl Fn(&ProblemStatement, u64) -> Result<Box<
     problems.extend(several_outputs());
     for (space, problem) in &problems {
         for (name, history) in awkward_histories(problem) {
-            kit.answers_in_full(problem, &history, &format!("space {space:?}, history {name:?}"));
+            kit.check_suggestions(problem, &history, &format!("space {space:?}, history {name:?}"));
         }
         for history in [OwnedHistory::default(), everyday_history(problem)] {
-            kit.depends_on_nothing_else(problem, &history, &format!("space {space:?}, {} trials", history.len()));
+            kit.check_invariances(problem, &history, &format!("space {space:?}, {} trials", history.len()));
         }
     }
     for count in 1..=4 {
-        kit.ends_when_every_point_was_used("finite", &kit.finite, count);
+        kit.check_exhaustion("finite", &kit.finite, count);
     }
     for (name, problem) in conditional_finite_problems().iter().filter(|(_, problem)| kit.build(problem).is_some()) {
         for count in [1, 3] {
-            kit.ends_when_every_point_was_used(name, problem, count);
+            kit.check_exhaustion(name, problem, count);
         }
     }
-    kit.copes_with_a_space_of_one_point();
-    kit.refuses_a_history_of_another_problem();
+    kit.check_space_of_one_point();
+    kit.check_foreign_trials();
 }
 
 struct Kit<'a> {
     factory: &'a Factory<'a>,
     capabilities: Capabilities,
-    /// 18 points of kinds that every designer, or at least this one, can search.
+    /// 18 points of kinds that the designer can search.
     finite: ProblemStatement,
 }
 
@@ -78,7 +78,7 @@ impl<'a> Kit<'a> {
         Self { factory, capabilities: designer.capabilities(), finite }
     }
 
-    /// `None` if the designer does not do such problems, and said so.
+    /// `None` if the designer does not support the problem, as stated in its capabilities.
     fn build(&self, problem: &ProblemStatement) -> Option<Box<dyn Designer>> {
         let has = |kind: &dyn Fn(&ParameterKind) -> bool| {
             problem.search_space().parameters().iter().any(|spec| spec.cardinality() != Some(1) && kind(spec.kind()))
@@ -117,8 +117,8 @@ impl<'a> Kit<'a> {
         }
     }
 
-    /// As many points as asked for, as far as the space has them; each feasible, none used before in a finite space.
-    fn answers_in_full(&self, problem: &ProblemStatement, history: &OwnedHistory, context: &str) {
+    /// Checks the number of suggestions, their feasibility, and that no point of a finite space is repeated.
+    fn check_suggestions(&self, problem: &ProblemStatement, history: &OwnedHistory, context: &str) {
         let encoding = Encoding::new(problem.search_space());
         let mut used = used_keys(&encoding, history);
         let Some(suggestions) = self.suggest(problem, history, 3, context) else { return };
@@ -126,21 +126,21 @@ impl<'a> Kit<'a> {
         assert_eq!(suggestions.len() as u64, left.map_or(3, |left| left.min(3)), "{context}: number of suggestions");
         for TrialSuggestion { parameters, .. } in &suggestions {
             if let Err(error) = problem.search_space().check(parameters) {
-                panic!("{context}: {parameters:?} is no point of the space: {error}");
+                panic!("{context}: {parameters:?} is not a point of the space: {error}");
             }
             let is_new = used.insert(encoding.key(parameters).expect("a point of the space has a key"));
-            assert!(is_new || encoding.cardinality().is_none(), "{context}: {parameters:?} comes twice");
+            assert!(is_new || encoding.cardinality().is_none(), "{context}: {parameters:?} is repeated");
         }
     }
 
-    /// Building anew, reordering trials, parameters or levels, and turning the objective upside down change nothing.
-    fn depends_on_nothing_else(&self, problem: &ProblemStatement, history: &OwnedHistory, context: &str) {
+    /// Rebuilding the designer, reordering trials, parameters or levels, and negating the objective have no effect.
+    fn check_invariances(&self, problem: &ProblemStatement, history: &OwnedHistory, context: &str) {
         let Some(first) = self.suggest(problem, history, 2, context) else { return };
         let again = |problem: &ProblemStatement, history: &OwnedHistory, changed: &str| {
             let other = self.suggest(problem, history, 2, context);
             assert_eq!(other.as_ref(), Some(&first), "{context}: suggestions changed with {changed}");
         };
-        again(problem, history, "nothing but the time");
+        again(problem, history, "a rebuilt designer");
         again(problem, &history.reversed(), "the order of trials");
         again(&defined_backwards(problem), history, "the order of parameters and levels");
         again(&upside_down(problem), &history.negated(), "the sign of the objective");
@@ -151,8 +151,9 @@ impl<'a> Kit<'a> {
         }
     }
 
-    /// `count` at a time, with trials pending, failed and stopped: each point once, then nothing, for good.
-    fn ends_when_every_point_was_used(&self, name: &str, problem: &ProblemStatement, count: usize) {
+    /// Exhausts a finite space with `count` suggestions at a time, with pending, failed and stopped trials: each point
+    /// is suggested once, then none.
+    fn check_exhaustion(&self, name: &str, problem: &ProblemStatement, count: usize) {
         let encoding = Encoding::new(problem.search_space());
         let size = encoding.cardinality().expect("the space is finite") as usize;
         let context = format!("space {name:?}, {count} at a time");
@@ -165,7 +166,7 @@ impl<'a> Kit<'a> {
             assert!(suggestions.len() <= count, "{context}: more suggestions than asked for");
             for TrialSuggestion { parameters, .. } in suggestions {
                 if let Err(error) = problem.search_space().check(&parameters) {
-                    panic!("{context}: {parameters:?} is no point of the space: {error}");
+                    panic!("{context}: {parameters:?} is not a point of the space: {error}");
                 }
                 let id = history.next_id();
                 let measured =
@@ -189,11 +190,11 @@ impl<'a> Kit<'a> {
         assert_eq!(self.suggest(problem, &history, 1, &context), Some(vec![]), "{context}: after the end");
     }
 
-    fn copes_with_a_space_of_one_point(&self) {
+    fn check_space_of_one_point(&self) {
         let problem = one_point_problem();
         let context = "the space of one point";
         let mut history = OwnedHistory::default();
-        let mut suggestions = self.suggest(&problem, &history, 2, context).expect("it has no double to choose");
+        let mut suggestions = self.suggest(&problem, &history, 2, context).expect("the space has no doubles");
         assert_eq!(suggestions.len(), 1, "{context}: number of suggestions");
         let parameters = suggestions.remove(0).parameters;
         assert_eq!(problem.search_space().check(&parameters), Ok(()), "{context}");
@@ -201,8 +202,8 @@ impl<'a> Kit<'a> {
         assert_eq!(self.suggest(&problem, &history, 1, context), Some(vec![]), "{context}: after the end");
     }
 
-    /// A trial that is no point of a finite space is the caller's fault, and named.
-    fn refuses_a_history_of_another_problem(&self) {
+    /// A trial outside a finite space is reported as the caller's fault, with its id.
+    fn check_foreign_trials(&self) {
         let foreign = PendingTrial { id: TrialId(7), parameters: [].into() };
         let history = OwnedHistory { completed: vec![], pending: vec![foreign] };
         let designer = self.build(&self.finite).expect("it was built before");
@@ -227,7 +228,7 @@ mod tests {
     use crate::designer::History;
     use crate::designers::RandomSearch;
 
-    /// Random search that is shown, or answers, something else.
+    /// Random search with a fault in its input or output.
     struct Broken {
         inner: RandomSearch,
         fault: Fault,
@@ -274,26 +275,26 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "number of suggestions")]
-    fn a_designer_that_forgets_pending_trials_is_caught() {
-        // It gives more points than are left.
+    fn forgotten_pending_trials_are_detected() {
+        // The fault makes it suggest more points than are left.
         run(Fault::ForgetsPending);
     }
 
     #[test]
     #[should_panic(expected = "suggestions changed with the order of trials")]
-    fn a_designer_that_depends_on_the_order_of_trials_is_caught() {
+    fn dependence_on_the_order_of_trials_is_detected() {
         run(Fault::DependsOnOrder);
     }
 
     #[test]
     #[should_panic(expected = "number of suggestions")]
-    fn a_designer_that_answers_less_than_asked_for_is_caught() {
+    fn too_few_suggestions_are_detected() {
         run(Fault::StopsShort);
     }
 
     #[test]
-    #[should_panic(expected = "is no point of the space")]
-    fn a_designer_that_leaves_a_parameter_out_is_caught() {
+    #[should_panic(expected = "is not a point of the space")]
+    fn missing_parameters_are_detected() {
         run(Fault::LeavesOut);
     }
 }

@@ -1,4 +1,4 @@
-//! Histories that a designer must cope with.
+//! Histories that designers must handle.
 
 use std::num::NonZeroUsize;
 
@@ -6,43 +6,43 @@ use crate::designer::{Designer, History, SuggestRequest};
 use crate::designers::RandomSearch;
 use crate::problem::{CompletedTrial, PendingTrial, ProblemStatement, TrialId, TrialOutcome};
 
-/// How many trials a history has, if the space has as many points and two to spare.
+/// The number of trials of a history, unless a finite space is too small.
 const TRIALS: usize = 12;
 
-/// Points that are left over in a finite space, for the suggestions to come.
+/// The number of unused points of a finite space, reserved for the suggestions under test.
 const SPARED: usize = 2;
 
-/// The trials of a study, with numbers from 1 without gaps.
+/// The trials of a study, numbered from 1 without gaps.
 #[derive(Debug, Clone, Default)]
 pub struct OwnedHistory {
     /// Trials with a result.
     pub completed: Vec<CompletedTrial>,
-    /// Trials without.
+    /// Trials without a result.
     pub pending: Vec<PendingTrial>,
 }
 
 impl OwnedHistory {
-    /// What a designer is shown.
+    /// The history as input of a designer.
     pub fn as_history(&self) -> History<'_> {
         History { completed: &self.completed, pending: &self.pending }
     }
 
-    /// How many trials there are.
+    /// The number of trials.
     pub fn len(&self) -> usize {
         self.completed.len() + self.pending.len()
     }
 
-    /// Whether there is no trial.
+    /// Whether there are no trials.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The number of the next trial.
+    /// The id of the next trial.
     pub fn next_id(&self) -> TrialId {
         TrialId::FIRST.offset(self.len() as u64)
     }
 
-    /// The same trials in the opposite order.
+    /// The same trials in reverse order.
     pub(super) fn reversed(&self) -> Self {
         let mut reversed = self.clone();
         reversed.completed.reverse();
@@ -50,7 +50,7 @@ impl OwnedHistory {
         reversed
     }
 
-    /// The same trials with the opposite sign of every value.
+    /// The same trials with negated values.
     pub(super) fn negated(&self) -> Self {
         let mut negated = self.clone();
         for trial in &mut negated.completed {
@@ -61,7 +61,7 @@ impl OwnedHistory {
         negated
     }
 
-    /// The same trials with the values of metrics and of constraints each in the opposite order.
+    /// The same trials with the values of metrics, and those of constraints, in reverse order.
     pub(super) fn with_outputs_backwards(&self, metrics: usize) -> Self {
         let mut turned = self.clone();
         for trial in &mut turned.completed {
@@ -74,7 +74,8 @@ impl OwnedHistory {
     }
 }
 
-/// `outcome`, which has the value of the first metric, with a value for each further metric and constraint of `problem`.
+/// Extends `outcome`, which has the value of the first metric, by a value for each further metric and constraint of
+/// `problem`.
 pub(super) fn with_all_values(problem: &ProblemStatement, mut outcome: TrialOutcome) -> TrialOutcome {
     if let TrialOutcome::Measured { values, .. } = &mut outcome {
         let first = values[0];
@@ -84,10 +85,10 @@ pub(super) fn with_all_values(problem: &ProblemStatement, mut outcome: TrialOutc
     outcome
 }
 
-/// What came of the trial at an index; `None` if it is pending.
+/// The outcome of the trial at an index; `None` if it is pending.
 type Outcomes<'a> = &'a dyn Fn(usize) -> Option<TrialOutcome>;
 
-/// Histories of `problem`, each with a name: what real studies come up with.
+/// Named histories of `problem` with the irregularities of real studies.
 pub fn awkward_histories(problem: &ProblemStatement) -> Vec<(&'static str, OwnedHistory)> {
     let shapes: [(&str, usize, Outcomes<'_>); 9] = [
         ("no trial at all", 0, &|_| None),
@@ -108,7 +109,7 @@ pub fn awkward_histories(problem: &ProblemStatement) -> Vec<(&'static str, Owned
     histories
 }
 
-/// Trials measured, failed, stopped early and pending.
+/// A mixture of measured, failed, stopped and pending trials.
 pub(super) fn everyday_history(problem: &ProblemStatement) -> OwnedHistory {
     history(problem, TRIALS, &|index| match index % 4 {
         0 => Some(measured(wave(index))),

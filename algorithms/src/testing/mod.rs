@@ -1,6 +1,7 @@
-//! For implementers of a [`Designer`](crate::designer::Designer): what every one must pass, and the spaces and histories it meets.
+//! A test kit for implementers of a [`Designer`](crate::designer::Designer): the contract, and spaces and histories for
+//! it.
 //!
-//! Only behind the feature `testing`. Its functions panic with a message that says what is broken, as tests do.
+//! Only with the feature `testing`. Its functions panic with a message that names the violation, as tests do.
 
 mod contract;
 mod history;

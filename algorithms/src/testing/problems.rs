@@ -1,4 +1,4 @@
-//! Search spaces that a designer must cope with.
+//! Search spaces that designers must handle.
 
 use crate::problem::{
     Condition, ConstraintSpec, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ProblemStatement,
@@ -7,12 +7,12 @@ use crate::problem::{
 
 const SCALES: [ScaleType; 3] = [ScaleType::UnitLinear, ScaleType::UnitLog, ScaleType::UnitReverseLog];
 
-/// A metric to be minimised or maximised.
+/// A metric with the given goal.
 pub fn metric(goal: Goal) -> MetricSpec {
     MetricSpec { name: "objective".to_owned(), goal }
 }
 
-/// Spaces with every kind of parameter on every scale, alone and together, ordinary and extreme, each with its name.
+/// Named spaces with every kind of parameter on every scale, alone and combined, ordinary and extreme.
 pub fn every_kind_and_scale() -> Vec<(String, ProblemStatement)> {
     let mut problems = Vec::new();
     let mut all = Vec::new();
@@ -43,7 +43,7 @@ pub fn every_kind_and_scale() -> Vec<(String, ProblemStatement)> {
     problems
 }
 
-/// 18 points: 3 integers, 2 levels, 3 discrete values, and a parameter that has one value.
+/// A space of 18 points: 3 integers, 2 levels, 3 discrete values, and a parameter with one value.
 pub fn finite_problem() -> ProblemStatement {
     let discrete = ParameterKind::Discrete { values: vec![0.1, 0.2, 0.4], scale: ScaleType::UnitLog };
     problem(vec![
@@ -54,7 +54,7 @@ pub fn finite_problem() -> ProblemStatement {
     ])
 }
 
-/// 18 points as well, without a categorical parameter.
+/// A space of 18 points without categorical parameters.
 pub(super) fn finite_problem_of_numbers() -> ProblemStatement {
     let discrete = ParameterKind::Discrete { values: vec![0.1, 0.2, 0.4], scale: ScaleType::UnitLog };
     problem(vec![
@@ -64,10 +64,10 @@ pub(super) fn finite_problem_of_numbers() -> ProblemStatement {
     ])
 }
 
-/// Conditional spaces, shallow and deep, finite and infinite, each with its name.
+/// Named conditional spaces: shallow and deep, finite and infinite.
 ///
-/// Their parents are of every kind that a parent may be of; some parents and children have one value, some children
-/// are active for several values of their parent, and some values of parents have no children.
+/// Parents are of every possible kind. Some parents and children have one value, some children are active for several
+/// values of their parent, and some values of parents have no children.
 pub fn conditional_problems() -> Vec<(String, ProblemStatement)> {
     let linear = ScaleType::UnitLinear;
     let optimizer = || parameter("optimizer", categorical(&["sgd", "adam", "none"]));
@@ -78,7 +78,7 @@ pub fn conditional_problems() -> Vec<(String, ProblemStatement)> {
         under(parameter("epsilon", integer(8, 8, linear)), "optimizer", levels(&["adam"])),
         parameter("batch", integer(1, 64, ScaleType::UnitLog)),
     ];
-    // A chain of parents: categorical, integer, one value, discrete, an integer too long to list.
+    // A chain of parents: categorical, integer, one value, discrete, and an integer range too large to list.
     let deep = vec![
         parameter("kind", categorical(&["tree", "net"])),
         under(parameter("layers", integer(1, 3, linear)), "kind", levels(&["net"])),
@@ -105,7 +105,7 @@ pub(super) fn conditional_finite_problems() -> [(&'static str, ProblemStatement)
         under(parameter("beta", discrete(&[0.9, 0.99])), "optimizer", levels(&["adam"])),
         parameter("layers", integer(1, 2, linear)),
     ];
-    // No booster; a tree of depth 0; one of three depths with three bins or by levels; a line with three penalties.
+    // No booster; a tree of depth 0; a tree of three depths with three bins or by levels; a line with three penalties.
     let deep = vec![
         parameter("booster", categorical(&["none", "tree", "linear"])),
         under(parameter("depth", integer(0, 3, linear)), "booster", levels(&["tree"])),
@@ -132,7 +132,7 @@ fn integers(integers: &[i64]) -> Vec<ParameterValue> {
     integers.iter().copied().map(ParameterValue::Integer).collect()
 }
 
-/// Problems with several metrics, with constraints and with both, each with its name.
+/// Named problems with several metrics, with constraints and with both.
 pub fn several_outputs() -> Vec<(String, ProblemStatement)> {
     let goals = [Goal::Maximize, Goal::Minimize, Goal::Minimize, Goal::Maximize];
     let constraint = |index: usize| {
@@ -148,7 +148,7 @@ pub fn several_outputs() -> Vec<(String, ProblemStatement)> {
             parameter("level", categorical(&["relu", "tanh", "elu"])),
         ];
         let numbers = vec![rate, parameter("dropout", double(0.0, 0.9, ScaleType::UnitLinear))];
-        // Every other one without a category.
+        // Every other problem has no categorical parameters.
         let (kind, parameters) = if problems.len() % 2 == 0 { ("mixed", mixed) } else { ("numbers", numbers) };
         let metric = |(index, goal): (usize, &Goal)| MetricSpec { name: format!("metric_{index}"), goal: *goal };
         let problem = with_metrics(parameters, goals[..metrics].iter().enumerate().map(metric).collect())
@@ -159,21 +159,21 @@ pub fn several_outputs() -> Vec<(String, ProblemStatement)> {
     problems
 }
 
-/// The same problem with metrics and constraints defined in the opposite order.
+/// The same problem with metrics and constraints in reverse order.
 pub(super) fn outputs_backwards(problem: &ProblemStatement) -> ProblemStatement {
     let metrics = problem.metrics().iter().rev().cloned().collect();
     let constraints = problem.constraints().iter().rev().cloned().collect();
     with_metrics(problem.search_space().parameters().to_vec(), metrics)
         .with_constraints(constraints)
-        .expect("they were a problem's before")
+        .expect("the parts are those of a valid problem")
 }
 
-/// A space of one point.
+/// A space of a single point.
 pub fn one_point_problem() -> ProblemStatement {
     problem(vec![parameter("x", double(0.25, 0.25, ScaleType::UnitLog)), parameter("level", categorical(&["only"]))])
 }
 
-/// The same problem with parameters and levels defined in the opposite order.
+/// The same problem with parameters and levels in reverse order.
 pub(super) fn defined_backwards(problem: &ProblemStatement) -> ProblemStatement {
     let turned = problem.search_space().parameters().iter().rev().map(|spec| {
         let kind = match spec.kind() {
@@ -190,7 +190,7 @@ pub(super) fn defined_backwards(problem: &ProblemStatement) -> ProblemStatement 
     });
     with_metrics(turned.collect(), problem.metrics().to_vec())
         .with_constraints(problem.constraints().to_vec())
-        .expect("they were a problem's before")
+        .expect("the parts are those of a valid problem")
 }
 
 /// The same problem with the opposite goal for each metric and constraint.
@@ -208,7 +208,7 @@ pub(super) fn upside_down(problem: &ProblemStatement) -> ProblemStatement {
     let metrics = problem.metrics().iter().map(metric).collect();
     with_metrics(problem.search_space().parameters().to_vec(), metrics)
         .with_constraints(problem.constraints().iter().map(constraint).collect())
-        .expect("they were a problem's before")
+        .expect("the parts are those of a valid problem")
 }
 
 pub(super) fn double(min: f64, max: f64, scale: ScaleType) -> ParameterKind {
@@ -227,7 +227,7 @@ pub(super) fn parameter(name: &str, kind: ParameterKind) -> ParameterSpec {
     ParameterSpec::new(name, kind).expect("the kit's parameters are valid")
 }
 
-/// A problem with one metric to be maximised.
+/// A problem with one metric to maximise.
 pub(super) fn problem(parameters: Vec<ParameterSpec>) -> ProblemStatement {
     with_metrics(parameters, vec![metric(Goal::Maximize)])
 }

@@ -24,7 +24,7 @@ impl RawRun {
         let resolution = record.resolution.unwrap_or(0.0);
         match &record.quality {
             RecordedQuality::Value { best_known } => {
-                let sign = |value: f64| record.goals.first().map_or(value, |goal| -goal.to_maximized(value));
+                let sign = |value: f64| record.goals.first().map_or(value, |goal| goal.loss(value));
                 let values: Vec<Option<f64>> = results.iter().map(|result| single(result.as_ref()).map(sign)).collect();
                 let mut best = None;
                 let best_so_far = values

@@ -154,15 +154,6 @@ impl Acquisition for HypervolumeImprovement {
     }
 }
 
-/// Indices of those of `points` (maximised, one length) that no other dominates; of equal ones the first.
-pub fn pareto_front(points: &[Vec<f64>]) -> Vec<usize> {
-    let beats = |a: usize, b: usize| {
-        let covers = points[a].iter().zip(&points[b]).all(|(a, b)| a >= b);
-        covers && (points[a] != points[b] || a < b)
-    };
-    (0..points.len()).filter(|&index| !(0..points.len()).any(|other| other != index && beats(other, index))).collect()
-}
-
 /// Worse than the worst value of each objective on the `front` by a tenth of its range there. Where that range is 0, as
 /// with a single point, it is the range of all `results` that counts, or 1 if there is none.
 pub fn infer_reference_point(front: &[Vec<f64>], results: &[Vec<f64>]) -> Vec<f64> {

@@ -11,6 +11,7 @@ use crate::gp::{Hyperparameters, Kernel, TrainingSet};
 use crate::numerics::latin_hypercube::stratified_normals;
 use crate::numerics::normal::{distribution, log_density};
 use crate::problem::TrialId;
+use crate::problem::pareto::distinct_front;
 use crate::rng::stream;
 
 fn front(objectives: usize) -> Vec<Vec<f64>> {
@@ -171,12 +172,12 @@ fn the_order_of_objectives_and_points_does_not_matter() {
 #[test]
 fn the_reference_point_is_a_tenth_of_the_range_worse_than_the_front() {
     let results = vec![vec![0.0, 10.0], vec![1.0, 5.0], vec![-9.0, -9.0]];
-    let chosen: Vec<Vec<f64>> = pareto_front(&results).into_iter().map(|index| results[index].clone()).collect();
+    let chosen: Vec<Vec<f64>> = distinct_front(&results).into_iter().map(|index| results[index].clone()).collect();
     assert_eq!(chosen.len(), 2);
     assert_eq!(infer_reference_point(&chosen, &results), [-0.1, 4.5]);
     // One point that dominates all: the range of everything.
     let results = vec![vec![1.0, 1.0], vec![0.0, -1.0], vec![1.0, 1.0]];
-    assert_eq!(pareto_front(&results), [0]);
+    assert_eq!(distinct_front(&results), [0]);
     assert_eq!(infer_reference_point(&results[..1], &results), [0.9, 0.8]);
     assert_eq!(infer_reference_point(&results[..1], &results[..1]), [0.9, 0.9]);
 }

@@ -1,16 +1,16 @@
 //! The default strategy parameters.
 //!
-//! Notation as in the source: `n` dimensions, `lambda` trials of a generation, `mu` of them with positive weights, `w`
+//! Notation as in the source: `n` dimensions, `lambda` trials per generation, `mu` of them with positive weights, `w`
 //! weights by rank, `mu_eff` variance-effective selection mass.
 //!
 //! Source: Hansen 2016, The CMA Evolution Strategy: A Tutorial, arXiv 1604.00772, table 1 and equations 49 to 58.
 
-/// Strategy parameters for one number of dimensions and one size of generation.
+/// The strategy parameters for one number of dimensions and one population size.
 #[derive(Debug, Clone)]
 pub(super) struct Constants {
     /// `n`.
     pub(super) dimensions: usize,
-    /// `w`, the best rank first; the last half is negative. Shape `[lambda]`.
+    /// `w`, the best rank first; the second half is negative. Shape `[lambda]`.
     pub(super) weights: Vec<f64>,
     /// `mu_eff`.
     pub(super) selection_mass: f64,

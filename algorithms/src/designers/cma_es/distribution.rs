@@ -1,23 +1,23 @@
-//! The normal distribution that trials are drawn from, and how a generation changes it.
+//! The normal distribution of proposals, and its update by a generation.
 //!
 //! Notation: `n` dimensions, `m` mean `[n]`, `sigma` step size, `C` covariance `[n, n]`, `A` diagonal scaling `[n]`
 //! (ones unless some feature is a grid), `y ~ N(0, C)` step `[n]`, `x = m + sigma A y` point `[n]`, `p_sigma` and `p_c`
 //! evolution paths `[n]`, `w` weights by rank.
 //!
 //! Source: Hansen 2016, arXiv 1604.00772, equations 38 to 47, with the active (negative) update. Departures: normals
-//! are turned into steps by the symmetric root of `C`, where the tutorial takes `B D` (the same distribution, but
-//! independent of the order and signs of eigenvectors); steps longer than `sqrt(n) + 2 n / (n + 2)` in the metric of
-//! `C` are shortened to that length (Hansen 2011, Injecting External Solutions Into CMA-ES, arXiv 1110.4181), since a
-//! history may hold trials that this distribution did not propose.
+//! are mapped to steps by the symmetric root of `C` instead of `B D` (the same distribution, but independent of the
+//! order and signs of eigenvectors). Steps longer than `sqrt(n) + 2 n / (n + 2)` in the metric of `C` are shortened to
+//! that length (Hansen 2011, Injecting External Solutions Into CMA-ES, arXiv 1110.4181), since a history may contain
+//! trials that this distribution did not propose.
 
 use nalgebra::{DMatrix, DVector};
 
 use super::constants::Constants;
 
-/// Eigenvalues below this share of the largest count as this.
+/// The smallest eigenvalue as a share of the largest; smaller ones are raised to it.
 const SMALLEST_EIGENVALUE: f64 = 1e-30;
 
-/// State of one run of the strategy.
+/// The state of one run of the strategy.
 #[derive(Debug, Clone)]
 pub(super) struct Distribution {
     /// `m`.
@@ -38,7 +38,7 @@ pub(super) struct Distribution {
     step_path: DVector<f64>,
     /// `p_c`.
     covariance_path: DVector<f64>,
-    /// Updates so far.
+    /// The number of updates so far.
     generation: i32,
 }
 
@@ -60,22 +60,22 @@ impl Distribution {
         }
     }
 
-    /// The point that independent standard `normals`, shape `[n]`, stand for.
+    /// The point for independent standard `normals`, shape `[n]`.
     pub(super) fn point(&self, normals: &DVector<f64>) -> DVector<f64> {
         &self.mean + (&self.root * normals).component_mul(&self.scaling) * self.step_size
     }
 
-    /// The step `y` to a point.
+    /// The step `y` that leads to a point.
     pub(super) fn step_to(&self, point: &DVector<f64>) -> DVector<f64> {
         (point - &self.mean).component_div(&self.scaling) / self.step_size
     }
 
-    /// Standard deviation along feature `j`.
+    /// The standard deviation along feature `j`.
     pub(super) fn deviation(&self, j: usize) -> f64 {
         self.step_size * self.scaling[j] * self.covariance[(j, j)].sqrt()
     }
 
-    /// Ratio of the largest to the smallest eigenvalue of `C`.
+    /// The ratio of the largest to the smallest eigenvalue of `C`.
     pub(super) fn condition(&self) -> f64 {
         self.condition
     }
@@ -87,7 +87,7 @@ impl Distribution {
         finite(&self.mean) && finite(&self.scaling) && self.condition.is_finite() && (0..self.mean.len()).all(positive)
     }
 
-    /// Learns from one generation: its `steps`, the best first, one per weight of `constants`.
+    /// Updates the state by one generation: its `steps`, best first, one per weight of `constants`.
     pub(super) fn update(&mut self, constants: &Constants, steps: &[DVector<f64>]) {
         let n = constants.dimensions as f64;
         let longest = n.sqrt() + 2.0 * n / (n + 2.0);
@@ -123,7 +123,7 @@ impl Distribution {
         for (rank, weight) in constants.weights.iter().enumerate() {
             let square = shares[rank] * shares[rank];
             let scale = if *weight < 0.0 {
-                // A step of length 0 changes nothing, so any finite number will do in place of its inverse.
+                // A step of length 0 has no effect, so any finite number can replace its inverse.
                 n / (square * whitened[rank].norm_squared()).max(f64::MIN_POSITIVE.sqrt())
             } else {
                 1.0
@@ -133,7 +133,7 @@ impl Distribution {
         self.decompose();
     }
 
-    /// Roots of `C`, made symmetric before.
+    /// Computes the roots of `C` after making it symmetric.
     fn decompose(&mut self) {
         self.covariance = (&self.covariance + self.covariance.transpose()) * 0.5;
         let eigen = self.covariance.clone().symmetric_eigen();

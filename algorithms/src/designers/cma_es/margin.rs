@@ -1,20 +1,21 @@
-//! Ordered features with few values: where their cells meet, and a lower bound on the chance to leave one.
+//! The margin for ordered features with few values: the thresholds of their cells, and a lower bound on the probability
+//! to leave a cell.
 //!
-//! A normal distribution that has shrunk into one cell of a grid proposes the same value for ever. The margin moves
-//! the mean and widens the scaling of such a feature so that at least a share `alpha = 1 / (lambda n)` of the proposals
+//! A normal distribution that has shrunk into one cell of a grid proposes the same value forever. The margin moves the
+//! mean and widens the scaling of such a feature so that at least a share `alpha = 1 / (lambda n)` of the proposals
 //! leaves the cell of the mean.
 //!
 //! Notation: `m` mean and `s` standard deviation of the feature, `l` thresholds between neighbouring values, `p_low`
 //! and `p_up` probabilities of the values below and above the cell of the mean, `z_p` quantile of the standard normal.
 //!
-//! Source: Hamano, Saito, Nomura & Shirakawa 2022, CMA-ES with Margin, arXiv 2205.13482, section 4;
-//! their quantiles of the chi-square distribution with one degree of freedom are written as `z_(1-p)`, its root.
+//! Source: Hamano, Saito, Nomura & Shirakawa 2022, CMA-ES with Margin, arXiv 2205.13482, section 4. Their quantiles of
+//! the chi-square distribution with one degree of freedom are written here as `z_(1-p)`, the square root.
 
 use super::distribution::Distribution;
 use crate::encoding::FeatureKind;
 use crate::numerics::normal::{distribution, quantile};
 
-/// The range of one ordered feature and the thresholds inside.
+/// The range of an ordered feature and the thresholds inside it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Range {
     /// Lower end.
@@ -26,8 +27,8 @@ pub(super) struct Range {
 }
 
 impl Range {
-    /// The range of an ordered feature; `None` for a categorical one. That of a grid ends half a step outside, so that
-    /// the end values are as likely as the others.
+    /// The range of an ordered feature; `None` for a categorical one. The range of a grid ends half a step outside, so
+    /// that the end values are as likely as the others.
     pub(super) fn new(kind: &FeatureKind) -> Option<Self> {
         match kind {
             FeatureKind::Categorical { .. } => None,
@@ -59,11 +60,11 @@ pub(super) fn keep_margin(state: &mut Distribution, ranges: &[Range], alpha: f64
     }
 }
 
-/// Mean and standard deviation that leave the cell of `m` often enough; `thresholds` has at least one.
+/// The mean and standard deviation that leave the cell of `m` often enough; `thresholds` is not empty.
 fn with_margin(thresholds: &[f64], m: f64, s: f64, alpha: f64) -> (f64, f64) {
     let above = thresholds.partition_point(|&threshold| threshold < m);
     if above == 0 || above == thresholds.len() {
-        // In an outermost cell there is one way out.
+        // An outermost cell has one threshold.
         let threshold = thresholds[above.saturating_sub(1)];
         let farthest = s * quantile(1.0 - alpha);
         return (m.clamp(threshold - farthest, threshold + farthest), s);
@@ -88,18 +89,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_distribution_that_is_wide_enough_is_left_alone() {
+    fn wide_distributions_do_not_change() {
         assert_eq!(with_margin(&[0.25, 0.75], 0.5, 0.2, 0.05), (0.5, 0.2));
         assert_eq!(with_margin(&[0.25, 0.75], 0.2, 0.2, 0.05), (0.2, 0.2));
     }
 
     #[test]
-    fn in_an_inner_cell_the_margin_is_split_between_both_sides() {
+    fn margin_of_an_inner_cell_is_split_between_both_sides() {
         let alpha = 0.02;
         let (m, s) = with_margin(&[0.25, 0.75], 0.5, 1e-3, alpha);
         assert!((m - 0.5).abs() < 1e-12);
         assert!((distribution((0.25 - m) / s) - alpha / 2.0).abs() < 1e-9);
-        // Near the upper threshold, its probability is given and only the other one is raised.
+        // Near the upper threshold its probability is already large enough, and only the other one is raised.
         let (m, s) = with_margin(&[0.25, 0.75], 0.74, 0.02, alpha);
         assert!((distribution((0.25 - m) / s) - alpha / 2.0).abs() < 1e-9);
         let before = distribution((0.74 - 0.75) / 0.02);
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn in_an_outermost_cell_the_mean_comes_nearer() {
+    fn mean_in_an_outermost_cell_moves_towards_the_threshold() {
         let (m, s) = with_margin(&[0.5], 1.0, 0.1, 0.05);
         assert_eq!(s, 0.1);
         assert!((distribution((0.5 - m) / s) - 0.05).abs() < 1e-9);

@@ -1,14 +1,14 @@
-//! From a history to the state of the search.
+//! The state of the search, computed from the history.
 //!
-//! Completed trials, in the order of their numbers, are cut into generations of `lambda`. A trial counts in the
-//! generation that its number puts it in, whichever distribution it was drawn from: with several workers some come from
-//! the one before, and a user's own come from none; all are steps from the current mean. Pending trials are not waited
-//! for; when one ends, it takes its place by its number and the replay changes from there on.
+//! Completed trials are divided by number into generations of `lambda`. A trial belongs to the generation of its
+//! number, whatever distribution it was drawn from: with several workers some come from the previous one, and
+//! user-supplied trials from none. All count as steps from the current mean. The replay does not wait for pending
+//! trials; when one completes, it is inserted by its number and the replay changes from there on.
 //!
-//! Restarts: when a run has converged, the next one starts at a random point with twice the generation (IPOP, Auger &
+//! Restarts: after a run has converged, the next one starts at a random point with twice the population (IPOP, Auger &
 //! Hansen 2005, A Restart CMA Evolution Strategy With Increasing Population Size, CEC). A run ends when
 //! - the best values of its last `10 + ceil(30 n / lambda)` generations and all values of the last one are equal up to
-//!   1e-12 of the range of all values so far (the source has an absolute 1e-12, which depends on the unit),
+//!   1e-12 of the range of all values so far (the source uses an absolute 1e-12, which depends on the unit),
 //! - all standard deviations are below 1e-12 of their start, or one is above 1e4 of it,
 //! - the condition of `C` exceeds 1e14, or a number is not finite.
 
@@ -25,31 +25,31 @@ use crate::rng::stream;
 /// A completed trial.
 #[derive(Debug, Clone)]
 pub(super) struct Completed {
-    /// Its number.
+    /// The number of the trial.
     pub(super) id: TrialId,
-    /// Encoded, shape `[n]`.
+    /// The encoded point, shape `[n]`.
     pub(super) point: Vec<f64>,
-    /// Maximised; negative infinity if it failed.
+    /// The maximised value; negative infinity for a failed trial.
     pub(super) value: f64,
 }
 
-/// Where the search stands.
+/// The state of the search.
 #[derive(Debug, Clone)]
 pub(super) struct State {
-    /// What the next trial is drawn from.
+    /// The distribution of the next trial.
     pub(super) distribution: Distribution,
-    /// What the trials of the last generation were drawn from.
+    /// The distribution of the trials of the last generation.
     previous: Option<Distribution>,
-    /// Of the current run.
+    /// The constants of the current run.
     pub(super) constants: Constants,
-    /// Number of the run, from 0.
+    /// The number of the run, from 0.
     pub(super) run: u32,
-    /// Best value of each generation of the run.
+    /// The best value of each generation of the run.
     best: Vec<f64>,
 }
 
 impl State {
-    /// The first run, before any trial.
+    /// The state of the first run, before any trial.
     fn new(search: &SearchRange<'_>) -> Self {
         let n = search.ranges.len();
         let center = DVector::from_element(n, 0.5);
@@ -64,7 +64,7 @@ impl State {
         state
     }
 
-    /// The state after `completed` trials, in the order of their numbers.
+    /// The state after `completed` trials, which are ordered by number.
     pub(super) fn replay(search: &SearchRange<'_>, completed: &[Completed]) -> Self {
         let mut state = Self::new(search);
         let mut range = ValueRange { lowest: f64::INFINITY, highest: f64::NEG_INFINITY };
@@ -77,12 +77,12 @@ impl State {
         state
     }
 
-    /// One generation of as many trials as the population has.
+    /// Updates the state by one generation, as many trials as the population.
     fn learn(&mut self, search: &SearchRange<'_>, generation: &[Completed], range: ValueRange) {
         let mut ranked: Vec<&Completed> = generation.iter().collect();
         ranked.sort_by(|a, b| b.value.total_cmp(&a.value).then(a.id.cmp(&b.id)));
         let (best, worst) = (ranked[0].value, ranked[ranked.len() - 1].value);
-        // A generation without a value says nothing about directions.
+        // A generation without values gives no information about directions.
         if best.is_finite() {
             let steps: Vec<DVector<f64>> = ranked.iter().map(|trial| self.step_to(search, trial)).collect();
             self.previous = Some(self.distribution.clone());
@@ -95,10 +95,10 @@ impl State {
         }
     }
 
-    /// The step to a trial. That of a grid point is known from its cell only; if the trial was drawn here or one
-    /// generation before, it is drawn again and the step is the one that led to the cell.
+    /// The step to a trial. For a grid point only the cell is known. If the trial was drawn from this distribution or
+    /// the previous one, it is drawn again to recover the step that led to the cell.
     fn step_to(&self, search: &SearchRange<'_>, trial: &Completed) -> DVector<f64> {
-        /// Proposals of a trial that are looked at.
+        /// The number of proposals of a trial that are compared.
         const PROPOSALS: usize = 4;
         let evaluated = DVector::from_column_slice(&trial.point);
         if search.ranges.iter().any(|range| range.is_grid()) {
@@ -135,11 +135,12 @@ impl State {
         let recent = &self.best[start..];
         let highest = recent.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let lowest = recent.iter().copied().fold(f64::INFINITY, f64::min);
-        // Not `<`: a failure in the generation makes the spread infinite, a study of equal values has range 0.
+        // `<=` instead of `<`: a failure in the generation makes the spread infinite, and a study of equal values has
+        // range 0.
         highest - lowest <= FLAT * range.length() && spread <= FLAT * range.length()
     }
 
-    /// The next run, with twice the population, from a random point fixed by the seed and the last trial before it.
+    /// Starts the next run, with twice the population, from a random point determined by the seed and the last trial.
     fn restart(&mut self, search: &SearchRange<'_>, last: TrialId) {
         let n = self.constants.dimensions;
         let mut rng = stream(search.seed, last, "cma_es/restart");
@@ -160,7 +161,7 @@ impl State {
     }
 }
 
-/// The values of all trials so far.
+/// The range of the values of all trials so far.
 #[derive(Debug, Clone, Copy)]
 struct ValueRange {
     lowest: f64,
@@ -175,7 +176,7 @@ impl ValueRange {
         }
     }
 
-    /// 0 if there is no value; finite.
+    /// The length of the range; 0 if there is no value; finite.
     fn length(self) -> f64 {
         (self.highest - self.lowest).clamp(0.0, f64::MAX)
     }

@@ -1,4 +1,4 @@
-//! What the strategy must keep to: the tutorial's constants, invariances, convergence, and what a replay does.
+//! The tutorial's constants, invariances, convergence, and properties of the replay.
 
 use std::num::NonZeroUsize;
 
@@ -29,7 +29,7 @@ fn numbers(values: &ParameterValues) -> Vec<f64> {
     let number = |value: &ParameterValue| match value {
         ParameterValue::Double(x) | ParameterValue::Discrete(x) => *x,
         ParameterValue::Integer(k) => *k as f64,
-        ParameterValue::Categorical(level) => panic!("{level} is no number"),
+        ParameterValue::Categorical(level) => panic!("{level} is not a number"),
     };
     values.values().map(number).collect()
 }
@@ -38,7 +38,7 @@ fn measured(id: TrialId, parameters: ParameterValues, value: f64) -> CompletedTr
     CompletedTrial { id, parameters, outcome: TrialOutcome::Measured { values: vec![value], stopped_early: false } }
 }
 
-/// The history after `budget` trials, a generation of the first run at a time.
+/// The history after `budget` trials, one generation of the first run at a time.
 fn run(problem: &ProblemStatement, seed: u64, budget: u64, objective: impl Fn(&[f64]) -> f64) -> Vec<CompletedTrial> {
     let designer = CmaEs::new(problem, seed).unwrap();
     let generation = Constants::default_population(designer.ranges.len()) as u64;
@@ -73,9 +73,10 @@ fn ellipsoid(x: &[f64]) -> f64 {
     x.iter().enumerate().map(|(j, x)| 1e6_f64.powf(j as f64 / last) * (x - 0.7) * (x - 0.7)).sum()
 }
 
-/// Made in Python's doubles from equations 49 to 58 of the tutorial, written out independently.
+/// Reference values: computed in Python with double precision from equations 49 to 58 of the tutorial, independently of
+/// this code.
 #[test]
-fn constants_are_those_of_the_tutorial() {
+fn constants_match_the_tutorial() {
     for expected in TUTORIAL {
         let population = Constants::default_population(expected.n);
         assert_eq!(population, expected.population, "lambda at n = {}", expected.n);
@@ -101,7 +102,7 @@ fn constants_are_those_of_the_tutorial() {
 }
 
 #[test]
-fn a_rotated_generation_gives_the_rotated_distribution() {
+fn update_is_invariant_under_rotation() {
     let n = 4;
     let constants = Constants::new(n, Constants::default_population(n));
     let mut rng = stream(5, TrialId(1), "rotation");
@@ -125,7 +126,7 @@ fn a_rotated_generation_gives_the_rotated_distribution() {
 }
 
 #[test]
-fn smooth_functions_of_five_parameters_are_solved() {
+fn smooth_functions_of_five_parameters_are_minimised() {
     for seed in 1..=3 {
         let history = run(&doubles(5), seed, 850, sphere);
         assert!(best(&history) < 1e-8, "sphere, seed {seed}: {:e}", best(&history));
@@ -135,12 +136,12 @@ fn smooth_functions_of_five_parameters_are_solved() {
 }
 
 #[test]
-fn parameters_of_few_values_do_not_freeze() {
+fn parameters_with_few_values_keep_changing() {
     let integer = |max| ParameterKind::Integer { min: 0, max, scale: ScaleType::UnitLinear };
     let double = ParameterKind::Double { min: -5.0, max: 5.0, scale: ScaleType::UnitLinear };
     let problem =
         problem(&[("a", integer(1)), ("b", integer(3)), ("c", integer(15)), ("d", double.clone()), ("e", double)]);
-    // The integers only pay once the doubles are close: the distribution is narrow by then.
+    // The integers only matter once the doubles are close: the distribution is narrow by then.
     let objective = |x: &[f64]| {
         let continuous = x[3] * x[3] + x[4] * x[4];
         let discrete = (1.0 - x[0]) + (x[1] - 3.0).abs() + (x[2] - 14.0).abs();
@@ -153,7 +154,7 @@ fn parameters_of_few_values_do_not_freeze() {
 }
 
 #[test]
-fn the_order_and_the_batches_in_which_trials_are_told_mean_nothing() {
+fn order_batches_and_monotone_changes_of_values_have_no_effect() {
     let problem = doubles(3);
     let mut history = run(&problem, 4, 60, ellipsoid);
     let designer = CmaEs::new(&problem, 4).unwrap();
@@ -165,7 +166,7 @@ fn the_order_and_the_batches_in_which_trials_are_told_mean_nothing() {
     assert_eq!(ask(&history), expected);
     history.sort_by_key(|trial| (trial.id.0 % 7, trial.id));
     assert_eq!(ask(&history), expected);
-    // Larger values mean nothing but their order.
+    // Only the order of the values has an effect.
     for trial in &mut history {
         if let TrialOutcome::Measured { values, .. } = &mut trial.outcome {
             values[0] = 1e3 * values[0].ln() - 7.0;
@@ -175,14 +176,15 @@ fn the_order_and_the_batches_in_which_trials_are_told_mean_nothing() {
 }
 
 #[test]
-fn the_state_changes_with_whole_generations_and_pending_trials_do_not_block() {
+fn state_changes_by_generation_and_pending_trials_do_not_block() {
     let problem = doubles(2);
     let history = run(&problem, 9, 12, sphere);
     let designer = CmaEs::new(&problem, 9).unwrap();
     let ask = |completed: &[CompletedTrial], pending: &[PendingTrial]| {
         designer.suggest(History { completed, pending }, SuggestRequest::one(TrialId(99))).unwrap()
     };
-    // Six trials a generation: with 6 to 11 of them the second one is under way, and one at a time is as all at once.
+    // Six trials per generation: with 6 to 11 trials the second one is in progress, and single suggestions equal a
+    // batch.
     let second = ask(&history[..6], &[]);
     let next = designer.suggest(History { completed: &history[..8], pending: &[] }, SuggestRequest::one(TrialId(9)));
     assert_eq!(next.unwrap()[0].parameters, history[8].parameters);
@@ -195,7 +197,7 @@ fn the_state_changes_with_whole_generations_and_pending_trials_do_not_block() {
 }
 
 #[test]
-fn a_good_trial_of_the_user_draws_the_mean_towards_it() {
+fn good_user_supplied_trial_attracts_the_mean() {
     let problem = doubles(5);
     let encoding = Encoding::new(problem.search_space());
     let designer = CmaEs::new(&problem, 1).unwrap();
@@ -217,7 +219,7 @@ fn a_good_trial_of_the_user_draws_the_mean_towards_it() {
 }
 
 #[test]
-fn a_converged_run_is_followed_by_one_of_twice_the_population_elsewhere() {
+fn converged_run_restarts_elsewhere_with_twice_the_population() {
     let problem = doubles(2);
     let history = run(&problem, 2, 700, sphere);
     let designer = CmaEs::new(&problem, 2).unwrap();
@@ -230,7 +232,7 @@ fn a_converged_run_is_followed_by_one_of_twice_the_population_elsewhere() {
 }
 
 #[test]
-fn categorical_parameters_are_refused_by_name() {
+fn categorical_parameters_are_rejected_by_name() {
     let levels = ["relu", "tanh"].map(str::to_owned).to_vec();
     let problem = problem(&[("activation", ParameterKind::Categorical { values: levels })]);
     let error = CmaEs::new(&problem, 1).unwrap_err();

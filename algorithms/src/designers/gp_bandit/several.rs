@@ -13,9 +13,10 @@ use super::model::{Constraints, Fitting, Model, NOISY, Output, Shared, anchors};
 use super::observations::Evidence;
 use super::options::GpBanditOptions;
 use super::outcomes::{Outcomes, Outputs};
-use crate::acquisition::hypervolume::{HypervolumeImprovement, ObjectiveModel, infer_reference_point, pareto_front};
+use crate::acquisition::hypervolume::{HypervolumeImprovement, ObjectiveModel, infer_reference_point};
 use crate::acquisition::{Acquisition, BoundedOutcome, Constrained};
 use crate::encoding::Encoding;
+use crate::problem::pareto::distinct_front;
 
 impl Model {
     /// Fits the model of two or three objectives; `None` if a covariance cannot be factorised, whatever the jitter.
@@ -67,7 +68,7 @@ impl Model {
         let (anchors, front, objective) = if none_feasible {
             (anchors(encoding, (0..best.len()).map(point)), 1.min(best.len()), None)
         } else {
-            let front = pareto_front(&results);
+            let front = distinct_front(&results);
             let values: Vec<Vec<f64>> = front.iter().map(|&place| results[place].clone()).collect();
             let reference = infer_reference_point(&values, &results);
             let others = (0..best.len()).filter(|place| !front.contains(place)).map(point);

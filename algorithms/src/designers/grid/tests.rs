@@ -44,7 +44,7 @@ fn request(first: u64, count: usize) -> SuggestRequest {
 }
 
 #[test]
-fn every_point_comes_once_and_then_none() {
+fn every_point_is_suggested_once_and_then_none() {
     let problem = three_by_four_by_five();
     let grid = plain(&problem);
     assert_eq!(grid.size(), Some(60));
@@ -69,7 +69,7 @@ fn every_point_comes_once_and_then_none() {
 }
 
 #[test]
-fn the_order_is_that_of_counting_and_does_not_depend_on_outcomes() {
+fn order_is_by_number_and_does_not_depend_on_outcomes() {
     let problem = three_by_four_by_five();
     let grid = plain(&problem);
     let all = grid.suggest(History::default(), request(1, 7)).unwrap();
@@ -80,18 +80,18 @@ fn the_order_is_that_of_counting_and_does_not_depend_on_outcomes() {
 }
 
 #[test]
-fn points_tried_out_of_turn_are_skipped_and_nothing_is_left_out() {
+fn used_points_are_skipped_and_no_point_is_left_out() {
     let problem = problem(vec![("k", integer(5))]);
     let grid = plain(&problem);
     let at = |k| ParameterValues::from([("k".to_owned(), ParameterValue::Integer(k))]);
-    // A user's own trials at 4 and 2 come first; trial 3 would be point 3.
+    // User-supplied trials at points 4 and 2 come first; trial 3 would be point 3.
     let completed = [failed(1, at(4)), failed(2, at(2))];
     let rest = grid.suggest(History { completed: &completed, pending: &[] }, request(3, 9)).unwrap();
     assert_eq!(texts(&rest), ["3", "5", "1"]);
 }
 
 #[test]
-fn doubles_need_a_resolution_and_are_spaced_on_their_scale() {
+fn doubles_need_a_resolution_and_are_evenly_spaced_on_their_scale() {
     let double = ParameterKind::Double { min: 1e-4, max: 1.0, scale: ScaleType::UnitLog };
     let problem = problem(vec![("rate", double), ("k", integer(2))]);
     let error = GridSearch::new(&problem, &BTreeMap::new()).unwrap_err();
@@ -99,9 +99,9 @@ fn doubles_need_a_resolution_and_are_spaced_on_their_scale() {
     let with = |resolution| GridSearch::new(&problem, &BTreeMap::from([("rate".to_owned(), resolution)]));
     let suggestions = with(5).unwrap().suggest(History::default(), request(1, 11)).unwrap();
     assert_eq!(suggestions.len(), 10);
-    // The integer comes first by name, so the double moves fastest.
+    // The integer sorts first by name, so the double varies fastest.
     for (suggestion, exponent) in suggestions.iter().zip((-4..=0).cycle()) {
-        let ParameterValue::Double(rate) = suggestion.parameters["rate"] else { panic!("a double") };
+        let ParameterValue::Double(rate) = suggestion.parameters["rate"] else { panic!("expected a double") };
         assert!((rate / 10_f64.powi(exponent) - 1.0).abs() < 1e-12, "{rate}");
     }
     for wrong in [0, MAX_DOUBLE_RESOLUTION + 1] {
@@ -119,7 +119,7 @@ fn doubles_need_a_resolution_and_are_spaced_on_their_scale() {
 }
 
 #[test]
-fn a_double_of_few_values_has_no_point_twice() {
+fn narrow_double_has_no_repeated_points() {
     let double = ParameterKind::Double { min: 1.0, max: 1.0_f64.next_up().next_up(), scale: LINEAR };
     let problem = problem(vec![("x", double)]);
     let grid = GridSearch::new(&problem, &BTreeMap::from([("x".to_owned(), 100)])).unwrap();
@@ -127,7 +127,7 @@ fn a_double_of_few_values_has_no_point_twice() {
 }
 
 #[test]
-fn grids_beyond_memory_cost_as_much_as_small_ones() {
+fn huge_grids_are_not_listed_in_memory() {
     let names = ["a", "b", "c", "d", "e", "f"];
     let problem = problem(names.map(|name| (name, integer(1_000_000))).to_vec());
     let grid = plain(&problem);

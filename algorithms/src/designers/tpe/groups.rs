@@ -1,14 +1,13 @@
-//! The history as two groups of trials: the good and the others.
+//! The split of the history into good and bad trials.
 //!
-//! Good are the `min(ceil(0.1 n), 25)` best of `n` measured trials (the default of Optuna; shares of 0.15 and 0.2
-//! were not better in the measurements of the module `widths`). The trial of rank `i` of `m` weighs
-//! `ln(m + 1) - ln i`, scaled to a mean of 1: the shape of the weights of CMA-ES, which keeps what Watanabe 2023 (arXiv
-//! 2304.11127) found for weights by improvement, that better trials should count more, but does not
-//! depend on the values (measured: against equal weights lower by 0.03). All others weigh 1.
+//! The good trials are the `min(ceil(0.1 n), 25)` best of `n` measured trials (the default of Optuna). The good trial
+//! of rank `i` of `m` has weight `ln(m + 1) - ln i`, scaled to a mean of 1. This is the shape of the weights of CMA-ES.
+//! Like the weights by improvement of Watanabe 2023 (arXiv 2304.11127) it gives better trials a larger weight, but it
+//! does not depend on the values; see docs/experiments/042. Bad trials have weight 1.
 //!
-//! Of trials with exactly equal values the first alone can be good, the others say that going on there brings nothing.
-//! On a plateau, such as the tables of trained models have, the good group would otherwise fill with equals and its
-//! kernels shrink onto one point.
+//! Of trials with exactly equal values only the first can be good; the others are bad. On a plateau, such as those of
+//! the tables of trained models, the good group would otherwise fill with equal values and its kernels would shrink to
+//! one point.
 
 use super::mixture::Component;
 use crate::designer::{DesignerError, History};
@@ -18,13 +17,13 @@ use crate::problem::{Goal, ParameterValues, TrialId, TrialOutcome};
 /// The trials of a history in two groups, each in a fixed order.
 #[derive(Debug, Clone)]
 pub(super) struct Groups {
-    /// The best first.
+    /// The good trials, best first.
     pub(super) good: Vec<Component>,
-    /// All others: measured ones, failed ones, pending ones.
+    /// All other trials: measured, failed and pending.
     pub(super) bad: Vec<Component>,
-    /// Whether there are trials that would be good if an equal one were not.
+    /// Whether trials were excluded from the good group because of an equal value.
     pub(super) plateau: bool,
-    /// How many trials are completed, failed ones included.
+    /// The number of completed trials, including failed ones.
     pub(super) completed: usize,
 }
 
@@ -38,11 +37,11 @@ struct Measured {
 }
 
 impl Groups {
-    /// Splits `history`: good are the `min(ceil(g n), most)` best of `n` measured trials, the first of each value. If
-    /// all of those were stopped early, the best trial that was not takes the last place among them.
+    /// Splits `history`. The good trials are the `min(ceil(g n), most)` best of `n` measured trials, using the first of
+    /// each value. If all of them were stopped early, the best trial that was not replaces the last of them.
     ///
     /// # Errors
-    /// [`DesignerError::ForeignTrial`] for a trial that is no point of the space, or has more than one value.
+    /// [`DesignerError::ForeignTrial`] for a trial that is not a point of the space, or has more than one value.
     pub(super) fn new(encoding: &Encoding, goal: Goal, history: History<'_>) -> Result<Self, DesignerError> {
         let encode = |trial: TrialId, parameters: &ParameterValues| {
             let foreign = |error: EncodingError| DesignerError::ForeignTrial { trial, reason: error.to_string() };
@@ -72,7 +71,7 @@ impl Groups {
         for trial in history.pending {
             others.push((trial.id, encode(trial.id, &trial.parameters)?));
         }
-        // Of equal values the earlier trial is the better one, so that the order of the history means nothing.
+        // Ties are broken by id, so that the order of the history has no effect.
         measured.sort_by(|a, b| b.value.total_cmp(&a.value).then(a.id.cmp(&b.id)));
         others.sort_by_key(|(id, _)| *id);
         let count = good_count(measured.len());
@@ -103,20 +102,20 @@ impl Groups {
         Ok(groups)
     }
 
-    /// Counts one more pending trial.
+    /// Adds a pending trial to the bad group.
     pub(super) fn add_pending(&mut self, encoding: &Encoding, point: Vec<f64>) {
         self.bad.push(component(encoding, point, 1.0));
     }
 }
 
-/// How many of `measured` trials are good.
+/// The number of good trials among `measured` trials.
 fn good_count(measured: usize) -> usize {
-    /// Beyond this many the mixture only gets blurred.
+    /// The maximum; a guess. More trials only blur the mixture.
     const MOST: usize = 25;
     measured.div_ceil(10).min(MOST)
 }
 
-/// Weight of the good trial at `rank`, from 0, of `count`.
+/// The weight of the good trial at `rank`, from 0, of `count`.
 fn weight(rank: usize, count: usize) -> f64 {
     let raw = |rank: usize| (count as f64 + 1.0).ln() - (rank as f64 + 1.0).ln();
     raw(rank) * count as f64 / (0..count).map(raw).sum::<f64>()

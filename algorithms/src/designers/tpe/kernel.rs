@@ -1,4 +1,4 @@
-//! The density of one trial along one feature.
+//! The density of a single trial along one feature.
 //!
 //! Notation: `m` coordinate of the trial, `s` width, `phi` and `Phi` density and distribution function of the standard
 //! normal, `[a, b]` the range of the feature, `C` number of levels,
@@ -10,11 +10,12 @@
 //! | grid | the mass of that density over the cell of `x`, `[a, b]` being all cells |
 //! | categorical | `1 - t` if `x = m`, else `t / (C - 1)` |
 //!
-//! Cells meet halfway between neighbouring grid points; the outermost ones are as wide outwards as inwards, so that
-//! the end values are not half as likely as the others. A trial that says nothing about a feature, and the prior, are
-//! uniform: density 1, the cell's share of `[a, b]`, `1 / C`.
+//! Cells meet halfway between neighbouring grid points. The outermost cells are symmetric about their point, so that
+//! the end values are as likely as the others. The prior, and a trial without the feature, are uniform: density 1, the
+//! cell's share of `[a, b]`, `1 / C`.
 //!
-//! Source: truncated Gaussian kernels of Bergstra et al. 2011, the kernel of Aitchison and Aitken 1976 for categories.
+//! Sources: truncated Gaussian kernels of Bergstra et al. 2011; the kernel of Aitchison and Aitken 1976 for categorical
+//! parameters.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -22,7 +23,8 @@ use rand_chacha::ChaCha8Rng;
 use crate::encoding::FeatureKind;
 use crate::numerics::normal::{LN_SQRT_2PI, distribution, quantile};
 
-/// Beyond this many deviations a tail does not change a probability near one: it spares half of the work.
+/// The number of deviations beyond which a tail does not change a probability near one. Skipping it saves half of the
+/// work.
 const NEGLIGIBLE_TAIL: f64 = 8.5;
 
 /// The kernel of one feature, the same for all trials of a group.
@@ -33,14 +35,14 @@ pub(super) enum Kernel {
         /// `s`, positive.
         width: f64,
     },
-    /// Its mass over cells.
+    /// The mass of a truncated Gaussian over cells.
     Cells {
-        /// One more than grid points, increasing.
+        /// The bounds of the cells, increasing: one more than grid points.
         edges: Vec<f64>,
         /// `s`, positive.
         width: f64,
     },
-    /// A share `t` for the other levels together.
+    /// A share `t` for all other levels together.
     Levels {
         /// `C`, at least 2.
         count: usize,
@@ -50,7 +52,7 @@ pub(super) enum Kernel {
 }
 
 impl Kernel {
-    /// The kernel of a feature: of `width` if it is ordered, else leaving `other` to the other levels.
+    /// The kernel of a feature: of `width` if it is ordered, otherwise with the share `other` for the other levels.
     pub(super) fn new(kind: &FeatureKind, width: f64, other: f64) -> Self {
         match kind {
             FeatureKind::Continuous | FeatureKind::LargeGrid => Self::Interval { width },
@@ -71,7 +73,7 @@ impl Kernel {
         }
     }
 
-    /// Which of the [`Self::values`] lies at coordinate `u`; 0 for an interval.
+    /// The index of the value at coordinate `u`, below [`Self::values`]; 0 for an interval.
     pub(super) fn index(&self, u: f64) -> usize {
         match self {
             Self::Interval { .. } => 0,
@@ -81,7 +83,7 @@ impl Kernel {
         }
     }
 
-    /// Of an interval, for a trial at `m`: `ln` of the factor before `exp(-((x - m) / s)^2 / 2)`. 0 for the others.
+    /// For an interval and a trial at `m`: `ln` of the factor of `exp(-((x - m) / s)^2 / 2)`. 0 for other kernels.
     pub(super) fn log_factor(&self, m: f64) -> f64 {
         match self {
             Self::Interval { width } => {
@@ -93,10 +95,10 @@ impl Kernel {
         }
     }
 
-    /// `ln` of the probability of the value number `x`, for a trial at each of the `centers` and, last, for one that
-    /// says nothing; shape `[centers + 1]`. Empty for an interval.
+    /// `ln` of the probability of value number `x` for a trial at each of the `centers` and, last, for a uniform
+    /// component; shape `[centers + 1]`. Empty for an interval.
     pub(super) fn log_masses(&self, x: usize, centers: &[f64]) -> Vec<f64> {
-        /// What is left of a mass too far out to be computed.
+        /// Lower bound of masses that underflow.
         const SMALLEST: f64 = 1e-300;
         match self {
             Self::Interval { .. } => vec![],
@@ -119,7 +121,7 @@ impl Kernel {
         }
     }
 
-    /// A coordinate drawn from the kernel of a trial at `m`; of a grid, a coordinate somewhere in the cell.
+    /// A coordinate drawn from the kernel of a trial at `m`. For a grid, a coordinate inside the drawn cell.
     pub(super) fn draw(&self, m: f64, rng: &mut ChaCha8Rng) -> f64 {
         let uniform: f64 = rng.random();
         match self {
@@ -146,17 +148,17 @@ impl Kernel {
     }
 }
 
-/// The whole number below `count` that `uniform` in `[0, 1)` stands for.
+/// The index below `count` selected by `uniform` in `[0, 1)`.
 fn pick(uniform: f64, count: usize) -> usize {
     ((uniform * count as f64) as usize).min(count - 1)
 }
 
-/// `Phi(b) - Phi(a)` for `a <= b`, from the tail where it is accurate.
+/// `Phi(b) - Phi(a)` for `a <= b`, computed in the tail where it is accurate.
 fn normal_mass(a: f64, b: f64) -> f64 {
     if a > 0.0 { distribution(-a) - distribution(-b) } else { distribution(b) - distribution(a) }
 }
 
-/// The quantile `uniform` of the normal distribution around `m`, cut to `[low, high]`, which contains `m`.
+/// The quantile `uniform` of the normal distribution around `m`, truncated to `[low, high]`, which contains `m`.
 fn truncated(m: f64, width: f64, low: f64, high: f64, uniform: f64) -> f64 {
     let below = distribution((low - m) / width);
     let p = below + uniform * (distribution((high - m) / width) - below);

@@ -1,15 +1,14 @@
-//! A density over points of the search space, made of one product of kernels per trial and a prior.
+//! A density over points of the search space: a mixture of one product of kernels per trial and a prior component.
 //!
 //! ```text
 //! p(x) = SUM_k w_k PROD_j kernel_j(x_j; m_kj)  +  w_prior PROD_j uniform_j(x_j)
 //! ```
 //!
 //! Notation: `k` component, `j` feature, `w` weights that sum to 1, `m_k` encoded point of trial `k`. The product is
-//! over the features that are active in `x`; a component is uniform over those that its own trial has inactive, so
-//! each trial only speaks of the parameters it had.
+//! over the features that are active in `x`. A component is uniform over features that are inactive in its own trial.
 //!
-//! Source: Falkner et al. 2018 (BOHB), section 3.2, for the multivariate mixture; the prior is that of Bergstra et
-//! al. 2011, taken uniform.
+//! Sources: Falkner et al. 2018 (BOHB), section 3.2, for the multivariate mixture; Bergstra et al. 2011 for the prior
+//! component, uniform here.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -17,14 +16,14 @@ use rand_chacha::ChaCha8Rng;
 use super::kernel::Kernel;
 use crate::encoding::Encoding;
 
-/// One trial of a group.
+/// A trial of a group.
 #[derive(Debug, Clone)]
 pub(super) struct Component {
-    /// Encoded, shape `[dimensions]`.
+    /// The encoded point, shape `[dimensions]`.
     pub(super) point: Vec<f64>,
-    /// Which features its trial has, shape `[dimensions]`.
+    /// Which features are active in the trial, shape `[dimensions]`.
     pub(super) active: Vec<bool>,
-    /// Positive; the prior has weight 1.
+    /// Positive. The prior component has weight 1.
     pub(super) weight: f64,
 }
 
@@ -35,22 +34,22 @@ pub(super) struct Mixture<'a> {
     kernels: Vec<Kernel>,
     /// One per feature.
     columns: Vec<Column>,
-    /// `ln w`, the prior last; shape `[components + 1]`.
+    /// `ln w`, the prior component last; shape `[components + 1]`.
     log_weights: Vec<f64>,
-    /// Running sums of `w`, the prior last.
+    /// Cumulative sums of `w`, the prior component last.
     cumulative: Vec<f64>,
 }
 
-/// What the components, the prior last, contribute along one feature.
+/// The contributions of the components, the prior component last, along one feature.
 #[derive(Debug)]
 enum Column {
     Interval(Vec<Bell>),
     Table {
-        /// Coordinates of the different values that components have, increasing.
+        /// The distinct coordinates of the components, increasing.
         centers: Vec<f64>,
-        /// For each component the place of its value among `centers`; their number if it says nothing.
+        /// For each component the index of its coordinate in `centers`; `centers.len()` if it is uniform.
         entries: Vec<u32>,
-        /// By value: `ln` of its mass from each of the centres, once it was asked for.
+        /// For each value, the `ln` of its mass from each centre, computed on first use.
         rows: Vec<Option<Vec<f64>>>,
     },
 }
@@ -68,7 +67,7 @@ impl Bell {
 }
 
 impl<'a> Mixture<'a> {
-    /// The mixture of `components` with one kernel per feature; without components it is the prior.
+    /// The mixture of `components` with one kernel per feature. Without components it is the prior component.
     pub(super) fn new(components: &'a [Component], kernels: Vec<Kernel>) -> Self {
         let columns = kernels.iter().enumerate().map(|(j, kernel)| Column::new(components, kernel, j)).collect();
         let total: f64 = 1.0 + components.iter().map(|component| component.weight).sum::<f64>();
@@ -83,7 +82,7 @@ impl<'a> Mixture<'a> {
         Self { components, kernels, columns, log_weights, cumulative }
     }
 
-    /// `ln p(x)` of the point `x`, shape `[dimensions]`, feasible, of which the features `active` count.
+    /// `ln p(x)` of the point `x`, shape `[dimensions]`, feasible, over the features that are `active`.
     ///
     /// `scratch` is overwritten.
     pub(super) fn log_density(&mut self, x: &[f64], active: &[bool], scratch: &mut Vec<f64>) -> f64 {
@@ -111,10 +110,10 @@ impl<'a> Mixture<'a> {
         log_sum_exp(scratch)
     }
 
-    /// A feasible point drawn from the mixture, and which of its features are active.
+    /// Draws a feasible point from the mixture. Returns it with its active features.
     ///
-    /// A component is drawn first, and from it the features that it has. Those that become active by what was drawn
-    /// come from another component that has them, or else from the prior.
+    /// A component is drawn first and provides its active features. Features that become active because of the drawn
+    /// values come from another component that has them, or else from the prior component.
     pub(super) fn draw(&self, encoding: &Encoding, rng: &mut ChaCha8Rng) -> (Vec<f64>, Vec<bool>) {
         let dimensions = self.kernels.len();
         let component = self.components.get(self.draw_component(rng));
@@ -144,13 +143,13 @@ impl<'a> Mixture<'a> {
         }
     }
 
-    /// The number of a component, drawn by weight; that of the prior is one past the last trial.
+    /// The index of a component, drawn by weight; the prior component follows the last trial.
     fn draw_component(&self, rng: &mut ChaCha8Rng) -> usize {
         let uniform: f64 = rng.random();
         self.cumulative.partition_point(|&sum| sum <= uniform).min(self.components.len())
     }
 
-    /// A component, drawn by weight among those that have feature `j`.
+    /// A component drawn by weight among those in which feature `j` is active.
     fn draw_component_with(&self, j: usize, rng: &mut ChaCha8Rng) -> Option<&Component> {
         let with = || self.components.iter().filter(|component| component.active[j]);
         let mut rest = rng.random::<f64>() * with().map(|component| component.weight).sum::<f64>();

@@ -1,24 +1,24 @@
-//! The tree-structured Parzen estimator: two densities, of good trials and of the others, and their ratio.
+//! The tree-structured Parzen estimator: the ratio of the density of good trials and that of the others.
 //!
-//! One suggestion: split the history into good trials and others (`groups`); make a mixture of product kernels from
-//! each, `l` and `g` (`mixture`); draw [`CANDIDATES`] points from `l` and take the one with the largest `ln l - ln g`,
-//! which orders points as expected improvement does. It costs time linear in the number of trials.
+//! A suggestion has three steps: split the history into good trials and others (`groups`); build a mixture of product
+//! kernels from each, `l` and `g` (`mixture`); draw [`CANDIDATES`] points from `l` and select the one with the largest
+//! `ln l - ln g`, which orders points like expected improvement. The time is linear in the number of trials.
 //!
 //! Notation: `l` density of the good trials, `g` of the others, `n` trials, `d` dimensions.
 //!
-//! - The first [`START_TRIALS`] trials are the centre of the space and quasi-random points.
-//! - Pending trials count among the others (a constant liar), so that workers keep apart; so do failed trials.
-//! - Trials stopped early count by their value, but never make up the good group alone.
-//! - What users believe of the optimum ([`crate::prior`]) is added to `ln l - ln g` with the weight `10 / n`, as to the
-//!   acquisition function of the Gaussian process, and a quarter of the candidates is drawn from it. The first trial is
-//!   at its mode, and every other one of the start drawn from it: a wrong belief does not have all of them.
-//! - In a finite space the best candidate that was not used is taken, or else a random unused point.
+//! - The initial design is the centre of the space followed by quasi-random points, [`START_TRIALS`] trials in total.
+//! - Pending trials belong to the bad group (a constant liar), so that workers spread. So do failed trials.
+//! - Trials that were stopped early are ranked by their value, but never form the good group alone.
+//! - The log density of the [prior](crate::prior) is added to `ln l - ln g` with the weight `10 / n`, as in the
+//!   acquisition function of the Gaussian process, and a quarter of the candidates is drawn from the prior. The first
+//!   trial is at its mode, and every second trial of the initial design is drawn from it, so that a wrong prior does
+//!   not determine all of them.
+//! - In a finite space, the best unused candidate is selected, or else a random unused point.
 //!
 //! Sources: Bergstra, Bardenet, Bengio & Kegl 2011, Algorithms for Hyper-Parameter Optimization, NIPS, section 4;
-//! Falkner, Klein & Hutter 2018 (BOHB), ICML, for the multivariate mixture; Watanabe 2023, arXiv 2304.11127, for what
-//! its parts do. The departures, weights by rank and widths that follow the good trials, stand in `groups` and
-//! `widths` with their measurements. Another is the start at the centre: with a quasi-random point instead, the mean
-//! log10 gap is higher by 0.08.
+//! Falkner, Klein & Hutter 2018 (BOHB), ICML, for the multivariate mixture; Watanabe 2023, arXiv 2304.11127, for the
+//! effect of its parts. Departures: weights by rank (`groups`), widths that follow the good trials (`widths`), and the
+//! start at the centre; see docs/experiments/042.
 
 mod groups;
 mod kernel;
@@ -43,14 +43,14 @@ use crate::sampling::{RandomPoints, sobol_point};
 const ALGORITHM: AlgorithmName = AlgorithmName::TreeStructuredParzenEstimator;
 const NAME: &str = ALGORITHM.as_str();
 
-/// Completed trials before there is a model (Optuna's default; 5 and 20 were not better).
+/// The number of completed trials before the model is used (Optuna's default, confirmed in docs/experiments/042).
 pub(super) const START_TRIALS: usize = 10;
 
-/// Points drawn from `l` (the default of the sources; 64 and 200 were not better: exploring is left to chance).
+/// The number of points drawn from `l` (the default of the sources, confirmed in docs/experiments/042).
 const CANDIDATES: usize = 24;
 
-/// So many of them are drawn from beliefs, where there are some (a guess: the share of the Gaussian process).
-const BELIEVED_CANDIDATES: usize = CANDIDATES / 4;
+/// The number of candidates drawn from the prior, if there is one. A guess: the share of the Gaussian process.
+const PRIOR_CANDIDATES: usize = CANDIDATES / 4;
 
 /// The designer for one problem with one metric.
 #[derive(Debug, Clone)]
@@ -62,7 +62,7 @@ pub struct TreeParzen {
 }
 
 impl TreeParzen {
-    /// A designer for `problem`.
+    /// Returns a designer for `problem`.
     ///
     /// # Errors
     /// [`DesignerError::Unsupported`] if the problem has more than one metric, or constraints.
@@ -72,23 +72,23 @@ impl TreeParzen {
             return Err(DesignerError::Unsupported { algorithm: NAME, reason });
         };
         if let Some(constraint) = problem.constraints().first() {
-            let reason = format!("it knows no constraints, as {:?} is one", constraint.name);
+            let reason = format!("constraint {:?} is not supported", constraint.name);
             return Err(DesignerError::Unsupported { algorithm: NAME, reason });
         }
         let encoding = Encoding::new(problem.search_space());
         Ok(Self { beliefs: Beliefs::new(problem.search_space(), &encoding), encoding, goal: metric.goal, seed })
     }
 
-    /// Where `trial` goes before there is a model, the best first.
+    /// The points for `trial` before there is a model, by preference.
     fn start_points(&self, trial: TrialId) -> Vec<Vec<f64>> {
         let even = sobol_point(&self.encoding, self.seed, trial);
         if trial != TrialId::FIRST {
-            let believed = self.beliefs.as_ref().filter(|_| !trial.0.is_multiple_of(2)).and_then(|beliefs| {
+            let from_prior = self.beliefs.as_ref().filter(|_| !trial.0.is_multiple_of(2)).and_then(|beliefs| {
                 RandomPoints::new(&self.encoding, self.seed, trial, "tpe/beliefs").believing(Some(beliefs)).next()
             });
-            return believed.into_iter().chain([even]).collect();
+            return from_prior.into_iter().chain([even]).collect();
         }
-        // Levels have no middle: theirs are those of the quasi-random point.
+        // Levels have no middle, so they are taken from the quasi-random point.
         let ordered = |kind: &FeatureKind| !matches!(kind, FeatureKind::Categorical { .. });
         let features = self.encoding.features().iter();
         let mut center: Vec<f64> =
@@ -100,7 +100,7 @@ impl TreeParzen {
         vec![center, even]
     }
 
-    /// Candidates for `trial`, the best first.
+    /// The candidates for `trial`, best first.
     fn model_points(&self, groups: &Groups, trial: TrialId) -> Vec<Vec<f64>> {
         let mixture = |components, group| Mixture::new(components, kernels(&self.encoding, components, group));
         let mut good = mixture(&groups.good, Group::Good { plateau: groups.plateau });
@@ -111,7 +111,7 @@ impl TreeParzen {
         let fading = FADING / (groups.good.len() + groups.bad.len()).max(1) as f64;
         for place in 0..CANDIDATES {
             let (mut point, mut active) = good.draw(&self.encoding, &mut rng);
-            if let Some(beliefs) = self.beliefs.as_ref().filter(|_| place < BELIEVED_CANDIDATES) {
+            if let Some(beliefs) = self.beliefs.as_ref().filter(|_| place < PRIOR_CANDIDATES) {
                 for (j, u) in point.iter_mut().enumerate() {
                     *u = beliefs.quantile(j, rng.random()).unwrap_or(*u);
                 }
@@ -125,7 +125,7 @@ impl TreeParzen {
             }
             scored.push((score, point));
         }
-        // Stable: of equal candidates the one drawn first.
+        // The sort is stable: of equal candidates the one drawn first wins.
         scored.sort_by(|a, b| b.0.total_cmp(&a.0));
         scored.into_iter().map(|(_, point)| point).collect()
     }

@@ -1,4 +1,4 @@
-//! Densities that are densities, groups that are as documented, and suggestions that go where the good trials are.
+//! Normalisation of densities, composition of the groups, and location of suggestions.
 
 use super::groups::Groups;
 use super::kernel::Kernel;
@@ -47,7 +47,7 @@ fn suggestions(problem: &ProblemStatement, completed: &[CompletedTrial], pending
     (1_000..1_040).map(ask).collect()
 }
 
-/// All feasible coordinates of a feature with the measure of each: midpoints of small intervals, or 1 for a value.
+/// All feasible coordinates of a feature with their measure: midpoints of small intervals, or 1 for a value.
 fn quadrature(kind: &FeatureKind) -> Vec<(f64, f64)> {
     const INTERVALS: usize = 400;
     let width = 1.0 / INTERVALS as f64;
@@ -65,7 +65,7 @@ fn kernels(encoding: &Encoding, width: f64, other: f64) -> Vec<Kernel> {
 }
 
 #[test]
-fn one_trial_along_one_feature_has_total_probability_one() {
+fn kernels_integrate_to_one() {
     let kinds = [
         double(),
         integer(2, ScaleType::UnitLinear),
@@ -93,7 +93,7 @@ fn one_trial_along_one_feature_has_total_probability_one() {
 }
 
 #[test]
-fn a_mixture_over_several_features_has_total_probability_one_even_with_inactive_ones() {
+fn mixtures_integrate_to_one_also_with_inactive_features() {
     let space =
         problem(vec![("a", double()), ("b", integer(3, ScaleType::UnitLog)), ("c", categorical(&["x", "y", "z"]))]);
     let encoding = Encoding::new(space.search_space());
@@ -113,7 +113,7 @@ fn a_mixture_over_several_features_has_total_probability_one_even_with_inactive_
         }
     }
     assert!((total - 1.0).abs() < 1e-4, "{total}");
-    // Features that the point does not have are left out: the rest is a density of its own.
+    // Features that are inactive at the point are left out; the density of the others is normalised.
     let density = |x: &f64, scratch: &mut Vec<f64>, mixture: &mut Mixture<'_>| {
         mixture.log_density(&[*x, 0.5, 0.0], &[true, false, false], scratch).exp()
     };
@@ -122,7 +122,7 @@ fn a_mixture_over_several_features_has_total_probability_one_even_with_inactive_
 }
 
 #[test]
-fn points_are_drawn_as_often_as_the_density_says() {
+fn draws_follow_the_density() {
     const DRAWS: usize = 20_000;
     let space = problem(vec![("b", integer(5, ScaleType::UnitLog)), ("c", categorical(&["x", "y", "z"]))]);
     let encoding = Encoding::new(space.search_space());
@@ -141,8 +141,8 @@ fn points_are_drawn_as_often_as_the_density_says() {
 }
 
 #[test]
-fn what_a_drawn_parent_activates_comes_from_a_trial_that_has_it() {
-    // The second feature exists only where the first one is above a half.
+fn newly_active_features_are_drawn_from_trials_that_have_them() {
+    // The second feature is active only if the first one is above a half.
     let above = (7..=11).map(ParameterValue::Integer).collect();
     let a = ParameterSpec::new("a", integer(11, ScaleType::UnitLinear)).unwrap();
     let b = ParameterSpec::new("b", double()).unwrap().with_condition(Condition::new("a", above));
@@ -165,7 +165,7 @@ fn what_a_drawn_parent_activates_comes_from_a_trial_that_has_it() {
 }
 
 #[test]
-fn relabelled_levels_have_the_same_density() {
+fn density_does_not_depend_on_labels_of_levels() {
     let encoding = Encoding::new(problem(vec![("c", categorical(&["a", "b", "c", "d"]))]).search_space());
     let relabel = |level: usize| [2.0, 0.0, 3.0, 1.0][level];
     let original: Vec<Component> = [0, 0, 1, 3].map(|level| component(&[level as f64])).to_vec();
@@ -181,7 +181,7 @@ fn relabelled_levels_have_the_same_density() {
 }
 
 #[test]
-fn good_trials_are_the_best_measured_ones_and_one_of_them_was_not_stopped() {
+fn good_trials_are_the_best_and_include_one_that_was_not_stopped() {
     let encoding = Encoding::new(problem(vec![("a", double())]).search_space());
     let mut trials: Vec<CompletedTrial> =
         (1..=20).map(|id| completed(&encoding, id, &[id as f64 / 20.0], Some(id as f64))).collect();
@@ -208,7 +208,7 @@ fn good_trials_are_the_best_measured_ones_and_one_of_them_was_not_stopped() {
 }
 
 #[test]
-fn of_equal_values_one_is_good_and_the_widths_are_told() {
+fn only_one_of_equal_values_is_good_and_the_plateau_is_reported() {
     let encoding = Encoding::new(problem(vec![("a", double())]).search_space());
     let groups = |trials: &[CompletedTrial]| {
         let groups = Groups::new(&encoding, Goal::Maximize, History { completed: trials, pending: &[] }).unwrap();
@@ -221,15 +221,15 @@ fn of_equal_values_one_is_good_and_the_widths_are_told() {
     let mut trials: Vec<CompletedTrial> =
         (1..=30).map(|id| completed(&encoding, id, &[coordinate(id)], Some(-(((id - 1) / 5) as f64)))).collect();
     assert_eq!(groups(&trials), ([1, 6, 11].map(coordinate).to_vec(), true));
-    // All the same: one is good.
+    // All values are equal: one trial is good.
     let same: Vec<CompletedTrial> = (1..=30).map(|id| completed(&encoding, id, &[coordinate(id)], Some(2.0))).collect();
     assert_eq!(groups(&same), (vec![coordinate(1)], true));
-    // Equal values that would not be good anyway are no plateau.
+    // Equal values outside the good group are no plateau.
     for (trial, value) in trials.iter_mut().zip([9.0, 8.0, 7.0]) {
         trial.outcome = TrialOutcome::Measured { values: vec![value], stopped_early: false };
     }
     assert_eq!(groups(&trials), ([1, 2, 3].map(coordinate).to_vec(), false));
-    // Were all of them stopped early, the best one that was not takes the last place, also if it is equal to one.
+    // If all good trials were stopped early, the best one that was not takes the last place, even with an equal value.
     for trial in &mut trials[..5] {
         if let TrialOutcome::Measured { stopped_early, .. } = &mut trial.outcome {
             *stopped_early = true;
@@ -240,7 +240,7 @@ fn of_equal_values_one_is_good_and_the_widths_are_told() {
 }
 
 #[test]
-fn suggestions_gather_where_the_good_trials_are() {
+fn suggestions_concentrate_near_good_trials() {
     let space =
         problem(vec![("a", double()), ("k", integer(9, ScaleType::UnitLinear)), ("c", categorical(&["x", "y", "z"]))]);
     let encoding = Encoding::new(space.search_space());
@@ -260,7 +260,7 @@ fn suggestions_gather_where_the_good_trials_are() {
 }
 
 #[test]
-fn pending_and_failed_trials_keep_others_away() {
+fn pending_and_failed_trials_repel_suggestions() {
     let space = problem(vec![("a", double())]);
     let encoding = Encoding::new(space.search_space());
     let mut trials: Vec<CompletedTrial> = (0..20)
@@ -281,7 +281,7 @@ fn pending_and_failed_trials_keep_others_away() {
 }
 
 #[test]
-fn only_the_order_of_values_counts() {
+fn suggestions_depend_on_the_order_of_values_only() {
     let space = problem(vec![("a", double()), ("c", categorical(&["x", "y"]))]);
     let encoding = Encoding::new(space.search_space());
     let trials = |transform: &dyn Fn(f64) -> f64| -> Vec<CompletedTrial> {
@@ -297,14 +297,14 @@ fn only_the_order_of_values_counts() {
 }
 
 #[test]
-fn the_first_trial_is_the_centre() {
+fn first_trial_is_the_centre() {
     let space = problem(vec![
         ("a", ParameterKind::Double { min: 1.0, max: 100.0, scale: ScaleType::UnitLog }),
         ("b", integer(5, ScaleType::UnitLinear)),
     ]);
     let designer = TreeParzen::new(&space, 1).unwrap();
     let first = designer.suggest(History::default(), SuggestRequest::one(TrialId::FIRST)).unwrap();
-    let ParameterValue::Double(a) = first[0].parameters["a"] else { panic!("a double") };
+    let ParameterValue::Double(a) = first[0].parameters["a"] else { panic!("expected a double") };
     assert!((a - 10.0).abs() < 1e-12);
     assert_eq!(first[0].parameters["b"], ParameterValue::Integer(3));
 }

@@ -1,7 +1,7 @@
-//! How wide the kernels of a group are.
+//! The kernel widths of a group.
 //!
-//! Notation: `n` trials of the group that have the feature, `d` dimensions, `SS` sum of squared differences from their
-//! mean along the feature, `C` number of levels.
+//! Notation: `n` trials of the group in which the feature is active, `d` dimensions, `SS` sum of squared differences
+//! from their mean along the feature, `C` number of levels.
 //!
 //! | group | ordered feature | categorical feature: share `t` of the other levels |
 //! | --- | --- | --- |
@@ -9,43 +9,39 @@
 //! | good, some values equal | `0.2 n^(-1/(d+4))` | the same |
 //! | bad | `0.2 n^(-1/(d+4))` | the same |
 //!
-//! On a grid of `K` values the width is at least `0.7 / (K - 1)`, so that neighbours keep a chance.
+//! On a grid of `K` values the width is at least `0.7 / (K - 1)`, so that neighbours keep a positive probability.
 //!
 //! Sources: the rate is that of Scott 1992, Multivariate Density Estimation; the constant width of the bad group and
-//! the categorical share are those of Optuna's multivariate mode. The good group departs from it, where every width is 0.2
-//! (before the rate) and at least `1 / (n + 2)`: it follows the spread of the good trials, shrunk towards 0.2 by two
-//! imaginary trials, and so narrows when they gather. Measured on 24 functions with 3 instances each at 100
-//! evaluations, together with the weights of `groups`: the mean log10 gap is lower than with Optuna's widths by 0.5
-//! (d = 2), 0.4 (d = 5) and 0.35 (d = 10), and by 0.55 (d = 5) and 0.35 (d = 10) on mixed-integer functions, where it
-//! is higher by 0.8 and 0.2 without the lower bound on grids.
+//! the categorical share are those of Optuna's multivariate mode. Departure: in Optuna every width is 0.2 (before the
+//! rate) and at least `1 / (n + 2)`. Here the width of the good group follows the spread of the good trials, shrunk
+//! towards 0.2 by two imaginary trials, and thus narrows as they concentrate. This assumes that better trials lie
+//! nearby.
 //!
-//! That holds while better trials lie nearby. Where good trials have equal values, steps so small change nothing: the
-//! good group then has the constant width too. Measured on nine tables of trained models with 10 seeds each at 100
-//! evaluations, against random search: with the rules of `groups` and of this paragraph 68 of 90 runs are better and 20
-//! worse, with that of `groups` alone 53 and 37, with neither 35 and 55; on 27 classic functions nothing changes.
+//! If good trials have equal values, small steps do not change the value, and the good group has the constant width
+//! too. Both rules are measured in docs/experiments/042.
 
 use super::kernel::Kernel;
 use super::mixture::Component;
 use crate::encoding::{Encoding, Feature, FeatureKind};
 
-/// Factor on the deviation of the good trials (measured: 1 is worse by 0.06).
+/// The factor of the deviation of the good trials (measured, docs/experiments/042).
 const GOOD_FACTOR: f64 = 0.8;
-/// Width of a group of one trial.
+/// The width of a group of one trial (Optuna's).
 const WIDEST: f64 = 0.2;
-/// Imaginary good trials whose deviation is [`WIDEST`] (measured: 1 is worse by 0.1).
+/// The number of imaginary good trials with deviation [`WIDEST`] (measured, docs/experiments/042).
 const IMAGINARY: f64 = 2.0;
-/// Least width on a grid, in steps (measured: below 0.5 the search freezes).
+/// The smallest width on a grid, in steps (measured, docs/experiments/042).
 const LEAST_STEPS: f64 = 0.7;
 
-/// Which group a width is for.
+/// The group of a width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Group {
     /// The best trials.
     Good {
-        /// Whether trials of equal value were left out.
+        /// Whether trials of equal value were excluded.
         plateau: bool,
     },
-    /// All others.
+    /// All other trials.
     Bad,
 }
 
@@ -76,7 +72,7 @@ pub(super) fn kernels(encoding: &Encoding, components: &[Component], group: Grou
     encoding.features().iter().enumerate().map(kernel).collect()
 }
 
-/// Standard deviation with imaginary trials; [`WIDEST`] without any other.
+/// The standard deviation including the imaginary trials; [`WIDEST`] if there are no others.
 fn shrunk_deviation(coordinates: &[f64]) -> f64 {
     let n = coordinates.len() as f64;
     let mean = coordinates.iter().sum::<f64>() / n.max(1.0);

@@ -10,7 +10,7 @@ fn prepared(goal: Goal, curves: &[Vec<CurvePoint>]) -> PreparedDecayCurveRule {
     DecayCurveRule::default().prepare(goal, completed)
 }
 
-/// Limits 0.80, 0.81, ... 0.91 with different rises, all of exponent 1 and a little bent.
+/// Curves with limits 0.80, 0.81, ... 0.91, different rises, exponent 1 and a small bend.
 fn twelve() -> Vec<Vec<CurvePoint>> {
     let bent = |i: usize| {
         let mut curve = power(0.8 + 0.01 * i as f64, 0.3 + 0.02 * ((i * 5) % 12) as f64, 1.0);
@@ -23,27 +23,27 @@ fn twelve() -> Vec<Vec<CurvePoint>> {
 }
 
 #[test]
-fn exact_power_laws_are_carried_on_exactly() {
+fn exact_power_laws_are_extrapolated_exactly() {
     let curves: Vec<_> =
         (0..12).map(|i| power(0.8 + 0.01 * f64::from(i), 0.3 + 0.02 * f64::from((i * 5) % 12), 1.0)).collect();
     let rule = prepared(Goal::Maximize, &curves);
     let candidate = power(0.7, 0.5, 1.0);
     let end = candidate[49].value;
     let DecayCurveDecision::Stop { probability, predicted, best } = rule.decide(&candidate[..10]) else {
-        panic!("it goes on")
+        panic!("expected a stop")
     };
     assert!((predicted - end).abs() < 1e-12, "{predicted} {end}");
     assert!(probability < 1e-30 && best == curves[11][49].value, "{probability} {best}");
-    // A slow starter that ends above the best goes on, though every other was better at that step.
+    // A slow starter that ends above the best continues, though every other trial was better at that step.
     let late = power(0.98, 2.5, 1.0);
     assert!(curves.iter().all(|curve| curve[9].value > late[9].value));
-    let DecayCurveDecision::Continue { probability, .. } = rule.decide(&late[..10]) else { panic!("it stops") };
+    let DecayCurveDecision::Continue { probability, .. } = rule.decide(&late[..10]) else { panic!("expected no stop") };
     assert!(probability > 1.0 - 1e-12, "{probability}");
 }
 
 #[test]
-fn the_chance_is_that_of_one_more_error() {
-    // Flat but for a jump at the end: the errors of "the last value" are the jumps, and no law explains them.
+fn probability_follows_the_distribution_of_one_more_error() {
+    // Flat curves with a jump at the end: the errors of the last value are the jumps, and no law explains them.
     let jumps = [-0.03, 0.01, 0.02, -0.01, 0.0, 0.03, -0.02, 0.01, 0.02, -0.03, 0.0, 0.0];
     let jumped = |jump: &f64| {
         let mut curve = power(0.5, 0.0, 1.0);
@@ -65,7 +65,7 @@ fn the_chance_is_that_of_one_more_error() {
 }
 
 #[test]
-fn the_rule_is_the_same_upside_down() {
+fn negated_values_and_goal_give_the_same_decisions() {
     let negate = |curve: &Vec<CurvePoint>| -> Vec<CurvePoint> {
         curve.iter().map(|point| CurvePoint { value: -point.value, ..*point }).collect()
     };
@@ -82,7 +82,7 @@ fn the_rule_is_the_same_upside_down() {
 }
 
 #[test]
-fn too_little_is_no_reason_to_stop() {
+fn too_little_evidence_does_not_stop() {
     let bad = power(0.1, 0.1, 1.0);
     let nine = &twelve()[..9];
     assert_eq!(prepared(Goal::Maximize, nine).decide(&bad[..20]), DecayCurveDecision::TooEarly);
@@ -90,11 +90,11 @@ fn too_little_is_no_reason_to_stop() {
     let rule = prepared(Goal::Maximize, &twelve());
     assert!(rule.decide(&bad[..20]).is_stop());
     assert_eq!(rule.decide(&bad[..3]), DecayCurveDecision::TooEarly);
-    assert_eq!(rule.decide(&bad[..4]), DecayCurveDecision::TooEarly, "less than a tenth of the way");
+    assert_eq!(rule.decide(&bad[..4]), DecayCurveDecision::TooEarly, "less than a tenth of the usual length");
     assert!(rule.decide(&bad[..5]).is_stop());
-    assert_eq!(rule.decide(&bad), DecayCurveDecision::TooEarly, "it is at its end");
+    assert_eq!(rule.decide(&bad), DecayCurveDecision::TooEarly, "the trial is at its end");
     assert_eq!(rule.decide(&[]), DecayCurveDecision::TooEarly);
-    // Trials that were stopped are not finished.
+    // Trials that were stopped early are not finished.
     let curves = twelve();
     let completed = curves.iter().enumerate();
     let completed = completed.map(|(i, points)| CompletedCurve { points, stopped_early: i < 3 });
@@ -103,7 +103,7 @@ fn too_little_is_no_reason_to_stop() {
 }
 
 #[test]
-fn curves_that_are_not_finite_are_ignored() {
+fn values_that_are_not_finite_are_ignored() {
     let mut curves = twelve();
     curves.push(power(f64::NAN, 0.0, 1.0));
     curves.push(Vec::new());
@@ -117,7 +117,7 @@ fn curves_that_are_not_finite_are_ignored() {
 }
 
 #[test]
-fn steps_may_count_from_anything_in_any_unit() {
+fn decisions_do_not_depend_on_the_unit_and_origin_of_steps() {
     let moved = |curve: &[CurvePoint]| -> Vec<CurvePoint> {
         curve.iter().map(|point| CurvePoint { step: (point.step - 1) * 250, ..*point }).collect()
     };
@@ -130,7 +130,7 @@ fn steps_may_count_from_anything_in_any_unit() {
 }
 
 #[test]
-fn rules_out_of_range_are_refused() {
+fn settings_out_of_range_are_rejected() {
     assert_eq!(DecayCurveRule::new(1, 4, 0.1, 0.01), Err(DecayCurveRuleError::NoEvidence));
     assert_eq!(DecayCurveRule::new(10, 4, 2.0, 0.01), Err(DecayCurveRuleError::Progress { min_progress: 2.0 }));
     assert_eq!(DecayCurveRule::new(10, 4, 0.1, 0.0), Err(DecayCurveRuleError::Probability { probability: 0.0 }));

@@ -6,7 +6,7 @@ fn integer(name: &str, max: i64) -> ParameterSpec {
 }
 
 #[test]
-fn a_point_names_each_parameter_once_and_no_other() {
+fn point_has_a_value_for_every_parameter_and_no_other() {
     let space = SearchSpace::new(vec![integer("a", 3), integer("b", 4)]).unwrap();
     assert_eq!(space.cardinality(), Some(12));
     let mut values = ParameterValues::from([("a".to_owned(), ParameterValue::Integer(3))]);
@@ -20,7 +20,7 @@ fn a_point_names_each_parameter_once_and_no_other() {
 }
 
 #[test]
-fn names_are_unique() {
+fn repeated_names_are_rejected() {
     let error = SearchSpace::new(vec![integer("a", 3), integer("a", 4)]).unwrap_err();
     assert_eq!(error, SearchSpaceError::RepeatedName { name: "a".into(), index: 1 });
     assert_eq!(SearchSpace::new(vec![]), Err(SearchSpaceError::Empty));
@@ -43,8 +43,8 @@ fn tree() -> SearchSpace {
 }
 
 #[test]
-fn points_of_a_tree_are_counted_by_their_branches() {
-    // a = 1: (3 + 5) values of b and d, 2 of c; a = 2: 2 of c; a = 3: nothing below. Beside each, 6 of e.
+fn cardinality_of_a_conditional_space_counts_active_parameters() {
+    // a = 1: (3 + 5) values of b and d, 2 of c. a = 2: 2 of c. a = 3: no children. Times 6 values of e.
     assert_eq!(tree().cardinality(), Some((8 * 2 + 2 + 1) * 6));
     assert!(tree().is_conditional());
     assert_eq!(tree().top_down(), [2, 3, 1, 4, 0]);
@@ -58,7 +58,7 @@ fn points_of_a_tree_are_counted_by_their_branches() {
 }
 
 #[test]
-fn exactly_the_active_parameters_have_values() {
+fn values_are_required_for_active_parameters_only() {
     let space = tree();
     let point = |values: &[(&str, i64)]| -> ParameterValues {
         values.iter().map(|(name, value)| ((*name).to_owned(), ParameterValue::Integer(*value))).collect()
@@ -76,7 +76,7 @@ fn exactly_the_active_parameters_have_values() {
         (vec![("e", 1)], missing("a")),
         (vec![("a", 3), ("e", 1), ("c", 1)], inactive("c", "a")),
         (vec![("a", 1), ("e", 1), ("c", 1), ("b", 3), ("d", 5)], inactive("d", "b")),
-        // The parent has the value, but is inactive itself.
+        // The parent has a matching value, but is itself inactive.
         (vec![("a", 2), ("e", 1), ("c", 1), ("b", 4), ("d", 5)], inactive("b", "a")),
         (vec![("a", 3), ("e", 1), ("f", 1)], Err(ValueError::Unknown { parameter: "f".into() })),
     ] {
@@ -85,7 +85,7 @@ fn exactly_the_active_parameters_have_values() {
 }
 
 #[test]
-fn conditions_must_speak_of_other_parameters_and_their_values() {
+fn conditions_must_refer_to_feasible_values_of_other_parameters() {
     let double = ParameterKind::Double { min: 1.0, max: 1.0, scale: ScaleType::UnitLinear };
     let double = ParameterSpec::new("x", double).unwrap();
     let text = |parameters: Vec<ParameterSpec>| SearchSpace::new(parameters).unwrap_err().to_string();
@@ -93,12 +93,12 @@ fn conditions_must_speak_of_other_parameters_and_their_values() {
     for (parameters, expected) in [
         (
             vec![under(integer("b", 3), "a", &[1])],
-            "parameter \"b\" is conditional on \"a\", which is no parameter of the search space",
+            "parameter \"b\" is conditional on \"a\", which is not a parameter of the search space",
         ),
         (vec![under(integer("b", 3), "b", &[1])], "parameter \"b\" is conditional on itself"),
         (
             vec![under(integer("a", 3), "b", &[1]), under(integer("b", 3), "a", &[1])],
-            "parameter \"a\" is conditional on \"b\", and that in the end on a parameter conditional on itself",
+            "parameter \"a\" is conditional on \"b\", which leads to a cycle of conditions",
         ),
         (
             vec![double, under(integer("b", 3), "x", &[1])],
@@ -106,7 +106,7 @@ fn conditions_must_speak_of_other_parameters_and_their_values() {
         ),
         (
             vec![integer("a", 3), under(integer("b", 3), "a", &[])],
-            "parameter \"b\" is conditional on \"a\" without any of its values",
+            "parameter \"b\" is conditional on \"a\" but lists none of its values",
         ),
         (
             vec![integer("a", 3), under(integer("b", 3), "a", &[1, 4])],

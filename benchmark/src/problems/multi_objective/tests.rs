@@ -2,6 +2,7 @@
 
 use tunesmith_algorithms::encoding::Encoding;
 use tunesmith_algorithms::problem::TrialId;
+use tunesmith_algorithms::problem::pareto::distinct_front;
 use tunesmith_algorithms::sampling::sobol_point;
 
 use super::builders::point_of_doubles;
@@ -101,7 +102,7 @@ fn the_front_of_branin_currin_has_the_stated_volume() {
     for _ in 0..4 {
         let at: Vec<_> = points.iter().map(|&(a, b)| point_of_doubles(&[a, b])).collect();
         let values: Vec<_> = at.iter().map(|point| function.values(point)).collect();
-        let front: Vec<_> = pareto_front_of_two(&values).into_iter().map(|index| points[index]).collect();
+        let front: Vec<_> = bounded_front(&values).into_iter().map(|index| points[index]).collect();
         samples.push(front.iter().map(|&(a, b)| point_of_doubles(&[a, b])).collect::<Vec<_>>());
         spacing = (spacing.0 / 3.0, spacing.1 / 3.0);
         let offsets = [-2.0, -1.0, 0.0, 1.0, 2.0];
@@ -117,19 +118,12 @@ fn the_front_of_branin_currin_has_the_stated_volume() {
     assert_approached(&function, samples.into_iter(), 0.02);
 }
 
-/// Returns the indices of the front of minimised values within (18, 6), by sorting, which is fast enough for many
-/// points.
-fn pareto_front_of_two(values: &[Vec<f64>]) -> Vec<usize> {
-    let inside = |&index: &usize| values[index][0] < 18.0 && values[index][1] < 6.0;
-    let mut order: Vec<usize> = (0..values.len()).filter(inside).collect();
-    order.sort_by(|&i, &j| values[i][0].total_cmp(&values[j][0]).then(values[i][1].total_cmp(&values[j][1])));
-    let mut least = f64::INFINITY;
-    order.retain(|&index| {
-        let better = values[index][1] < least;
-        least = least.min(values[index][1]);
-        better
-    });
-    order
+/// Indices of one point each of the front of minimised `values`, within (18, 6).
+fn bounded_front(values: &[Vec<f64>]) -> Vec<usize> {
+    let inside: Vec<usize> =
+        (0..values.len()).filter(|&index| values[index][0] < 18.0 && values[index][1] < 6.0).collect();
+    let gains: Vec<[f64; 2]> = inside.iter().map(|&index| [-values[index][0], -values[index][1]]).collect();
+    distinct_front(&gains).into_iter().map(|place| inside[place]).collect()
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! From what a client says that came of a trial to its result.
 
-use tunesmith_algorithms::problem::Goal;
-
 use super::{ReportedOutcome, StudiesError};
 use tunesmith_domain::{Completion, FinalMeasurement, Measurement, Study};
 
@@ -47,7 +45,7 @@ fn chosen<'a>(study: &Study, curve: &'a [Measurement]) -> Option<&'a Measurement
     let metric = study.problem.metrics().first()?;
     let loss = |measurement: &Measurement| {
         let value = measurement.value(&metric.name).unwrap_or(f64::NAN);
-        if metric.goal == Goal::Maximize { -value } else { value }
+        metric.goal.loss(value)
     };
     match study.final_measurement {
         FinalMeasurement::Last => complete.next_back(),

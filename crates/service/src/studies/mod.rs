@@ -15,7 +15,7 @@ mod trials;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use tunesmith_algorithms::problem::{Goal, TrialId, ValueError};
+use tunesmith_algorithms::problem::{TrialId, ValueError, pareto};
 
 use self::keyed_queue::KeyedQueues;
 use self::operations::SuggestionOperations;
@@ -240,23 +240,14 @@ fn optimal(study: &Study, trials: Vec<Trial>) -> Vec<Trial> {
     let metrics = study.problem.metrics();
     let measured = trials.into_iter().filter_map(|trial| {
         let measurement = trial.final_measurement.as_ref()?;
-        // As losses: less is better.
-        let losses = metrics.iter().map(|metric| {
-            let value = measurement.value(&metric.name)?;
-            Some(if metric.goal == Goal::Maximize { -value } else { value })
-        });
-        let losses: Vec<f64> = losses.collect::<Option<_>>()?;
-        Some((losses, trial))
+        let values = metrics.iter().map(|metric| Some(metric.goal.to_maximized(measurement.value(&metric.name)?)));
+        let values: Vec<f64> = values.collect::<Option<_>>()?;
+        Some((values, trial))
     });
-    let measured: Vec<(Vec<f64>, Trial)> = measured.collect();
-    if metrics.len() == 1 {
-        // The first of equals.
-        let best = measured.into_iter().reduce(|best, next| if next.0[0] < best.0[0] { next } else { best });
-        return best.map(|(_, trial)| trial).into_iter().collect();
-    }
-    let dominates = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| a <= b) && a != b;
-    let is_optimal = |losses: &[f64]| !measured.iter().any(|(other, _)| dominates(other, losses));
-    measured.iter().filter(|(losses, _)| is_optimal(losses)).map(|(_, trial)| trial.clone()).collect()
+    let (values, measured): (Vec<Vec<f64>>, Vec<Trial>) = measured.unzip();
+    // With several metrics all copies of a point are optimal; with one, the first trial of the best value.
+    let optimal = if metrics.len() == 1 { pareto::distinct_front(&values) } else { pareto::front(&values) };
+    optimal.into_iter().map(|index| measured[index].clone()).collect()
 }
 
 #[cfg(test)]
