@@ -5,8 +5,7 @@
 
 use nalgebra::DMatrix;
 
-use super::function::AcquisitionValue;
-use super::interface::{Acquisition, Screening};
+use super::interface::{Acquisition, AcquisitionValue, Screening};
 use crate::encoding::Encoding;
 use crate::prior::Beliefs;
 

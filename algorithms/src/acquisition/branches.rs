@@ -4,11 +4,6 @@ use super::region::Axis;
 use super::search::Search;
 use crate::encoding::Encoding;
 
-/// Whether other features are active by the value of feature `j`.
-pub(super) fn has_children(encoding: &Encoding, j: usize) -> bool {
-    encoding.is_conditional() && (0..encoding.dimensions()).any(|child| encoding.parent(child) == Some(j))
-}
-
 /// The coordinates on `axis` of those values of feature `j` for which other features are active, increasing.
 pub(super) fn branch_coordinates(encoding: &Encoding, axis: &Axis, j: usize) -> Vec<f64> {
     let children = (0..encoding.dimensions()).filter(|&child| encoding.parent(child) == Some(j));

@@ -10,8 +10,8 @@ use nalgebra::DMatrix;
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 
-use super::branches::{branch_coordinates, has_children};
-use super::region::{Axis, Region};
+use super::branches::branch_coordinates;
+use super::region::{Axis, Region, has_children};
 use crate::encoding::Encoding;
 use crate::numerics::latin_hypercube::stratified;
 use crate::problem::TrialId;

@@ -16,8 +16,7 @@
 
 use nalgebra::DMatrix;
 
-use super::function::AcquisitionValue;
-use super::interface::Acquisition;
+use super::interface::{Acquisition, AcquisitionValue};
 use crate::gp::Posterior;
 use crate::numerics::normal::{log_distribution, log_distribution_derivative};
 

@@ -13,7 +13,7 @@
 use nalgebra::DMatrix;
 
 use super::criterion::Criterion;
-use super::interface::{BLOCK, Screening};
+use super::interface::{Acquisition, AcquisitionValue, BLOCK, Screening};
 use crate::gp::{Posterior, StackedPosterior};
 use crate::numerics::normal::{log_distribution, log_distribution_derivative};
 
@@ -29,15 +29,6 @@ pub struct AcquisitionFunction {
     /// `f*` in each world.
     thresholds: Vec<f64>,
     feasibility: Option<Posterior>,
-}
-
-/// Value and gradient at one point.
-#[derive(Debug, Clone, PartialEq)]
-pub struct AcquisitionValue {
-    /// The criterion, plus the log probability of feasibility.
-    pub value: f64,
-    /// By the ordered features; 0 for categories.
-    pub gradient: Vec<f64>,
 }
 
 impl AcquisitionFunction {
@@ -166,6 +157,40 @@ impl AcquisitionFunction {
             add_log_feasibility(feasibility, points, &mut results);
         }
         results
+    }
+}
+
+impl Acquisition for AcquisitionFunction {
+    fn values(&self, points: &DMatrix<f64>) -> Vec<f64> {
+        self.values(points)
+    }
+
+    fn values_in(&self, points: &DMatrix<f64>, worlds: usize) -> Vec<f64> {
+        self.values_in(points, worlds)
+    }
+
+    fn values_and_gradients(&self, points: &DMatrix<f64>) -> Vec<AcquisitionValue> {
+        self.values_and_gradients(points)
+    }
+
+    fn screening(&self, points: DMatrix<f64>, worlds: usize) -> Screening {
+        self.screening(points, worlds)
+    }
+
+    fn screened(&self, screening: &mut Screening, worlds: usize) -> Vec<f64> {
+        self.screened(screening, worlds)
+    }
+
+    fn of_improvement_over(&self, point: &[f64]) -> Option<Box<dyn Acquisition>> {
+        Some(Box::new(self.of_improvement_over(point)))
+    }
+
+    fn has_pending(&self) -> bool {
+        self.has_pending()
+    }
+
+    fn add_pending(&mut self, point: &[f64], normals: &dyn Fn(&str, usize) -> Vec<f64>) {
+        self.add_pending(point, &normals("fantasy", FANTASY_SAMPLES));
     }
 }
 

@@ -2,12 +2,20 @@
 
 use nalgebra::DMatrix;
 
-use super::function::{AcquisitionFunction, AcquisitionValue, FANTASY_SAMPLES};
 use crate::gp::RunningStackedPrediction;
 use crate::prior::Beliefs;
 
 /// Points scored by one matrix product: what is needed of them stays in the cache.
 pub(super) const BLOCK: usize = 256;
+
+/// Value and gradient at one point.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AcquisitionValue {
+    /// The criterion, plus the log probability of feasibility.
+    pub value: f64,
+    /// By the ordered features; 0 for categories.
+    pub gradient: Vec<f64>,
+}
 
 /// Points that are scored again and again while trials become pending.
 #[derive(Debug, Clone)]
@@ -63,40 +71,6 @@ pub trait Acquisition {
     /// Takes a pending trial at `point` (length d) into account. `normals` gives, for a purpose and a count, so many
     /// standard normal numbers, which it fixes by the trial and the purpose.
     fn add_pending(&mut self, point: &[f64], normals: &dyn Fn(&str, usize) -> Vec<f64>);
-}
-
-impl Acquisition for AcquisitionFunction {
-    fn values(&self, points: &DMatrix<f64>) -> Vec<f64> {
-        self.values(points)
-    }
-
-    fn values_in(&self, points: &DMatrix<f64>, worlds: usize) -> Vec<f64> {
-        self.values_in(points, worlds)
-    }
-
-    fn values_and_gradients(&self, points: &DMatrix<f64>) -> Vec<AcquisitionValue> {
-        self.values_and_gradients(points)
-    }
-
-    fn screening(&self, points: DMatrix<f64>, worlds: usize) -> Screening {
-        self.screening(points, worlds)
-    }
-
-    fn screened(&self, screening: &mut Screening, worlds: usize) -> Vec<f64> {
-        self.screened(screening, worlds)
-    }
-
-    fn of_improvement_over(&self, point: &[f64]) -> Option<Box<dyn Acquisition>> {
-        Some(Box::new(self.of_improvement_over(point)))
-    }
-
-    fn has_pending(&self) -> bool {
-        self.has_pending()
-    }
-
-    fn add_pending(&mut self, point: &[f64], normals: &dyn Fn(&str, usize) -> Vec<f64>) {
-        self.add_pending(point, &normals("fantasy", FANTASY_SAMPLES));
-    }
 }
 
 /// What `values` gives for the rows of `points` (m x d), asked for a block of them at a time.

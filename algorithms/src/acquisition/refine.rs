@@ -14,9 +14,9 @@
 
 use nalgebra::DMatrix;
 
-use super::branches::{branch_coordinates, has_children, switch};
-use super::interface::Acquisition;
-use super::region::Axis;
+use super::branches::{branch_coordinates, switch};
+use super::interface::{Acquisition, AcquisitionValue};
+use super::region::{Axis, has_children};
 use super::search::Search;
 use crate::optimizers::{Evaluation, Objective, ProjectedLbfgs, minimize};
 
@@ -147,7 +147,7 @@ impl Objective for Slices<'_> {
                 full[(row, j)] = scaled * self.scales[j];
             }
         }
-        let evaluation = |(at, run): (super::AcquisitionValue, &usize)| {
+        let evaluation = |(at, run): (AcquisitionValue, &usize)| {
             let slope = |j: usize| if self.movable[*run][j] { -at.gradient[j] * self.scales[j] } else { 0.0 };
             Evaluation { cost: -at.value, gradient: self.free.iter().map(|&j| slope(j)).collect() }
         };

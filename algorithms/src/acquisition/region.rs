@@ -3,7 +3,6 @@
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-use super::branches::has_children;
 use crate::encoding::{Encoding, FeatureKind};
 
 /// Feasible coordinates of one feature.
@@ -132,4 +131,9 @@ impl Axis {
     pub(super) fn draw(&self, rng: &mut ChaCha8Rng) -> f64 {
         self.at(rng.random::<f64>())
     }
+}
+
+/// Whether other features are active by the value of feature `j`.
+pub(super) fn has_children(encoding: &Encoding, j: usize) -> bool {
+    encoding.is_conditional() && (0..encoding.dimensions()).any(|child| encoding.parent(child) == Some(j))
 }

@@ -3,10 +3,9 @@
 //! A fit from the default starts searches long; one from an earlier result is a correction of a few steps. The loss is
 //! in [`super::loss`].
 
-use nalgebra::DMatrix;
-
 use super::hyperparameters::{Hyperparameters, KernelTerms};
 use super::loss::Loss;
+use super::training_set::TrainingSet;
 use crate::optimizers::{ProjectedLbfgs, minimize};
 
 /// Batches of evaluations per fit (a guess).
@@ -18,31 +17,6 @@ const TWO_STARTS_UP_TO: usize = 64;
 /// and +0.01 +- 0.10), 5 rounds are rather worse after 30 evaluations of the mixed functions (+0.12 +- 0.09, 13 wins to
 /// 24 losses).
 const MAX_REFIT_ROUNDS: u64 = 10;
-
-/// What a model is fitted to.
-#[derive(Debug, Clone, PartialEq)]
-pub struct TrainingSet {
-    /// `X`, n x d: ordered features in `[0, 1]`, categories as level indices.
-    pub points: DMatrix<f64>,
-    /// `y`, length n, finite, about zero mean and unit scale.
-    pub values: Vec<f64>,
-    /// `w`, length n: the noise variance of observation i is `w_i nz`. 1 / count for a mean of replicates.
-    pub noise_weights: Vec<f64>,
-    /// Which features are categories, length d.
-    pub categorical: Vec<bool>,
-}
-
-impl TrainingSet {
-    /// The observations at `indices`, in that order.
-    pub fn select(&self, indices: &[usize]) -> Self {
-        Self {
-            points: self.points.select_rows(indices),
-            values: indices.iter().map(|&index| self.values[index]).collect(),
-            noise_weights: indices.iter().map(|&index| self.noise_weights[index]).collect(),
-            categorical: self.categorical.clone(),
-        }
-    }
-}
 
 /// The hyperparameters of largest posterior density that the search finds; the default ones if none can be evaluated
 /// (and for an empty set, where the priors alone decide).

@@ -11,9 +11,9 @@ use nalgebra::{DMatrix, DVector};
 use pulp::{Simd, WithSimd};
 
 use super::features::Features;
-use super::fit::TrainingSet;
 use super::hyperparameters::{Hyperparameters, add_negative_log_prior, has_linear_term};
 use super::matern::matern_with_derivative;
+use super::training_set::TrainingSet;
 use crate::numerics::elementary::{LANES, add_terms, total, vectorized};
 use crate::numerics::lower_blocks::LowerBlocks;
 use crate::numerics::padded::PaddedColumns;

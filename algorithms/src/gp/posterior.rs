@@ -8,9 +8,9 @@
 
 use nalgebra::{DMatrix, DVector};
 
-use super::fit::TrainingSet;
 use super::hyperparameters::Hyperparameters;
 use super::loss::factorize;
+use super::training_set::TrainingSet;
 use crate::numerics::products::{THIN, lower_product, lower_transposed_product, transposed_product};
 
 /// Noise of a fantasised latent value relative to the prior variance: only keeps repeated points apart.

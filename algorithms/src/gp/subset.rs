@@ -3,7 +3,7 @@
 //! Only then: a model of the `4 d` observations that are nearest to the best one is worse than one of all (bbob in 5 and 10
 //! dimensions after 100 evaluations, 96 pairs of runs: mean log10 gap +0.22 +- 0.09).
 
-use super::fit::TrainingSet;
+use super::training_set::TrainingSet;
 
 /// At most `size` indices into `data`, ascending: a quarter the best values, a quarter the latest rows, half spread
 /// evenly over the ranks of the rest, and with `center` (length d) half of `size` nearest to it instead of that.

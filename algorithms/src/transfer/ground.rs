@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use nalgebra::DMatrix;
 
-use super::EarlierStudy;
+use super::study::EarlierStudy;
 use super::translation::translate;
 use crate::encoding::Encoding;
 use crate::gp::{
@@ -24,6 +24,8 @@ use crate::problem::ProblemStatement;
 
 /// Trials from which on a study may be left out.
 pub(crate) const FEWEST_TO_JUDGE: usize = 5;
+/// How many of the first trials earlier studies propose before they are judged.
+pub(crate) const TRIALS_ON_TRUST: usize = FEWEST_TO_JUDGE.div_ceil(2);
 /// No more trials judge a study, the first ones: the time grows with their square.
 const MOST_JUDGES: usize = 256;
 /// Weight of the prior of the line, in units of squared standardised values (a guess).

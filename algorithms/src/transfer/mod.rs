@@ -26,20 +26,10 @@
 //! engine.
 
 mod ground;
-mod translation;
-
-pub(crate) use ground::{FEWEST_TO_JUDGE, Ground, Grounds};
-
-use crate::problem::{CompletedTrial, ProblemStatement};
-
-/// A study that ended, or is known as far as it has come, before another one begins.
-#[derive(Debug, Clone, PartialEq)]
-pub struct EarlierStudy {
-    /// What it searched, and for what.
-    pub problem: ProblemStatement,
-    /// Its completed trials, in any order.
-    pub completed: Vec<CompletedTrial>,
-}
-
+mod study;
 #[cfg(test)]
 mod tests;
+mod translation;
+
+pub use self::study::EarlierStudy;
+pub(crate) use ground::{FEWEST_TO_JUDGE, Ground, Grounds, TRIALS_ON_TRUST};

@@ -3,8 +3,8 @@ use crate::designer::{Designer, DesignerError, History, SuggestRequest};
 use crate::designers::{Automatic, GpBandit};
 use crate::encoding::Encoding;
 use crate::problem::{
-    AlgorithmName, Goal, MetricSpec, Origin, ParameterKind, ParameterSpec, ParameterValue, ScaleType, SearchSpace,
-    Step, TrialId, TrialOutcome,
+    AlgorithmName, CompletedTrial, Goal, MetricSpec, Origin, ParameterKind, ParameterSpec, ParameterValue,
+    ProblemStatement, ScaleType, SearchSpace, Step, TrialId, TrialOutcome,
 };
 use crate::testing::designer_contract;
 

@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 
-use super::EarlierStudy;
+use super::study::EarlierStudy;
 use crate::encoding::{Encoding, FeatureKind};
 use crate::gp::{TrainingSet, representative_subset};
 use crate::output_warp::warp;

@@ -17,8 +17,7 @@ use nalgebra::DMatrix;
 
 use self::boxes::{Boxes, MOST_OBJECTIVES};
 use self::improvement::{log_improvement, log_improvement_and_derivatives, log_sum};
-use super::function::AcquisitionValue;
-use super::interface::Acquisition;
+use super::interface::{Acquisition, AcquisitionValue};
 use crate::gp::Posterior;
 
 /// Sampled worlds once something is pending: a sixteenth of those for one objective, because each has a front of its

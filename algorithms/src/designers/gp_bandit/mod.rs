@@ -42,6 +42,7 @@
 mod branches;
 #[cfg(test)]
 mod conditional_tests;
+mod evidence;
 mod finite;
 mod fits;
 #[cfg(test)]
@@ -54,12 +55,14 @@ mod options;
 #[cfg(test)]
 mod options_tests;
 mod outcomes;
+mod outputs;
 mod several;
 #[cfg(test)]
 mod several_tests;
 mod start;
 #[cfg(test)]
 mod tests;
+mod violations;
 
 use std::collections::HashSet;
 
@@ -71,7 +74,8 @@ use self::fits::Fits;
 use self::model::{Model, SharedCandidates};
 use self::observations::Pending;
 pub use self::options::{GpBanditOptions, Start};
-use self::outcomes::{Outcomes, Outputs};
+use self::outcomes::Outcomes;
+use self::outputs::Outputs;
 use self::start::Known;
 use crate::acquisition::hypervolume::HypervolumeImprovement;
 use crate::acquisition::{Acquisition, Axis, Believed, Region, Search, TrustRegion};
@@ -81,7 +85,7 @@ use crate::numerics::latin_hypercube::stratified_normals;
 use crate::prior::{Beliefs, FADING};
 use crate::problem::{AlgorithmName, Origin, ProblemStatement, Step, TrialId, TrialSuggestion};
 use crate::rng::stream;
-use crate::transfer::{EarlierStudy, FEWEST_TO_JUDGE, Grounds};
+use crate::transfer::{EarlierStudy, FEWEST_TO_JUDGE, Grounds, TRIALS_ON_TRUST};
 
 const ALGORITHM: AlgorithmName = AlgorithmName::GaussianProcessBandit;
 const NAME: &str = ALGORITHM.as_str();
@@ -96,8 +100,6 @@ const LOOKS_BEYOND_EVERY: u64 = 3;
 /// trial after the collapse. The largest upper confidence bound with 3 deviations, taken in any case, is worse on bbob in 2
 /// dimensions (+0.21 +- 0.12 decades after 100 evaluations, 48 pairs of runs) and no better on the classic functions.
 const WORTH_LEAVING: f64 = std::f64::consts::LN_10;
-/// How many of the first trials earlier studies propose before they are judged.
-const TRIALS_ON_TRUST: usize = FEWEST_TO_JUDGE.div_ceil(2);
 /// Fewer measured trials than this say nothing about scale.
 const FEWEST_MEASURED: usize = 2;
 

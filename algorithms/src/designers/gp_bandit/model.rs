@@ -2,11 +2,12 @@
 
 use std::collections::HashSet;
 
-use super::TRIALS_ON_TRUST;
+use super::evidence::{Evidence, categorical};
 use super::fits::{Fingerprint, Fits, Schedule};
-use super::observations::{Evidence, Observations, categorical};
+use super::observations::Observations;
 use super::options::GpBanditOptions;
-use super::outcomes::{Outcomes, Violations};
+use super::outcomes::Outcomes;
+use super::violations::Violations;
 use crate::acquisition::{
     Acquisition, AcquisitionFunction, BoundedOutcome, Candidates, Constrained, Criterion, DEFAULT_BETA, Search,
     TrustRegion,
@@ -17,7 +18,7 @@ use crate::gp::{
     refit, representative_subset,
 };
 use crate::problem::TrialId;
-use crate::transfer::{FEWEST_TO_JUDGE, Ground, Grounds};
+use crate::transfer::{FEWEST_TO_JUDGE, Ground, Grounds, TRIALS_ON_TRUST};
 
 /// Hyperparameters are fitted to at most this many observations: chosen for time.
 const FIT_SIZE: usize = 384;

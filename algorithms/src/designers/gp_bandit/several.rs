@@ -8,11 +8,12 @@
 //! point of the front for every other trial lost 0.2 decades of missing volume (two seeds), and one of 0.8 for all trials
 //! lost 0.9 (one seed). Values that were only standardised were level with warped ones.
 
+use super::evidence::Evidence;
 use super::fits::Fits;
 use super::model::{Constraints, Fitting, Model, NOISY, Output, Shared, anchors};
-use super::observations::Evidence;
 use super::options::GpBanditOptions;
-use super::outcomes::{Outcomes, Outputs};
+use super::outcomes::Outcomes;
+use super::outputs::Outputs;
 use crate::acquisition::hypervolume::{HypervolumeImprovement, ObjectiveModel, infer_reference_point, pareto_front};
 use crate::acquisition::{Acquisition, BoundedOutcome, Constrained};
 use crate::encoding::Encoding;

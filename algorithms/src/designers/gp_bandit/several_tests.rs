@@ -200,13 +200,13 @@ fn objectives_that_agree_are_searched_as_one() {
 
 #[test]
 fn slacks_of_usual_size_keep_their_proportions_and_huge_ones_are_drawn_together() {
-    let (targets, zero) = super::observations::slack_targets(&[-2.0, -1.0, 0.0, 1.0, 2.0, 1e9]);
+    let (targets, zero) = super::evidence::slack_targets(&[-2.0, -1.0, 0.0, 1.0, 2.0, 1e9]);
     assert_eq!(targets[2], zero);
     let ratio = (targets[4] - zero) / (targets[3] - zero);
     assert!((ratio - (1.1_f64).ln() / (1.05_f64).ln()).abs() < 1e-9, "{ratio}");
     assert!((targets[0] - zero + targets[4] - zero).abs() < 1e-9, "{targets:?}");
     assert!((targets[5] - zero) / (targets[4] - zero) < 200.0, "{targets:?}");
-    let (huge, zero) = super::observations::slack_targets(&[f64::MAX, -f64::MAX]);
+    let (huge, zero) = super::evidence::slack_targets(&[f64::MAX, -f64::MAX]);
     assert!(huge.iter().all(|target| target.is_finite()) && huge[0] > zero && huge[1] < zero, "{huge:?}");
 }
 
