@@ -1,37 +1,38 @@
-//! The maximiser of the acquisition function: screen, refine, snap, leave out what was tried.
+//! The maximiser of acquisition functions: screen candidates, refine the best, snap to the space, drop used points.
 //!
-//! A space of few points is enumerated instead, so that its answer is exact (with trials pending, as exact as a choice of
-//! the worlds tells which of many points to score in all of them).
+//! Spaces of few points are enumerated instead, so that the result is exact (with pending trials, up to the choice of
+//! the points that are scored over all fantasy samples).
 
 use std::collections::HashSet;
 
 use nalgebra::DMatrix;
 
-use super::believed_candidates::draw_from_beliefs;
 use super::candidates::{CANDIDATES, candidates};
-use super::interface::{Acquisition, Screening, in_blocks};
+use super::interface::{Acquisition, BatchAcquisition, Screening, in_blocks};
+use super::prior_candidates::draw_from_prior;
 use super::refine::{refine, rows};
 use super::region::{Axis, Region};
 use super::search::Search;
 use crate::encoding::FeatureKind;
 use crate::problem::ParameterValue;
 
-/// Refined besides the best anchor.
+/// Number of candidates that are refined, besides the best anchor.
 const STARTS: usize = 6;
-/// The same with trials pending, whose many worlds make refinement dear: of a batch not each point need be the very best.
+/// The same with pending trials, whose many fantasy samples make refinement expensive. Points of a batch need not be exact
+/// maxima.
 const STARTS_BESIDE_PENDING: usize = 3;
-/// Worlds that decide which candidates are refined.
-const SCREENED_WORLDS: usize = 16;
-/// With trials pending, the points of a longer list that are scored in all worlds.
+/// Number of fantasy samples that select the candidates to refine.
+const SCREENING_SAMPLES: usize = 16;
+/// With pending trials, the number of points of a longer list that are scored over all fantasy samples.
 const SCREENED_TO: usize = 256;
-/// Largest coordinate difference below which two starts are one.
+/// Starts whose largest coordinate difference is at most this count as one.
 const START_DISTANCE: f64 = 0.05;
-/// Large grids whose neighbours are tried in all combinations; beyond, only the nearest are taken.
+/// Most large grids whose neighbours are tried in all combinations; with more, only the nearest values are tried.
 const SNAPPED_FEATURES: usize = 5;
-/// Branches of a conditional space in which a search starts though their candidates are not among the best.
+/// Most branches of a conditional space that get a start although their candidates are not among the best.
 const BRANCH_STARTS: usize = 6;
 
-/// Candidates of one region with what is known of them, for several searches of it while trials become pending.
+/// The screened candidates of one region, for several searches while trials become pending.
 #[derive(Debug, Clone)]
 pub struct Candidates {
     region: Region,
@@ -39,29 +40,29 @@ pub struct Candidates {
 }
 
 impl Search<'_> {
-    /// The best unused point that is found, each coordinate feasible; `None` if all that were found are used.
-    pub fn maximize(&self, acquisition: &dyn Acquisition) -> Option<Vec<f64>> {
+    /// The best unused feasible point that the search finds; `None` if all points that it finds are used.
+    pub fn maximize(&self, acquisition: &dyn BatchAcquisition) -> Option<Vec<f64>> {
         self.maximize_among(acquisition, &mut self.candidates(acquisition))
     }
 
     /// The candidates that [`Self::maximize`] starts from.
-    pub fn candidates(&self, acquisition: &dyn Acquisition) -> Candidates {
+    pub fn candidates(&self, acquisition: &dyn BatchAcquisition) -> Candidates {
         let mut points = candidates(self.encoding, self.region, self.anchors, self.seed, self.trial, CANDIDATES);
-        if let Some(beliefs) = acquisition.beliefs() {
-            draw_from_beliefs(beliefs, self.encoding, self.region, self.seed, self.trial, &mut points);
+        if let Some(prior) = self.prior {
+            draw_from_prior(prior, self.encoding, self.region, self.seed, self.trial, &mut points);
         }
-        Candidates { region: self.region.clone(), screening: acquisition.screening(points, SCREENED_WORLDS) }
+        Candidates { region: self.region.clone(), screening: acquisition.screening(points, SCREENING_SAMPLES) }
     }
 
-    /// Whether `candidates` are of the region that is searched.
+    /// Whether `candidates` are candidates of the searched region.
     pub fn accepts(&self, candidates: &Candidates) -> bool {
         *self.region == candidates.region
     }
 
-    /// As [`Self::maximize`], from candidates that it [accepts](Self::accepts), made with `acquisition` as it was before the last
-    /// trials became pending.
-    pub fn maximize_among(&self, acquisition: &dyn Acquisition, candidates: &mut Candidates) -> Option<Vec<f64>> {
-        let values = acquisition.screened(&mut candidates.screening, SCREENED_WORLDS);
+    /// Like [`Self::maximize`], from candidates that it [accepts](Self::accepts). They were screened by `acquisition`,
+    /// possibly before the last trials became pending.
+    pub fn maximize_among(&self, acquisition: &dyn BatchAcquisition, candidates: &mut Candidates) -> Option<Vec<f64>> {
+        let values = acquisition.screened(&mut candidates.screening, SCREENING_SAMPLES);
         let candidates = &candidates.screening.points;
         let wanted = if acquisition.has_pending() { STARTS_BESIDE_PENDING } else { STARTS };
         let order = best_first(&values);
@@ -87,7 +88,7 @@ impl Search<'_> {
             .or_else(|| self.best_unused(acquisition, order.into_iter().map(point).collect()))
     }
 
-    /// Adds to `starts` the first of the `candidates`, best first, of each set of active features that is not among them.
+    /// Adds to `starts` the first of the `candidates`, best first, for each set of active features that has no start.
     fn add_branches(&self, starts: &mut Vec<Vec<f64>>, candidates: impl Iterator<Item = Vec<f64>>) {
         if !self.encoding.is_conditional() {
             return;
@@ -104,10 +105,10 @@ impl Search<'_> {
         }
     }
 
-    /// The best of `points` (unused ones, feasible coordinates) by its value; the first of equals.
-    pub fn best_of(&self, acquisition: &dyn Acquisition, points: &DMatrix<f64>) -> Option<Vec<f64>> {
+    /// The point with the largest value among `points`, which must be unused and feasible; the first of equals.
+    pub fn best_of(&self, acquisition: &dyn BatchAcquisition, points: &DMatrix<f64>) -> Option<Vec<f64>> {
         if acquisition.has_pending() && points.nrows() > SCREENED_TO {
-            let mut rows = best_first(&screen_in(acquisition, points, SCREENED_WORLDS));
+            let mut rows = best_first(&screen_in(acquisition, points, SCREENING_SAMPLES));
             rows.truncate(SCREENED_TO);
             return self.best_of(acquisition, &points.select_rows(&rows));
         }
@@ -115,8 +116,8 @@ impl Search<'_> {
         Some(points.row(best).iter().copied().collect())
     }
 
-    /// Snaps each point to the space, scores what is left after dropping used ones, and takes the best.
-    fn best_unused(&self, acquisition: &dyn Acquisition, points: Vec<Vec<f64>>) -> Option<Vec<f64>> {
+    /// Snaps each point to the space, drops used points, and returns the best of the others.
+    fn best_unused(&self, acquisition: &dyn BatchAcquisition, points: Vec<Vec<f64>>) -> Option<Vec<f64>> {
         let snapped: Vec<Vec<f64>> = points
             .into_iter()
             .flat_map(|point| self.neighbors(point))
@@ -125,7 +126,7 @@ impl Search<'_> {
         self.best_of(acquisition, &rows(&snapped, self.region.axes.len()))
     }
 
-    /// The feasible points around `point`: both neighbours along each large grid, the nearest one elsewhere.
+    /// The feasible points around `point`: both neighbours along each large grid, the nearest value along other axes.
     fn neighbors(&self, point: Vec<f64>) -> Vec<Vec<f64>> {
         let mut nearest = point.clone();
         self.encoding.snap(&mut nearest);
@@ -149,7 +150,7 @@ impl Search<'_> {
         found
     }
 
-    /// The coordinate of the whole number on the other side of `u` than the one of `snapped[j]`.
+    /// The coordinate of the integer on the other side of `u` from `snapped[j]`.
     fn other_side(&self, snapped: &[f64], j: usize, u: f64) -> Option<f64> {
         let mut values = self.encoding.decode(snapped);
         let value = values.get_mut(&self.encoding.features()[j].name)?;
@@ -169,14 +170,14 @@ pub fn screen(acquisition: &dyn Acquisition, points: &DMatrix<f64>) -> Vec<f64> 
     screen_in(acquisition, points, usize::MAX)
 }
 
-/// As [`screen`], over the first `worlds` worlds alone.
-fn screen_in(acquisition: &dyn Acquisition, points: &DMatrix<f64>, worlds: usize) -> Vec<f64> {
-    in_blocks(points, |block| acquisition.values_in(block, worlds))
+/// Like [`screen`], over the first `samples` fantasy samples.
+fn screen_in(acquisition: &dyn Acquisition, points: &DMatrix<f64>, samples: usize) -> Vec<f64> {
+    in_blocks(points, |block| acquisition.values_over(block, samples))
 }
 
-/// The indices of `values` from the largest to the smallest, of equals the first first.
+/// The indices of `values` from the largest to the smallest value; equal values keep their order.
 fn best_first(values: &[f64]) -> Vec<usize> {
-    // NaN cannot come out of a finite model; it would sort last.
+    // A finite model returns no NaN; it would sort last.
     let ordered = |value: f64| if value.is_nan() { f64::NEG_INFINITY } else { value };
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|&a, &b| ordered(values[b]).total_cmp(&ordered(values[a])).then(a.cmp(&b)));

@@ -4,24 +4,27 @@ use std::collections::HashSet;
 
 use super::region::Region;
 use crate::encoding::{Encoding, Key};
+use crate::prior::PriorDensity;
 use crate::problem::TrialId;
 
-/// Everything but the function that one search needs.
+/// The inputs of one search, except the acquisition function.
 #[derive(Debug, Clone, Copy)]
 pub struct Search<'a> {
     /// The whole space.
     pub encoding: &'a Encoding,
-    /// Where to search; inside the space.
+    /// The part of the space to search.
     pub region: &'a Region,
-    /// A natural step of each feature, all above zero.
+    /// A natural step of each feature, above 0.
     pub scales: &'a [f64],
-    /// The best observed points, best first; in a conditional space also the best ones of other branches, from which
-    /// parameters start that become active.
+    /// The best observed points, best first. In a conditional space also the best points of other branches, which give
+    /// start values for parameters that become active.
     pub anchors: &'a [Vec<f64>],
-    /// Points never to be proposed.
+    /// A prior density of the optimum, from which a share of the candidates is drawn.
+    pub prior: Option<&'a PriorDensity>,
+    /// Points that are never proposed.
     pub used: &'a HashSet<Key>,
-    /// Study seed and the trial to be proposed: they fix all candidates.
+    /// The study seed. All candidates are a function of it and of `trial`.
     pub seed: u64,
-    /// See `seed`.
+    /// The trial to propose a point for.
     pub trial: TrialId,
 }

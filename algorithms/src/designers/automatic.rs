@@ -33,7 +33,7 @@ use crate::encoding::{Encoding, Feature, FeatureKind};
 use crate::problem::{
     AlgorithmName, CompletedTrial, ParameterKind, ParameterSpec, ProblemStatement, TrialOutcome, TrialSuggestion,
 };
-use crate::transfer::EarlierStudy;
+use crate::transfer::SourceStudy;
 
 /// Completed trials from which on covariance matrix adaptation takes over. Mostly a guess: of two functions of five
 /// parameters each algorithm was ahead on one after 500 and after 1000 trials; the evolution strategy, which had been
@@ -163,16 +163,20 @@ impl Automatic {
     /// # Errors
     /// [`DesignerError::Unsupported`] if no algorithm can search it.
     pub fn new(problem: ProblemStatement, seed: u64) -> Result<Self, DesignerError> {
-        Self::after(problem, seed, &[])
+        Self::with_source_studies(problem, seed, &[])
     }
 
     /// A designer for `problem` that has learned from `studies`, the oldest first, as [`crate::transfer`] describes.
     ///
     /// # Errors
     /// [`DesignerError::Unsupported`] if no algorithm can search it, or if there are studies and it has several metrics.
-    pub fn after(problem: ProblemStatement, seed: u64, studies: &[EarlierStudy]) -> Result<Self, DesignerError> {
+    pub fn with_source_studies(
+        problem: ProblemStatement,
+        seed: u64,
+        studies: &[SourceStudy],
+    ) -> Result<Self, DesignerError> {
         Ok(Self {
-            gaussian_process: GpBandit::after(problem.clone(), seed, studies)?,
+            gaussian_process: GpBandit::with_source_studies(problem.clone(), seed, studies)?,
             parzen: if has_one_outcome(&problem) { Some(TreeParzen::new(&problem, seed)?) } else { None },
             evolution: if is_smooth(&problem) { Some(CmaEs::new(&problem, seed)?) } else { None },
             quasi_random: QuasiRandomSearch::new(&problem, seed),
@@ -188,7 +192,7 @@ impl Designer for Automatic {
 
     fn suggest(&self, history: History<'_>, request: SuggestRequest) -> Result<Vec<TrialSuggestion>, DesignerError> {
         let choice = choose_algorithm(&self.problem, history.completed);
-        let has_foreknowledge = self.gaussian_process.has_learned() && history.completed.len() < START_TRIALS;
+        let has_foreknowledge = self.gaussian_process.has_source_models() && history.completed.len() < START_TRIALS;
         let chosen: &dyn Designer = match (choice.algorithm, &self.parzen, &self.evolution) {
             _ if has_foreknowledge => &self.gaussian_process,
             (AlgorithmName::TreeStructuredParzenEstimator, Some(parzen), _) => parzen,

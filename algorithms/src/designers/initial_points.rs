@@ -2,7 +2,7 @@
 
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
 use crate::encoding::{Encoding, EncodingError};
-use crate::prior::{Beliefs, middle};
+use crate::prior::{PriorDensity, middle};
 use crate::problem::{
     AlgorithmName, Origin, ParameterPrior, ParameterValues, PendingTrial, ProblemStatement, SearchSpace,
     TrialSuggestion,
@@ -58,9 +58,9 @@ pub fn completed_point(
 ) -> Result<ParameterValues, EncodingError> {
     let space = problem.search_space();
     let encoding = Encoding::new(space);
-    let beliefs = Beliefs::new(space, &encoding);
+    let prior = PriorDensity::new(space, &encoding);
     let middles: Vec<f64> =
-        (0..encoding.dimensions()).map(|feature| middle(beliefs.as_ref(), &encoding, feature)).collect();
+        (0..encoding.dimensions()).map(|feature| middle(prior.as_ref(), &encoding, feature)).collect();
     let mut point = ParameterValues::new();
     for &index in space.top_down() {
         let spec = &space.parameters()[index];

@@ -9,7 +9,7 @@
 use super::UsedPoints;
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
 use crate::encoding::Encoding;
-use crate::prior::Beliefs;
+use crate::prior::PriorDensity;
 use crate::problem::{AlgorithmName, Origin, ProblemStatement, TrialSuggestion};
 use crate::sampling::RandomPoints;
 
@@ -19,7 +19,7 @@ use crate::sampling::RandomPoints;
 #[derive(Debug, Clone)]
 pub struct RandomSearch {
     encoding: Encoding,
-    beliefs: Option<Beliefs>,
+    beliefs: Option<PriorDensity>,
     seed: u64,
 }
 
@@ -27,7 +27,7 @@ impl RandomSearch {
     /// Random search of `problem`'s space.
     pub fn new(problem: &ProblemStatement, seed: u64) -> Self {
         let encoding = Encoding::new(problem.search_space());
-        Self { beliefs: Beliefs::new(problem.search_space(), &encoding), encoding, seed }
+        Self { beliefs: PriorDensity::new(problem.search_space(), &encoding), encoding, seed }
     }
 }
 

@@ -6,7 +6,7 @@
 use super::hyperparameters::{Hyperparameters, KernelTerms};
 use super::loss::Loss;
 use super::training_set::TrainingSet;
-use crate::optimizers::{ProjectedLbfgs, minimize};
+use crate::numerics::lbfgs::{ProjectedLbfgs, minimize};
 
 /// Batches of evaluations per fit (a guess).
 const MAX_ROUNDS: u64 = 50;

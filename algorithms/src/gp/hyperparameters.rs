@@ -11,7 +11,7 @@
 //! | `s_lin` | `ln s_lin ~ N(0, 2^2)` | [e^-12, e^8] |
 //!
 //! Length scales are pooled, as in a hierarchical model: `ln l_j ~ N(m, 1.5^2 / d)` around their own mean `m`. A few trials
-//! say little about `d` separate length scales: after a star of 21 trials on the sphere in 20 dimensions they were from 0.2
+//! say little about `d` separate length scales: after a design of 21 trials on the sphere in 20 dimensions they were from 0.2
 //! to 3, and the steps that such a model takes were far too wide along some axes. What pooling changes on bbob (24 functions,
 //! d = 5, 10, 20, 40 with 7, 3, 3, 2 instances; paired mean log10 gap):
 //!

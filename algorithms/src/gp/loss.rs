@@ -15,10 +15,10 @@ use super::hyperparameters::{Hyperparameters, add_negative_log_prior, has_linear
 use super::matern::matern_with_derivative;
 use super::training_set::TrainingSet;
 use crate::numerics::elementary::{LANES, add_terms, total, vectorized};
+use crate::numerics::lbfgs::{Evaluation, Objective};
 use crate::numerics::lower_blocks::LowerBlocks;
 use crate::numerics::padded::PaddedColumns;
 use crate::numerics::triangular::InverseFactor;
-use crate::optimizers::{Evaluation, Objective};
 
 /// Jitter tried on the diagonal, relative to its mean.
 const JITTERS: [f64; 8] = [0.0, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4];

@@ -1,6 +1,6 @@
 //! The posterior of a fitted model, conditioned on observations and, sample by sample, on fantasies.
 //!
-//! Notation: `S` sampled worlds (1 without fantasies), `A = inv(K) [y, ...]` (n x S), `k` (n) covariance of a point with
+//! Notation: `S` fantasy samples (1 without fantasies), `A = inv(K) [y, ...]` (n x S), `k` (n) covariance of a point with
 //! the observations, `mu_s = k'A_s`, `s^2 = k(u, u) - |inv(L) k|^2` for the latent function, without noise.
 //!
 //! A fantasy appends a row to `inv(L)` and, because the new whitened target is the standard normal number that was
@@ -66,7 +66,7 @@ pub struct RunningPrediction {
     priors: Vec<f64>,
     /// `|inv(L) k|^2`, length m.
     explained: Vec<f64>,
-    /// The means of the first few worlds, at least one, by m.
+    /// The means of the first few samples, at least one, by m.
     means: DMatrix<f64>,
     /// `inv(L) k`, at least n x m, with zeros in the rows to come.
     whitened: DMatrix<f64>,
@@ -77,13 +77,13 @@ pub struct RunningPrediction {
 }
 
 impl RunningPrediction {
-    /// `mu_s` of point `i` in the first few worlds.
+    /// `mu_s` of point `i` in the first few samples.
     pub fn means(&self, i: usize) -> &[f64] {
-        let worlds = self.means.nrows();
-        &self.means.as_slice()[i * worlds..(i + 1) * worlds]
+        let samples = self.means.nrows();
+        &self.means.as_slice()[i * samples..(i + 1) * samples]
     }
 
-    /// Adds `offsets` (length m) to the means of the points, in every world.
+    /// Adds `offsets` (length m) to the means of the points, in every sample.
     pub(super) fn shift_means(&mut self, offsets: &[f64]) {
         for (mut means, offset) in self.means.column_iter_mut().zip(offsets) {
             means.add_scalar_mut(*offset);
@@ -123,43 +123,43 @@ impl Posterior {
         self.points.nrows()
     }
 
-    /// `S`, the number of sampled worlds.
+    /// `S`, the number of fantasy samples.
     pub fn samples(&self) -> usize {
         self.solved.ncols()
     }
 
     /// The latent function at the rows of `points` (m x d).
     pub fn predict(&self, points: &DMatrix<f64>) -> Prediction {
-        self.predict_in(points, self.samples())
+        self.predict_over(points, self.samples())
     }
 
-    /// As [`Self::predict`], with the means of the first `worlds` sampled worlds alone, as far as there are so many.
-    pub fn predict_in(&self, points: &DMatrix<f64>, worlds: usize) -> Prediction {
+    /// As [`Self::predict`], with the means of the first `samples` fantasy samples alone, as far as there are so many.
+    pub fn predict_over(&self, points: &DMatrix<f64>, samples: usize) -> Prediction {
         let kernel = &self.hyperparameters.kernel;
         let covariance = kernel.cross(&self.points, points);
-        let means = self.means(&covariance, worlds);
+        let means = self.means(&covariance, samples);
         let whitened = lower_product(&self.inverse_factor, &covariance);
         let pairs = kernel.variances(points).into_iter().zip(whitened.column_iter());
         let deviations = pairs.map(|(prior, column)| deviation(prior, column.norm_squared())).collect();
         Prediction { means, deviations, whitened }
     }
 
-    /// `mu_s` of the first `worlds` worlds, as far as there are so many, for points of this `covariance` (n x m).
-    fn means(&self, covariance: &DMatrix<f64>, worlds: usize) -> DMatrix<f64> {
-        let worlds = worlds.min(self.samples());
-        if worlds > THIN && covariance.ncols() > THIN {
-            return self.solved_transposed.rows(0, worlds) * covariance;
+    /// `mu_s` of the first `samples` samples, as far as there are so many, for points of this `covariance` (n x m).
+    fn means(&self, covariance: &DMatrix<f64>, samples: usize) -> DMatrix<f64> {
+        let samples = samples.min(self.samples());
+        if samples > THIN && covariance.ncols() > THIN {
+            return self.solved_transposed.rows(0, samples) * covariance;
         }
-        if worlds == self.samples() {
+        if samples == self.samples() {
             return transposed_product(&self.solved, covariance);
         }
-        transposed_product(&self.solved.columns(0, worlds).clone_owned(), covariance)
+        transposed_product(&self.solved.columns(0, samples).clone_owned(), covariance)
     }
 
-    /// As [`Self::predict_in`], to be brought up to date by [`Self::update`].
-    pub fn follow(&self, points: DMatrix<f64>, worlds: usize) -> RunningPrediction {
+    /// As [`Self::predict_over`], to be brought up to date by [`Self::update`].
+    pub fn follow(&self, points: DMatrix<f64>, samples: usize) -> RunningPrediction {
         let kernel = &self.hyperparameters.kernel;
-        let Prediction { means, whitened, .. } = self.predict_in(&points, worlds);
+        let Prediction { means, whitened, .. } = self.predict_over(&points, samples);
         RunningPrediction {
             priors: kernel.variances(&points),
             explained: whitened.column_iter().map(|column| column.norm_squared()).collect(),
@@ -172,17 +172,17 @@ impl Posterior {
     }
 
     /// Adds to `running`, made by this posterior or one that it was cloned from, the fantasies since, with the means of
-    /// the first `worlds` worlds.
-    pub fn update(&self, running: &mut RunningPrediction, worlds: usize) {
+    /// the first `samples` samples.
+    pub fn update(&self, running: &mut RunningPrediction, samples: usize) {
         let observed = self.points.nrows() - self.fantasies.len();
         while running.fantasies < self.fantasies.len() {
             let index = running.fantasies;
             let Fantasy { couplings, pivot, normals } = &self.fantasies[index];
-            let worlds = worlds.min(normals.len());
-            if running.means.nrows() != worlds {
-                // The first fantasy: so far all worlds were one.
+            let samples = samples.min(normals.len());
+            if running.means.nrows() != samples {
+                // The first fantasy: so far all samples were one.
                 let alone = std::mem::replace(&mut running.means, DMatrix::zeros(0, 0));
-                running.means = DMatrix::from_fn(worlds, alone.ncols(), |_, i| alone[(0, i)]);
+                running.means = DMatrix::from_fn(samples, alone.ncols(), |_, i| alone[(0, i)]);
             }
             if running.rows == running.whitened.nrows() {
                 let whitened = std::mem::replace(&mut running.whitened, DMatrix::zeros(0, 0));
@@ -224,9 +224,9 @@ impl Posterior {
         self.hyperparameters.kernel.gradients(&self.points, &coefficients, by_variances, points)
     }
 
-    /// Adds a pending point (length d) whose latent value is drawn in each world: `mu_s + s e_s`.
+    /// Adds a pending point (length d) whose latent value is drawn in each sample: `mu_s + s e_s`.
     ///
-    /// `normals` are the `e_s`; there are as many as the model has worlds, or, for the first fantasy, as many as it
+    /// `normals` are the `e_s`; there are as many as the model has samples, or, for the first fantasy, as many as it
     /// shall have. Returns the drawn values.
     pub fn fantasize(&mut self, point: &[f64], normals: &[f64]) -> Vec<f64> {
         if self.samples() != normals.len() {

@@ -62,7 +62,7 @@ struct Corrected {
 }
 
 impl StackedPrediction {
-    /// `mu` of each point in each world, S x m.
+    /// `mu` of each point in each sample, S x m.
     pub fn means(&self) -> &DMatrix<f64> {
         self.below.as_ref().map_or(&self.top.means, |corrected| &corrected.means)
     }
@@ -84,7 +84,7 @@ pub struct RunningStackedPrediction {
 }
 
 impl RunningStackedPrediction {
-    /// `mu_s` of point `i` in the first few worlds.
+    /// `mu_s` of point `i` in the first few samples.
     pub fn means(&self, i: usize) -> &[f64] {
         self.top.means(i)
     }
@@ -117,28 +117,28 @@ impl StackedPosterior {
         self.top.hyperparameters()
     }
 
-    /// `S`, the number of sampled worlds.
+    /// `S`, the number of fantasy samples.
     pub fn samples(&self) -> usize {
         self.top.samples()
     }
 
     /// The latent function at the rows of `points` (m x d).
     pub fn predict(&self, points: &DMatrix<f64>) -> StackedPrediction {
-        self.predict_in(points, self.samples())
+        self.predict_over(points, self.samples())
     }
 
-    /// The mean of the first world at the rows of `points` (m x d), length m.
+    /// The mean of the first sample at the rows of `points` (m x d), length m.
     pub fn means(&self, points: &DMatrix<f64>) -> Vec<f64> {
-        self.predict_in(points, 1).means().row(0).iter().copied().collect()
+        self.predict_over(points, 1).means().row(0).iter().copied().collect()
     }
 
-    /// As [`Self::predict`], with the means of the first `worlds` sampled worlds alone, as far as there are so many.
-    pub fn predict_in(&self, points: &DMatrix<f64>, worlds: usize) -> StackedPrediction {
-        let top = self.top.predict_in(points, worlds);
+    /// As [`Self::predict`], with the means of the first `samples` fantasy samples alone, as far as there are so many.
+    pub fn predict_over(&self, points: &DMatrix<f64>, samples: usize) -> StackedPrediction {
+        let top = self.top.predict_over(points, samples);
         let Some(Below { stack, line, alpha }) = &self.below else {
             return StackedPrediction { top, below: None };
         };
-        let below = stack.predict_in(points, 1);
+        let below = stack.predict_over(points, 1);
         let mut means = top.means.clone();
         for (mut column, mean) in means.column_iter_mut().zip(below.means().row(0).iter()) {
             column.add_scalar_mut(line.offset + line.slope * mean);
@@ -148,13 +148,13 @@ impl StackedPosterior {
         StackedPrediction { top, below: Some(Corrected { means, deviations, below: Box::new(below) }) }
     }
 
-    /// As [`Self::predict_in`], to be brought up to date by [`Self::update`].
-    pub fn follow(&self, points: DMatrix<f64>, worlds: usize) -> RunningStackedPrediction {
+    /// As [`Self::predict_over`], to be brought up to date by [`Self::update`].
+    pub fn follow(&self, points: DMatrix<f64>, samples: usize) -> RunningStackedPrediction {
         let Some(Below { stack, line, alpha }) = &self.below else {
-            return RunningStackedPrediction { top: self.top.follow(points, worlds), below: None };
+            return RunningStackedPrediction { top: self.top.follow(points, samples), below: None };
         };
-        let below = stack.predict_in(&points, 1);
-        let mut top = self.top.follow(points, worlds);
+        let below = stack.predict_over(&points, 1);
+        let mut top = self.top.follow(points, samples);
         let offsets: Vec<f64> = below.means().row(0).iter().map(|mean| line.offset + line.slope * mean).collect();
         top.shift_means(&offsets);
         let factors = below.deviations().iter().map(|below| (line.slope * below).powf(1.0 - alpha)).collect();
@@ -162,8 +162,8 @@ impl StackedPosterior {
     }
 
     /// As [`Posterior::update`].
-    pub fn update(&self, running: &mut RunningStackedPrediction, worlds: usize) {
-        self.top.update(&mut running.top, worlds);
+    pub fn update(&self, running: &mut RunningStackedPrediction, samples: usize) {
+        self.top.update(&mut running.top, samples);
     }
 
     /// As [`Posterior::gradients`], for `mu` and `s` of the whole stack.
@@ -309,8 +309,8 @@ mod tests {
             let fresh = stack.predict(&at);
             for (i, deviation) in running.deviations().enumerate() {
                 assert!((deviation - fresh.deviations()[i]).abs() < 1e-9, "{deviation}");
-                for (world, mean) in running.means(i).iter().enumerate() {
-                    assert!((mean - fresh.means()[(world, i)]).abs() < 1e-9, "{mean}");
+                for (sample, mean) in running.means(i).iter().enumerate() {
+                    assert!((mean - fresh.means()[(sample, i)]).abs() < 1e-9, "{mean}");
                 }
             }
         }

@@ -11,7 +11,7 @@ use rand_chacha::ChaCha8Rng;
 pub use sobol::sobol_point;
 
 use crate::encoding::Encoding;
-use crate::prior::Beliefs;
+use crate::prior::PriorDensity;
 use crate::problem::TrialId;
 use crate::rng::stream;
 
@@ -23,7 +23,7 @@ use crate::rng::stream;
 pub struct RandomPoints<'a> {
     encoding: &'a Encoding,
     streams: Vec<ChaCha8Rng>,
-    beliefs: Option<&'a Beliefs>,
+    beliefs: Option<&'a PriorDensity>,
 }
 
 impl<'a> RandomPoints<'a> {
@@ -35,7 +35,7 @@ impl<'a> RandomPoints<'a> {
     }
 
     /// The same, but parameters that `beliefs` speak of are drawn from them.
-    pub fn believing(self, beliefs: Option<&'a Beliefs>) -> Self {
+    pub fn believing(self, beliefs: Option<&'a PriorDensity>) -> Self {
         Self { beliefs, ..self }
     }
 }

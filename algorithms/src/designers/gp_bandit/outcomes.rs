@@ -1,4 +1,4 @@
-//! What trials report, output by output: one per metric, one per constraint.
+//! The history of each output: one per metric, one per constraint.
 
 use rand::RngExt;
 
@@ -10,15 +10,15 @@ use crate::output_warp::warp;
 use crate::problem::{MetricSpec, TrialId};
 use crate::rng::stream;
 
-/// Weight of the sum beside the maximum in a scalarised value (Knowles 2006).
+/// Weight of the sum relative to the maximum in a scalarised value (Knowles 2006).
 const AUGMENTATION: f64 = 0.05;
 
-/// The history, once for each output. All have the same trials, of which the same are measured.
+/// One history per output. All contain the same trials, and the same trials are measured.
 #[derive(Debug, Clone)]
 pub(super) struct Outcomes {
-    /// At least one.
+    /// The values of the metrics, at least one.
     pub(super) objectives: Vec<Observations>,
-    /// Slacks: 0 or more where the constraint holds.
+    /// The slacks of the constraints, 0 or more where the constraint holds.
     pub(super) constraints: Vec<Observations>,
 }
 
@@ -29,12 +29,12 @@ impl Outcomes {
         Ok(Self { objectives, constraints })
     }
 
-    /// Whether results tell points apart.
+    /// Whether the results differ between points.
     pub(super) fn are_informative(&self) -> bool {
         self.objectives.iter().chain(&self.constraints).any(Observations::are_informative)
     }
 
-    /// One objective in place of several: the random augmented Chebyshev scalarisation that `trial` draws. It is
+    /// One objective in place of several: the random augmented Chebyshev scalarisation of `trial`. It is
     /// `-(max_j w_j f_j + 0.05 sum_j w_j f_j)`, where `f_j` is 0 for the best and 1 for the worst of the warped values so
     /// far, and the weights are uniform on the simplex. (Knowles 2006, "ParEGO", IEEE Trans. Evol. Comp. 10, section 4;
     /// weights on a grid there.)

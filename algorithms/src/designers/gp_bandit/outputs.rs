@@ -2,13 +2,13 @@
 
 use crate::problem::{ConstraintSpec, MetricSpec, ProblemStatement};
 
-/// The outputs of a problem. Metrics and constraints are each in the order of their names, so that the order in which
-/// they are defined does not matter.
+/// The outputs of a problem. Metrics and constraints are each sorted by name, so that the order of their definition does
+/// not matter.
 #[derive(Debug, Clone)]
 pub(super) struct Outputs {
-    /// The metrics and their places among the values of a trial.
+    /// The metrics and their indices among the values of a trial.
     pub(super) metrics: Vec<(usize, MetricSpec)>,
-    /// The constraints and their places.
+    /// The constraints and their indices among the values of a trial.
     pub(super) constraints: Vec<(usize, ConstraintSpec)>,
 }
 
@@ -22,7 +22,7 @@ impl Outputs {
         Self { metrics, constraints }
     }
 
-    /// How many values a trial reports.
+    /// The number of values of a trial.
     pub(super) fn count(&self) -> usize {
         self.metrics.len() + self.constraints.len()
     }

@@ -35,7 +35,7 @@ use self::widths::{Group, kernels};
 use super::UsedPoints;
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
 use crate::encoding::{Encoding, FeatureKind};
-use crate::prior::{Beliefs, FADING};
+use crate::prior::{DECAY, PriorDensity};
 use crate::problem::{AlgorithmName, Goal, Origin, ProblemStatement, Step, TrialId, TrialSuggestion};
 use crate::rng::stream;
 use crate::sampling::{RandomPoints, sobol_point};
@@ -58,7 +58,7 @@ pub struct TreeParzen {
     encoding: Encoding,
     goal: Goal,
     seed: u64,
-    beliefs: Option<Beliefs>,
+    beliefs: Option<PriorDensity>,
 }
 
 impl TreeParzen {
@@ -76,7 +76,7 @@ impl TreeParzen {
             return Err(DesignerError::Unsupported { algorithm: NAME, reason });
         }
         let encoding = Encoding::new(problem.search_space());
-        Ok(Self { beliefs: Beliefs::new(problem.search_space(), &encoding), encoding, goal: metric.goal, seed })
+        Ok(Self { beliefs: PriorDensity::new(problem.search_space(), &encoding), encoding, goal: metric.goal, seed })
     }
 
     /// Where `trial` goes before there is a model, the best first.
@@ -108,7 +108,7 @@ impl TreeParzen {
         let mut rng = stream(self.seed, trial, "tpe");
         let mut scratch = vec![];
         let mut scored = Vec::with_capacity(CANDIDATES);
-        let fading = FADING / (groups.good.len() + groups.bad.len()).max(1) as f64;
+        let fading = DECAY / (groups.good.len() + groups.bad.len()).max(1) as f64;
         for place in 0..CANDIDATES {
             let (mut point, mut active) = good.draw(&self.encoding, &mut rng);
             if let Some(beliefs) = self.beliefs.as_ref().filter(|_| place < BELIEVED_CANDIDATES) {

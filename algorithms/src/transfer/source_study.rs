@@ -2,11 +2,11 @@
 
 use crate::problem::{CompletedTrial, ProblemStatement};
 
-/// A study that ended, or is known as far as it has come, before another one begins.
+/// A study that ended, or its state so far, before another study starts.
 #[derive(Debug, Clone, PartialEq)]
-pub struct EarlierStudy {
-    /// What it searched, and for what.
+pub struct SourceStudy {
+    /// The search space and the metrics of the study.
     pub problem: ProblemStatement,
-    /// Its completed trials, in any order.
+    /// The completed trials, in any order.
     pub completed: Vec<CompletedTrial>,
 }
