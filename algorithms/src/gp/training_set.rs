@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 
-/// What a model is fitted to.
+/// The observations that a model is fitted to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrainingSet {
     /// `X`, n x d: ordered features in `[0, 1]`, categories as level indices.
@@ -11,7 +11,7 @@ pub struct TrainingSet {
     pub values: Vec<f64>,
     /// `w`, length n: the noise variance of observation i is `w_i nz`. 1 / count for a mean of replicates.
     pub noise_weights: Vec<f64>,
-    /// Which features are categories, length d.
+    /// Whether each feature is a category, length d.
     pub categorical: Vec<bool>,
 }
 
