@@ -181,9 +181,9 @@ impl Designer for Automatic {
 
     fn suggest(&self, history: History<'_>, request: SuggestRequest) -> Result<Vec<TrialSuggestion>, DesignerError> {
         let choice = choose_algorithm(&self.problem, history.completed);
-        let has_source_models = self.gaussian_process.has_source_models() && history.completed.len() < START_TRIALS;
+        let source_models_propose = self.gaussian_process.has_source_models() && history.completed.len() < START_TRIALS;
         let chosen: &dyn Designer = match (choice.algorithm, &self.parzen, &self.evolution) {
-            _ if has_source_models => &self.gaussian_process,
+            _ if source_models_propose => &self.gaussian_process,
             (AlgorithmName::TreeStructuredParzenEstimator, Some(parzen), _) => parzen,
             (AlgorithmName::CmaEs, _, Some(evolution)) => evolution,
             _ => &self.gaussian_process,

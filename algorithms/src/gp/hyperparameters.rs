@@ -148,7 +148,7 @@ pub(super) fn add_negative_log_prior(t: &[f64], d: usize, gradient: &mut [f64]) 
         // The leading term makes it a density in l: without it the mode would be 4.1 sqrt(d).
         loss += ln_l + (ln_l - mean).powi(2) / (2.0 * LENGTHSCALE_LOG_VARIANCE);
         *slope += 1.0 + (ln_l - mean) / LENGTHSCALE_LOG_VARIANCE;
-        // The deviations add to 0, so that the mean moves nothing.
+        // The deviations add to 0, so the derivative through the mean is 0.
         let deviation = ln_l - own_mean;
         loss += deviation * deviation / (2.0 * pooled_variance);
         *slope += deviation / pooled_variance;

@@ -299,7 +299,7 @@ fn two_hundred_appended_points_match_a_rebuilt_model() {
         let point: Vec<f64> = all.points.row(i).iter().copied().collect();
         let normal = rng.random_range(-2.0..2.0);
         whole.values[i] = appended.fantasize(&point, &[normal])[0];
-        // The noise that keeps fantasies apart.
+        // The noise that keeps repeated fantasies from being singular.
         whole.noise_weights[i] = 1e-6 * variance / hyperparameters.noise_variance;
     }
     let anew = Posterior::new(hyperparameters, &whole).unwrap();

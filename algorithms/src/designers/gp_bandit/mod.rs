@@ -36,7 +36,7 @@
 //!
 //! [`GpBanditOptions`] replace these parts by alternatives.
 //!
-//! Sources stand with the parts. The composition follows Golovin et al. 2017 (Google Vizier) and Eriksson et al. 2019
+//! The modules of the parts cite their sources. The composition follows Golovin et al. 2017 (Google Vizier) and Eriksson et al. 2019
 //! (TuRBO); departures are documented where they occur. The designer keeps no state between requests except memory of
 //! [fits], which would be recomputed with identical results.
 

@@ -127,7 +127,7 @@ impl ModelSearch<'_> {
 }
 
 /// The sides of `trust_region` along the features that are active at `incumbent`, infinite along the others. `ordered`
-/// marks the features that are no categories.
+/// marks the features that are not categories.
 pub(super) fn active_sides(
     encoding: &Encoding,
     trust_region: &TrustRegion,
