@@ -11,7 +11,7 @@ use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, criterion_group, criterion_main};
 use nalgebra::DMatrix;
 use tunesmith_algorithms::acquisition::{
-    AcquisitionFunction, Axis, Criterion as Valuation, FANTASY_SAMPLES, Region, Search,
+    Acquisition, AcquisitionFunction, Axis, Criterion as Valuation, FANTASY_SAMPLES, Region, Search,
 };
 use tunesmith_algorithms::designer::{Designer, History, SuggestRequest};
 use tunesmith_algorithms::designers::{GpBandit, GridSearch, RandomSearch};
@@ -179,6 +179,7 @@ fn acquisition(criterion: &mut Criterion) {
         region: &Region::whole(&encoding),
         scales: &model.lengthscales(),
         anchors: &anchors,
+        prior: None,
         used: &used,
         seed: SEED,
         trial: TrialId(101),

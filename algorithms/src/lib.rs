@@ -8,7 +8,6 @@ pub mod encoding;
 pub mod gp;
 pub mod insight;
 pub mod numerics;
-pub mod optimizers;
 pub mod output_warp;
 pub mod prior;
 pub mod problem;

@@ -1,15 +1,10 @@
-//! Steps between the branches of a conditional space.
+//! Moves between the branches of a conditional space.
 
 use super::region::Axis;
 use super::search::Search;
 use crate::encoding::Encoding;
 
-/// Whether other features are active by the value of feature `j`.
-pub(super) fn has_children(encoding: &Encoding, j: usize) -> bool {
-    encoding.is_conditional() && (0..encoding.dimensions()).any(|child| encoding.parent(child) == Some(j))
-}
-
-/// The coordinates on `axis` of those values of feature `j` for which other features are active, increasing.
+/// The coordinates on `axis` of the values of feature `j` that activate other features, increasing.
 pub(super) fn branch_coordinates(encoding: &Encoding, axis: &Axis, j: usize) -> Vec<f64> {
     let children = (0..encoding.dimensions()).filter(|&child| encoding.parent(child) == Some(j));
     let mut ordinals: Vec<u64> = children.flat_map(|child| encoding.parent_ordinals(child)).copied().collect();
@@ -19,8 +14,9 @@ pub(super) fn branch_coordinates(encoding: &Encoding, axis: &Axis, j: usize) -> 
     coordinates.filter(|&u| axis.nearest(u) == u).collect()
 }
 
-/// `changed` is `point` with another value of a parent. What to try there: features that become active at the middle of
-/// their axes, or as in the best anchor that has them, if there is one.
+/// The points to try after a change of a parent's value from `point` to `changed`.
+///
+/// Features that become active start at the middle of their axes, or as in the best anchor that has them, if there is one.
 pub(super) fn switch(search: &Search<'_>, point: &[f64], changed: Vec<f64>) -> Vec<Vec<f64>> {
     let was_active = search.encoding.active(point);
     let axes = &search.region.axes;

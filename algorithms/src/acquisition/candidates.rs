@@ -1,17 +1,17 @@
-//! Points to be scored before any of them is refined.
+//! Candidates that are screened before the best of them are refined.
 //!
-//! Three quarters fill the region (a Latin hypercube, one stream per feature name); one quarter are perturbations of
-//! the best observed points, which is what makes high dimensions work (Papenmeier et al. 2025; TuRBO's code moves each
-//! coordinate with probability `min(1, 20/d)` as well). None is proposed as it is: all are starts.
+//! Three quarters fill the region (a Latin hypercube, one stream per feature name). One quarter are perturbations of the
+//! best observed points, which matter in high dimensions (Papenmeier et al. 2025; TuRBO's code also moves each coordinate
+//! with probability `min(1, 20/d)`). All of them are starts of the refinement, never proposals.
 //!
-//! A perturbation may activate parameters that its origin lacks; those are drawn from their whole axes.
+//! A perturbation may activate parameters that its origin lacks; these are drawn from their whole axes.
 
 use nalgebra::DMatrix;
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 
-use super::branches::{branch_coordinates, has_children};
-use super::region::{Axis, Region};
+use super::branches::branch_coordinates;
+use super::region::{Axis, Region, has_children};
 use crate::encoding::Encoding;
 use crate::numerics::latin_hypercube::stratified;
 use crate::problem::TrialId;
@@ -19,17 +19,15 @@ use crate::rng::stream;
 
 /// Range of `-log10` of the size of a perturbation.
 const PERTURBATION_DECADES: (f64, f64) = (0.7, 3.0);
-/// Coordinates that move on average, at most.
+/// Most coordinates that a perturbation moves on average.
 const MOVED_COORDINATES: f64 = 20.0;
 
-/// How many candidates a search screens, whatever the number of features. Measured on bbob: four times as many gain
-/// nothing in 5 and 10 dimensions (mean log10 gap after 100 evaluations -0.02 +- 0.04, with longer searches and fits as
-/// well, 192 pairs of runs), nor do twice as many in 20 (512 instead of 1,000: 0.00 +- 0.03 after 50 evaluations, 48
-/// pairs). Beyond, it is a guess.
+/// Number of candidates that a search screens, for any number of features (measured up to 20 features, see
+/// docs/experiments/007; a guess beyond).
 pub(super) const CANDIDATES: usize = 512;
 
-/// `count` canonical candidates (count x d) inside `region`, fixed by `seed` and `trial`. `anchors` are the best observed
-/// points.
+/// Returns `count` canonical candidates (count x d) inside `region`, a function of `seed` and `trial`. `anchors` are the best
+/// observed points.
 pub(super) fn candidates(
     encoding: &Encoding,
     region: &Region,
@@ -51,7 +49,7 @@ pub(super) fn candidates(
         };
         for (row, uniform) in stratified(&mut rng, count - perturbed).into_iter().enumerate() {
             points[(row, j)] = match 2.0 * uniform {
-                // Of a parent too long to list the few values with children would not come up by chance.
+                // Of a parent that is too long to list, uniform draws would miss the few values with children.
                 twice if !branches.is_empty() && twice >= 1.0 => Axis::Grid(branches.clone()).at(twice - 1.0),
                 twice if !branches.is_empty() => axis.at(twice),
                 _ => axis.at(uniform),

@@ -1,67 +1,68 @@
-//! An acquisition function where outcomes must reach thresholds: constraints, and trials that may fail.
+//! An acquisition function with constraints on outcomes, such as metric thresholds or feasibility.
 //!
 //! Notation: `g_c` outcome `c`, maximised, with posterior mean `mu_c` and deviation `s_c`; `t_c` its threshold.
 //!
-//! To the value of a point comes `sum_c ln Phi((mu_c - t_c) / s_c)`, the log probability that every outcome reaches its
-//! threshold. Source: Gardner et al. 2014, "Bayesian Optimization with Inequality Constraints", ICML, equation 6, in
-//! logarithms as in Ament et al. 2023, arXiv 2310.20708, section 4.2. While no usable trial is known, that sum alone is
-//! maximised, with `sqrt(s_c^2 + 0.1^2)` in place of `s_c`: a precise model is certain of everything that it places
-//! beyond the threshold by a hair, a search that ends there sees no reason to go further, and the next trial misses the
-//! threshold by a hair. The tenth of a standard deviation draws it inside.
+//! `sum_c ln Phi((mu_c - t_c) / s_c)`, the log probability that every outcome reaches its threshold, is added to the value
+//! of a point. Source: Gardner et al. 2014, "Bayesian Optimization with Inequality Constraints", ICML, equation 6, in
+//! logarithms as in Ament et al. 2023, arXiv 2310.20708, section 4.2. While no usable trial exists, this sum alone is
+//! maximised, with `sqrt(s_c^2 + 0.1^2)` in place of `s_c`: a precise model is certain about points that barely reach the
+//! threshold, so the search would stop there and the next trial would barely miss it. The margin of a tenth of a standard
+//! deviation moves the maximum into the feasible region.
 //!
-//! Pending trials do not move the probabilities. Where these stand alone, `ln(s'_c / s_c)` is added, averaged over the
-//! outcomes, where `s'_c` is the deviation once the pending trials are known: minus infinity at a pending point, nothing
-//! far from all. Otherwise a batch would be one point many times. (Our own; a believer in the mean would be drawn to
-//! its own points.)
+//! Pending trials do not change the probabilities. While the probabilities are maximised alone, `ln(s'_c / s_c)` is
+//! added, averaged over the outcomes, where `s'_c` is the deviation conditioned on the pending trials: very negative at
+//! a pending point, 0 far from all of them. Otherwise a batch would repeat one point. This term is ours; conditioning
+//! on the predicted mean would attract the search to its own points.
 
 use nalgebra::DMatrix;
 
-use super::function::AcquisitionValue;
-use super::interface::Acquisition;
+use super::interface::{Acquisition, AcquisitionValue, BatchAcquisition, PendingTrials, Screen, Threshold};
 use crate::gp::Posterior;
 use crate::numerics::normal::{log_distribution, log_distribution_derivative};
 
-/// What is added to deviations where probabilities stand alone, in standard deviations of the outcomes (a guess).
+/// Added to deviations while probabilities are maximised alone, in standard deviations of the outcomes (a guess).
 const MARGIN: f64 = 0.1;
 
-/// An outcome that is to reach a threshold.
+/// An outcome with a threshold.
 #[derive(Debug, Clone)]
 pub struct BoundedOutcome {
-    /// Its model; larger is better.
+    /// The model of the outcome; larger is better.
     pub posterior: Posterior,
-    /// What it is to reach.
+    /// The smallest acceptable value.
     pub threshold: f64,
 }
 
-/// An acquisition function, or none yet, and the probability that outcomes reach their thresholds.
+/// An optional acquisition function and the probability that outcomes reach their thresholds.
 pub struct Constrained {
-    objective: Option<Box<dyn Acquisition>>,
+    objective: Option<Box<dyn BatchAcquisition>>,
     outcomes: Vec<BoundedOutcome>,
-    /// The models of the outcomes once pending trials are known; only without an objective, and empty at first.
-    informed: Vec<Posterior>,
+    /// The models of the outcomes conditioned on pending trials; only without an objective, and empty without pending
+    /// trials.
+    conditioned: Vec<Posterior>,
 }
 
 impl Constrained {
-    /// `objective` where all of `outcomes` reach their thresholds; without one, the probability that they do.
-    pub fn new(objective: Option<Box<dyn Acquisition>>, outcomes: Vec<BoundedOutcome>) -> Self {
-        Self { objective, outcomes, informed: Vec::new() }
+    /// Weights `objective` by the probability that all of `outcomes` reach their thresholds. Without an objective, the
+    /// value is that probability alone.
+    pub fn new(objective: Option<Box<dyn BatchAcquisition>>, outcomes: Vec<BoundedOutcome>) -> Self {
+        Self { objective, outcomes, conditioned: Vec::new() }
     }
 
-    /// The deviation by which a probability is taken.
+    /// The deviation used in the probability.
     fn widened(&self, deviation: f64) -> f64 {
         if self.objective.is_none() { deviation.hypot(MARGIN) } else { deviation }
     }
 
-    /// Adds the probabilities and what pending trials take away.
+    /// Adds the log probabilities and the penalty of pending trials.
     fn add_to(&self, points: &DMatrix<f64>, values: &mut [f64]) {
         for (place, BoundedOutcome { posterior, threshold }) in self.outcomes.iter().enumerate() {
             let prediction = posterior.predict(points);
-            let informed = self.informed.get(place).map(|informed| informed.predict(points).deviations);
+            let conditioned = self.conditioned.get(place).map(|conditioned| conditioned.predict(points).deviations);
             for (i, value) in values.iter_mut().enumerate() {
                 let deviation = prediction.deviations[i];
                 *value += log_distribution((prediction.means[(0, i)] - threshold) / self.widened(deviation));
-                if let Some(informed) = &informed {
-                    *value += (informed[i] / deviation).ln() / self.outcomes.len() as f64;
+                if let Some(conditioned) = &conditioned {
+                    *value += (conditioned[i] / deviation).ln() / self.outcomes.len() as f64;
                 }
             }
         }
@@ -70,12 +71,12 @@ impl Constrained {
 
 impl Acquisition for Constrained {
     fn values(&self, points: &DMatrix<f64>) -> Vec<f64> {
-        self.values_in(points, usize::MAX)
+        self.values_over(points, usize::MAX)
     }
 
-    fn values_in(&self, points: &DMatrix<f64>, worlds: usize) -> Vec<f64> {
+    fn values_over(&self, points: &DMatrix<f64>, samples: usize) -> Vec<f64> {
         let mut values = match &self.objective {
-            Some(objective) => objective.values_in(points, worlds),
+            Some(objective) => objective.values_over(points, samples),
             None => vec![0.0; points.nrows()],
         };
         self.add_to(points, &mut values);
@@ -107,20 +108,22 @@ impl Acquisition for Constrained {
                 let widened = self.widened(deviation);
                 let slope = log_distribution_derivative(excess / widened);
                 by_means[(0, i)] = slope / widened;
-                let of_informed = if self.informed.is_empty() { 0.0 } else { share / deviation.powi(2) };
-                by_variances.push(-slope * excess / (2.0 * widened.powi(3)) - of_informed);
+                let of_conditioned = if self.conditioned.is_empty() { 0.0 } else { share / deviation.powi(2) };
+                by_variances.push(-slope * excess / (2.0 * widened.powi(3)) - of_conditioned);
             }
             add(posterior.gradients(points, &prediction, &by_means, &by_variances));
-            if let Some(informed) = self.informed.get(place) {
-                let prediction = informed.predict(points);
+            if let Some(conditioned) = self.conditioned.get(place) {
+                let prediction = conditioned.predict(points);
                 let by_variances: Vec<f64> =
                     prediction.deviations.iter().map(|deviation| share / deviation.powi(2)).collect();
-                add(informed.gradients(points, &prediction, &DMatrix::zeros(1, points.nrows()), &by_variances));
+                add(conditioned.gradients(points, &prediction, &DMatrix::zeros(1, points.nrows()), &by_variances));
             }
         }
         results
     }
+}
 
+impl PendingTrials for Constrained {
     fn has_pending(&self) -> bool {
         self.objective.as_ref().is_some_and(|objective| objective.has_pending())
     }
@@ -129,16 +132,20 @@ impl Acquisition for Constrained {
         match &mut self.objective {
             Some(objective) => objective.add_pending(point, normals),
             None => {
-                if self.informed.is_empty() {
-                    self.informed = self.outcomes.iter().map(|outcome| outcome.posterior.clone()).collect();
+                if self.conditioned.is_empty() {
+                    self.conditioned = self.outcomes.iter().map(|outcome| outcome.posterior.clone()).collect();
                 }
-                for informed in &mut self.informed {
-                    informed.fantasize(point, &[0.0]);
+                for conditioned in &mut self.conditioned {
+                    conditioned.fantasize(point, &[0.0]);
                 }
             }
         }
     }
 }
+
+impl Screen for Constrained {}
+
+impl Threshold for Constrained {}
 
 #[cfg(test)]
 mod tests {
@@ -177,7 +184,7 @@ mod tests {
         ]
     }
 
-    fn objective() -> Box<dyn Acquisition> {
+    fn objective() -> Box<dyn BatchAcquisition> {
         let posterior = posterior(|a, b| (5.0 * a).sin() + 0.3 * b);
         Box::new(AcquisitionFunction::new(posterior, Criterion::ExpectedImprovement, 0.6, None))
     }
@@ -188,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_probability_of_each_outcome_is_a_factor() {
+    fn value_contains_the_probability_of_each_outcome() {
         let probes = points(10, 2);
         let with = Constrained::new(Some(objective()), outcomes()).values(&probes);
         let alone = Constrained::new(None, outcomes()).values(&probes);
@@ -208,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn gradients_agree_with_differences() {
+    fn gradients_match_finite_differences() {
         let probes = points(8, 4);
         for (objective, pending) in [(Some(objective()), 0), (Some(self::objective()), 2), (None, 0), (None, 2)] {
             let mut acquisition = Constrained::new(objective, outcomes());
@@ -228,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pending_point_is_left_alone_while_probabilities_stand_alone() {
+    fn pending_point_is_penalised_without_an_objective() {
         let probes = points(4, 6);
         let fresh = Constrained::new(None, outcomes()).values(&probes);
         let mut acquisition = Constrained::new(None, outcomes());

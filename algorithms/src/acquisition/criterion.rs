@@ -1,18 +1,18 @@
-//! What makes one point worth more than another, given the posterior there.
+//! The value of a point given the posterior there.
 //!
-//! Notation: `S` sampled worlds (1 if nothing is pending), `mu_s` posterior mean in world `s`, `s` the posterior
-//! standard deviation, the same in all worlds, `f*_s` the threshold. Values of the objective are maximised.
+//! Notation: `S` fantasy samples (1 without pending trials), `mu_s` posterior mean in sample `s`, `s` the posterior
+//! standard deviation, equal in all samples, `f*_s` the threshold. Values of the objective are maximised.
 //!
-//! | criterion | value over all worlds |
+//! | criterion | value over all samples |
 //! |---|---|
 //! | expected improvement | `logsumexp_s logEI(mu_s, s, f*_s) - ln S`, the log of the mean expected improvement |
 //! | upper confidence bound | `mean_s mu_s + beta s` |
 //! | mean | `mean_s mu_s` |
 //!
-//! Sources: expected improvement as in [`super::log_expected_improvement`]; the bound Srinivas et al. 2010, "Gaussian
+//! Sources: expected improvement as in [`super::log_expected_improvement`]; the bound from Srinivas et al. 2010, "Gaussian
 //! Process Optimization in the Bandit Setting", arXiv 0912.3995, with a constant `beta` in place of its square root;
-//! with trials pending it is that of Desautels et al. 2014, JMLR 15 (GP-BUCB), where only the deviation knows of them.
-//! Greed by the mean alone is discussed in De Ath et al. 2021, "Greed is Good", arXiv 1911.12809.
+//! with pending trials it is that of Desautels et al. 2014, JMLR 15 (GP-BUCB), where only the deviation depends on them.
+//! Maximisation of the mean alone is discussed in De Ath et al. 2021, "Greed is Good", arXiv 1911.12809.
 
 use super::log_expected_improvement::log_expected_improvement;
 use super::pooled::{pooled, pooled_with_derivatives};
@@ -20,7 +20,7 @@ use super::pooled::{pooled, pooled_with_derivatives};
 /// The weight of the deviation that OSS Vizier uses (`vizier/_src/algorithms/designers/gp/acquisitions.py`).
 pub const DEFAULT_BETA: f64 = 1.8;
 
-/// How a point is valued.
+/// The criterion that values a point.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Criterion {
     /// The logarithm of expected improvement over the threshold.
@@ -28,16 +28,16 @@ pub enum Criterion {
     ExpectedImprovement,
     /// Posterior mean plus `beta` standard deviations. The threshold does not matter.
     UpperConfidenceBound {
-        /// How many deviations, finite, above 0: the larger, the more is explored. [`DEFAULT_BETA`] unless told.
+        /// The number of deviations, finite, above 0; larger values explore more. [`DEFAULT_BETA`] by default.
         beta: f64,
     },
-    /// The posterior mean alone: nothing is explored. The threshold does not matter, and pending trials only through
-    /// the rounding of their drawn worlds, so that a batch lies close together.
+    /// The posterior mean alone, without exploration. The threshold does not matter. Pending trials matter only through the
+    /// sampling error of their fantasies, so that the points of a batch lie close together.
     Mean,
 }
 
 impl Criterion {
-    /// The value over all worlds from `mu_s` and `f*_s` (length S both) and `s > 0`.
+    /// The value over all samples, from `mu_s` and `f*_s` (length S both) and `s > 0`.
     pub(super) fn value(&self, means: &[f64], deviation: f64, thresholds: &[f64]) -> f64 {
         match self {
             Self::ExpectedImprovement => match (means, thresholds) {
@@ -49,7 +49,7 @@ impl Criterion {
         }
     }
 
-    /// As [`Self::value`], with its derivative by `s`; those by `mu_s` are written to `by_means` (length S).
+    /// Like [`Self::value`], with its derivative by `s`; those by `mu_s` are written to `by_means` (length S).
     pub(super) fn value_and_derivatives(
         &self,
         means: &[f64],
@@ -85,7 +85,7 @@ mod tests {
     const MEANS: [f64; 3] = [0.5, -0.25, 1.25];
 
     #[test]
-    fn bound_and_mean_by_hand() {
+    fn bound_and_mean_match_hand_calculation() {
         let bound = Criterion::UpperConfidenceBound { beta: 3.0 };
         let mut by_means = [f64::NAN; 3];
         assert_eq!(bound.value(&MEANS, 0.25, &[9.0; 3]), 0.5 + 0.75);

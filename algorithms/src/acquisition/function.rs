@@ -1,24 +1,26 @@
-//! A [criterion](Criterion) of a model, with pending trials and failures taken into account.
+//! The acquisition function of one objective: a [criterion](Criterion) of its model, conditioned on pending trials and
+//! weighted by feasibility.
 //!
-//! Pending trials: their results are drawn in `S` worlds, jointly, and the value of a point is the mean over the worlds
-//! of its *analytic* value given the drawn results, for expected improvement `logsumexp_s logEI_s - ln S`. Smoother
-//! than a maximum over samples, and exactly that of one point when nothing is pending. The worlds are Latin-hypercube
-//! normals fixed by (study seed, pending trial). Sequential-greedy batches follow Wilson et al. 2018, arXiv 1805.10196;
-//! the fantasies Snoek et al. 2012, arXiv 1206.2944, section 3.2.
+//! Pending trials: their outcomes are drawn jointly in `S` fantasy samples. The value of a point is the mean over the
+//! samples of its *analytic* value given the drawn outcomes; for expected improvement `logsumexp_s logEI_s - ln S`. It is
+//! smoother than a maximum over samples and exact if no trial is pending. The samples are Latin-hypercube normals that
+//! depend only on (study seed, pending trial). Sequential-greedy batches follow Wilson et al. 2018, arXiv 1805.10196;
+//! the fantasies follow Snoek et al. 2012, arXiv 1206.2944, section 3.2.
 //!
-//! Failures: with a model of feasibility, `ln Phi(mu_f / s_f)` is added, the log probability of a feasible trial. For
-//! expected improvement that is the product of the two; for the other criteria, in units of the standardised values, a
-//! penalty that is 0 where a failure is unthinkable.
+//! Failures: with a feasibility model, `ln Phi(mu_f / s_f)`, the log probability of a feasible trial, is added. For
+//! expected improvement this is the product of the two. For the other criteria it is a penalty in units of the
+//! standardised values, close to 0 where failures are very improbable.
 
 use nalgebra::DMatrix;
 
 use super::criterion::Criterion;
-use super::interface::{BLOCK, Screening};
+use super::interface::{
+    Acquisition, AcquisitionValue, BLOCK, BatchAcquisition, PendingTrials, Screen, Screening, Threshold,
+};
 use crate::gp::{Posterior, StackedPosterior};
 use crate::numerics::normal::{log_distribution, log_distribution_derivative};
 
-/// `S`: sampled worlds once something is pending. 64 lost on the tables of trained models in batches of 8 (mean log10 gap
-/// +0.14 +- 0.07, 32 wins to 43 losses).
+/// `S`, the number of fantasy samples with pending trials (measured, see docs/experiments/008).
 pub const FANTASY_SAMPLES: usize = 128;
 
 /// The acquisition function of one suggestion.
@@ -26,23 +28,15 @@ pub const FANTASY_SAMPLES: usize = 128;
 pub struct AcquisitionFunction {
     posterior: StackedPosterior,
     criterion: Criterion,
-    /// `f*` in each world.
+    /// `f*` in each fantasy sample.
     thresholds: Vec<f64>,
     feasibility: Option<Posterior>,
 }
 
-/// Value and gradient at one point.
-#[derive(Debug, Clone, PartialEq)]
-pub struct AcquisitionValue {
-    /// The criterion, plus the log probability of feasibility.
-    pub value: f64,
-    /// By the ordered features; 0 for categories.
-    pub gradient: Vec<f64>,
-}
-
 impl AcquisitionFunction {
-    /// `criterion` under `posterior`, whose values are maximised; improvements are over `threshold`; `feasibility`
-    /// models +1 for feasible and -1 for infeasible points.
+    /// Creates the function for `criterion` under `posterior`, whose values are maximised.
+    ///
+    /// Improvements are measured from `threshold`. `feasibility` models +1 for feasible and -1 for infeasible points.
     pub fn new(
         posterior: impl Into<StackedPosterior>,
         criterion: Criterion,
@@ -59,14 +53,14 @@ impl AcquisitionFunction {
         &self.posterior
     }
 
-    /// The same function of improvement over the posterior mean at `point` in each world.
+    /// The same function with the posterior mean at `point` in each fantasy sample as its threshold.
     #[must_use]
-    pub fn of_improvement_over(&self, point: &[f64]) -> Self {
+    pub fn with_threshold_at(&self, point: &[f64]) -> Self {
         let prediction = self.posterior.predict(&DMatrix::from_row_slice(1, point.len(), point));
         Self { thresholds: prediction.means().column(0).iter().copied().collect(), ..self.clone() }
     }
 
-    /// Takes a pending trial at `point` into account; `normals` are [`FANTASY_SAMPLES`] standard normal numbers.
+    /// Conditions the function on a pending trial at `point`; `normals` are [`FANTASY_SAMPLES`] standard normal numbers.
     pub fn add_pending(&mut self, point: &[f64], normals: &[f64]) {
         let drawn = self.posterior.fantasize(point, normals);
         let first = self.thresholds[0];
@@ -76,27 +70,30 @@ impl AcquisitionFunction {
         }
     }
 
-    /// The value at each row of `points` (m x d).
-    pub fn values(&self, points: &DMatrix<f64>) -> Vec<f64> {
-        self.values_in(points, self.thresholds.len())
+    /// The log probability of feasibility of each row of `points`; empty without a feasibility model.
+    fn log_feasibilities(&self, points: &DMatrix<f64>) -> Vec<f64> {
+        let Some(feasibility) = &self.feasibility else { return Vec::new() };
+        let prediction = feasibility.predict(points);
+        let log = |(mean, deviation): (&f64, &f64)| log_distribution(mean / deviation);
+        prediction.means.iter().zip(&prediction.deviations).map(log).collect()
+    }
+}
+
+impl Acquisition for AcquisitionFunction {
+    fn values(&self, points: &DMatrix<f64>) -> Vec<f64> {
+        self.values_over(points, self.thresholds.len())
     }
 
-    /// Whether trials are pending, so that there are many worlds.
-    pub(super) fn has_pending(&self) -> bool {
-        self.thresholds.len() > 1
-    }
-
-    /// As [`Self::values`], over the first `worlds` worlds alone, as far as there are so many: a random choice of them.
-    pub(super) fn values_in(&self, points: &DMatrix<f64>, worlds: usize) -> Vec<f64> {
-        let worlds = worlds.min(self.thresholds.len());
-        let prediction = self.posterior.predict_in(points, worlds);
+    fn values_over(&self, points: &DMatrix<f64>, samples: usize) -> Vec<f64> {
+        let samples = samples.min(self.thresholds.len());
+        let prediction = self.posterior.predict_over(points, samples);
         let means = prediction.means();
         let mut values: Vec<f64> = prediction
             .deviations()
             .iter()
             .enumerate()
             .map(|(i, deviation)| {
-                self.criterion.value(means.column(i).as_slice(), *deviation, &self.thresholds[..worlds])
+                self.criterion.value(means.column(i).as_slice(), *deviation, &self.thresholds[..samples])
             })
             .collect();
         for (value, log) in values.iter_mut().zip(self.log_feasibilities(points)) {
@@ -105,44 +102,7 @@ impl AcquisitionFunction {
         values
     }
 
-    /// The log probabilities of feasibility of the rows of `points`; empty without a model of it.
-    fn log_feasibilities(&self, points: &DMatrix<f64>) -> Vec<f64> {
-        let Some(feasibility) = &self.feasibility else { return Vec::new() };
-        let prediction = feasibility.predict(points);
-        let log = |(mean, deviation): (&f64, &f64)| log_distribution(mean / deviation);
-        prediction.means.iter().zip(&prediction.deviations).map(log).collect()
-    }
-
-    /// Prepares the rows of `points` (m x d) for [`Self::screened`] over the first `worlds` worlds.
-    pub(super) fn screening(&self, points: DMatrix<f64>, worlds: usize) -> Screening {
-        let (mut predictions, mut log_feasibilities) = (Vec::new(), Vec::new());
-        for start in (0..points.nrows()).step_by(BLOCK) {
-            let block = points.rows(start, BLOCK.min(points.nrows() - start)).clone_owned();
-            log_feasibilities.extend(self.log_feasibilities(&block));
-            predictions.push(self.posterior.follow(block, worlds));
-        }
-        Screening { points, predictions, log_feasibilities }
-    }
-
-    /// As [`Self::values_in`] for the points of `screening`, which must be of this function or of one that it was cloned
-    /// from: only what became pending since is computed.
-    pub(super) fn screened(&self, screening: &mut Screening, worlds: usize) -> Vec<f64> {
-        let mut values = Vec::new();
-        for prediction in &mut screening.predictions {
-            self.posterior.update(prediction, worlds);
-            values.extend(prediction.deviations().enumerate().map(|(i, deviation)| {
-                let means = prediction.means(i);
-                self.criterion.value(means, deviation, &self.thresholds[..means.len()])
-            }));
-        }
-        for (value, log) in values.iter_mut().zip(&screening.log_feasibilities) {
-            *value += log;
-        }
-        values
-    }
-
-    /// Value and gradient at each row of `points` (m x d).
-    pub fn values_and_gradients(&self, points: &DMatrix<f64>) -> Vec<AcquisitionValue> {
+    fn values_and_gradients(&self, points: &DMatrix<f64>) -> Vec<AcquisitionValue> {
         let prediction = self.posterior.predict(points);
         let mut by_means = DMatrix::zeros(self.thresholds.len(), points.nrows());
         let mut by_variances = Vec::with_capacity(points.nrows());
@@ -169,6 +129,50 @@ impl AcquisitionFunction {
     }
 }
 
+impl PendingTrials for AcquisitionFunction {
+    fn has_pending(&self) -> bool {
+        self.thresholds.len() > 1
+    }
+
+    fn add_pending(&mut self, point: &[f64], normals: &dyn Fn(&str, usize) -> Vec<f64>) {
+        self.add_pending(point, &normals("fantasy", FANTASY_SAMPLES));
+    }
+}
+
+impl Screen for AcquisitionFunction {
+    fn screening(&self, points: DMatrix<f64>, samples: usize) -> Screening {
+        let (mut predictions, mut log_feasibilities) = (Vec::new(), Vec::new());
+        for start in (0..points.nrows()).step_by(BLOCK) {
+            let block = points.rows(start, BLOCK.min(points.nrows() - start)).clone_owned();
+            log_feasibilities.extend(self.log_feasibilities(&block));
+            predictions.push(self.posterior.follow(block, samples));
+        }
+        Screening { points, predictions, log_feasibilities }
+    }
+
+    fn screened(&self, screening: &mut Screening, samples: usize) -> Vec<f64> {
+        let mut values = Vec::new();
+        for prediction in &mut screening.predictions {
+            self.posterior.update(prediction, samples);
+            values.extend(prediction.deviations().enumerate().map(|(i, deviation)| {
+                let means = prediction.means(i);
+                self.criterion.value(means, deviation, &self.thresholds[..means.len()])
+            }));
+        }
+        for (value, log) in values.iter_mut().zip(&screening.log_feasibilities) {
+            *value += log;
+        }
+        values
+    }
+}
+
+impl Threshold for AcquisitionFunction {
+    fn with_threshold_at(&self, point: &[f64]) -> Option<Box<dyn BatchAcquisition>> {
+        Some(Box::new(self.with_threshold_at(point)))
+    }
+}
+
+/// Adds the log probability of feasibility and its gradient to `results`, one per row of `points` (m x d).
 fn add_log_feasibility(feasibility: &Posterior, points: &DMatrix<f64>, results: &mut [AcquisitionValue]) {
     let prediction = feasibility.predict(points);
     let mut by_means = DMatrix::zeros(1, points.nrows());

@@ -1,105 +1,94 @@
-//! What the search for the best point needs to know of an acquisition function.
+//! The traits of acquisition functions, one per purpose.
 
 use nalgebra::DMatrix;
 
-use super::function::{AcquisitionFunction, AcquisitionValue, FANTASY_SAMPLES};
 use crate::gp::RunningStackedPrediction;
-use crate::prior::Beliefs;
 
-/// Points scored by one matrix product: what is needed of them stays in the cache.
+/// Number of points per matrix product, so that the intermediate results stay in the cache.
 pub(super) const BLOCK: usize = 256;
 
-/// Points that are scored again and again while trials become pending.
-#[derive(Debug, Clone)]
-pub struct Screening {
-    /// One per row.
-    pub(super) points: DMatrix<f64>,
-    /// What the model knows of each block of points; empty if the function computes it each time.
-    pub(super) predictions: Vec<RunningStackedPrediction>,
-    /// What feasibility adds to each value; empty without a model of it, which pending trials do not change.
-    pub(super) log_feasibilities: Vec<f64>,
+/// Value and gradient at one point.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AcquisitionValue {
+    /// The value, to be maximised.
+    pub value: f64,
+    /// The gradient by the ordered features; 0 for categories.
+    pub gradient: Vec<f64>,
 }
 
 /// A function of the points of a space, to be maximised.
 ///
 /// # Contract for implementers
-/// Pure: equal calls give equal bits. Values are finite for finite points, and differentiable along ordered features
-/// but for kinks.
+/// The function is pure: equal calls return equal bits. Values are finite for finite points. They are differentiable
+/// along ordered features except at kinks.
 pub trait Acquisition {
     /// The value at each row of `points` (m x d).
     fn values(&self, points: &DMatrix<f64>) -> Vec<f64>;
 
-    /// As [`Self::values`], but cheaper with trials pending: over at most `worlds` of the sampled worlds.
-    fn values_in(&self, points: &DMatrix<f64>, worlds: usize) -> Vec<f64>;
+    /// Like [`Self::values`], but over at most `samples` of the fantasy samples, which is cheaper with pending trials.
+    fn values_over(&self, points: &DMatrix<f64>, samples: usize) -> Vec<f64>;
 
     /// Value and gradient at each row of `points` (m x d).
     fn values_and_gradients(&self, points: &DMatrix<f64>) -> Vec<AcquisitionValue>;
+}
 
-    /// Prepares `points` (m x d) for [`Self::screened`] over at most `worlds` of the sampled worlds.
-    fn screening(&self, points: DMatrix<f64>, _worlds: usize) -> Screening {
-        Screening { points, predictions: Vec::new(), log_feasibilities: Vec::new() }
-    }
-
-    /// As [`Self::values_in`] for the points of `screening`, which this function made, perhaps before the last trials
-    /// became pending.
-    fn screened(&self, screening: &mut Screening, worlds: usize) -> Vec<f64> {
-        in_blocks(&screening.points, |block| self.values_in(block, worlds))
-    }
-
-    /// What is believed of the optimum, where that is a part of the function.
-    fn beliefs(&self) -> Option<&Beliefs> {
-        None
-    }
-
-    /// The same function of improvement over the posterior mean at `point` (length d), where it is one of improvement over
-    /// one threshold.
-    fn of_improvement_over(&self, _point: &[f64]) -> Option<Box<dyn Acquisition>> {
-        None
-    }
-
-    /// Whether trials are pending, so that evaluations are dear.
+/// Conditioning of an acquisition function on pending trials.
+pub trait PendingTrials {
+    /// Whether the function is conditioned on pending trials, which makes evaluations expensive.
     fn has_pending(&self) -> bool;
 
-    /// Takes a pending trial at `point` (length d) into account. `normals` gives, for a purpose and a count, so many
-    /// standard normal numbers, which it fixes by the trial and the purpose.
+    /// Conditions the function on a pending trial at `point` (length d).
+    ///
+    /// `normals` returns, for a purpose and a count, that many standard normal numbers. They depend only on the trial and
+    /// the purpose.
     fn add_pending(&mut self, point: &[f64], normals: &dyn Fn(&str, usize) -> Vec<f64>);
 }
 
-impl Acquisition for AcquisitionFunction {
-    fn values(&self, points: &DMatrix<f64>) -> Vec<f64> {
-        self.values(points)
+/// Points that are evaluated repeatedly while pending trials are added.
+#[derive(Debug, Clone)]
+pub struct Screening {
+    /// One point per row.
+    pub(super) points: DMatrix<f64>,
+    /// The model's prediction for each block of points; empty if the function recomputes it in each call.
+    pub(super) predictions: Vec<RunningStackedPrediction>,
+    /// The log probability of feasibility of each point, which pending trials do not change; empty without a feasibility
+    /// model.
+    pub(super) log_feasibilities: Vec<f64>,
+}
+
+/// Repeated evaluation of the same points while pending trials are added.
+///
+/// The default implementation evaluates all points in each call.
+pub trait Screen: Acquisition {
+    /// Prepares `points` (m x d) for [`Self::screened`] over at most `samples` of the fantasy samples.
+    fn screening(&self, points: DMatrix<f64>, _samples: usize) -> Screening {
+        Screening { points, predictions: Vec::new(), log_feasibilities: Vec::new() }
     }
 
-    fn values_in(&self, points: &DMatrix<f64>, worlds: usize) -> Vec<f64> {
-        self.values_in(points, worlds)
-    }
-
-    fn values_and_gradients(&self, points: &DMatrix<f64>) -> Vec<AcquisitionValue> {
-        self.values_and_gradients(points)
-    }
-
-    fn screening(&self, points: DMatrix<f64>, worlds: usize) -> Screening {
-        self.screening(points, worlds)
-    }
-
-    fn screened(&self, screening: &mut Screening, worlds: usize) -> Vec<f64> {
-        self.screened(screening, worlds)
-    }
-
-    fn of_improvement_over(&self, point: &[f64]) -> Option<Box<dyn Acquisition>> {
-        Some(Box::new(self.of_improvement_over(point)))
-    }
-
-    fn has_pending(&self) -> bool {
-        self.has_pending()
-    }
-
-    fn add_pending(&mut self, point: &[f64], normals: &dyn Fn(&str, usize) -> Vec<f64>) {
-        self.add_pending(point, &normals("fantasy", FANTASY_SAMPLES));
+    /// The values of the points of `screening` over at most `samples` of the fantasy samples.
+    ///
+    /// `screening` must come from this function or from one that it was cloned from, possibly before the last trials
+    /// became pending.
+    fn screened(&self, screening: &mut Screening, samples: usize) -> Vec<f64> {
+        in_blocks(&screening.points, |block| self.values_over(block, samples))
     }
 }
 
-/// What `values` gives for the rows of `points` (m x d), asked for a block of them at a time.
+/// Replacement of the improvement threshold.
+pub trait Threshold {
+    /// The same function with the posterior mean at `point` (length d) as its threshold; `None` if the function has no
+    /// single threshold.
+    fn with_threshold_at(&self, _point: &[f64]) -> Option<Box<dyn BatchAcquisition>> {
+        None
+    }
+}
+
+/// An acquisition function that proposes the trials of a batch one after the other.
+pub trait BatchAcquisition: Acquisition + Screen + PendingTrials + Threshold {}
+
+impl<T: Acquisition + Screen + PendingTrials + Threshold> BatchAcquisition for T {}
+
+/// The concatenated results of `values` for the rows of `points` (m x d), evaluated block by block.
 pub(super) fn in_blocks(points: &DMatrix<f64>, values: impl Fn(&DMatrix<f64>) -> Vec<f64>) -> Vec<f64> {
     let mut all = Vec::with_capacity(points.nrows());
     for start in (0..points.nrows()).step_by(BLOCK) {

@@ -1,11 +1,11 @@
-//! The logarithm of expected improvement, for any distance from the incumbent.
+//! The logarithm of expected improvement, accurate at any distance from the threshold.
 //!
 //! Notation: `mu`, `s` posterior mean and standard deviation of the latent function (maximised), `f*` the threshold,
 //! `z = (mu - f*) / s`, `h(z) = phi(z) + z Phi(z)`, so that `EI = s h(z)`.
 //!
 //! Source: Ament et al. 2023, "Unexpected Improvements to Expected Improvement", arXiv 2310.20708, equation 9.
 //! Departure: the far branch is a series with six terms that starts at `z = -50` instead of one term from `-1e6`.
-//! Between the two the published middle branch loses digits (`1 - 1/z^2` cancels), which the gradient would feel.
+//! Between the two, the published middle branch loses digits (`1 - 1/z^2` cancels), which would disturb the gradient.
 
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_PI_2};
 
@@ -63,7 +63,7 @@ mod tests {
         assert!((actual - expected).abs() <= relative * expected.abs(), "{actual:e} is not {expected:e}");
     }
 
-    /// Made with mpmath 1.3.0 at 120 digits from `log(npdf(z) + z*ncdf(z))`, and below -2000 from the asymptotic
+    /// Computed with mpmath 1.3.0 at 120 digits from `log(npdf(z) + z*ncdf(z))`, and below -2000 from the asymptotic
     /// series of `h / phi` with nine terms.
     const LOG_H: [(f64, f64); 14] = [
         (-100000000.0, -5000000000000038.0),
@@ -128,14 +128,14 @@ mod tests {
     }
 
     #[test]
-    fn derivatives_agree_with_differences() {
+    fn derivatives_match_finite_differences() {
         for (mean, deviation) in [(0.3, 0.7), (-1.2, 1.0), (-40.0, 1.0), (-4.0, 0.05), (5.0, 0.5)] {
             let value = |m, s| log_expected_improvement(m, s, 0.0).value;
             let actual = log_expected_improvement(mean, deviation, 0.0);
             let h = 1e-6 * deviation;
             assert_close(actual.by_mean, (value(mean + h, deviation) - value(mean - h, deviation)) / (2.0 * h), 1e-6);
             let difference = (value(mean, deviation + h) - value(mean, deviation - h)) / (2.0 * h);
-            // A difference of values near 1 knows nothing below 1e-8.
+            // A difference of values near 1 resolves nothing below 1e-8.
             assert!((actual.by_deviation - difference).abs() < 1e-6 * difference.abs() + 1e-8);
         }
     }

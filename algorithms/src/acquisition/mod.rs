@@ -1,7 +1,5 @@
-//! What makes a point worth trying, and the search for the best one.
+//! Acquisition functions and the search for their maximum.
 
-mod believed;
-mod believed_candidates;
 mod branches;
 mod candidates;
 mod constrained;
@@ -10,7 +8,10 @@ mod function;
 pub mod hypervolume;
 mod interface;
 pub mod log_expected_improvement;
+mod maximize;
 mod pooled;
+mod prior_candidates;
+mod prior_weighted;
 mod refine;
 mod region;
 mod search;
@@ -18,11 +19,12 @@ mod search;
 mod tests;
 mod trust_region;
 
-pub use believed::Believed;
 pub use constrained::{BoundedOutcome, Constrained};
 pub use criterion::{Criterion, DEFAULT_BETA};
-pub use function::{AcquisitionFunction, AcquisitionValue, FANTASY_SAMPLES};
-pub use interface::{Acquisition, Screening};
+pub use function::{AcquisitionFunction, FANTASY_SAMPLES};
+pub use interface::{Acquisition, AcquisitionValue, BatchAcquisition, PendingTrials, Screen, Screening, Threshold};
+pub use maximize::{Candidates, screen};
+pub use prior_weighted::PriorWeighted;
 pub use region::{Axis, Region};
-pub use search::{Candidates, Search, screen};
+pub use search::Search;
 pub use trust_region::{TrialResult, TrustRegion};

@@ -1,12 +1,12 @@
-//! The logarithm of expected improvement over many sampled worlds at once.
+//! The logarithm of the mean expected improvement over many fantasy samples.
 //!
-//! Notation: `z_s = (mu_s - f*_s) / s` in world `s` of `S`, `h(z) = phi(z) + z Phi(z)`, so that `EI_s = s h(z_s)`; the
-//! value is `ln((1/S) sum_s EI_s)`, computed relative to the largest density there is. With `x = |z|`,
+//! Notation: `z_s = (mu_s - f*_s) / s` in sample `s` of `S`, `h(z) = phi(z) + z Phi(z)`, so that `EI_s = s h(z_s)`; the
+//! value is `ln((1/S) sum_s EI_s)`, computed relative to the largest density. With `x = |z|`,
 //! `h(z) = max(z, 0) + phi(z) g(x)` for `g(x) = 1 - x M(x)`, where `M(x) = Phi(-x) / phi(x)` is Mills' ratio.
 //!
-//! `(1 + x)^2 g(x)` and `(1 + x) M(x)` are smooth and bounded, and polynomials in `t = (x - 4) / (x + 4)` to a relative
-//! error under 1e-14 (the substitution of Shepherd & Laframboise 1981, "Chebyshev approximation of
-//! (1+2x)exp(x^2)erfc x", Math. Comp. 36; our own coefficients, from a Chebyshev expansion at 60 digits): no branches.
+//! `(1 + x)^2 g(x)` and `(1 + x) M(x)` are smooth and bounded. They are evaluated without branches, as polynomials in
+//! `t = (x - 4) / (x + 4)` with a relative error below 1e-14 (the substitution of Shepherd & Laframboise 1981, "Chebyshev
+//! approximation of (1+2x)exp(x^2)erfc x", Math. Comp. 36; our own coefficients, from a Chebyshev expansion at 60 digits).
 
 use std::f64::consts::PI;
 
@@ -19,7 +19,7 @@ pub(super) fn pooled(means: &[f64], deviation: f64, thresholds: &[f64]) -> f64 {
     vectorized(Pool { means, deviation, thresholds, by_means: None }).0
 }
 
-/// As [`pooled`], with its derivative by `s`; those by `mu_s` are written to `by_means` (length S).
+/// Like [`pooled`], with its derivative by `s`; those by `mu_s` are written to `by_means` (length S).
 pub(super) fn pooled_with_derivatives(
     means: &[f64],
     deviation: f64,
@@ -49,7 +49,7 @@ impl WithSimd for Pool<'_> {
             *z = (mean - threshold) / deviation;
             largest = if *z > largest { *z } else { largest };
         }
-        // ln of the largest phi(z) among negative z, or 0: what all terms are relative to.
+        // ln of the largest phi(z) among negative z, or 0; all terms are relative to it.
         let reference = if largest < 0.0 { -0.5 * largest * largest } else { 0.0 };
         let density = |z: f64| inverse_root * exp(-0.5 * z * z - reference);
         let term = |z: f64| if z > 0.0 { z } else { 0.0 } + density(z) * remainder(z.abs());
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_world_is_the_function_of_one_point() {
+    fn one_sample_equals_log_expected_improvement() {
         for step in -400..=200 {
             let z = f64::from(step) / 10.0;
             for z in [z, 1e3 * z] {
@@ -162,25 +162,25 @@ mod tests {
     }
 
     #[test]
-    fn many_worlds_are_averaged_with_their_derivatives() {
+    fn many_samples_are_averaged_with_their_derivatives() {
         for (center, width, deviation) in [(0.0, 3.0, 0.7), (-30.0, 9.0, 0.2), (-2e3, 1e3, 1.0), (4.0, 1.0, 2.0)] {
             let means: Vec<f64> = (0..37).map(|i| center + width * (f64::from(i) * 1.7).sin()).collect();
             let thresholds: Vec<f64> = (0..37).map(|i| 0.1 * (f64::from(i) * 0.3).cos()).collect();
-            let worlds: Vec<_> =
+            let samples: Vec<_> =
                 (0..37).map(|s| log_expected_improvement(means[s], deviation, thresholds[s])).collect();
-            let largest = worlds.iter().map(|world| world.value).fold(f64::NEG_INFINITY, f64::max);
-            let sum: f64 = worlds.iter().map(|world| (world.value - largest).exp()).sum();
+            let largest = samples.iter().map(|sample| sample.value).fold(f64::NEG_INFINITY, f64::max);
+            let sum: f64 = samples.iter().map(|sample| (sample.value - largest).exp()).sum();
             let expected = largest + (sum / 37.0).ln();
             let mut by_means = vec![f64::NAN; 37];
             let (value, by_deviation) = pooled_with_derivatives(&means, deviation, &thresholds, &mut by_means);
             assert!((value - expected).abs() < 1e-12 * expected.abs().max(1.0), "{value} {expected}");
             assert_eq!(value.to_bits(), pooled(&means, deviation, &thresholds).to_bits());
-            let share = |s: usize| (worlds[s].value - expected).exp() / 37.0;
+            let share = |s: usize| (samples[s].value - expected).exp() / 37.0;
             for (s, by_mean) in by_means.iter().enumerate() {
-                let expected = share(s) * worlds[s].by_mean;
+                let expected = share(s) * samples[s].by_mean;
                 assert!((by_mean - expected).abs() < 1e-9 * expected + 1e-200, "{by_mean:e} {expected:e}");
             }
-            let expected: f64 = (0..37).map(|s| share(s) * worlds[s].by_deviation).sum();
+            let expected: f64 = (0..37).map(|s| share(s) * samples[s].by_deviation).sum();
             assert!((by_deviation - expected).abs() < 1e-9 * expected, "{by_deviation:e} {expected:e}");
         }
     }

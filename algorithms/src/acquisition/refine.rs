@@ -1,53 +1,53 @@
 //! Local search from the best candidates, over all kinds of features at once.
 //!
-//! Interval features move by projected L-BFGS, all starts in one batch; then each grid or categorical feature in turn
-//! is set to its best value with the others fixed; and so on until no discrete feature moves any more. Discrete
-//! features are searched on their grid: expected improvement, for one, peaks *between* the grid points already tried, so
-//! that a rounded continuous optimum would propose them again.
+//! Interval features move by projected L-BFGS, all starts in one batch. Then each grid or categorical feature in turn is
+//! set to its best value with the others fixed. Both steps repeat until no discrete feature moves. Discrete features are
+//! searched on their grid because expected improvement, for example, peaks *between* the grid points already tried, so
+//! that a rounded continuous optimum would repeat them.
 //!
-//! In a conditional space continuous steps move active features only. Another value of a parent may activate features,
-//! which start from the best observed point that has them, or from the middle, whichever promises more; the next cycle
-//! refines them.
+//! In a conditional space, continuous steps move active features only. Another value of a parent may activate features.
+//! They start from the best observed point that has them or from the middle, whichever has the larger value; the next
+//! cycle refines them.
 //!
 //! Source: Optuna's alternating scheme (`optuna/_gp/optim_mixed.py`). Departure: grids of more than 16 values are
 //! probed at distances 1, 2, 4 ... from the current value in one batch, where Optuna runs a line search.
 
 use nalgebra::DMatrix;
 
-use super::branches::{branch_coordinates, has_children, switch};
-use super::interface::Acquisition;
-use super::region::Axis;
+use super::branches::{branch_coordinates, switch};
+use super::interface::{AcquisitionValue, BatchAcquisition};
+use super::region::{Axis, has_children};
 use super::search::Search;
-use crate::optimizers::{Evaluation, Objective, ProjectedLbfgs, minimize};
+use crate::numerics::lbfgs::{Evaluation, Objective, ProjectedLbfgs, minimize};
 
-/// A run ends when a step raises the criterion by less, relative to it: a thousandth of a length scale away.
+/// A run ends when a step increases the value by less than this, relative to it: about a thousandth of a length scale from
+/// the optimum.
 const RELATIVE_INCREASE: f64 = 1e-6;
 /// Alternations between continuous and discrete features.
 const CYCLES: usize = 4;
-/// Worlds that decide between the values of a discrete feature; the final choice is made in all of them.
-const COMPARED_WORLDS: usize = 32;
-/// Grids up to this size are tried completely.
+/// Number of fantasy samples that compare the values of a discrete feature; the final choice uses all of them.
+const COMPARISON_SAMPLES: usize = 32;
+/// Largest grid of which every value is tried.
 const FULL_GRID: usize = 16;
 
-/// How far a search goes. More brings nothing, see [`super::candidates::CANDIDATES`]: measured with 60 rounds for every
-/// start, four times the candidates and 50 rounds of each fit in place of 10.
+/// The effort of one search; a larger one gains nothing, see docs/experiments/007.
 struct Effort {
     /// Batches of L-BFGS evaluations per cycle.
     rounds: u64,
-    /// Starts that go on after the first cycle.
+    /// Starts that continue after the first cycle.
     finalists: usize,
 }
 
 impl Effort {
     const ALONE: Self = Self { rounds: 25, finalists: 3 };
-    /// With trials pending, whose many worlds make each evaluation dear: measured in batches of 8, see
-    /// [`super::function::FANTASY_SAMPLES`] for what does lose.
+    /// With pending trials, whose many fantasy samples make each evaluation expensive (measured in batches of 8, see
+    /// docs/experiments/008).
     const BESIDE_PENDING: Self = Self { rounds: 12, finalists: 1 };
 }
 
-/// Improves each of `starts` (canonical points inside the region of `search`).
+/// Improves each of `points` (canonical, inside the region of `search`) and returns them with their values.
 pub(super) fn refine(
-    acquisition: &dyn Acquisition,
+    acquisition: &dyn BatchAcquisition,
     search: &Search<'_>,
     mut points: Vec<Vec<f64>>,
 ) -> Vec<(Vec<f64>, f64)> {
@@ -84,7 +84,7 @@ pub(super) fn rows(points: &[Vec<f64>], d: usize) -> DMatrix<f64> {
     DMatrix::from_fn(points.len(), d, |row, column| points[row][column])
 }
 
-fn refine_continuous(acquisition: &dyn Acquisition, search: &Search<'_>, rounds: u64, points: &mut [Vec<f64>]) {
+fn refine_continuous(acquisition: &dyn BatchAcquisition, search: &Search<'_>, rounds: u64, points: &mut [Vec<f64>]) {
     let (region, scales) = (search.region, search.scales);
     let mut free = Vec::new();
     let (mut lower, mut upper) = (Vec::new(), Vec::new());
@@ -112,14 +112,14 @@ fn refine_continuous(acquisition: &dyn Acquisition, search: &Search<'_>, rounds:
                 // Scaling back may leave the interval by a rounding error.
                 point[j] = region.axes[j].nearest(scaled * scales[j]);
             }
-            // A parent too long to list moves as if it were continuous, and may have crossed to another branch.
+            // A parent that is too long to list moves as if it were continuous, possibly to another branch.
             search.encoding.reactivate(point, active, |j| region.axes[j].middle());
         }
     }
 }
 
-/// Which features a continuous step from `point` may move: the active ones, without parents too long to list where they
-/// have a value that a child needs; the next step would leave that branch.
+/// The features that a continuous step from `point` may move: the active ones, except parents that are too long to list
+/// and have a value that activates a child. A step would leave that branch.
 fn movable(search: &Search<'_>, point: &[f64], active: &[bool]) -> Vec<bool> {
     let axes = &search.region.axes;
     let needed = |j: usize| {
@@ -129,10 +129,10 @@ fn movable(search: &Search<'_>, point: &[f64], active: &[bool]) -> Vec<bool> {
     (0..point.len()).map(|j| active[j] && !(is_interval(j) && needed(j))).collect()
 }
 
-/// The acquisition as a function of the interval features, scaled; the others, and those that are not movable, are those
-/// of each start.
+/// The acquisition function of the scaled interval features. All other features, and those that are not movable, have the
+/// values of each start.
 struct Slices<'a> {
-    acquisition: &'a dyn Acquisition,
+    acquisition: &'a dyn BatchAcquisition,
     bases: &'a [Vec<f64>],
     movable: &'a [Vec<bool>],
     free: &'a [usize],
@@ -147,7 +147,7 @@ impl Objective for Slices<'_> {
                 full[(row, j)] = scaled * self.scales[j];
             }
         }
-        let evaluation = |(at, run): (super::AcquisitionValue, &usize)| {
+        let evaluation = |(at, run): (AcquisitionValue, &usize)| {
             let slope = |j: usize| if self.movable[*run][j] { -at.gradient[j] * self.scales[j] } else { 0.0 };
             Evaluation { cost: -at.value, gradient: self.free.iter().map(|&j| slope(j)).collect() }
         };
@@ -155,9 +155,9 @@ impl Objective for Slices<'_> {
     }
 }
 
-/// Sets coordinate `j` of each point to the best value found on its axis. Returns whether any moved.
+/// Sets coordinate `j` of each point to the best value found on its axis. Returns whether any point moved.
 fn improve_coordinate(
-    acquisition: &dyn Acquisition,
+    acquisition: &dyn BatchAcquisition,
     search: &Search<'_>,
     j: usize,
     is_parent: bool,
@@ -166,7 +166,7 @@ fn improve_coordinate(
     let mut trials = Vec::new();
     let mut owners = Vec::new();
     for (owner, point) in points.iter().enumerate() {
-        // The current value comes first, so that only a strict improvement moves.
+        // The current value comes first, so that only a strict improvement moves the point.
         trials.push(point.clone());
         owners.push(owner);
         if search.encoding.is_conditional() && !search.encoding.active(point)[j] {
@@ -192,7 +192,7 @@ fn improve_coordinate(
         }
     }
     let Some(first) = points.first() else { return false };
-    let values = acquisition.values_in(&rows(&trials, first.len()), COMPARED_WORLDS);
+    let values = acquisition.values_over(&rows(&trials, first.len()), COMPARISON_SAMPLES);
     let mut best = vec![f64::NEG_INFINITY; points.len()];
     let mut moved = false;
     for ((trial, owner), value) in trials.into_iter().zip(owners).zip(values) {

@@ -1,12 +1,11 @@
-//! The part of the encoded space that one search may propose from.
+//! The part of the encoded space that one search may propose points from.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-use super::branches::has_children;
 use crate::encoding::{Encoding, FeatureKind};
 
-/// Feasible coordinates of one feature.
+/// The feasible coordinates of one feature.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Axis {
     /// `[lower, upper]` inside `[0, 1]`.
@@ -22,8 +21,9 @@ pub enum Axis {
     Levels(usize),
 }
 
-/// One axis per feature, which holds where the feature is active. Inactive features have their neutral coordinates,
-/// whatever their axes.
+/// A product of one axis per feature.
+///
+/// An axis applies where its feature is active. Inactive features have their neutral coordinates, whatever their axes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Region {
     /// In the order of the features.
@@ -31,7 +31,7 @@ pub struct Region {
 }
 
 impl Region {
-    /// All of the space.
+    /// The whole space.
     pub fn whole(encoding: &Encoding) -> Self {
         let axis = |kind: &FeatureKind| match kind {
             FeatureKind::Continuous | FeatureKind::LargeGrid => Axis::Interval { lower: 0.0, upper: 1.0 },
@@ -41,9 +41,10 @@ impl Region {
         Self { axes: encoding.features().iter().map(|feature| axis(&feature.kind)).collect() }
     }
 
-    /// The part inside the box of side `sides[j]` around `center`. Grids keep their coordinates inside, and always the
-    /// centre's own and its two neighbours: a box that is smaller than a step would otherwise hold an integer fast at
-    /// its first good value. Categories stay free.
+    /// The part inside the box of sides `sides[j]` around `center`.
+    ///
+    /// Grids keep their coordinates inside the box, and always the coordinate of the centre and its two neighbours:
+    /// otherwise a box smaller than a step would fix an integer at its first good value. Categories are not restricted.
     pub fn around(&self, center: &[f64], sides: &[f64]) -> Self {
         let cut = |((axis, &center), &side): ((&Axis, &f64), &f64)| {
             let (low, high) = (center - 0.5 * side, center + 0.5 * side);
@@ -62,7 +63,7 @@ impl Region {
         Self { axes: self.axes.iter().zip(center).zip(sides).map(cut).collect() }
     }
 
-    /// The part in which all parents of other features have their values at `point`, so that the same features are active.
+    /// The part in which every parent has its value at `point`, so that the same features are active.
     pub fn branch_of(&self, encoding: &Encoding, point: &[f64]) -> Self {
         let own = |(j, axis): (usize, &Axis)| match axis {
             axis if !has_children(encoding, j) => axis.clone(),
@@ -87,8 +88,8 @@ impl Region {
         outside.into_iter().all(|j| !active[j])
     }
 
-    /// Moves each coordinate of `point` to the nearest one inside, and makes it canonical. A feature that becomes active
-    /// because a parent had to move starts from the middle.
+    /// Moves each coordinate of `point` to the nearest one inside, and makes the point canonical. A feature that becomes
+    /// active because a parent moved starts from the middle.
     pub fn clip(&self, encoding: &Encoding, point: &mut [f64]) {
         let was_active = encoding.active(point);
         for (axis, u) in self.axes.iter().zip(&mut *point) {
@@ -101,7 +102,7 @@ impl Region {
 }
 
 impl Axis {
-    /// The coordinate inside that is nearest to `u`.
+    /// The coordinate of the axis that is nearest to `u`.
     pub fn nearest(&self, u: f64) -> f64 {
         match self {
             Self::Interval { lower, upper } => u.max(*lower).min(*upper),
@@ -113,12 +114,12 @@ impl Axis {
         }
     }
 
-    /// Where a search starts that knows of no better place: the coordinate nearest to 0.5, the first level.
+    /// The default start of a search: the coordinate nearest to 0.5, or the first level.
     pub(crate) fn middle(&self) -> f64 {
         if matches!(self, Self::Levels(_)) { 0.0 } else { self.nearest(0.5) }
     }
 
-    /// The coordinate that `uniform` in `[0, 1)` stands for: even over the interval, the coordinates or the levels.
+    /// Maps `uniform` in `[0, 1)` to a coordinate, evenly over the interval, the coordinates or the levels.
     pub fn at(&self, uniform: f64) -> f64 {
         let index = |count: usize| ((uniform * count as f64) as usize).min(count.saturating_sub(1));
         match self {
@@ -128,8 +129,13 @@ impl Axis {
         }
     }
 
-    /// A coordinate at random, as [`Self::at`].
+    /// A random coordinate, uniform as in [`Self::at`].
     pub(super) fn draw(&self, rng: &mut ChaCha8Rng) -> f64 {
         self.at(rng.random::<f64>())
     }
+}
+
+/// Whether feature `j` is the parent of other features.
+pub(super) fn has_children(encoding: &Encoding, j: usize) -> bool {
+    encoding.is_conditional() && (0..encoding.dimensions()).any(|child| encoding.parent(child) == Some(j))
 }

@@ -1,207 +1,30 @@
-//! The maximiser of the acquisition function: screen, refine, snap, leave out what was tried.
-//!
-//! A space of few points is enumerated instead, so that its answer is exact (with trials pending, as exact as a choice of
-//! the worlds tells which of many points to score in all of them).
+//! The inputs of one search for the maximum of an acquisition function.
 
 use std::collections::HashSet;
 
-use nalgebra::DMatrix;
+use super::region::Region;
+use crate::encoding::{Encoding, Key};
+use crate::prior::PriorDensity;
+use crate::problem::TrialId;
 
-use super::believed_candidates::draw_from_beliefs;
-use super::candidates::{CANDIDATES, candidates};
-use super::interface::{Acquisition, Screening, in_blocks};
-use super::refine::{refine, rows};
-use super::region::{Axis, Region};
-use crate::encoding::{Encoding, FeatureKind, Key};
-use crate::problem::{ParameterValue, TrialId};
-
-/// Refined besides the best anchor.
-const STARTS: usize = 6;
-/// The same with trials pending, whose many worlds make refinement dear: of a batch not each point need be the very best.
-const STARTS_BESIDE_PENDING: usize = 3;
-/// Worlds that decide which candidates are refined.
-const SCREENED_WORLDS: usize = 16;
-/// With trials pending, the points of a longer list that are scored in all worlds.
-const SCREENED_TO: usize = 256;
-/// Largest coordinate difference below which two starts are one.
-const START_DISTANCE: f64 = 0.05;
-/// Large grids whose neighbours are tried in all combinations; beyond, only the nearest are taken.
-const SNAPPED_FEATURES: usize = 5;
-/// Branches of a conditional space in which a search starts though their candidates are not among the best.
-const BRANCH_STARTS: usize = 6;
-
-/// Everything but the function that one search needs.
+/// The inputs of one search, except the acquisition function.
 #[derive(Debug, Clone, Copy)]
 pub struct Search<'a> {
     /// The whole space.
     pub encoding: &'a Encoding,
-    /// Where to search; inside the space.
+    /// The part of the space to search.
     pub region: &'a Region,
-    /// A natural step of each feature, all above zero.
+    /// A natural step of each feature, above 0.
     pub scales: &'a [f64],
-    /// The best observed points, best first; in a conditional space also the best ones of other branches, from which
-    /// parameters start that become active.
+    /// The best observed points, best first. In a conditional space also the best points of other branches, which give
+    /// start values for parameters that become active.
     pub anchors: &'a [Vec<f64>],
-    /// Points never to be proposed.
+    /// A prior density of the optimum, from which a share of the candidates is drawn.
+    pub prior: Option<&'a PriorDensity>,
+    /// Points that are never proposed.
     pub used: &'a HashSet<Key>,
-    /// Study seed and the trial to be proposed: they fix all candidates.
+    /// The study seed. All candidates are a function of it and of `trial`.
     pub seed: u64,
-    /// See `seed`.
+    /// The trial to propose a point for.
     pub trial: TrialId,
-}
-
-/// Candidates of one region with what is known of them, for several searches of it while trials become pending.
-#[derive(Debug, Clone)]
-pub struct Candidates {
-    region: Region,
-    screening: Screening,
-}
-
-impl Search<'_> {
-    /// The best unused point that is found, each coordinate feasible; `None` if all that were found are used.
-    pub fn maximize(&self, acquisition: &dyn Acquisition) -> Option<Vec<f64>> {
-        self.maximize_among(acquisition, &mut self.candidates(acquisition))
-    }
-
-    /// The candidates that [`Self::maximize`] starts from.
-    pub fn candidates(&self, acquisition: &dyn Acquisition) -> Candidates {
-        let mut points = candidates(self.encoding, self.region, self.anchors, self.seed, self.trial, CANDIDATES);
-        if let Some(beliefs) = acquisition.beliefs() {
-            draw_from_beliefs(beliefs, self.encoding, self.region, self.seed, self.trial, &mut points);
-        }
-        Candidates { region: self.region.clone(), screening: acquisition.screening(points, SCREENED_WORLDS) }
-    }
-
-    /// Whether `candidates` are of the region that is searched.
-    pub fn accepts(&self, candidates: &Candidates) -> bool {
-        *self.region == candidates.region
-    }
-
-    /// As [`Self::maximize`], from candidates that it [accepts](Self::accepts), made with `acquisition` as it was before the last
-    /// trials became pending.
-    pub fn maximize_among(&self, acquisition: &dyn Acquisition, candidates: &mut Candidates) -> Option<Vec<f64>> {
-        let values = acquisition.screened(&mut candidates.screening, SCREENED_WORLDS);
-        let candidates = &candidates.screening.points;
-        let wanted = if acquisition.has_pending() { STARTS_BESIDE_PENDING } else { STARTS };
-        let order = best_first(&values);
-        let point = |row: usize| -> Vec<f64> { candidates.row(row).iter().copied().collect() };
-        let mut starts: Vec<Vec<f64>> = Vec::with_capacity(STARTS + 1);
-        for &row in &order {
-            let candidate = point(row);
-            if starts.iter().all(|start| max_distance(start, &candidate) > START_DISTANCE) {
-                starts.push(candidate);
-            }
-            if starts.len() == wanted {
-                break;
-            }
-        }
-        self.add_branches(&mut starts, order.iter().map(|&row| point(row)));
-        if let Some(anchor) = self.anchors.first() {
-            let mut anchor = anchor.clone();
-            self.region.clip(self.encoding, &mut anchor);
-            starts.push(anchor);
-        }
-        let refined = refine(acquisition, self, starts);
-        self.best_unused(acquisition, refined.into_iter().map(|(point, _)| point).collect())
-            .or_else(|| self.best_unused(acquisition, order.into_iter().map(point).collect()))
-    }
-
-    /// Adds to `starts` the first of the `candidates`, best first, of each set of active features that is not among them.
-    fn add_branches(&self, starts: &mut Vec<Vec<f64>>, candidates: impl Iterator<Item = Vec<f64>>) {
-        if !self.encoding.is_conditional() {
-            return;
-        }
-        let most = starts.len() + BRANCH_STARTS;
-        let mut branches: HashSet<Vec<bool>> = starts.iter().map(|start| self.encoding.active(start)).collect();
-        for candidate in candidates {
-            if starts.len() == most {
-                break;
-            }
-            if branches.insert(self.encoding.active(&candidate)) {
-                starts.push(candidate);
-            }
-        }
-    }
-
-    /// The best of `points` (unused ones, feasible coordinates) by its value; the first of equals.
-    pub fn best_of(&self, acquisition: &dyn Acquisition, points: &DMatrix<f64>) -> Option<Vec<f64>> {
-        if acquisition.has_pending() && points.nrows() > SCREENED_TO {
-            let mut rows = best_first(&screen_in(acquisition, points, SCREENED_WORLDS));
-            rows.truncate(SCREENED_TO);
-            return self.best_of(acquisition, &points.select_rows(&rows));
-        }
-        let best = *best_first(&screen(acquisition, points)).first()?;
-        Some(points.row(best).iter().copied().collect())
-    }
-
-    /// Snaps each point to the space, scores what is left after dropping used ones, and takes the best.
-    fn best_unused(&self, acquisition: &dyn Acquisition, points: Vec<Vec<f64>>) -> Option<Vec<f64>> {
-        let snapped: Vec<Vec<f64>> = points
-            .into_iter()
-            .flat_map(|point| self.neighbors(point))
-            .filter(|point| self.encoding.key(&self.encoding.decode(point)).is_ok_and(|key| !self.used.contains(&key)))
-            .collect();
-        self.best_of(acquisition, &rows(&snapped, self.region.axes.len()))
-    }
-
-    /// The feasible points around `point`: both neighbours along each large grid, the nearest one elsewhere.
-    fn neighbors(&self, point: Vec<f64>) -> Vec<Vec<f64>> {
-        let mut nearest = point.clone();
-        self.encoding.snap(&mut nearest);
-        let large = |j: &usize| self.encoding.features()[*j].kind == FeatureKind::LargeGrid;
-        let large: Vec<usize> = (0..point.len()).filter(large).collect();
-        let mut found = vec![nearest];
-        if large.len() > SNAPPED_FEATURES {
-            return found;
-        }
-        for j in large {
-            let mut others = Vec::new();
-            for snapped in &found {
-                if let Some(u) = self.other_side(snapped, j, point[j]) {
-                    let mut other = snapped.clone();
-                    other[j] = u;
-                    others.push(other);
-                }
-            }
-            found.append(&mut others);
-        }
-        found
-    }
-
-    /// The coordinate of the whole number on the other side of `u` than the one of `snapped[j]`.
-    fn other_side(&self, snapped: &[f64], j: usize, u: f64) -> Option<f64> {
-        let mut values = self.encoding.decode(snapped);
-        let value = values.get_mut(&self.encoding.features()[j].name)?;
-        let ParameterValue::Integer(nearest) = *value else { return None };
-        let step = if u > snapped[j] { 1 } else { -1 };
-        *value = ParameterValue::Integer(nearest.checked_add(step)?);
-        let other = self.encoding.encode(&values).ok()?[j];
-        match &self.region.axes[j] {
-            Axis::Interval { lower, upper } if (lower..=upper).contains(&&other) => Some(other),
-            _ => None,
-        }
-    }
-}
-
-/// The value at each row of `points` (m x d), in blocks that stay in the cache.
-pub fn screen(acquisition: &dyn Acquisition, points: &DMatrix<f64>) -> Vec<f64> {
-    screen_in(acquisition, points, usize::MAX)
-}
-
-/// As [`screen`], over the first `worlds` worlds alone.
-fn screen_in(acquisition: &dyn Acquisition, points: &DMatrix<f64>, worlds: usize) -> Vec<f64> {
-    in_blocks(points, |block| acquisition.values_in(block, worlds))
-}
-
-/// The indices of `values` from the largest to the smallest, of equals the first first.
-fn best_first(values: &[f64]) -> Vec<usize> {
-    // NaN cannot come out of a finite model; it would sort last.
-    let ordered = |value: f64| if value.is_nan() { f64::NEG_INFINITY } else { value };
-    let mut order: Vec<usize> = (0..values.len()).collect();
-    order.sort_by(|&a, &b| ordered(values[b]).total_cmp(&ordered(values[a])).then(a.cmp(&b)));
-    order
-}
-
-fn max_distance(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
 }

@@ -1,4 +1,4 @@
-//! Criteria through a model: limits, Monte Carlo and gradients; and where the search may go.
+//! Acquisition functions of a fitted model: limits, Monte Carlo and gradients; and the region of the search.
 
 use std::collections::HashSet;
 
@@ -63,7 +63,7 @@ fn normals(pending: u64) -> Vec<f64> {
 }
 
 #[test]
-fn with_nothing_pending_the_value_is_exactly_that_of_one_point() {
+fn without_pending_trials_the_value_is_the_analytic_one() {
     let acquisition = acquisition(0.7, false);
     let probes = points(40, 2);
     let prediction = acquisition.posterior().predict(&probes);
@@ -76,21 +76,21 @@ fn with_nothing_pending_the_value_is_exactly_that_of_one_point() {
 }
 
 #[test]
-fn improvement_over_a_point_is_over_the_mean_there_in_each_world() {
+fn threshold_at_a_point_is_the_mean_there_in_each_sample() {
     let mut given = acquisition(0.7, false);
     let (at, probes) = (points(1, 5), points(20, 2));
     let at: Vec<f64> = at.iter().copied().collect();
     let mean = given.posterior().predict(&DMatrix::from_row_slice(1, 3, &at)).means()[(0, 0)];
-    assert_eq!(given.of_improvement_over(&at).values(&probes), acquisition(mean, false).values(&probes));
-    // With a trial pending the means differ between worlds, and improvement is over less than the best of them.
+    assert_eq!(given.with_threshold_at(&at).values(&probes), acquisition(mean, false).values(&probes));
+    // With a pending trial the means differ between samples, and the threshold is below the largest of them.
     given.add_pending(&[0.2, 1.0, 0.9], &normals(8));
     let mut over_all = acquisition(10.0, false);
     over_all.add_pending(&[0.2, 1.0, 0.9], &normals(8));
-    let own = given.of_improvement_over(&at).values(&probes);
+    let own = given.with_threshold_at(&at).values(&probes);
     assert!(own.iter().zip(over_all.values(&probes)).all(|(own, other)| *own > other), "{own:?}");
 }
 
-/// Expected improvement at `probe` with one trial pending, from draws of both latent values: mean and standard error.
+/// Expected improvement at `probe` with one pending trial, from draws of both latent values: mean and standard error.
 fn monte_carlo(pending: &DMatrix<f64>, probe: &DMatrix<f64>, threshold: f64) -> (f64, f64) {
     const DRAWS: usize = 1_000_000;
     let (data, kernel) = (data(), model().kernel);
@@ -116,7 +116,7 @@ fn monte_carlo(pending: &DMatrix<f64>, probe: &DMatrix<f64>, threshold: f64) -> 
 }
 
 #[test]
-fn with_one_trial_pending_the_value_agrees_with_monte_carlo() {
+fn value_with_one_pending_trial_matches_monte_carlo() {
     const REPEATS: u64 = 64;
     for (threshold, seed) in [(0.7, 11), (0.7, 12), (1.5, 13)] {
         let (pending, probe) = (points(1, seed), points(1, seed + 100));
@@ -133,7 +133,7 @@ fn with_one_trial_pending_the_value_agrees_with_monte_carlo() {
         let (expected, error) = monte_carlo(&pending, &probe, threshold);
         let allowed = 3.0 * (variance + error * error).sqrt();
         assert!((mean - expected).abs() < allowed, "{seed}: {mean:e}, {expected:e} +- {allowed:e}");
-        // The bound must be tight for the comparison to mean something.
+        // The comparison is meaningful only if the bound is tight.
         assert!(allowed < 0.05 * expected, "{seed}: {allowed:e} of {expected:e}");
     }
 }
@@ -154,7 +154,7 @@ fn gradients_of_the_mean_agree_with_central_differences() {
 }
 
 #[test]
-fn a_pending_trial_takes_away_the_deviation_of_the_bound_and_leaves_the_mean() {
+fn pending_trial_removes_the_deviation_but_not_the_mean() {
     let probes = points(1, 4);
     let row: Vec<f64> = probes.row(0).iter().copied().collect();
     let prediction = acquisition(0.0, false).posterior().predict(&probes);
@@ -169,12 +169,12 @@ fn a_pending_trial_takes_away_the_deviation_of_the_bound_and_leaves_the_mean() {
     let bound = Criterion::UpperConfidenceBound { beta: 2.0 };
     assert!((value(bound, false) - mean - 2.0 * deviation).abs() < 1e-12);
     assert_eq!(value(Criterion::Mean, false), mean);
-    // 128 worlds leave a small error of the mean; what is left of the deviation is the fantasy's noise.
+    // 128 samples leave a small error of the mean; the remaining deviation is the noise of the fantasy.
     assert!((value(Criterion::Mean, true) - mean).abs() < 0.02 * deviation);
     assert!((value(bound, true) - mean).abs() < 0.05 * deviation);
 }
 
-/// Of the value at row `i` of `probes`, along feature `j`.
+/// The central difference of the value at row `i` of `probes` along feature `j`.
 pub(super) fn central_difference(acquisition: &dyn Acquisition, probes: &DMatrix<f64>, i: usize, j: usize) -> f64 {
     let h = 1e-5;
     let shifted = |by: f64| {
@@ -207,7 +207,7 @@ fn assert_gradients(criterion: Criterion) {
 }
 
 #[test]
-fn a_search_in_a_box_stays_there_but_for_categories() {
+fn search_stays_in_the_box_except_for_categories() {
     let levels = ["x", "y", "z"].map(str::to_owned).to_vec();
     let unit = ParameterKind::Double { min: 0.0, max: 1.0, scale: ScaleType::UnitLinear };
     let parameters = [("a", unit.clone()), ("b", ParameterKind::Categorical { values: levels }), ("c", unit)];
@@ -223,6 +223,7 @@ fn a_search_in_a_box_stays_there_but_for_categories() {
             region: &region,
             scales: &[0.3; 3],
             anchors: std::slice::from_ref(&center),
+            prior: None,
             used: &HashSet::new(),
             seed: 1,
             trial: TrialId(trial as u64 + 1),
@@ -235,7 +236,7 @@ fn a_search_in_a_box_stays_there_but_for_categories() {
 }
 
 #[test]
-fn a_box_smaller_than_a_step_still_holds_the_neighbours_on_a_grid() {
+fn box_smaller_than_a_step_contains_the_grid_neighbours() {
     let kind = |max| ParameterKind::Integer { min: 0, max, scale: ScaleType::UnitLinear };
     let specs = [("a", 1), ("b", 4), ("c", 100)].map(|(name, max)| ParameterSpec::new(name, kind(max)).unwrap());
     let encoding = Encoding::new(&SearchSpace::new(specs.to_vec()).unwrap());

@@ -1,17 +1,15 @@
-//! The box around the incumbent in which the next trial is sought.
+//! The trust region: a box around the incumbent in which the next trial is sought.
 //!
 //! Source: Eriksson et al. 2019, "Scalable Global Optimization via Local Bayesian Optimization" (TuRBO),
 //! arXiv 1910.01739, with other constants, measured on our development problems: sides scale with `sqrt(2/d)`, the box
-//! halves sooner (`max(2, d/4)` failures instead of `max(4, d)`), any improvement is a success, length-scale ratios are
-//! bounded, and a box that became too small opens again around the same incumbent.
+//! halves sooner (after `max(2, d/4)` failures instead of `max(4, d)`), any improvement is a success, length-scale ratios
+//! are bounded, and a box that became too small reopens around the same incumbent.
 //!
-//! Trials that run at once are proposed from one box and know nothing of each other: as in TuRBO, so many results in a
-//! row count as one, a success if one of them improved. One by one they would shrink the box again and again before the
-//! search has seen its first answer. Measured on 12 bbob functions in 5 dimensions, 3 instances, mean log10 gap after
-//! 32, 64 and 128 trials: batches of 8 -0.25 +- 0.10, -0.25 +- 0.10, -0.12 +- 0.18; 8 asynchronous workers
-//! -0.38 +- 0.18, -0.21 +- 0.08, -0.01 +- 0.09.
+//! Trials that run in parallel are proposed from one box without each other's outcomes. As in TuRBO, that many
+//! consecutive results count as one, a success if one of them improved. Counted separately, they would shrink the box
+//! before the search has seen the first outcome (measured, see docs/experiments/002).
 //!
-//! The state is a function of the sequence of results, so it is computed anew each time and never stored.
+//! The state is a function of the sequence of results. It is recomputed for each request and never stored.
 
 /// Initial length, and after a restart.
 const START: f64 = 0.8;
@@ -22,12 +20,12 @@ const SUCCESSES_TO_GROW: usize = 3;
 /// `ln` of the largest ratio of a length scale to the geometric mean that shapes the box.
 const LARGEST_LOG_RATIO: f64 = 1.5;
 
-/// One completed trial, as the box sees it.
+/// One completed trial, reduced to what the trust region uses.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TrialResult {
     /// Its value, larger is better; `None` if it failed or was stopped early.
     pub value: Option<f64>,
-    /// Whether it was proposed from the box. Others move the incumbent but are neither success nor failure.
+    /// Whether it was proposed from the box. Other trials move the incumbent but count neither as success nor as failure.
     pub local: bool,
 }
 
@@ -36,16 +34,16 @@ pub struct TrialResult {
 pub struct TrustRegion {
     /// `L`, from `2^-7` to 1.6.
     pub length: f64,
-    /// How often it became too small and opened again: around its incumbent little is left to be found.
+    /// How often the box became too small and reopened. Then little improvement is left around the incumbent.
     pub restarts: usize,
 }
 
 impl TrustRegion {
-    /// A box of length 1, for the shape of its [sides](Self::sides).
+    /// A box of length 1, which gives the shape of the [sides](Self::sides).
     pub const UNIT: Self = Self { length: 1.0, restarts: 0 };
 
     /// The state after `results`, in the order of the trials, in a space of `dimensions` features, where `parallel` (at
-    /// least 1) trials run at once.
+    /// least 1) trials run in parallel.
     pub fn replay(dimensions: usize, parallel: usize, results: impl IntoIterator<Item = TrialResult>) -> Self {
         let failures_to_shrink = (dimensions / 4).max(2).div_ceil(parallel);
         let (mut together, mut one_improved) = (0, false);
@@ -78,8 +76,8 @@ impl TrustRegion {
         Self { length, restarts }
     }
 
-    /// Side of the box along each feature: `L sqrt(2/d) l_j / geomean(l)`, the ratio within `e^-1.5` and `e^1.5`.
-    /// `ordered` tells which features count for the geometric mean; categories are never cut.
+    /// The side of the box along each feature: `L sqrt(2/d) l_j / geomean(l)`, the ratio between `e^-1.5` and `e^1.5`.
+    /// `ordered` marks the features that enter the geometric mean; categories are never restricted.
     pub fn sides(&self, lengthscales: &[f64], ordered: &[bool]) -> Vec<f64> {
         let logs = || lengthscales.iter().zip(ordered).filter(|(_, ordered)| **ordered).map(|(l, _)| l.ln());
         let mean = logs().sum::<f64>() / logs().count().max(1) as f64;
@@ -109,7 +107,7 @@ mod tests {
 
     /// `+` an improvement, `-` none, `x` a failure, `g` a global improvement, `s` a start trial without improvement.
     #[test]
-    fn scripted_sequences_reach_the_lengths_of_the_rules() {
+    fn length_follows_the_sequence_of_results() {
         for (dimensions, script, expected) in [
             (2, "", 0.8),
             (2, "ssgg", 0.8),
@@ -134,18 +132,18 @@ mod tests {
     }
 
     #[test]
-    fn results_of_trials_that_run_at_once_count_together() {
+    fn results_of_parallel_trials_count_as_one() {
         for (dimensions, parallel, script, expected) in [
-            // One improvement makes a success of all four; three such let the box grow.
+            // One improvement makes the group of four a success; three successes double the box.
             (2, 4, "g-+--", 0.8),
             (2, 4, "g-+--+-----+-", 1.6),
             (2, 4, "g-+--+-----+", 0.8),
-            // Four failures are more than the two it takes one by one, and shrink the box once.
+            // Sequentially two failures shrink the box; in parallel one group of four does.
             (2, 4, "g---", 0.8),
             (2, 4, "g----", 0.4),
             (2, 4, "g--g--", 0.4),
             (2, 4, "g--------", 0.2),
-            // Five failures in 20 dimensions are three pairs.
+            // In 20 dimensions five failures shrink the box: three pairs.
             (20, 2, "g-----", 0.8),
             (20, 2, "g------", 0.4),
         ] {

@@ -1,30 +1,23 @@
-//! The algorithm that serves a study best, chosen by rule.
+//! Choice of the algorithm for a study by fixed rules.
 //!
-//! | in this order | algorithm |
+//! | first rule that applies | algorithm |
 //! | --- | --- |
 //! | several metrics, or constraints | Gaussian process |
-//! | more than 64 levels of categorical parameters, together | Parzen estimator |
-//! | on a plateau: of the best quarter of the measured trials, at least eight, at least half repeat the value of another that is not close | Parzen estimator |
+//! | more than 64 levels of categorical parameters in total | Parzen estimator |
+//! | a plateau: at least half of the best quarter of the measured trials (at least eight) repeat the value of another trial that is not close | Parzen estimator |
 //! | from [`LONG_RUN`] completed trials on, at least 2 parameters, none categorical, none conditional | covariance matrix adaptation |
 //! | otherwise | Gaussian process |
 //!
-//! Measured at 100 evaluations, wins and losses: on tables of trained models, where nearby points have equal values,
-//! the Gaussian process fills the best quarter with equals (19 of 20 trials) and loses to the Parzen estimator 5 to 21;
-//! with the rule for plateaus (from four trials looked at on) it wins 19 to 5 against random search, without it 16 to
-//! 11. Of seven problems dominated by categories the Parzen estimator is ahead where there are 85 and 96 levels, 15 to
-//! 1; with 30 to 48 levels the Gaussian process is, 16 to 5, so the limit of 64 is somewhere between. With conditional
-//! parameters the Gaussian process leads 19 to 1.
+//! The rules are measured, see docs/experiments/014. Equal values of close trials, or of trials that differ only in
+//! categories, are no plateau: the former are a search that has converged to the printed digits, the latter irrelevant
+//! categories, which the Gaussian process learns.
 //!
-//! Equals that are close together, or differ in categories alone, are no plateau: the former are a search that has converged
-//! to the printed digits, the latter switches that do not matter, which the Gaussian process learns (`clauses`, 5 seeds:
-//! log10 gap -2.39 after 100 trials, where the Parzen estimator took over -1.83).
+//! The user's prior guides both the Gaussian process and the Parzen estimator. Only the Gaussian process uses source studies:
+//! where they provide a model, it proposes the first trials even if the Parzen estimator is chosen, which has no model of its
+//! own before its [eleventh trial](super::TreeParzen) and then uses those trials.
 //!
-//! What users believe of the optimum guides the Gaussian process and the Parzen estimator alike. Of earlier studies only
-//! the Gaussian process learns: where they teach it something it proposes the first trials even if the Parzen estimator is
-//! chosen, which has no model of its own before its [eleventh trial](super::TreeParzen) and then learns from those.
-//!
-//! If the chosen algorithm fails on a history for numerical reasons, quasi-random search answers for it; that it did is
-//! told by the suggestion's origin.
+//! If the chosen algorithm fails on a history for numerical reasons, quasi-random search proposes the points, which the origin
+//! of the suggestions states.
 
 use super::tpe::START_TRIALS;
 use super::{CmaEs, GpBandit, QuasiRandomSearch, TreeParzen};
@@ -33,48 +26,44 @@ use crate::encoding::{Encoding, Feature, FeatureKind};
 use crate::problem::{
     AlgorithmName, CompletedTrial, ParameterKind, ParameterSpec, ProblemStatement, TrialOutcome, TrialSuggestion,
 };
-use crate::transfer::EarlierStudy;
+use crate::transfer::SourceStudy;
 
-/// Completed trials from which on covariance matrix adaptation takes over. Mostly a guess: of two functions of five
-/// parameters each algorithm was ahead on one after 500 and after 1000 trials; the evolution strategy, which had been
-/// behind on both after 200, then still gained many decades. Of the trials of a Gaussian process it makes little: taking over after 500 on five
-/// functions of five parameters it gained nothing in 500 more on four, where on one the Gaussian process gained 1.6
-/// decades. So it should not take over early.
+/// Number of completed trials from which covariance matrix adaptation takes over (mostly a guess, see
+/// docs/experiments/014).
 pub const LONG_RUN: usize = 2_000;
-/// More levels than this, of all categorical parameters together, and a Gaussian process learns too little of each.
+/// Most levels, of all categorical parameters together, for which the Gaussian process is chosen (measured, see
+/// docs/experiments/014).
 const MOST_LEVELS: usize = 64;
-/// The best one in so many trials are looked at for a plateau.
-const SHARE_LOOKED_AT: usize = 4;
-/// Fewer trials than this are no plateau: in a small space of whole numbers a few equal values are nothing special.
-const FEWEST_LOOKED_AT: usize = 8;
-/// Trials of equal value that differ by no more than this share of the range in any ordered parameter are one. On tables
-/// answered by the nearest row it makes no difference (60 trials, 9 tables, 3 seeds: -0.02 +- 0.05 decades against 0.01).
+/// One in this many trials, the best ones, is inspected for a plateau.
+const INSPECTED_SHARE: usize = 4;
+/// Least number of inspected trials of a plateau: in a small space of integers a few equal values are normal.
+const MIN_INSPECTED: usize = 8;
+/// Trials of equal value count as one if no ordered parameter differs by more than this share of its range (see
+/// docs/experiments/014).
 const CLOSE: f64 = 0.05;
-/// One repeated value in so many trials is a plateau. (A quarter of repeats instead of a half did not differ in the
-/// measurement; a metric that counts, as accuracy does, has some equal values anyway.)
+/// One repeated value in this many trials is a plateau (see docs/experiments/014).
 const SHARE_REPEATED: usize = 2;
 
-/// An algorithm and why it is the one.
+/// The chosen algorithm and the reason for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AlgorithmChoice {
     /// The algorithm.
     pub algorithm: AlgorithmName,
-    /// Why, for people: lower case, no final stop.
+    /// The reason in words: lower case, no final stop.
     pub reason: &'static str,
 }
 
-/// The algorithm for the next suggestion of `problem` after the trials `completed`, in any order: a function of nothing
-/// else.
+/// The algorithm for the next suggestion of `problem` after the trials `completed`, in any order. The result depends on
+/// nothing else.
 pub fn choose_algorithm(problem: &ProblemStatement, completed: &[CompletedTrial]) -> AlgorithmChoice {
     let (algorithm, reason) = if has_one_outcome(problem) && levels(problem) > MOST_LEVELS {
-        let reason =
-            "there are very many levels of categorical parameters, of which a model of values learns too little";
+        let reason = "the categorical parameters have too many levels for a Gaussian process to learn each of them";
         (AlgorithmName::TreeStructuredParzenEstimator, reason)
     } else if is_on_plateau(problem, completed) {
-        let reason = "many of the best trials have equal values: a model of values would stay where they are";
+        let reason = "many of the best trials have equal values, and a Gaussian process would stay near them";
         (AlgorithmName::TreeStructuredParzenEstimator, reason)
     } else if completed.len() >= LONG_RUN && is_smooth(problem) {
-        let reason = "in long runs without categorical or conditional parameters an evolution strategy still improves";
+        let reason = "in long runs without categorical or conditional parameters an evolution strategy keeps improving";
         (AlgorithmName::CmaEs, reason)
     } else {
         (AlgorithmName::GaussianProcessBandit, "it finds good values in the fewest trials")
@@ -82,7 +71,7 @@ pub fn choose_algorithm(problem: &ProblemStatement, completed: &[CompletedTrial]
     AlgorithmChoice { algorithm, reason }
 }
 
-/// Whether a trial's one value is all that matters.
+/// Whether the problem has a single metric and no constraints.
 fn has_one_outcome(problem: &ProblemStatement) -> bool {
     problem.metrics().len() == 1 && problem.constraints().is_empty()
 }
@@ -104,10 +93,10 @@ fn is_smooth(problem: &ProblemStatement) -> bool {
     has_one_outcome(problem) && parameters.len() >= 2 && parameters.iter().all(is_ordered)
 }
 
-/// Whether many of the best trials have exactly equal values though they are apart.
+/// Whether many of the best trials have exactly equal values although they are not close.
 ///
-/// Equal values of trials close together are those of one point, to which the search has converged as far as the digits
-/// of the metric tell. Categories do not set points apart: one that does not matter gives equal values on any function.
+/// Close trials with equal values count as one point, to which the search has converged up to the digits of the metric.
+/// Categories do not separate points: an irrelevant category gives equal values for any function.
 fn is_on_plateau(problem: &ProblemStatement, completed: &[CompletedTrial]) -> bool {
     let [metric] = problem.metrics() else { return false };
     if !has_one_outcome(problem) {
@@ -120,9 +109,9 @@ fn is_on_plateau(problem: &ProblemStatement, completed: &[CompletedTrial]) -> bo
     let maximized = |trial| value(trial).map(|value| (metric.goal.to_maximized(value), trial));
     let mut trials: Vec<(f64, &CompletedTrial)> = completed.iter().filter_map(maximized).collect();
     trials.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.id.cmp(&b.1.id)));
-    let best = &trials[..trials.len().div_ceil(SHARE_LOOKED_AT)];
+    let best = &trials[..trials.len().div_ceil(INSPECTED_SHARE)];
     let equals = best.windows(2).filter(|pair| pair[0].0 == pair[1].0).count();
-    if best.len() < FEWEST_LOOKED_AT || SHARE_REPEATED * equals < best.len() {
+    if best.len() < MIN_INSPECTED || SHARE_REPEATED * equals < best.len() {
         return false;
     }
     let encoding = Encoding::new(problem.search_space());
@@ -142,17 +131,17 @@ fn is_on_plateau(problem: &ProblemStatement, completed: &[CompletedTrial]) -> bo
         apart += kept.len();
         repeats += kept.len().saturating_sub(1);
     }
-    apart >= FEWEST_LOOKED_AT && SHARE_REPEATED * repeats >= apart
+    apart >= MIN_INSPECTED && SHARE_REPEATED * repeats >= apart
 }
 
-/// The designer that [`choose_algorithm`] names, at each suggestion anew.
+/// A designer that delegates each suggestion to the algorithm of [`choose_algorithm`].
 #[derive(Debug, Clone)]
 pub struct Automatic {
     problem: ProblemStatement,
     gaussian_process: GpBandit,
     /// Only for one metric without constraints.
     parzen: Option<TreeParzen>,
-    /// Only where it can be chosen.
+    /// Only for problems for which it can be chosen.
     evolution: Option<CmaEs>,
     quasi_random: QuasiRandomSearch,
 }
@@ -163,16 +152,20 @@ impl Automatic {
     /// # Errors
     /// [`DesignerError::Unsupported`] if no algorithm can search it.
     pub fn new(problem: ProblemStatement, seed: u64) -> Result<Self, DesignerError> {
-        Self::after(problem, seed, &[])
+        Self::with_source_studies(problem, seed, &[])
     }
 
-    /// A designer for `problem` that has learned from `studies`, the oldest first, as [`crate::transfer`] describes.
+    /// A designer for `problem` that uses the trials of `studies`, the oldest first, as described in [`crate::transfer`].
     ///
     /// # Errors
     /// [`DesignerError::Unsupported`] if no algorithm can search it, or if there are studies and it has several metrics.
-    pub fn after(problem: ProblemStatement, seed: u64, studies: &[EarlierStudy]) -> Result<Self, DesignerError> {
+    pub fn with_source_studies(
+        problem: ProblemStatement,
+        seed: u64,
+        studies: &[SourceStudy],
+    ) -> Result<Self, DesignerError> {
         Ok(Self {
-            gaussian_process: GpBandit::after(problem.clone(), seed, studies)?,
+            gaussian_process: GpBandit::with_source_studies(problem.clone(), seed, studies)?,
             parzen: if has_one_outcome(&problem) { Some(TreeParzen::new(&problem, seed)?) } else { None },
             evolution: if is_smooth(&problem) { Some(CmaEs::new(&problem, seed)?) } else { None },
             quasi_random: QuasiRandomSearch::new(&problem, seed),
@@ -188,19 +181,19 @@ impl Designer for Automatic {
 
     fn suggest(&self, history: History<'_>, request: SuggestRequest) -> Result<Vec<TrialSuggestion>, DesignerError> {
         let choice = choose_algorithm(&self.problem, history.completed);
-        let has_foreknowledge = self.gaussian_process.has_learned() && history.completed.len() < START_TRIALS;
+        let source_models_propose = self.gaussian_process.has_source_models() && history.completed.len() < START_TRIALS;
         let chosen: &dyn Designer = match (choice.algorithm, &self.parzen, &self.evolution) {
-            _ if has_foreknowledge => &self.gaussian_process,
+            _ if source_models_propose => &self.gaussian_process,
             (AlgorithmName::TreeStructuredParzenEstimator, Some(parzen), _) => parzen,
             (AlgorithmName::CmaEs, _, Some(evolution)) => evolution,
             _ => &self.gaussian_process,
         };
-        or_else_spread_out(chosen.suggest(history, request), &self.quasi_random, history, request)
+        or_fallback(chosen.suggest(history, request), &self.quasi_random, history, request)
     }
 }
 
-/// `outcome`, or where that is a numerical failure the answer of `fallback`.
-fn or_else_spread_out(
+/// Returns `outcome`, or the suggestions of `fallback` if `outcome` is a numerical failure.
+fn or_fallback(
     outcome: Result<Vec<TrialSuggestion>, DesignerError>,
     fallback: &dyn Designer,
     history: History<'_>,
@@ -208,7 +201,7 @@ fn or_else_spread_out(
 ) -> Result<Vec<TrialSuggestion>, DesignerError> {
     match outcome {
         Err(DesignerError::Numerical { algorithm, reason }) => {
-            tracing::warn!(%algorithm, %reason, trial.id = request.first_trial_id.0, "quasi-random search answers for it");
+            tracing::warn!(%algorithm, %reason, trial.id = request.first_trial_id.0, "numerical failure, falling back to quasi-random search");
             fallback.suggest(history, request)
         }
         outcome => outcome,
@@ -258,12 +251,12 @@ mod tests {
     }
 
     #[test]
-    fn it_keeps_the_contract() {
+    fn automatic_choice_satisfies_the_contract() {
         designer_contract(|problem, seed| Ok(Box::new(Automatic::new(problem.clone(), seed)?)));
     }
 
     #[test]
-    fn the_evolution_strategy_takes_over_in_long_smooth_runs_only() {
+    fn evolution_strategy_takes_over_only_in_long_smooth_runs() {
         let many = trials(LONG_RUN as u64);
         let algorithm = |problem: &ProblemStatement, count| choose_algorithm(problem, &many[..count]).algorithm;
         let gp = AlgorithmName::GaussianProcessBandit;
@@ -282,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn very_many_levels_are_left_to_the_parzen_estimator() {
+    fn many_levels_choose_the_parzen_estimator() {
         let of_levels = |levels: usize| {
             let values = (0..levels - 2).map(|level| level.to_string()).collect();
             problem(vec![spec("c", ParameterKind::Categorical { values }), spec("d", categorical())])
@@ -293,8 +286,8 @@ mod tests {
     }
 
     #[test]
-    fn equal_values_among_the_best_are_a_plateau_and_among_the_others_not() {
-        // 40 trials, of which ten are looked at, with values from 0, the best, on.
+    fn equal_values_are_a_plateau_only_among_the_best_trials() {
+        // 40 trials with values from 0, the best; ten are inspected.
         let with = |value: &dyn Fn(usize) -> f64| {
             let mut trials = trials(40);
             for (place, trial) in trials.iter_mut().enumerate() {
@@ -310,9 +303,9 @@ mod tests {
         assert_eq!(algorithm(&pairs), tpe);
         assert_eq!(algorithm(&with(&|place| if place < 3 { 0.0 } else { place as f64 })), gp);
         assert_eq!(algorithm(&with(&|place| if place < 10 { place as f64 } else { 99.0 })), gp);
-        // Too few say nothing; failed trials have no values.
+        // Too few trials are no plateau; failed trials have no values.
         assert_eq!(algorithm(&pairs[..28]), gp);
-        // Equal values of trials close together are of a search that has converged.
+        // Equal values of close trials come from a converged search.
         let mut converged = with(&|place| if place < 20 { 0.0 } else { place as f64 });
         assert_eq!(algorithm(&converged), tpe);
         for (place, trial) in converged[..20].iter_mut().enumerate() {
@@ -334,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn its_suggestions_are_those_of_the_chosen_algorithm_and_say_so() {
+    fn suggestions_and_origins_are_those_of_the_chosen_algorithm() {
         let automatic = Automatic::new(plane(), 5).unwrap();
         let next = |designer: &dyn Designer, completed: &[CompletedTrial]| {
             let request = SuggestRequest::one(TrialId(completed.len() as u64 + 1));
@@ -352,15 +345,15 @@ mod tests {
     }
 
     #[test]
-    fn a_numerical_failure_is_answered_by_quasi_random_search_and_another_error_stays() {
+    fn numerical_failure_falls_back_to_quasi_random_search_and_other_errors_are_returned() {
         let quasi_random = QuasiRandomSearch::new(&plane(), 5);
         let (history, request) = (History::default(), SuggestRequest::one(TrialId(1)));
-        let answer = |error: DesignerError| or_else_spread_out(Err(error), &quasi_random, history, request);
-        let failed = DesignerError::Numerical { algorithm: "GAUSSIAN_PROCESS_BANDIT", reason: "made up".into() };
+        let answer = |error: DesignerError| or_fallback(Err(error), &quasi_random, history, request);
+        let failed = DesignerError::Numerical { algorithm: "GAUSSIAN_PROCESS_BANDIT", reason: "synthetic".into() };
         let suggestions = answer(failed).unwrap();
         assert_eq!(suggestions, quasi_random.suggest(history, request).unwrap());
         assert_eq!(suggestions[0].origin, Origin::of(AlgorithmName::QuasiRandomSearch));
-        let foreign = DesignerError::ForeignTrial { trial: TrialId(3), reason: "made up".into() };
+        let foreign = DesignerError::ForeignTrial { trial: TrialId(3), reason: "synthetic".into() };
         assert_eq!(answer(foreign.clone()), Err(foreign));
     }
 }

@@ -1,18 +1,18 @@
-//! Points that the user wants tried first, before any designer is asked.
+//! User-supplied points that are proposed before those of another designer.
 
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
 use crate::encoding::{Encoding, EncodingError};
-use crate::prior::{Beliefs, middle};
+use crate::prior::{PriorDensity, middle};
 use crate::problem::{
     AlgorithmName, Origin, ParameterPrior, ParameterValues, PendingTrial, ProblemStatement, SearchSpace,
     TrialSuggestion,
 };
 
-/// A designer that first proposes given points, in their order, exactly as given, and then what another one proposes.
+/// A designer that proposes given points, exactly and in order, followed by the suggestions of another designer.
 ///
-/// A point that a trial of the history has, completed or pending, was proposed already: none comes twice, not even when
-/// trials are added by hand or taken over from another study, and a trial that comes between does not shift the others.
-/// The designer behind sees the points as trials like any other.
+/// A point that equals a completed or pending trial of the history is skipped. So no point is proposed twice, even if trials
+/// are user-supplied or copied from another study, and other trials do not shift the remaining points. The other designer
+/// treats the resulting trials like any others.
 pub struct InitialPoints {
     space: SearchSpace,
     points: Vec<ParameterValues>,
@@ -20,7 +20,7 @@ pub struct InitialPoints {
 }
 
 impl InitialPoints {
-    /// `points` of `problem`'s space before the proposals of `designer`.
+    /// Puts `points` of the space of `problem` before the suggestions of `designer`.
     ///
     /// # Errors
     /// The first missing, infeasible, inactive or unknown parameter of a point, with the index of the point.
@@ -35,7 +35,7 @@ impl InitialPoints {
         Ok(Self { space: problem.search_space().clone(), points, designer })
     }
 
-    /// Fails unless all trials are points of the space, as the designer behind would if it were asked.
+    /// Returns an error unless all trials are points of the space, like the other designer.
     fn check(&self, history: History<'_>) -> Result<(), DesignerError> {
         let completed = history.completed.iter().map(|trial| (trial.id, &trial.parameters));
         let pending = history.pending.iter().map(|trial| (trial.id, &trial.parameters));
@@ -58,9 +58,9 @@ pub fn completed_point(
 ) -> Result<ParameterValues, EncodingError> {
     let space = problem.search_space();
     let encoding = Encoding::new(space);
-    let beliefs = Beliefs::new(space, &encoding);
+    let prior = PriorDensity::new(space, &encoding);
     let middles: Vec<f64> =
-        (0..encoding.dimensions()).map(|feature| middle(beliefs.as_ref(), &encoding, feature)).collect();
+        (0..encoding.dimensions()).map(|feature| middle(prior.as_ref(), &encoding, feature)).collect();
     let mut point = ParameterValues::new();
     for &index in space.top_down() {
         let spec = &space.parameters()[index];
@@ -71,7 +71,7 @@ pub fn completed_point(
             continue;
         }
         let value = match (partial.get(name), spec.prior()) {
-            // The mode itself: its place on the scale would give it back with a rounding error.
+            // The mode itself, since its coordinate would return it with a rounding error.
             (Some(value), _) | (None, Some(ParameterPrior::Normal { mode: value, .. })) => value.clone(),
             _ => match encoding.features().iter().position(|feature| feature.name == name) {
                 Some(feature) => encoding.value(feature, middles[feature]),
@@ -80,7 +80,7 @@ pub fn completed_point(
         };
         point.insert(name.to_owned(), value);
     }
-    // What is left over is unknown or inactive: the check says which.
+    // The remaining values are unknown or inactive; the check reports which.
     for (name, value) in partial {
         point.entry(name.clone()).or_insert_with(|| value.clone());
     }
@@ -92,7 +92,7 @@ fn missing(name: &str) -> EncodingError {
     EncodingError::Missing { parameter: name.to_owned() }
 }
 
-/// The value of the parameter `name`, which has no other.
+/// The value of the parameter `name` that has a single value.
 fn only_value(encoding: &Encoding, name: &str) -> Option<crate::problem::ParameterValue> {
     encoding.fixed_value(name).cloned()
 }

@@ -33,7 +33,7 @@ mod used_points;
 
 pub use automatic::{AlgorithmChoice, Automatic, LONG_RUN, choose_algorithm};
 pub use cma_es::CmaEs;
-pub use gp_bandit::{GpBandit, GpBanditOptions, Start};
+pub use gp_bandit::{GpBandit, GpBanditOptions, InitialDesign};
 pub use grid::{GridSearch, MAX_DOUBLE_RESOLUTION};
 pub use initial_points::{InitialPoints, completed_point};
 pub use quasi_random::QuasiRandomSearch;

@@ -9,7 +9,7 @@
 use super::UsedPoints;
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
 use crate::encoding::Encoding;
-use crate::prior::Beliefs;
+use crate::prior::PriorDensity;
 use crate::problem::{AlgorithmName, Origin, ProblemStatement, TrialSuggestion};
 use crate::sampling::RandomPoints;
 
@@ -19,7 +19,7 @@ use crate::sampling::RandomPoints;
 #[derive(Debug, Clone)]
 pub struct RandomSearch {
     encoding: Encoding,
-    beliefs: Option<Beliefs>,
+    prior: Option<PriorDensity>,
     seed: u64,
 }
 
@@ -27,7 +27,7 @@ impl RandomSearch {
     /// Returns a random search of `problem`'s space.
     pub fn new(problem: &ProblemStatement, seed: u64) -> Self {
         let encoding = Encoding::new(problem.search_space());
-        Self { beliefs: Beliefs::new(problem.search_space(), &encoding), encoding, seed }
+        Self { prior: PriorDensity::new(problem.search_space(), &encoding), encoding, seed }
     }
 }
 
@@ -42,7 +42,7 @@ impl Designer for RandomSearch {
         Ok(trials
             .map_while(|trial| {
                 let proposals =
-                    RandomPoints::new(&self.encoding, self.seed, trial, "random").believing(self.beliefs.as_ref());
+                    RandomPoints::new(&self.encoding, self.seed, trial, "random").with_prior(self.prior.as_ref());
                 used.take_unused(proposals, self.seed, trial)
             })
             .map(|parameters| TrialSuggestion { parameters, origin: Origin::of(AlgorithmName::RandomSearch) })

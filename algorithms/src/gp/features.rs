@@ -1,8 +1,8 @@
-//! The points of a data set by feature, in blocks of points: what their covariances with one point are made of.
+//! The points of a data set by feature, in blocks of points, and their distances to and products with one point.
 //!
-//! Everything is `#[inline(always)]`, for [`crate::numerics::elementary::vectorized`]. Distances are summed feature by
-//! feature, not taken from a product of matrices (`|x|^2 + |x'|^2 - 2 x x'`): for the few features of a tuning
-//! problem the exponential costs more than they do, and nothing cancels.
+//! All functions are `#[inline(always)]`, for [`crate::numerics::elementary::vectorized`]. Distances are summed feature by
+//! feature, not from a product of matrices (`|x|^2 + |x'|^2 - 2 x x'`): with the few features of
+//! a tuning problem the exponential costs more than the sum, and there is no cancellation.
 
 use nalgebra::DMatrix;
 use pulp::Simd;
@@ -95,7 +95,8 @@ impl<'a> Features<'a> {
     }
 }
 
-/// Adds `term` of each of `others` to the sum in its place; by four, or counting would take as long as adding.
+/// Adds `term` of each of `others` to the sum at the same index. Unrolled by four, since loop overhead would otherwise
+/// equal the cost of the additions.
 #[inline(always)]
 fn add_each<S: Simd>(simd: S, sums: &mut [S::f64s], others: &[S::f64s], term: impl Fn(S::f64s) -> S::f64s) {
     let ((sums, sums_rest), (others, others_rest)) = (sums.as_chunks_mut::<4>(), others.as_chunks::<4>());

@@ -1,56 +1,27 @@
 //! Maximum a posteriori hyperparameters.
 //!
-//! A fit from the default starts searches long; one from an earlier result is a correction of a few steps. The loss is
-//! in [`super::loss`].
-
-use nalgebra::DMatrix;
+//! A fit from the default starts is a long search; a refit from an earlier result takes a few steps. The loss is in
+//! [`super::loss`].
 
 use super::hyperparameters::{Hyperparameters, KernelTerms};
 use super::loss::Loss;
-use crate::optimizers::{ProjectedLbfgs, minimize};
+use super::training_set::TrainingSet;
+use crate::numerics::lbfgs::{ProjectedLbfgs, minimize};
 
-/// Batches of evaluations per fit (a guess).
+/// Number of batches of evaluations per fit (a guess).
 const MAX_ROUNDS: u64 = 50;
-/// Up to this many observations a second start is affordable and the likelihood often has two modes.
+/// Number of observations up to which a second start is used: it is affordable, and the likelihood often has two modes.
 const TWO_STARTS_UP_TO: usize = 64;
-/// The same from an earlier result. Measured with 60 evaluations of 48 functions of five dimensions (bbob and its mixed
-/// variant) and 9 tables of trained models, two seeds each: 50 rounds find nothing better (mean log10 gap -0.01 +- 0.06
-/// and +0.01 +- 0.10), 5 rounds are rather worse after 30 evaluations of the mixed functions (+0.12 +- 0.09, 13 wins to
-/// 24 losses).
+/// Number of batches of evaluations per refit (measured, see docs/experiments/006).
 const MAX_REFIT_ROUNDS: u64 = 10;
 
-/// What a model is fitted to.
-#[derive(Debug, Clone, PartialEq)]
-pub struct TrainingSet {
-    /// `X`, n x d: ordered features in `[0, 1]`, categories as level indices.
-    pub points: DMatrix<f64>,
-    /// `y`, length n, finite, about zero mean and unit scale.
-    pub values: Vec<f64>,
-    /// `w`, length n: the noise variance of observation i is `w_i nz`. 1 / count for a mean of replicates.
-    pub noise_weights: Vec<f64>,
-    /// Which features are categories, length d.
-    pub categorical: Vec<bool>,
-}
-
-impl TrainingSet {
-    /// The observations at `indices`, in that order.
-    pub fn select(&self, indices: &[usize]) -> Self {
-        Self {
-            points: self.points.select_rows(indices),
-            values: indices.iter().map(|&index| self.values[index]).collect(),
-            noise_weights: indices.iter().map(|&index| self.noise_weights[index]).collect(),
-            categorical: self.categorical.clone(),
-        }
-    }
-}
-
-/// The hyperparameters of largest posterior density that the search finds; the default ones if none can be evaluated
-/// (and for an empty set, where the priors alone decide).
+/// The hyperparameters with the largest posterior density that the search finds. Returns the defaults if no point can be
+/// evaluated or `data` is empty.
 pub fn fit(data: &TrainingSet) -> Hyperparameters {
     fit_with_terms(data, KernelTerms::default())
 }
 
-/// As [`fit`], for a covariance of these terms.
+/// Like [`fit`], for a covariance of these terms.
 pub fn fit_with_terms(data: &TrainingSet, terms: KernelTerms) -> Hyperparameters {
     let default = || Hyperparameters::default_with_terms(&data.categorical, terms);
     if data.values.is_empty() {
@@ -58,13 +29,13 @@ pub fn fit_with_terms(data: &TrainingSet, terms: KernelTerms) -> Hyperparameters
     }
     let mut starts = vec![Hyperparameters::start(&data.categorical, terms, 1.0, 1e-3)];
     if data.values.len() <= TWO_STARTS_UP_TO {
-        // Smooth and noisier: the other explanation that data often allow.
+        // Smoother and noisier, the other mode that the likelihood often has.
         starts.push(Hyperparameters::start(&data.categorical, terms, 4.0, 1e-2));
     }
     search(data, terms, &starts, MAX_ROUNDS).unwrap_or_else(default)
 }
 
-/// As [`fit_with_terms`], but by a few steps from `start`, which was fitted to similar data with the same terms.
+/// Like [`fit_with_terms`], but with a few steps from `start`, which was fitted to similar data with the same terms.
 pub fn refit(data: &TrainingSet, terms: KernelTerms, start: &Hyperparameters) -> Hyperparameters {
     let default = || Hyperparameters::default_with_terms(&data.categorical, terms);
     if data.values.is_empty() {
@@ -73,7 +44,7 @@ pub fn refit(data: &TrainingSet, terms: KernelTerms, start: &Hyperparameters) ->
     search(data, terms, &[start.to_logs(terms)], MAX_REFIT_ROUNDS).unwrap_or_else(default)
 }
 
-/// The best that is found from `starts`; `None` if nothing can be evaluated.
+/// The best result of a search from `starts`; `None` if no point can be evaluated.
 fn search(data: &TrainingSet, terms: KernelTerms, starts: &[Vec<f64>], max_rounds: u64) -> Option<Hyperparameters> {
     let (lower, upper) = Hyperparameters::bounds(&data.categorical, terms);
     let solver = ProjectedLbfgs::new(lower, upper, starts, 0.7, 1e-3, 1e-6);

@@ -1,7 +1,7 @@
-//! What is fitted: priors, bounds and starts.
+//! Hyperparameters with their priors, bounds and starts.
 //!
-//! The vector `t` is `(ln l_1 .. ln l_d, ln s2, ln nz, ln s_lin)`; the last entry is there only if the kernel has a
-//! linear term and some feature is ordered. `nz` is the noise variance of one observation.
+//! The vector `t` is `(ln l_1 .. ln l_d, ln s2, ln nz, ln s_lin)`; the last entry exists only if the kernel has a linear term
+//! and some feature is ordered. `nz` is the noise variance of one observation.
 //!
 //! | entry | prior | box |
 //! |---|---|---|
@@ -10,29 +10,17 @@
 //! | `nz` | `ln nz ~ N(-9, 3^2)` | [1e-8, e] |
 //! | `s_lin` | `ln s_lin ~ N(0, 2^2)` | [e^-12, e^8] |
 //!
-//! Length scales are pooled, as in a hierarchical model: `ln l_j ~ N(m, 1.5^2 / d)` around their own mean `m`. A few trials
-//! say little about `d` separate length scales: after a star of 21 trials on the sphere in 20 dimensions they were from 0.2
-//! to 3, and the steps that such a model takes were far too wide along some axes. What pooling changes on bbob (24 functions,
-//! d = 5, 10, 20, 40 with 7, 3, 3, 2 instances; paired mean log10 gap):
+//! Length scales are pooled, as in a hierarchical model: `ln l_j ~ N(m, 1.5^2 / d)` around their mean `m`. A few trials
+//! contain little information about `d` separate length scales (measured, see docs/experiments/006).
 //!
-//! | trials | d = 5 | d = 10 | d = 20 | d = 40 |
-//! |---|---|---|---|---|
-//! | 25 | -0.22 +- 0.04 | -0.22 +- 0.16 | -0.04 +- 0.08 | -0.06 +- 0.02 |
-//! | 50 | -0.06 +- 0.05 | -0.23 +- 0.07 | -0.23 +- 0.11 | -0.15 +- 0.06 |
-//! | 100 | -0.01 +- 0.06 | -0.14 +- 0.05 | -0.39 +- 0.15 | -0.30 +- 0.09 |
-//!
-//! In 2 dimensions, on mixed-integer functions and on tables of trained models nothing is lost (-0.1 to +0.05, standard errors
-//! 0.02 to 0.08). A deviation of `2 / sqrt(d)` does as well; one of 0.3, whatever `d`, is perhaps worse on mixed-integer
-//! functions (+0.22 +- 0.12 after 50).
-//!
-//! Hvarfner et al. fix `s2 = 1`; a free output scale does better on functions with large ranges. The priors on `s2`,
-//! `nz` and `s_lin` and all boxes come from measurements on our own development problems.
+//! Hvarfner et al. fix `s2 = 1`; a free output scale performs better on functions with large ranges. The priors on `s2`,
+//! `nz` and `s_lin` and all boxes come from measurements on our development problems.
 
 use super::kernel::Kernel;
 
-/// `-ln` of an improper density is added to the loss, so constants are dropped.
+/// The variance of log length scales in their prior.
 const LENGTHSCALE_LOG_VARIANCE: f64 = 3.0;
-/// The deviation of log length scales from their mean, times `sqrt(d)`.
+/// The deviation of log length scales from their mean, times `sqrt(d)` (measured, see docs/experiments/006).
 const POOLING_LOG_DEVIATION: f64 = 1.5;
 const LENGTHSCALE_BOUNDS: (f64, f64) = (0.025, 400.0);
 const RADIAL_LOG_BOUNDS: (f64, f64) = (-4.0, 4.0);
@@ -42,12 +30,12 @@ const NOISE_BOUNDS: (f64, f64) = (1e-8, std::f64::consts::E);
 const LINEAR_LOG_DEVIATION: f64 = 2.0;
 const LINEAR_LOG_BOUNDS: (f64, f64) = (-12.0, 8.0);
 
-/// Which terms of the covariance are fitted.
+/// The terms of the covariance that are fitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum KernelTerms {
     /// The radial term alone: `s_lin = 0`.
     Radial,
-    /// Both, as far as there are ordered features for the linear one.
+    /// Both terms; the linear one only if there are ordered features.
     #[default]
     RadialAndLinear,
 }
@@ -58,7 +46,7 @@ impl KernelTerms {
     }
 }
 
-/// A fitted or assumed set of parameters of the model.
+/// The parameters of the model, fitted or assumed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hyperparameters {
     /// The covariance function.
@@ -68,7 +56,7 @@ pub struct Hyperparameters {
 }
 
 impl Hyperparameters {
-    /// Reads the vector `t`, with or without a linear term, for features of which `categorical` are categories.
+    /// Converts the vector `t`, with or without a linear term; `categorical` marks the categories among the features.
     pub(super) fn from_logs(t: &[f64], categorical: &[bool]) -> Self {
         let d = categorical.len();
         Self {
@@ -82,7 +70,7 @@ impl Hyperparameters {
         }
     }
 
-    /// The vector `t` of a model with these terms, fitted with them.
+    /// The vector `t` of a model that was fitted with these terms.
     pub fn to_logs(&self, terms: KernelTerms) -> Vec<f64> {
         let kernel = &self.kernel;
         let mut t: Vec<f64> = kernel.inverse_squared_lengthscales.iter().map(|inverse| -0.5 * inverse.ln()).collect();
@@ -93,7 +81,8 @@ impl Hyperparameters {
         t
     }
 
-    /// The usual start: length scales at the mode of their prior, `s2 = s_lin = 1`, and the noise given.
+    /// A start of the search: length scales at the mode of their prior times `relative_lengthscale`, `s2 = s_lin = 1`, and
+    /// the given noise.
     pub(super) fn start(
         categorical: &[bool],
         terms: KernelTerms,
@@ -109,12 +98,12 @@ impl Hyperparameters {
         t
     }
 
-    /// The default start as a model of both terms, for when nothing could be fitted.
+    /// The default start as a model of both terms, used when no fit is possible.
     pub fn default_for(categorical: &[bool]) -> Self {
         Self::default_with_terms(categorical, KernelTerms::default())
     }
 
-    /// As [`Self::default_for`], with these terms.
+    /// Like [`Self::default_for`], with these terms.
     pub fn default_with_terms(categorical: &[bool], terms: KernelTerms) -> Self {
         Self::from_logs(&Self::start(categorical, terms, 1.0, 1e-3), categorical)
     }
@@ -159,7 +148,7 @@ pub(super) fn add_negative_log_prior(t: &[f64], d: usize, gradient: &mut [f64]) 
         // The leading term makes it a density in l: without it the mode would be 4.1 sqrt(d).
         loss += ln_l + (ln_l - mean).powi(2) / (2.0 * LENGTHSCALE_LOG_VARIANCE);
         *slope += 1.0 + (ln_l - mean) / LENGTHSCALE_LOG_VARIANCE;
-        // The deviations add to 0, so that the mean moves nothing.
+        // The deviations add to 0, so the derivative through the mean is 0.
         let deviation = ln_l - own_mean;
         loss += deviation * deviation / (2.0 * pooled_variance);
         *slope += deviation / pooled_variance;

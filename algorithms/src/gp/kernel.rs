@@ -5,18 +5,11 @@
 //! `m(r2) = (1 + z + z^2/3) e^-z`, `z = sqrt(5 r2)` (Matern-5/2; Rasmussen & Williams 2006, equation 4.17), and
 //! `v = 2u - 1` over the ordered features.
 //!
-//! Derivatives go through `r2`, where `dm/dr2 = -(5/6)(1 + z) e^-z` is finite at 0; through `r` they are not.
-//! The Hamming term for categories sits inside the radial distance, as in OSS Vizier and Optuna. The linear term lets
-//! the first few points of an axis-parallel design set a direction; Doumont et al. 2025 argue for it in high dimension.
+//! Derivatives are taken by `r2`, where `dm/dr2 = -(5/6)(1 + z) e^-z` is finite at 0; derivatives by `r` are not.
+//! The Hamming term for categories is part of the radial distance, as in OSS Vizier and Optuna. The linear term lets
+//! the first few points of an axis-aligned design determine a direction; Doumont et al. 2025 argue for it in high dimension.
 //!
-//! Three richer functions were measured and left out (mean log10 gap). Distances after a fitted linear map in place of one
-//! length scale per feature, on bbob in 5 and 10 dimensions after 100 evaluations (96 pairs of runs): +0.20 +- 0.13;
-//! rotated ill-conditioned functions gain up to a decade in 5 dimensions, and separable ones lose more. A second radial
-//! term with a tenth of the length scales, for rugged functions, on the same: 0.00 +- 0.05. A quadratic term along each
-//! axis, `(v_j^2 - 1/3) (v'_j^2 - 1/3)` with 0.9 of the linear term's variance, after 100 evaluations: bbob in 2, 5 and 10
-//! dimensions -0.13 +- 0.15, +0.01 +- 0.08 and +0.04 +- 0.04 (72 pairs each), mixed-integer bbob -0.09 +- 0.08 (264 pairs),
-//! tables of trained models -0.15 +- 0.07 (99 pairs; at 25 there is none). With twice or four times the variance nothing is
-//! left of that.
+//! Three richer covariance functions were measured and not adopted, see docs/experiments/005.
 
 use nalgebra::DMatrix;
 use pulp::{Simd, WithSimd};
@@ -39,7 +32,7 @@ pub struct Kernel {
     pub linear_variance: f64,
 }
 
-/// Covariances that are computed in one loop: enough that its end costs little, few enough for the nearest cache.
+/// Number of covariances per loop: large enough that loop ends cost little, small enough for the first-level cache.
 const TOGETHER: usize = 512;
 
 impl Kernel {

@@ -1,4 +1,4 @@
-//! What a fit minimises: the negative log posterior density of the hyperparameters.
+//! The loss of a fit: the negative log posterior density of the hyperparameters.
 //!
 //! `J(t) = 0.5 y'a + sum ln L_ii - ln prior(t)`. With `G = a a' - inv(K)`:
 //! `dJ/d ln l_j = sum_ik G_ik s2 m'(r2_ik) D_j(i, k) / l_j^2` (`D_j` squared difference, or mismatch of categories),
@@ -11,24 +11,24 @@ use nalgebra::{DMatrix, DVector};
 use pulp::{Simd, WithSimd};
 
 use super::features::Features;
-use super::fit::TrainingSet;
 use super::hyperparameters::{Hyperparameters, add_negative_log_prior, has_linear_term};
 use super::matern::matern_with_derivative;
+use super::training_set::TrainingSet;
 use crate::numerics::elementary::{LANES, add_terms, total, vectorized};
+use crate::numerics::lbfgs::{Evaluation, Objective};
 use crate::numerics::lower_blocks::LowerBlocks;
 use crate::numerics::padded::PaddedColumns;
 use crate::numerics::triangular::InverseFactor;
-use crate::optimizers::{Evaluation, Objective};
 
-/// Jitter tried on the diagonal, relative to its mean.
+/// Values of jitter to try on the diagonal, relative to its mean.
 const JITTERS: [f64; 8] = [0.0, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4];
 
-/// `J(t)` and its gradient; `None` if `K` cannot be factorised. `t` as in the module on hyperparameters.
+/// `J(t)` and its gradient; `None` if `K` cannot be factorised. `t` is described in the module `hyperparameters`.
 pub fn negative_log_posterior(data: &TrainingSet, t: &[f64]) -> Option<(f64, Vec<f64>)> {
     Loss::new(data).evaluate_one(t)
 }
 
-/// Factorises `covariance + diag(noise)`, with more and more jitter where that fails.
+/// Factorises `covariance + diag(noise)`, with increasing jitter while that fails; `None` if all attempts fail.
 pub(super) fn factorize(mut covariance: DMatrix<f64>, noise: &[f64]) -> Option<InverseFactor> {
     let n = covariance.nrows();
     for (index, variance) in noise.iter().enumerate() {
@@ -92,9 +92,9 @@ impl<'a> Loss<'a> {
 
 impl Objective for Loss<'_> {
     fn evaluate(&self, _runs: &[usize], points: &[Vec<f64>]) -> Vec<Evaluation> {
-        let impossible = || Evaluation { cost: f64::INFINITY, gradient: Vec::new() };
+        let failed = || Evaluation { cost: f64::INFINITY, gradient: Vec::new() };
         let evaluation = |t: &Vec<f64>| self.evaluate_one(t).map(|(cost, gradient)| Evaluation { cost, gradient });
-        points.iter().map(|t| evaluation(t).unwrap_or_else(impossible)).collect()
+        points.iter().map(|t| evaluation(t).unwrap_or_else(failed)).collect()
     }
 }
 
@@ -164,7 +164,7 @@ struct Contraction<'a> {
     model: &'a Hyperparameters,
     /// `a`, one column.
     solved: &'a PaddedColumns,
-    /// `inv(K)`, filled up with zeros; it is overwritten.
+    /// `inv(K)`, padded with zeros; it is overwritten.
     inverse: &'a mut LowerBlocks,
     radial: &'a LowerBlocks,
     slopes: &'a LowerBlocks,
@@ -193,7 +193,7 @@ impl WithSimd for Contraction<'_> {
             weights[0][0] *= 0.5;
             by_noise += data.noise_weights[k] * weights[0][0];
         }
-        // One sum in parts for each entry of the gradient.
+        // Partial sums of each entry of the gradient.
         let mut parts = vec![[0.0; LANES]; gradient.len()];
         let product = |a, b| simd.mul_f64s(a, b);
         add_terms(simd, &mut parts[d], inverse.blocks(), radial.blocks(), product);

@@ -14,11 +14,13 @@ mod stacked;
 mod subset;
 #[cfg(test)]
 mod tests;
+mod training_set;
 
-pub use fit::{TrainingSet, fit, fit_with_terms, refit};
+pub use fit::{fit, fit_with_terms, refit};
 pub use hyperparameters::{Hyperparameters, KernelTerms};
 pub use kernel::Kernel;
 pub use loss::negative_log_posterior;
 pub use posterior::{Posterior, Prediction, RunningPrediction};
 pub use stacked::{Line, RunningStackedPrediction, StackedPosterior, StackedPrediction};
 pub use subset::representative_subset;
+pub use training_set::TrainingSet;

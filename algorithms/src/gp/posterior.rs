@@ -1,26 +1,26 @@
-//! The posterior of a fitted model, conditioned on observations and, sample by sample, on fantasies.
+//! The posterior of a fitted model, conditioned on observations and, in each fantasy sample, on fantasised outcomes.
 //!
-//! Notation: `S` sampled worlds (1 without fantasies), `A = inv(K) [y, ...]` (n x S), `k` (n) covariance of a point with
+//! Notation: `S` fantasy samples (1 without fantasies), `A = inv(K) [y, ...]` (n x S), `k` (n) covariance of a point with
 //! the observations, `mu_s = k'A_s`, `s^2 = k(u, u) - |inv(L) k|^2` for the latent function, without noise.
 //!
-//! A fantasy appends a row to `inv(L)` and, because the new whitened target is the standard normal number that was
-//! drawn, a rank-one update to `A`: O(n^2 + n S), whatever the number of pending trials.
+//! A fantasy appends a row to `inv(L)` and, because the new whitened target is the drawn standard normal number, a
+//! rank-one update to `A`: O(n^2 + n S), independent of the number of pending trials.
 
 use nalgebra::{DMatrix, DVector};
 
-use super::fit::TrainingSet;
 use super::hyperparameters::Hyperparameters;
 use super::loss::factorize;
+use super::training_set::TrainingSet;
 use crate::numerics::products::{THIN, lower_product, lower_transposed_product, transposed_product};
 
-/// Noise of a fantasised latent value relative to the prior variance: only keeps repeated points apart.
+/// Noise of a fantasised latent value relative to the prior variance; it only keeps repeated points from being singular.
 const FANTASY_NOISE: f64 = 1e-6;
-/// Smallest posterior variance relative to the prior variance: below it, rounding decides.
+/// Smallest posterior variance relative to the prior variance; smaller values are rounding errors.
 const VARIANCE_FLOOR: f64 = 1e-12;
-/// Room for fantasies that a running prediction makes at a time.
+/// Number of fantasies for which a running prediction allocates rows at a time.
 const ROWS_TO_COME: usize = 8;
 
-/// A model that can predict.
+/// A model conditioned on observations.
 #[derive(Debug, Clone)]
 pub struct Posterior {
     hyperparameters: Hyperparameters,
@@ -31,14 +31,14 @@ pub struct Posterior {
     solved: DMatrix<f64>,
     /// `A'`, S x n.
     solved_transposed: DMatrix<f64>,
-    /// What was added to the observations, in order.
+    /// The fantasies added to the observations, in order.
     fantasies: Vec<Fantasy>,
 }
 
 /// One row of the factor that a fantasy appended.
 #[derive(Debug, Clone)]
 struct Fantasy {
-    /// `inv(L) k` of its point with all before it.
+    /// `inv(L) k` of its point with all earlier points.
     couplings: Vec<f64>,
     /// The diagonal entry of `L`.
     pivot: f64,
@@ -57,7 +57,7 @@ pub struct Prediction {
     whitened: DMatrix<f64>,
 }
 
-/// Predictions for m points that stay the same, kept up to date while fantasies are added: O(m n) for each.
+/// Predictions for m fixed points, updated incrementally while fantasies are added: O(m n) for each fantasy.
 #[derive(Debug, Clone)]
 pub struct RunningPrediction {
     /// m x d.
@@ -66,24 +66,24 @@ pub struct RunningPrediction {
     priors: Vec<f64>,
     /// `|inv(L) k|^2`, length m.
     explained: Vec<f64>,
-    /// The means of the first few worlds, at least one, by m.
+    /// The means of the first few fantasy samples, at least one, by m.
     means: DMatrix<f64>,
-    /// `inv(L) k`, at least n x m, with zeros in the rows to come.
+    /// `inv(L) k`, at least n x m, with zeros in the rows not yet used.
     whitened: DMatrix<f64>,
-    /// How many rows of `whitened` are known.
+    /// The number of rows of `whitened` in use.
     rows: usize,
-    /// How many fantasies are among them.
+    /// The number of fantasies among them.
     fantasies: usize,
 }
 
 impl RunningPrediction {
-    /// `mu_s` of point `i` in the first few worlds.
+    /// `mu_s` of point `i` in the first few fantasy samples.
     pub fn means(&self, i: usize) -> &[f64] {
-        let worlds = self.means.nrows();
-        &self.means.as_slice()[i * worlds..(i + 1) * worlds]
+        let samples = self.means.nrows();
+        &self.means.as_slice()[i * samples..(i + 1) * samples]
     }
 
-    /// Adds `offsets` (length m) to the means of the points, in every world.
+    /// Adds `offsets` (length m) to the means of the points, in every fantasy sample.
     pub(super) fn shift_means(&mut self, offsets: &[f64]) {
         for (mut means, offset) in self.means.column_iter_mut().zip(offsets) {
             means.add_scalar_mut(*offset);
@@ -101,7 +101,7 @@ fn deviation(prior: f64, explained: f64) -> f64 {
 }
 
 impl Posterior {
-    /// Conditions the model on `data`; `None` if its covariance cannot be factorised even with jitter.
+    /// Conditions the model on `data`; `None` if the covariance cannot be factorised even with jitter.
     pub fn new(hyperparameters: Hyperparameters, data: &TrainingSet) -> Option<Self> {
         let covariance = hyperparameters.kernel.cross(&data.points, &data.points);
         let noise: Vec<f64> = data.noise_weights.iter().map(|weight| weight * hyperparameters.noise_variance).collect();
@@ -118,48 +118,48 @@ impl Posterior {
         &self.hyperparameters
     }
 
-    /// `n`, pending trials included.
+    /// `n`, including pending trials.
     pub(super) fn observations(&self) -> usize {
         self.points.nrows()
     }
 
-    /// `S`, the number of sampled worlds.
+    /// `S`, the number of fantasy samples.
     pub fn samples(&self) -> usize {
         self.solved.ncols()
     }
 
     /// The latent function at the rows of `points` (m x d).
     pub fn predict(&self, points: &DMatrix<f64>) -> Prediction {
-        self.predict_in(points, self.samples())
+        self.predict_over(points, self.samples())
     }
 
-    /// As [`Self::predict`], with the means of the first `worlds` sampled worlds alone, as far as there are so many.
-    pub fn predict_in(&self, points: &DMatrix<f64>, worlds: usize) -> Prediction {
+    /// Like [`Self::predict`], with the means of at most the first `samples` fantasy samples.
+    pub fn predict_over(&self, points: &DMatrix<f64>, samples: usize) -> Prediction {
         let kernel = &self.hyperparameters.kernel;
         let covariance = kernel.cross(&self.points, points);
-        let means = self.means(&covariance, worlds);
+        let means = self.means(&covariance, samples);
         let whitened = lower_product(&self.inverse_factor, &covariance);
         let pairs = kernel.variances(points).into_iter().zip(whitened.column_iter());
         let deviations = pairs.map(|(prior, column)| deviation(prior, column.norm_squared())).collect();
         Prediction { means, deviations, whitened }
     }
 
-    /// `mu_s` of the first `worlds` worlds, as far as there are so many, for points of this `covariance` (n x m).
-    fn means(&self, covariance: &DMatrix<f64>, worlds: usize) -> DMatrix<f64> {
-        let worlds = worlds.min(self.samples());
-        if worlds > THIN && covariance.ncols() > THIN {
-            return self.solved_transposed.rows(0, worlds) * covariance;
+    /// `mu_s` of at most the first `samples` fantasy samples, for points of this `covariance` (n x m).
+    fn means(&self, covariance: &DMatrix<f64>, samples: usize) -> DMatrix<f64> {
+        let samples = samples.min(self.samples());
+        if samples > THIN && covariance.ncols() > THIN {
+            return self.solved_transposed.rows(0, samples) * covariance;
         }
-        if worlds == self.samples() {
+        if samples == self.samples() {
             return transposed_product(&self.solved, covariance);
         }
-        transposed_product(&self.solved.columns(0, worlds).clone_owned(), covariance)
+        transposed_product(&self.solved.columns(0, samples).clone_owned(), covariance)
     }
 
-    /// As [`Self::predict_in`], to be brought up to date by [`Self::update`].
-    pub fn follow(&self, points: DMatrix<f64>, worlds: usize) -> RunningPrediction {
+    /// Like [`Self::predict_over`], as a running prediction for [`Self::update`].
+    pub fn follow(&self, points: DMatrix<f64>, samples: usize) -> RunningPrediction {
         let kernel = &self.hyperparameters.kernel;
-        let Prediction { means, whitened, .. } = self.predict_in(&points, worlds);
+        let Prediction { means, whitened, .. } = self.predict_over(&points, samples);
         RunningPrediction {
             priors: kernel.variances(&points),
             explained: whitened.column_iter().map(|column| column.norm_squared()).collect(),
@@ -171,18 +171,18 @@ impl Posterior {
         }
     }
 
-    /// Adds to `running`, made by this posterior or one that it was cloned from, the fantasies since, with the means of
-    /// the first `worlds` worlds.
-    pub fn update(&self, running: &mut RunningPrediction, worlds: usize) {
+    /// Adds to `running`, which this posterior or one that it was cloned from created, the fantasies added since, with the
+    /// means of the first `samples` fantasy samples.
+    pub fn update(&self, running: &mut RunningPrediction, samples: usize) {
         let observed = self.points.nrows() - self.fantasies.len();
         while running.fantasies < self.fantasies.len() {
             let index = running.fantasies;
             let Fantasy { couplings, pivot, normals } = &self.fantasies[index];
-            let worlds = worlds.min(normals.len());
-            if running.means.nrows() != worlds {
-                // The first fantasy: so far all worlds were one.
+            let samples = samples.min(normals.len());
+            if running.means.nrows() != samples {
+                // At the first fantasy, the single sample is replicated.
                 let alone = std::mem::replace(&mut running.means, DMatrix::zeros(0, 0));
-                running.means = DMatrix::from_fn(worlds, alone.ncols(), |_, i| alone[(0, i)]);
+                running.means = DMatrix::from_fn(samples, alone.ncols(), |_, i| alone[(0, i)]);
             }
             if running.rows == running.whitened.nrows() {
                 let whitened = std::mem::replace(&mut running.whitened, DMatrix::zeros(0, 0));
@@ -224,10 +224,10 @@ impl Posterior {
         self.hyperparameters.kernel.gradients(&self.points, &coefficients, by_variances, points)
     }
 
-    /// Adds a pending point (length d) whose latent value is drawn in each world: `mu_s + s e_s`.
+    /// Adds a pending point (length d) whose latent value is drawn in each fantasy sample: `mu_s + s e_s`.
     ///
-    /// `normals` are the `e_s`; there are as many as the model has worlds, or, for the first fantasy, as many as it
-    /// shall have. Returns the drawn values.
+    /// `normals` are the `e_s`, as many as the model has samples; the first fantasy determines the number of samples.
+    /// Returns the drawn values.
     pub fn fantasize(&mut self, point: &[f64], normals: &[f64]) -> Vec<f64> {
         if self.samples() != normals.len() {
             let base = self.solved.column(0).clone_owned();

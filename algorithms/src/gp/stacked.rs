@@ -1,4 +1,4 @@
-//! A posterior of residuals over what earlier studies predict.
+//! A posterior of residuals on top of a stack of models of source studies.
 //!
 //! Notation: `mu_b`, `s_b` mean and deviation of the stack below, `mu_t`, `s_t` those of the model on top, which was
 //! conditioned on `y - (a + b mu_b)`. Then
@@ -10,8 +10,8 @@
 //!
 //! Source: Golovin et al. 2017, "Google Vizier", KDD, section on transfer learning; the combination of deviations as in
 //! OSS Vizier (`vizier/_src/algorithms/designers/gp/transfer_learning.py`, with its default mismatch of 1). We depart
-//! from it by `a` and `b`: the values of each study are standardised on their own, so that a few trials near the optimum
-//! would otherwise contradict the earlier study by an offset and a factor. Without a stack below everything is that of
+//! from it by `a` and `b`: the values of each study are standardised separately, so that a few trials near the optimum
+//! would otherwise contradict the source study by an offset and a factor. Without a stack below, all results are those of
 //! the [`Posterior`] alone.
 
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use nalgebra::DMatrix;
 use super::hyperparameters::Hyperparameters;
 use super::posterior::{Posterior, Prediction, RunningPrediction};
 
-/// A posterior, and the stack that it corrects, if any.
+/// A posterior and the stack that it corrects, if any.
 #[derive(Debug, Clone)]
 pub struct StackedPosterior {
     top: Posterior,
@@ -51,7 +51,7 @@ pub struct StackedPrediction {
     below: Option<Corrected>,
 }
 
-/// What a prediction of the model on top becomes above a stack.
+/// The prediction of the whole stack.
 #[derive(Debug, Clone)]
 struct Corrected {
     /// S x m.
@@ -62,7 +62,7 @@ struct Corrected {
 }
 
 impl StackedPrediction {
-    /// `mu` of each point in each world, S x m.
+    /// `mu` of each point in each fantasy sample, S x m.
     pub fn means(&self) -> &DMatrix<f64> {
         self.below.as_ref().map_or(&self.top.means, |corrected| &corrected.means)
     }
@@ -73,18 +73,17 @@ impl StackedPrediction {
     }
 }
 
-/// Predictions for m points that stay the same, kept up to date while fantasies are added: those change the model on top
-/// alone.
+/// Predictions for m fixed points, updated incrementally while fantasies are added. Fantasies change only the model on top.
 #[derive(Debug, Clone)]
 pub struct RunningStackedPrediction {
-    /// Its means are those of the whole stack.
+    /// The prediction of the model on top, with the means of the whole stack.
     top: RunningPrediction,
     /// `alpha`, and `(b s_b)^(1 - alpha)` of each point.
     below: Option<(f64, Vec<f64>)>,
 }
 
 impl RunningStackedPrediction {
-    /// `mu_s` of point `i` in the first few worlds.
+    /// `mu_s` of point `i` in the first few fantasy samples.
     pub fn means(&self, i: usize) -> &[f64] {
         self.top.means(i)
     }
@@ -105,40 +104,40 @@ impl From<Posterior> for StackedPosterior {
 }
 
 impl StackedPosterior {
-    /// `top`, conditioned on what `line` of the means of `stack` leaves over of its values.
+    /// Puts `top`, conditioned on the residuals from `line` of the means of `stack`, on top of `stack`.
     pub fn over(stack: Arc<StackedPosterior>, line: Line, top: Posterior) -> Self {
         let ratio = freedom(&top) / freedom(&stack.top);
         let beta2 = ratio * (2.0 + freedom(&stack.top));
         Self { top, below: Some(Below { stack, line, alpha: beta2 / (1.0 + beta2) }) }
     }
 
-    /// The model on top.
+    /// The hyperparameters of the model on top.
     pub fn hyperparameters(&self) -> &Hyperparameters {
         self.top.hyperparameters()
     }
 
-    /// `S`, the number of sampled worlds.
+    /// `S`, the number of fantasy samples.
     pub fn samples(&self) -> usize {
         self.top.samples()
     }
 
     /// The latent function at the rows of `points` (m x d).
     pub fn predict(&self, points: &DMatrix<f64>) -> StackedPrediction {
-        self.predict_in(points, self.samples())
+        self.predict_over(points, self.samples())
     }
 
-    /// The mean of the first world at the rows of `points` (m x d), length m.
+    /// The mean of the first sample at the rows of `points` (m x d), length m.
     pub fn means(&self, points: &DMatrix<f64>) -> Vec<f64> {
-        self.predict_in(points, 1).means().row(0).iter().copied().collect()
+        self.predict_over(points, 1).means().row(0).iter().copied().collect()
     }
 
-    /// As [`Self::predict`], with the means of the first `worlds` sampled worlds alone, as far as there are so many.
-    pub fn predict_in(&self, points: &DMatrix<f64>, worlds: usize) -> StackedPrediction {
-        let top = self.top.predict_in(points, worlds);
+    /// Like [`Self::predict`], with the means of at most the first `samples` fantasy samples.
+    pub fn predict_over(&self, points: &DMatrix<f64>, samples: usize) -> StackedPrediction {
+        let top = self.top.predict_over(points, samples);
         let Some(Below { stack, line, alpha }) = &self.below else {
             return StackedPrediction { top, below: None };
         };
-        let below = stack.predict_in(points, 1);
+        let below = stack.predict_over(points, 1);
         let mut means = top.means.clone();
         for (mut column, mean) in means.column_iter_mut().zip(below.means().row(0).iter()) {
             column.add_scalar_mut(line.offset + line.slope * mean);
@@ -148,25 +147,25 @@ impl StackedPosterior {
         StackedPrediction { top, below: Some(Corrected { means, deviations, below: Box::new(below) }) }
     }
 
-    /// As [`Self::predict_in`], to be brought up to date by [`Self::update`].
-    pub fn follow(&self, points: DMatrix<f64>, worlds: usize) -> RunningStackedPrediction {
+    /// Like [`Self::predict_over`], as a running prediction for [`Self::update`].
+    pub fn follow(&self, points: DMatrix<f64>, samples: usize) -> RunningStackedPrediction {
         let Some(Below { stack, line, alpha }) = &self.below else {
-            return RunningStackedPrediction { top: self.top.follow(points, worlds), below: None };
+            return RunningStackedPrediction { top: self.top.follow(points, samples), below: None };
         };
-        let below = stack.predict_in(&points, 1);
-        let mut top = self.top.follow(points, worlds);
+        let below = stack.predict_over(&points, 1);
+        let mut top = self.top.follow(points, samples);
         let offsets: Vec<f64> = below.means().row(0).iter().map(|mean| line.offset + line.slope * mean).collect();
         top.shift_means(&offsets);
         let factors = below.deviations().iter().map(|below| (line.slope * below).powf(1.0 - alpha)).collect();
         RunningStackedPrediction { top, below: Some((*alpha, factors)) }
     }
 
-    /// As [`Posterior::update`].
-    pub fn update(&self, running: &mut RunningStackedPrediction, worlds: usize) {
-        self.top.update(&mut running.top, worlds);
+    /// Like [`Posterior::update`].
+    pub fn update(&self, running: &mut RunningStackedPrediction, samples: usize) {
+        self.top.update(&mut running.top, samples);
     }
 
-    /// As [`Posterior::gradients`], for `mu` and `s` of the whole stack.
+    /// Like [`Posterior::gradients`], for `mu` and `s` of the whole stack.
     pub fn gradients(
         &self,
         points: &DMatrix<f64>,
@@ -198,7 +197,7 @@ impl StackedPosterior {
         gradients
     }
 
-    /// As [`Posterior::fantasize`]. The model on top alone is uncertain of the drawn values, and alone learns them.
+    /// Like [`Posterior::fantasize`]. The drawn values have the uncertainty of the model on top and condition only that model.
     pub fn fantasize(&mut self, point: &[f64], normals: &[f64]) -> Vec<f64> {
         let mut drawn = self.top.fantasize(point, normals);
         if let Some(Below { stack, line, .. }) = &self.below {
@@ -209,7 +208,7 @@ impl StackedPosterior {
     }
 }
 
-/// `f` of a model.
+/// `f`, the degrees of freedom of a model.
 fn freedom(posterior: &Posterior) -> f64 {
     let kernel = &posterior.hyperparameters().kernel;
     // Length scales, both variances, noise.
@@ -256,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn two_studies_of_one_point_each_by_hand() {
+    fn stack_of_two_points_matches_hand_calculation() {
         let at = 0.35;
         let prediction = stack().predict(&DMatrix::from_element(1, 1, at));
         let base = matern(0.15) * 0.8 / (1.0 + NOISE);
@@ -272,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn gradients_agree_with_differences() {
+    fn gradients_match_finite_differences() {
         let stack = stack();
         let value = |u: f64| {
             let prediction = stack.predict(&DMatrix::from_element(1, 1, u));
@@ -288,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fantasy_at_its_mean_changes_no_mean_and_one_apart_moves_all_of_it() {
+    fn fantasy_moves_the_mean_only_if_it_differs_from_it() {
         let mut stack = stack();
         let at = DMatrix::from_element(1, 1, 0.9);
         let before = stack.predict(&at).means()[(0, 0)];
@@ -299,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_running_prediction_is_that_of_the_moment() {
+    fn running_prediction_equals_a_fresh_one() {
         let mut stack = stack();
         let at = DMatrix::from_row_slice(3, 1, &[0.05, 0.4, 0.8]);
         let mut running = stack.follow(at.clone(), 2);
@@ -309,8 +308,8 @@ mod tests {
             let fresh = stack.predict(&at);
             for (i, deviation) in running.deviations().enumerate() {
                 assert!((deviation - fresh.deviations()[i]).abs() < 1e-9, "{deviation}");
-                for (world, mean) in running.means(i).iter().enumerate() {
-                    assert!((mean - fresh.means()[(world, i)]).abs() < 1e-9, "{mean}");
+                for (sample, mean) in running.means(i).iter().enumerate() {
+                    assert!((mean - fresh.means()[(sample, i)]).abs() < 1e-9, "{mean}");
                 }
             }
         }

@@ -1,14 +1,13 @@
-//! Which observations to keep when there are too many for an exact model.
+//! The choice of observations when there are too many for an exact model.
 //!
-//! Only then: a model of the `4 d` observations that are nearest to the best one is worse than one of all (bbob in 5 and 10
-//! dimensions after 100 evaluations, 96 pairs of runs: mean log10 gap +0.22 +- 0.09).
+//! Smaller histories are used whole: local models perform worse (measured, see docs/experiments/012).
 
-use super::fit::TrainingSet;
+use super::training_set::TrainingSet;
 
 /// At most `size` indices into `data`, ascending: a quarter the best values, a quarter the latest rows, half spread
 /// evenly over the ranks of the rest, and with `center` (length d) half of `size` nearest to it instead of that.
 ///
-/// Distances are Euclidean over features, categories counting 1 when different. All indices if there are no more.
+/// Distances are Euclidean over features; different categories count 1. Returns all indices if there are at most `size`.
 pub fn representative_subset(data: &TrainingSet, size: usize, center: Option<&[f64]>) -> Vec<usize> {
     let n = data.values.len();
     if n <= size {

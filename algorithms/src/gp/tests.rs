@@ -48,7 +48,7 @@ fn at(posterior: &Posterior, u: f64) -> (f64, f64) {
 }
 
 #[test]
-fn covariances_are_those_of_the_formula_at_sizes_around_the_blocks() {
+fn covariances_match_the_formula_at_sizes_around_the_blocks() {
     let kernel = Kernel {
         inverse_squared_lengthscales: vec![4.0, 0.5, 9.0],
         categorical: vec![false, true, false],
@@ -74,7 +74,7 @@ fn covariances_are_those_of_the_formula_at_sizes_around_the_blocks() {
 }
 
 #[test]
-fn gradient_of_the_loss_agrees_with_central_differences() {
+fn gradient_of_the_loss_matches_central_differences() {
     let mixed = [false, true, false, true, false, false];
     let thirty = [false; 30];
     for (case, categorical) in [&[false][..], &[true], &mixed, &[false; 6], &thirty].into_iter().enumerate() {
@@ -109,7 +109,7 @@ fn gradient_is_finite_where_points_coincide() {
 }
 
 #[test]
-fn without_data_the_lengthscale_prior_has_its_mode_at_its_published_place() {
+fn lengthscale_prior_has_its_published_mode() {
     for d in [1, 6, 30] {
         assert!((lengthscale_mode(d) - 0.2048 * (d as f64).sqrt()).abs() < 1e-3 * (d as f64).sqrt());
         let none = TrainingSet {
@@ -127,7 +127,7 @@ fn without_data_the_lengthscale_prior_has_its_mode_at_its_published_place() {
 }
 
 #[test]
-fn posterior_of_one_observation_is_the_closed_form() {
+fn posterior_of_one_observation_matches_the_closed_form() {
     let model = model(0.4, 0.1, 0.7, 1);
     let posterior = Posterior::new(model.clone(), &unit_data(&[0.2], &[1.5], &[1.0])).unwrap();
     let k = |a: f64, b: f64| {
@@ -143,7 +143,7 @@ fn posterior_of_one_observation_is_the_closed_form() {
 }
 
 #[test]
-fn posterior_of_two_observations_is_the_inverse_by_hand() {
+fn posterior_of_two_observations_matches_hand_calculation() {
     let posterior =
         Posterior::new(model(0.4, 0.1, 0.0, 1), &unit_data(&[0.2, 0.5], &[1.5, -0.5], &[1.0, 0.5])).unwrap();
     let k = |a: f64, b: f64| {
@@ -160,7 +160,7 @@ fn posterior_of_two_observations_is_the_inverse_by_hand() {
 }
 
 #[test]
-fn the_posterior_interpolates_without_noise() {
+fn posterior_interpolates_without_noise() {
     let data = unit_data(&[0.1, 0.4, 0.8], &[0.3, -1.0, 0.9], &[1.0; 3]);
     let posterior = Posterior::new(model(0.3, 1e-8, 0.0, 1), &data).unwrap();
     for (u, y) in [(0.1, 0.3), (0.4, -1.0), (0.8, 0.9)] {
@@ -170,7 +170,7 @@ fn the_posterior_interpolates_without_noise() {
 }
 
 #[test]
-fn a_mean_of_two_with_half_the_noise_is_two_observations() {
+fn mean_of_two_with_half_the_noise_equals_two_observations() {
     let twice = unit_data(&[0.2, 0.2, 0.6], &[1.0, 0.4, -1.0], &[1.0; 3]);
     let merged = unit_data(&[0.2, 0.6], &[0.7, -1.0], &[0.5, 1.0]);
     let (twice, merged) = (
@@ -184,7 +184,7 @@ fn a_mean_of_two_with_half_the_noise_is_two_observations() {
 }
 
 #[test]
-fn a_fantasy_is_an_observation_without_noise() {
+fn fantasy_equals_an_observation_without_noise() {
     let data = unit_data(&[0.1, 0.7], &[0.3, -1.0], &[1.0; 2]);
     let mut posterior = Posterior::new(model(0.3, 1e-6, 1.0, 1), &data).unwrap();
     let drawn = posterior.fantasize(&[0.4], &[-1.0, 0.5]);
@@ -198,7 +198,7 @@ fn a_fantasy_is_an_observation_without_noise() {
 }
 
 #[test]
-fn identical_points_with_different_values_are_no_error() {
+fn identical_points_with_different_values_are_accepted() {
     let data = unit_data(&[0.5; 40], &(0..40).map(|i| f64::from(i % 2)).collect::<Vec<_>>(), &[1.0; 40]);
     assert!(Posterior::new(fit(&data), &data).is_some());
 }
@@ -215,7 +215,7 @@ fn subsets_keep_the_best_the_latest_and_the_nearest() {
     assert_eq!(representative_subset(&data, 300, None).len(), 300);
 }
 
-/// `k` term by term, as the documentation of the module on the kernel states it.
+/// `k` term by term, as documented in the module `kernel`.
 fn naive_covariance(kernel: &Kernel, a: &[f64], b: &[f64]) -> f64 {
     let (mut squared_distance, mut product) = (0.0, 0.25);
     for (j, (u, w)) in a.iter().zip(b).enumerate() {
@@ -231,7 +231,7 @@ fn naive_covariance(kernel: &Kernel, a: &[f64], b: &[f64]) -> f64 {
 }
 
 #[test]
-fn covariances_agree_with_the_formula_term_by_term() {
+fn covariances_match_the_formula_term_by_term() {
     let categorical = [false, true, false, false, true];
     let (a, b) = (data(37, &categorical, 1).points, data(53, &categorical, 2).points);
     let kernel = Kernel {
@@ -258,7 +258,7 @@ fn covariances_of_mixed_points_are_positive_semidefinite() {
     let categorical = [false, true, true, false];
     for (seed, scale) in [(1, 0.01), (2, 1.0), (3, 1600.0)] {
         let mut points = data(60, &categorical, seed).points;
-        // Some points twice, and some that differ in a category alone.
+        // Some repeated points, and some that differ only in a category.
         for i in 0..10 {
             let row = points.row(i).clone_owned();
             points.row_mut(59 - i).copy_from(&row);
@@ -278,7 +278,7 @@ fn covariances_of_mixed_points_are_positive_semidefinite() {
 }
 
 #[test]
-fn two_hundred_appended_points_are_the_model_built_anew() {
+fn two_hundred_appended_points_match_a_rebuilt_model() {
     let categorical = [false, false, true];
     let all = data(220, &categorical, 5);
     let hyperparameters = Hyperparameters {
@@ -299,7 +299,7 @@ fn two_hundred_appended_points_are_the_model_built_anew() {
         let point: Vec<f64> = all.points.row(i).iter().copied().collect();
         let normal = rng.random_range(-2.0..2.0);
         whole.values[i] = appended.fantasize(&point, &[normal])[0];
-        // The noise that keeps fantasies apart.
+        // The noise that keeps repeated fantasies from being singular.
         whole.noise_weights[i] = 1e-6 * variance / hyperparameters.noise_variance;
     }
     let anew = Posterior::new(hyperparameters, &whole).unwrap();
@@ -311,7 +311,7 @@ fn two_hundred_appended_points_are_the_model_built_anew() {
 }
 
 #[test]
-fn a_fit_without_the_linear_term_is_the_best_of_those_without() {
+fn fit_without_linear_term_is_a_minimum() {
     let data = data(20, &[false, true, false], 3);
     let radial = fit_with_terms(&data, KernelTerms::Radial);
     assert_eq!(radial.kernel.linear_variance, 0.0);
@@ -333,7 +333,7 @@ fn a_fit_without_the_linear_term_is_the_best_of_those_without() {
 }
 
 #[test]
-fn a_refit_from_the_best_stays_there_and_from_elsewhere_comes_nearer() {
+fn refit_keeps_the_optimum_and_improves_other_starts() {
     let data = data(40, &[false, true, false], 4);
     let best = fit(&data);
     let cost =

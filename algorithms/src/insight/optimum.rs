@@ -70,6 +70,7 @@ impl InsightModel {
             region: &region,
             scales: &scales,
             anchors: &anchors,
+            prior: None,
             used: &HashSet::new(),
             seed: 0,
             trial: TrialId(0),

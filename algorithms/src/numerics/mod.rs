@@ -4,6 +4,7 @@
 
 pub(crate) mod elementary;
 pub mod latin_hypercube;
+pub mod lbfgs;
 pub(crate) mod lower_blocks;
 pub mod normal;
 pub(crate) mod padded;

@@ -18,25 +18,25 @@ fn levels(weights: &[(&str, f64)]) -> ParameterSpec {
     spec.with_prior(ParameterPrior::Weights(weights)).unwrap()
 }
 
-fn beliefs(parameters: Vec<ParameterSpec>) -> (Encoding, Beliefs) {
+fn prior_density(parameters: Vec<ParameterSpec>) -> (Encoding, PriorDensity) {
     let space = SearchSpace::new(parameters).unwrap();
     let encoding = Encoding::new(&space);
-    let beliefs = Beliefs::new(&space, &encoding).unwrap();
-    (encoding, beliefs)
+    let prior = PriorDensity::new(&space, &encoding).unwrap();
+    (encoding, prior)
 }
 
 fn density(parameters: Vec<ParameterSpec>, point: &[f64]) -> f64 {
-    let (encoding, beliefs) = beliefs(parameters);
-    beliefs.undoubted(&encoding, point)
+    let (encoding, prior) = prior_density(parameters);
+    prior.unfloored_log_density(&encoding, point)
 }
 
 #[test]
-fn a_normal_belief_is_one_in_the_coordinate_of_the_scale() {
+fn normal_prior_applies_to_the_scaled_coordinate() {
     let log = with_normal("x", double(1e-4, 1.0, ScaleType::UnitLog), 1e-3, 0.1);
     // The mode lies at 1/4.
     assert!(density(vec![log.clone()], &[0.25]).abs() < 1e-20);
     assert!((density(vec![log.clone()], &[0.45]) + 2.0).abs() < 1e-9);
-    // A change of units changes nothing, and neither does another parameter without a belief.
+    // Neither a change of units nor another parameter without a prior changes the density.
     let rescaled = with_normal("x", double(1e-2, 100.0, ScaleType::UnitLog), 0.1, 0.1);
     let other = ParameterSpec::new("a", double(0.0, 1.0, ScaleType::UnitLinear)).unwrap();
     for u in [0.0, 0.3, 0.9] {
@@ -47,20 +47,20 @@ fn a_normal_belief_is_one_in_the_coordinate_of_the_scale() {
 }
 
 #[test]
-fn weights_count_by_their_proportions_in_any_order() {
+fn weights_are_relative_and_independent_of_their_order() {
     let one = vec![levels(&[("b", 3.0), ("a", 1.0), ("c", 6.0)])];
     let other = vec![levels(&[("c", 0.6), ("a", 0.1), ("b", 0.3)])];
     for (level, expected) in [(0.0, (1.0_f64 / 6.0).ln()), (1.0, 0.5_f64.ln()), (2.0, 0.0)] {
         assert!((density(one.clone(), &[level]) - expected).abs() < 1e-12);
         assert!((density(other.clone(), &[level]) - expected).abs() < 1e-12);
     }
-    let (_, beliefs) = beliefs(one);
-    assert_eq!(beliefs.mode(0), Some(2.0));
-    assert_eq!([0.05, 0.15, 0.39, 0.45, 0.99].map(|u| beliefs.quantile(0, u).unwrap()), [0.0, 1.0, 1.0, 2.0, 2.0]);
+    let (_, prior) = prior_density(one);
+    assert_eq!(prior.mode(0), Some(2.0));
+    assert_eq!([0.05, 0.15, 0.39, 0.45, 0.99].map(|u| prior.quantile(0, u).unwrap()), [0.0, 1.0, 1.0, 2.0, 2.0]);
 }
 
 #[test]
-fn inactive_parameters_have_no_say() {
+fn inactive_parameters_do_not_contribute() {
     let parent = levels(&[("on", 1.0), ("off", 1.0)]);
     let child = with_normal("child", double(0.0, 1.0, ScaleType::UnitLinear), 0.9, 0.1);
     let child = child.with_condition(Condition::new("level", vec![ParameterValue::Categorical("on".into())]));
@@ -70,42 +70,42 @@ fn inactive_parameters_have_no_say() {
 }
 
 #[test]
-fn far_from_its_mode_a_belief_counts_no_less_than_its_doubt() {
+fn log_density_has_a_floor_far_from_the_mode() {
     let x = || with_normal("x", double(0.0, 1.0, ScaleType::UnitLinear), 0.0, 0.1);
     let y = || with_normal("y", double(0.0, 1.0, ScaleType::UnitLinear), 0.0, 0.1);
-    let (encoding, beliefs) = beliefs(vec![x(), y()]);
-    assert_eq!(beliefs.log_density(&encoding, &[0.0, 0.0]), 0.0);
+    let (encoding, prior) = prior_density(vec![x(), y()]);
+    assert_eq!(prior.log_density(&encoding, &[0.0, 0.0]), 0.0);
     // One deviation each: almost the density itself.
-    assert!((beliefs.log_density(&encoding, &[0.1, 0.1]) + 1.0).abs() < 2e-3);
+    assert!((prior.log_density(&encoding, &[0.1, 0.1]) + 1.0).abs() < 2e-3);
     for far in [[1.0, 0.0], [1.0, 1.0]] {
-        assert!((beliefs.log_density(&encoding, &far) + DOUBT).abs() < 1e-3);
+        assert!((prior.log_density(&encoding, &far) + FLOOR).abs() < 1e-3);
     }
 }
 
 #[test]
-fn the_gradient_agrees_with_differences_and_quantiles_with_the_density() {
-    let (encoding, beliefs) = beliefs(vec![with_normal("x", double(0.0, 1.0, ScaleType::UnitLinear), 0.7, 0.2)]);
+fn gradient_and_quantiles_match_the_density() {
+    let (encoding, prior) = prior_density(vec![with_normal("x", double(0.0, 1.0, ScaleType::UnitLinear), 0.7, 0.2)]);
     for u in [0.1, 0.7, 0.95] {
         let mut gradient = [1.0];
-        beliefs.add_gradient(&encoding, &[u], 2.5, &mut gradient);
-        let value = |u: f64| beliefs.log_density(&encoding, &[u]);
+        prior.add_gradient(&encoding, &[u], 2.5, &mut gradient);
+        let value = |u: f64| prior.log_density(&encoding, &[u]);
         let difference = 2.5 * (value(u + 1e-6) - value(u - 1e-6)) / 2e-6;
         assert!((gradient[0] - 1.0 - difference).abs() < 1e-6);
     }
     // Equal shares: the mass between two quantiles, by the trapezoidal rule over the density.
     let mass = |from: f64, to: f64| -> f64 {
         let at = |step: u32| from + (to - from) * (f64::from(step) + 0.5) / 1000.0;
-        (0..1000).map(|step| beliefs.undoubted(&encoding, &[at(step)]).exp() * (to - from) / 1000.0).sum()
+        (0..1000).map(|step| prior.unfloored_log_density(&encoding, &[at(step)]).exp() * (to - from) / 1000.0).sum()
     };
     let whole = mass(0.0, 1.0);
     for share in [0.1, 0.5, 0.8] {
-        let u = beliefs.quantile(0, share).unwrap();
+        let u = prior.quantile(0, share).unwrap();
         assert!((mass(0.0, u) / whole - share).abs() < 1e-5, "{share} {u}");
     }
 }
 
 #[test]
-fn beliefs_that_do_not_suit_their_parameter_are_refused() {
+fn priors_that_do_not_fit_their_parameter_are_rejected() {
     use crate::problem::ParameterSpecError as Error;
     let check = |kind: ParameterKind, prior| ParameterSpec::new("p", kind).unwrap().with_prior(prior).unwrap_err();
     let normal = |mode, spread| ParameterPrior::Normal { mode, spread };

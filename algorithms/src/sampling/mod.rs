@@ -11,7 +11,7 @@ use rand_chacha::ChaCha8Rng;
 pub use sobol::sobol_point;
 
 use crate::encoding::Encoding;
-use crate::prior::Beliefs;
+use crate::prior::PriorDensity;
 use crate::problem::TrialId;
 use crate::rng::stream;
 
@@ -23,7 +23,7 @@ use crate::rng::stream;
 pub struct RandomPoints<'a> {
     encoding: &'a Encoding,
     streams: Vec<ChaCha8Rng>,
-    beliefs: Option<&'a Beliefs>,
+    prior: Option<&'a PriorDensity>,
 }
 
 impl<'a> RandomPoints<'a> {
@@ -31,12 +31,12 @@ impl<'a> RandomPoints<'a> {
     pub fn new(encoding: &'a Encoding, seed: u64, trial: TrialId, purpose: &str) -> Self {
         let key = |name: &str| format!("{purpose}/{name}");
         let streams = encoding.features().iter().map(|feature| stream(seed, trial, &key(&feature.name))).collect();
-        Self { encoding, streams, beliefs: None }
+        Self { encoding, streams, prior: None }
     }
 
     /// Draws parameters that have a prior from it.
-    pub fn believing(self, beliefs: Option<&'a Beliefs>) -> Self {
-        Self { beliefs, ..self }
+    pub fn with_prior(self, prior: Option<&'a PriorDensity>) -> Self {
+        Self { prior, ..self }
     }
 }
 
@@ -46,11 +46,11 @@ impl Iterator for RandomPoints<'_> {
     fn next(&mut self) -> Option<Vec<f64>> {
         let coordinate = |(feature, stream): (usize, &mut ChaCha8Rng)| {
             let uniform = stream.random();
-            let from_prior = self.beliefs.and_then(|beliefs| beliefs.quantile(feature, uniform));
+            let from_prior = self.prior.and_then(|prior| prior.quantile(feature, uniform));
             from_prior.unwrap_or_else(|| self.encoding.coordinate_from_uniform(feature, uniform))
         };
         let mut point: Vec<f64> = self.streams.iter_mut().enumerate().map(coordinate).collect();
-        match self.beliefs {
+        match self.prior {
             // The prior's density does not take grids into account.
             Some(_) => self.encoding.snap(&mut point),
             None => self.encoding.canonicalize(&mut point),

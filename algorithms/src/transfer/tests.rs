@@ -3,8 +3,8 @@ use crate::designer::{Designer, DesignerError, History, SuggestRequest};
 use crate::designers::{Automatic, GpBandit};
 use crate::encoding::Encoding;
 use crate::problem::{
-    AlgorithmName, Goal, MetricSpec, Origin, ParameterKind, ParameterSpec, ParameterValue, ScaleType, SearchSpace,
-    Step, TrialId, TrialOutcome,
+    AlgorithmName, CompletedTrial, Goal, MetricSpec, Origin, ParameterKind, ParameterSpec, ParameterValue,
+    ProblemStatement, ScaleType, SearchSpace, Step, TrialId, TrialOutcome,
 };
 use crate::testing::designer_contract;
 
@@ -31,7 +31,7 @@ fn trial(id: u64, parameters: &[(&str, ParameterValue)], value: f64) -> Complete
 }
 
 #[test]
-fn trials_are_read_by_name_and_value_in_the_new_space() {
+fn trials_are_translated_by_name_and_value() {
     let old = problem(
         vec![
             ("rate", double(0.0, 10.0, ScaleType::UnitLinear)),
@@ -60,8 +60,8 @@ fn trials_are_read_by_name_and_value_in_the_new_space() {
         stopped,
         failed,
     ];
-    let study = EarlierStudy { problem: old, completed };
-    // The range is narrower and logarithmic, levels became numbers, a parameter came and one went, the goal turned.
+    let study = SourceStudy { problem: old, completed };
+    // The range is narrower and logarithmic, levels become numbers, one parameter is new and one gone, the goal is reversed.
     let new = |extra: bool| {
         let mut parameters = vec![
             ("rate", double(1e-3, 1.0, ScaleType::UnitLog)),
@@ -86,45 +86,45 @@ fn trials_are_read_by_name_and_value_in_the_new_space() {
         }
     }
     assert_eq!(data.noise_weights, [4.0, 4.0, 16.0]);
-    // 3, 1, 2 of a metric to be minimised now.
+    // The values 3, 1, 2 belong to a metric that is minimised now.
     assert!(data.values[1] > data.values[2] && data.values[2] > data.values[0], "{:?}", data.values);
     assert_eq!(read(&new(false)).noise_weights, [1.0, 1.0, 4.0]);
 }
 
 #[test]
-fn a_study_of_another_metric_or_of_equal_values_teaches_nothing() {
+fn study_of_another_metric_or_of_equal_values_is_dropped() {
     let unit = || vec![("x", double(0.0, 1.0, ScaleType::UnitLinear))];
     let new = problem(unit(), Goal::Maximize);
     let encoding = Encoding::new(new.search_space());
     let x = |u| [("x", ParameterValue::Double(u))];
-    let equal = EarlierStudy { problem: new.clone(), completed: vec![trial(1, &x(0.1), 2.0), trial(2, &x(0.9), 2.0)] };
+    let equal = SourceStudy { problem: new.clone(), completed: vec![trial(1, &x(0.1), 2.0), trial(2, &x(0.9), 2.0)] };
     assert_eq!(translation::translate(&new, &encoding, None, &equal), None);
     let metric = MetricSpec { name: "other".to_owned(), goal: Goal::Maximize };
     let other = ProblemStatement::new(new.search_space().clone(), vec![metric]).unwrap();
-    let other = EarlierStudy { problem: other, completed: vec![trial(1, &x(0.1), 2.0), trial(2, &x(0.9), 3.0)] };
+    let other = SourceStudy { problem: other, completed: vec![trial(1, &x(0.1), 2.0), trial(2, &x(0.9), 3.0)] };
     assert_eq!(translation::translate(&new, &encoding, None, &other), None);
 }
 
 /// Random points of `problem` with a smooth value of their coordinates.
-fn earlier(problem: &ProblemStatement, turn: f64) -> EarlierStudy {
+fn source_study(problem: &ProblemStatement, sign: f64) -> SourceStudy {
     let encoding = Encoding::new(problem.search_space());
     let points = crate::sampling::RandomPoints::new(&encoding, 5, TrialId(1), "earlier");
-    let value = |point: &[f64]| turn * point.iter().map(|u| -(u - 0.3).powi(2)).sum::<f64>();
+    let value = |point: &[f64]| sign * point.iter().map(|u| -(u - 0.3).powi(2)).sum::<f64>();
     let completed = (points.take(12).zip(1..)).map(|(point, id)| CompletedTrial {
         id: TrialId(id),
         outcome: TrialOutcome::Measured { values: vec![value(&point)], stopped_early: false },
         parameters: encoding.decode(&point),
     });
-    EarlierStudy { problem: problem.clone(), completed: completed.collect() }
+    SourceStudy { problem: problem.clone(), completed: completed.collect() }
 }
 
 #[test]
-fn the_first_trial_is_the_best_of_the_earlier_study_and_the_next_ones_stay_near() {
+fn first_trials_are_near_the_best_of_the_source_study() {
     let parameters =
         || vec![("x", double(0.0, 1.0, ScaleType::UnitLinear)), ("y", double(0.0, 1.0, ScaleType::UnitLinear))];
     let problem = problem(parameters(), Goal::Maximize);
-    let study = earlier(&problem, 1.0);
-    let designer = GpBandit::after(problem.clone(), 3, &[study]).unwrap();
+    let study = source_study(&problem, 1.0);
+    let designer = GpBandit::with_source_studies(problem.clone(), 3, &[study]).unwrap();
     let mut completed = Vec::new();
     for id in 1..=5 {
         let suggestion =
@@ -142,44 +142,44 @@ fn the_first_trial_is_the_best_of_the_earlier_study_and_the_next_ones_stay_near(
         TrialOutcome::Measured { values, .. } => Some(values[0]),
         TrialOutcome::Infeasible => None,
     });
-    // The centre alone has -0.08.
+    // The centre has the value -0.08.
     assert!(best.fold(f64::NEG_INFINITY, f64::max) > -0.02, "{completed:?}");
 }
 
 #[test]
-fn the_contract_holds_after_earlier_studies() {
+fn contract_holds_with_source_studies() {
     designer_contract(|problem, seed| {
-        // Goals may differ between the problem and its mirror image: the values do, too.
-        let turn = if problem.metrics()[0].goal == Goal::Maximize { 1.0 } else { -1.0 };
-        let studies = [earlier(problem, turn), earlier(problem, -0.5 * turn)];
-        Ok(Box::new(GpBandit::after(problem.clone(), seed, &studies)?))
+        // The sign follows the goal, which differs between a problem and its mirror image.
+        let sign = if problem.metrics()[0].goal == Goal::Maximize { 1.0 } else { -1.0 };
+        let studies = [source_study(problem, sign), source_study(problem, -0.5 * sign)];
+        Ok(Box::new(GpBandit::with_source_studies(problem.clone(), seed, &studies)?))
     });
 }
 
 #[test]
-fn the_automatic_choice_learns_from_earlier_studies_even_where_it_chooses_the_parzen_estimator() {
+fn automatic_choice_uses_source_studies_before_the_parzen_estimator() {
     let levels: Vec<String> = (0..90).map(|level| level.to_string()).collect();
     let levels: Vec<&str> = levels.iter().map(String::as_str).collect();
     let kind = ParameterKind::Categorical { values: levels.iter().map(|&level| level.to_owned()).collect() };
     let problem = problem(vec![("c", kind), ("x", double(0.0, 1.0, ScaleType::UnitLinear))], Goal::Maximize);
-    let study = [earlier(&problem, 1.0)];
-    let automatic = Automatic::after(problem.clone(), 3, &study).unwrap();
+    let study = [source_study(&problem, 1.0)];
+    let automatic = Automatic::with_source_studies(problem.clone(), 3, &study).unwrap();
     let next = |designer: &dyn Designer, completed: &[CompletedTrial]| {
         let request = SuggestRequest::one(TrialId(completed.len() as u64 + 1));
         designer.suggest(History { completed, pending: &[] }, request).unwrap().remove(0)
     };
     let first = next(&automatic, &[]);
     assert_eq!(first.origin, Origin::with_step(AlgorithmName::GaussianProcessBandit, Step::EarlierStudies));
-    assert_eq!(first, next(&GpBandit::after(problem.clone(), 3, &study).unwrap(), &[]));
+    assert_eq!(first, next(&GpBandit::with_source_studies(problem.clone(), 3, &study).unwrap(), &[]));
     let completed = study[0].completed[..10].to_vec();
     assert_eq!(next(&automatic, &completed).origin.algorithm, AlgorithmName::TreeStructuredParzenEstimator);
-    // Without a study that teaches it, the choice is its own from the first trial on.
+    // Without source studies, the chosen algorithm proposes from the first trial on.
     let alone = next(&Automatic::new(problem, 3).unwrap(), &[]);
     assert_eq!(alone.origin.algorithm, AlgorithmName::TreeStructuredParzenEstimator);
 }
 
 #[test]
-fn earlier_studies_of_several_metrics_are_refused_and_not_ignored() {
+fn source_studies_are_rejected_with_several_metrics() {
     let unit = || vec![("x", double(0.0, 1.0, ScaleType::UnitLinear))];
     let one = problem(unit(), Goal::Maximize);
     let metric = |name: &str| MetricSpec { name: name.to_owned(), goal: Goal::Maximize };
@@ -188,7 +188,7 @@ fn earlier_studies_of_several_metrics_are_refused_and_not_ignored() {
     let refused = |outcome: Result<(), DesignerError>| {
         assert!(matches!(outcome, Err(DesignerError::Unsupported { .. })), "{outcome:?}");
     };
-    refused(GpBandit::after(several.clone(), 1, &[earlier(&one, 1.0)]).map(drop));
-    refused(Automatic::after(several.clone(), 1, &[earlier(&one, 1.0)]).map(drop));
-    assert!(Automatic::after(several, 1, &[]).is_ok());
+    refused(GpBandit::with_source_studies(several.clone(), 1, &[source_study(&one, 1.0)]).map(drop));
+    refused(Automatic::with_source_studies(several.clone(), 1, &[source_study(&one, 1.0)]).map(drop));
+    assert!(Automatic::with_source_studies(several, 1, &[]).is_ok());
 }

@@ -1,33 +1,33 @@
-//! The trials of an earlier study as observations in a new space. The rules stand in [`super`].
+//! Translation of the trials of a source study to a new space, by the rules in [`crate::transfer`].
 
 use nalgebra::DMatrix;
 
-use super::EarlierStudy;
+use super::source_study::SourceStudy;
 use crate::encoding::{Encoding, FeatureKind};
 use crate::gp::{TrainingSet, representative_subset};
 use crate::output_warp::warp;
-use crate::prior::{Beliefs, middle};
+use crate::prior::{PriorDensity, middle};
 use crate::problem::{
     CompletedTrial, ParameterKind, ParameterSpec, ParameterValue, ProblemStatement, SearchSpace, TrialOutcome,
 };
 
-/// Most trials of one study that are kept: chosen for time, since every suggestion asks the models of all of them.
+/// Most trials of one study that are kept (chosen for time, since every suggestion evaluates the models of all studies).
 const LARGEST_STUDY: usize = 400;
 /// Noise variance of a trial that lacks a parameter, or was stopped early, relative to others (a guess).
 const INFLATED_NOISE: f64 = 4.0;
 
-/// What `study` teaches about `problem`, whose space `encoding` encodes; `None` if that is nothing: fewer than two
-/// values, or equal ones.
+/// The trials of `study` as observations of `problem`, whose space `encoding` encodes; `None` if there are fewer than two
+/// values or all are equal.
 pub(super) fn translate(
     problem: &ProblemStatement,
     encoding: &Encoding,
-    beliefs: Option<&Beliefs>,
-    study: &EarlierStudy,
+    prior: Option<&PriorDensity>,
+    study: &SourceStudy,
 ) -> Option<TrainingSet> {
     let [metric] = problem.metrics() else { return None };
     let place = study.problem.metrics().iter().position(|other| other.name == metric.name)?;
     let axes: Vec<Axis> = encoding.features().iter().map(|feature| Axis::new(problem, &feature.name)).collect();
-    let middles: Vec<f64> = (0..axes.len()).map(|feature| middle(beliefs, encoding, feature)).collect();
+    let middles: Vec<f64> = (0..axes.len()).map(|feature| middle(prior, encoding, feature)).collect();
     let mut trials: Vec<&CompletedTrial> = study.completed.iter().collect();
     trials.sort_by_key(|trial| trial.id);
     let (mut points, mut values, mut noise_weights) = (Vec::new(), Vec::new(), Vec::new());
@@ -56,8 +56,8 @@ pub(super) fn translate(
     Some(data.select(&representative_subset(&data, LARGEST_STUDY, None)))
 }
 
-/// The canonical vector of a trial, numbers between grid points where their values are, and whether some active feature
-/// had to be made up; `None` if a value of an active feature is none of the new space.
+/// The canonical vector of a trial, not snapped to grids, and whether a value of an active feature is imputed; `None` if a
+/// value of an active feature is outside the new space.
 fn translated_point(
     encoding: &Encoding,
     axes: &[Axis],
@@ -84,11 +84,11 @@ fn translated_point(
     Some((point, (0..axes.len()).any(|j| active[j] && !given[j])))
 }
 
-/// Where any value of a parameter lies on the axis of a new one.
+/// The map from values of a source parameter to coordinates of the new parameter of the same name.
 enum Axis {
     Numbers(Encoding),
     Levels(Encoding),
-    /// Not a parameter of the problem, which cannot be.
+    /// Not a parameter of the problem; does not occur.
     Nothing,
 }
 
@@ -101,7 +101,7 @@ impl Axis {
             let spec = ParameterSpec::new(name, kind).ok()?;
             Some(Encoding::new(&SearchSpace::new(vec![spec]).ok()?))
         };
-        // As a double every number of the range has its place, whether the new parameter can have it or not.
+        // As a double, every number of the range has a coordinate, even if it is not feasible.
         let continuous = match spec.kind().clone() {
             ParameterKind::Categorical { values } => {
                 return alone(ParameterKind::Categorical { values }).map_or(Self::Nothing, Self::Levels);

@@ -1,28 +1,28 @@
 //! The part of objective space that a front does not dominate, as boxes that do not overlap.
 //!
-//! All objectives are maximised. With two objectives the boxes are the columns of a stair. With three a level sinks
-//! through the third objective; each point that it passes raises the stair of the first two, and closes the boxes above
-//! the columns that it raises. `n` points make at most `n + 1` and `2 n + 1` boxes.
+//! All objectives are maximised. With two objectives, the boxes are the columns of a staircase. With three, the points are
+//! processed by decreasing third objective: each point raises the staircase of the first two objectives and closes the
+//! boxes above the raised columns. `n` points give at most `n + 1` and `2 n + 1` boxes.
 //!
 //! Source: Yang et al. 2019, "Efficient computation of expected hypervolume improvement using box decomposition
-//! algorithms", J. Global Optimization 75, sections 3 and 4 (the same boxes; they keep the stair in a balanced tree,
-//! which pays for larger fronts than ours).
+//! algorithms", J. Global Optimization 75, sections 3 and 4 (the same boxes; they keep the staircase in a balanced
+//! tree, which is faster for larger fronts than ours).
 
-/// Most objectives that can be decomposed.
+/// Largest number of objectives that can be decomposed.
 pub(super) const MOST_OBJECTIVES: usize = 3;
 
-/// Boxes between bounds that many of them share.
+/// Boxes given by indices into shared bounds.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Boxes {
-    /// Of each objective, the finite bounds, strictly increasing, at least one.
+    /// The finite bounds of each objective, strictly increasing, at least one.
     pub(super) bounds: Vec<Vec<f64>>,
     /// For each box and objective the indices of its lower and its upper bound; one past the end is infinity.
     pub(super) boxes: Vec<Vec<(usize, usize)>>,
 }
 
 impl Boxes {
-    /// What `points` leave of the part of objective space that is better than `reference` (length 1 to 3) in every
-    /// objective. Points that are not better than it have no part in that.
+    /// The part of objective space that is better than `reference` (length 1 to 3) in every objective and not dominated by
+    /// `points`. Points that are not better than `reference` in every objective are ignored.
     pub(super) fn not_dominated(points: &[Vec<f64>], reference: &[f64]) -> Self {
         let mut inside: Vec<&[f64]> = points
             .iter()
@@ -79,7 +79,7 @@ impl Boxes {
     }
 }
 
-/// A column of the stair: the first objective between `left` and `right`, the second above `bottom`, the third below
+/// A column of the staircase: the first objective between `left` and `right`, the second above `bottom`, the third below
 /// `top`.
 #[derive(Debug, Clone, Copy)]
 struct Strip {
@@ -89,7 +89,7 @@ struct Strip {
     top: f64,
 }
 
-/// What is not dominated in the first two objectives: columns from left to right, each lower than the one before.
+/// The non-dominated part of the first two objectives: columns from left to right with decreasing bottoms.
 struct Stair {
     strips: Vec<Strip>,
 }
@@ -99,7 +99,7 @@ impl Stair {
         Self { strips: vec![Strip { left, right: f64::INFINITY, bottom, top: f64::INFINITY }] }
     }
 
-    /// Takes away what (`first`, `second`) dominates; new columns are open from `level` down. Returns those they replace.
+    /// Removes what (`first`, `second`) dominates. The new columns have the top `level`. Returns the replaced columns.
     fn raise(&mut self, first: f64, second: f64, level: f64) -> Vec<Strip> {
         let is_raised = |strip: &Strip| strip.left < first && strip.bottom < second;
         let start = self.strips.iter().position(is_raised);
@@ -132,7 +132,7 @@ mod tests {
     const END: f64 = f64::INFINITY;
 
     #[test]
-    fn boxes_by_hand() {
+    fn boxes_match_hand_calculation() {
         assert_eq!(sides(&Boxes::not_dominated(&[vec![2.0], vec![3.0]], &[0.0])), [[(3.0, END)]]);
         assert_eq!(sides(&Boxes::not_dominated(&[], &[0.0, 1.0])), [[(0.0, END), (1.0, END)]]);
         // One point that lies below the reference in the second objective, and one that is dominated.
@@ -151,7 +151,7 @@ mod tests {
     proptest! {
         /// A probe is in exactly one box if nothing dominates it, and in none otherwise.
         #[test]
-        fn boxes_are_what_is_not_dominated_and_do_not_overlap(
+        fn boxes_cover_the_non_dominated_part_without_overlap(
             objectives in 1_usize..=3,
             values in prop::collection::vec(0_u8..9, 0..60),
             probes in prop::collection::vec(0.0..9.0_f64, 60),

@@ -3,10 +3,10 @@
 //! Notation: `mu_j`, `s_j` posterior mean and deviation of objective `j` at the point, independent of one another;
 //! box `k` from `l_kj` to `u_kj`; `EI_j(t)` expected improvement of objective `j` over `t`, and `EI_j(infinity) = 0`.
 //!
-//! What an outcome `y` adds to the dominated volume inside box `k` is `prod_j (min(y_j, u_kj) - l_kj)+`, whose mean is
+//! An outcome `y` adds `prod_j (min(y_j, u_kj) - l_kj)+` to the dominated volume inside box `k`, with mean
 //! `prod_j (EI_j(l_kj) - EI_j(u_kj))`; the improvement is the sum over the boxes. Source: Yang et al. 2019, J. Global
-//! Optimization 75, section 3 (their psi function is `EI` shifted). In logarithms throughout, as in Ament et al. 2023,
-//! arXiv 2310.20708, but exact where they smooth and sample: `ln(EI(l) - EI(u))` is `ln EI(l) + ln(1 - e^w)` for the
+//! Optimization 75, section 3 (their psi function is `EI` shifted). All values are logarithms, as in Ament et al. 2023,
+//! arXiv 2310.20708, but exact instead of smoothed and sampled: `ln(EI(l) - EI(u))` is `ln EI(l) + ln(1 - e^w)` for the
 //! difference `w` of the logarithms.
 
 use super::boxes::Boxes;
@@ -29,7 +29,7 @@ pub(super) fn log_improvement(boxes: &Boxes, means: &[f64], deviations: &[f64]) 
     log_sum(&terms(boxes, &marginals(boxes, means, deviations)))
 }
 
-/// As [`log_improvement`], with derivatives.
+/// Like [`log_improvement`], with derivatives.
 pub(super) fn log_improvement_and_derivatives(boxes: &Boxes, means: &[f64], deviations: &[f64]) -> LogImprovement {
     let marginals = marginals(boxes, means, deviations);
     let terms = terms(boxes, &marginals);
@@ -58,7 +58,7 @@ pub(super) fn log_improvement_and_derivatives(boxes: &Boxes, means: &[f64], devi
     LogImprovement { value, by_means, by_deviations }
 }
 
-/// `ln EI_j` over each bound.
+/// `ln EI_j` over each bound of each objective.
 fn marginals(boxes: &Boxes, means: &[f64], deviations: &[f64]) -> Vec<Vec<LogExpectedImprovement>> {
     let one = |((bounds, mean), deviation): ((&Vec<f64>, &f64), &f64)| {
         bounds.iter().map(|bound| log_expected_improvement(*mean, *deviation, *bound)).collect()
@@ -66,7 +66,7 @@ fn marginals(boxes: &Boxes, means: &[f64], deviations: &[f64]) -> Vec<Vec<LogExp
     boxes.bounds.iter().zip(means).zip(deviations).map(one).collect()
 }
 
-/// The logarithm of what each box contributes; minus infinity where rounding leaves nothing of it.
+/// The logarithm of the contribution of each box; minus infinity if it rounds to 0.
 fn terms(boxes: &Boxes, marginals: &[Vec<LogExpectedImprovement>]) -> Vec<f64> {
     let side = |j: usize, lower: usize, upper: usize| {
         let below = marginals[j][lower].value;
@@ -81,7 +81,7 @@ fn terms(boxes: &Boxes, marginals: &[Vec<LogExpectedImprovement>]) -> Vec<f64> {
     boxes.boxes.iter().map(term).collect()
 }
 
-/// `ln sum exp`; minus infinity if every term is.
+/// `ln sum exp` of `terms`; minus infinity if every term is.
 pub(super) fn log_sum(terms: &[f64]) -> f64 {
     let largest = terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     if largest == f64::NEG_INFINITY {

@@ -1,4 +1,4 @@
-//! Known values, Monte Carlo, limits and derivatives.
+//! DesignContext values, Monte Carlo, limits and derivatives.
 
 use nalgebra::DMatrix;
 use rand::RngExt;
@@ -39,7 +39,7 @@ fn volume(points: &[Vec<f64>]) -> f64 {
 }
 
 #[test]
-fn with_one_objective_it_is_expected_improvement() {
+fn one_objective_equals_expected_improvement() {
     let boxes = Boxes::not_dominated(&[vec![0.3], vec![0.7]], &[0.0]);
     for (mean, deviation) in [(0.5, 0.3), (-40.0, 0.2), (9.0, 1.0)] {
         let alone = log_expected_improvement(mean, deviation, 0.7);
@@ -52,7 +52,7 @@ fn with_one_objective_it_is_expected_improvement() {
 /// One result (1, 1) above the origin; a point at (1, 1) with deviations 1. `EI(1) = phi(0)`, and `EI(0) = Phi(1) +
 /// phi(1)`. Of the two columns the first is `(EI(0) - EI(1)) EI(1)`, the second `EI(1) EI(0)`.
 #[test]
-fn a_value_by_hand() {
+fn value_matches_hand_calculation() {
     let boxes = Boxes::not_dominated(&[vec![1.0, 1.0]], &[0.0, 0.0]);
     let near = log_density(0.0).exp();
     let far = distribution(1.0) + log_density(1.0).exp();
@@ -66,7 +66,7 @@ fn a_value_by_hand() {
 }
 
 #[test]
-fn without_uncertainty_it_is_the_volume_that_is_gained() {
+fn without_uncertainty_the_value_is_the_volume_gain() {
     for objectives in [2, 3] {
         for point in [[0.7, 0.7, 0.7], [0.95, 0.05, 0.5], [0.3, 0.6, 0.9], [1.5, 1.5, 1.5]] {
             let mut with = front(objectives);
@@ -79,7 +79,7 @@ fn without_uncertainty_it_is_the_volume_that_is_gained() {
 }
 
 #[test]
-fn it_agrees_with_monte_carlo() {
+fn value_matches_monte_carlo() {
     const DRAWS: usize = 40_000;
     let mut rng = stream(5, TrialId(1), "hypervolume monte carlo");
     for objectives in [2, 3] {
@@ -107,7 +107,7 @@ fn it_agrees_with_monte_carlo() {
 }
 
 #[test]
-fn derivatives_agree_with_differences_near_and_far() {
+fn derivatives_match_finite_differences_near_and_far() {
     let mut rng = stream(6, TrialId(1), "hypervolume derivatives");
     for objectives in [2, 3] {
         let boxes = boxes(objectives);
@@ -141,7 +141,7 @@ fn derivatives_agree_with_differences_near_and_far() {
 }
 
 #[test]
-fn far_from_the_front_values_stay_finite_and_point_to_it() {
+fn far_from_the_front_values_are_finite_and_gradients_point_to_it() {
     for objectives in [2, 3] {
         let mut last = f64::NEG_INFINITY;
         for mean in [-1e6, -1e3, -10.0, 0.0, 0.5, 2.0, 1e3] {
@@ -170,7 +170,7 @@ fn the_order_of_objectives_and_points_does_not_matter() {
 }
 
 #[test]
-fn the_reference_point_is_a_tenth_of_the_range_worse_than_the_front() {
+fn reference_point_is_a_tenth_of_the_range_worse_than_the_front() {
     let results = vec![vec![0.0, 10.0], vec![1.0, 5.0], vec![-9.0, -9.0]];
     let chosen: Vec<Vec<f64>> = distinct_front(&results).into_iter().map(|index| results[index].clone()).collect();
     assert_eq!(chosen.len(), 2);
@@ -219,7 +219,7 @@ fn normals(trial: u64) -> impl Fn(&str, usize) -> Vec<f64> {
 }
 
 #[test]
-fn gradients_by_the_point_agree_with_differences() {
+fn gradients_by_the_point_match_finite_differences() {
     let probes = points(8, 4);
     for (objectives, pending) in [(1, 0), (2, 0), (3, 0), (2, 1), (3, 2)] {
         let mut acquisition = acquisition(objectives);
@@ -239,7 +239,7 @@ fn gradients_by_the_point_agree_with_differences() {
 }
 
 #[test]
-fn one_objective_is_searched_as_by_expected_improvement() {
+fn search_with_one_objective_equals_expected_improvement() {
     let (model, values) = objective("a", |a, b| (5.0 * a).sin() + 0.3 * b);
     let best = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let alone = AcquisitionFunction::new(model.posterior, Criterion::ExpectedImprovement, best, None);
@@ -250,7 +250,7 @@ fn one_objective_is_searched_as_by_expected_improvement() {
 }
 
 #[test]
-fn a_pending_point_is_worth_less() {
+fn pending_trial_lowers_the_value_nearby() {
     for objectives in [2, 3] {
         let probes = points(5, 8);
         let fresh = acquisition(objectives).values(&probes);
@@ -259,8 +259,8 @@ fn a_pending_point_is_worth_less() {
             acquisition.add_pending(&row.iter().copied().collect::<Vec<f64>>(), &normals(1));
             let after = acquisition.values(&probes)[i];
             assert!(after < fresh[i] - 1.0, "{} {after}", fresh[i]);
-            // A few worlds are a part of all of them.
-            assert!(acquisition.values_in(&probes, 2).iter().all(|value| value.is_finite()));
+            // A few samples are a part of all of them.
+            assert!(acquisition.values_over(&probes, 2).iter().all(|value| value.is_finite()));
         }
     }
 }

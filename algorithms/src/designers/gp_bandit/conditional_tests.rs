@@ -7,6 +7,7 @@ use nalgebra::DMatrix;
 
 use super::tests::{double, problem};
 use super::*;
+use crate::acquisition::Region;
 use crate::gp::{Hyperparameters, KernelTerms};
 use crate::problem::{
     CompletedTrial, Condition, Goal, ParameterKind, ParameterSpec, ParameterValue, ParameterValues, ScaleType,
@@ -52,7 +53,7 @@ fn text(values: &ParameterValues, name: &str) -> String {
     values.get(name).map(ToString::to_string).unwrap_or_default()
 }
 
-/// 1 at a net by SGD with rate 0.8, momentum 0.3 and 0.6 shared; other branches stay below 0.9.
+/// 1 for a net with SGD, rate 0.8, momentum 0.3 and shared 0.6; at most 0.9 in other branches.
 fn quality(values: &ParameterValues) -> f64 {
     let miss = |name: &str, best: f64| number(values, name).map_or(0.0, |value| (value - best).powi(2));
     let top = match (text(values, "family").as_str(), text(values, "net_solver").as_str()) {
@@ -77,9 +78,9 @@ fn study(seed: u64, trials: u64) -> Vec<CompletedTrial> {
     completed
 }
 
-/// No other branch comes nearer than 0.1.
+/// Other branches have gaps of at least 0.1.
 #[test]
-fn the_best_values_of_the_best_branch_are_found() {
+fn search_finds_the_best_values_of_the_best_branch() {
     for seed in 1..=3 {
         let trials = study(seed, 45);
         let best = trials.iter().max_by(|a, b| quality(&a.parameters).total_cmp(&quality(&b.parameters))).unwrap();
@@ -89,13 +90,13 @@ fn the_best_values_of_the_best_branch_are_found() {
 }
 
 #[test]
-fn the_start_visits_every_branch_and_then_moves_one_parameter_at_a_time() {
+fn initial_design_visits_every_branch_and_then_moves_one_parameter_at_a_time() {
     let space = SearchSpace::new(families()).unwrap();
     let encoding = Encoding::new(&space);
-    let star = start::Star::new(&encoding, None).points();
-    let points: Vec<ParameterValues> = star.iter().map(|point| encoding.decode(point)).collect();
+    let design = initial_design::AxisDesign::new(&encoding, None).points();
+    let points: Vec<ParameterValues> = design.iter().map(|point| encoding.decode(point)).collect();
     let names = |point: &ParameterValues| point.keys().cloned().collect::<BTreeSet<_>>();
-    // Line, net by Adam, tree, net by SGD; then a step of the parameter of a line that is no parent.
+    // Line, net with Adam, tree, net with SGD; then a step of the shared parameter of the line.
     assert_eq!(points[..4].iter().map(names).collect::<BTreeSet<_>>().len(), 4);
     assert_eq!(points.len(), 5);
     assert_eq!(
@@ -111,31 +112,44 @@ fn the_start_visits_every_branch_and_then_moves_one_parameter_at_a_time() {
             assert!(number(point, name).is_none_or(|value| value == 0.5), "{point:?}");
         }
     }
-    assert_eq!(star.iter().map(|point| format!("{point:?}")).collect::<BTreeSet<_>>().len(), 5);
-    for point in &star {
+    assert_eq!(design.iter().map(|point| format!("{point:?}")).collect::<BTreeSet<_>>().len(), 5);
+    for point in &design {
         let mut canonical = point.clone();
         encoding.snap(&mut canonical);
         assert_eq!(&canonical, point);
     }
-    assert_eq!(Start::Star.trials(&encoding, 1), 6);
+    assert_eq!(InitialDesign::AxisAligned.trials(&encoding, 1), 6);
 }
 
-/// What the model says of a branch does not depend on the coordinates that its points lack.
+/// The trust region restricts only features that are active at the incumbent.
 #[test]
-fn every_proposal_is_canonical_and_in_the_box_where_it_is_active() {
+fn proposals_are_canonical_and_inside_the_box_along_active_features() {
     let completed = study(5, 24);
     let encoding = Encoding::new(&SearchSpace::new(families()).unwrap());
     let bandit = GpBandit::new(problem(families(), Goal::Maximize), 5).unwrap();
     let outcomes = Outcomes::new(&encoding, &bandit.outputs, History { completed: &completed, pending: &[] }).unwrap();
-    let model =
-        Model::new(&encoding, &outcomes, &bandit.options, &bandit.fits, None, |trial| bandit.is_global(trial), 1)
-            .unwrap();
+    let model = Model::of_one_objective(
+        &encoding,
+        &outcomes,
+        &bandit.options,
+        &bandit.fits,
+        None,
+        |trial| bandit.is_global(trial),
+        1,
+    )
+    .unwrap();
     let incumbent = &model.anchors[0];
     let branches: BTreeSet<_> = model.anchors.iter().map(|anchor| encoding.active(anchor)).collect();
     assert!(branches.len() >= 4, "anchors of {} branches", branches.len());
     let ordered: Vec<bool> =
         encoding.features().iter().map(|feature| !matches!(feature.kind, FeatureKind::Categorical { .. })).collect();
-    let sides = bandit.sides(model.trust_region.as_ref().unwrap(), &model.lengthscales, &ordered, incumbent);
+    let sides = model_search::active_sides(
+        &encoding,
+        model.trust_region.as_ref().unwrap(),
+        &model.lengthscales,
+        &ordered,
+        incumbent,
+    );
     let active_at_incumbent = encoding.active(incumbent);
     for (j, side) in sides.iter().enumerate() {
         assert_eq!(side.is_finite(), active_at_incumbent[j]);
@@ -154,53 +168,52 @@ fn every_proposal_is_canonical_and_in_the_box_where_it_is_active() {
 
 /// Seventeen parameters are active at the first centre; the second branch has one more.
 #[test]
-fn a_walk_of_the_first_branch_goes_on_from_its_centre_while_another_is_best() {
+fn coordinate_descent_continues_from_the_first_centre_while_another_branch_is_best() {
     let mut space = super::tests::cube(16);
     space
         .extend([categorical("branch", &["first", "second"]), under(double("depth", 0.0, 1.0), "branch", &["second"])]);
     let encoding = Encoding::new(&SearchSpace::new(space).unwrap());
-    let star = start::Star::new(&encoding, None);
-    let centers = star.points();
-    assert_eq!((centers.len(), Start::Star.trials(&encoding, 1)), (2, 19));
+    let design = initial_design::AxisDesign::new(&encoding, None);
+    let centers = design.points();
+    assert_eq!((centers.len(), InitialDesign::AxisAligned.trials(&encoding, 1)), (2, 19));
     let moved = |from: &[f64], to: &[f64]| (0..from.len()).filter(|&j| from[j] != to[j]).collect::<Vec<_>>();
     let x15 = encoding.features().iter().position(|feature| feature.name == "x15").unwrap();
     let mut best = centers[0].clone();
     best[x15] = 0.9;
-    // Two centres and sixteen steps are known: the last, of `x15`, is left; the step up would leave the space.
-    let last = star.walk(18, &best).unwrap();
+    // After two centres and sixteen steps, only the step of `x15` is left. A step up would leave the space.
+    let last = design.descent_step(18, &best).unwrap();
     assert_eq!(moved(&best, &last), [x15]);
     assert!((last[x15] - (0.9 - 1.0 / 6.0)).abs() < 1e-12);
-    let last = star.walk(18, &centers[1]).unwrap();
+    let last = design.descent_step(18, &centers[1]).unwrap();
     assert_eq!(moved(&centers[0], &last), [x15]);
-    assert_eq!(star.walk(19, &best), None);
+    assert_eq!(design.descent_step(19, &best), None);
 }
 
-/// The points that `turn` names are those of the other branches, one after the other, and trials in between have none.
 #[test]
-fn every_third_trial_is_the_turn_of_another_branch() {
+fn every_third_trial_explores_the_other_branches_in_rotation() {
     let encoding = Encoding::new(&SearchSpace::new(families()).unwrap());
-    let anchors = super::start::Star::new(&encoding, None).points();
+    let anchors = super::initial_design::AxisDesign::new(&encoding, None).points();
     let active: Vec<Vec<bool>> = anchors.iter().map(|anchor| encoding.active(anchor)).collect();
-    let turn = |trial| branches::turn(&encoding, &anchors, TrialId(trial));
+    let explored = |trial| branches::branch_to_explore(&encoding, &anchors, TrialId(trial));
     for id in (1..20).filter(|id| id % 3 != 0) {
-        assert_eq!(turn(id), None);
+        assert_eq!(explored(id), None);
     }
-    let turns: Vec<&[f64]> = [3, 6, 9, 12].into_iter().filter_map(turn).collect();
-    assert!(turns.iter().all(|point| encoding.active(point) != active[0]));
-    assert_eq!(turns.iter().map(|point| encoding.active(point)).collect::<BTreeSet<_>>().len(), 3);
-    assert_eq!(turns[0], turns[3]);
-    assert_eq!(branches::turn(&encoding, &anchors[..1], TrialId(3)), None);
+    let points: Vec<&[f64]> = [3, 6, 9, 12].into_iter().filter_map(explored).collect();
+    assert!(points.iter().all(|point| encoding.active(point) != active[0]));
+    assert_eq!(points.iter().map(|point| encoding.active(point)).collect::<BTreeSet<_>>().len(), 3);
+    assert_eq!(points[0], points[3]);
+    assert_eq!(branches::branch_to_explore(&encoding, &anchors[..1], TrialId(3)), None);
 
-    let region = Region::whole(&encoding).branch_of(&encoding, turns[0]);
-    let points: Vec<Vec<f64>> = RandomPoints::new(&encoding, 1, TrialId(1), "test").take(200).collect();
-    let same = |point: &Vec<f64>| encoding.active(point) == encoding.active(turns[0]);
-    assert!(points.iter().any(same) && points.iter().all(|point| region.contains(&encoding, point) == same(point)));
+    let region = Region::whole(&encoding).branch_of(&encoding, points[0]);
+    let random: Vec<Vec<f64>> = RandomPoints::new(&encoding, 1, TrialId(1), "test").take(200).collect();
+    let same = |point: &Vec<f64>| encoding.active(point) == encoding.active(points[0]);
+    assert!(random.iter().any(same) && random.iter().all(|point| region.contains(&encoding, point) == same(point)));
 }
 
-/// A branch whose worst value is better than most of the other's, which is best near one corner only. All of the flat
-/// branch is above 0.2.
+/// The flat branch is better than most of the corner branch, but nowhere below 0.2. The corner branch is best near one
+/// corner only.
 #[test]
-fn a_branch_that_looks_bad_at_first_is_searched_to_its_end() {
+fn branch_that_looks_worse_at_first_is_still_explored() {
     let parameters = vec![
         categorical("kind", &["corner", "flat"]),
         under(double("corner_x", 0.0, 1.0), "kind", &["corner"]),
@@ -224,7 +237,7 @@ fn a_branch_that_looks_bad_at_first_is_searched_to_its_end() {
 }
 
 #[test]
-fn the_covariance_of_points_of_all_branches_is_positive_semi_definite() {
+fn covariance_of_points_of_all_branches_is_positive_semidefinite() {
     let encoding = Encoding::new(&SearchSpace::new(families()).unwrap());
     let points: Vec<Vec<f64>> = RandomPoints::new(&encoding, 1, TrialId(1), "test").take(60).collect();
     let branches: BTreeSet<_> = points.iter().map(|point| encoding.active(point)).collect();
@@ -236,14 +249,14 @@ fn the_covariance_of_points_of_all_branches_is_positive_semi_definite() {
     let covariance = kernel.cross(&rows, &rows);
     let least = covariance.symmetric_eigenvalues().min();
     assert!(least > -1e-9, "{least:e}");
-    // Along features that both points lack there is no distance: a line and itself but for what it shares.
+    // Features that are inactive at both points contribute no distance.
     let line = |u: f64| encoding.encode(&encoding.decode(&[0.0, u, u, u, 0.25, u])).unwrap();
     assert_eq!(line(0.1), line(0.9));
 }
 
 #[test]
-fn parents_too_long_to_list_are_searched_as_well() {
-    // Only one of a hundred thousand values has the child, and only with it the best is reached.
+fn parents_too_long_to_list_are_searched() {
+    // One of a hundred thousand values has the child, which the best value requires.
     let child = double("x", 0.0, 1.0);
     let condition = Condition::new("k", vec![ParameterValue::Integer(70_000)]);
     let parameters = vec![integer("k", 1, 100_000), child.with_condition(condition)];

@@ -1,4 +1,4 @@
-//! Spaces of finitely many points: listing them, and walking to one that is unused.
+//! Spaces of finitely many points: enumeration, and a scan for an unused point.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use crate::encoding::{Encoding, Key, PointNumbering};
 use crate::problem::TrialId;
 use crate::rng::stream;
 
-/// Spaces up to this size are scored completely.
+/// Largest size of a space of which all points are scored.
 const LARGEST_LISTED: u128 = 65_536;
 
 /// The numbered points of a space without doubles.
@@ -18,12 +18,12 @@ const LARGEST_LISTED: u128 = 65_536;
 pub(super) struct FinitePoints {
     numbering: PointNumbering,
     size: u128,
-    /// The canonical vectors of all points, in the order of their numbers; only if the space is small enough to list.
+    /// The canonical vectors of all points, ordered by number; `None` if the space is too large to list.
     listed: Option<Vec<Vec<f64>>>,
 }
 
 impl FinitePoints {
-    /// `None` if some feature is continuous, or the points cannot be counted.
+    /// Numbers the points; `None` if a feature is continuous or the number of points overflows.
     pub(super) fn new(encoding: &Encoding) -> Option<Self> {
         let numbering = encoding.numbering()?;
         let size = numbering.size()?;
@@ -35,7 +35,7 @@ impl FinitePoints {
         Some(Self { numbering, size, listed })
     }
 
-    /// Whether as many different points were used as there are.
+    /// Whether all points are used.
     pub(super) fn exhausted(&self, used: &HashSet<Key>) -> bool {
         used.len() as u128 >= self.size
     }
@@ -57,11 +57,12 @@ impl FinitePoints {
         Some(DMatrix::from_row_slice(inside.len(), region.axes.len(), &inside.concat()))
     }
 
-    /// Some unused point, as ordinals: the first from a random place on. `None` if there is none.
+    /// The ordinals of the first unused point from a random number on; `None` if all points are used.
     pub(super) fn any_unused(&self, used: &HashSet<Key>, seed: u64, trial: TrialId) -> Option<Vec<u64>> {
         let indices: HashSet<u128> = used.iter().filter_map(|key| self.numbering.index(key.ordinals())).collect();
+        // The name of the stream is fixed: it determines the suggestions of existing studies.
         let start = stream(seed, trial, "walk").random_range(0..self.size);
-        // Among one more place than there are used points, one is unused.
+        // One more point than are used contains an unused one.
         let steps = (indices.len() as u128 + 1).min(self.size);
         (0..steps)
             .map(|step| (start + step) % self.size)

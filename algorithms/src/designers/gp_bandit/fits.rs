@@ -1,41 +1,38 @@
-//! When hyperparameters are fitted, and memory for the results.
+//! The schedule of hyperparameter fits, and memory for their results.
 //!
-//! A full fit is dear, and one more trial moves its result little. So full fits are made at checkpoints, after 10, 20,
-//! 40, 80 ... completed trials (and at each trial before the tenth); in between, a few steps from the last
-//! checkpoint's result do: at every trial up to 64, at every other up to 200, then after 2% more trials, at least 8. That
-//! departs from a chain of corrections, each from the one before, in that any result can be computed from the history in
-//! two steps.
+//! A full fit is expensive, and one more trial changes its result little. So full fits run at checkpoints, after 10, 20,
+//! 40, 80 ... completed trials (and after each trial before the tenth). In between, a few steps from the last
+//! checkpoint's result suffice: after every trial up to 64, after every other up to 200, then after 2% more trials, at
+//! least 8. Unlike in a chain of corrections, any result can be computed from the history in two steps.
 //!
-//! Which fits count is a pure function of the number of completed trials, and each fit one of the first so many by
-//! number: a designer built anew answers as one that has seen the whole study. What is remembered is only what would be
-//! computed again, found by a fingerprint of the trials that went in.
+//! The fits in use are a pure function of the number of completed trials, and each fit uses a prefix of the trials by
+//! number. A rebuilt designer therefore returns the same suggestions as one that has seen the whole study. The memory
+//! holds only results that would be recomputed identically, keyed by a fingerprint of their trials.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::gp::Hyperparameters;
 
-/// The first checkpoint; each next one comes at twice as many trials.
+/// The first checkpoint; each further one is at twice as many trials.
 const FIRST_CHECKPOINT: usize = 10;
-/// Up to this many completed trials each brings a refit.
+/// Number of completed trials up to which each one causes a refit.
 const REFIT_EACH_UP_TO: usize = 64;
-/// Then every other does, up to this many, to save time. On bbob in 5 and 10 dimensions that is rather better than worse:
-/// mean log10 gap after 100 evaluations -0.02 +- 0.01; of 192 pairs of runs 93 are better and 56 worse. A refit at every
-/// fifth trial from the start cost quality.
+/// Number of completed trials up to which every other one causes a refit (measured, see docs/experiments/006).
 const REFIT_OTHERS_UP_TO: usize = 200;
-/// Beyond: new trials between refits, at least, and as a share of the trials there are.
+/// Beyond that, the least number of trials between refits, and the divisor of the number of trials that gives it.
 const FEWEST_BETWEEN: usize = 8;
 const SHARE_BETWEEN: usize = 50;
-/// Results that are remembered: those of one history are two for each output and for failures; one of the two changes
-/// rarely. The one that was not asked for longest is forgotten first.
+/// Number of remembered results. One history uses two for each output and for failures. The least recently used result is
+/// dropped first.
 const REMEMBERED: usize = 64;
 
-/// Which fits decide after some number of completed trials.
+/// The fits in use after some number of completed trials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Schedule {
-    /// The first so many trials are fitted from the default starts.
+    /// Number of first trials that are fitted from the default starts.
     pub(super) checkpoint: usize,
-    /// If more than `checkpoint`: the first so many trials correct that fit.
+    /// Number of first trials that correct that fit, if larger than `checkpoint`.
     pub(super) refit: usize,
 }
 
@@ -61,21 +58,21 @@ fn between(trials: usize) -> usize {
     }
 }
 
-/// Identifies what a fit was made of.
+/// Identifies the inputs of a fit.
 pub(super) type Fingerprint = [u8; 32];
 
-/// The memory of one designer; its clones share it.
+/// The memory of one designer and its clones.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Fits(Arc<Mutex<VecDeque<(Fingerprint, Hyperparameters)>>>);
 
 impl Fits {
-    /// The result for `fingerprint`, remembered or computed now.
+    /// The remembered result for `fingerprint`, or the result of `compute`.
     pub(super) fn remembered(
         &self,
         fingerprint: Fingerprint,
         compute: impl FnOnce() -> Hyperparameters,
     ) -> Hyperparameters {
-        // Whatever happened to another holder, entries are whole.
+        // Entries are complete even if another holder of the lock panicked.
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut results = lock();
         if let Some(place) = results.iter().position(|(known, _)| *known == fingerprint)
@@ -86,7 +83,7 @@ impl Fits {
             return result;
         }
         drop(results);
-        // Not under the lock: two callers may compute the same, and get the same.
+        // Computed without the lock: concurrent callers compute the same result.
         let result = compute();
         let mut results = lock();
         if results.len() == REMEMBERED {
@@ -102,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fits_come_at_the_numbers_of_the_rules() {
+    fn schedule_follows_the_documented_rules() {
         let schedule = |n| {
             let Schedule { checkpoint, refit } = Schedule::after(n);
             (checkpoint, refit)
@@ -120,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_is_computed_once_and_forgotten_in_turn() {
+    fn results_are_computed_once_and_dropped_least_recently_used_first() {
         let fits = Fits::default();
         let result = |scale: f64| {
             let mut result = Hyperparameters::default_for(&[false]);
@@ -132,7 +129,7 @@ mod tests {
         }
         assert_eq!(fits.remembered([0; 32], || result(9.0)), result(0.0));
         assert_eq!(fits.clone().remembered([99; 32], || result(99.0)), result(99.0));
-        // Asked for again, the first outlives the second.
+        // The first result was used again, so the second is dropped first.
         assert_eq!(fits.remembered([0; 32], || result(9.0)), result(0.0));
         assert_eq!(fits.remembered([1; 32], || result(9.0)), result(9.0));
         assert_eq!(fits.0.lock().unwrap().len(), REMEMBERED);

@@ -1,4 +1,4 @@
-//! What must not change a suggestion: threads, processes, names of levels, equivalent scales, one absurd value.
+//! Invariance of suggestions: threads, processes, names of levels, equivalent scales, one extreme value.
 
 use std::num::NonZeroUsize;
 
@@ -32,7 +32,7 @@ fn suggest(bandit: &GpBandit, history: History<'_>, count: usize) -> Vec<Paramet
     bandit.suggest(history, request).unwrap().into_iter().map(|suggestion| suggestion.parameters).collect()
 }
 
-/// Three suggestions for every kind of parameter at once, after forty results, with two trials pending.
+/// Three suggestions for a space with every kind of parameter, after forty results, with two pending trials.
 fn mixed_suggestions() -> Vec<ParameterValues> {
     let (_, problem) = every_kind_and_scale().into_iter().find(|(name, _)| name == "all kinds together").unwrap();
     let bandit = GpBandit::new(problem, 7).unwrap();
@@ -43,7 +43,7 @@ fn mixed_suggestions() -> Vec<ParameterValues> {
     suggest(&bandit, History { completed: &completed, pending: &pending }, 3)
 }
 
-/// Marks the line that the test of another process reads.
+/// The prefix of the line that the test of another process reads.
 const PRINTED: &str = "suggestions: ";
 
 #[test]
@@ -58,7 +58,7 @@ fn suggestions_are_the_same_on_one_thread_and_on_four() {
 }
 
 #[test]
-#[expect(clippy::disallowed_types, reason = "another process is what the test is about")]
+#[expect(clippy::disallowed_types, reason = "the test runs another process")]
 fn suggestions_are_the_same_in_another_process() {
     let test = format!("{}::suggestions_are_the_same_on_one_thread_and_on_four", module_path!());
     let (_, name) = test.split_once("::").unwrap();
@@ -71,7 +71,7 @@ fn suggestions_are_the_same_in_another_process() {
     assert_eq!(line.lines().next().unwrap(), format!("{:?}", mixed_suggestions()));
 }
 
-/// A space of 90 points, and which `names` its three levels have.
+/// A space of 90 points whose three levels have `names`.
 fn finite(names: [&str; 3]) -> GpBandit {
     let integer = |max| ParameterKind::Integer { min: 1, max, scale: ScaleType::UnitLinear };
     let levels = ParameterKind::Categorical { values: names.map(str::to_owned).to_vec() };
@@ -79,8 +79,8 @@ fn finite(names: [&str; 3]) -> GpBandit {
 }
 
 #[test]
-fn names_of_levels_do_not_matter() {
-    // In the definition, and by name, the levels come in other orders.
+fn suggestions_do_not_depend_on_level_names() {
+    // The levels have different orders, both in the definition and by name.
     let names = [["a", "b", "c"], ["c", "a", "b"], ["x", "q", "r"]];
     let bandits = names.map(finite);
     let values = |width: i64, depth: i64, level: &str| {
@@ -113,7 +113,7 @@ fn names_of_levels_do_not_matter() {
     assert_eq!(suggestions[0], suggestions[2]);
 }
 
-/// Twelve results of a function of two doubles `x` and `y`, both in `[-3, 0]`, entered as `enter` says.
+/// Twelve results of a function of two doubles `x` and `y`, both in `[-3, 0]`, where `enter` maps `x` to its parameter.
 fn results(enter: impl Fn(f64) -> f64) -> Vec<CompletedTrial> {
     let spread = |i: u64, step: f64| -3.0 * (0.2 + step * i as f64).fract();
     let one = |i: u64| {
@@ -128,7 +128,7 @@ fn results(enter: impl Fn(f64) -> f64) -> Vec<CompletedTrial> {
 }
 
 #[test]
-fn a_log_scale_is_a_linear_scale_of_the_logarithm() {
+fn log_scale_equals_linear_scale_of_the_logarithm() {
     let y = || ("y", double(-3.0, 0.0, ScaleType::UnitLinear));
     let linear = bandit(vec![("x", double(-3.0, 0.0, ScaleType::UnitLinear)), y()], Goal::Maximize);
     let log = bandit(vec![("x", double(1e-3, 1.0, ScaleType::UnitLog)), y()], Goal::Maximize);
@@ -145,31 +145,31 @@ fn a_log_scale_is_a_linear_scale_of_the_logarithm() {
 }
 
 #[test]
-fn an_absurd_value_does_not_move_the_model_at_good_points() {
+fn extreme_value_does_not_change_the_model_at_good_points() {
     let unit = || double(-3.0, 0.0, ScaleType::UnitLinear);
     let bandit = bandit(vec![("x", unit()), ("y", unit())], Goal::Maximize);
-    let sober = results(|x| x);
-    let mut absurd = sober.clone();
+    let usual = results(|x| x);
+    let mut extreme = usual.clone();
     let corner = ["x", "y"].map(|name| (name.to_owned(), ParameterValue::Double(0.0)));
-    absurd.push(measured(13, ParameterValues::from(corner), -1e30));
+    extreme.push(measured(13, ParameterValues::from(corner), -1e30));
     let means = |trials: &[CompletedTrial]| -> Vec<f64> {
         let history = History { completed: trials, pending: &[] };
         let outcomes = Outcomes::new(&bandit.encoding, &bandit.outputs, history).unwrap();
         let evidence = outcomes.objectives[0].evidence(&bandit.encoding, true);
-        // Good points: the better half of the sober results.
+        // Good points: the better half of the usual results.
         let mut rows = (0..12).collect::<Vec<usize>>();
         rows.sort_by(|&a, &b| evidence.data.values[b].total_cmp(&evidence.data.values[a]));
         rows.truncate(6);
         posterior(&bandit, trials).predict(&evidence.data.points.select_rows(&rows)).means.as_slice().to_vec()
     };
-    let (before, after) = (means(&sober), means(&absurd));
+    let (before, after) = (means(&usual), means(&extreme));
     for (before, after) in before.iter().zip(&after) {
         assert!((before - after).abs() < 0.3, "{before:?} {after:?}");
     }
 }
 
 #[test]
-fn the_first_trials_move_one_parameter_at_a_time_and_never_repeat() {
+fn first_trials_move_one_parameter_at_a_time_without_repeats() {
     let switch = || ParameterKind::Integer { min: 0, max: 1, scale: ScaleType::UnitLinear };
     let levels = ParameterKind::Categorical { values: vec!["x".into(), "y".into()] };
     let unit = double(0.0, 1.0, ScaleType::UnitLinear);

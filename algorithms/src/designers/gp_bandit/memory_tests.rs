@@ -1,10 +1,10 @@
-//! What a designer remembers changes no suggestion.
+//! Memory of fits changes no suggestion.
 
 use super::tests::{bowl, next, problem, square, suggest, trial};
 use super::*;
 use crate::problem::{CompletedTrial, Goal};
 
-/// Results in the order in which they came: out of the order of their numbers, with failures and points met twice.
+/// Results not sorted by trial number, with failures and repeated points.
 fn results(count: u32) -> Vec<CompletedTrial> {
     let one = |place: u32| {
         // Groups of five, each in another order than by number.
@@ -22,39 +22,39 @@ fn bandit() -> GpBandit {
 }
 
 #[test]
-fn a_designer_built_anew_answers_as_one_that_saw_the_whole_study() {
+fn rebuilt_designer_returns_the_suggestions_of_a_long_lived_one() {
     let all = results(260);
     let old = bandit();
     for n in (2..50).chain([79, 80, 81, 160, 199, 200, 201, 207, 208, 209, 255, 256, 257, 259]) {
-        let known = next(&old, &all[..n]);
-        assert_eq!(known, next(&bandit(), &all[..n]), "{n}");
-        assert_eq!(known, next(&old, &all[..n]), "{n}");
+        let expected = next(&old, &all[..n]);
+        assert_eq!(expected, next(&bandit(), &all[..n]), "{n}");
+        assert_eq!(expected, next(&old, &all[..n]), "{n}");
     }
-    // Back in time, as if another study of the same problem were asked about.
+    // Shorter histories again, as of another study of the same problem.
     for n in [12, 47, 208] {
         assert_eq!(next(&old, &all[..n]), next(&bandit(), &all[..n]), "{n}");
     }
 }
 
 #[test]
-fn batches_and_the_order_of_the_history_do_not_depend_on_memory() {
+fn batches_do_not_depend_on_memory_or_history_order() {
     let all = results(60);
     let old = bandit();
     for n in [15, 37, 60] {
         let mut reversed = all[..n].to_vec();
         reversed.reverse();
-        let known = suggest(&old, &all[..n], &[], 3);
-        assert_eq!(known, suggest(&old, &reversed, &[], 3), "{n}");
-        assert_eq!(known, suggest(&bandit(), &reversed, &[], 3), "{n}");
+        let expected = suggest(&old, &all[..n], &[], 3);
+        assert_eq!(expected, suggest(&old, &reversed, &[], 3), "{n}");
+        assert_eq!(expected, suggest(&bandit(), &reversed, &[], 3), "{n}");
     }
 }
 
 #[test]
-fn a_changed_result_is_not_mistaken_for_the_old_one() {
+fn changed_result_invalidates_remembered_fits() {
     let mut all = results(30);
     let old = bandit();
     let before = next(&old, &all);
-    // Among the trials of the last checkpoint.
+    // The changed trial is one of the last checkpoint.
     all[3] = trial(all[3].id.0, &[("a", 0.9), ("b", 0.9)], Some(5.0));
     let after = next(&old, &all);
     assert_ne!(before, after);

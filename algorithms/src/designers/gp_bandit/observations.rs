@@ -1,34 +1,29 @@
-//! From a history to what the models are fitted to.
+//! The encoded history of one output and its conversion to training data.
 
 use std::collections::BTreeMap;
 
 use nalgebra::DMatrix;
 use sha2::{Digest, Sha256};
 
+use super::evidence::{Evidence, categorical, slack_targets};
 use super::fits::Fingerprint;
-use super::outcomes::Outputs;
+use super::outputs::Outputs;
 use crate::acquisition::TrialResult;
 use crate::designer::{DesignerError, History};
-use crate::encoding::{Encoding, EncodingError, FeatureKind, Key};
+use crate::encoding::{Encoding, EncodingError, Key};
 use crate::gp::TrainingSet;
 use crate::output_warp::{failure_target, standardized, warp};
 use crate::problem::{TrialId, TrialOutcome};
-use crate::transfer::{Ground, Grounds};
 
 /// Noise variance of the last value of a trial that was stopped early, relative to a finished one (a guess).
 const STOPPED_EARLY_NOISE: f64 = 4.0;
 
-/// Slacks up to about so many times their median stay in proportion. On the seven constrained problems of the benchmark, 6
-/// seeds, 60 trials: mean log10 gap -0.67 +- 0.25 against a unit of one median, better in 16 runs and worse in 5; with a
-/// tenth of it +0.60 +- 0.33. The bend at zero that a small unit makes is no property of a smooth constraint.
-const LINEAR_MEDIANS: f64 = 10.0;
-
-/// What the values of some observations are.
+/// The kind of the values of some observations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Of a metric, maximised.
+    /// The values of a metric, maximised.
     Objective,
-    /// Slacks of a constraint: 0 or more where it holds.
+    /// The slacks of a constraint, 0 or more where it holds.
     Slack,
 }
 
@@ -41,7 +36,7 @@ struct Observation {
     /// Maximised, finite; `None` if infeasible.
     value: Option<f64>,
     stopped_early: bool,
-    /// Whether it was measured and violates no constraint.
+    /// Whether the trial was measured and violates no constraint.
     usable: bool,
 }
 
@@ -62,7 +57,7 @@ pub(super) struct Observations {
 }
 
 impl Observations {
-    /// The history once for each of `outputs`: metrics, then constraints.
+    /// One history for each of `outputs`: metrics, then constraints.
     pub(super) fn of_outputs(
         encoding: &Encoding,
         outputs: &Outputs,
@@ -121,12 +116,12 @@ impl Observations {
         Ok((0..outputs.count()).map(of_output).collect())
     }
 
-    /// The values of measured trials, in their order.
+    /// The values of the measured trials, in the order of the trials.
     pub(super) fn measured_values(&self) -> Vec<f64> {
         self.completed.iter().filter_map(|observation| observation.value).collect()
     }
 
-    /// The same observations with other values of the measured trials, which are in their order.
+    /// The same observations with `values` for the measured trials, in the order of the trials.
     pub(super) fn with_measured_values(&self, values: Vec<f64>) -> Self {
         let mut changed = self.clone();
         let measured = changed.completed.iter_mut().filter_map(|observation| observation.value.as_mut());
@@ -134,46 +129,46 @@ impl Observations {
         changed
     }
 
-    /// Keys of all trials.
+    /// The keys of all trials.
     pub(super) fn keys(&self) -> impl Iterator<Item = &Key> {
         self.completed.iter().map(|o| &o.key).chain(self.pending.iter().map(|p| &p.key))
     }
 
-    /// Points of the completed trials.
+    /// The points of the completed trials.
     pub(super) fn points(&self) -> impl Iterator<Item = &Vec<f64>> {
         self.completed.iter().map(|observation| &observation.point)
     }
 
-    /// Of the trials that ran to their end and violate no constraint, the point of the best, the first of equals.
+    /// The point of the best trial that was not stopped early and violates no constraint; the first of equals.
     pub(super) fn best(&self) -> Option<&[f64]> {
         let candidates = self.completed.iter().filter(|trial| trial.usable && !trial.stopped_early);
         let by_value = |a: &(f64, &[f64]), b: &(f64, &[f64])| a.0.total_cmp(&b.0);
         let valued = candidates.filter_map(|trial| trial.value.map(|value| (value, trial.point.as_slice())));
-        // `max_by` takes the last of equals.
+        // `max_by` returns the last of equals.
         valued.rev().max_by(by_value).map(|(_, point)| point)
     }
 
-    /// How many trials were measured.
+    /// The number of measured trials.
     pub(super) fn measured(&self) -> usize {
         self.completed.iter().filter(|observation| observation.value.is_some()).count()
     }
 
-    /// Whether results tell points apart: two different values, or a value and a failure.
+    /// Whether the results differ: two different values, or a value and a failure.
     pub(super) fn are_informative(&self) -> bool {
         self.completed.windows(2).any(|pair| pair[0].value != pair[1].value)
     }
 
-    /// What the trust region replays: the first `start_trials` measured trials, those that `is_global`, and all until the
-    /// first usable result do not count as its own.
+    /// The results that the trust region replays. The first `design_trials` measured trials, those that are `is_global`, and
+    /// all until the first usable result were not proposed from the box.
     pub(super) fn results(
         &self,
-        start_trials: usize,
+        design_trials: usize,
         is_global: impl Fn(TrialId) -> bool,
     ) -> impl Iterator<Item = TrialResult> {
         let (mut measured, mut usable) = (0, false);
         self.completed.iter().map(move |observation| {
-            // Before the first usable result there was no box.
-            let local = usable && measured >= start_trials && !is_global(observation.id);
+            // There was no box before the first usable result.
+            let local = usable && measured >= design_trials && !is_global(observation.id);
             usable |= observation.usable;
             measured += usize::from(observation.value.is_some());
             let counts = !observation.stopped_early && observation.usable;
@@ -181,12 +176,12 @@ impl Observations {
         })
     }
 
-    /// How many trials are completed.
+    /// The number of completed trials.
     pub(super) fn completed(&self) -> usize {
         self.completed.len()
     }
 
-    /// Identifies all of the first `count` completed trials that [`Self::evidence_of_first`] depends on, and `purpose`.
+    /// Identifies `purpose` and everything in the first `count` completed trials that [`Self::evidence_of_first`] uses.
     pub(super) fn fingerprint(&self, count: usize, purpose: &str) -> Fingerprint {
         let mut hash = Sha256::new();
         hash.update(format!("{purpose} {:?}", self.kind));
@@ -201,12 +196,12 @@ impl Observations {
         hash.finalize().into()
     }
 
-    /// Merges the trials of each point and transforms their values: warps them, or only standardises them.
+    /// Merges the trials of each point and warps their values, or only standardises them if `warped` is false.
     pub(super) fn evidence(&self, encoding: &Encoding, warped: bool) -> Evidence {
         self.evidence_of_first(self.completed.len(), encoding, warped)
     }
 
-    /// As [`Self::evidence`], as it was or would have been after the first `count` completed trials.
+    /// Like [`Self::evidence`], for the first `count` completed trials.
     pub(super) fn evidence_of_first(&self, count: usize, encoding: &Encoding, warped: bool) -> Evidence {
         let mut groups: BTreeMap<TrialId, Vec<&Observation>> = BTreeMap::new();
         let mut first_of: BTreeMap<&Key, TrialId> = BTreeMap::new();
@@ -219,7 +214,7 @@ impl Observations {
         rows.sort_by_key(|row| row.value.is_none());
         let raw: Vec<f64> = rows.iter().filter_map(|row| row.value).collect();
         if self.kind == Kind::Slack {
-            // What a failed trial would have kept to is not known.
+            // The slack of a failed trial is unknown.
             rows.truncate(raw.len());
         }
         let failures = rows.len() - raw.len();
@@ -236,7 +231,7 @@ impl Observations {
         if failures > 0 {
             let failed = failure_target(&values);
             values.resize(rows.len(), failed);
-            // The mean of a prior sample, not that of the few failures met so far (Vizier's infeasible warper).
+            // The feasible share is that of a prior sample, not of the few failures so far (Vizier's infeasible warper).
             let feasible_share = (0.5 + raw.len() as f64) / (1.0 + rows.len() as f64);
             let shift = failed * (1.0 - feasible_share);
             values.iter_mut().for_each(|value| *value -= shift);
@@ -255,68 +250,6 @@ impl Observations {
     }
 }
 
-/// Targets for the slacks of a constraint, mean 0 and population variance 1 unless they are equal, and the target of a
-/// slack of 0. Large slacks are drawn together by `sign(c) ln(1 + |c| / (10 median|c|))`: the bilog transform of Eriksson
-/// & Poloczek 2021, "Scalable Constrained Bayesian Optimization", arXiv 2002.08526, section 2, but with a unit, so that
-/// the unit of the constraint does not matter.
-pub(super) fn slack_targets(slacks: &[f64]) -> (Vec<f64>, f64) {
-    let mut sizes: Vec<f64> = slacks.iter().map(|slack| slack.abs()).filter(|size| *size > 0.0).collect();
-    sizes.sort_by(f64::total_cmp);
-    let median = sizes.get(sizes.len() / 2).copied().unwrap_or(1.0);
-    let bilog = |slack: &f64| (slack.abs() / median / LINEAR_MEDIANS).min(1e300).ln_1p().copysign(*slack);
-    let mut targets: Vec<f64> = slacks.iter().map(bilog).collect();
-    let count = targets.len().max(1) as f64;
-    let mean = targets.iter().sum::<f64>() / count;
-    let deviation = (targets.iter().map(|target| (target - mean).powi(2)).sum::<f64>() / count).sqrt();
-    let scale = if deviation > 1e-12 { deviation.recip() } else { 1.0 };
-    // The target of 0 must not be above that of a slack of 0 by a rounding error.
-    let standardize = |target: f64| (target - mean) * scale;
-    targets.iter_mut().for_each(|target| *target = standardize(*target));
-    (targets, standardize(0.0))
-}
-
-/// Which features are categories.
-pub(super) fn categorical(encoding: &Encoding) -> Vec<bool> {
-    encoding.features().iter().map(|feature| matches!(feature.kind, FeatureKind::Categorical { .. })).collect()
-}
-
-/// What is known, one row per different point.
-#[derive(Debug, Clone)]
-pub(super) struct Evidence {
-    /// Measured points first, then failed ones at a pessimistic value.
-    pub(super) data: TrainingSet,
-    /// How many rows are measured.
-    pub(super) measured: usize,
-    /// Whether the row is measured by a trial that ran to its end.
-    pub(super) finished: Vec<bool>,
-    /// Of a constraint, the value from which on it holds.
-    pub(super) threshold: f64,
-}
-
-impl Evidence {
-    /// What the measured values are built upon.
-    pub(super) fn ground(&self, grounds: &Grounds) -> Option<Ground> {
-        let measured = self.data.points.rows(0, self.measured).clone_owned();
-        grounds.below(&measured, &self.data.values[..self.measured])
-    }
-
-    /// How many points failed.
-    pub(super) fn failures(&self) -> usize {
-        self.data.values.len() - self.measured
-    }
-
-    /// Rows that may be the incumbent: finished ones, or all measured ones if none is finished.
-    pub(super) fn eligible(&self) -> Vec<usize> {
-        let finished: Vec<usize> = (0..self.measured).filter(|&row| self.finished[row]).collect();
-        if finished.is_empty() { (0..self.measured).collect() } else { finished }
-    }
-
-    /// Point of a row.
-    pub(super) fn point(&self, row: usize) -> Vec<f64> {
-        self.data.points.row(row).iter().copied().collect()
-    }
-}
-
 /// The trials of one point.
 struct Row {
     point: Vec<f64>,
@@ -326,8 +259,8 @@ struct Row {
 }
 
 impl Row {
-    /// Mean and weight of `trials` (at least one, same point). Failures count only if nothing was measured, and trials
-    /// stopped early only if none was finished.
+    /// Merges `trials` (at least one, same point) into their mean and weight. Failures count only if no trial was measured,
+    /// and trials stopped early only if none was finished.
     fn merge(trials: Vec<&Observation>) -> Self {
         let values = |stopped_early: bool| -> Vec<f64> {
             let kept = trials.iter().filter(|trial| trial.stopped_early == stopped_early);
@@ -338,7 +271,7 @@ impl Row {
         let count = used.len() as f64;
         Self {
             point: trials[0].point.clone(),
-            // Divided before the sum: huge values must not overflow.
+            // Division before the sum avoids an overflow of huge values.
             value: (!used.is_empty()).then(|| used.iter().map(|value| value / count).sum()),
             stopped_early: finished.is_empty(),
             noise_weight: if used.is_empty() { 1.0 } else { factor / count },

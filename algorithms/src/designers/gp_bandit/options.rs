@@ -1,23 +1,23 @@
-//! What of the designer can be chosen, to compare its parts with their alternatives.
+//! The options of the designer, for comparison of its parts with their alternatives.
 
 use crate::acquisition::Criterion;
 use crate::gp::KernelTerms;
 
-/// The parts of a [`GpBandit`](super::GpBandit). The default is what the designer is measured to do best with.
+/// The options of a [`GpBandit`](super::GpBandit). The defaults performed best in our measurements.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GpBanditOptions {
-    /// How a point is valued (expected improvement, which gives way to the upper confidence bound under much noise). With
-    /// two or three metrics always by expected hypervolume improvement.
+    /// The criterion that values a point. Default: expected improvement, which the upper confidence bound replaces under
+    /// much noise. With two or three metrics it is always expected hypervolume improvement.
     pub acquisition: Criterion,
-    /// Whether trials are sought in a box around the incumbent (yes), or always in the whole space. With several metrics
-    /// it is always the whole space.
+    /// Whether trials are sought in a box around the incumbent (default) or always in the whole space. With several metrics
+    /// the whole space is always searched.
     pub trust_region: bool,
-    /// Where the first trials are.
-    pub start: Start,
-    /// Whether the covariance has a linear term (yes). Without ordered parameters there is none anyway.
+    /// The points of the first trials.
+    pub initial_design: InitialDesign,
+    /// Whether the covariance has a linear term (default). Without ordered parameters it has none.
     pub linear_term: bool,
-    /// Whether values are [warped](crate::output_warp::warp) (yes), or only standardised: then an outlier can flatten
-    /// the model.
+    /// Whether values are [warped](crate::output_warp::warp) (default) or only standardised, in which case an outlier can
+    /// flatten the model.
     pub warp: bool,
 }
 
@@ -26,7 +26,7 @@ impl Default for GpBanditOptions {
         Self {
             acquisition: Criterion::default(),
             trust_region: true,
-            start: Start::default(),
+            initial_design: InitialDesign::default(),
             linear_term: true,
             warp: true,
         }
@@ -34,7 +34,7 @@ impl Default for GpBanditOptions {
 }
 
 impl GpBanditOptions {
-    /// What is wrong with them, or `None`.
+    /// The reason why the options are invalid; `None` if they are valid.
     pub(super) fn fault(&self) -> Option<String> {
         match self.acquisition {
             Criterion::UpperConfidenceBound { beta } if !(beta.is_finite() && beta > 0.0) => {
@@ -50,15 +50,16 @@ impl GpBanditOptions {
     }
 }
 
-/// Where the first trials are.
+/// The points of the first trials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Start {
-    /// The centre, then one trial per parameter, each moving that one alone: `d + 1` trials, at least 4; in spaces of
-    /// more than 15 features the centre and maximin points, 6 trials. In conditional spaces the centres of all branches
-    /// (16 at most), then the star of the parameters active at the first.
+pub enum InitialDesign {
+    /// The centre, then one trial per parameter that moves this parameter alone: `d + 1` trials, at least 4. From 16 to 50
+    /// features the steps are a coordinate descent from the best trial. With more than 50 features, or more than 15 and
+    /// several metrics or constraints, the design is the centre and maximin points, 6 trials. In conditional spaces it is
+    /// the centres of all branches (at most 16), then the steps of the parameters active at the first.
     #[default]
-    Star,
-    /// The points of a scrambled Sobol sequence at the numbers of the trials, the centre not among them: `d + 1`
-    /// trials, at least 4 and at most 6.
+    AxisAligned,
+    /// The points of a scrambled Sobol sequence, indexed by trial number, without the centre: `d + 1` trials, at least 4
+    /// and at most 6.
     SpaceFilling,
 }

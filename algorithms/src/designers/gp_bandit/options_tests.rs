@@ -1,4 +1,4 @@
-//! What each option changes, and that the default changes nothing.
+//! The effect of each option, and the suggestions of the defaults.
 
 use super::tests::{
     bowl, coordinates, cube, distance, history, next, posterior, problem, shrunk_box, square, suggest, trial,
@@ -20,13 +20,13 @@ fn usual() -> GpBanditOptions {
     GpBanditOptions::default()
 }
 
-/// Each option alone at another value than its default.
+/// The defaults with one option changed at a time.
 fn variants() -> [GpBanditOptions; 6] {
     [
         GpBanditOptions { acquisition: BOUND, ..usual() },
         GpBanditOptions { acquisition: Criterion::Mean, ..usual() },
         GpBanditOptions { trust_region: false, ..usual() },
-        GpBanditOptions { start: Start::SpaceFilling, ..usual() },
+        GpBanditOptions { initial_design: InitialDesign::SpaceFilling, ..usual() },
         GpBanditOptions { linear_term: false, ..usual() },
         GpBanditOptions { warp: false, ..usual() },
     ]
@@ -36,25 +36,25 @@ fn model(options: &GpBanditOptions, trials: &[CompletedTrial]) -> Model {
     let bandit = bandit(*options);
     let history = History { completed: trials, pending: &[] };
     let outcomes = Outcomes::new(&bandit.encoding, &bandit.outputs, history).unwrap();
-    Model::new(&bandit.encoding, &outcomes, options, &bandit.fits, None, |_| false, 1).unwrap()
+    Model::of_one_objective(&bandit.encoding, &outcomes, options, &bandit.fits, None, |_| false, 1).unwrap()
 }
 
-/// A batch of three: its second trial may leave for a corner, since the box has not shrunk.
+/// A batch of three. The second trial may move to a corner because the box has not shrunk.
 #[test]
-fn the_default_suggestions_are_these() {
+fn default_suggestions_match_recorded_values() {
     let expected = [[0.48964491589494, 0.6392054830573546], [1.0, 1.0], [0.6865376555018704, 0.7342270769135077]];
     let found = suggest(&bandit(usual()), &history(1.0, bowl), &[], 3);
     for (point, expected) in found.iter().map(coordinates).zip(expected) {
-        // Other processors may round the sums of matrix products otherwise.
+        // Other processors may round sums in matrix products differently.
         assert!((point[0] - expected[0]).abs() < 1e-4 && (point[1] - expected[1]).abs() < 1e-4, "{found:?}");
     }
     let new = GpBandit::new(problem(square(), Goal::Maximize), 7).unwrap();
     assert_eq!(suggest(&new, &history(1.0, bowl), &[], 3), found);
 }
 
-/// The schedule of fits: the fit of the first twenty trials, corrected by all there are; the box has changed its size.
+/// The fit of the first twenty trials is corrected by later ones, and the box has changed its size.
 #[test]
-fn the_default_suggestions_late_in_a_study_are_these() {
+fn default_suggestions_late_in_a_study_match_recorded_values() {
     let trials: Vec<_> = (0..30_u32)
         .map(|i| {
             let (a, b) = ((0.1 + 0.37 * f64::from(i)).fract(), (0.3 + 0.61 * f64::from(i)).fract());
@@ -74,7 +74,7 @@ fn the_default_suggestions_late_in_a_study_are_these() {
     ] {
         let found = suggest(&bandit(usual()), &trials[..count], &[], expected.len());
         for (point, expected) in found.iter().map(coordinates).zip(expected) {
-            // Other processors may round the sums of matrix products otherwise.
+            // Other processors may round sums in matrix products differently.
             let is_close = (point[0] - expected[0]).abs() < 1e-4 && (point[1] - expected[1]).abs() < 1e-4;
             assert!(is_close, "after {count}: {found:?}");
         }
@@ -92,7 +92,7 @@ fn each_option_changes_a_suggestion() {
 }
 
 #[test]
-fn each_criterion_proposes_what_it_values_most() {
+fn each_criterion_proposes_its_maximum() {
     let trials = history(1.0, bowl);
     let criteria = [Criterion::ExpectedImprovement, BOUND, Criterion::Mean];
     let all = criteria.map(|acquisition| GpBanditOptions { acquisition, trust_region: false, ..usual() });
@@ -107,7 +107,7 @@ fn each_criterion_proposes_what_it_values_most() {
 }
 
 #[test]
-fn under_much_noise_the_bound_takes_the_place_of_improvement() {
+fn upper_confidence_bound_replaces_improvement_under_much_noise() {
     // Repeated pairs of neighbours differ by 0.6 of a range of about 1.3.
     let noisy: Vec<_> = (0..24_u32)
         .map(|i| {
@@ -116,19 +116,19 @@ fn under_much_noise_the_bound_takes_the_place_of_improvement() {
             trial(u64::from(i) + 1, &[("a", a + 1e-3 * f64::from(i % 2)), ("b", b)], Some(bowl(a, b) + noise))
         })
         .collect();
-    assert!(!model(&usual(), &noisy).seeks_improvement);
-    assert!(model(&usual(), &history(1.0, bowl)).seeks_improvement);
+    assert!(!model(&usual(), &noisy).is_log_improvement);
+    assert!(model(&usual(), &history(1.0, bowl)).is_log_improvement);
     let mean = GpBanditOptions { acquisition: Criterion::Mean, trust_region: false, ..usual() };
     let greedy = coordinates(&next(&bandit(mean), &noisy));
-    let told = GpBanditOptions { acquisition: BOUND, trust_region: false, ..usual() };
-    let bound = coordinates(&next(&bandit(told), &noisy));
+    let explicit = GpBanditOptions { acquisition: BOUND, trust_region: false, ..usual() };
+    let bound = coordinates(&next(&bandit(explicit), &noisy));
     let default = coordinates(&next(&bandit(GpBanditOptions { trust_region: false, ..usual() }), &noisy));
     assert_eq!(default, bound);
     assert_ne!(default, greedy);
 }
 
 #[test]
-fn a_larger_beta_explores_more() {
+fn larger_beta_explores_more() {
     let trials = history(1.0, bowl);
     let deviation = |beta| {
         let acquisition = Criterion::UpperConfidenceBound { beta };
@@ -141,7 +141,7 @@ fn a_larger_beta_explores_more() {
 }
 
 #[test]
-fn a_beta_that_is_no_positive_number_is_refused() {
+fn beta_must_be_a_positive_number() {
     for beta in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         let options = GpBanditOptions { acquisition: Criterion::UpperConfidenceBound { beta }, ..usual() };
         let error = GpBandit::with_options(problem(square(), Goal::Maximize), 7, options).unwrap_err();
@@ -150,8 +150,8 @@ fn a_beta_that_is_no_positive_number_is_refused() {
 }
 
 #[test]
-fn without_a_trust_region_proposals_leave_the_box() {
-    // The bound looks far away; the box, of a side of 0.025, is around (0.31, 0.59).
+fn without_trust_region_proposals_leave_the_box() {
+    // The bound is maximal far away; the box around (0.31, 0.59) has a side of 0.025.
     let away = |trust_region| {
         let options = GpBanditOptions { acquisition: BOUND, trust_region, ..usual() };
         let point = coordinates(&next(&bandit(options), &shrunk_box()));
@@ -162,23 +162,23 @@ fn without_a_trust_region_proposals_leave_the_box() {
 }
 
 #[test]
-fn a_space_filling_start_is_a_sobol_sequence() {
-    let bandit = bandit(GpBanditOptions { start: Start::SpaceFilling, ..usual() });
+fn space_filling_design_is_a_sobol_sequence() {
+    let bandit = bandit(GpBanditOptions { initial_design: InitialDesign::SpaceFilling, ..usual() });
     let found: Vec<_> = suggest(&bandit, &[], &[], 6).iter().map(coordinates).collect();
     let expected: Vec<_> = (1..=6).map(|id| sobol_point(&bandit.encoding, 7, TrialId(id))).collect();
     assert_eq!(found, expected);
-    for (dimensions, star, star_of_two_outputs, sobol) in
+    for (dimensions, axes, axes_of_two_outputs, sobol) in
         [(1, 4, 4, 4), (4, 5, 5, 5), (9, 10, 10, 6), (15, 16, 16, 6), (16, 17, 6, 6), (50, 51, 6, 6), (51, 6, 6, 6)]
     {
         let cube = Encoding::new(&SearchSpace::new(cube(dimensions)).unwrap());
-        assert_eq!(Start::Star.trials(&cube, 1), star);
-        assert_eq!(Start::Star.trials(&cube, 2), star_of_two_outputs);
-        assert_eq!(Start::SpaceFilling.trials(&cube, 1), sobol);
+        assert_eq!(InitialDesign::AxisAligned.trials(&cube, 1), axes);
+        assert_eq!(InitialDesign::AxisAligned.trials(&cube, 2), axes_of_two_outputs);
+        assert_eq!(InitialDesign::SpaceFilling.trials(&cube, 1), sobol);
     }
 }
 
 #[test]
-fn the_linear_term_is_left_out() {
+fn linear_term_can_be_switched_off() {
     let trials = history(1.0, |a, b| 3.0 * a + b);
     let linear_variance = |options| posterior(&bandit(options), &trials).hyperparameters().kernel.linear_variance;
     assert_eq!(linear_variance(GpBanditOptions { linear_term: false, ..usual() }), 0.0);
@@ -204,36 +204,36 @@ fn measured(outcome: crate::problem::TrialOutcome) -> f64 {
     }
 }
 
-fn keeps_the_contract(options: GpBanditOptions) {
+fn assert_contract(options: GpBanditOptions) {
     designer_contract(|problem, seed| Ok(Box::new(GpBandit::with_options(problem.clone(), seed, options)?)));
 }
 
 #[test]
-fn the_upper_confidence_bound_keeps_the_contract() {
-    keeps_the_contract(variants()[0]);
+fn upper_confidence_bound_satisfies_the_contract() {
+    assert_contract(variants()[0]);
 }
 
 #[test]
-fn the_mean_keeps_the_contract() {
-    keeps_the_contract(variants()[1]);
+fn mean_satisfies_the_contract() {
+    assert_contract(variants()[1]);
 }
 
 #[test]
-fn a_search_of_the_whole_space_keeps_the_contract() {
-    keeps_the_contract(variants()[2]);
+fn search_of_the_whole_space_satisfies_the_contract() {
+    assert_contract(variants()[2]);
 }
 
 #[test]
-fn a_space_filling_start_keeps_the_contract() {
-    keeps_the_contract(variants()[3]);
+fn space_filling_design_satisfies_the_contract() {
+    assert_contract(variants()[3]);
 }
 
 #[test]
-fn a_model_without_a_linear_term_keeps_the_contract() {
-    keeps_the_contract(variants()[4]);
+fn model_without_linear_term_satisfies_the_contract() {
+    assert_contract(variants()[4]);
 }
 
 #[test]
-fn values_that_are_only_standardised_keep_the_contract() {
-    keeps_the_contract(variants()[5]);
+fn standardised_values_satisfy_the_contract() {
+    assert_contract(variants()[5]);
 }

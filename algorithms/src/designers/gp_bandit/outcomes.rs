@@ -1,59 +1,24 @@
-//! What trials report, output by output: one per metric, one per constraint.
+//! The history of each output: one per metric, one per constraint.
 
 use rand::RngExt;
 
-use super::observations::{Evidence, Observations};
+use super::observations::Observations;
+use super::outputs::Outputs;
 use crate::designer::{DesignerError, History};
 use crate::encoding::Encoding;
 use crate::output_warp::warp;
-use crate::problem::{ConstraintSpec, MetricSpec, ProblemStatement, TrialId};
+use crate::problem::{MetricSpec, TrialId};
 use crate::rng::stream;
 
-/// Weight of the sum beside the maximum in a scalarised value (Knowles 2006).
+/// Weight of the sum relative to the maximum in a scalarised value (Knowles 2006).
 const AUGMENTATION: f64 = 0.05;
 
-/// The outputs of a problem. Metrics and constraints are each in the order of their names, so that the order in which
-/// they are defined does not matter.
-#[derive(Debug, Clone)]
-pub(super) struct Outputs {
-    /// The metrics and their places among the values of a trial.
-    pub(super) metrics: Vec<(usize, MetricSpec)>,
-    /// The constraints and their places.
-    pub(super) constraints: Vec<(usize, ConstraintSpec)>,
-}
-
-impl Outputs {
-    pub(super) fn new(problem: &ProblemStatement) -> Self {
-        let mut metrics: Vec<_> = problem.metrics().iter().cloned().enumerate().collect();
-        let places = metrics.len()..;
-        let mut constraints: Vec<_> = places.zip(problem.constraints().iter().cloned()).collect();
-        metrics.sort_by(|a, b| a.1.name.cmp(&b.1.name));
-        constraints.sort_by(|a, b| a.1.name.cmp(&b.1.name));
-        Self { metrics, constraints }
-    }
-
-    /// How many values a trial reports.
-    pub(super) fn count(&self) -> usize {
-        self.metrics.len() + self.constraints.len()
-    }
-
-    /// The values of the metrics, maximised, and the slacks of the constraints; `None` if one of them is not finite.
-    pub(super) fn read(&self, values: &[f64]) -> Option<Vec<f64>> {
-        if values.iter().any(|value| !value.is_finite()) {
-            return None;
-        }
-        let metrics = self.metrics.iter().map(|(place, metric)| metric.goal.to_maximized(values[*place]));
-        let constraints = self.constraints.iter().map(|(place, constraint)| constraint.slack(values[*place]));
-        Some(metrics.chain(constraints).collect())
-    }
-}
-
-/// The history, once for each output. All have the same trials, of which the same are measured.
+/// One history per output. All contain the same trials, and the same trials are measured.
 #[derive(Debug, Clone)]
 pub(super) struct Outcomes {
-    /// At least one.
+    /// The values of the metrics, at least one.
     pub(super) objectives: Vec<Observations>,
-    /// Slacks: 0 or more where the constraint holds.
+    /// The slacks of the constraints, 0 or more where the constraint holds.
     pub(super) constraints: Vec<Observations>,
 }
 
@@ -64,12 +29,12 @@ impl Outcomes {
         Ok(Self { objectives, constraints })
     }
 
-    /// Whether results tell points apart.
+    /// Whether the results differ between points.
     pub(super) fn are_informative(&self) -> bool {
         self.objectives.iter().chain(&self.constraints).any(Observations::are_informative)
     }
 
-    /// One objective in place of several: the random augmented Chebyshev scalarisation that `trial` draws. It is
+    /// One objective in place of several: the random augmented Chebyshev scalarisation of `trial`. It is
     /// `-(max_j w_j f_j + 0.05 sum_j w_j f_j)`, where `f_j` is 0 for the best and 1 for the worst of the warped values so
     /// far, and the weights are uniform on the simplex. (Knowles 2006, "ParEGO", IEEE Trans. Evol. Comp. 10, section 4;
     /// weights on a grid there.)
@@ -99,33 +64,5 @@ impl Outcomes {
             objectives: vec![self.objectives[0].with_measured_values(scalars)],
             constraints: self.constraints.clone(),
         }
-    }
-}
-
-/// Where trials violate constraints, row by row of the evidence.
-pub(super) struct Violations {
-    /// Sum over the constraints of what is lacking to the threshold, in standard deviations; 0 where all hold. One per
-    /// measured row.
-    pub(super) sums: Vec<f64>,
-}
-
-impl Violations {
-    pub(super) fn new(measured: usize, constraints: &[Evidence]) -> Self {
-        let lacking = |row: usize| {
-            let one = |evidence: &Evidence| (evidence.threshold - evidence.data.values[row]).max(0.0);
-            constraints.iter().map(one).sum()
-        };
-        Self { sums: (0..measured).map(lacking).collect() }
-    }
-
-    /// Those of `rows` where every constraint holds.
-    pub(super) fn feasible(&self, rows: &[usize]) -> Vec<usize> {
-        rows.iter().copied().filter(|&row| self.sums[row] == 0.0).collect()
-    }
-
-    /// All of `rows`, the least violation first.
-    pub(super) fn least(&self, mut rows: Vec<usize>) -> Vec<usize> {
-        rows.sort_by(|&a, &b| self.sums[a].total_cmp(&self.sums[b]).then(a.cmp(&b)));
-        rows
     }
 }

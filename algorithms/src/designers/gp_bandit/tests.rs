@@ -1,8 +1,8 @@
-//! Invariances and behaviour of the whole designer.
+//! Invariance and behaviour of the whole designer.
 
 use std::num::NonZeroUsize;
 
-use super::model::{Fitting, Output};
+use super::fitting::{Fitting, Output};
 use super::*;
 use crate::gp::Posterior;
 use crate::problem::{
@@ -83,7 +83,7 @@ pub(super) fn distance(a: &ParameterValues, b: &ParameterValues) -> f64 {
     coordinates(a).iter().zip(coordinates(b)).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
 }
 
-/// What the model of the first objective is after `completed`.
+/// The model of the first objective after `completed`.
 pub(super) fn posterior(bandit: &GpBandit, completed: &[CompletedTrial]) -> Posterior {
     let history = History { completed, pending: &[] };
     let outcomes = Outcomes::new(&bandit.encoding, &bandit.outputs, history).unwrap();
@@ -94,7 +94,7 @@ pub(super) fn posterior(bandit: &GpBandit, completed: &[CompletedTrial]) -> Post
 }
 
 #[test]
-fn units_of_the_objective_do_not_matter() {
+fn suggestions_do_not_depend_on_units_of_the_objective() {
     let bandit = bandit(square(), Goal::Maximize);
     let reference = next(&bandit, &history(1.0, bowl));
     for (scale, shift) in [(1e6, 0.0), (1e-7, 0.0), (3.0, -40.0)] {
@@ -104,16 +104,16 @@ fn units_of_the_objective_do_not_matter() {
 }
 
 #[test]
-fn minimising_is_maximising_upside_down() {
+fn minimising_equals_maximising_the_negative() {
     let up = next(&bandit(square(), Goal::Maximize), &history(1.0, bowl));
     let down = next(&bandit(square(), Goal::Minimize), &history(1.0, |a, b| -bowl(a, b)));
     assert_eq!(up, down);
 }
 
 #[test]
-fn units_of_the_parameters_do_not_matter() {
+fn suggestions_do_not_depend_on_units_of_parameters() {
     let reference = next(&bandit(square(), Goal::Maximize), &history(1.0, bowl));
-    // A power of two, so that the encoding is the same to the last bit.
+    // A power of two keeps the encoding identical in every bit.
     let wide = bandit(vec![double("a", 0.0, 1024.0), double("b", 0.0, 1024.0)], Goal::Maximize);
     let other = next(&wide, &history(1024.0, bowl));
     for (small, large) in coordinates(&reference).iter().zip(coordinates(&other)) {
@@ -122,7 +122,7 @@ fn units_of_the_parameters_do_not_matter() {
 }
 
 #[test]
-fn neither_order_of_parameters_nor_of_trials_matters() {
+fn suggestions_do_not_depend_on_the_order_of_parameters_or_trials() {
     let mut trials = history(1.0, bowl);
     let reference = next(&bandit(square(), Goal::Maximize), &trials);
     let mut reversed = square();
@@ -133,7 +133,7 @@ fn neither_order_of_parameters_nor_of_trials_matters() {
 }
 
 #[test]
-fn seed_and_history_fix_the_suggestions() {
+fn suggestions_are_a_function_of_seed_and_history() {
     let trials = history(1.0, bowl);
     let suggestions = || suggest(&bandit(square(), Goal::Maximize), &trials, &[], 3);
     let first = suggestions();
@@ -144,7 +144,7 @@ fn seed_and_history_fix_the_suggestions() {
 }
 
 #[test]
-fn a_pending_trial_at_the_best_point_moves_the_next_one() {
+fn pending_trial_at_the_best_point_moves_the_next_suggestion() {
     let bandit = bandit(square(), Goal::Maximize);
     let trials = history(1.0, bowl);
     let best = next(&bandit, &trials);
@@ -154,7 +154,7 @@ fn a_pending_trial_at_the_best_point_moves_the_next_one() {
 }
 
 #[test]
-fn a_constant_objective_is_searched_evenly() {
+fn constant_objective_is_searched_evenly() {
     let bandit = bandit(square(), Goal::Maximize);
     let mut trials = Vec::new();
     for id in 1..=20 {
@@ -163,15 +163,15 @@ fn a_constant_objective_is_searched_evenly() {
     }
     let late: Vec<_> = trials[4..].iter().map(|trial| trial.parameters.clone()).collect();
     for (index, one) in late.iter().enumerate() {
-        // Twenty points on a grid would be 0.25 apart.
+        // Twenty points on a regular grid would be 0.25 apart.
         assert!(late[..index].iter().all(|other| distance(one, other) > 0.08), "{late:?}");
     }
 }
 
 #[test]
-fn failures_are_never_the_incumbent_and_keep_the_search_away() {
+fn failures_are_never_the_incumbent_and_repel_the_search() {
     let bandit = bandit(square(), Goal::Maximize);
-    // The objective rises to the right, but everything beyond 0.6 fails.
+    // The objective increases with `a`, but every trial beyond 0.6 fails.
     let trials: Vec<_> = (0..24_u32)
         .map(|i| {
             let (a, b) = ((0.1 + 0.37 * f64::from(i)).fract(), (0.3 + 0.61 * f64::from(i)).fract());
@@ -190,7 +190,7 @@ fn failures_are_never_the_incumbent_and_keep_the_search_away() {
 }
 
 #[test]
-fn only_failures_are_searched_evenly() {
+fn history_of_failures_is_searched_evenly() {
     let bandit = bandit(square(), Goal::Maximize);
     let mut trials: Vec<CompletedTrial> = Vec::new();
     for id in 1..=12 {
@@ -202,7 +202,7 @@ fn only_failures_are_searched_evenly() {
 }
 
 #[test]
-fn the_star_moves_one_parameter_at_a_time() {
+fn axis_design_moves_one_parameter_at_a_time() {
     let levels =
         |values: &[&str]| ParameterKind::Categorical { values: values.iter().map(|v| (*v).to_owned()).collect() };
     let space = vec![
@@ -210,17 +210,18 @@ fn the_star_moves_one_parameter_at_a_time() {
         ParameterSpec::new("b", ParameterKind::Integer { min: 0, max: 1, scale: ScaleType::UnitLinear }).unwrap(),
         ParameterSpec::new("c", levels(&["x", "y", "z"])).unwrap(),
     ];
-    let star = start::Star::new(&Encoding::new(&SearchSpace::new(space).unwrap()), None).points();
-    assert_eq!(star.len(), 4);
-    for (j, point) in star[1..].iter().enumerate() {
-        let different: Vec<usize> = (0..3).filter(|&k| point[k] != star[0][k]).collect();
+    let design = initial_design::AxisDesign::new(&Encoding::new(&SearchSpace::new(space).unwrap()), None).points();
+    assert_eq!(design.len(), 4);
+    for (j, point) in design[1..].iter().enumerate() {
+        let different: Vec<usize> = (0..3).filter(|&k| point[k] != design[0][k]).collect();
         assert_eq!(different, [j]);
     }
 }
 
-/// The sum falls along even parameters and rises along odd ones: steps along the latter are kept. A failed step is not.
+/// The sum decreases along even parameters and increases along odd ones, so steps along the latter are kept. A failed step
+/// is not.
 #[test]
-fn in_a_large_space_the_star_walks_from_the_best_trial() {
+fn design_of_a_large_space_is_a_coordinate_descent() {
     let bandit = bandit(cube(16), Goal::Maximize);
     let sign = |j: usize| if j.is_multiple_of(2) { -1.0 } else { 1.0 };
     let mut completed: Vec<CompletedTrial> = Vec::new();
@@ -248,7 +249,7 @@ fn in_a_large_space_the_star_walks_from_the_best_trial() {
 }
 
 #[test]
-fn a_finite_space_is_used_up_without_repeats() {
+fn finite_space_is_exhausted_without_repeats() {
     let integer = |name: &str, max| {
         ParameterSpec::new(name, ParameterKind::Integer { min: 1, max, scale: ScaleType::UnitLinear }).unwrap()
     };
@@ -266,7 +267,7 @@ fn a_finite_space_is_used_up_without_repeats() {
 }
 
 #[test]
-fn a_value_of_a_trial_stopped_early_is_not_the_incumbent() {
+fn trial_stopped_early_is_not_the_incumbent() {
     let encoding = Encoding::new(&SearchSpace::new(square()).unwrap());
     let mut trials = history(1.0, bowl);
     let early = TrialOutcome::Measured { values: vec![1e3], stopped_early: true };
@@ -278,7 +279,7 @@ fn a_value_of_a_trial_stopped_early_is_not_the_incumbent() {
     assert_eq!(evidence.data.noise_weights[2], 4.0);
 }
 
-/// Many trials without improvement after the first, at (0.31, 0.59): the box has shrunk to its smallest sizes.
+/// Many trials without improvement after the first, at (0.31, 0.59), which shrink the box.
 pub(super) fn shrunk_box() -> Vec<CompletedTrial> {
     let mut trials = vec![trial(1, &[("a", 0.31), ("b", 0.59)], Some(1.0))];
     trials.extend((1..14_u32).map(|i| {
@@ -297,7 +298,7 @@ fn proposals_lie_in_the_trust_region() {
     assert!((point[0] - 0.31).abs() < 0.06 && (point[1] - 0.59).abs() < 0.06, "{point:?}");
 }
 
-/// 500 observations go through every block of the factorisation; 600 are fitted on a subset.
+/// 500 observations use every block of the factorisation; 600 are fitted on a subset.
 #[test]
 fn suggestions_for_long_histories_are_in_the_space() {
     let names = ["a", "b", "c", "d", "e", "f"];

@@ -35,7 +35,7 @@ use self::widths::{Group, kernels};
 use super::UsedPoints;
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
 use crate::encoding::{Encoding, FeatureKind};
-use crate::prior::{Beliefs, FADING};
+use crate::prior::{DECAY, PriorDensity};
 use crate::problem::{AlgorithmName, Goal, Origin, ProblemStatement, Step, TrialId, TrialSuggestion};
 use crate::rng::stream;
 use crate::sampling::{RandomPoints, sobol_point};
@@ -58,7 +58,7 @@ pub struct TreeParzen {
     encoding: Encoding,
     goal: Goal,
     seed: u64,
-    beliefs: Option<Beliefs>,
+    prior: Option<PriorDensity>,
 }
 
 impl TreeParzen {
@@ -76,15 +76,15 @@ impl TreeParzen {
             return Err(DesignerError::Unsupported { algorithm: NAME, reason });
         }
         let encoding = Encoding::new(problem.search_space());
-        Ok(Self { beliefs: Beliefs::new(problem.search_space(), &encoding), encoding, goal: metric.goal, seed })
+        Ok(Self { prior: PriorDensity::new(problem.search_space(), &encoding), encoding, goal: metric.goal, seed })
     }
 
     /// The points for `trial` before there is a model, by preference.
     fn start_points(&self, trial: TrialId) -> Vec<Vec<f64>> {
         let even = sobol_point(&self.encoding, self.seed, trial);
         if trial != TrialId::FIRST {
-            let from_prior = self.beliefs.as_ref().filter(|_| !trial.0.is_multiple_of(2)).and_then(|beliefs| {
-                RandomPoints::new(&self.encoding, self.seed, trial, "tpe/beliefs").believing(Some(beliefs)).next()
+            let from_prior = self.prior.as_ref().filter(|_| !trial.0.is_multiple_of(2)).and_then(|prior| {
+                RandomPoints::new(&self.encoding, self.seed, trial, "tpe/beliefs").with_prior(Some(prior)).next()
             });
             return from_prior.into_iter().chain([even]).collect();
         }
@@ -94,7 +94,7 @@ impl TreeParzen {
         let mut center: Vec<f64> =
             features.zip(&even).map(|(feature, u)| if ordered(&feature.kind) { 0.5 } else { *u }).collect();
         for (j, u) in center.iter_mut().enumerate() {
-            *u = self.beliefs.as_ref().and_then(|beliefs| beliefs.mode(j)).unwrap_or(*u);
+            *u = self.prior.as_ref().and_then(|prior| prior.mode(j)).unwrap_or(*u);
         }
         self.encoding.snap(&mut center);
         vec![center, even]
@@ -108,20 +108,20 @@ impl TreeParzen {
         let mut rng = stream(self.seed, trial, "tpe");
         let mut scratch = vec![];
         let mut scored = Vec::with_capacity(CANDIDATES);
-        let fading = FADING / (groups.good.len() + groups.bad.len()).max(1) as f64;
+        let fading = DECAY / (groups.good.len() + groups.bad.len()).max(1) as f64;
         for place in 0..CANDIDATES {
             let (mut point, mut active) = good.draw(&self.encoding, &mut rng);
-            if let Some(beliefs) = self.beliefs.as_ref().filter(|_| place < PRIOR_CANDIDATES) {
+            if let Some(prior) = self.prior.as_ref().filter(|_| place < PRIOR_CANDIDATES) {
                 for (j, u) in point.iter_mut().enumerate() {
-                    *u = beliefs.quantile(j, rng.random()).unwrap_or(*u);
+                    *u = prior.quantile(j, rng.random()).unwrap_or(*u);
                 }
                 self.encoding.snap(&mut point);
                 active = self.encoding.active(&point);
             }
             let mut score =
                 good.log_density(&point, &active, &mut scratch) - bad.log_density(&point, &active, &mut scratch);
-            if let Some(beliefs) = &self.beliefs {
-                score += fading * beliefs.log_density(&self.encoding, &point);
+            if let Some(prior) = &self.prior {
+                score += fading * prior.log_density(&self.encoding, &point);
             }
             scored.push((score, point));
         }

@@ -1,7 +1,7 @@
 //! The options of the algorithm `gp`: which of its parts a comparison leaves out or replaces.
 
 use tunesmith_algorithms::acquisition::{Criterion, DEFAULT_BETA};
-use tunesmith_algorithms::designers::{GpBanditOptions, Start};
+use tunesmith_algorithms::designers::{GpBanditOptions, InitialDesign};
 
 use super::algorithm::AlgorithmError;
 
@@ -37,9 +37,9 @@ pub(super) fn parse(parts: &[(&str, &str)]) -> Result<GpBanditOptions, Algorithm
             }
             "trust_region" => options.trust_region = switch("trust_region", value)?,
             "start" => {
-                options.start = match value {
-                    "star" => Start::Star,
-                    "space_filling" => Start::SpaceFilling,
+                options.initial_design = match value {
+                    "star" => InitialDesign::AxisAligned,
+                    "space_filling" => InitialDesign::SpaceFilling,
                     _ => return Err(bad("start", value, "star or space_filling")),
                 }
             }
@@ -89,7 +89,10 @@ mod tests {
             (vec![("acquisition", "mean")], GpBanditOptions { acquisition: Criterion::Mean, ..usual() }),
             (vec![("acquisition", "ucb"), ("acquisition", "ei")], usual()),
             (vec![("trust_region", "off")], GpBanditOptions { trust_region: false, ..usual() }),
-            (vec![("start", "space_filling")], GpBanditOptions { start: Start::SpaceFilling, ..usual() }),
+            (
+                vec![("start", "space_filling")],
+                GpBanditOptions { initial_design: InitialDesign::SpaceFilling, ..usual() },
+            ),
             (vec![("linear_term", "off")], GpBanditOptions { linear_term: false, ..usual() }),
             (vec![("warp", "off")], GpBanditOptions { warp: false, ..usual() }),
             (vec![("trust_region", "on"), ("start", "star"), ("linear_term", "on"), ("warp", "on")], usual()),

@@ -9,7 +9,7 @@ use tunesmith_algorithms::designer::{Designer, DesignerError, History, SuggestRe
 use tunesmith_algorithms::problem::{
     CompletedTrial, MetricSpec, ParameterValues, PendingTrial, ProblemStatement, TrialId, TrialOutcome, TrialSuggestion,
 };
-use tunesmith_algorithms::transfer::EarlierStudy;
+use tunesmith_algorithms::transfer::SourceStudy;
 
 use super::{Computed, PolicyError, Purpose, Reservation, StudyEnd, Suggestions};
 use tunesmith_domain::{Study, StudyId, Trial, TrialState};
@@ -70,7 +70,7 @@ impl StudyHistory {
     /// or narrower range, and what is known need not be tried again. The others teach its designer as trials of a study
     /// of another space.
     pub(super) async fn open(store: &dyn Store, study: &Study) -> Result<Self, PolicyError> {
-        let designer = |earlier: &[EarlierStudy]| {
+        let designer = |earlier: &[SourceStudy]| {
             super::designer(study, earlier).map_err(|source| PolicyError::Designer { study: study.id.clone(), source })
         };
         let mut history = Self {
@@ -274,7 +274,7 @@ impl StudyHistory {
     }
 
     /// Takes over the completed trials of `prior` that are points of this study's space; the others are returned.
-    async fn learn_from(&mut self, store: &dyn Store, prior: &StudyId) -> Result<Option<EarlierStudy>, StoreError> {
+    async fn learn_from(&mut self, store: &dyn Store, prior: &StudyId) -> Result<Option<SourceStudy>, StoreError> {
         let problem = store.study(prior).await?.problem.clone();
         let mut after = None;
         let mut foreign = Vec::new();
@@ -316,7 +316,7 @@ impl StudyHistory {
                 "trials of the earlier study are no points of this search space; the algorithm leaves them out"
             );
         }
-        Ok(Some(EarlierStudy { problem, completed: foreign }))
+        Ok(Some(SourceStudy { problem, completed: foreign }))
     }
 }
 

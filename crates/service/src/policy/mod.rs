@@ -15,7 +15,7 @@ use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 use tunesmith_algorithms::designer::{Designer, DesignerError};
 use tunesmith_algorithms::designers::{Automatic, GpBandit, GridSearch, InitialPoints, RandomSearch};
 use tunesmith_algorithms::problem::{AlgorithmName, Origin, ParameterValues, TrialId, TrialSuggestion};
-use tunesmith_algorithms::transfer::EarlierStudy;
+use tunesmith_algorithms::transfer::SourceStudy;
 
 use self::history::StudyHistory;
 pub use self::history::outcome;
@@ -278,11 +278,11 @@ impl Policy {
 /// # Errors
 /// [`DesignerError::Unsupported`] if it cannot search the study's space, cannot learn from earlier studies though it learns,
 /// or if an initial point is none of the space.
-pub fn designer(study: &Study, earlier: &[EarlierStudy]) -> Result<Box<dyn Designer>, DesignerError> {
+pub fn designer(study: &Study, earlier: &[SourceStudy]) -> Result<Box<dyn Designer>, DesignerError> {
     let problem = study.problem.clone();
     let designer: Box<dyn Designer> = match &study.algorithm {
-        Algorithm::Automatic => Box::new(Automatic::after(problem, study.seed, earlier)?),
-        Algorithm::GaussianProcessBandit => Box::new(GpBandit::after(problem, study.seed, earlier)?),
+        Algorithm::Automatic => Box::new(Automatic::with_source_studies(problem, study.seed, earlier)?),
+        Algorithm::GaussianProcessBandit => Box::new(GpBandit::with_source_studies(problem, study.seed, earlier)?),
         Algorithm::GridSearch { double_resolution } => Box::new(GridSearch::new(&problem, double_resolution)?),
         Algorithm::RandomSearch => Box::new(RandomSearch::new(&problem, study.seed)),
     };

@@ -38,7 +38,8 @@ fn history(count: u32, f: impl Fn(f64, f64) -> Vec<f64>) -> Vec<CompletedTrial> 
     (0..count).map(one).collect()
 }
 
-/// Distances from two corners: optimal on the diagonal between (0.2, 0.2) and (0.8, 0.8), all to be minimised.
+/// Squared distances from two points, optimal on the diagonal between (0.2, 0.2) and (0.8, 0.8), and two more metrics, all
+/// to be minimised.
 fn trade_off(a: f64, b: f64) -> Vec<f64> {
     let from = |c: f64| (a - c).powi(2) + (b - c).powi(2);
     vec![from(0.2), from(0.8), (a - 0.2).powi(2) + (b - 0.8).powi(2), (a - b).abs()]
@@ -66,7 +67,7 @@ fn run(problem: &ProblemStatement, trials: u64, f: impl Fn(f64, f64) -> Vec<f64>
 }
 
 #[test]
-fn two_objectives_are_searched_along_their_whole_front() {
+fn search_covers_the_whole_front_of_two_objectives() {
     let trials = run(&minimized(2), 24, first(2));
     let points: Vec<Vec<f64>> = trials.iter().map(|trial| coordinates(&trial.parameters)).collect();
     for on_front in [0.25, 0.35, 0.5, 0.65, 0.75] {
@@ -77,7 +78,7 @@ fn two_objectives_are_searched_along_their_whole_front() {
 }
 
 #[test]
-fn neither_order_nor_units_nor_signs_of_metrics_matter() {
+fn suggestions_do_not_depend_on_order_units_or_signs_of_metrics() {
     for count in [2, 3, 4] {
         let reference = suggest(&GpBandit::new(minimized(count), 7).unwrap(), &history(12, first(count)), &[], 2);
         let turned: Vec<(&str, Goal)> = NAMES[..count].iter().rev().map(|name| (*name, Goal::Minimize)).collect();
@@ -105,7 +106,7 @@ fn neither_order_nor_units_nor_signs_of_metrics_matter() {
 }
 
 #[test]
-fn pending_trials_and_batches_are_spread_with_several_objectives() {
+fn batches_with_several_objectives_are_spread() {
     for count in [2, 3, 4] {
         let bandit = GpBandit::new(minimized(count), 5).unwrap();
         let trials = history(14, first(count));
@@ -116,14 +117,14 @@ fn pending_trials_and_batches_are_spread_with_several_objectives() {
         let pending = PendingTrial { id: TrialId(15), parameters: batch[0].clone() };
         let history = History { completed: &trials, pending: &[pending] };
         let after = bandit.suggest(history, SuggestRequest::one(TrialId(16))).unwrap();
-        // The trials of a batch share their candidates, so only what refinement makes of them is the same.
+        // The trials of a batch share their candidates, so only the refined points agree.
         assert!(distance(&after[0].parameters, &batch[1]) < 1e-3, "{count}: {after:?} {batch:?}");
     }
 }
 
-/// The best value lies where the constraint fails; the best allowed one at a = 0.6.
+/// The best value violates the constraint; the best feasible one is at a = 0.6.
 #[test]
-fn the_optimum_on_the_edge_of_a_constraint_is_found() {
+fn search_finds_an_optimum_on_a_constraint_boundary() {
     let constrained = problem(square(), &[("value", Goal::Maximize)], &[at_most("size", 5.0)]);
     let f = |a: f64, b: f64| vec![a - (b - 0.3).powi(2), 20.0 * a - 7.0];
     let trials = run(&constrained, 25, f);
@@ -136,8 +137,8 @@ fn the_optimum_on_the_edge_of_a_constraint_is_found() {
 }
 
 #[test]
-fn without_a_feasible_trial_the_search_goes_to_the_feasible_region() {
-    // A disc of radius 0.15, none of the first trials inside; the objective leads away from it.
+fn search_finds_the_feasible_region_without_a_feasible_trial() {
+    // No initial trial is inside the feasible disc of radius 0.15, and the objective decreases away from it.
     let constrained = problem(square(), &[("value", Goal::Minimize)], &[at_most("distance", 0.15)]);
     let f = |a: f64, b: f64| vec![a + b, ((a - 0.9).powi(2) + (b - 0.85).powi(2)).sqrt()];
     let trials = run(&constrained, 16, f);
@@ -152,7 +153,7 @@ fn without_a_feasible_trial_the_search_goes_to_the_feasible_region() {
 }
 
 #[test]
-fn units_and_order_of_constraints_do_not_matter() {
+fn suggestions_do_not_depend_on_units_or_order_of_constraints() {
     let f = |a: f64, b: f64| vec![a + 0.5 * b, a * a + b - 0.9, 0.2 - a * b];
     let bandit = |constraints: &[ConstraintSpec]| {
         GpBandit::new(problem(square(), &[("value", Goal::Maximize)], constraints), 7).unwrap()
@@ -168,7 +169,7 @@ fn units_and_order_of_constraints_do_not_matter() {
 }
 
 #[test]
-fn a_history_with_another_number_of_values_is_foreign() {
+fn history_with_a_wrong_number_of_values_is_rejected() {
     let bandit = GpBandit::new(problem(square(), &[("value", Goal::Maximize)], &[at_most("c", 0.0)]), 7).unwrap();
     let completed = [trial(1, 0.5, 0.5, vec![1.0])];
     let error = bandit.suggest(History { completed: &completed, pending: &[] }, SuggestRequest::one(TrialId(2)));
@@ -177,8 +178,8 @@ fn a_history_with_another_number_of_values_is_foreign() {
 }
 
 #[test]
-fn several_objectives_under_a_constraint_keep_to_it() {
-    // The half of the front beyond 0.5 is not allowed.
+fn search_with_several_objectives_respects_a_constraint() {
+    // The constraint excludes the half of the front beyond 0.5.
     let metrics = [("near", Goal::Minimize), ("far", Goal::Minimize)];
     let constrained = problem(square(), &metrics, &[at_most("a", 0.5)]);
     let trials = run(&constrained, 22, |a, b| vec![trade_off(a, b)[0], trade_off(a, b)[1], a]);
@@ -191,39 +192,41 @@ fn several_objectives_under_a_constraint_keep_to_it() {
 }
 
 #[test]
-fn objectives_that_agree_are_searched_as_one() {
-    // The front is one point.
+fn equal_objectives_are_searched_as_one() {
+    // The front is a single point.
     let bandit = GpBandit::new(problem(square(), &[("m", Goal::Maximize), ("n", Goal::Maximize)], &[]), 7).unwrap();
     let trials = history(10, |a, _| vec![a, a]);
     assert!(coordinates(&suggest(&bandit, &trials, &[], 1)[0])[0] > 0.8);
 }
 
 #[test]
-fn slacks_of_usual_size_keep_their_proportions_and_huge_ones_are_drawn_together() {
-    let (targets, zero) = super::observations::slack_targets(&[-2.0, -1.0, 0.0, 1.0, 2.0, 1e9]);
+fn usual_slacks_keep_their_proportions_and_huge_ones_are_compressed() {
+    let (targets, zero) = super::evidence::slack_targets(&[-2.0, -1.0, 0.0, 1.0, 2.0, 1e9]);
     assert_eq!(targets[2], zero);
     let ratio = (targets[4] - zero) / (targets[3] - zero);
     assert!((ratio - (1.1_f64).ln() / (1.05_f64).ln()).abs() < 1e-9, "{ratio}");
     assert!((targets[0] - zero + targets[4] - zero).abs() < 1e-9, "{targets:?}");
     assert!((targets[5] - zero) / (targets[4] - zero) < 200.0, "{targets:?}");
-    let (huge, zero) = super::observations::slack_targets(&[f64::MAX, -f64::MAX]);
+    let (huge, zero) = super::evidence::slack_targets(&[f64::MAX, -f64::MAX]);
     assert!(huge.iter().all(|target| target.is_finite()) && huge[0] > zero && huge[1] < zero, "{huge:?}");
 }
 
 #[test]
-fn there_is_no_box_to_shrink_before_a_trial_satisfies_the_constraints() {
+fn trust_region_does_not_shrink_before_the_first_feasible_trial() {
     let problem = problem(square(), &[("y", Goal::Minimize)], &[at_most("c", 0.0)]);
     let bandit = GpBandit::new(problem, 3).unwrap();
     let trials = history(14, |a, b| vec![a + b, if a + b > 0.0 { 1.0 } else { -1.0 }]);
     let length = |last: [f64; 2]| {
         let mut trials = trials.clone();
-        // Two that satisfy it, the second better, then one that does not.
+        // Two feasible trials, the second better, then an infeasible one.
         trials.push(trial(15, 0.5, 0.5, vec![0.5, last[0]]));
         trials.push(trial(17, 0.4, 0.4, vec![0.4, last[0]]));
         trials.push(trial(19, 0.3, 0.3, vec![0.3, last[1]]));
         let history = History { completed: &trials, pending: &[] };
         let outcomes = Outcomes::new(&bandit.encoding, &bandit.outputs, history).unwrap();
-        let model = Model::new(&bandit.encoding, &outcomes, &bandit.options, &bandit.fits, None, |_| false, 1).unwrap();
+        let model =
+            Model::of_one_objective(&bandit.encoding, &outcomes, &bandit.options, &bandit.fits, None, |_| false, 1)
+                .unwrap();
         model.trust_region.map(|region| (region.length, region.restarts))
     };
     assert_eq!(length([1.0, 1.0]), None);

@@ -1,30 +1,30 @@
-//! Minimises a smooth function in the unit-free box `[lower, upper]` from several starts at once.
+//! Projected L-BFGS: minimisation of a smooth function in the box `[lower, upper]` from several starts at once.
 //!
 //! Notation: `x` point, `g` gradient (length k), `p` direction, `s`, `y` differences of points and gradients.
 //!
 //! Sources: Nocedal & Wright 2006, "Numerical Optimization", algorithm 7.4 (two-loop recursion) and Bertsekas 1982,
-//! SIAM J. Control Optim. 20(2) (projection: coordinates held by a bound leave the step). The starts are independent
-//! runs whose evaluations are batched, one call per round (Irie et al. 2025: one stacked problem would converge more
-//! slowly, separate calls would waste the batch).
+//! SIAM J. Control Optim. 20(2) (projection: coordinates at an active bound are excluded from the step). The starts are independent
+//! runs whose evaluations are batched, one call per round (Irie et al. 2025: one stacked problem converges more
+//! slowly, and separate calls waste the batch).
 //!
-//! Departures: backtracking to the Armijo condition only (pairs without positive curvature are skipped instead of
-//! asking for the Wolfe conditions), and a fixed length for the first step, for which no curvature is known.
+//! Departures: backtracking to the Armijo condition only (pairs without positive curvature are skipped, so that
+//! the Wolfe conditions are not needed), and a fixed length for the first step, for which no curvature is known.
 
 use std::collections::VecDeque;
 
 use argmin::core::{Error, Executor, IterState, KV, Problem, Solver, TerminationReason, TerminationStatus};
 
-/// Pairs remembered per start.
+/// Number of pairs stored per start.
 const MEMORY: usize = 8;
-/// Fraction of the predicted decrease that a step must reach (Nocedal & Wright's usual value).
+/// Share of the predicted decrease that a step must reach (the usual value in Nocedal & Wright).
 const ARMIJO: f64 = 1e-4;
-/// Steps tried along one direction.
+/// Most step lengths tried along one direction.
 const MAX_BACKTRACKS: u32 = 12;
 
 /// A function with its gradient, evaluated for several points at once.
 pub trait Objective {
     /// One evaluation per point (each of length k), in order; `runs[i]` is the number of the start that point i belongs
-    /// to, should the starts differ in something that is not optimised. A point that cannot be evaluated has infinite
+    /// to, for functions that depend on the start. A point that cannot be evaluated has infinite
     /// cost.
     fn evaluate(&self, runs: &[usize], points: &[Vec<f64>]) -> Vec<Evaluation>;
 }
@@ -38,7 +38,7 @@ pub struct Evaluation {
     pub gradient: Vec<f64>,
 }
 
-/// The state that argmin iterates: the best point of all starts and its cost.
+/// The state of argmin: the best point of all starts and its cost.
 type BestState = IterState<Vec<f64>, (), (), (), (), f64>;
 
 /// Bounds and tolerances; see the module documentation. One argmin iteration is one batch of evaluations.
@@ -76,7 +76,7 @@ impl ProjectedLbfgs {
         solver
     }
 
-    /// Where each start has got to, with its cost; infinite if it could not be evaluated.
+    /// The current point of each start and its cost, which is infinite if the start cannot be evaluated.
     pub fn results(&self) -> impl Iterator<Item = (&[f64], f64)> {
         self.runs.iter().map(|run| (run.point.as_slice(), run.cost))
     }
@@ -88,7 +88,7 @@ impl ProjectedLbfgs {
         point
     }
 
-    /// Evaluates every run that is not done and moves each by one evaluation.
+    /// Evaluates every unfinished run once and advances it.
     fn round<O: Objective>(&mut self, problem: &mut Problem<O>, state: BestState) -> Result<BestState, Error> {
         let active: Vec<usize> = (0..self.runs.len()).filter(|&index| !self.runs[index].done).collect();
         let points: Vec<Vec<f64>> = active.iter().map(|&index| self.runs[index].trial.clone()).collect();
@@ -205,30 +205,30 @@ impl<O: Objective> Solver<O, BestState> for ProjectedLbfgs {
     }
 }
 
-/// Runs `solver` for at most `max_rounds` batches of evaluations. Each start's point and cost, in order; a start that
-/// could not be evaluated keeps its place with infinite cost.
+/// Runs `solver` for at most `max_rounds` batches of evaluations. Returns the point and cost of each start, in order; the
+/// cost is infinite if the start cannot be evaluated.
 pub fn minimize<O: Objective>(objective: O, solver: ProjectedLbfgs, max_rounds: u64) -> Vec<(Vec<f64>, f64)> {
     let untouched: Vec<_> = solver.results().map(|(point, cost)| (point.to_vec(), cost)).collect();
-    // No timer: the search must not read a clock.
+    // The search must not read a clock.
     let executor = Executor::new(objective, solver).timer(false);
     match executor.configure(|state: BestState| state.max_iters(max_rounds)).run() {
         Ok(outcome) => outcome.solver.results().map(|(point, cost)| (point.to_vec(), cost)).collect(),
-        // The solver itself never fails; argmin's signature allows it.
+        // The solver never fails; argmin's signature requires this case.
         Err(error) => {
-            tracing::warn!(error = %error, "optimiser stopped");
+            tracing::warn!(error = %error, "the L-BFGS solver stopped with an error");
             untouched
         }
     }
 }
 
-/// One start on its way.
+/// The state of one start.
 #[derive(Debug, Clone, Default)]
 struct Run {
     /// Best point so far, its cost and gradient (empty before the first evaluation).
     point: Vec<f64>,
     cost: f64,
     gradient: Vec<f64>,
-    /// The point to be evaluated next: `point + step * direction`, clipped.
+    /// The next point to evaluate: `point + step * direction`, clipped.
     trial: Vec<f64>,
     direction: Vec<f64>,
     step: f64,
@@ -256,7 +256,7 @@ impl Run {
     }
 }
 
-/// `-H g` for the inverse Hessian estimate `H` of `pairs` (oldest first), those without curvature left out.
+/// `-H g` for the inverse Hessian estimate `H` of `pairs` (oldest first). Pairs without positive curvature are skipped.
 fn two_loop(gradient: &[f64], pairs: impl Iterator<Item = (Vec<f64>, Vec<f64>)>) -> Vec<f64> {
     let pairs: Vec<_> = pairs
         .map(|(s, y)| {
@@ -319,14 +319,14 @@ mod tests {
     }
 
     #[test]
-    fn each_start_finds_the_minimum_inside_the_box() {
+    fn each_start_converges_to_the_minimum_inside_the_box() {
         for (point, cost) in solve(2.0, &[vec![-1.2, 1.0], vec![0.0, 0.0], vec![9.0, -9.0]]) {
             assert!(cost < 1e-12, "{point:?} {cost}");
         }
     }
 
     #[test]
-    fn a_bound_holds_and_the_rest_is_optimal_there() {
+    fn solution_on_a_bound_is_optimal_along_the_other_coordinates() {
         // With x at most 0.5 the minimum is x = 0.5, y = 0.25.
         for (point, _) in solve(0.5, &[vec![-1.2, 0.4], vec![0.0, 0.0]]) {
             assert!((point[0] - 0.5).abs() < 1e-9 && (point[1] - 0.25).abs() < 1e-6, "{point:?}");
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_start_that_cannot_be_evaluated_has_infinite_cost() {
+    fn start_that_cannot_be_evaluated_has_infinite_cost() {
         struct Nowhere;
         impl Objective for Nowhere {
             fn evaluate(&self, _runs: &[usize], points: &[Vec<f64>]) -> Vec<Evaluation> {

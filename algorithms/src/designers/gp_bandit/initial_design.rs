@@ -1,106 +1,96 @@
-//! The first trials, before there is anything to model.
+//! The initial design: the first trials, before the model has data.
 //!
-//! The centre first; then a star: parameter j alone moves from the centre by 1/6 of its range, in the order of names.
-//! The star serves the linear kernel term and the trust region, which want a direction; a measurement on our
-//! development problems put it ahead of quasi-random starts, which are there for comparison. What is left over is
-//! filled by the candidate farthest from all trials so far (maximin design, Johnson et al. 1990), where the prototype
-//! took Sobol points. Steps of 0.12, 1/4 and 1/3 are no different on bbob in 2 and 5 dimensions, its mixed-integer
-//! functions and tables of trained models (mean log10 gaps after 25, 50 and 100 evaluations within two standard errors of
-//! those with 1/6).
+//! The axis-aligned design starts at the centre. Then parameter j alone moves from the centre by 1/6 of its range, in the
+//! order of names. It suits the linear kernel term and the trust region, which need a direction, and performed better than
+//! quasi-random designs. Remaining trials are the candidate that is farthest from all trials so far (maximin design,
+//! Johnson et al. 1990).
 //!
-//! Up to 15 parameters all steps are taken from the centre, not from the best trial so far as in COBYLA's first simplex
-//! (Powell 1994). Steps from the best are ahead at first on bbob in 5 and 10 dimensions (192 pairs of runs: mean log10 gap
-//! after 25 evaluations -0.06 +- 0.02, after 100 +0.01 +- 0.04), but on the classic functions, many of them with several
-//! optima, they rather choose a worse one (54 pairs: +0.16 +- 0.11, +0.10 +- 0.07; 5 better and 12 worse after 50).
+//! Up to 15 parameters, all steps start at the centre, not at the best trial so far as in the first simplex of COBYLA
+//! (Powell 1994). From 16 to 50 parameters the design is a coordinate descent: each step starts at the best trial so far.
+//! With several metrics or constraints there may be no best trial, so designs of more than 15 parameters have no steps.
+//! All of these choices are measured, see docs/experiments/001.
 //!
-//! From 16 to 50 parameters, where a star takes long, it walks: each step is taken from the best trial so far. Against
-//! no star (bbob, mean log10 gap after 15, 25, 50 and 100 evaluations): d = 20 +0.11, -0.14, -0.09, -0.04 (72 pairs of
-//! runs); d = 40 +0.09, +0.11, -0.11 and -0.09 (48 pairs), each +- 0.04 to 0.07. A star from the centre is worse than none
-//! in 20 dimensions (+0.22 +- 0.11 after 25, +0.12 +- 0.08 after 50). With several metrics or constraints there may be no best
-//! trial, so that no star has more than 15 parameters.
-//!
-//! In a conditional space the centre has the middle of every active parameter. Next come the centres of the other
+//! In a conditional space, the centre has the middle of every active parameter. Then come the centres of the other
 //! branches, one for each different set of children that a value of a parent has, so that every parameter is tried once
-//! and branches can be compared; then the star around the first centre, along the parameters active there.
+//! and branches can be compared. The steps around the first centre follow, along the parameters active there.
 
 use std::collections::HashSet;
 
 use nalgebra::DMatrix;
 
-use super::options::Start;
+use super::options::InitialDesign;
 use crate::acquisition::{Axis, Region};
 use crate::encoding::{Encoding, Key};
 use crate::numerics::latin_hypercube::stratified;
-use crate::prior::{Beliefs, middle};
+use crate::prior::{PriorDensity, middle};
 use crate::problem::TrialId;
 use crate::rng::stream;
 use crate::sampling::sobol_point;
 
-/// Step of the star.
+/// Length of a step, as a share of the range (measured, see docs/experiments/001).
 const STEP: f64 = 1.0 / 6.0;
-/// Up to so many features the star stays around the centre.
-const LARGEST_STAR: usize = 15;
-/// Up to so many features there is a star that walks (a guess beyond 40).
-const LARGEST_WALK: usize = 50;
-/// Candidates for a filling point.
+/// Most features for which all steps start at the centre (measured, see docs/experiments/001).
+const MAX_CENTERED_STEPS: usize = 15;
+/// Most features for which the design is a coordinate descent (measured up to 40, see docs/experiments/001).
+const MAX_DESCENT_STEPS: usize = 50;
+/// Number of candidates for a maximin point.
 const FILLERS: usize = 256;
-/// No more branches than this are visited by the start (a guess).
+/// Most branches whose centres the design visits (a guess).
 const MOST_BRANCHES: usize = 16;
 
-impl Start {
-    /// How many trials, completed or pending, the start takes in a space with so many `outputs`, metrics and
-    /// constraints.
+impl InitialDesign {
+    /// The number of trials, completed or pending, of the design for a problem with `outputs` metrics and constraints.
     pub(super) fn trials(self, encoding: &Encoding, outputs: usize) -> usize {
         let few = (encoding.dimensions() + 1).clamp(4, 6);
         match self {
             Self::SpaceFilling => few,
-            Self::Star => {
-                let star = Star::new(encoding, None);
-                let walk = if star.walks() && outputs == 1 { star.steps.len() } else { 0 };
-                few.max(star.points().len() + walk)
+            Self::AxisAligned => {
+                let design = AxisDesign::new(encoding, None);
+                let descent = if design.is_descent() && outputs == 1 { design.steps.len() } else { 0 };
+                few.max(design.points().len() + descent)
             }
         }
     }
 }
 
-/// What the start is told.
-pub(super) struct Known<'a> {
-    /// What users believe of the optimum.
-    pub(super) beliefs: Option<&'a Beliefs>,
-    /// Points never to be proposed.
+/// The state that the next point of a design depends on.
+pub(super) struct DesignContext<'a> {
+    /// The prior density of the optimum.
+    pub(super) prior: Option<&'a PriorDensity>,
+    /// Points that are never proposed.
     pub(super) used: &'a HashSet<Key>,
-    /// Of all trials, completed or pending.
+    /// The points of all trials, completed or pending.
     pub(super) points: &'a [Vec<f64>],
-    /// The best point so far, if there is one metric and no constraint.
+    /// The best point so far; `None` with several metrics or constraints.
     pub(super) best: Option<&'a [f64]>,
 }
 
-/// The next point of `start` that is unused, or the farthest of some random points from those known; `None` if all of
-/// these are used.
-pub(super) fn start_point(
-    start: Start,
+/// The next unused point of `design`, or a maximin point if there is none; `None` if all candidates are used.
+pub(super) fn design_point(
+    design: InitialDesign,
     encoding: &Encoding,
-    known: &Known<'_>,
+    context: &DesignContext<'_>,
     seed: u64,
     trial: TrialId,
 ) -> Option<Vec<f64>> {
-    let unused = |point: &Vec<f64>| encoding.key(&encoding.decode(point)).is_ok_and(|key| !known.used.contains(&key));
-    let own = match start {
-        Start::Star => {
-            let star = Star::new(encoding, known.beliefs);
-            let step = known.best.and_then(|best| star.walk(known.points.len(), best));
-            star.points().into_iter().chain(step).find(unused)
+    let unused = |point: &Vec<f64>| encoding.key(&encoding.decode(point)).is_ok_and(|key| !context.used.contains(&key));
+    let own = match design {
+        InitialDesign::AxisAligned => {
+            let axes = AxisDesign::new(encoding, context.prior);
+            let step = context.best.and_then(|best| axes.descent_step(context.points.len(), best));
+            axes.points().into_iter().chain(step).find(unused)
         }
-        Start::SpaceFilling => Some(sobol_point(encoding, seed, trial)).filter(unused),
+        InitialDesign::SpaceFilling => Some(sobol_point(encoding, seed, trial)).filter(unused),
     };
-    own.or_else(|| farthest(encoding, &unused, known.points, seed, trial))
+    own.or_else(|| maximin_point(encoding, &unused, context.points, seed, trial))
 }
 
-/// The centre, the centres of other branches and steps along the features active at the first. Where there are beliefs,
-/// the centre is their mode, and a step no longer than their spread.
-pub(super) struct Star<'a> {
+/// The centre, the centres of other branches and steps along the features that are active at the first centre.
+///
+/// With a prior, the centre is its mode, and a step is at most as long as its spread.
+pub(super) struct AxisDesign<'a> {
     encoding: &'a Encoding,
-    beliefs: Option<&'a Beliefs>,
+    prior: Option<&'a PriorDensity>,
     axes: Vec<Axis>,
     middles: Vec<f64>,
     /// At least one.
@@ -111,30 +101,30 @@ pub(super) struct Star<'a> {
     steps: Vec<usize>,
 }
 
-impl<'a> Star<'a> {
-    pub(super) fn new(encoding: &'a Encoding, beliefs: Option<&'a Beliefs>) -> Self {
+impl<'a> AxisDesign<'a> {
+    pub(super) fn new(encoding: &'a Encoding, prior: Option<&'a PriorDensity>) -> Self {
         let axes = Region::whole(encoding).axes;
-        let middles: Vec<f64> = (0..axes.len()).map(|j| middle(beliefs, encoding, j)).collect();
+        let middles: Vec<f64> = (0..axes.len()).map(|j| middle(prior, encoding, j)).collect();
         let mut center = middles.clone();
         encoding.snap(&mut center);
         let centers = branch_centers(encoding, &middles, center);
         let active = encoding.active(&centers[0]);
         let steps = (0..axes.len()).filter(|&j| active[j]).collect();
-        Self { encoding, beliefs, axes, middles, centers, active, steps }
+        Self { encoding, prior, axes, middles, centers, active, steps }
     }
 
-    /// Whether its steps are taken from the best trial.
-    fn walks(&self) -> bool {
-        (LARGEST_STAR + 1..=LARGEST_WALK).contains(&self.steps.len())
+    /// Whether each step starts at the best trial.
+    fn is_descent(&self) -> bool {
+        (MAX_CENTERED_STEPS + 1..=MAX_DESCENT_STEPS).contains(&self.steps.len())
     }
 
-    /// The centres and, in spaces that are not too large, the steps from the first.
+    /// The centres and, with at most [`MAX_CENTERED_STEPS`] steps, the steps from the first centre.
     pub(super) fn points(&self) -> Vec<Vec<f64>> {
         let mut points = self.centers.clone();
-        if self.steps.len() <= LARGEST_STAR {
+        if self.steps.len() <= MAX_CENTERED_STEPS {
             for &j in &self.steps {
                 let point = self.step(&self.centers[0], j);
-                // The step of a parent may lead to the centre of another branch.
+                // The step of a parent may end at the centre of another branch.
                 if !points.contains(&point) {
                     points.push(point);
                 }
@@ -143,24 +133,24 @@ impl<'a> Star<'a> {
         points
     }
 
-    /// Where it walks, the step that comes after `known` trials: from `best`, or from the first centre if `best` is of
-    /// another branch; `None` if there are no more.
-    pub(super) fn walk(&self, known: usize, best: &[f64]) -> Option<Vec<f64>> {
+    /// The step of a coordinate descent after `known` trials, from `best` or, if `best` belongs to another branch, from the
+    /// first centre. `None` if the design is no descent or has no more steps.
+    pub(super) fn descent_step(&self, known: usize, best: &[f64]) -> Option<Vec<f64>> {
         let j = *self.steps.get(known.checked_sub(self.centers.len())?)?;
         let origin = if self.encoding.active(best) == self.active { best } else { &self.centers[0] };
-        self.walks().then(|| self.step(origin, j))
+        self.is_descent().then(|| self.step(origin, j))
     }
 
-    /// The point a step from `origin`, where the same features are active as at the first centre, along feature `j`.
+    /// The point one step from `origin` along feature `j`. The features active at `origin` are those of the first centre.
     fn step(&self, origin: &[f64], j: usize) -> Vec<f64> {
         let Self { encoding, axes, .. } = self;
-        let length = self.beliefs.and_then(|beliefs| beliefs.spread(j)).map_or(STEP, |spread| spread.min(STEP));
+        let length = self.prior.and_then(|prior| prior.spread(j)).map_or(STEP, |spread| spread.min(STEP));
         let mut point = origin.to_vec();
         point[j] = match &axes[j] {
             Axis::Levels(_) => f64::from(u8::from(origin[j] == 0.0)),
             Axis::Interval { .. } if origin[j] + length <= 1.0 => origin[j] + length,
             Axis::Interval { .. } => origin[j] - length,
-            // On a coarse grid the nearest value may be the origin itself: then its neighbour.
+            // On a coarse grid the nearest value may be the origin itself; then the neighbour is used.
             Axis::Grid(grid) => match axes[j].nearest(origin[j] + length) {
                 nearest if nearest > origin[j] => nearest,
                 _ => grid.iter().copied().find(|u| *u > origin[j]).unwrap_or(grid[grid.len() - 2]),
@@ -172,7 +162,7 @@ impl<'a> Star<'a> {
     }
 }
 
-/// `center`, and for each parent and each other set of children that one of its values has, the centre of that branch.
+/// `center`, followed by the centre of one branch for each parent and each other set of children of its values.
 fn branch_centers(encoding: &Encoding, middles: &[f64], center: Vec<f64>) -> Vec<Vec<f64>> {
     let mut sets: HashSet<Vec<bool>> = HashSet::from([encoding.active(&center)]);
     let mut centers = vec![center];
@@ -185,7 +175,7 @@ fn branch_centers(encoding: &Encoding, middles: &[f64], center: Vec<f64>) -> Vec
             let mut ordinals: Vec<u64> = children.flat_map(|j| encoding.parent_ordinals(j)).copied().collect();
             ordinals.sort_unstable();
             ordinals.dedup();
-            // A value without children, if there is one: the smallest ordinal that is left out.
+            // A value without children, if there is one: the smallest missing ordinal.
             let childless = (0_u64..).zip(&ordinals).find(|(place, ordinal)| place != *ordinal);
             let childless = childless.map_or(ordinals.len() as u64, |(place, _)| place);
             if !ordinals.is_empty() && encoding.feature_cardinality(parent).is_some_and(|n| u128::from(childless) < n) {
@@ -205,15 +195,15 @@ fn branch_centers(encoding: &Encoding, middles: &[f64], center: Vec<f64>) -> Vec
     centers
 }
 
-/// Makes `point` canonical after a step from one where the features `active` were so; new ones start from the middle.
+/// Makes `point` canonical after a step from a point with the features `active`. Newly active features start at the middle.
 fn activate(encoding: &Encoding, middles: &[f64], active: &[bool], point: &mut [f64]) {
     if encoding.is_conditional() {
         encoding.reactivate(point, active, |j| middles[j]);
     }
 }
 
-/// Of some random unused points the one whose nearest neighbour among `points` is farthest.
-pub(super) fn farthest(
+/// The random unused point whose nearest neighbour among `points` is farthest; `None` if all candidates are used.
+pub(super) fn maximin_point(
     encoding: &Encoding,
     unused: &dyn Fn(&Vec<f64>) -> bool,
     points: &[Vec<f64>],

@@ -1,70 +1,71 @@
-//! Which earlier studies a study is built upon, and how its values follow theirs.
+//! The models of the source studies, and how the values of a study follow them.
 //!
-//! With the trials that are completed, `y_i` their targets and `mu(u_i)` what a stack predicts:
-//! - from [`FEWEST_TO_JUDGE`] trials on, a study whose own model ranks them worse than by chance (a negative rank
-//!   correlation) is left out. The model has seen none of these trials, so each is predicted as one left out;
-//! - the line `y = a + b mu` is a regression with a prior that trusts the stack: `b` begins at 1 and moves to the slope
-//!   of the data with their spread, `b = (sum (y - ybar)(mu - mubar) + w) / (sum (mu - mubar)^2 + w)`, `w` =
-//!   [`TRUST`]. A stack that says little about the trials so counts little, and none without a positive `b` counts at
-//!   all.
+//! Given the completed trials, `y_i` their targets and `mu(u_i)` the predictions of a stack:
+//! - From [`MIN_RANKED_TRIALS`] trials on, a source study is dropped if its own model ranks them worse than chance (a
+//!   negative rank correlation). The model has seen none of these trials, so this is a held-out test.
+//! - The line `y = a + b mu` is a regression with a prior centred at slope 1: `b` moves from 1 to the slope of the data as
+//!   their spread grows, `b = (sum (y - ybar)(mu - mubar) + w) / (sum (mu - mubar)^2 + w)`, `w` = [`SLOPE_PRIOR_WEIGHT`]. A
+//!   stack whose predictions vary little therefore has little influence, and one without a positive `b` is not used.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nalgebra::DMatrix;
 
-use super::EarlierStudy;
+use super::source_study::SourceStudy;
 use super::translation::translate;
 use crate::encoding::Encoding;
 use crate::gp::{
     Hyperparameters, KernelTerms, Line, Posterior, StackedPosterior, TrainingSet, fit_with_terms, representative_subset,
 };
-use crate::prior::Beliefs;
+use crate::prior::PriorDensity;
 use crate::problem::ProblemStatement;
 
-/// Trials from which on a study may be left out.
-pub(crate) const FEWEST_TO_JUDGE: usize = 5;
-/// No more trials judge a study, the first ones: the time grows with their square.
-const MOST_JUDGES: usize = 256;
-/// Weight of the prior of the line, in units of squared standardised values (a guess).
-const TRUST: f64 = 0.5;
-/// A slope below this says that the stack has no part in the values.
+/// Number of trials from which a source study may be dropped.
+pub(crate) const MIN_RANKED_TRIALS: usize = 5;
+/// Number of trials that source models propose before they are tested.
+pub(crate) const TRUSTED_TRIALS: usize = MIN_RANKED_TRIALS.div_ceil(2);
+/// Most trials that are ranked, the first ones: the time grows with the square of their number.
+const MAX_RANKED_TRIALS: usize = 256;
+/// Weight of the prior of the slope, in units of squared standardised values (a guess).
+const SLOPE_PRIOR_WEIGHT: f64 = 0.5;
+/// Smallest slope; below it, the values do not follow the stack.
 const SMALLEST_SLOPE: f64 = 0.05;
-/// No more studies are stacked, the latest ones: each costs time at every suggestion.
+/// Most studies that are stacked, the latest ones: each costs time at every suggestion.
 const MOST_STUDIES: usize = 8;
 /// Hyperparameters of a study are fitted to at most this many of its trials.
 const FIT_SIZE: usize = 256;
 
-/// Some studies by index, and their stack if it can be computed.
+/// The stack of each list of study indices; `None` if it cannot be computed.
 type Stacks = HashMap<Vec<usize>, Option<Arc<StackedPosterior>>>;
 
-/// The earlier studies of one problem, as far as they teach something.
+/// The source studies of one problem that provide usable data, with their models.
 #[derive(Debug, Clone)]
-pub(crate) struct Grounds {
-    /// The oldest first.
+pub(crate) struct SourceModels {
+    /// The translated trials of each study, the oldest first.
     studies: Vec<TrainingSet>,
     terms: KernelTerms,
-    /// Memory of stacks that would be computed again identically.
+    /// Memory of stacks, which would be recomputed identically.
     stacks: Arc<Mutex<Stacks>>,
 }
 
-/// What the values of the current study follow.
+/// A stack of source models and the line by which the values of the current study follow it.
 #[derive(Debug, Clone)]
-pub(crate) struct Ground {
+pub(crate) struct SourceModel {
     pub(crate) stack: Arc<StackedPosterior>,
     pub(crate) line: Line,
 }
 
-impl Grounds {
-    /// `None` if `studies`, the oldest first, teach nothing about `problem`.
+impl SourceModels {
+    /// Translates `studies`, the oldest first, to `problem`; `None` if none provides usable data.
     pub(crate) fn new(
         problem: &ProblemStatement,
         encoding: &Encoding,
-        studies: &[EarlierStudy],
+        studies: &[SourceStudy],
         terms: KernelTerms,
     ) -> Option<Self> {
-        let beliefs = Beliefs::new(problem.search_space(), encoding);
-        let translated = studies.iter().filter_map(|study| translate(problem, encoding, beliefs.as_ref(), study));
+        let prior = PriorDensity::new(problem.search_space(), encoding);
+        let translated = studies.iter().filter_map(|study| translate(problem, encoding, prior.as_ref(), study));
         let mut studies: Vec<TrainingSet> = translated.collect();
         studies.drain(..studies.len().saturating_sub(MOST_STUDIES));
         (!studies.is_empty()).then(|| Self { studies, terms, stacks: Arc::default() })
@@ -84,14 +85,15 @@ impl Grounds {
         ranked.into_iter().map(|(_, point)| point).collect()
     }
 
-    /// What measured trials at the rows of `points` (n x d), with targets `values` (length n), are built upon.
-    pub(crate) fn below(&self, points: &DMatrix<f64>, values: &[f64]) -> Option<Ground> {
-        let judges = values.len().min(MOST_JUDGES);
-        let judging = points.rows(0, judges).clone_owned();
+    /// The source model that predicts the measured trials at the rows of `points` (n x d) with targets `values` (length n);
+    /// `None` if no study does.
+    pub(crate) fn source_model_for(&self, points: &DMatrix<f64>, values: &[f64]) -> Option<SourceModel> {
+        let ranked = values.len().min(MAX_RANKED_TRIALS);
+        let ranked_points = points.rows(0, ranked).clone_owned();
         let is_kept = |study: &usize| {
             let ranks_well =
-                |alone: Arc<StackedPosterior>| rank_correlation(&alone.means(&judging), &values[..judges]) >= 0.0;
-            judges < FEWEST_TO_JUDGE || self.stack(&[*study]).is_some_and(ranks_well)
+                |alone: Arc<StackedPosterior>| rank_correlation(&alone.means(&ranked_points), &values[..ranked]) >= 0.0;
+            ranked < MIN_RANKED_TRIALS || self.stack(&[*study]).is_some_and(ranks_well)
         };
         let kept: Vec<usize> = (0..self.studies.len()).filter(is_kept).collect();
         if kept.is_empty() {
@@ -99,60 +101,61 @@ impl Grounds {
         }
         let stack = self.stack(&kept)?;
         let line = line(&stack.means(points), values)?;
-        Some(Ground { stack, line })
+        Some(SourceModel { stack, line })
     }
 
-    /// The stack of some studies, in their order.
+    /// The stack of the given studies, in their order.
     fn stack(&self, studies: &[usize]) -> Option<Arc<StackedPosterior>> {
-        // Whatever happened to another holder, entries are whole.
+        // Entries are complete even if another holder of the lock panicked.
         let lock = || self.stacks.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = lock().get(studies) {
             return known.clone();
         }
         let (&last, before) = studies.split_last()?;
         let data = &self.studies[last];
-        // Not under the lock: two callers may compute the same, and get the same.
+        // Computed without the lock: concurrent callers compute the same result.
         let below = if before.is_empty() { None } else { self.stack(before) };
-        let ground = below.and_then(|stack| {
+        let source_model = below.and_then(|stack| {
             let line = line(&stack.means(&data.points), &data.values)?;
-            Some(Ground { stack, line })
+            Some(SourceModel { stack, line })
         });
-        let stack = self.level(data, ground).map(Arc::new);
+        let stack = self.level(data, source_model).map(Arc::new);
         lock().insert(studies.to_vec(), stack.clone());
         stack
     }
 
-    fn level(&self, data: &TrainingSet, ground: Option<Ground>) -> Option<StackedPosterior> {
+    /// The stack with a model of `data` on top of `source_model`.
+    fn level(&self, data: &TrainingSet, source_model: Option<SourceModel>) -> Option<StackedPosterior> {
         let mut data = data.clone();
-        if let Some(ground) = &ground {
-            data.values = ground.residuals(&data.points, &data.values);
+        if let Some(source_model) = &source_model {
+            data.values = source_model.residuals(&data.points, &data.values);
         }
         let fitted = fit_with_terms(&data.select(&representative_subset(&data, FIT_SIZE, None)), self.terms);
         let posterior = Posterior::new(fitted, &data)
             .or_else(|| Posterior::new(Hyperparameters::default_with_terms(&data.categorical, self.terms), &data))?;
-        Some(match ground {
-            Some(Ground { stack, line }) => StackedPosterior::over(stack, line, posterior),
+        Some(match source_model {
+            Some(SourceModel { stack, line }) => StackedPosterior::over(stack, line, posterior),
             None => posterior.into(),
         })
     }
 }
 
-impl Ground {
-    /// What it leaves over of `values` (length n) at the rows of `points` (n x d).
+impl SourceModel {
+    /// The residuals of `values` (length n) at the rows of `points` (n x d).
     pub(crate) fn residuals(&self, points: &DMatrix<f64>, values: &[f64]) -> Vec<f64> {
         let Line { offset, slope } = self.line;
         values.iter().zip(self.stack.means(points)).map(|(value, mean)| value - (offset + slope * mean)).collect()
     }
 }
 
-/// The line by which `values` follow `means`; `None` if they do not.
+/// The line by which `values` follow `means`; `None` if the slope is too small.
 fn line(means: &[f64], values: &[f64]) -> Option<Line> {
     let n = means.len().max(1) as f64;
     let mean = means.iter().sum::<f64>() / n;
     let value = values.iter().sum::<f64>() / n;
     let together: f64 = means.iter().zip(values).map(|(m, y)| (m - mean) * (y - value)).sum();
     let alone: f64 = means.iter().map(|m| (m - mean) * (m - mean)).sum();
-    let slope = (together + TRUST) / (alone + TRUST);
+    let slope = (together + SLOPE_PRIOR_WEIGHT) / (alone + SLOPE_PRIOR_WEIGHT);
     (slope.is_finite() && slope > SMALLEST_SLOPE).then_some(Line { offset: value - slope * mean, slope })
 }
 
@@ -178,18 +181,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_begins_at_slope_one_and_follows_the_data() {
+    fn slope_starts_at_one_and_moves_to_the_data() {
         assert_eq!(line(&[], &[]), Some(Line { offset: 0.0, slope: 1.0 }));
         assert_eq!(line(&[2.0], &[0.0]), Some(Line { offset: -2.0, slope: 1.0 }));
-        // Squared spread 8: the slope of the data is 3.
+        // The squared spread is 8 and the slope of the data 3.
         let found = line(&[-2.0, 2.0], &[-5.0, 7.0]).unwrap();
-        let slope = (24.0 + TRUST) / (8.0 + TRUST);
+        let slope = (24.0 + SLOPE_PRIOR_WEIGHT) / (8.0 + SLOPE_PRIOR_WEIGHT);
         assert!((found.slope - slope).abs() < 1e-12 && (found.offset - 1.0).abs() < 1e-12, "{found:?}");
         assert_eq!(line(&[-2.0, 2.0], &[7.0, -5.0]), None);
     }
 
     #[test]
-    fn rank_correlation_of_known_orders() {
+    fn rank_correlation_matches_known_values() {
         assert_eq!(rank_correlation(&[1.0, 5.0, 9.0], &[0.1, 0.2, 1e9]), 1.0);
         assert_eq!(rank_correlation(&[1.0, 5.0, 9.0], &[3.0, 2.0, 1.0]), -1.0);
         // Ranks 1 2 3 4 and 2 1 4 3: 1 - 6 * 4 / (4 * 15).

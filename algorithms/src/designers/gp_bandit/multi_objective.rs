@@ -1,26 +1,28 @@
 //! The model of a history with two or three objectives.
 //!
-//! Each objective has a Gaussian process of its own, of its warped values; expected hypervolume improvement is that of
-//! the warped values as well, so that the units of the objectives do not matter. The front is that of the finished
-//! trials that violate no constraint; of an objective with much noise it is that of the posterior means.
+//! Each objective has a Gaussian process of its own, fitted to its warped values. Expected hypervolume improvement is
+//! computed on the warped values too, so that the units of the objectives do not matter. The front is that of the finished
+//! trials that violate no constraint. For a noisy objective, posterior means replace the values.
 //!
-//! The whole space is searched. On our 13 problems with several metrics, at 75 trials, a box of length 0.4 around a random
-//! point of the front for every other trial lost 0.2 decades of missing volume (two seeds), and one of 0.8 for all trials
-//! lost 0.9 (one seed). Values that were only standardised were level with warped ones.
+//! The whole space is searched, without a trust region (measured, see docs/experiments/010).
 
+use super::constraint_models::ConstraintModels;
+use super::evidence::Evidence;
 use super::fits::Fits;
-use super::model::{Constraints, Fitting, Model, NOISY, Output, Shared, anchors};
-use super::observations::Evidence;
+use super::fitting::{Fitting, Output};
+use super::model::{Model, NOISY, anchors};
 use super::options::GpBanditOptions;
-use super::outcomes::{Outcomes, Outputs};
+use super::outcomes::Outcomes;
+use super::outputs::Outputs;
+use super::shared_candidates::RegionCandidates;
 use crate::acquisition::hypervolume::{HypervolumeImprovement, ObjectiveModel, infer_reference_point};
-use crate::acquisition::{Acquisition, BoundedOutcome, Constrained};
+use crate::acquisition::{BatchAcquisition, BoundedOutcome, Constrained};
 use crate::encoding::Encoding;
 use crate::problem::pareto::distinct_front;
 
 impl Model {
-    /// Fits the model of two or three objectives; `None` if a covariance cannot be factorised, whatever the jitter.
-    pub(super) fn of_several(
+    /// Fits the model of two or three objectives; `None` if a covariance cannot be factorised with any jitter.
+    pub(super) fn of_several_objectives(
         encoding: &Encoding,
         outputs: &Outputs,
         outcomes: &Outcomes,
@@ -29,14 +31,14 @@ impl Model {
     ) -> Option<Self> {
         let evidence: Vec<Evidence> =
             outcomes.objectives.iter().map(|objective| objective.evidence(encoding, options.warp)).collect();
-        let constraints = Constraints::new(encoding, outcomes, options, fits);
+        let constraints = ConstraintModels::new(encoding, outcomes, options, fits);
         let violations = constraints.violations(evidence[0].measured);
         let measured = evidence[0].eligible();
         let eligible = violations.feasible(&measured);
         let none_feasible = eligible.is_empty();
         let best = if none_feasible { violations.least(measured) } else { eligible };
 
-        // Near which point the model must be exact, if there are too many for all.
+        // The model is exact near this point if there are too many observations for an exact model.
         let sum = |row: usize| evidence.iter().map(|evidence| evidence.data.values[row]).sum::<f64>();
         let center = best.iter().copied().max_by(|&a, &b| sum(a).total_cmp(&sum(b)).then(b.cmp(&a)));
         let center = center.map(|row| evidence[0].point(row));
@@ -60,7 +62,7 @@ impl Model {
             models.push(ObjectiveModel { name: metric.name.clone(), posterior });
         }
         let fitting = Fitting::new(encoding, &outcomes.objectives[0], options, fits, &evidence[0]);
-        let mut bounded = constraints.outcomes(center.as_deref())?;
+        let mut bounded = constraints.fitted(center.as_deref())?;
         let feasibility = fitting.posterior(Output::Feasibility, None);
         bounded.extend(feasibility.map(|posterior| BoundedOutcome { posterior, threshold: 0.0 }));
 
@@ -75,7 +77,7 @@ impl Model {
             let mut points: Vec<Vec<f64>> = front.iter().map(|&place| point(place)).collect();
             points.extend(anchors(encoding, others).into_iter().filter(|_| encoding.is_conditional()));
             let improvement = HypervolumeImprovement::new(models, values, reference)?;
-            (points, front.len(), Some(Box::new(improvement) as Box<dyn Acquisition>))
+            (points, front.len(), Some(Box::new(improvement) as Box<dyn BatchAcquisition>))
         };
         let acquisition = match objective {
             Some(objective) if bounded.is_empty() => objective,
@@ -88,9 +90,9 @@ impl Model {
             front,
             lengthscales,
             trust_region: None,
-            seeks_improvement: true,
-            on_ground: false,
-            shared: Shared::default(),
+            is_log_improvement: true,
+            on_source_model: false,
+            candidates: RegionCandidates::default(),
         })
     }
 }

@@ -1,21 +1,22 @@
-//! Candidates where the user believes the optimum to be.
+//! Candidates drawn from the user's prior density of the optimum.
 
 use nalgebra::DMatrix;
 
 use super::region::Region;
 use crate::encoding::Encoding;
 use crate::numerics::latin_hypercube::stratified;
-use crate::prior::Beliefs;
+use crate::prior::PriorDensity;
 use crate::problem::TrialId;
 use crate::rng::stream;
 
-/// One in so many candidates is drawn from the beliefs (a guess).
+/// One in this many candidates is drawn from the prior (a guess).
 const SHARE: usize = 4;
 
-/// Gives the first part of the `candidates` (canonical, count x d), which fill the region, coordinates drawn from
-/// `beliefs` for the features that have one, moved into `region`.
-pub(super) fn draw_from_beliefs(
-    beliefs: &Beliefs,
+/// Replaces coordinates of the first `candidates` (canonical, count x d), which fill the region, by draws from `prior`.
+///
+/// Only features with a prior change. The draws are moved into `region`.
+pub(super) fn draw_from_prior(
+    prior: &PriorDensity,
     encoding: &Encoding,
     region: &Region,
     seed: u64,
@@ -26,7 +27,7 @@ pub(super) fn draw_from_beliefs(
     for (j, feature) in encoding.features().iter().enumerate() {
         let mut rng = stream(seed, trial, &format!("beliefs/{}", feature.name));
         for (row, uniform) in stratified(&mut rng, count).into_iter().enumerate() {
-            if let Some(u) = beliefs.quantile(j, uniform) {
+            if let Some(u) = prior.quantile(j, uniform) {
                 candidates[(row, j)] = region.axes[j].nearest(u);
             }
         }
@@ -36,11 +37,11 @@ pub(super) fn draw_from_beliefs(
     }
     for row in 0..count {
         let mut point: Vec<f64> = candidates.row(row).iter().copied().collect();
-        // A parent may have moved: children that it activates lie in the middle.
+        // A parent may have moved. Children that it activates start at their mode or in the middle.
         let was_active: Vec<bool> = (0..point.len()).map(|j| point[j] != encoding.neutral(j)).collect();
         encoding.reactivate(&mut point, &was_active, |j| {
             let middle = region.axes[j].middle();
-            beliefs.mode(j).map_or(middle, |mode| region.axes[j].nearest(mode))
+            prior.mode(j).map_or(middle, |mode| region.axes[j].nearest(mode))
         });
         for (j, u) in point.into_iter().enumerate() {
             candidates[(row, j)] = u;
