@@ -1,4 +1,4 @@
-"""Forecasts the flow of the Nile one year ahead, by a method that Tunesmith chooses. Start it as often as you like."""
+"""Forecasts the flow of the Nile one year ahead, by a method that Tunesmith chooses. Run several at once if you like."""
 
 import csv
 import math
