@@ -1,4 +1,4 @@
-"""Forecasts the flow of the Nile one year ahead, by a method that Tunesmith chooses. Run several at once if you like."""
+"""Forecasts the flow of the Nile one year ahead, by a method that Tunesmith finds. Processes share the study."""
 
 import csv
 import math
