@@ -1,7 +1,5 @@
 //! What pages name exists: links, configuration keys, metrics, messages.
 
-use std::path::Path;
-
 use serde_json::Value;
 
 use super::{files, read, root};
@@ -76,7 +74,7 @@ fn every_metric_is_documented() {
 fn quoted_messages_are_those_of_the_code() {
     let mut code = String::new();
     for folder in ["src", "crates", "algorithms", "benchmark"] {
-        if !Path::new(root()).join(folder).exists() {
+        if !root().join(folder).exists() {
             continue;
         }
         for file in files(folder, "rs") {

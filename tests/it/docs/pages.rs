@@ -169,7 +169,9 @@ impl Session {
         let mut arguments = Vec::new();
         while let Some(word) = words.next() {
             match word {
-                "--listen" | "--data-dir" => drop(words.next()),
+                "--listen" | "--data-dir" => {
+                    words.next();
+                }
                 word => arguments.push(word),
             }
         }
