@@ -41,7 +41,7 @@ pages! {
     server_for_a_team: "docs/guide/server-for-a-team.md", 3, &[];
     suggest_and_report: "docs/guide/suggest-and-report.md", 0, &["google-api-python-client==2.202.0"];
     troubleshooting: "docs/guide/troubleshooting.md", 0, &[];
-    your_own_trainer: "docs/guide/your-own-trainer.md", 1, &REPORTERS;
+    your_own_trainer: "docs/guide/your-own-trainer.md", 0, &REPORTERS;
 }
 
 #[test]
