@@ -89,9 +89,9 @@ fn quoted_messages_are_those_of_the_code() {
     let page = read("docs/guide/troubleshooting.md");
     let messages: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("### `")?.strip_suffix('`')).collect();
     assert!(messages.len() > 30, "{messages:?}");
-    for message in messages {
-        for part in message.split('…').filter(|part| !part.trim().is_empty()) {
-            assert!(code.contains(part), "no code has {part:?} of the message {message:?}");
-        }
-    }
+    let unknown = messages
+        .iter()
+        .filter(|message| message.split('…').any(|part| !part.trim().is_empty() && !code.contains(part)));
+    let unknown: Vec<&&str> = unknown.collect();
+    assert!(unknown.is_empty(), "no code has these messages: {unknown:#?}");
 }

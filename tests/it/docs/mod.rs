@@ -39,5 +39,7 @@ fn assert_current(path: &str, expected: &str) {
     if std::env::var_os("UPDATE_DOCS").is_some() {
         fs::write(root().join(path), expected).unwrap();
     }
-    assert!(read(path) == expected, "{path} is out of date: set UPDATE_DOCS=1 and run this test again");
+    let actual = read(path);
+    let differing = actual.lines().zip(expected.lines()).find(|(actual, expected)| actual != expected);
+    assert!(actual == expected, "{path} is out of date, set UPDATE_DOCS=1 and run this test again; {differing:?}");
 }
