@@ -20,13 +20,13 @@ done
 
 awk -F, -v level="$level" -v trend="$trend" -v damping="$damping" -v years="$years" '
     NR == 1 { next }                                        # The heading.
-    NR <= years + 1 { smoothed += $2 / years; next }        # The first years give the level to begin with.
+    NR <= years + 1 { smoothed += $2 / years; next }        # The first years give the initial level.
     {
         forecast = smoothed + damping * slope
         former = smoothed
         smoothed = level * $2 + (1 - level) * forecast
         slope = trend * (smoothed - former) + (1 - trend) * damping * slope
-        if ($1 <= 1890) next                                # Validation begins where every setting has begun.
+        if ($1 <= 1890) next                                # Validation starts where every setting has a forecast.
         squares += ($2 - forecast) ^ 2
         count += 1
         if ($1 % 10 == 0) printf "error=%.4f step=%d\n", sqrt(squares / count), $1

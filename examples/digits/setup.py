@@ -1,4 +1,4 @@
-"""The trainer as AI Platform took it: a source distribution with its requirements."""
+"""The trainer as AI Platform accepted it: a source distribution with its requirements."""
 
 from setuptools import find_packages, setup
 

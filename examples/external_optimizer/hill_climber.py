@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A whole search algorithm for `tunesmith bench --external`: it changes one parameter of the best point so far."""
+"""A complete search algorithm for `tunesmith bench --external`: it changes one parameter of the best point so far."""
 import json
 import random
 import sys
@@ -23,7 +23,7 @@ for line in sys.stdin:
         if any("condition" in parameter for parameter in problem["parameters"]):
             reply["unsupported"] = "conditional parameters"
     elif problem is None:
-        reply["error"] = "no study was begun"
+        reply["error"] = "no study was started"
     elif request["method"] == "suggest":
         points = [{p["name"]: draw(p) for p in problem["parameters"]} for _ in request["trials"]]
         changes = [dict([rng.choice(list(point.items()))]) for point in points]

@@ -1,4 +1,4 @@
-"""Forecasts the flow of the Nile one year ahead, by a method that Tunesmith chooses. Start it as often as you like."""
+"""Forecasts the flow of the Nile one year ahead, by a method that Tunesmith finds. Processes share the study."""
 
 import csv
 import math

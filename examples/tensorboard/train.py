@@ -1,6 +1,6 @@
 """Fits a polynomial to the diabetes data of scikit-learn by gradient descent, and logs to TensorBoard.
 
-Nothing in here knows of hyperparameter tuning: the metric is what TensorBoard would show.
+It contains no code for hyperparameter tuning: the metric is what TensorBoard shows.
 """
 
 import argparse

@@ -7,6 +7,7 @@ mod cli_client;
 mod config;
 mod containers;
 mod crash;
+mod docs;
 mod examples;
 mod executor;
 mod explain;

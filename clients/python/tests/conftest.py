@@ -1,4 +1,4 @@
-"""A server for each module of tests, and clients of it."""
+"""A server for each test module, and clients."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 @pytest.fixture
 def own_server(tmp_path: Path) -> Iterator[ServerProcess]:
-    """A server for one test alone, which may do to it what it likes."""
+    """A server for one test, which may stop or kill it."""
     process = ServerProcess(tmp_path)
     yield process
     process.end()
@@ -30,6 +30,6 @@ def own_server(tmp_path: Path) -> Iterator[ServerProcess]:
 
 @pytest.fixture
 def client(server: ServerProcess) -> Iterator[tunesmith.Client]:
-    """A client with a project of its own for each test."""
+    """A client with its own project for each test."""
     with tunesmith.Client(server.address, project=f"test-{uuid.uuid4().hex}") as client:
         yield client

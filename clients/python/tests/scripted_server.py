@@ -1,4 +1,4 @@
-"""A server whose answers are written down beforehand: for answers that the real one gives only in distress."""
+"""A server with scripted answers, for answers that the real one rarely gives."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ class Scripted:
     body: Any = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     then_close: bool = False
-    """Closes the connection afterwards, without having said so."""
+    """Closes the connection afterwards, without announcing it."""
 
 
 def refusal(status: int, name: str, **headers: str) -> Scripted:
-    """An error as the service writes it."""
+    """An error in the form of the service."""
     return Scripted(status, {"error": {"code": status, "status": name, "message": "as scripted"}}, headers)
 
 
 class ScriptedServer:
-    """Answers request after request, and remembers their heads."""
+    """Answers one request after the other, and records their heads."""
 
     def __init__(self, answers: Sequence[Scripted], tls: ssl.SSLContext | None = None) -> None:
         self.requests: list[tuple[str, dict[str, str]]] = []
@@ -75,7 +75,7 @@ class ScriptedServer:
 
     @property
     def keys(self) -> list[str]:
-        """The idempotency keys that came."""
+        """The idempotency keys of the requests."""
         return [headers["idempotency-key"] for _, headers in self.requests]
 
     def __enter__(self) -> ScriptedServer:

@@ -1,4 +1,4 @@
-"""A real server as a process of its own."""
+"""A real server in its own process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def binary() -> str:
 
 
 class ServerProcess:
-    """A server with its data in a folder; started anew, it listens on the same port."""
+    """A server with its data in a folder; after a restart it listens on the same port."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -29,7 +29,7 @@ class ServerProcess:
 
     @property
     def address(self) -> str:
-        """Where it listens."""
+        """Its address."""
         return f"http://127.0.0.1:{self._port}"
 
     def start(self) -> None:
@@ -56,7 +56,7 @@ class ServerProcess:
 
 
 def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    """Asks again and again, and fails if `condition` does not come to hold."""
+    """Waits until `condition` holds, and fails after a while if it does not."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"not so within {seconds} seconds"

@@ -1,4 +1,4 @@
-"""Jobs of the service, and programs that are their trials."""
+"""Jobs, and programs that are trials of jobs."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_program_that_the_service_starts_finds_its_trial_and_reports(client: C
     assert {trial.step for trial in trials} == {21}
 
 
-def test_jobs_that_fail_or_are_cancelled_are_told(client: Client) -> None:
+def test_failed_and_cancelled_jobs_raise_job_ended(client: Client) -> None:
     failing = client.submit_job("failing", training_input("sh", "-c", "exit 3"))
     with pytest.raises(tunesmith.JobEnded, match=r"FAILED.*exit code 3"):
         failing.wait(timeout=300)
@@ -79,7 +79,7 @@ def test_jobs_that_fail_or_are_cancelled_are_told(client: Client) -> None:
     assert caught.value.violations[0].field == "trainingInput.hyperparameters.params"
 
 
-def test_outside_of_a_job_there_is_no_current_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_there_is_no_current_trial_outside_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("ENDPOINT", "STUDY", "TRIAL", "TOKEN"):
         monkeypatch.delenv(f"TUNESMITH_{name}", raising=False)
     assert tunesmith.current_trial() is None

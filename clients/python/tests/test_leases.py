@@ -1,4 +1,4 @@
-"""Trials that are taken back from silent workers, and kept by others."""
+"""Leases that expire and leases that are renewed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def one_trial(client: Client, lease: float | timedelta) -> Study:
     )
 
 
-def test_a_silent_worker_loses_its_trial_to_one_that_lingers(client: Client) -> None:
+def test_an_expired_trial_goes_to_a_lingering_worker(client: Client) -> None:
     study = one_trial(client, timedelta(minutes=1))
     silent = study.trials(client_id="silent", lease=0.2, renew_lease=False)
     lost = next(silent)
@@ -36,13 +36,13 @@ def test_a_silent_worker_loses_its_trial_to_one_that_lingers(client: Client) -> 
     with pytest.raises(tunesmith.TrialLost), lost:
         lost.complete(0.1)
     assert lost.is_lost
-    # The loop goes on after a trial was lost.
+    # The loop continues after a trial was lost.
     assert next(silent, None) is None
     (record,) = study.all_trials()
     assert (record.client_id, record.metrics) == ("next", {"loss": 0.5})
 
 
-def test_a_lease_that_has_ended_is_told_before_anybody_has_the_trial(client: Client) -> None:
+def test_an_expired_lease_raises_trial_lost_before_reassignment(client: Client) -> None:
     study = one_trial(client, 0.2)
     (trial,) = study.suggest(renew_lease=False)
     until(lambda: study.all_trials()[0].state == "REQUESTED")
@@ -50,7 +50,7 @@ def test_a_lease_that_has_ended_is_told_before_anybody_has_the_trial(client: Cli
         trial.report(0.5)
 
 
-def test_a_trial_is_kept_for_many_leases_without_a_report(client: Client) -> None:
+def test_a_lease_is_renewed_without_reports(client: Client) -> None:
     study = one_trial(client, 3)
     for trial in study.trials():
         with trial:
@@ -68,7 +68,7 @@ def test_a_trial_is_kept_for_many_leases_without_a_report(client: Client) -> Non
     assert (record.expired_leases, record.metrics) == (0, {"loss": 0.25})
 
 
-def test_a_trial_that_is_dropped_or_released_is_not_kept(client: Client) -> None:
+def test_the_lease_of_a_dropped_or_released_trial_expires(client: Client) -> None:
     study = one_trial(client, 0.2)
 
     def expired() -> int:
@@ -87,7 +87,7 @@ def test_a_trial_that_is_dropped_or_released_is_not_kept(client: Client) -> None
     until(lambda: expired() == 3)
 
 
-def test_a_lease_may_be_of_ones_own(client: Client) -> None:
+def test_a_worker_can_choose_its_lease(client: Client) -> None:
     study = client.create_study("s", [tunesmith.double("x", 0, 1)], [tunesmith.minimize("loss")])
     (trial,) = study.suggest(lease=30)
     assert trial.record.lease_end_time is not None

@@ -59,7 +59,7 @@ def test_a_study_from_its_creation_to_its_deletion(client: Client) -> None:
         client.study("s")
 
 
-def test_the_loop_ends_when_enough_trials_were_given(client: Client) -> None:
+def test_the_loop_ends_after_count_trials(client: Client) -> None:
     study = client.create_study("s", [tunesmith.double("x", 0, 1)], [tunesmith.maximize("score")])
     for trial in study.trials(count=3):
         trial.complete(float(trial.parameters["x"]))
@@ -68,7 +68,7 @@ def test_the_loop_ends_when_enough_trials_were_given(client: Client) -> None:
     assert list(study.trials(count=0)) == []
 
 
-def test_a_worker_that_comes_back_gets_its_trial_again_and_goes_on(client: Client) -> None:
+def test_a_restarted_worker_resumes_its_trial(client: Client) -> None:
     study = client.create_study("s", [tunesmith.double("x", 0, 1)], [tunesmith.minimize("loss")])
     with pytest.raises(KeyboardInterrupt):
         for trial in study.trials(client_id="w"):
@@ -90,7 +90,7 @@ def test_several_metrics_have_several_best_trials(client: Client) -> None:
         x = int(trial.parameters["x"])
         with pytest.raises(ValueError, match="several metrics"):
             trial.report(1.0)
-        # From x = 3 on both are worse.
+        # Above x = 3 both are worse.
         trial.complete({"loss": x if x < 3 else 9, "speed": x if x < 3 else 0})
     assert sorted(int(best.parameters["x"]) for best in study.best_trials()) == [0, 1, 2]
 
@@ -117,7 +117,7 @@ def test_children_exist_for_some_values_of_their_parents(client: Client) -> None
     assert sorted(points, key=repr) == sorted((dict(sorted(point.items())) for point in expected), key=repr)
 
 
-def test_a_point_of_ones_own_comes_next_and_a_known_result_counts(client: Client) -> None:
+def test_user_supplied_trials_come_next_and_their_results_count(client: Client) -> None:
     parameters = [tunesmith.double("x", 0, 4), tunesmith.integer("k", 1, 3), tunesmith.categorical("c", ["a", "b"])]
     study = client.create_study("s", parameters, [tunesmith.minimize("loss")])
     known = study.create_trial({"x": 2, "k": 1, "c": "b"}, 0.125)
@@ -128,7 +128,7 @@ def test_a_point_of_ones_own_comes_next_and_a_known_result_counts(client: Client
     assert study.best_trials() == [known]
 
 
-def test_an_existing_study_is_opened_only_if_it_is_the_same(client: Client) -> None:
+def test_an_existing_study_is_returned_only_with_the_same_configuration(client: Client) -> None:
     def create(maximum: float = 1, **more: object) -> tunesmith.Study:
         choice = tunesmith.categorical("c", ["a", "b"]).when("b", tunesmith.integer("k", 1, 9))
         parameters = [tunesmith.double("x", 0, maximum), tunesmith.discrete("d", [1, 2.5], scale="log"), choice]
@@ -147,7 +147,7 @@ def test_an_existing_study_is_opened_only_if_it_is_the_same(client: Client) -> N
     assert "studyConfig.tunesmith.finalMeasurement is 'absent', not 'BEST'" in str(caught.value)
 
 
-def test_the_best_report_is_the_result_where_the_study_says_so(client: Client) -> None:
+def test_the_best_report_is_the_result_with_final_measurement_best(client: Client) -> None:
     study = client.create_study(
         "s", [tunesmith.double("x", 0, 1)], [tunesmith.minimize("loss")], final_measurement="best"
     )

@@ -1,4 +1,4 @@
-"""Operations that are not done at once, and studies that were given up: answers that are hard to bring about."""
+"""Unfinished and failed operations, and deactivated studies, from scripted answers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def given(*trials: object, state: str) -> Scripted:
     return Scripted(200, {"name": OPERATION, "done": True, "response": response})
 
 
-def test_an_operation_is_asked_for_until_it_is_done() -> None:
+def test_an_operation_is_polled_until_it_is_done() -> None:
     answers = [ACTIVE, RUNNING, RUNNING, given(TRIAL, state="ACTIVE")]
     with ScriptedServer(answers) as server, Client(server.address) as client:
         (trial,) = client.study("s").suggest()
@@ -49,7 +49,7 @@ def test_an_operation_is_asked_for_until_it_is_done() -> None:
         assert asked == [f"GET /v1/{STUDY}", f"POST /v1/{STUDY}/trials:suggest"] + [f"GET /v1/{OPERATION}"] * 2
 
 
-def test_an_operation_that_fails_is_told() -> None:
+def test_a_failed_operation_raises_its_error() -> None:
     failed = Scripted(200, {"name": OPERATION, "done": True, "error": {"code": 5, "message": "study s is gone"}})
     with (
         ScriptedServer([ACTIVE, RUNNING, failed]) as server,
@@ -59,7 +59,7 @@ def test_an_operation_that_fails_is_told() -> None:
         client.study("s").suggest()
 
 
-def test_a_study_that_was_given_up_is_told_with_the_reason() -> None:
+def test_a_deactivated_study_raises_study_inactive_with_the_reason() -> None:
     answers = [ACTIVE, given(state="INACTIVE"), INACTIVE, given(state="INACTIVE"), INACTIVE]
     with ScriptedServer(answers) as server, Client(server.address) as client:
         study = client.study("s")
@@ -69,7 +69,7 @@ def test_a_study_that_was_given_up_is_told_with_the_reason() -> None:
             study.suggest()
 
 
-def test_a_worker_asks_again_while_a_study_that_goes_on_has_nothing_for_it() -> None:
+def test_a_worker_polls_while_an_active_study_has_no_trial() -> None:
     answers = [ACTIVE, given(state="ACTIVE"), given(state="ACTIVE"), given(TRIAL, state="ACTIVE")]
     with ScriptedServer(answers) as server, Client(server.address) as client:
         assert next(client.study("s").trials(client_id="w")).number == 7

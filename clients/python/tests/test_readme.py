@@ -1,4 +1,4 @@
-"""The examples of the README, and of the repository, do what they say."""
+"""The examples of the README and of the repository."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from server_process import ServerProcess
 README = Path(__file__).parent.parent / "README.md"
 
 
-def test_the_examples_run_as_they_stand(own_server: ServerProcess, tmp_path: Path) -> None:
+def test_the_examples_of_the_readme_run(own_server: ServerProcess, tmp_path: Path) -> None:
     examples = re.findall(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```)?", README.read_text(), re.DOTALL)
     assert len(examples) >= 1
     for program, expected in examples:
@@ -28,7 +28,7 @@ def test_the_examples_run_as_they_stand(own_server: ServerProcess, tmp_path: Pat
         assert output.stdout == expected
 
 
-def test_the_example_finds_a_good_forecast_and_does_nothing_when_started_again(own_server: ServerProcess) -> None:
+def test_the_example_finds_a_good_forecast_and_is_idempotent(own_server: ServerProcess) -> None:
     script = Path(__file__).parents[3] / "examples" / "suggest_report" / "tune.py"
     command = [sys.executable, "-W", "error", str(script)]
     env = os.environ | {"TUNESMITH_SERVER": own_server.address}

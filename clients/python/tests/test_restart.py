@@ -1,4 +1,4 @@
-"""A server that is killed under load, and started again."""
+"""A server that is killed under load and restarted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TRIALS = 60
 KILLS = 3
 
 
-def test_workers_go_on_when_the_server_is_killed_and_started_again(own_server: ServerProcess) -> None:
+def test_workers_continue_after_the_server_was_killed_and_restarted(own_server: ServerProcess) -> None:
     client = Client(own_server.address)
     study = client.create_study(
         "s", [tunesmith.double("x", 0, 1)], [tunesmith.minimize("loss")], max_trials=TRIALS, algorithm="random_search"
@@ -41,7 +41,7 @@ def test_workers_go_on_when_the_server_is_killed_and_started_again(own_server: S
             own_server.start()
         results = [worker.result() for worker in workers]
     acknowledged = {number: result for each in results for number, result in each.items()}
-    # No number in two workers' hands, none left out.
+    # Each number was assigned to exactly one worker.
     assert sum(len(each) for each in results) == len(acknowledged) == TRIALS
     records = {record.number: record for record in study.all_trials()}
     assert sorted(records) == sorted(acknowledged) == list(range(1, TRIALS + 1))

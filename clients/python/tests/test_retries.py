@@ -1,4 +1,4 @@
-"""Which answers are asked for again, and how."""
+"""Which requests are repeated, and how."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def submit(client: Client) -> tunesmith.Job:
         Scripted(502, "<html>bad gateway</html>"),
         Scripted(0),
     ],
-    ids=["overloaded", "too many requests", "somebody was faster", "proxy", "no answer"],
+    ids=["overloaded", "too many requests", "another was faster", "proxy", "no answer"],
 )
-def test_a_call_is_made_again_under_one_key(failure: Scripted) -> None:
+def test_a_request_is_repeated_with_the_same_key(failure: Scripted) -> None:
     with ScriptedServer([failure, failure, JOB, failure, JOB]) as server, Client(server.address, token="t") as client:
         assert submit(client).id == "j"
         first, others = server.keys[0], server.keys[1:]
@@ -60,7 +60,7 @@ def test_a_call_is_made_again_under_one_key(failure: Scripted) -> None:
         (Scripted(200, "<html>welcome</html>"), tunesmith.ServerError),
     ],
 )
-def test_other_refusals_are_told_at_once(answer: Scripted, exception: type[tunesmith.ApiError]) -> None:
+def test_other_refusals_are_raised_at_once(answer: Scripted, exception: type[tunesmith.ApiError]) -> None:
     with ScriptedServer([answer]) as server, Client(server.address) as client:
         with pytest.raises(exception) as caught:
             submit(client)
@@ -68,7 +68,7 @@ def test_other_refusals_are_told_at_once(answer: Scripted, exception: type[tunes
         assert len(server.requests) == 1
 
 
-def test_what_the_server_calls_the_request_is_kept() -> None:
+def test_the_request_id_is_kept() -> None:
     answer = refusal(404, "NOT_FOUND", x_request_id="r-7")
     with ScriptedServer([answer]) as server, Client(server.address) as client:
         with pytest.raises(tunesmith.NotFound, match="NOT_FOUND: as scripted") as caught:
@@ -77,7 +77,7 @@ def test_what_the_server_calls_the_request_is_kept() -> None:
         assert server.requests[0][0] == "GET /v1/projects/local/locations/local/studies/s"
 
 
-def test_a_call_gives_up_where_the_server_asks_for_more_patience_than_there_is() -> None:
+def test_a_request_fails_if_retry_after_exceeds_the_time_left() -> None:
     answer = refusal(429, "RESOURCE_EXHAUSTED", retry_after="3600")
     with ScriptedServer([answer]) as server, Client(server.address, retry_for=60) as client:
         with pytest.raises(tunesmith.ResourceExhausted):
@@ -85,7 +85,7 @@ def test_a_call_gives_up_where_the_server_asks_for_more_patience_than_there_is()
         assert len(server.requests) == 1
 
 
-def test_a_connection_is_kept_and_one_that_was_closed_is_replaced_without_a_wait() -> None:
+def test_a_connection_is_reused_and_replaced_at_once_if_closed() -> None:
     answers = [JOB, JOB, Scripted(200, JOB.body, then_close=True), JOB]
     with ScriptedServer(answers) as server, Client(server.address, retry_for=0) as client:
         for _ in answers:
@@ -93,7 +93,7 @@ def test_a_connection_is_kept_and_one_that_was_closed_is_replaced_without_a_wait
         assert server.connections == 2
 
 
-def test_https_is_spoken_to_servers_whose_certificate_is_trusted(tmp_path: Path) -> None:
+def test_https_requires_a_trusted_certificate(tmp_path: Path) -> None:
     authority = trustme.CA()
     authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -108,7 +108,7 @@ def test_https_is_spoken_to_servers_whose_certificate_is_trusted(tmp_path: Path)
             submit(client)
 
 
-def test_waits_grow_to_a_bound_and_differ_between_clients() -> None:
+def test_waits_grow_to_a_limit_and_differ_between_clients() -> None:
     backoff = Backoff(first=0.1, most=5.0, random=random.Random(1))
     waits = [[backoff.seconds(attempt) for _ in range(50)] for attempt in range(2000)]
     for attempt, drawn in enumerate(waits):

@@ -7,7 +7,7 @@ from server_process import until
 from tunesmith import Client
 
 
-def test_a_hopeless_trial_is_stopped_and_its_last_report_is_its_result(client: Client) -> None:
+def test_an_unpromising_trial_is_stopped_with_its_last_report(client: Client) -> None:
     study = client.create_study(
         "s", [tunesmith.double("x", 0, 1)], [tunesmith.maximize("score")], automated_stopping="median"
     )
@@ -49,12 +49,12 @@ def test_a_trial_is_stopped_by_a_user(client: Client) -> None:
     assert trial.record.metrics == {"score": 0.5}
 
 
-def test_a_sign_of_life_tells_that_a_trial_is_to_stop(client: Client) -> None:
+def test_a_renewal_reports_that_a_trial_should_stop(client: Client) -> None:
     study = client.create_study("s", [tunesmith.double("x", 0, 1)], [tunesmith.maximize("score")], trial_lease=4.5)
     (trial,) = study.suggest()
     trial.report(0.5)
     study.stop_trial(trial.number)
-    # Without asking: the thread that renews the lease does.
+    # The thread that renews the lease makes the request.
     until(lambda: trial._should_stop)
     with trial:
         assert trial.should_stop()

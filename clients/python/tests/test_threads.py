@@ -1,4 +1,4 @@
-"""Many workers of one process."""
+"""Many workers in one process."""
 
 from __future__ import annotations
 

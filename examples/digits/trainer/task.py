@@ -25,7 +25,7 @@ def parse_arguments():
 
 
 def load_data():
-    """Returns training images, validation images, training labels, validation labels; a quarter validates."""
+    """Returns training images, validation images, training labels, validation labels; a quarter is for validation."""
     digits = load_digits()
     # Grey values are 0 to 16.
     return train_test_split(digits.data / 16, digits.target, test_size=0.25, stratify=digits.target, random_state=0)

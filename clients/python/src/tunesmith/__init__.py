@@ -1,6 +1,6 @@
 """Client of the Tunesmith hyperparameter tuning service.
 
-A worker asks for trials, reports, and completes them:
+A worker requests trials, reports measurements, and completes the trials:
 
     client = tunesmith.Client("http://127.0.0.1:8080")
     study = client.create_study("s", [tunesmith.double("x", -2, 2)], [tunesmith.minimize("loss")], exist_ok=True)
@@ -8,7 +8,7 @@ A worker asks for trials, reports, and completes them:
         with trial:
             trial.report((trial.parameters["x"] - 1) ** 2)
 
-A program that the service started as a trial of a job finds it by `current_trial`.
+A program that the service started as a trial of a job gets this trial from `current_trial`.
 """
 
 from ._version import __version__

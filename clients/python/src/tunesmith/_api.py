@@ -1,4 +1,4 @@
-"""Calls of the service: JSON both ways, tried again until they are answered, each with one effect."""
+"""Requests with JSON bodies, repeated until they are answered, each with one effect."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from .errors import ApiError, ConnectionFailed, ServerError
 
 JsonObject = dict[str, Any]
 
-# What the service or a proxy before it answers when a request was not carried out, or may be repeated.
+# The service or a proxy answers these if a request had no effect or may be repeated.
 _RETRIED_STATUSES = frozenset({429, 502, 503, 504})
 
 
 class Api:
-    """The calls that a `Client` makes; threads may share it."""
+    """The requests of a `Client`; threads may share it."""
 
     def __init__(
         self, transport: Transport, token: str | None, retry_for: float, backoff: Backoff | None = None
@@ -34,21 +34,21 @@ class Api:
         self._backoff = backoff or Backoff()
 
     def get(self, path: str, query: dict[str, str] | None = None) -> JsonObject:
-        """GET of `path`, which begins with `/v1/`."""
+        """Sends a GET of `path`, which begins with `/v1/`."""
         return self._call("GET", path, query, None, None)
 
     def post(
         self, path: str, body: JsonObject, query: dict[str, str] | None = None, retry_for: float | None = None
     ) -> JsonObject:
-        """POST of `body`. All attempts bear one `Idempotency-Key`, so that they have one effect together."""
+        """Sends a POST of `body`. All attempts have the same `Idempotency-Key`, and together one effect."""
         return self._call("POST", path, query, body, retry_for)
 
     def delete(self, path: str) -> JsonObject:
-        """DELETE of `path`."""
+        """Sends a DELETE of `path`."""
         return self._call("DELETE", path, None, None, None)
 
     def finished(self, operation: JsonObject) -> JsonObject:
-        """The response of an operation, asked for until it is done."""
+        """Returns the response of an operation, which is polled until it is done."""
         backoff = Backoff(first=0.05, most=1.0)
         polls = 0
         while not operation.get("done"):
@@ -89,7 +89,7 @@ class Api:
                 if 200 <= answer.http_status < 300:
                     return _read(answer.body)
                 refusal = _status.of_answer(answer.http_status, answer.body, answer.headers.get("x-request-id", ""))
-                # Somebody was faster: nothing was done, and none of our requests depends on what was read before.
+                # ABORTED: another request was faster and this one had no effect. No request depends on earlier reads.
                 if answer.http_status not in _RETRIED_STATUSES and refusal.status != "ABORTED":
                     raise refusal
                 failure = refusal
@@ -117,5 +117,5 @@ def _read(body: bytes) -> JsonObject:
     except ValueError as error:
         raise ServerError(200, "UNKNOWN", f"the answer is not JSON: {body[:300]!r}") from error
     if not isinstance(message, dict):
-        raise ServerError(200, "UNKNOWN", f"the answer is no JSON object: {body[:300]!r}")
+        raise ServerError(200, "UNKNOWN", f"the answer is not a JSON object: {body[:300]!r}")
     return message

@@ -1,4 +1,4 @@
-"""How long to wait before trying again."""
+"""Waiting times between attempts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from email.utils import parsedate_to_datetime
 
 @dataclass(frozen=True)
 class Backoff:
-    """Waits that grow exponentially, each drawn from the upper half of its length so that clients fall out of step."""
+    """Exponentially growing waits. Each is drawn from the upper half of its length, so that clients spread out."""
 
     first: float = 0.1
     """The first wait, in seconds."""
@@ -19,14 +19,14 @@ class Backoff:
     random: random.Random = field(default_factory=random.Random, compare=False)
 
     def seconds(self, attempt: int) -> float:
-        """How long to wait after `attempt`, from 0, has failed."""
+        """Returns the seconds to wait after `attempt`, from 0, has failed."""
         # Beyond 2^30 every wait is the longest one.
         length: float = min(self.most, self.first * 2.0 ** min(attempt, 30))
         return length * self.random.uniform(0.5, 1.0)
 
 
 def retry_after(header: str | None) -> float | None:
-    """The seconds that a `Retry-After` header asks for: a number or a date; `None` if it says neither."""
+    """Returns the seconds of a `Retry-After` header, a number or a date; `None` if it is neither."""
     if header is None:
         return None
     try:

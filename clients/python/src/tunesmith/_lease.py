@@ -1,4 +1,4 @@
-"""Signs of life for a trial that has a lease, while it is held."""
+"""Renewal of a trial's lease while the trial is in use."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ _LOG = logging.getLogger("tunesmith")
 
 
 class Renewable(Protocol):
-    """What has a lease."""
+    """An object with a lease."""
 
     def _renew(self, patience: float) -> bool:
-        """Gives a sign of life, trying for so many seconds; whether there will have to be another one."""
+        """Renews the lease, with retries for `patience` seconds; returns whether it has to be renewed again."""
 
 
-class LeaseKeeper:
+class LeaseRenewer:
     """Renews the lease of one trial every third of its length, in a daemon thread.
 
-    The thread ends when the trial is released or forgotten: a program that drops a trial does not keep it for ever.
+    The thread ends when the trial is released or garbage collected, so that the lease of a dropped trial expires.
     """
 
     def __init__(self, trial: Renewable, name: str, lease: float) -> None:
         self._trial = weakref.ref(trial)
         self._name = name
-        # A lease that has all but ended is renewed soon, yet not in a busy loop.
+        # A lease that is about to expire is renewed soon, but not in a busy loop.
         self._interval = max(lease / 3, 0.05)
         self._released = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"lease of {name}", daemon=True)
         self._thread.start()
 
     def release(self) -> None:
-        """Lets the lease run out."""
+        """Stops renewing the lease."""
         self._released.set()
 
     def _run(self) -> None:
@@ -47,6 +47,6 @@ class LeaseKeeper:
                 if not trial._renew(self._interval):
                     return
             except TunesmithError as error:
-                # The next try is not far off, and the trial's own calls tell its owner if it is lost.
+                # The next attempt follows soon, and the trial's own calls raise `TrialLost` if it is lost.
                 _LOG.warning("the lease of %s was not renewed: %s", self._name, error)
             del trial

@@ -1,4 +1,4 @@
-"""From an answer that is an error to its exception."""
+"""Conversion of error answers to exceptions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from . import errors
 from .errors import ApiError, FieldViolation
 
-# google.rpc.Code: number, name, the HTTP status it is answered with, exception.
+# google.rpc.Code: number, name, HTTP status, exception.
 _CODES: tuple[tuple[int, str, int, type[ApiError]], ...] = (
     (1, "CANCELLED", 499, ApiError),
     (2, "UNKNOWN", 500, errors.ServerError),
@@ -44,7 +44,7 @@ _BY_HTTP_STATUS = {
 
 
 def of_answer(http_status: int, body: bytes, request_id: str) -> ApiError:
-    """The exception for an HTTP answer; also for one that is not the service's own, such as a proxy's page."""
+    """Returns the exception for an HTTP answer, also for answers of a proxy."""
     try:
         error = json.loads(body)["error"]
         name, message = str(error["status"]), str(error["message"])
@@ -57,7 +57,7 @@ def of_answer(http_status: int, body: bytes, request_id: str) -> ApiError:
 
 
 def of_operation(status: Mapping[str, Any]) -> ApiError:
-    """The exception for the `google.rpc.Status` of an operation that failed."""
+    """Returns the exception for the `google.rpc.Status` of a failed operation."""
     name, http_status = _BY_NUMBER.get(int(status.get("code", 2)), ("UNKNOWN", 500))
     message = str(status.get("message", "the operation failed without a message"))
     return _BY_NAME[name](http_status, name, message, _violations(status))

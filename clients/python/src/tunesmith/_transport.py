@@ -1,4 +1,4 @@
-"""One request and its answer over HTTP, on a connection that each thread keeps open. No retries here."""
+"""One request and its answer over HTTP, on a persistent connection per thread, without retries."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .errors import ConfigurationError
 
 @dataclass(frozen=True)
 class Answer:
-    """What the service answered."""
+    """An answer of the service."""
 
     http_status: int
     headers: Mapping[str, str]
@@ -34,7 +34,7 @@ class Transport:
             raise ConfigurationError(f"server {server!r}: {error}") from error
         if parts.scheme not in ("http", "https") or not host:
             raise ConfigurationError(
-                f"server {server!r} is no address; one looks like http://127.0.0.1:8080 or https://tunesmith.example.com"
+                f"server {server!r} is not an address such as http://127.0.0.1:8080 or https://tunesmith.example.com"
             )
         if parts.query or parts.fragment or parts.username:
             raise ConfigurationError(f"server {server!r}: an address has no query, no fragment and no user name")
@@ -42,28 +42,28 @@ class Transport:
         self._prefix = parts.path.rstrip("/")
         self._tls = _tls(cafile) if parts.scheme == "https" else None
         if cafile is not None and self._tls is None:
-            raise ConfigurationError(f"cafile {cafile!r} is given, but the server {server!r} is not asked by https")
+            raise ConfigurationError(f"cafile {cafile!r} is given, but the server {server!r} is not an https address")
         self._local = threading.local()
 
     def send(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> Answer:
         """Sends one request.
 
-        Raises `OSError` or `http.client.HTTPException` if no whole answer came; whether the request had an effect is
-        then not known.
+        Raises `OSError` or `http.client.HTTPException` if there was no complete answer. The request may
+        still have had an effect.
         """
         kept: _Kept | None = getattr(self._local, "kept", None)
         if kept is not None and kept.process == os.getpid():
             try:
                 return self._exchange(kept, method, path, headers, body)
             except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
-                # The server may have closed it because it was not used for a while: that says nothing of a new one.
+                # The server may have closed an idle connection: a new one can still succeed.
                 pass
-        # A connection that was made before a fork belongs to the parent, and is left alone.
+        # A connection from before a fork belongs to the parent process.
         kept = self._local.kept = _Kept(self._connection())
         return self._exchange(kept, method, path, headers, body)
 
     def close(self) -> None:
-        """Closes the connection of this thread. Those of other threads are closed when the threads end."""
+        """Closes the connection of this thread. Connections of other threads end with their threads."""
         self._local.__dict__.pop("kept", None)
 
     def _exchange(self, kept: _Kept, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> Answer:
@@ -72,7 +72,7 @@ class Transport:
             response = kept.connection.getresponse()
             content = response.read()
         except BaseException:
-            # Half an exchange: nothing that comes later could be told from its rest.
+            # After an incomplete exchange, the next answer could not be separated from the rest of this one.
             self._local.__dict__.pop("kept", None)
             kept.connection.close()
             raise

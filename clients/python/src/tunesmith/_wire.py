@@ -15,7 +15,7 @@ _TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?Z")
 
 
 def double_text(value: float) -> float | str:
-    """A double for JSON, which has no NaN and no infinities of its own."""
+    """Returns a double for JSON, with NaN and infinities as text."""
     value = float(value)
     if math.isnan(value):
         return "NaN"
@@ -25,37 +25,37 @@ def double_text(value: float) -> float | str:
 
 
 def duration_text(seconds: float | timedelta) -> str:
-    """A duration for JSON, with up to nine fraction digits."""
+    """Returns a duration for JSON, with up to nine fraction digits."""
     if isinstance(seconds, timedelta):
         seconds = seconds.total_seconds()
     return f"{seconds:.9f}".rstrip("0").rstrip(".") + "s"
 
 
 def seconds_of(duration: str) -> float:
-    """The seconds of a duration such as `3.5s`."""
+    """Returns the seconds of a duration such as `3.5s`."""
     return float(duration.removesuffix("s"))
 
 
 def timestamp(text: str | None) -> datetime | None:
-    """The time that `text` names, cut to microseconds; `None` for `None`."""
+    """Parses a time, truncated to microseconds; `None` for `None`."""
     if text is None:
         return None
     match = _TIMESTAMP.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text!r} is no RFC 3339 time in UTC")
+        raise ValueError(f"{text!r} is not an RFC 3339 time in UTC")
     whole = datetime.fromisoformat(match[1]).replace(tzinfo=timezone.utc)
     return whole.replace(microsecond=int((match[2] or "0").ljust(9, "0")[:6]))
 
 
 def metrics_message(metrics: Mapping[str, float]) -> list[dict[str, Any]]:
-    """Values by metric, as in a measurement."""
+    """Returns values by metric as in a `Measurement` of the API."""
     return [{"metric": name, "value": double_text(value)} for name, value in metrics.items()]
 
 
 def parameter_values(
     parameters: Iterable[Mapping[str, Any]], whole_discrete: frozenset[str]
 ) -> dict[str, ParameterValue]:
-    """The values of a trial by name. `whole_discrete`: names of DISCRETE parameters whose values are whole numbers."""
+    """Returns the values of a trial by name. `whole_discrete`: DISCRETE parameters with whole numbers only."""
     values: dict[str, ParameterValue] = {}
     for parameter in parameters:
         name = str(parameter["parameter"])
@@ -70,7 +70,7 @@ def parameter_values(
 
 
 def whole_discrete_names(specs: Iterable[Mapping[str, Any]]) -> frozenset[str]:
-    """Names of the DISCRETE parameters of a `StudyConfig`, children included, that have whole numbers only."""
+    """Returns the DISCRETE parameters of a `StudyConfig`, children included, that have whole numbers only."""
     whole: set[str] = set()
     others: set[str] = set()
 

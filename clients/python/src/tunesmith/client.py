@@ -1,4 +1,4 @@
-"""The way in: studies and jobs of one server."""
+"""The client: studies and jobs of one server."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from .study_config import Algorithm, AutomatedStopping, FinalMeasurement, differ
 
 
 class Client:
-    """A server, and a project and location on it. Threads may share a client: each has a connection of its own.
+    """A client of one project and location on a server. Threads may share it: each has its own connection.
 
-    `server` is an address such as `http://127.0.0.1:8080`; `TUNESMITH_SERVER` if absent. `token` is shown with every
-    request; `TUNESMITH_ACCESS_TOKEN` if absent, and none if that is not set either. `timeout` is how many seconds to
-    wait for the connection and for each part of an answer, `retry_for` how long a request is tried again while the
-    server cannot be reached, is overloaded or starts anew. `cafile` names certificates to trust, for https.
+    `server` is an address such as `http://127.0.0.1:8080`; `TUNESMITH_SERVER` if absent. `token` is sent with every
+    request; `TUNESMITH_ACCESS_TOKEN` if absent, and no token if that is not set either. `timeout` limits the seconds
+    for the connection and for each part of an answer. A request is repeated for up to `retry_for` seconds while the
+    server cannot be reached, is overloaded or restarts. `cafile` names certificates to trust, for https.
     """
 
     def __init__(
@@ -42,11 +42,11 @@ class Client:
         server = server or os.environ.get("TUNESMITH_SERVER")
         if not server:
             raise ConfigurationError(
-                "no server is named: give Client(server=...) or set TUNESMITH_SERVER, such as http://127.0.0.1:8080"
+                "no server is given: pass Client(server=...) or set TUNESMITH_SERVER, such as http://127.0.0.1:8080"
             )
         token = token or os.environ.get("TUNESMITH_ACCESS_TOKEN") or None
         if token is not None and not (token.isascii() and token.isprintable()):
-            raise ConfigurationError("the token has characters that no token has, perhaps a line break")
+            raise ConfigurationError("the token contains characters that are not allowed, perhaps a line break")
         self._api = Api(Transport(server, timeout, cafile), token, retry_for)
         self._project = f"projects/{quote(project, safe='')}"
         self._parent = f"{self._project}/locations/{quote(location, safe='')}"
@@ -68,14 +68,13 @@ class Client:
     ) -> Study:
         """Creates a study.
 
-        `seed` makes the trials repeatable; `max_trials` is how many there may be in all; `trial_lease` how long
-        (seconds) the owner of a trial may be silent before the trial is offered to the next worker, for ever if absent.
-        `automated_stopping` is the rule by which `Trial.should_stop` answers, which compares curves by step or, with
-        `use_elapsed_time`, by elapsed time. `final_measurement` says which report is the result of a trial that is
-        completed without one.
+        `seed` makes the trials repeatable. `max_trials` limits the number of trials in all. After `trial_lease` seconds
+        without a request of its owner, a trial is offered to the next worker; without it, never. `automated_stopping`
+        is the rule behind `Trial.should_stop`; it compares curves by step or, with `use_elapsed_time`, by elapsed time.
+        `final_measurement` selects the report that becomes the result of a trial that is completed without one.
 
-        Raises `AlreadyExists` if there is a study of this name. With `exist_ok` that one is returned if it was created
-        with the same arguments, and `StudyDiffers` is raised if not.
+        Raises `AlreadyExists` if a study of this name exists. With `exist_ok` the existing study is returned if it was
+        created with the same arguments, and `StudyDiffers` is raised otherwise.
         """
         config = study_config(
             parameters,
@@ -101,29 +100,29 @@ class Client:
         return Study(self._api, message)
 
     def study(self, name: str) -> Study:
-        """The study of this name; `NotFound` if there is none."""
+        """Returns the study of this name. Raises `NotFound` if it does not exist."""
         return Study(self._api, self._api.get(f"/v1/{self._parent}/studies/{quote(name, safe='')}"))
 
     def studies(self) -> list[Study]:
-        """All studies of the project at the location, by name."""
+        """Returns all studies of the project at the location, sorted by name."""
         message = self._api.get(f"/v1/{self._parent}/studies")
         return [Study(self._api, study) for study in message.get("studies", [])]
 
     def submit_job(
         self, name: str, training_input: Mapping[str, Any], *, labels: Mapping[str, str] | None = None
     ) -> Job:
-        """Creates a job that the service carries out; `training_input` is AI Platform's `TrainingInput`."""
+        """Creates a job that the service runs; `training_input` is AI Platform's `TrainingInput`."""
         body: dict[str, Any] = {"jobId": name, "trainingInput": dict(training_input)}
         if labels:
             body["labels"] = dict(labels)
         return self._job(self._api.post(f"/v1/{self._project}/jobs", body))
 
     def job(self, name: str) -> Job:
-        """The job of this name; `NotFound` if there is none."""
+        """Returns the job of this name. Raises `NotFound` if it does not exist."""
         return self._job(self._api.get(f"/v1/{self._project}/jobs/{quote(name, safe='')}"))
 
     def jobs(self, filter: str = "") -> list[Job]:
-        """The jobs of the project that `filter` admits, such as `jobId:census* AND state:FAILED`; without one, all."""
+        """Returns the jobs that match `filter`, such as `jobId:census* AND state:FAILED`; all by default."""
         jobs: list[Job] = []
         query = {"pageSize": "100", "filter": filter}
         while True:
@@ -135,7 +134,7 @@ class Client:
             query["pageToken"] = token
 
     def close(self) -> None:
-        """Closes the connection of this thread; the client stays usable. Others end with their threads."""
+        """Closes the connection of this thread. The client stays usable; other connections end with their threads."""
         self._api.close()
 
     def __enter__(self) -> Client:

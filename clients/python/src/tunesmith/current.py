@@ -1,4 +1,4 @@
-"""The trial that this very program runs, if the service started it as part of a job."""
+"""The trial that this program runs, if the service started it as part of a job."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _DEFAULT_METRIC = "training/hptuning/metric"
 class CurrentTrial:
     """The trial of a job that this program runs.
 
-    The service decides how it ends: by the program's exit code and last report. It asks a trial to stop early by
-    SIGTERM, whose default is to end the program; that is no failure of the trial.
+    The service determines its result from the program's exit code and last report. Early stopping sends SIGTERM, which
+    ends the program by default; this is not a failure of the trial.
     """
 
     def __init__(self, api: Api, study: str, name: str, metric: str, whole_discrete: frozenset[str]) -> None:
@@ -54,7 +54,7 @@ class CurrentTrial:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The values to try by name, which the program has as flags too; the service is asked once."""
+        """The values to try by name; the program also gets them as flags. The first access is a request."""
         with self._lock:
             if self._parameters is None:
                 record = TrialRecord.of_message(self._api.get(f"/v1/{self._name}"), self._whole_discrete)
@@ -64,7 +64,7 @@ class CurrentTrial:
     def report(self, value: float | Mapping[str, float], *, step: int | None = None) -> None:
         """Adds a measurement: the value of the job's metric, or values by metric.
 
-        `step` is one more than the last one if absent, beginning with 1.
+        By default `step` is one more than the last one, starting with 1.
         """
         with self._lock:
             if step is None:
@@ -79,9 +79,9 @@ class CurrentTrial:
 
 
 def current_trial(*, timeout: float = 60.0, retry_for: float = 120.0) -> CurrentTrial | None:
-    """The trial that this program was started for, or `None` outside of a job, so that it can be run by hand as well.
+    """Returns the trial that this program was started for, or `None` if it was not started by a job.
 
-    Raises `ConfigurationError` if only a part of what the service sets is there.
+    Raises `ConfigurationError` if only some of the variables that the service sets are set.
     """
     values = {name: os.environ.get(name, "") for name in _VARIABLES}
     missing = [name for name, value in values.items() if not value]
@@ -95,7 +95,7 @@ def current_trial(*, timeout: float = 60.0, retry_for: float = 120.0) -> Current
 
 
 def _whole_discrete_of_job() -> frozenset[str]:
-    """DISCRETE parameters with whole numbers only, by the job that the program was started for."""
+    """Returns the DISCRETE parameters of the job that have whole numbers only."""
     try:
         job = json.loads(os.environ.get("CLOUD_ML_JOB", "{}"))
         specs = job.get("hyperparameters", {}).get("params", [])

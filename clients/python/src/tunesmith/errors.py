@@ -1,4 +1,4 @@
-"""What can go wrong, as exceptions. All of them are a `TunesmithError`."""
+"""Exceptions. All of them are a `TunesmithError`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class FieldViolation:
-    """A field of a request that breaks a rule."""
+    """An invalid field of a request."""
 
     field: str
     """Its path, such as `studyConfig.parameters[0].doubleValueSpec`."""
@@ -17,7 +17,7 @@ class FieldViolation:
 
 
 class TunesmithError(Exception):
-    """Something went wrong between this program and the service."""
+    """Base class of all exceptions of this package."""
 
 
 class ConfigurationError(TunesmithError):
@@ -25,35 +25,35 @@ class ConfigurationError(TunesmithError):
 
 
 class ConnectionFailed(TunesmithError):
-    """The service was not reached, or did not answer, for as long as the client tries."""
+    """The service could not be reached or did not answer within the time for retries."""
 
 
 class TrialLost(TunesmithError):
-    """The trial belongs to this program no longer: its lease ended, or it was completed by somebody else."""
+    """The trial no longer belongs to this program: its lease expired, or another client completed it."""
 
 
 class TrialNotCompleted(TunesmithError):
-    """A program is done with a trial, but said neither what came of it nor that it is infeasible."""
+    """A program has left a trial without completing it or declaring it infeasible."""
 
 
 class StudyInactive(TunesmithError):
-    """The service has given the study up; the text says why."""
+    """The service has deactivated the study; the text has the reason."""
 
 
 class StudyDiffers(TunesmithError):
-    """A study of this name exists, and searches something else."""
+    """A study of this name exists with another configuration."""
 
 
 class JobEnded(TunesmithError):
-    """A job that was waited for failed or was cancelled."""
+    """A job failed or was cancelled."""
 
 
 class ApiError(TunesmithError):
     """The service refused a request.
 
-    `http_status` is the number of the answer, `status` the name of its `google.rpc.Code` such as `NOT_FOUND`, `message`
-    the service's text, `violations` the fields that break rules, and `request_id` what the service's log calls the
-    request (empty if it did not say).
+    `http_status` is the HTTP status, `status` the name of the `google.rpc.Code` such as `NOT_FOUND`, `message` the
+    service's text, `violations` the invalid fields, and `request_id` the ID of the request in the service's log (empty
+    if the answer had none).
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class ApiError(TunesmithError):
 
 
 class InvalidArgument(ApiError):
-    """The request is wrong whatever the state; `violations` name the fields."""
+    """The request is invalid in any state; `violations` name the fields."""
 
 
 class FailedPrecondition(ApiError):
@@ -89,23 +89,23 @@ class PermissionDenied(ApiError):
 
 
 class NotFound(ApiError):
-    """There is no such study, trial, job or method."""
+    """The study, trial, job or method does not exist."""
 
 
 class AlreadyExists(ApiError):
-    """There is a study or job of this name already."""
+    """A study or job of this name already exists."""
 
 
 class Aborted(ApiError):
-    """Somebody else was faster, again and again."""
+    """Other requests were faster, repeatedly."""
 
 
 class ResourceExhausted(ApiError):
-    """Too many requests, for as long as the client tries."""
+    """Too many requests, beyond the time for retries."""
 
 
 class Unavailable(ApiError):
-    """The service is not able to answer, for as long as the client tries."""
+    """The service was unable to answer within the time for retries."""
 
 
 class ServerError(ApiError):

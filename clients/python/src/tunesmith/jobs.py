@@ -1,4 +1,4 @@
-"""Jobs that the service carries out itself: programs, with or without hyperparameter tuning."""
+"""Jobs that the service runs: programs, with or without hyperparameter tuning."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class JobTrial:
 
     number: int
     hyperparameters: Mapping[str, str]
-    """Values as text, as AI Platform has them."""
+    """Values as text, as in AI Platform."""
     metric: float
     """The final value of the job's metric."""
     step: int
@@ -60,26 +60,26 @@ class Job:
 
     @property
     def state(self) -> JobState:
-        """Where the job stands now; the service is asked each time."""
+        """The current state of the job. Each access is a request."""
         state: JobState = self.read()["state"]
         return state
 
     @property
     def trials(self) -> list[JobTrial]:
-        """The successful trials, best first, as they are now; empty for a job that tunes nothing."""
+        """The successful trials so far, best first; empty for a job without hyperparameters."""
         output = self.read().get("trainingOutput", {})
         return [JobTrial.of_message(trial) for trial in output.get("trials", [])]
 
     def read(self) -> dict[str, Any]:
-        """The job as `Job` of the API, as it is now."""
+        """Returns the job in its present state, as `Job` of the API."""
         self._message = self._api.get(f"/v1/{self._name}")
         return self._message
 
     def wait(self, timeout: float | None = None) -> dict[str, Any]:
-        """Waits for the job's end, and returns it as `read` does.
+        """Waits for the end of the job, and returns it as `read` does.
 
-        Raises `JobEnded` with the reason if it failed or was cancelled, and `TimeoutError` if it has not ended
-        after `timeout` seconds; it then goes on.
+        Raises `JobEnded` with the reason if the job failed or was cancelled, and `TimeoutError` if it has not ended
+        after `timeout` seconds; the job then continues.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         backoff, polls = Backoff(first=0.1, most=5.0), 0
@@ -97,7 +97,7 @@ class Job:
         return job
 
     def cancel(self) -> None:
-        """Asks the service to end the job."""
+        """Requests that the service cancels the job."""
         self._api.post(f"/v1/{self._name}:cancel", {})
 
     def __repr__(self) -> str:

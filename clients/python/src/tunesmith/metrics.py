@@ -1,4 +1,4 @@
-"""What a study makes small or large."""
+"""Metrics and their goals."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric and which way it is better."""
+    """A metric and its goal."""
 
     name: str
     goal: Literal["MINIMIZE", "MAXIMIZE"]
 
     def to_message(self) -> dict[str, str]:
-        """The metric as `MetricSpec` of the API."""
+        """Returns the metric as `MetricSpec` of the API."""
         return {"metric": self.name, "goal": self.goal}
 
 
 def minimize(name: str) -> Metric:
-    """A metric of which less is better."""
+    """Returns a metric to minimize."""
     return Metric(name, "MINIMIZE")
 
 
 def maximize(name: str) -> Metric:
-    """A metric of which more is better."""
+    """Returns a metric to maximize."""
     return Metric(name, "MAXIMIZE")

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from ._wire import ParameterValue, double_text
 
 Scale = Literal["linear", "log", "reverse_log"]
-"""How a range is searched: evenly, finest near the lower bound, or finest near the upper bound."""
+"""Resolution of a range: even, finest near the lower bound, or finest near the upper bound."""
 
 _SCALES = {"linear": "UNIT_LINEAR_SCALE", "log": "UNIT_LOG_SCALE", "reverse_log": "UNIT_REVERSE_LOG_SCALE"}
 _CONDITIONS = {
@@ -21,7 +21,7 @@ _CONDITIONS = {
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter. Made by `double`, `integer`, `discrete` or `categorical`, never changed."""
+    """One parameter, immutable. Created by `double`, `integer`, `discrete` or `categorical`."""
 
     name: str
     type: Literal["DOUBLE", "INTEGER", "DISCRETE", "CATEGORICAL"]
@@ -34,20 +34,20 @@ class Parameter:
     """Parameters that exist only for some values of this one, each with these values."""
 
     def when(self, values: ParameterValue | Sequence[ParameterValue], *children: Parameter) -> Parameter:
-        """This parameter, with `children` that exist only in trials in which it has one of `values`.
+        """Returns this parameter with `children` that exist only in trials in which it has one of `values`.
 
         >>> categorical("optimizer", ["adam", "sgd"]).when("sgd", double("momentum", 0, 0.99)).children[0][0]
         ('sgd',)
         """
         if self.type == "DOUBLE":
-            raise ValueError(f"{self.name!r} is a DOUBLE: nothing can hang on it")
+            raise ValueError(f"{self.name!r} is a DOUBLE, which cannot have children")
         if not children:
             raise ValueError(f"{self.name!r}: when() needs the parameters that exist for {values!r}")
         chosen = (values,) if isinstance(values, (str, int, float)) else tuple(values)
         return replace(self, children=self.children + tuple((chosen, child) for child in children))
 
     def to_message(self) -> dict[str, Any]:
-        """The parameter as `ParameterSpec` of the API."""
+        """Returns the parameter as `ParameterSpec` of the API."""
         message: dict[str, Any] = {"parameter": self.name, "type": self.type}
         if self.scale is not None:
             message["scaleType"] = _SCALES[self.scale]
@@ -77,25 +77,25 @@ class Parameter:
 
 
 def double(name: str, minimum: float, maximum: float, *, scale: Scale | None = None) -> Parameter:
-    """A real number from `minimum` to `maximum`, both inclusive."""
+    """Returns a parameter for real numbers from `minimum` to `maximum`, both inclusive."""
     return Parameter(name, "DOUBLE", bounds=(float(minimum), float(maximum)), scale=_checked(name, scale))
 
 
 def integer(name: str, minimum: int, maximum: int, *, scale: Scale | None = None) -> Parameter:
-    """A whole number from `minimum` to `maximum`, both inclusive."""
+    """Returns a parameter for whole numbers from `minimum` to `maximum`, both inclusive."""
     for bound in (minimum, maximum):
         if not isinstance(bound, int):
-            raise TypeError(f"{name!r}: the bound {bound!r} of an INTEGER is no int")
+            raise TypeError(f"{name!r}: the bound {bound!r} of an INTEGER is not an int")
     return Parameter(name, "INTEGER", bounds=(minimum, maximum), scale=_checked(name, scale))
 
 
 def discrete(name: str, values: Sequence[float], *, scale: Scale | None = None) -> Parameter:
-    """One of `values`, strictly increasing numbers whose distances mean something. `int` if all of them are whole."""
+    """Returns a parameter for listed numbers, strictly increasing. Its values are `int` if all of them are whole."""
     return Parameter(name, "DISCRETE", values=tuple(values), scale=_checked(name, scale))
 
 
 def categorical(name: str, values: Sequence[str]) -> Parameter:
-    """One of `values`, texts in no order."""
+    """Returns a parameter for listed texts without order."""
     if isinstance(values, str) or not all(isinstance(value, str) for value in values):
         raise TypeError(f"{name!r}: the values of a CATEGORICAL are a list of texts, not {values!r}")
     return Parameter(name, "CATEGORICAL", values=tuple(values))
@@ -103,5 +103,5 @@ def categorical(name: str, values: Sequence[str]) -> Parameter:
 
 def _checked(name: str, scale: Scale | None) -> Scale | None:
     if scale is not None and scale not in _SCALES:
-        raise ValueError(f"{name!r}: scale {scale!r} is none of {', '.join(_SCALES)}")
+        raise ValueError(f"{name!r}: scale {scale!r} is not one of {', '.join(_SCALES)}")
     return scale

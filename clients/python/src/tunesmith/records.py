@@ -1,4 +1,4 @@
-"""Trials as the service knows them at one moment."""
+"""Trials as in one answer of the service."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Measurement:
 
     @classmethod
     def of_message(cls, message: Mapping[str, Any]) -> Measurement:
-        """From `Measurement` of the API."""
+        """Converts a `Measurement` of the API."""
         elapsed = message.get("elapsedTime")
         return cls(
             metrics={str(metric["metric"]): float(metric["value"]) for metric in message.get("metrics", [])},
@@ -35,10 +35,10 @@ class Measurement:
 
 @dataclass(frozen=True)
 class TrialRecord:
-    """A trial as the service knew it when it was asked."""
+    """A trial at the time of the request."""
 
     name: str
-    """Resource name; after a lease has ended it ends in the number of the attempt, as in `.../trials/7~2`."""
+    """Resource name; after a lease has expired it ends with the number of the attempt, as in `.../trials/7~2`."""
     number: int
     """In its study, from 1."""
     state: TrialState
@@ -47,27 +47,27 @@ class TrialRecord:
     measurements: tuple[Measurement, ...]
     """The reports, by step."""
     final_measurement: Measurement | None
-    """The result, unless there is none yet or the trial is infeasible."""
+    """The result; `None` before completion and for an infeasible trial."""
     infeasible: bool
     infeasible_reason: str
     """Empty if the trial is not infeasible."""
     client_id: str
-    """Whose it is or was; empty if nobody's."""
+    """The present or last owner; empty if there is none."""
     start_time: datetime | None
     end_time: datetime | None
     lease_end_time: datetime | None
-    """When the service takes the trial back unless it hears of its owner; `None`: never."""
+    """When the lease expires if it is not renewed; `None`: never."""
     expired_leases: int
-    """How many owners were silent for too long."""
+    """How many leases have expired."""
 
     @property
     def metrics(self) -> Mapping[str, float]:
-        """The result by metric; empty without one."""
+        """The result by metric; empty if there is none."""
         return {} if self.final_measurement is None else self.final_measurement.metrics
 
     @classmethod
     def of_message(cls, message: Mapping[str, Any], whole_discrete: frozenset[str]) -> TrialRecord:
-        """From `Trial` of the API. `whole_discrete`: DISCRETE parameters whose values are whole numbers."""
+        """Converts a `Trial` of the API. `whole_discrete`: DISCRETE parameters with whole numbers only."""
         additions = message.get("tunesmith", {})
         final = message.get("finalMeasurement")
         return cls(
@@ -88,5 +88,5 @@ class TrialRecord:
 
 
 def number_of(name: str) -> int:
-    """The number of the trial that bears the resource name `name`."""
+    """Returns the number of the trial with the resource name `name`."""
     return int(name.rpartition("/")[2].partition("~")[0])

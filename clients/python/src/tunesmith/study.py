@@ -1,4 +1,4 @@
-"""A study: its trials, one after the other, and what came of them."""
+"""A study: its trials, one after the other, and their results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .trial import Trial, by_metric
 
 StudyState = Literal["ACTIVE", "INACTIVE", "COMPLETED"]
 
-# Above this the service refuses to give trials at once.
+# The service refuses to suggest more trials at once.
 _MAX_SUGGESTIONS = 1000
 
 
@@ -43,18 +43,18 @@ class Study:
 
     @property
     def config(self) -> dict[str, Any]:
-        """`StudyConfig` of the API: what is searched, and how."""
+        """`StudyConfig` of the API: search space, metrics, algorithm."""
         config: dict[str, Any] = self._message["studyConfig"]
         return config
 
     @property
     def metric_names(self) -> tuple[str, ...]:
-        """The metrics, in their order."""
+        """Names of the metrics, in their order."""
         return tuple(str(metric["metric"]) for metric in self.config["metrics"])
 
     @property
     def state(self) -> StudyState:
-        """Where the study stands now; the service is asked each time."""
+        """The current state of the study. Each access is a request."""
         self._message = self._api.get(f"/v1/{self.name}")
         state: StudyState = self._message["state"]
         return state
@@ -68,22 +68,22 @@ class Study:
         renew_lease: bool = True,
         linger: bool = False,
     ) -> Generator[Trial, None, None]:
-        """Trials for this worker, one after the other, until the study has no more or `count` were given.
+        """Yields trials for this worker, one after the other, until the study has no more or `count` were yielded.
 
-        Each has to be completed or declared infeasible before the next is asked for (`with trial:` does so), or
-        `TrialNotCompleted` is raised; a trial that was lost needs neither. When the loop is left otherwise, the trial
-        stays the client's, and its lease runs out.
+        Each trial has to be completed or declared infeasible before the next one is requested (`with trial:` does so);
+        otherwise `TrialNotCompleted` is raised. A lost trial needs neither. If the loop is left early, the trial stays
+        assigned to this client until its lease expires.
 
-        `client_id` names one worker: no two may share it at a time, and a worker that comes back under the same one
-        gets its unfinished trial again. Without it, it is drawn: host, process and a random part.
+        `client_id` names one worker. Two workers must not share it at a time; a worker that restarts under the same
+        name gets its unfinished trial again. By default it consists of host, process and a random part.
 
-        `lease` is how long (seconds) this worker may be silent, instead of the study's `trial_lease`. While it holds a
-        trial with a lease a thread gives signs of life, unless `renew_lease` is false: then only reports do.
+        `lease` (seconds) replaces the study's `trial_lease` for this worker. While the worker holds a trial with a
+        lease, a thread renews it, unless `renew_lease` is false: then only reports renew it.
 
-        `linger`: the study may have given out its last trial while other workers hold leases on theirs. Wait until
-        those are completed, and take over what their workers lose.
+        With `linger`, the worker waits after the study's last trial was suggested: it waits until all trials with
+        leases are completed, and takes over trials that other workers lose.
 
-        Raises `StudyInactive` if the service has given up the study.
+        Raises `StudyInactive` if the service has deactivated the study.
         """
         if count is not None and count < 0:
             raise ValueError(f"count {count} is negative")
@@ -97,10 +97,10 @@ class Study:
         lease: float | timedelta | None = None,
         renew_lease: bool = True,
     ) -> list[Trial]:
-        """Up to `count` trials at once, those that the client has already among them; none if there are no more.
+        """Returns up to `count` trials, including unfinished trials of this client; an empty list if there are no more.
 
-        The arguments are those of `trials`. Leases are renewed until the trials are completed, released or forgotten.
-        Raises `StudyInactive` if the service has given up the study.
+        The arguments are those of `trials`. Leases are renewed until the trials are completed, released or garbage
+        collected. Raises `StudyInactive` if the service has deactivated the study.
         """
         if not 1 <= count <= _MAX_SUGGESTIONS:
             raise ValueError(f"count {count} is not from 1 to {_MAX_SUGGESTIONS}")
@@ -112,7 +112,7 @@ class Study:
     def create_trial(
         self, parameters: Mapping[str, ParameterValue], result: float | Mapping[str, float] | None = None
     ) -> TrialRecord:
-        """Adds a point of one's own: the next to be given to a worker, or with its `result` one that is complete."""
+        """Adds a user-supplied trial: the next one to be assigned to a worker or, with a `result`, a completed one."""
         types = dict(_types(self.config["parameters"]))
         written = [_parameter_message(name, value, types.get(name)) for name, value in parameters.items()]
         body: dict[str, Any] = {"parameters": written}
@@ -121,20 +121,20 @@ class Study:
         return self._record(self._api.post(f"/v1/{self.name}/trials", body))
 
     def all_trials(self) -> list[TrialRecord]:
-        """All trials by number, as they are now."""
+        """Returns all trials in their present state, sorted by number."""
         return self._records(self._api.get(f"/v1/{self.name}/trials"))
 
     def trial(self, number: int) -> TrialRecord:
-        """The trial of this number, as it is now, whoever has it."""
+        """Returns the trial of this number in its present state, for any owner."""
         return self._record(self._api.get(f"/v1/{self.name}/trials/{number}"))
 
     def stop_trial(self, number: int) -> TrialRecord:
-        """Asks whoever runs a trial to end it early: its `should_stop` says so from then on."""
-        # Whose attempt it is does not matter here.
+        """Requests that a trial ends early: `should_stop` of its owner returns true from then on."""
+        # The name without an attempt addresses the present one.
         return self._record(self._api.post(f"/v1/{self.name}/trials/{number}:stop", {}))
 
     def best_trials(self) -> list[TrialRecord]:
-        """The best trial; with several metrics, those that no other is better than. Empty without results."""
+        """Returns the best trial; with several metrics, the Pareto front. Empty if there are no results."""
         return self._records(self._api.post(f"/v1/{self.name}/trials:listOptimalTrials", {}))
 
     def delete(self) -> None:
@@ -181,7 +181,7 @@ class Study:
         for record in self._records(response):
             left = None
             if renew_lease and record.lease_end_time is not None and given_at is not None:
-                # By the service's clock alone, at most a little less than the whole lease.
+                # Both times are the service's, so the difference is independent of this machine's clock.
                 left = (record.lease_end_time - given_at).total_seconds()
             trials.append(Trial(self._api, record, self.metric_names, self._whole_discrete, left))
         state: StudyState = response["studyState"]
@@ -205,7 +205,7 @@ class Study:
 
 
 def new_client_id() -> str:
-    """A name for a worker that no other one has: host, process, and a random part."""
+    """Returns a unique name for a worker: host, process, and a random part."""
     return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
 
 

@@ -1,4 +1,4 @@
-"""What a study searches, and how: made for the API, and compared with what a study has."""
+"""`StudyConfig` of the API: built from arguments, and compared with that of an existing study."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def study_config(
     use_elapsed_time: bool = False,
     final_measurement: FinalMeasurement = "last",
 ) -> dict[str, Any]:
-    """`StudyConfig` of the API; `Client.create_study` says what the arguments mean."""
+    """Returns a `StudyConfig` of the API; `Client.create_study` documents the arguments."""
     for metric in metrics:
         if not isinstance(metric, Metric):
-            raise TypeError(f"metric {metric!r} has no goal: say minimize(...) or maximize(...)")
+            raise TypeError(f"metric {metric!r} has no goal: use minimize(...) or maximize(...)")
     config: dict[str, Any] = {
         "metrics": [metric.to_message() for metric in metrics],
         "parameters": [parameter.to_message() for parameter in parameters],
@@ -41,11 +41,11 @@ def study_config(
         config["algorithm"] = algorithm.upper()
     if automated_stopping is not None:
         if automated_stopping not in _STOPPING:
-            raise ValueError(f"automated_stopping {automated_stopping!r} is none of {', '.join(_STOPPING)}")
+            raise ValueError(f"automated_stopping {automated_stopping!r} is not one of {', '.join(_STOPPING)}")
         rule = {"useElapsedTime": True} if use_elapsed_time else {}
         config["automatedStoppingConfig"] = {_STOPPING[automated_stopping]: rule}
     elif use_elapsed_time:
-        raise ValueError("use_elapsed_time says how automated_stopping compares curves, which is not given")
+        raise ValueError("use_elapsed_time has no effect without automated_stopping")
     additions: dict[str, Any] = {}
     if seed is not None:
         additions["seed"] = str(seed)
@@ -61,12 +61,12 @@ def study_config(
 
 
 def differences(wanted: dict[str, Any], found: dict[str, Any]) -> list[str]:
-    """Where two configurations, each a `StudyConfig`, mean different things; empty if they mean the same."""
+    """Returns the differences in meaning of two `StudyConfig`s; empty if they mean the same."""
     return list(_differences("studyConfig", _canonical(wanted), _canonical(found)))
 
 
 _ABSENT = "absent"
-# Values that mean the same as nothing does. An empty stopping rule is none of them: it is switched on by being there.
+# Values that mean the same as an absent field. An empty stopping rule is not among them: its presence enables it.
 _DEFAULTS = {
     "algorithm": "ALGORITHM_UNSPECIFIED",
     "scaleType": "SCALE_TYPE_UNSPECIFIED",
@@ -81,7 +81,7 @@ _HOLDERS_OF_INTEGERS = frozenset({"integerValueSpec", "parentIntValues"})
 
 
 def _canonical(value: Any, key: str = "", of_integers: bool = False) -> Any:
-    """`value` with one spelling for each meaning."""
+    """Returns `value` with one spelling for each meaning."""
     if isinstance(value, dict):
         inner = of_integers or key in _HOLDERS_OF_INTEGERS
         members = {name: _canonical(member, name, inner) for name, member in value.items()}

@@ -1,4 +1,4 @@
-"""A trial that this program holds: report, complete, or give it up."""
+"""A trial that this program owns: report, complete, or declare it infeasible."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from ._api import Api
-from ._lease import LeaseKeeper
+from ._lease import LeaseRenewer
 from ._wire import duration_text, metrics_message
 from .errors import ApiError, FailedPrecondition, NotFound, TrialLost, TrialNotCompleted, TunesmithError
 from .records import TrialRecord
@@ -21,9 +21,10 @@ _LOG = logging.getLogger("tunesmith")
 class Trial:
     """A trial that this program runs.
 
-    As a context manager it is completed at the end with what was reported, and infeasible if an exception escapes
-    (which goes on). Three kinds of exceptions leave it as it is, for the same client or, when its lease has ended,
-    another one: those of this package, which are no fault of the parameters, `KeyboardInterrupt` and `SystemExit`.
+    As a context manager it is completed at the end with its reports, or declared infeasible if an exception escapes
+    (which propagates). Three kinds of exceptions leave it active, for the same client or, after its lease has expired,
+    for another one: those of this package, which are independent of the parameters, `KeyboardInterrupt` and
+    `SystemExit`.
     """
 
     def __init__(
@@ -39,17 +40,17 @@ class Trial:
         self._whole_discrete = whole_discrete
         self._lock = threading.Lock()
         self._last_step = max((measurement.step for measurement in record.measurements), default=None)
-        # A trial that is taken up again goes on where its curve ends.
+        # A resumed trial continues where its curve ends.
         self._elapsed_before = max((measurement.elapsed or 0.0 for measurement in record.measurements), default=0.0)
         self._taken_at = time.monotonic()
         self._record = record
         self._should_stop = record.state == "STOPPING"
         self._lost: TrialLost | None = None
-        self._keeper = None if lease is None else LeaseKeeper(self, record.name, lease)
+        self._renewer = None if lease is None else LeaseRenewer(self, record.name, lease)
 
     @property
     def name(self) -> str:
-        """Resource name, as this owner knows it."""
+        """Resource name of the trial at this owner's attempt."""
         return self._record.name
 
     @property
@@ -64,7 +65,7 @@ class Trial:
 
     @property
     def record(self) -> TrialRecord:
-        """The trial as the service last told it."""
+        """The trial as in the service's last answer."""
         return self._record
 
     @property
@@ -74,7 +75,7 @@ class Trial:
 
     @property
     def is_lost(self) -> bool:
-        """Whether it is known to belong to this program no longer."""
+        """Whether the service has reported that the trial no longer belongs to this program."""
         return self._lost is not None
 
     def report(
@@ -82,8 +83,8 @@ class Trial:
     ) -> None:
         """Adds a measurement: the value of the only metric, or values by metric. Renews the lease.
 
-        `step` is one more than the last one if absent, beginning with 1; `elapsed` the seconds since the trial was
-        taken. Raises `TrialLost` if the trial belongs to this program no longer.
+        By default `step` is one more than the last one, starting with 1, and `elapsed` the seconds since the trial was
+        received. Raises `TrialLost` if the trial no longer belongs to this program.
         """
         with self._lock:
             if step is None:
@@ -93,9 +94,9 @@ class Trial:
             self._last_step = max(step, self._last_step or 0)
 
     def should_stop(self) -> bool:
-        """Whether the study's rule or a user wants the trial to end early. Renews the lease.
+        """Returns whether the study's rule or a user requests that the trial ends early. Renews the lease.
 
-        If so, end with `complete()` (or leave the `with` block): the last report is the result.
+        If so, call `complete()` or leave the `with` block: the last report is the result.
         """
         if not self._should_stop:
             self._check_stopping(None)
@@ -108,9 +109,9 @@ class Trial:
         step: int | None = None,
         elapsed: float | None = None,
     ) -> TrialRecord:
-        """Ends the trial with this result; without one, with the last or best of its reports, as the study says.
+        """Completes the trial with this result; without one, with its last or best report, depending on the study.
 
-        The service makes a trial infeasible whose result is not finite, or that has no report with all metrics.
+        The service makes the trial infeasible if the result is not finite, or if no report has all metrics.
         """
         body: dict[str, Any] = {}
         if value is not None:
@@ -121,13 +122,13 @@ class Trial:
         return record
 
     def infeasible(self, reason: str) -> TrialRecord:
-        """Ends the trial without a result: its parameters are not to be tried again."""
+        """Completes the trial without a result: its parameters are not tried again."""
         return self._end({"trialInfeasible": True, "infeasibleReason": reason})
 
     def release(self) -> None:
-        """Lets the lease run out, if there is one; the trial stays this client's until then."""
-        if self._keeper is not None:
-            self._keeper.release()
+        """Stops renewing the lease, if any. The trial stays assigned to this client until the lease expires."""
+        if self._renewer is not None:
+            self._renewer.release()
 
     def __enter__(self) -> Trial:
         return self
@@ -158,7 +159,7 @@ class Trial:
         try:
             self.infeasible(reason)
         except TunesmithError as refusal:
-            # What went wrong in the program is what its user has to see.
+            # The user has to see the exception of the program, not this one.
             _LOG.warning("trial %d could not be declared infeasible (%s): %s", self.number, reason, refusal)
 
     def _measurement(
@@ -185,11 +186,11 @@ class Trial:
         self._record = TrialRecord.of_message(message, self._whole_discrete)
 
     def _renew(self, patience: float) -> bool:
-        """A sign of life that reports nothing; see `Renewable`."""
+        """Renews the lease without a report; see `Renewable`."""
         if self.is_completed or self.is_lost:
             return False
         try:
-            # The service has no other one. It asks the study's rule as well, so its answer is kept.
+            # The API has no other call for this. It also evaluates the stopping rule, so the answer is kept.
             self._check_stopping(patience)
         except (TrialLost, NotFound):
             return False
@@ -213,9 +214,9 @@ class Trial:
             raise self._lost from refusal
 
     def _loss(self, refusal: FailedPrecondition) -> TrialLost | None:
-        """That the trial is somebody else's, if that is why the service refuses."""
+        """Returns a `TrialLost` if the service refuses because the trial has another owner or result."""
         try:
-            # By its number alone the trial is found whoever has it.
+            # The name without an attempt addresses the present one.
             message = self._api.get(f"/v1/{self.name.partition('~')[0]}")
         except ApiError:
             return None
@@ -225,7 +226,7 @@ class Trial:
 
 
 def by_metric(value: float | Mapping[str, float], metric_names: Sequence[str]) -> Mapping[str, float]:
-    """Values by metric; a number is the value of the only one there is."""
+    """Returns values by metric; a number is the value of the only metric."""
     if isinstance(value, Mapping):
         return value
     if len(metric_names) != 1:

@@ -2,7 +2,8 @@ use std::num::NonZeroUsize;
 
 use jiff::{SignedDuration, Timestamp};
 use tunesmith_algorithms::problem::{
-    AlgorithmName, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ProblemStatement, ScaleType, SearchSpace,
+    AlgorithmName, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ProblemStatement, ScaleType,
+    SearchSpace,
 };
 
 use super::*;

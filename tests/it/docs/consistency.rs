@@ -1,0 +1,97 @@
+//! What pages name exists: links, configuration keys, metrics, messages.
+
+use serde_json::Value;
+
+use super::{files, read, root};
+use crate::server::Server;
+use crate::support::Workspace;
+
+#[test]
+fn links_lead_to_files_and_headings() {
+    let mut pages = files("docs", "md");
+    pages.extend(files("examples", "md"));
+    pages.extend(["README.md", "CONTRIBUTING.md", "clients/python/README.md"].map(Into::into));
+    for page in pages {
+        let text = read(page.to_str().unwrap());
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            if link.contains("://") {
+                continue;
+            }
+            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+            let target = root().join(page.parent().unwrap()).join(file);
+            let target = if file.is_empty() { root().join(&page) } else { target };
+            assert!(target.exists(), "{}: {link} leads nowhere", page.display());
+            if !heading.is_empty() {
+                let text = std::fs::read_to_string(&target).unwrap();
+                assert!(headings(&text).any(|found| found == heading), "{}: {link} has no heading", page.display());
+            }
+        }
+    }
+}
+
+/// The anchors of the headings of a page.
+fn headings(text: &str) -> impl Iterator<Item = String> {
+    text.lines().filter(|line| line.starts_with('#')).map(|line| {
+        let title = line.trim_start_matches('#').trim().to_lowercase();
+        title.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c)).collect::<String>().replace(' ', "-")
+    })
+}
+
+#[test]
+fn every_configuration_key_is_documented() {
+    let schema: Value = serde_json::from_str(&read("schemas/hptuning_config.schema.json")).unwrap();
+    let page = read("docs/reference/configuration.md");
+    for (message, definition) in schema["$defs"].as_object().unwrap() {
+        for key in definition["properties"].as_object().into_iter().flatten().map(|(key, _)| key) {
+            assert!(page.contains(&format!("`{key}`")), "{message}.{key} is not in docs/reference/configuration.md");
+        }
+        for choice in definition["oneOf"].as_array().into_iter().flatten().filter_map(|one| one["const"].as_str()) {
+            let is_machine = message == "ScaleTier";
+            assert!(
+                is_machine || page.contains(choice),
+                "{message} {choice} is not in docs/reference/configuration.md"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_metric_is_documented() {
+    let workspace = Workspace::new("");
+    let (status, text) = Server::start(&workspace, &[]).text("GET", "/metrics");
+    assert_eq!(status, 200);
+    let page = read("docs/reference/metrics.md");
+    let names: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
+    assert!(names.len() >= 6, "{text}");
+    for name in names {
+        let is_there = page.contains(&format!("`{name}`")) || page.contains(&format!("`{name}_total`"));
+        assert!(is_there, "{name} is not in docs/reference/metrics.md");
+    }
+}
+
+/// Headings of the troubleshooting page quote messages, with `…` for names and values.
+#[test]
+fn quoted_messages_are_those_of_the_code() {
+    let mut code = String::new();
+    for folder in ["src", "crates", "algorithms", "benchmark"] {
+        if !root().join(folder).exists() {
+            continue;
+        }
+        for file in files(folder, "rs") {
+            let text = read(file.to_str().unwrap());
+            // A literal goes on after a backslash at the end of a line.
+            for (index, part) in text.split("\\\n").enumerate() {
+                code.push_str(if index == 0 { part } else { part.trim_start() });
+            }
+        }
+    }
+    let code = code.replace("\\\"", "\"");
+    let page = read("docs/guide/troubleshooting.md");
+    let messages: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("### `")?.strip_suffix('`')).collect();
+    assert!(messages.len() > 30, "{messages:?}");
+    let unknown = messages
+        .iter()
+        .filter(|message| message.split('…').any(|part| !part.trim().is_empty() && !code.contains(part)));
+    let unknown: Vec<&&str> = unknown.collect();
+    assert!(unknown.is_empty(), "no code has these messages: {unknown:#?}");
+}
