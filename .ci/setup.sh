@@ -1,4 +1,4 @@
-# Sourced by the scripts that start from a fresh Debian or Ubuntu with Rust: installs system packages that are missing.
+# Sourced by scripts that start on a fresh Debian or Ubuntu with Rust: installs missing system packages.
 
 if [ -f "$HOME/.cargo/env" ]; then
     . "$HOME/.cargo/env"
@@ -8,7 +8,7 @@ if ! command -v cargo >/dev/null; then
     exit 1
 fi
 
-# need TEST PACKAGE...: notes the packages down if the command TEST fails.
+# need TEST PACKAGE...: adds the packages to the list of missing ones if the command TEST fails.
 missing=()
 need() {
     local test=$1
@@ -18,7 +18,7 @@ need() {
     fi
 }
 
-# Installs what was noted down, in one go; nothing is asked of apt when nothing is missing.
+# Installs all missing packages at once; does not call apt-get if there are none.
 install_missing() {
     if [ "${#missing[@]}" -eq 0 ]; then
         return
@@ -28,7 +28,7 @@ install_missing() {
         as_root=(sudo)
     fi
     if ! command -v apt-get >/dev/null; then
-        echo "error: install what these packages of Debian hold: ${missing[*]}" >&2
+        echo "error: install the contents of these Debian packages: ${missing[*]}" >&2
         exit 1
     fi
     echo "==> installing ${missing[*]}"
