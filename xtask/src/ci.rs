@@ -18,6 +18,10 @@ const SELECTION: [&str; 3] = ["--locked", "--workspace", "--all-features"];
 
 /// Runs all checks and stops at the first that fails. The summary of the tests is the last output.
 pub(crate) fn run(root: &Path) -> Result<()> {
+    // Asked for first: the compilation below replaces this file.
+    let this = std::env::current_exe().context("cannot find the program xtask")?;
+    let folder = this.ancestors().nth(2).unwrap_or(root).join("doc");
+
     crate::rules(root)?;
     cargo(root, &["fmt", "--all", "--check"], &[])?;
 
@@ -27,9 +31,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     // Lints of all targets, benches included.
     cargo(root, &[&["test", "--no-run", "--all-targets"], &SELECTION[..]].concat(), &variables)?;
 
-    let this = std::env::current_exe().context("cannot find the program xtask")?;
     let rustdoc = std::env::var_os("RUSTDOC").unwrap_or_else(|| "rustdoc".into());
-    let folder = this.parent().unwrap_or(root).join("documentation");
     let mut with_documentation = variables.clone();
     with_documentation.extend([
         ("RUSTDOC", this.as_os_str()),
@@ -37,6 +39,10 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         (documentation::FOLDER, folder.as_os_str()),
     ]);
     cargo(root, &[&["test", "--doc"], &SELECTION[..]].concat(), &with_documentation)?;
+
+    // It is no library, so that the step above leaves it out.
+    let documentation = ["doc", "--locked", "--package", "xtask", "--no-deps", "--document-private-items"];
+    cargo(root, &documentation, &[("RUSTDOCFLAGS", OsStr::new("-D warnings"))])?;
 
     if has_nextest() {
         cargo(root, &[&["nextest", "run"], &SELECTION[..]].concat(), &variables)

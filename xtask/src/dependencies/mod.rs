@@ -69,6 +69,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     let mut breaches = edges(&members, EDGES);
     for member in members {
         breaches.extend(requirements(member));
+        breaches.extend(documentation(member));
     }
     for package in external {
         breaches.extend(origin(package));
@@ -125,6 +126,17 @@ fn requirements(member: &Value) -> Vec<String> {
         .map(|dependency| {
             format!("crate {} requires any version of {}", text(&member["name"]), text(&dependency["name"]))
         })
+        .collect()
+}
+
+/// Libraries of the workspace's crate `member` whose documentation the run of the examples would leave out.
+fn documentation(member: &Value) -> Vec<String> {
+    let targets = member["targets"].as_array().into_iter().flatten();
+    let is_library = |target: &&Value| target["kind"].as_array().is_some_and(|kinds| kinds.contains(&"lib".into()));
+    targets
+        .filter(is_library)
+        .filter(|target| target["doctest"] == false || target["doc"] == false)
+        .map(|target| format!("crate {} turns doc or doctest off: `cargo xtask ci` needs both", text(&target["name"])))
         .collect()
 }
 
@@ -206,6 +218,14 @@ mod tests {
         assert_eq!(requirements(&a), ["crate a requires any version of b"]);
         a["dependencies"][0]["req"] = json!("^1");
         assert_eq!(requirements(&a), [""; 0]);
+    }
+
+    #[test]
+    fn libraries_keep_documentation_and_its_tests() {
+        let with = |kind: &str, doctest: bool| json!({"targets": [{"kind": [kind], "name": "a", "doc": true, "doctest": doctest}]});
+        assert_eq!(documentation(&with("lib", true)), [""; 0]);
+        assert_eq!(documentation(&with("bin", false)), [""; 0]);
+        assert_eq!(documentation(&with("lib", false)).len(), 1);
     }
 
     #[test]
