@@ -33,9 +33,10 @@ install_missing() {
     fi
     echo "==> installing ${missing[*]}"
     "${as_root[@]}" apt-get update -qq
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "${missing[@]}"
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
+        "${missing[@]}" >/dev/null
 }
 
-need "command -v cc" build-essential
+need "command -v cc && [ -e /usr/include/stdio.h ]" gcc libc6-dev
 need "command -v python3" python3
 need "python3 -c 'import venv, ensurepip'" python3-venv
