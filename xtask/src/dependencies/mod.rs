@@ -44,7 +44,6 @@ const EDGES: &[(&str, &[&str])] = &[
             "packages",
             "service",
             "store",
-            "telemetry",
         ],
     ),
     ("xtask", &[]),
