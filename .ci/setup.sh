@@ -40,3 +40,5 @@ install_missing() {
 need "command -v cc && [ -e /usr/include/stdio.h ]" gcc libc6-dev
 need "command -v python3" python3
 need "python3 -c 'import venv, ensurepip'" python3-venv
+# Cargo and pip download over TLS. Other distributions keep the certificates elsewhere.
+need "[ -e /etc/ssl/certs/ca-certificates.crt ] || [ -e /etc/pki/tls/certs ] || [ -e /etc/ssl/cert.pem ]" ca-certificates

@@ -10,7 +10,6 @@ need "command -v openssl" openssl
 need "command -v podman" podman
 need "command -v runc" runc
 need "[ -x /bin/busybox ] && ! ldd /bin/busybox" busybox-static
-need "[ -e /etc/ssl/certs/ca-certificates.crt ]" ca-certificates
 # For tests that draw on a terminal, and for programs in the background of a trial.
 need "command -v script" bsdutils
 need "command -v setsid" util-linux
