@@ -1,4 +1,4 @@
-# Sourced by the scripts that start from a fresh Debian or Ubuntu with Rust: installs system packages that are missing.
+# Sourced by scripts that start on a fresh Debian or Ubuntu with Rust: installs missing system packages.
 
 if [ -f "$HOME/.cargo/env" ]; then
     . "$HOME/.cargo/env"
@@ -8,7 +8,7 @@ if ! command -v cargo >/dev/null; then
     exit 1
 fi
 
-# need TEST PACKAGE...: notes the packages down if the command TEST fails.
+# need TEST PACKAGE...: adds the packages to the list of missing ones if the command TEST fails.
 missing=()
 need() {
     local test=$1
@@ -18,7 +18,7 @@ need() {
     fi
 }
 
-# Installs what was noted down, in one go; nothing is asked of apt when nothing is missing.
+# Installs all missing packages at once; does not call apt-get if there are none.
 install_missing() {
     if [ "${#missing[@]}" -eq 0 ]; then
         return
@@ -28,14 +28,17 @@ install_missing() {
         as_root=(sudo)
     fi
     if ! command -v apt-get >/dev/null; then
-        echo "error: install what these packages of Debian hold: ${missing[*]}" >&2
+        echo "error: install the contents of these Debian packages: ${missing[*]}" >&2
         exit 1
     fi
     echo "==> installing ${missing[*]}"
     "${as_root[@]}" apt-get update -qq
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "${missing[@]}"
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
+        "${missing[@]}" >/dev/null
 }
 
-need "command -v cc" build-essential
+need "command -v cc && [ -e /usr/include/stdio.h ]" gcc libc6-dev
 need "command -v python3" python3
 need "python3 -c 'import venv, ensurepip'" python3-venv
+# Cargo and pip download over TLS. Other distributions keep the certificates elsewhere.
+need "[ -e /etc/ssl/certs/ca-certificates.crt ] || [ -e /etc/pki/tls/certs ] || [ -e /etc/ssl/cert.pem ]" ca-certificates

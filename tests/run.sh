@@ -4,24 +4,26 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . .ci/setup.sh
 
-# Tests count system calls, make certificates and run containers.
+# For tests that count system calls, create certificates or run containers.
 need "command -v strace" strace
 need "command -v openssl" openssl
 need "command -v podman" podman
 need "command -v runc" runc
 need "[ -x /bin/busybox ] && ! ldd /bin/busybox" busybox-static
-need "[ -e /etc/ssl/certs/ca-certificates.crt ]" ca-certificates
+# For tests that draw on a terminal, and for programs in the background of a trial.
+need "command -v script" bsdutils
+need "command -v setsid" util-linux
 install_missing
 
-for tool in fmt clippy; do
-    if ! cargo "$tool" --version >/dev/null 2>&1; then
-        echo "error: cargo $tool is missing; add it with: rustup component add rustfmt clippy" >&2
-        exit 1
+# A minimal toolchain has neither.
+for component in rustfmt clippy; do
+    if ! cargo "${component#rust}" --version >/dev/null 2>&1; then
+        if ! command -v rustup >/dev/null; then
+            echo "error: cargo ${component#rust} is missing; install the component $component of Rust" >&2
+            exit 1
+        fi
+        rustup component add "$component"
     fi
 done
-# About two minutes on two cores, once.
-if ! cargo deny --version >/dev/null 2>&1; then
-    cargo install --locked --version 0.20.2 cargo-deny
-fi
 
 exec cargo xtask ci

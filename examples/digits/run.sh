@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds Tunesmith, sets up Python, and tunes the digits example: 20 trials, two at a time.
-# Arguments are passed to `tunesmith run`, such as --seed 7.
+# Builds Tunesmith, installs what Python needs, and tunes the digits example: 20 trials, two at a time.
+# Passes further arguments to `tunesmith run`, for example --seed 7.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . .ci/setup.sh

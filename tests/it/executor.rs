@@ -6,6 +6,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tunesmith_executor::contract::{Harness, hear, pipe, run, shell};
 use tunesmith_executor::local::{LocalExecutor, LocalSettings};
@@ -56,8 +57,9 @@ fn runs(pid: &str) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
 }
 
-fn kill(signal: &str, pid: &str) {
-    assert!(Command::new("kill").args([signal, pid.trim()]).status().expect("kill is there").success());
+fn kill(pid: &str) {
+    let pid = Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
+    kill_process(pid, Signal::KILL).unwrap();
 }
 
 /// Ignores all that can be ignored, leaves session and parents, closes its output, and tells its process ID.
@@ -109,7 +111,7 @@ async fn a_killed_supervisor_is_a_loss_that_leaves_nothing() {
     let pid = hear(&told).await;
     assert!(runs(&pid));
     let supervisor = std::fs::read_to_string(spec.directory.join("lock")).unwrap();
-    kill("-9", supervisor.trim_start_matches('0'));
+    kill(&supervisor);
     assert!(matches!(executor.wait(&spec.id).await.unwrap(), ExecutorJobState::Lost { .. }));
     assert!(!runs(&pid));
     // It stays lost, for everyone, and cannot be started again.
@@ -146,7 +148,7 @@ async fn a_job_is_adopted_when_its_submitter_is_killed() {
         .unwrap();
     hear(&ready).await;
     // Killed with its whole process group, as a terminal or a service manager would.
-    kill("-9", &submitter.id().to_string());
+    kill(&submitter.id().to_string());
     submitter.wait().unwrap();
     let executor = harness.executor();
     executor.submit(&spec).await.unwrap();

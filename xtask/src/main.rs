@@ -1,13 +1,13 @@
-//! House rules that a machine can check.
-//!
-//! `cargo xtask ci` is the whole gate, the same here as everywhere; `cargo xtask rules` checks only what takes no
-//! compiler.
+//! Checks of the repository: `cargo xtask ci` runs all of them and all tests, `cargo xtask rules` those that need no
+//! compiler, and `cargo xtask glossary` prints each use of a word that `docs/glossary.md` excludes.
 
-#![expect(clippy::print_stdout, reason = "a developer's tool speaks to its terminal")]
+#![expect(clippy::print_stdout, reason = "a command line tool prints its results")]
 
 mod ci;
+mod dependencies;
+mod documentation;
+mod glossary;
 mod lengths;
-mod rooms;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -15,12 +15,16 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 
 fn main() -> ExitCode {
-    let command = std::env::args().nth(1);
-    let result = match command.as_deref() {
+    if let Some(rustdoc) = std::env::var_os(documentation::RUSTDOC) {
+        return documentation::run(&rustdoc);
+    }
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let result = match arguments.first().map(String::as_str) {
         Some("ci") => ci::run(&root()),
         Some("rules") => rules(&root()),
+        Some("glossary") => glossary::report(&root(), &arguments[1..]),
         _ => {
-            println!("usage: cargo xtask ci|rules");
+            println!("usage: cargo xtask ci|rules|glossary [FOLDER]...");
             return ExitCode::from(2);
         }
     };
@@ -33,38 +37,52 @@ fn main() -> ExitCode {
     }
 }
 
-/// Checks the direction of dependencies and the length of files.
+/// Checks the dependencies, the length of files and the words.
 fn rules(root: &Path) -> Result<()> {
-    let mut breaches = rooms::check(&root.join("src"))?;
-    for folder in ["src", "algorithms", "benchmark", "xtask", "tests", "benches", "examples"] {
-        breaches.extend(lengths::check(&root.join(folder))?);
-    }
+    let mut breaches = dependencies::check(root)?;
+    breaches.extend(lengths::check(root)?);
+    breaches.extend(glossary::check(root)?);
     if !breaches.is_empty() {
-        bail!("house rules are broken:\n  {}", breaches.join("\n  "));
+        bail!("{} rules of the repository are broken:\n  {}", breaches.len(), breaches.join("\n  "));
     }
-    println!("house rules: kept");
+    println!("rules: passed");
     Ok(())
 }
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    folder.parent().unwrap_or(folder).to_owned()
 }
 
-/// All files below `folder` with one of `extensions`, sorted; none if there is no such folder.
+/// All files below `folder` with one of `extensions`, sorted; none if there is no such folder. Hidden folders and the
+/// folders of build tools are left out.
 fn files(folder: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    if !folder.is_dir() {
-        return Ok(found);
-    }
-    for entry in std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
-        let path = entry?.path();
-        let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-        if path.is_dir() {
+    let mut found = files_of(folder, extensions)?;
+    for path in entries(folder)?.into_iter().filter(|path| path.is_dir()) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if !name.starts_with('.') && !matches!(&*name, "target" | "node_modules" | "__pycache__" | "build" | "dist") {
             found.extend(files(&path, extensions)?);
-        } else if extensions.contains(&extension) {
-            found.push(path);
         }
     }
     found.sort();
     Ok(found)
+}
+
+/// All files directly in `folder` with one of `extensions`, sorted.
+fn files_of(folder: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>> {
+    let mut found = entries(folder)?;
+    found.retain(|path| {
+        let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+        path.is_file() && extensions.contains(&extension)
+    });
+    found.sort();
+    Ok(found)
+}
+
+fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
+    if !folder.is_dir() {
+        return Ok(Vec::new());
+    }
+    let entries = std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    entries.map(|entry| Ok(entry?.path())).collect()
 }
