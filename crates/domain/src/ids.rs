@@ -3,8 +3,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
-
 /// Most characters in a job ID (AI Platform's published limit).
 pub const MAX_JOB_ID_LENGTH: usize = 128;
 
@@ -12,8 +10,7 @@ pub const MAX_JOB_ID_LENGTH: usize = 128;
 ///
 /// As text: `project/id`, or the ID alone for a job of the project [`JobId::LOCAL_PROJECT`]. An ID has letters, digits and
 /// underscores, starts with a letter, and has at most [`MAX_JOB_ID_LENGTH`] characters.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId(String);
 
 impl JobId {
@@ -65,8 +62,7 @@ impl FromStr for JobId {
 ///
 /// As text: `project/location/id`. The study of a job bears the job's ID alone, and stands for
 /// `local/jobs/id` ([`StudyId::LOCAL_PROJECT`], [`StudyId::JOBS_LOCATION`]).
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StudyId(String);
 
 impl StudyId {

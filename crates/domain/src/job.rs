@@ -3,15 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Deref;
+use std::str::FromStr;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 
-use super::{JobId, StudyId, TransitionError};
+use super::{Document, JobId, JobPlan, PlanError, StudyId, TransitionError, UnreadablePlan};
 
 /// Where a job stands, in AI Platform's words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum JobState {
     /// Created; waits to be begun, or to be taken up again after an interruption.
     Queued,
@@ -30,6 +29,17 @@ pub enum JobState {
 }
 
 impl JobState {
+    /// All states, in the order of a job's life.
+    pub const ALL: [Self; 7] = [
+        Self::Queued,
+        Self::Preparing,
+        Self::Running,
+        Self::Succeeded,
+        Self::Failed,
+        Self::Cancelling,
+        Self::Cancelled,
+    ];
+
     /// Whether nothing more will happen.
     pub fn is_final(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed | Self::Cancelled)
@@ -62,6 +72,24 @@ impl fmt::Display for JobState {
     }
 }
 
+impl FromStr for JobState {
+    type Err = UnknownJobState;
+
+    /// Parses a state as [`fmt::Display`] writes it.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let state = Self::ALL.into_iter().find(|state| state.to_string() == text);
+        state.ok_or_else(|| UnknownJobState { text: text.to_owned() })
+    }
+}
+
+/// A text that names no [`JobState`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not a job state")]
+pub struct UnknownJobState {
+    /// The text.
+    pub text: String,
+}
+
 /// Everything known of a job. Readable through [`Job`]; changed only by a [`JobChange`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobFields {
@@ -71,16 +99,16 @@ pub struct JobFields {
     pub state: JobState,
     /// The study it owns, if it tunes hyperparameters.
     pub study: Option<StudyId>,
-    /// What was submitted: the `TrainingInput` as canonical JSON, our additions included.
-    pub training_input: serde_json::Value,
-    /// How it is launched here: command, package, arguments, overrides of the command line. Opaque to stores.
-    pub launch: serde_json::Value,
+    /// The submitted `TrainingInput` as canonical JSON, our additions included.
+    pub training_input: Document,
+    /// How the job is run; an error if a store read a plan that this version cannot interpret.
+    pub plan: Result<JobPlan, UnreadablePlan>,
     /// Digest of everything above that must not differ when the job is taken up again.
     pub fingerprint: String,
     /// Labels by key.
     pub labels: BTreeMap<String, String>,
     /// Who may do what with it, in the form of the interface it came by; null if nobody set it.
-    pub policy: serde_json::Value,
+    pub policy: Document,
     /// When it was submitted.
     pub create_time: Timestamp,
     /// When it first became `RUNNING`.
@@ -127,7 +155,7 @@ pub enum JobChange {
     /// Replaces who may do what with it.
     SetPolicy {
         /// The policy.
-        policy: serde_json::Value,
+        policy: Document,
     },
 }
 
@@ -135,6 +163,14 @@ impl Job {
     /// A job as it is created or was stored.
     pub fn restore(fields: JobFields) -> Self {
         Self(fields)
+    }
+
+    /// The plan of the job.
+    ///
+    /// # Errors
+    /// [`PlanError`] if this version cannot interpret the stored plan.
+    pub fn plan(&self) -> Result<&JobPlan, PlanError> {
+        self.0.plan.as_ref().map_err(|source| PlanError { job: self.id.clone(), source: source.clone() })
     }
 
     /// Applies `change`.

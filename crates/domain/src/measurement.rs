@@ -2,10 +2,8 @@
 
 use std::cmp::Ordering;
 
-use serde::{Deserialize, Serialize};
-
 /// One report of a trial: the values of its metrics at one step.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Measurement {
     /// Training step, as the trainer counts; 0 if it does not.
     pub step: i64,
@@ -35,7 +33,7 @@ impl Measurement {
 }
 
 /// One metric's value in a report.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct MetricValue {
     /// The tag.
     pub metric: String,
@@ -44,7 +42,7 @@ pub struct MetricValue {
 }
 
 /// The ways by which a trainer's reports arrive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Source {
     /// The file that the `hypertune` package writes.
     MetricFile,

@@ -5,14 +5,13 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tunesmith_algorithms::problem::{ParameterValues, ProblemStatement, TrialId};
 
-use super::{StudyId, TransitionError};
+use super::{Document, StudyId, TransitionError};
 
 /// Where a study stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StudyState {
     /// Suggests trials.
     Active,
@@ -33,7 +32,7 @@ impl fmt::Display for StudyState {
 }
 
 /// How points are chosen.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Algorithm {
     /// The one that serves the problem best, chosen by rule at each suggestion.
     Automatic,
@@ -61,7 +60,7 @@ impl Algorithm {
 }
 
 /// When a running trial is stopped early.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoppingRule {
     /// Its best value is strictly worse than the median of the running averages of the completed trials.
     Median,
@@ -72,7 +71,7 @@ pub enum StoppingRule {
 }
 
 /// Along what the curves of trials are compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CurveAxis {
     /// The training step of each report.
     #[default]
@@ -82,7 +81,7 @@ pub enum CurveAxis {
 }
 
 /// Which report becomes a trial's result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FinalMeasurement {
     /// The one with the highest step; the latest of those.
     #[default]
@@ -116,8 +115,9 @@ pub struct StudyFields {
     pub max_trials: Option<u64>,
     /// How long the owner of a trial may be silent, unless it says otherwise; `None`: for ever.
     pub trial_lease: Option<Duration>,
-    /// What its user sent, in the canonical form of the interface it came by; null for the study of a job.
-    pub config: serde_json::Value,
+    /// The configuration as the user sent it, in the canonical form of the protocol it was sent by; null for the
+    /// study of a job.
+    pub config: Document,
     /// Where it stands.
     pub state: StudyState,
     /// Why it is inactive or complete; empty while it is active.

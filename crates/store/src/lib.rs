@@ -37,7 +37,10 @@ mod error;
 mod keys;
 mod memory;
 mod queries;
-#[cfg(any(feature = "sled", feature = "sqlite"))]
+#[cfg_attr(
+    not(any(feature = "sled", feature = "sqlite")),
+    expect(dead_code, unused_imports, reason = "without an engine, only the form of a plan is used")
+)]
 mod record;
 #[cfg(feature = "sled")]
 mod sled;
@@ -55,8 +58,14 @@ pub use sled::SledStore;
 pub use sqlite::SqliteStore;
 
 use tunesmith_domain::{
-    Job, JobChange, JobId, Measurement, NewTrial, Study, StudyChange, StudyId, Trial, TrialChange, TrialId,
+    Document, Job, JobChange, JobId, JobPlan, Measurement, NewTrial, Study, StudyChange, StudyId, Trial, TrialChange,
+    TrialId,
 };
+
+/// The JSON of `plan`, as the record of a job contains it. Digests of plans are computed over it.
+pub fn plan_document(plan: &JobPlan) -> Document {
+    record::encode_plan(plan)
+}
 
 /// Whether a store may be made where there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,9 +3,11 @@
 mod child;
 mod contract;
 mod damage;
+mod data_dirs;
 mod durability;
 mod formats;
 
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -64,6 +66,13 @@ async fn dump(store: &dyn Store) -> Result<String, StoreError> {
         text += &format!("{trial:#?}\n{curve:#?}\n");
     }
     Ok(text)
+}
+
+/// Restores the zeros at the end of sled's file in the folder `store`, which are left out of test data.
+fn restore_padding(store: &Path) {
+    const SEGMENT_BYTES: u64 = 512 * 1024;
+    let log = File::options().write(true).open(store.join("db")).unwrap();
+    log.set_len(log.metadata().unwrap().len().next_multiple_of(SEGMENT_BYTES)).unwrap();
 }
 
 /// Copies a file, or a folder of files.

@@ -10,8 +10,9 @@ use tunesmith_algorithms::problem::{
 };
 
 use tunesmith_domain::{
-    Algorithm, Completion, CurveAxis, FinalMeasurement, Job, JobFields, JobState, Measurement, MetricValue, NewTrial,
-    Source, StoppingRule, Study, StudyFields, StudyState, TrialChange, TrialId, TrialStart,
+    Algorithm, Completion, CurveAxis, FinalMeasurement, Job, JobFields, JobPlan, JobState, Measurement, MetricValue,
+    NewTrial, ProgramPlan, ReplicaPlan, Role, Source, StoppingRule, Study, StudyFields, StudyState, TrialChange,
+    TrialId, TrialStart,
 };
 
 /// A time, `secs` after some beginning, with nanoseconds.
@@ -26,7 +27,7 @@ pub fn job(id: &str) -> Job {
         state: JobState::Queued,
         study: Some(id.parse().unwrap()),
         training_input: serde_json::json!({"hyperparameters": {"maxTrials": 3, "goal": "MAXIMIZE"}, "x": 0.1}),
-        launch: serde_json::json!(["python", "-m", "trainer", "é\n\u{0}"]),
+        plan: Ok(plan()),
         fingerprint: "sha256:00".to_owned(),
         labels: BTreeMap::from([("owner".to_owned(), "someone".to_owned())]),
         policy: serde_json::json!({"bindings": []}),
@@ -36,6 +37,48 @@ pub fn job(id: &str) -> Job {
         error_message: String::new(),
         revision: 0,
     })
+}
+
+/// A plan with every field in use.
+pub fn plan() -> JobPlan {
+    let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+    let container = ProgramPlan::Container {
+        image: "image:1".to_owned(),
+        command: texts(&["python"]),
+        args: texts(&["-m", "é\n\u{0}"]),
+    };
+    JobPlan {
+        max_trials: u64::MAX,
+        max_parallel_trials: 2,
+        max_failed_trials: 1,
+        metric_tag: "accuracy".to_owned(),
+        metric_from_stdout: true,
+        program: ProgramPlan::PythonModule {
+            package_uris: texts(&["trainer-1.0.tar.gz"]),
+            package_path: Some("/source".into()),
+            requirements: texts(&["numpy"]),
+            module: "trainer.task".to_owned(),
+        },
+        replicas: vec![
+            ReplicaPlan { role: Role::Worker, count: 2, program: None },
+            ReplicaPlan { role: Role::ParameterServer, count: 1, program: Some(container) },
+            ReplicaPlan {
+                role: Role::Evaluator,
+                count: 1,
+                program: Some(ProgramPlan::Command { argv: texts(&["true"]) }),
+            },
+        ],
+        args: texts(&["--data=d"]),
+        working_directory: "/work".into(),
+        job_dir: Some("gs://bucket/job".to_owned()),
+        master_is_chief: true,
+        priority: -1,
+        max_wait_time: Some(Duration::from_secs(60)),
+        max_running_time: Some(Duration::new(3600, 500)),
+        trial_time_limit: None,
+        grace: Duration::from_secs(30),
+        max_lost_attempts: 3,
+    }
 }
 
 /// An active study without trials, over parameters of all kinds and scales.

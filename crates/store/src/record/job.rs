@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::plan::{decode_plan, encode_plan};
 use super::{RecordError, from_json, to_json};
 use tunesmith_domain::{Job, JobFields, JobState};
 
@@ -18,7 +19,7 @@ pub(crate) fn encode_job(job: &Job) -> Vec<u8> {
         state,
         study,
         training_input,
-        launch,
+        plan,
         fingerprint,
         labels,
         policy,
@@ -34,7 +35,7 @@ pub(crate) fn encode_job(job: &Job) -> Vec<u8> {
         state: *state,
         study: study.as_ref().map(ToString::to_string),
         training_input: training_input.clone(),
-        launch: launch.clone(),
+        launch: plan.as_ref().map_or_else(|unreadable| unreadable.document.clone(), encode_plan),
         fingerprint: fingerprint.clone(),
         labels: labels.clone(),
         policy: policy.clone(),
@@ -54,7 +55,7 @@ pub(crate) fn decode_job(bytes: &[u8]) -> Result<Job, RecordError> {
         state: record.state,
         study: record.study.map(|study| study.parse()).transpose().map_err(RecordError::malformed)?,
         training_input: record.training_input,
-        launch: record.launch,
+        plan: decode_plan(record.launch),
         fingerprint: record.fingerprint,
         labels: record.labels,
         policy: record.policy,
@@ -76,6 +77,7 @@ struct JobRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     study: Option<String>,
     training_input: serde_json::Value,
+    /// The document of [`super::plan`].
     launch: serde_json::Value,
     fingerprint: String,
     labels: BTreeMap<String, String>,

@@ -9,11 +9,13 @@ mod float;
 mod job;
 mod measurement;
 mod origin;
+mod plan;
 mod study;
 mod trial;
 
 pub(super) use chunk::{decode_chunk, encode_chunks};
 pub(super) use job::{decode_job, encode_job};
+pub(super) use plan::encode_plan;
 pub(super) use study::{decode_study, encode_study};
 pub(super) use trial::{decode_trial, encode_trial};
 

@@ -139,3 +139,47 @@ fn a_flipped_bit_or_another_key_breaks_the_seal() {
     assert!(verify(b"kez", b"body", sum).is_err());
     assert!(verify(b"key", b"bodz", sum).is_err());
 }
+
+#[test]
+fn a_plan_is_stored_as_in_version_0_1() {
+    let stored = concat!(
+        r#"{"args":["--data=d"],"grace":{"nanos":0,"secs":30},"job_dir":"gs://bucket/job","master_is_chief":true,"#,
+        r#""max_failed_trials":1,"max_lost_attempts":3,"max_parallel_trials":2,"#,
+        r#""max_running_time":{"nanos":500,"secs":3600},"max_trials":18446744073709551615,"#,
+        r#""max_wait_time":{"nanos":0,"secs":60},"metric_from_stdout":true,"metric_tag":"accuracy","priority":-1,"#,
+        r#""program":{"PythonModule":{"module":"trainer.task","package_path":"/source","#,
+        r#""package_uris":["trainer-1.0.tar.gz"],"requirements":["numpy"]}},"#,
+        r#""replicas":[{"count":2,"program":null,"role":"Worker"},"#,
+        r#"{"count":1,"program":{"Container":{"args":["-m","é\n\u0000"],"command":["python"],"image":"image:1"}},"#,
+        r#""role":"ParameterServer"},{"count":1,"program":{"Command":{"argv":["true"]}},"role":"Evaluator"}],"#,
+        r#""trial_time_limit":null,"working_directory":"/work"}"#,
+    );
+    assert_eq!(encode_plan(&samples::plan()).to_string(), stored);
+    assert_eq!(plan::decode_plan(serde_json::from_str(stored).unwrap()), Ok(samples::plan()));
+}
+
+#[test]
+fn a_plan_without_priority_and_waiting_time_is_read() {
+    let mut document = encode_plan(&samples::plan());
+    for field in ["priority", "max_wait_time"] {
+        document.as_object_mut().unwrap().remove(field).unwrap();
+    }
+    let plan = plan::decode_plan(document).unwrap();
+    assert_eq!((plan.priority, plan.max_wait_time, plan.max_trials), (0, None, u64::MAX));
+}
+
+#[test]
+fn a_plan_that_cannot_be_read_is_kept_in_the_record_of_its_job() {
+    let mut newer = encode_plan(&samples::plan());
+    newer["v"] = 2.into();
+    for (document, reason) in [(newer, "it has version 2"), (serde_json::json!(["python"]), "invalid type")] {
+        let mut json: serde_json::Value = serde_json::from_slice(&encode_job(&samples::job("j"))).unwrap();
+        json["launch"] = document.clone();
+        let job = decode_job(&serde_json::to_vec(&json).unwrap()).unwrap();
+        let unreadable = job.plan.as_ref().unwrap_err();
+        assert_eq!(unreadable.document, document);
+        assert!(unreadable.reason.starts_with(reason), "{}", unreadable.reason);
+        let json: serde_json::Value = serde_json::from_slice(&encode_job(&job)).unwrap();
+        assert_eq!(json["launch"], document);
+    }
+}
