@@ -169,7 +169,7 @@ pub fn new_trial(id: u64) -> NewTrial {
 
 /// Trial `id`, about to be created for a client that may be silent for `lease_secs` seconds.
 pub fn leased(id: u64, lease_secs: u64) -> NewTrial {
-    NewTrial { start: TrialStart::Begun { lease: Some(Duration::from_secs(lease_secs)) }, ..new_trial(id) }
+    NewTrial { start: TrialStart::Started { lease: Some(Duration::from_secs(lease_secs)) }, ..new_trial(id) }
 }
 
 /// A report of `value` at `step`.

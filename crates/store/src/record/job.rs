@@ -1,4 +1,4 @@
-//! Jobs.
+//! Records of jobs.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +47,7 @@ pub(crate) fn encode_job(job: &Job) -> Vec<u8> {
     })
 }
 
-/// Reads what [`encode_job`] wrote.
+/// Decodes the result of [`encode_job`].
 pub(crate) fn decode_job(bytes: &[u8]) -> Result<Job, RecordError> {
     let record: JobRecord = from_json(bytes, VERSION)?;
     Ok(Job::restore(JobFields {
@@ -81,7 +81,7 @@ struct JobRecord {
     launch: serde_json::Value,
     fingerprint: String,
     labels: BTreeMap<String, String>,
-    /// Absent if nobody set it, and in records of versions without it.
+    /// Absent if none was set, and in records of versions without policies.
     #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
     policy: serde_json::Value,
     create_time: Timestamp,

@@ -16,7 +16,7 @@ pub(crate) fn encode_plan(plan: &JobPlan) -> Value {
     serde_json::to_value(PlanRecord::from(plan)).expect("a plan has text keys and no floating-point numbers")
 }
 
-/// Reads what [`encode_plan`] wrote. A document that cannot be interpreted is no damage: only running the job needs it.
+/// Decodes the result of [`encode_plan`]. A document that cannot be interpreted is no damage: only running the job needs it.
 pub(super) fn decode_plan(document: Value) -> Result<JobPlan, UnreadablePlan> {
     let version = document.get("v").and_then(Value::as_u64).unwrap_or(1);
     let decoded = if version > VERSION.into() {
