@@ -29,7 +29,7 @@ pub enum JobState {
 }
 
 impl JobState {
-    /// All states, in the order of a job's life.
+    /// All states, in the order in which a job passes through them.
     pub const ALL: [Self; 7] = [
         Self::Queued,
         Self::Preparing,
@@ -82,7 +82,7 @@ impl FromStr for JobState {
     }
 }
 
-/// A text that names no [`JobState`].
+/// A text that is not a [`JobState`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a job state")]
 pub struct UnknownJobState {

@@ -1,7 +1,8 @@
-//! Stores written by every released format are read, and those of later ones refused.
+//! Stores of every released format are read, and stores of later formats are refused.
 //!
-//! The stores lie in `tests/data/stores/v<format>.<kind>`. To add one for a new format, run the test of the present
-//! one with the variable `TUNESMITH_TEST_KEEP_STORES` set to a folder; trailing zeros of sled's file are cut off.
+//! The stores are `tests/data/stores/v<format>.<kind>`. To add the stores of a new format, run
+//! `the_current_format_holds_the_same` with the variable `TUNESMITH_TEST_KEEP_STORES` set to a folder, and remove the
+//! trailing zeros of sled's file.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +12,7 @@ use tunesmith_store::{OpenMode, Store, StoreError};
 
 use super::{Kind, copy, restore_padding, study_id};
 
-/// Makes the store that is kept for every format.
+/// Writes the store that is test data for every format.
 async fn write(store: &dyn Store) {
     let study = study_id();
     store.create_job(samples::job("study"), Some(samples::study("study"))).await.unwrap();
@@ -31,14 +32,14 @@ async fn write(store: &dyn Store) {
     store.change_study(&study, complete).await.unwrap();
 }
 
-/// The job of formats 1 and 2 has a document for a plan that never was one of a released version: it is kept as it is.
-fn check_foreign_plan(job: &Job) {
+/// The plan of the job in formats 1 and 2 is a document that no released version wrote. It is preserved.
+fn check_unreadable_plan(job: &Job) {
     let document = r#"["python","-m","trainer","é\n\u0000"]"#;
     assert_eq!(job.plan.as_ref().unwrap_err().document.to_string(), document);
     assert_eq!(job.plan().unwrap_err().to_string(), format!("the plan of job {} cannot be read", job.id));
 }
 
-/// Reads that store, whichever format it is in. What is expected is spelled out: it must not change with the code.
+/// Checks the content of that store in any format, against literal values that do not change with the code.
 async fn check(store: &dyn Store) {
     let jobs = store.jobs(None, 10).await.unwrap();
     assert_eq!(jobs.iter().map(|job| job.id.as_str()).collect::<Vec<_>>(), ["other", "study"]);
@@ -130,10 +131,10 @@ async fn every_format_is_read_and_can_be_changed() {
         let store = kind.open(&path, OpenMode::Existing).unwrap();
         check(&*store).await;
         let job = store.job(&"study".parse().unwrap()).await.unwrap();
-        check_foreign_plan(&job);
+        check_unreadable_plan(&job);
         let labels = JobChange::SetLabels { labels: Default::default(), revision: None };
-        check_foreign_plan(&store.change_job(&job.id, labels).await.unwrap());
-        check_foreign_plan(&store.job(&job.id).await.unwrap());
+        check_unreadable_plan(&store.change_job(&job.id, labels).await.unwrap());
+        check_unreadable_plan(&store.job(&job.id).await.unwrap());
         store.create_job(samples::job("new"), Some(samples::study("new"))).await.unwrap();
         store.change_trial(&study_id(), TrialId(3), samples::succeed(1, 0.5)).await.unwrap();
         drop(store);
@@ -143,7 +144,7 @@ async fn every_format_is_read_and_can_be_changed() {
 }
 
 #[tokio::test]
-async fn the_present_format_holds_the_same() {
+async fn the_current_format_holds_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let kept = std::env::var_os("TUNESMITH_TEST_KEEP_STORES").map(PathBuf::from);
     for kind in [Kind::Sqlite, Kind::Sled] {
@@ -156,7 +157,7 @@ async fn the_present_format_holds_the_same() {
 }
 
 #[tokio::test]
-async fn an_sqlite_store_from_the_future_is_refused() {
+async fn an_sqlite_store_of_a_later_format_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
     let version = |pragma: &str| {
@@ -174,7 +175,7 @@ async fn an_sqlite_store_from_the_future_is_refused() {
 }
 
 #[tokio::test]
-async fn a_sled_store_from_the_future_is_refused() {
+async fn a_sled_store_of_a_later_format_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
     drop(Kind::Sled.open(&path, OpenMode::Create).unwrap());

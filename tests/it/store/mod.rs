@@ -1,4 +1,4 @@
-//! The stores, from outside.
+//! The durable stores through their public interface.
 
 mod child;
 mod contract;
@@ -15,7 +15,7 @@ use tunesmith_domain::{StudyId, TrialId};
 use tunesmith_store::contract::samples;
 use tunesmith_store::{OpenMode, SledStore, SqliteStore, Store, StoreError};
 
-/// The stores that keep something.
+/// The durable stores.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Sqlite,
@@ -42,7 +42,7 @@ fn study_id() -> StudyId {
     "study".parse().unwrap()
 }
 
-/// Makes a small store with something of everything.
+/// Adds a job, a study, and trials with measurements and results to `store`.
 async fn fill(store: &dyn Store, trials: u64) {
     store.create_job(samples::job("study"), Some(samples::study("study"))).await.unwrap();
     for id in 1..=trials {
@@ -56,7 +56,7 @@ async fn fill(store: &dyn Store, trials: u64) {
     }
 }
 
-/// Everything a store holds, as text.
+/// The content of a store as text.
 async fn dump(store: &dyn Store) -> Result<String, StoreError> {
     let mut text = format!("{:#?}\n", store.jobs(None, usize::MAX).await?);
     let study = store.study(&study_id()).await?;
@@ -68,7 +68,7 @@ async fn dump(store: &dyn Store) -> Result<String, StoreError> {
     Ok(text)
 }
 
-/// Restores the zeros at the end of sled's file in the folder `store`, which are left out of test data.
+/// Restores the zeros at the end of sled's file in the folder `store`, which test data do not contain.
 fn restore_padding(store: &Path) {
     const SEGMENT_BYTES: u64 = 512 * 1024;
     let log = File::options().write(true).open(store.join("db")).unwrap();

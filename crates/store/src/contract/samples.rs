@@ -1,4 +1,4 @@
-//! Jobs, studies and trials to store, with every field in use.
+//! Sample records with every field in use.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,12 +15,12 @@ use tunesmith_domain::{
     TrialId, TrialStart,
 };
 
-/// A time, `secs` after some beginning, with nanoseconds.
+/// The time `secs` seconds after a fixed start, with nanoseconds.
 pub fn at(secs: i64) -> Timestamp {
     Timestamp::new(1_750_000_000 + secs, 123_456_789).unwrap()
 }
 
-/// A queued job that owns the study of the same name.
+/// A queued job with the study of the same name.
 pub fn job(id: &str) -> Job {
     Job::restore(JobFields {
         id: id.parse().unwrap(),
@@ -81,13 +81,13 @@ pub fn plan() -> JobPlan {
     }
 }
 
-/// An active study without trials, over parameters of all kinds and scales.
+/// An active study without trials, with parameters of all kinds and scales.
 pub fn study(id: &str) -> Study {
     study_over(id, parameters(), Vec::new())
 }
 
 /// [`study`] with a conditional parameter of each kind of condition, none of them active in [`new_trial`], a prior of each
-/// kind, and an initial point.
+/// kind, and a user-supplied trial.
 pub fn conditional_study(id: &str) -> Study {
     let child = |name, parent, values| {
         let kind = ParameterKind::Integer { min: 1, max: 2, scale: ScaleType::UnitLinear };
@@ -167,12 +167,12 @@ pub fn new_trial(id: u64) -> NewTrial {
     }
 }
 
-/// Trial `id`, about to be created for a client that may be silent for `lease_secs` seconds.
+/// Trial `id`, about to be created for a client with a lease of `lease_secs` seconds.
 pub fn leased(id: u64, lease_secs: u64) -> NewTrial {
     NewTrial { start: TrialStart::Started { lease: Some(Duration::from_secs(lease_secs)) }, ..new_trial(id) }
 }
 
-/// A report of `value` at `step`.
+/// A measurement of `value` at `step`.
 pub fn measurement(step: i64, value: f64) -> Measurement {
     Measurement {
         step,
@@ -197,7 +197,7 @@ pub fn report(attempt: u64, measurements: Vec<Measurement>) -> TrialChange {
     TrialChange::Report { attempt, measurements, at: at(2), request_key: None }
 }
 
-/// The successful end of attempt `attempt`, with a last report.
+/// The successful end of attempt `attempt`, with a last measurement.
 pub fn succeed(attempt: u64, value: f64) -> TrialChange {
     let last = measurement(100, value);
     let completion = Completion::Succeeded { final_measurement: last.clone() };

@@ -286,8 +286,9 @@ impl Ranges for SledRecords<'_, Snapshot<'_>> {
         for entry in entries.filter(|entry| entry.as_ref().map_or(true, |(key, _)| key != after)).take(limit) {
             let (key, _) = entry?;
             let name = String::from_utf8_lossy(&key);
-            let id: StudyId =
-                name.parse().map_err(|_| malformed("its key is no name").of(self.path, &format!("study {name}")))?;
+            let id: StudyId = name
+                .parse()
+                .map_err(|_| malformed("its key is not a study ID").of(self.path, &format!("study {name}")))?;
             studies.extend(self.study(&id)?);
         }
         Ok(studies)
@@ -309,7 +310,7 @@ impl Ranges for SledRecords<'_, Snapshot<'_>> {
             let (key, value) = entry?;
             let study = unseal(&key, &value).ok().and_then(|body| std::str::from_utf8(body).ok()?.parse().ok());
             let study: StudyId =
-                study.ok_or_else(|| malformed("it names no study").of(self.path, "the end of a lease"))?;
+                study.ok_or_else(|| malformed("its value is not a study ID").of(self.path, "the end of a lease"))?;
             let trial = self.indexed_trial(&study, keys::last_number(&key).map(TrialId))?;
             if trial.lease.is_none_or(|lease| lease.deadline > at) {
                 break;
@@ -340,7 +341,7 @@ impl Ranges for SledRecords<'_, Snapshot<'_>> {
                 .and_then(|body| keys::last_number(body).ok_or_else(|| malformed("it is not a trial number")))
                 .map_err(|error| error.of(self.path, &resource()))?;
             let trial = self.trial(study, TrialId(id))?.filter(|trial| keys::last_number(&key) == Some(trial.revision));
-            trials.push(trial.ok_or_else(|| malformed("its trial is another").of(self.path, &resource()))?);
+            trials.push(trial.ok_or_else(|| malformed("its trial has another revision").of(self.path, &resource()))?);
         }
         Ok(trials)
     }

@@ -6,7 +6,7 @@ use rusqlite::{Error, ErrorCode};
 
 use crate::{RESTORE_ADVICE, StoreError};
 
-/// The error for `source`, met while doing `operation` and before anything was committed.
+/// The error for `source`, which occurred in `operation`, before the commit.
 pub(super) fn not_applied(path: &Path, operation: &'static str, source: Error) -> StoreError {
     if is_damage(&source) {
         return StoreError::Damaged { path: path.to_owned(), detail: format!("{source}; {RESTORE_ADVICE}") };

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use super::{beside, error, schema};
 use crate::{RESTORE_ADVICE, StoreError};
 
-/// Files up to this size are always checked before the store opens. A guess: larger files would delay the start.
+/// Files up to this size are always checked before the store opens; larger files would delay the start.
 const CHECKED_AT_OPEN_BYTES: u64 = 8 * 1024 * 1024;
 
 /// The result of the integrity check of a store.

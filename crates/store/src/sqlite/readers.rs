@@ -12,7 +12,7 @@ use super::{error, schema};
 use crate::StoreError;
 use crate::engine::Ranges;
 
-/// Maximal number of concurrent reads on blocking threads. A guess: more threads only wait for the processor or disk.
+/// Maximal number of concurrent reads on blocking threads; more threads would only wait for the processor or disk.
 const MAX_READERS: usize = 8;
 
 /// A pool of connections, opened on demand.

@@ -68,7 +68,7 @@ impl<'a> SqliteRecords<'a> {
         if trial.revision == revision.cast_unsigned() {
             return Ok(trial);
         }
-        let detail = format!("it has revision {}, its row says {revision}", trial.revision);
+        let detail = format!("it has revision {}, its row has {revision}", trial.revision);
         Err(RecordError::Malformed { detail }.of(self.path, &format!("trial {id} of study {study}")))
     }
 

@@ -53,10 +53,10 @@ CREATE INDEX trials_by_deadline ON trials (deadline) WHERE deadline IS NOT NULL;
 ",
 ];
 
-/// The least size of a page, and so of an SQLite file that holds anything.
+/// The minimal size of a page, and so of an SQLite file that is not empty.
 const HEADER_BYTES: u64 = 512;
 
-/// How long a statement waits for a lock that another process holds, such as an SQLite tool that writes.
+/// The maximal time that a statement waits for a lock of another process, such as an SQLite tool that writes.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Refuses a missing or empty store in [`OpenMode::Existing`].

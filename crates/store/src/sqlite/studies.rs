@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::record::{Progress, RecordError, decode_study};
 use tunesmith_domain::{Study, StudyFields, StudyId};
 
-/// Maximal number of cached studies; a full cache is cleared. A guess.
+/// Maximal number of cached studies; a full cache is cleared.
 const CAPACITY: usize = 1024;
 
 /// Decoded studies by ID, with the stored bytes of each.

@@ -19,7 +19,7 @@ use crate::acknowledged::Acknowledged;
 use crate::engine::Changes;
 use tunesmith_telemetry::telemetry;
 
-/// Maximal number of changes in one transaction. A guess: enough for all waiting callers, few enough to answer soon.
+/// Maximal number of changes in one transaction: enough for all waiting callers, few enough to answer soon (not tuned).
 const MAX_GROUP: usize = 512;
 
 /// The handle of the writer thread.
@@ -38,7 +38,7 @@ impl Writer {
         decoded: Arc<DecodedStudies>,
     ) -> Result<Self, StoreError> {
         let (requests, receiver) = mpsc::channel(2 * MAX_GROUP);
-        let work = WritingThread { connection, path: path.to_owned(), acknowledged, decoded, stopped: false };
+        let work = WriterThread { connection, path: path.to_owned(), acknowledged, decoded, stopped: false };
         let thread = std::thread::Builder::new()
             .name("store writer".into())
             .spawn(move || work.run(receiver))
@@ -51,7 +51,7 @@ impl Writer {
         &self,
         change: impl Fn(&dyn Changes) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let ended = || StoreError::NotApplied { operation: "write", source: "its writing thread has ended".into() };
+        let ended = || StoreError::NotApplied { operation: "write", source: "its writer thread has ended".into() };
         let (answer, answered) = oneshot::channel();
         let request = Box::new(TypedRequest { change, result: None, answer });
         let requests = self.requests.as_ref().ok_or_else(ended)?;
@@ -67,12 +67,12 @@ impl Drop for Writer {
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
-            tracing::error!("the writing thread of the store ended in a panic");
+            tracing::error!("the writer thread of the store panicked");
         }
     }
 }
 
-struct WritingThread {
+struct WriterThread {
     connection: Connection,
     path: PathBuf,
     acknowledged: Acknowledged,
@@ -89,7 +89,7 @@ enum Outcome {
     Unknown(Arc<rusqlite::Error>),
 }
 
-impl WritingThread {
+impl WriterThread {
     fn run(mut self, mut requests: mpsc::Receiver<Box<dyn Request>>) {
         let mut group = Vec::new();
         while requests.blocking_recv_many(&mut group, MAX_GROUP) > 0 {
@@ -105,7 +105,7 @@ impl WritingThread {
 
     fn commit(&self, group: &mut [Box<dyn Request>]) -> Outcome {
         if self.stopped {
-            let source = "an earlier commit failed; start again".into();
+            let source = "an earlier commit failed; restart the program".into();
             return Outcome::RolledBack(Arc::new(StoreError::NotApplied { operation: "write", source }));
         }
         if let Err(source) = self.make_changes(group) {
@@ -126,7 +126,7 @@ impl WritingThread {
                 if !self.connection.is_autocommit()
                     && let Err(error) = self.execute("ROLLBACK")
                 {
-                    tracing::error!(store.path = %self.path.display(), error = %error, "nor can it be rolled back");
+                    tracing::error!(store.path = %self.path.display(), error = %error, "the failed commit cannot be rolled back");
                 }
                 Outcome::Unknown(Arc::new(source))
             }
@@ -200,7 +200,7 @@ where
             (Some(Ok(_)) | None, Outcome::RolledBack(source)) => {
                 Err(StoreError::NotApplied { operation: "write", source: Box::new(Arc::clone(source)) })
             }
-            (None, _) => Err(StoreError::NotApplied { operation: "write", source: "its group was given up".into() }),
+            (None, _) => Err(StoreError::NotApplied { operation: "write", source: "its group was rolled back".into() }),
         };
         // The caller may no longer wait; its change is applied all the same.
         let _ = self.answer.send(result);
