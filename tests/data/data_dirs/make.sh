@@ -38,7 +38,8 @@ until grep -q 'trial 3 started' "$folder/log"; do sleep 0.1; done
 pkill -INT -P $run tunesmith
 wait $run || true
 cat "$folder/log"
-rm -r "$folder/log" "$folder/LOCK" "$folder/audit" "$folder/jobs/finished/trials"
+# The links in `executions` are absolute; the test makes those of the interrupted job.
+rm -r "$folder/log" "$folder/LOCK" "$folder/audit" "$folder/jobs/finished/trials" "$folder/executions"
 case $kind in
 sqlite) # An interrupted command leaves its log; folded into the file it takes less space.
     python3 -c 'import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute("PRAGMA wal_checkpoint(TRUNCATE)")' \

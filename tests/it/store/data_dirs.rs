@@ -2,6 +2,7 @@
 //!
 //! The folders are `tests/data/data_dirs/<version>.<kind>`; `make.sh` beside them writes one.
 
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -19,6 +20,12 @@ fn workspace(version: &str, kind: Kind) -> Workspace {
     copy(&test_data().join(format!("{version}.{}", kind.name())), &data);
     if let Kind::Sled = kind {
         restore_padding(&data.join("store.sled"));
+    }
+    let executions = data.join("executions");
+    std::fs::create_dir(&executions).unwrap();
+    for trial in 1..=3 {
+        let attempt = data.join(format!("jobs/interrupted/trials/{trial}/attempt-1"));
+        symlink(attempt, executions.join(format!("interrupted-trial-{trial}-attempt-1"))).unwrap();
     }
     workspace
 }

@@ -110,16 +110,21 @@ fn to_json(record: &impl serde::Serialize) -> Vec<u8> {
 
 /// Parses a record with a `v` field of at most `known`.
 fn from_json<T: DeserializeOwned>(bytes: &[u8], known: u32) -> Result<T, RecordError> {
+    // Records of version 1 start like this, and are parsed only once.
+    if !bytes.starts_with(br#"{"v":1,"#) {
+        check_version(bytes, known)?;
+    }
+    serde_json::from_slice(bytes).map_err(RecordError::malformed)
+}
+
+/// Refuses a record of a later version. It may have other fields, so it is not damaged.
+fn check_version(bytes: &[u8], known: u32) -> Result<(), RecordError> {
     #[derive(Deserialize)]
     struct Version {
         v: u32,
     }
-    // The version is read first: a record of a later version may have other fields, and is not damaged.
     let Version { v } = serde_json::from_slice(bytes).map_err(RecordError::malformed)?;
-    if v > known {
-        return Err(RecordError::TooNew { found: v, known });
-    }
-    serde_json::from_slice(bytes).map_err(RecordError::malformed)
+    if v > known { Err(RecordError::TooNew { found: v, known }) } else { Ok(()) }
 }
 
 #[cfg(test)]
