@@ -10,7 +10,6 @@ use tunesmith_algorithms::problem::Goal;
 use super::progress::duration_text;
 use tunesmith_api::ai_platform::job::{best_first, job_resource};
 use tunesmith_domain::{Job, Study, Trial, TrialState};
-use tunesmith_service::JobPlan;
 use tunesmith_store::{Store, StoreError};
 
 /// How many trials are read at once.
@@ -67,8 +66,8 @@ impl Results {
             text.push_str(&format!("search space exhausted after {} trials\n", self.trials.len()));
         }
         text.push_str(&format!("logs: {}\n", self.directory.display()));
-        if let Ok(plan) = JobPlan::of(&self.job)
-            && let Some(job_dir) = plan.job_dir
+        if let Ok(plan) = self.job.plan()
+            && let Some(job_dir) = &plan.job_dir
         {
             text.push_str(&format!("models: {job_dir}\n"));
         }

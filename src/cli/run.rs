@@ -20,14 +20,14 @@ use super::{BAD_INPUT, INTERRUPTED};
 use crate::data_dir::{DataDir, StoreKind};
 use tunesmith_api::ai_platform::plan::{CommandLine, job_plan, job_study};
 use tunesmith_config::HptuningConfig;
-use tunesmith_domain::{Job, JobId, JobState};
+use tunesmith_domain::{Job, JobId, JobPlan, JobState};
 use tunesmith_executor::local::{LocalExecutor, LocalSettings};
 use tunesmith_http::server;
 use tunesmith_packages::Environments;
 use tunesmith_service::clock::{Clock, SystemClock};
 use tunesmith_service::policy::Policy;
 use tunesmith_service::{
-    Control, JobOutcome, JobPlan, JobRunner, LiveTrials, Submission, Submitted, TrialReports, job_secret, submit,
+    Control, JobOutcome, JobRunner, LiveTrials, Submission, Submitted, TrialReports, job_secret, submit,
 };
 use tunesmith_store::Store;
 
@@ -185,7 +185,7 @@ async fn carry_out(args: &RunArgs, submission: Submission, json: bool) -> anyhow
         return conclude(args, &*store, &data_dir, job, false).await;
     }
 
-    let plan = JobPlan::of(&job)?;
+    let plan = job.plan()?.clone();
     let directory = data_dir.job(&job.id);
     std::fs::create_dir_all(&directory).with_context(|| format!("{} cannot be made", directory.display()))?;
     let live = Arc::new(LiveTrials::default());

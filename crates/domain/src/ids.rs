@@ -1,29 +1,26 @@
-//! Names of things.
+//! IDs of jobs and studies.
 
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
-
-/// Most characters in a job ID (AI Platform's published limit).
+/// Maximal number of characters in a job ID (AI Platform's published limit).
 pub const MAX_JOB_ID_LENGTH: usize = 128;
 
-/// Names one job of all projects.
+/// The ID of a job, unique across projects.
 ///
 /// As text: `project/id`, or the ID alone for a job of the project [`JobId::LOCAL_PROJECT`]. An ID has letters, digits and
 /// underscores, starts with a letter, and has at most [`MAX_JOB_ID_LENGTH`] characters.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId(String);
 
 impl JobId {
-    /// The project of jobs that no project was named for.
+    /// The project of jobs that are submitted without a project.
     pub const LOCAL_PROJECT: &str = "local";
 
     /// The job `id` of `project`.
     ///
     /// # Errors
-    /// [`IdError`] if one of them breaks a rule.
+    /// [`IdError`] if one of the parts is not valid.
     pub fn new(project: &str, id: &str) -> Result<Self, IdError> {
         check_part(project, &PROJECT_CHARACTERS)?;
         let error = |reason| Err(IdError { id: id.to_owned(), reason });
@@ -39,12 +36,12 @@ impl JobId {
         Ok(if project == Self::LOCAL_PROJECT { Self(id.to_owned()) } else { Self(format!("{project}/{id}")) })
     }
 
-    /// The job as text.
+    /// The ID as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Its project, and its name there.
+    /// The project, and the name of the job in it.
     pub fn parts(&self) -> (&str, &str) {
         self.0.split_once('/').unwrap_or((Self::LOCAL_PROJECT, &self.0))
     }
@@ -61,16 +58,15 @@ impl FromStr for JobId {
     }
 }
 
-/// Names one study of all projects and locations.
+/// The ID of a study, unique across projects and locations.
 ///
-/// As text: `project/location/id`. The study of a job bears the job's ID alone, and stands for
-/// `local/jobs/id` ([`StudyId::LOCAL_PROJECT`], [`StudyId::JOBS_LOCATION`]).
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+/// As text: `project/location/id`. The text of `local/jobs/id`, the study of a job of the local project, is `id` alone
+/// ([`StudyId::LOCAL_PROJECT`], [`StudyId::JOBS_LOCATION`]).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StudyId(String);
 
 impl StudyId {
-    /// The project of jobs that no project was named for.
+    /// The project of jobs that are submitted without a project.
     pub const LOCAL_PROJECT: &str = JobId::LOCAL_PROJECT;
     /// The location of all studies that belong to jobs.
     pub const JOBS_LOCATION: &str = "jobs";
@@ -92,12 +88,12 @@ impl StudyId {
         })
     }
 
-    /// The study as text.
+    /// The ID as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Its project, its location, and its name there.
+    /// The project, the location, and the name of the study in them.
     pub fn parts(&self) -> (&str, &str, &str) {
         let mut parts = self.0.splitn(3, '/');
         match (parts.next(), parts.next(), parts.next()) {
@@ -106,7 +102,7 @@ impl StudyId {
         }
     }
 
-    /// Whether it is the study of a job.
+    /// Whether the study belongs to a job.
     pub fn is_of_job(&self) -> bool {
         self.parts().1 == Self::JOBS_LOCATION
     }
@@ -132,14 +128,14 @@ impl From<&JobId> for StudyId {
     }
 }
 
-/// Characters besides letters and digits, and how the rule is told.
+/// Allowed characters besides letters and digits, and the error message of the rule.
 struct Characters(&'static [char], &'static str);
 
 const PROJECT_CHARACTERS: Characters =
     Characters(&['_', '-', '.', ':'], "only letters, digits, '_', '-', '.' and ':' are allowed");
 const NAME_CHARACTERS: Characters = Characters(&['_', '-', '.'], "only letters, digits, '_', '-' and '.' are allowed");
 
-/// Most characters in each part of a study's name, and in a project.
+/// Maximal number of characters in each part of a study ID, and in a project.
 const MAX_PART_LENGTH: usize = 128;
 
 fn check_part(part: &str, Characters(others, reason): &Characters) -> Result<(), IdError> {
@@ -153,20 +149,20 @@ fn check_part(part: &str, Characters(others, reason): &Characters) -> Result<(),
     if part.len() > MAX_PART_LENGTH {
         return error("it is longer than 128 characters");
     }
-    // Folders bear these names, and these two would be others.
+    // Folders have these names, and these two have a meaning of their own there.
     if matches!(part, "." | "..") {
         return error("it is not a name");
     }
     Ok(())
 }
 
-/// A text that is not an ID.
+/// A text that is not a valid ID.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{id:?} is not a valid ID: {reason}")]
 pub struct IdError {
     /// The text.
     pub id: String,
-    /// The rule it breaks.
+    /// The rule that the text breaks.
     pub reason: &'static str,
 }
 
@@ -202,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn studies_are_named_by_project_location_and_id() {
+    fn study_ids_have_a_project_a_location_and_a_name() {
         let study = StudyId::new("example.com:p", "us-central1", "s.1").unwrap();
         assert_eq!(study.as_str(), "example.com:p/us-central1/s.1");
         assert_eq!(study.as_str().parse::<StudyId>().unwrap(), study);

@@ -1,47 +1,57 @@
-//! One training job: a run of the user's program, or, with hyperparameters, a study whose trials are such runs.
+//! Training jobs: one run of the user's program or, with hyperparameters, a study whose trials are such runs.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Deref;
+use std::str::FromStr;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 
-use super::{JobId, StudyId, TransitionError};
+use super::{Document, JobId, JobPlan, PlanError, StudyId, TransitionError, UnreadablePlan};
 
-/// Where a job stands, in AI Platform's words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+/// The state of a job, as in AI Platform.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum JobState {
-    /// Created; waits to be begun, or to be taken up again after an interruption.
+    /// Waits to be started, or to be resumed after an interruption.
     Queued,
-    /// Its program is being installed.
+    /// Installs its program.
     Preparing,
-    /// Its trials run.
+    /// Runs its trials.
     Running,
-    /// Done.
+    /// Ended with success.
     Succeeded,
-    /// Gave up; the error message says why.
+    /// Ended with an error; the error message contains the reason.
     Failed,
     /// Being cancelled.
     Cancelling,
-    /// Was cancelled, by a user or because its time was over.
+    /// Cancelled by a user or by a time limit.
     Cancelled,
 }
 
 impl JobState {
-    /// Whether nothing more will happen.
+    /// All states, in the order in which a job passes through them.
+    pub const ALL: [Self; 7] = [
+        Self::Queued,
+        Self::Preparing,
+        Self::Running,
+        Self::Succeeded,
+        Self::Failed,
+        Self::Cancelling,
+        Self::Cancelled,
+    ];
+
+    /// Whether no transition leaves this state.
     pub fn is_final(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed | Self::Cancelled)
     }
 
-    /// Which states may follow this one.
+    /// Whether `next` may follow this state.
     fn may_become(self, next: Self) -> bool {
         match self {
             Self::Queued => !matches!(next, Self::Queued | Self::Succeeded),
             Self::Preparing => !matches!(next, Self::Preparing | Self::Succeeded),
             Self::Running => !matches!(next, Self::Running | Self::Preparing),
-            // A job whose time ran out while it was being cancelled is still cancelled.
+            // A time limit that expires while a job is cancelling does not change the outcome.
             Self::Cancelling => matches!(next, Self::Cancelled),
             Self::Succeeded | Self::Failed | Self::Cancelled => false,
         }
@@ -62,38 +72,56 @@ impl fmt::Display for JobState {
     }
 }
 
-/// Everything known of a job. Readable through [`Job`]; changed only by a [`JobChange`].
+impl FromStr for JobState {
+    type Err = UnknownJobState;
+
+    /// Parses a state as [`fmt::Display`] writes it.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let state = Self::ALL.into_iter().find(|state| state.to_string() == text);
+        state.ok_or_else(|| UnknownJobState { text: text.to_owned() })
+    }
+}
+
+/// A text that is not a [`JobState`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not a job state")]
+pub struct UnknownJobState {
+    /// The text.
+    pub text: String,
+}
+
+/// The data of a job. [`Job`] gives read access; only a [`JobChange`] changes it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobFields {
-    /// Its name.
+    /// The ID.
     pub id: JobId,
-    /// Where it stands.
+    /// The state.
     pub state: JobState,
-    /// The study it owns, if it tunes hyperparameters.
+    /// The study of a job that tunes hyperparameters.
     pub study: Option<StudyId>,
-    /// What was submitted: the `TrainingInput` as canonical JSON, our additions included.
-    pub training_input: serde_json::Value,
-    /// How it is launched here: command, package, arguments, overrides of the command line. Opaque to stores.
-    pub launch: serde_json::Value,
-    /// Digest of everything above that must not differ when the job is taken up again.
+    /// The submitted `TrainingInput` as canonical JSON, with Tunesmith's additions.
+    pub training_input: Document,
+    /// How the job is run; an error if a store read a plan that this version cannot interpret.
+    pub plan: Result<JobPlan, UnreadablePlan>,
+    /// Digest of what must be equal for a submission to resume this job.
     pub fingerprint: String,
     /// Labels by key.
     pub labels: BTreeMap<String, String>,
-    /// Who may do what with it, in the form of the interface it came by; null if nobody set it.
-    pub policy: serde_json::Value,
-    /// When it was submitted.
+    /// The access policy, in the form of the protocol it was set by; null if none was set.
+    pub policy: Document,
+    /// When the job was submitted.
     pub create_time: Timestamp,
-    /// When it first became `RUNNING`.
+    /// When the job was first `RUNNING`.
     pub start_time: Option<Timestamp>,
-    /// When it ended.
+    /// When the job ended.
     pub end_time: Option<Timestamp>,
-    /// Why it failed or was cancelled; empty otherwise.
+    /// Why the job failed or was cancelled; empty otherwise.
     pub error_message: String,
-    /// Rises with every change; kept by the store.
+    /// Increases with every change.
     pub revision: u64,
 }
 
-/// A job in a state that its history allows.
+/// A job in a state that its transitions allow.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Job(JobFields);
 
@@ -108,40 +136,48 @@ impl Deref for Job {
 /// A change of one job, applied by a store within one transaction.
 #[derive(Debug, Clone, PartialEq)]
 pub enum JobChange {
-    /// Moves it to another state. Moving it to the state it is in is without effect.
+    /// Moves the job to another state. No effect if the job is in that state.
     Become {
         /// The next state.
         state: JobState,
-        /// Why, for `FAILED`, `CANCELLING` and `CANCELLED`; else empty. An empty message keeps the former one.
+        /// The reason for `FAILED`, `CANCELLING` and `CANCELLED`, otherwise empty. An empty message keeps the former one.
         error_message: String,
-        /// The time now.
+        /// The current time.
         at: Timestamp,
     },
-    /// Replaces its labels.
+    /// Replaces the labels.
     SetLabels {
-        /// All of them.
+        /// All labels.
         labels: BTreeMap<String, String>,
-        /// The revision that the change was made for, if that matters to whoever made it.
+        /// The revision that the job must have; `None` for any.
         revision: Option<u64>,
     },
-    /// Replaces who may do what with it.
+    /// Replaces the access policy.
     SetPolicy {
         /// The policy.
-        policy: serde_json::Value,
+        policy: Document,
     },
 }
 
 impl Job {
-    /// A job as it is created or was stored.
+    /// A new job, or one with stored fields.
     pub fn restore(fields: JobFields) -> Self {
         Self(fields)
+    }
+
+    /// The plan of the job.
+    ///
+    /// # Errors
+    /// [`PlanError`] if this version cannot interpret the stored plan.
+    pub fn plan(&self) -> Result<&JobPlan, PlanError> {
+        self.0.plan.as_ref().map_err(|source| PlanError { job: self.id.clone(), source: source.clone() })
     }
 
     /// Applies `change`.
     ///
     /// # Errors
-    /// [`TransitionError::WrongState`] if the state does not allow it, [`TransitionError::Outdated`] if it was made for
-    /// another revision; the job is then unchanged.
+    /// [`TransitionError::WrongState`] if the state does not allow it, [`TransitionError::Outdated`] if the job
+    /// has another revision than the change requires; the job is then unchanged.
     pub fn apply(&mut self, change: JobChange) -> Result<(), TransitionError> {
         match change {
             JobChange::Become { state, error_message, at } => return self.become_state(state, error_message, at),

@@ -1,35 +1,38 @@
-//! Studies, trials and jobs: what they are, and which changes of state are legal.
-//!
-//! Not here: how they are stored, served or run. Every change of state is a value ([`TrialChange`], [`JobChange`],
-//! [`StudyChange`]) that a store applies inside one transaction, so that all stores agree on what is legal.
+#![doc = include_str!("../README.md")]
 
 mod ids;
 mod job;
 mod measurement;
+mod plan;
 mod study;
 mod trial;
 
 pub use ids::{IdError, JobId, MAX_JOB_ID_LENGTH, StudyId};
-pub use job::{Job, JobChange, JobFields, JobState};
+pub use job::{Job, JobChange, JobFields, JobState, UnknownJobState};
 pub use measurement::{Measurement, MetricValue, Source};
+pub use plan::{JobPlan, PlanError, ProgramPlan, ReplicaPlan, Role, UnreadablePlan};
 pub use study::{Algorithm, CurveAxis, FinalMeasurement, StoppingRule, Study, StudyChange, StudyFields, StudyState};
 pub use trial::{Completion, Lease, NewTrial, Trial, TrialChange, TrialFields, TrialStart, TrialState};
 pub use tunesmith_algorithms::problem::TrialId;
 
-/// A change that the present state does not allow. Nothing was changed.
+/// A JSON document of the protocol that a record was created by. It is stored so that the same protocol can return it;
+/// the domain does not interpret it.
+pub type Document = serde_json::Value;
+
+/// A change that the current state does not allow. The record is unchanged.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum TransitionError {
     /// The change is not possible from this state.
     #[error("cannot {change} {resource}: it is {state}")]
     WrongState {
-        /// Which trial, job or study.
+        /// The trial, job or study.
         resource: String,
-        /// Its state now.
+        /// The current state.
         state: String,
-        /// The verb that was refused.
+        /// The refused change, as a verb.
         change: &'static str,
     },
-    /// The report comes from a former owner: another attempt has taken over since.
+    /// The report comes from a former attempt.
     #[error("trial {trial} is now at attempt {current}, a report from attempt {reported} is refused")]
     Fenced {
         /// The trial.
@@ -39,36 +42,36 @@ pub enum TransitionError {
         /// The attempt that reported.
         reported: u64,
     },
-    /// The owner was silent for longer than its lease; the trial waits for another one.
+    /// The lease of the owner expired; the trial is queued again.
     #[error("the lease of attempt {attempt} at trial {trial} has expired: the trial is offered again")]
     LeaseExpired {
         /// The trial.
         trial: TrialId,
-        /// The attempt whose lease it was.
+        /// The attempt whose lease expired.
         attempt: u64,
     },
-    /// The trial was completed before, with another result.
+    /// The trial is completed with another result.
     #[error("trial {trial} is already completed with {stored}")]
     AlreadyCompleted {
         /// The trial.
         trial: TrialId,
-        /// The result that is stored.
+        /// The stored result.
         stored: String,
     },
-    /// The record has changed since the change was prepared.
+    /// The record has another revision than the change requires.
     #[error("{resource} has changed meanwhile: read it again")]
     Outdated {
-        /// Which job.
+        /// The job.
         resource: String,
     },
-    /// A measurement that the rules do not admit.
+    /// A measurement that is not valid.
     #[error("measurement {index} of trial {trial} is refused: {reason}")]
     BadMeasurement {
         /// The trial.
         trial: TrialId,
-        /// Its index in the report.
+        /// The index of the measurement in the report.
         index: usize,
-        /// The rule it breaks.
+        /// The rule that the measurement breaks.
         reason: String,
     },
 }

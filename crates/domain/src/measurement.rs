@@ -1,29 +1,27 @@
-//! What a trial reports while it runs.
+//! Measurements that trials report while they run.
 
 use std::cmp::Ordering;
 
-use serde::{Deserialize, Serialize};
-
-/// One report of a trial: the values of its metrics at one step.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// The values of a trial's metrics at one step.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Measurement {
-    /// Training step, as the trainer counts; 0 if it does not.
+    /// Training step as counted by the trainer; 0 without one.
     pub step: i64,
-    /// When the trainer made the report, in seconds since 1970; 0 if it did not say.
+    /// Time of the report by the trainer's clock, in seconds since 1970; 0 if not reported.
     pub wall_time_secs: f64,
-    /// Seconds from the start of the trial, if the report says.
+    /// Seconds since the start of the trial, if reported.
     pub elapsed_secs: Option<f64>,
-    /// How the report came.
+    /// The channel of the report.
     pub source: Source,
-    /// Tells reports of one source and step apart, so that reading a source again adds nothing: the time stamp's bits
-    /// for files that bear time stamps, the byte offset of the line for standard output, a count for HTTP.
+    /// Distinguishes reports of one source and step, so that reading a source again adds no duplicates: the bits of the
+    /// time stamp for files with time stamps, the byte offset of the line for standard output, a count for HTTP.
     pub mark: u64,
-    /// Values by metric; may be NaN or infinite, since trainers report such.
+    /// Values by metric, NaN and infinity included.
     pub metrics: Vec<MetricValue>,
 }
 
 impl Measurement {
-    /// The value of `metric`, if this report has it.
+    /// The value of `metric`, if it was measured.
     pub fn value(&self, metric: &str) -> Option<f64> {
         self.metrics.iter().find(|entry| entry.metric == metric).map(|entry| entry.value)
     }
@@ -34,8 +32,8 @@ impl Measurement {
     }
 }
 
-/// One metric's value in a report.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// The value of one metric.
+#[derive(Debug, Clone, PartialEq)]
 pub struct MetricValue {
     /// The tag.
     pub metric: String,
@@ -43,8 +41,8 @@ pub struct MetricValue {
     pub value: f64,
 }
 
-/// The ways by which a trainer's reports arrive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// The channel by which a measurement arrives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Source {
     /// The file that the `hypertune` package writes.
     MetricFile,

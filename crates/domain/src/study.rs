@@ -1,20 +1,19 @@
-//! One study: a problem, how it is searched, and how far it is.
+//! Studies: a problem, its search settings, and the progress of the search.
 
 use std::fmt;
 use std::ops::Deref;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tunesmith_algorithms::problem::{ParameterValues, ProblemStatement, TrialId};
 
-use super::{StudyId, TransitionError};
+use super::{Document, Measurement, NewTrial, StudyId, TransitionError, Trial, TrialChange};
 
-/// Where a study stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// The state of a study.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StudyState {
-    /// Suggests trials.
+    /// Trials can be suggested.
     Active,
     /// Stopped by an internal error.
     Inactive,
@@ -32,24 +31,24 @@ impl fmt::Display for StudyState {
     }
 }
 
-/// How points are chosen.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// The search algorithm.
+#[derive(Debug, Clone, PartialEq)]
 pub enum Algorithm {
-    /// The one that serves the problem best, chosen by rule at each suggestion.
+    /// The algorithm that suits the problem, chosen by rule at each suggestion.
     Automatic,
     /// Bayesian optimisation by a Gaussian process and expected improvement.
     GaussianProcessBandit,
-    /// Every point of a grid once.
+    /// Each point of a grid once.
     GridSearch {
-        /// How many points a parameter of kind double is divided into, by name; at least 1 each.
+        /// Number of grid points of each parameter of kind double, by name; at least 1 each.
         double_resolution: BTreeMap<String, u32>,
     },
-    /// Independent draws, uniform on each parameter's scale.
+    /// Independent uniform draws on each parameter's scale.
     RandomSearch,
 }
 
 impl Algorithm {
-    /// Its name in AI Platform's words; [`Algorithm::Automatic`] is ours.
+    /// The name in AI Platform; [`Algorithm::Automatic`] is Tunesmith's own.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Automatic => "AUTOMATIC",
@@ -68,77 +67,79 @@ impl Algorithm {
     }
 }
 
-/// When a running trial is stopped early.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// The rule by which running trials are stopped early.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoppingRule {
-    /// Its best value is strictly worse than the median of the running averages of the completed trials.
+    /// Stops a trial whose best value is strictly worse than the median of the completed trials' running averages.
     Median,
-    /// Its curve, carried on to the end, will hardly be better than the best so far.
+    /// Stops a trial whose extrapolated curve is unlikely to exceed the best value so far.
     DecayCurve,
-    /// It is not in the best third of the trials that came as far: asynchronous successive halving.
+    /// Asynchronous successive halving: stops a trial that is not in the best third of those that reached the same step.
     Asha,
 }
 
-/// Along what the curves of trials are compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// The axis along which trial curves are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CurveAxis {
-    /// The training step of each report.
+    /// The training step of each measurement.
     #[default]
     Step,
-    /// The time since the trial's start, as each report tells.
+    /// The elapsed time of each measurement.
     ElapsedTime,
 }
 
-/// Which report becomes a trial's result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// The measurement that becomes a trial's result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FinalMeasurement {
-    /// The one with the highest step; the latest of those.
+    /// The measurement with the highest step; the latest of those.
     #[default]
     Last,
-    /// The best by the goal.
+    /// The best measurement by the goal.
     Best,
 }
 
-/// Everything known of a study but its trials. Readable through [`Study`]; changed only by a [`StudyChange`].
+/// The data of a study without its trials. [`Study`] gives read access; only a [`StudyChange`] and changes of its trials
+/// change it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StudyFields {
-    /// Its name.
+    /// The ID.
     pub id: StudyId,
-    /// What is searched.
+    /// The search space and the metrics.
     pub problem: ProblemStatement,
-    /// Points to be tried first, in order, before the algorithm is asked.
+    /// User-supplied trials, which are suggested first, in this order.
     pub initial_points: Vec<ParameterValues>,
-    /// How.
+    /// The search algorithm.
     pub algorithm: Algorithm,
-    /// Key of all randomness.
+    /// Seed of all random streams.
     pub seed: u64,
-    /// Whether and how running trials are stopped early.
+    /// The early stopping rule; `None` to never stop early.
     pub stopping_rule: Option<StoppingRule>,
-    /// Along what the rule compares curves.
+    /// The axis along which the rule compares curves.
     pub stopping_axis: CurveAxis,
-    /// Which report becomes a trial's result.
+    /// The measurement that becomes a trial's result.
     pub final_measurement: FinalMeasurement,
-    /// Earlier studies whose trials are knowledge for this one.
+    /// Source studies, whose trials inform the search of this one.
     pub prior_studies: Vec<StudyId>,
-    /// How many trials there may be in all; `None` if that is counted elsewhere.
+    /// Maximal number of trials; `None` if the job runner limits it.
     pub max_trials: Option<u64>,
-    /// How long the owner of a trial may be silent, unless it says otherwise; `None`: for ever.
+    /// Default duration of a trial's lease; `None` if ownership does not expire.
     pub trial_lease: Option<Duration>,
-    /// What its user sent, in the canonical form of the interface it came by; null for the study of a job.
-    pub config: serde_json::Value,
-    /// Where it stands.
+    /// The configuration as the user sent it, in the canonical form of the protocol it was sent by; null for the
+    /// study of a job.
+    pub config: Document,
+    /// The state.
     pub state: StudyState,
-    /// Why it is inactive or complete; empty while it is active.
+    /// Why the study is inactive or complete; empty while it is active.
     pub state_reason: String,
-    /// When it was created.
+    /// When the study was created.
     pub create_time: Timestamp,
-    /// The number that the next trial must bear; kept by the store.
+    /// The number of the next trial.
     pub next_trial_id: TrialId,
-    /// Rises with every change of the study or of any of its trials; kept by the store.
+    /// Increases with every change of the study or of any of its trials.
     pub revision: u64,
 }
 
-/// A study in a state that its history allows.
+/// A study in a state that its transitions allow.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Study(StudyFields);
 
@@ -153,12 +154,13 @@ impl Deref for Study {
 /// A change of one study, applied by a store within one transaction.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StudyChange {
-    /// No further trials: the space is exhausted or the number reached. Without effect on a completed study.
+    /// Ends the study: its search space is exhausted or its maximal number of trials reached. No effect on a completed
+    /// study.
     Complete {
-        /// Which of the two, for people.
+        /// The reason, for people.
         reason: String,
     },
-    /// No further trials because of an internal error.
+    /// Ends the study because of an internal error.
     Deactivate {
         /// The error.
         reason: String,
@@ -166,21 +168,58 @@ pub enum StudyChange {
 }
 
 impl Study {
-    /// A study as it is created or was stored.
+    /// A new study, or one with stored fields.
     pub fn restore(fields: StudyFields) -> Self {
         Self(fields)
     }
 
-    /// Counts the trial that a store is adding: the next number and a new revision, which is returned.
-    pub fn record_trial(&mut self) -> u64 {
-        self.0.next_trial_id = self.0.next_trial_id.offset(1);
-        self.next_revision()
+    /// Checks that trials can be added.
+    ///
+    /// # Errors
+    /// [`TransitionError::WrongState`] if the study is not active.
+    pub fn check_accepts_trials(&self) -> Result<(), TransitionError> {
+        if self.state == StudyState::Active {
+            return Ok(());
+        }
+        Err(self.wrong_state("add a trial to"))
     }
 
-    /// A new revision, for a trial that a store is changing.
-    pub fn next_revision(&mut self) -> u64 {
+    /// Creates the trial `new`, with a revision, and counts it. Its number is [`StudyFields::next_trial_id`].
+    ///
+    /// # Errors
+    /// As [`Self::check_accepts_trials`] and [`Trial::new`]; the study is then unchanged.
+    pub fn add_trial(&mut self, new: NewTrial) -> Result<Trial, TransitionError> {
+        self.check_accepts_trials()?;
+        let trial = Trial::new(NewTrial { id: self.next_trial_id, ..new })?;
+        self.0.next_trial_id = self.0.next_trial_id.offset(1);
+        Ok(trial.with_revision(self.next_revision()))
+    }
+
+    /// Applies `change` to `trial` of this study, and returns the changed trial with the measurements to append, as
+    /// [`Trial::apply`] does. The trial gets a new revision if the change has an effect.
+    ///
+    /// # Errors
+    /// As [`Trial::apply`]; the study is then unchanged.
+    pub fn change_trial(
+        &mut self,
+        trial: &Trial,
+        change: TrialChange,
+    ) -> Result<(Trial, Vec<Measurement>), TransitionError> {
+        let mut changed = trial.clone();
+        let measurements = changed.apply(change)?;
+        if changed != *trial {
+            changed = changed.with_revision(self.next_revision());
+        }
+        Ok((changed, measurements))
+    }
+
+    fn next_revision(&mut self) -> u64 {
         self.0.revision += 1;
         self.0.revision
+    }
+
+    fn wrong_state(&self, change: &'static str) -> TransitionError {
+        TransitionError::WrongState { resource: format!("study {}", self.id), state: self.state.to_string(), change }
     }
 
     /// Applies `change`.
@@ -196,11 +235,7 @@ impl Study {
             return Ok(());
         }
         if self.state != StudyState::Active {
-            return Err(TransitionError::WrongState {
-                resource: format!("study {}", self.id),
-                state: self.state.to_string(),
-                change: verb,
-            });
+            return Err(self.wrong_state(verb));
         }
         self.0.state = state;
         self.0.state_reason = reason;

@@ -12,6 +12,7 @@
 
 #[cfg(feature = "testing")]
 pub mod contract;
+mod form;
 pub mod local;
 pub mod tf_config;
 
@@ -23,6 +24,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
+pub use tunesmith_domain::Role;
 use tunesmith_domain::{JobId, TrialId};
 
 /// Runs programs. See the module documentation for the contract.
@@ -59,6 +61,7 @@ pub trait Executor: Send + Sync + 'static {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ExecutorJobId {
     /// The job.
+    #[serde(with = "form::job_id")]
     pub job: JobId,
     /// The trial; `None` for a job that tunes nothing.
     pub trial: Option<TrialId>,
@@ -106,24 +109,12 @@ pub struct ExecutorJobSpec {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Replica {
     /// What it does in the job.
+    #[serde(with = "form::RoleForm")]
     pub role: Role,
     /// Its number among those of its role, from 0.
     pub index: u32,
     /// What it runs.
     pub program: Program,
-}
-
-/// What a replica does in a distributed job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Role {
-    /// The one whose end decides.
-    Master,
-    /// Computes.
-    Worker,
-    /// Keeps parameters.
-    ParameterServer,
-    /// Evaluates checkpoints; not part of the cluster that `TF_CONFIG` lists.
-    Evaluator,
 }
 
 /// What a replica runs, with all its arguments.

@@ -96,7 +96,7 @@ async fn list(
     });
     let has_more = logs.len() > limit;
     logs.truncate(limit);
-    let mut answer = json!({"jobState": state, "readTime": read_time});
+    let mut answer = json!({"jobState": state.to_string(), "readTime": read_time});
     if let Some(last) = logs.last().filter(|_| has_more) {
         answer["nextPageToken"] = json!(paging::token(&last.name.to_string()));
     }

@@ -10,7 +10,6 @@ pub mod job_logs;
 pub mod jobs;
 mod live_trials;
 pub mod packages;
-mod plan;
 pub mod policy;
 mod reports;
 pub mod runner;
@@ -21,7 +20,6 @@ mod trainer;
 
 pub use events::JobEvent;
 pub use live_trials::{LiveTrials, ReportError, TrialKey};
-pub use plan::{JobPlan, PlanError, ProgramPlan, ReplicaPlan};
 pub use reports::TrialReports;
 pub use runner::{Control, JobOutcome, JobRunner, RunError};
 pub use secret::job_secret;

@@ -8,12 +8,10 @@ use sha2::{Digest, Sha256};
 use tunesmith_algorithms::problem::{ParameterValues, ProblemStatement, TrialId};
 
 use tunesmith_domain::{
-    Algorithm, CurveAxis, FinalMeasurement, Job, JobFields, JobId, JobState, StoppingRule, Study, StudyFields, StudyId,
-    StudyState,
+    Algorithm, CurveAxis, FinalMeasurement, Job, JobFields, JobId, JobPlan, JobState, StoppingRule, Study, StudyFields,
+    StudyId, StudyState,
 };
-use tunesmith_store::{Store, StoreError};
-
-use super::plan::JobPlan;
+use tunesmith_store::{Store, StoreError, plan_document};
 
 /// How many jobs are read at once.
 const PAGE: usize = 200;
@@ -149,7 +147,7 @@ pub async fn submit(
         state: JobState::Queued,
         study: study.as_ref().map(|study| study.id.clone()),
         training_input: submission.training_input,
-        launch: plan_json(&submission.plan),
+        plan: Ok(submission.plan),
         fingerprint,
         labels: submission.labels,
         policy: submission.policy,
@@ -227,12 +225,8 @@ fn fingerprint(submission: &Submission) -> String {
     let plan = JobPlan { max_parallel_trials: 1, ..submission.plan.clone() };
     let content = serde_json::json!({
         "trainingInput": submission.training_input,
-        "plan": plan_json(&plan),
+        "plan": plan_document(&plan),
         "seed": submission.seed,
     });
     Sha256::digest(content.to_string()).iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn plan_json(plan: &JobPlan) -> Value {
-    serde_json::to_value(plan).expect("a plan has text keys and no floating-point numbers")
 }

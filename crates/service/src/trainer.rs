@@ -7,10 +7,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use tunesmith_domain::{Job, StudyId, Trial};
+use tunesmith_domain::{Job, JobPlan, ProgramPlan, StudyId, Trial};
 use tunesmith_executor::{ExecutorJobId, ExecutorJobSpec, Program, Replica, Role};
-
-use super::plan::{JobPlan, ProgramPlan};
 
 /// What the launch of a trial needs besides the plan.
 pub(super) struct Launch<'a> {
@@ -129,8 +127,7 @@ mod tests {
     use tunesmith_algorithms::problem::{ParameterValue, TrialId};
 
     use super::*;
-    use crate::ReplicaPlan;
-    use tunesmith_domain::{JobFields, JobState, NewTrial, TrialStart};
+    use tunesmith_domain::{JobFields, JobState, NewTrial, ReplicaPlan, TrialStart};
 
     fn job() -> Job {
         Job::restore(JobFields {
@@ -138,7 +135,7 @@ mod tests {
             state: JobState::Running,
             study: None,
             training_input: serde_json::json!({"region": "r"}),
-            launch: serde_json::Value::Null,
+            plan: Ok(plan(ProgramPlan::Command { argv: vec![] })),
             fingerprint: String::new(),
             labels: BTreeMap::new(),
             policy: serde_json::Value::Null,

@@ -1,8 +1,8 @@
-//! How many changes were acknowledged, in a small file beside a store.
+//! The number of acknowledged changes, in a small file beside a store.
 //!
-//! Both engines open a log that was cut off or damaged at its end as if the rest had never been. So changes are counted
-//! inside their transaction, and here after it was made durable; a store that comes back with a smaller count has lost
-//! something.
+//! Both engines open a log that is truncated or damaged at its end as if the rest had never existed. Therefore changes are
+//! counted inside their transaction, and in this file once the transaction is durable. A store with a smaller count than
+//! the file has lost changes.
 
 use std::fs::File;
 use std::io;
@@ -24,7 +24,7 @@ pub(super) struct Acknowledged {
 }
 
 impl Acknowledged {
-    /// Opens the file `path`, or begins at 0 if there is none.
+    /// Opens the file `path`, or starts at 0 if there is none.
     pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
         let failed = |source: io::Error| StoreError::NotApplied { operation: "open its count", source: source.into() };
         let file = File::options().read(true).write(true).create(true).truncate(false).open(path).map_err(failed)?;
@@ -45,7 +45,7 @@ impl Acknowledged {
         *self.count.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Refuses a store at `store` that holds only `stored` changes, if more were acknowledged.
+    /// Checks that the store at `store`, which contains `stored` changes, contains all acknowledged ones.
     pub(super) fn check(&self, store: &Path, stored: u64) -> Result<(), StoreError> {
         let acknowledged = self.count();
         if stored >= acknowledged {
@@ -59,11 +59,11 @@ impl Acknowledged {
         Err(StoreError::Damaged { path: store.to_owned(), detail })
     }
 
-    /// Raises the count to `count`, unless it is above that already.
+    /// Raises the count to `count`, unless it is higher already.
     pub(super) fn raise(&self, count: u64) -> Result<(), StoreError> {
         let mut present = self.count.lock().unwrap_or_else(PoisonError::into_inner);
         if count > *present {
-            // One small write at one place: a reader sees the digits of before or of after.
+            // One small write in place: a reader gets either the old or the new digits.
             self.file
                 .write_all_at(format!("{count:0LENGTH$}").as_bytes(), 0)
                 .map_err(|source| StoreError::Unknown { source: source.into() })?;

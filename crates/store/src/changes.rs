@@ -1,10 +1,9 @@
-//! What each changing call of a store does, on any engine. Which changes are legal is the domain's matter.
+//! The changing calls of a store, for any engine. Not here: which changes are legal; the domain decides that.
 
 use super::engine::Changes;
 use super::{StoreError, queries};
 use tunesmith_domain::{
-    Job, JobChange, JobId, NewTrial, Study, StudyChange, StudyId, StudyState, TransitionError, Trial, TrialChange,
-    TrialId, TrialState,
+    Job, JobChange, JobId, NewTrial, Study, StudyChange, StudyId, Trial, TrialChange, TrialId, TrialState,
 };
 use tunesmith_telemetry::telemetry;
 
@@ -62,22 +61,14 @@ pub(super) fn create_trials(
     new: &[NewTrial],
 ) -> Result<Vec<Trial>, StoreError> {
     let mut study = queries::study(records, study)?;
-    if study.state != StudyState::Active {
-        return Err(StoreError::Refused(TransitionError::WrongState {
-            resource: format!("study {}", study.id),
-            state: study.state.to_string(),
-            change: "add a trial to",
-        }));
-    }
-    // All are checked before the first is written: a store in memory has nothing to undo with.
+    study.check_accepts_trials()?;
+    // All trials are checked before the first is written, because a store in memory cannot roll back.
     let mut trials = Vec::with_capacity(new.len());
     for new in new {
         if new.id != study.next_trial_id {
             return Err(StoreError::TrialIdTaken { study: study.id.clone(), next: study.next_trial_id });
         }
-        let mut trial = Trial::new(new.clone())?;
-        trial.set_revision(study.record_trial());
-        trials.push(trial);
+        trials.push(study.add_trial(new.clone())?);
     }
     for trial in &trials {
         telemetry().trials(trial.state.as_str(), 1);
@@ -99,15 +90,13 @@ pub(super) fn change_trial(
     if before.state == TrialState::Deleted {
         return Err(StoreError::NotFound { resource: format!("trial {id} of study {}", study.id) });
     }
-    let mut trial = before.clone();
-    let measurements = trial.apply(change)?;
-    if trial == before {
+    let (trial, measurements) = study.change_trial(&before, change)?;
+    if trial.revision == before.revision {
         return Ok(trial);
     }
     if !measurements.is_empty() {
         records.add_measurements(&study.id, id, before.measurement_count, &measurements)?;
     }
-    trial.set_revision(study.next_revision());
     if trial.state != before.state {
         telemetry().trials(trial.state.as_str(), 1);
     }

@@ -1,7 +1,7 @@
-//! What a storage engine must provide, and the [`Store`] that follows from it.
+//! The interface of storage engines, and the [`Store`] on top of it.
 //!
-//! An engine keeps records and runs closures in transactions; what a call means is written once, in
-//! [`super::changes`] and [`super::queries`].
+//! An engine stores records and runs closures in transactions. The calls of a store are implemented once for all engines,
+//! in [`super::changes`] and [`super::queries`].
 
 use std::path::Path;
 
@@ -18,20 +18,20 @@ pub(super) trait Engine: Send + Sync + 'static {
     /// Whether changes take effect in the order in which the futures of [`Self::write`] are polled for the first time.
     const KEEPS_ORDER: bool;
 
-    /// Runs `change` in a transaction, and answers once that is durable. If `change` returns an error nothing of it is
-    /// kept. It may be run more than once, but only one run is kept.
+    /// Runs `change` in a transaction and returns once it is durable. If `change` returns an error, the transaction is
+    /// rolled back. `change` may run more than once, but only one run is committed.
     fn write<T: Send + 'static>(
         &self,
         change: impl Fn(&dyn Changes) -> Result<T, StoreError> + Send + 'static,
     ) -> impl Future<Output = Result<T, StoreError>> + Send;
 
-    /// Runs `query` on a state in which every change is whole.
+    /// Runs `query` on a consistent state, without partial transactions.
     fn read<T: Send + 'static>(
         &self,
         query: impl FnOnce(&dyn Ranges) -> Result<T, StoreError> + Send + 'static,
     ) -> impl Future<Output = Result<T, StoreError>> + Send;
 
-    /// As [`Self::read`], for a query that reads few records.
+    /// As [`Self::read`], for a query of at most [`FEW`] records.
     fn lookup<T: Send + 'static>(
         &self,
         query: impl FnOnce(&dyn Ranges) -> Result<T, StoreError> + Send + 'static,
@@ -40,7 +40,7 @@ pub(super) trait Engine: Send + Sync + 'static {
     }
 }
 
-/// Single records.
+/// Access to single records.
 pub(super) trait Lookups {
     /// The file or folder, for messages.
     fn path(&self) -> &Path;
@@ -52,7 +52,7 @@ pub(super) trait Lookups {
     fn trial(&self, study: &StudyId, id: TrialId) -> Result<Option<Trial>, StoreError>;
 }
 
-/// Records in order.
+/// Ordered access to records.
 pub(super) trait Ranges: Lookups {
     /// Up to `limit` jobs after `after`, by ID.
     fn jobs(&self, after: Option<&JobId>, limit: usize) -> Result<Vec<Job>, StoreError>;
@@ -66,14 +66,14 @@ pub(super) trait Ranges: Lookups {
     ) -> Result<Vec<Study>, StoreError>;
     /// Up to `limit` trials that are not final with a number above `after`, by number.
     fn open_trials(&self, study: &StudyId, after: TrialId, limit: usize) -> Result<Vec<Trial>, StoreError>;
-    /// Up to `limit` trials whose leases end at `at` or before, the earliest first.
+    /// Up to `limit` trials whose leases end at `at` or before, earliest first.
     fn overdue_trials(&self, at: Timestamp, limit: usize) -> Result<Vec<(StudyId, Trial)>, StoreError>;
     /// Up to `limit` trials with a number above `after`, by number.
     fn trials(&self, study: &StudyId, after: TrialId, limit: usize) -> Result<Vec<Trial>, StoreError>;
     /// Up to `limit` trials with a revision above `revision`, by revision.
     fn changed_trials(&self, study: &StudyId, revision: u64, limit: usize) -> Result<Vec<Trial>, StoreError>;
-    /// Stored chunks of measurements in order, starting with the one that holds number `from`, each with the number
-    /// of its first; enough of them for `limit` measurements if there are so many.
+    /// Stored chunks of measurements in order, starting with the one that contains number `from`, each with the number of
+    /// its first measurement. They contain at least `limit` measurements if the trial has so many.
     fn chunks(
         &self,
         study: &StudyId,
@@ -91,11 +91,11 @@ pub(super) trait Changes: Lookups {
     fn put_study(&self, study: &Study) -> Result<(), StoreError>;
     /// Replaces the next trial number and the revision of a study.
     fn put_progress(&self, study: &Study) -> Result<(), StoreError>;
-    /// Removes a study with all its trials and measurements.
+    /// Removes a study with its trials and measurements.
     fn remove_study(&self, study: &StudyId) -> Result<(), StoreError>;
-    /// Adds a trial, or replaces it as it was before.
+    /// Adds a trial, or replaces the version `replaces` of it.
     fn put_trial(&self, study: &StudyId, trial: &Trial, replaces: Option<&Trial>) -> Result<(), StoreError>;
-    /// Adds measurements, the first of which has number `first`.
+    /// Appends measurements, the first of which has number `first`.
     fn add_measurements(
         &self,
         study: &StudyId,

@@ -1,44 +1,44 @@
-//! Why a store does not do what it was asked.
+//! Errors of stores.
 
 use std::path::PathBuf;
 
 use tunesmith_domain::{StudyId, TransitionError, TrialId};
 
-/// What went wrong, by what the caller can do. Whether the change was made: [`StoreError::is_certainly_not_applied`].
+/// An error of a store. [`StoreError::is_certainly_not_applied`] states whether a change may have been applied.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// There is no such thing.
+    /// The record does not exist.
     #[error("{resource} does not exist")]
     NotFound {
         /// Such as `job census_1` or `trial 7 of study s`.
         resource: String,
     },
-    /// A thing of that name is there already.
+    /// A record of that ID exists.
     #[error("{resource} already exists")]
     AlreadyExists {
         /// Such as `job census_1`.
         resource: String,
     },
-    /// Another caller has added a trial in between: suggest again.
+    /// Another caller added a trial: suggest again.
     #[error("study {study} expects trial {next} next")]
     TrialIdTaken {
         /// The study.
         study: StudyId,
-        /// The number that the next trial must bear.
+        /// The number of the next trial.
         next: TrialId,
     },
-    /// The domain's rules do not allow the change.
+    /// The domain refuses the change.
     #[error(transparent)]
     Refused(#[from] TransitionError),
-    /// Stored bytes are not what was written.
+    /// Stored bytes differ from those that were written.
     #[error("{path} is damaged: {detail}")]
     Damaged {
         /// The file or folder.
         path: PathBuf,
-        /// What was found, and what can be done.
+        /// The finding and the advice.
         detail: String,
     },
-    /// Stored by a version of this program that this one does not know.
+    /// Written by a later version of the program.
     #[error("{path} has format version {found}, this program reads up to {known}; use the program that wrote it")]
     TooNew {
         /// The file or folder.
@@ -48,16 +48,16 @@ pub enum StoreError {
         /// The newest version known.
         known: u32,
     },
-    /// The medium failed before the change was committed.
+    /// The medium failed before the commit.
     #[error("the store could not {operation}")]
     NotApplied {
-        /// What was being done.
+        /// The operation, as a verb.
         operation: &'static str,
         /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The medium failed while the change was being committed; it may or may not be there after a restart.
+    /// The medium failed during the commit; the change may or may not exist after a restart.
     #[error("the store failed while it committed; whether the change was kept is not known")]
     Unknown {
         /// The cause.
@@ -67,7 +67,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether the change was certainly not made, so that trying again cannot make it twice.
+    /// Whether the change is certainly not applied, so that a retry cannot apply it twice.
     pub fn is_certainly_not_applied(&self) -> bool {
         !matches!(self, Self::Unknown { .. })
     }

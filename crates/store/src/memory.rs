@@ -1,4 +1,4 @@
-//! A store in memory, for simulation, benchmarks and tests: it forgets everything with the process.
+//! The store in memory, for simulation, benchmarks and tests. Its content is lost with the process.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,7 +32,7 @@ impl Engine for MemoryStore {
         &self,
         change: impl Fn(&dyn Changes) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        // Changes check everything before they write, and writing to memory does not fail: there is nothing to undo.
+        // Changes check everything before they write, and writing to memory does not fail, so no rollback is needed.
         change(&*self.records.lock().unwrap_or_else(PoisonError::into_inner))
     }
 

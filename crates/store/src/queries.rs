@@ -1,4 +1,4 @@
-//! What each reading call of a store does, on any engine: what is not there, and what ought to be there but is not.
+//! The reading calls of a store, for any engine. They distinguish records that do not exist from lost ones.
 
 use super::StoreError;
 use super::engine::{Lookups, Ranges};
@@ -39,7 +39,7 @@ pub(super) fn trials(
     let study = study(records, study_id)?;
     let after = after.unwrap_or(TrialId(0));
     let trials = records.trials(study_id, after, limit)?;
-    // Numbers have no gaps, so a trial that damage has taken away does not go unnoticed.
+    // Trial numbers have no gaps, so a missing one is damage.
     let expected = study.next_trial_id.0.saturating_sub(1).saturating_sub(after.0);
     for number in 0..expected.min(limit as u64) {
         let id = after.offset(number + 1);

@@ -1,4 +1,4 @@
-//! What the process counts about itself, in the form that Prometheus reads.
+#![doc = include_str!("../README.md")]
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -15,12 +15,12 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 
 static TELEMETRY: LazyLock<Telemetry> = LazyLock::new(Telemetry::new);
 
-/// What this process has counted since it began.
+/// The metrics of this process since its start.
 pub fn telemetry() -> &'static Telemetry {
     &TELEMETRY
 }
 
-/// Counters, gauges and histograms.
+/// The counters, gauges and histograms of a process.
 pub struct Telemetry {
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
@@ -30,15 +30,15 @@ pub struct Telemetry {
     trials: Family<StateLabels, Counter>,
     commit_seconds: Histogram,
     changes_committed: Counter,
-    /// Leases that ended without a sign of life.
+    /// Leases that expired.
     pub leases_expired: Counter,
     /// Records that could not be written to an audit log.
     pub audit_failures: Counter,
-    /// Jobs that wait to be begun.
+    /// Queued jobs.
     pub jobs_queued: Gauge,
-    /// Jobs that run.
+    /// Running jobs.
     pub jobs_running: Gauge,
-    /// Jobs that may run at once.
+    /// Maximal number of jobs that run at once.
     pub job_slots: Gauge,
 }
 
@@ -81,25 +81,25 @@ struct StateLabels {
     state: &'static str,
 }
 
-/// What the time of a suggestion goes into.
+/// A phase of computing suggestions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SuggestionPhase {
     /// Waiting for the study and a processor.
     Wait,
-    /// Reading what is new in the study.
+    /// Reading the changes of the study.
     History,
     /// The search algorithm.
     Compute,
 }
 
-/// Where a suggestion came from.
+/// The source of a suggestion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SuggestionSource {
-    /// It was ready.
+    /// Computed in advance.
     Prepared,
-    /// It was computed on demand.
+    /// Computed on demand.
     Computed,
-    /// The algorithm failed, and random search answered.
+    /// Random search, after the algorithm failed.
     Fallback,
 }
 
@@ -107,18 +107,18 @@ impl Telemetry {
     fn new() -> Self {
         let mut registry = Registry::with_prefix("tunesmith");
         let requests = Family::default();
-        registry.register("http_requests", "Requests by method and status of the answer", requests.clone());
+        registry.register("http_requests", "Requests by method and status", requests.clone());
         let request_seconds = Family::new_with_constructor(Buckets);
-        let help = "Time from a request to its answer";
+        let help = "Time from a request to its response";
         registry.register_with_unit("http_request", help, Unit::Seconds, request_seconds.clone());
         let suggestion_seconds = Family::new_with_constructor(Buckets);
         let help = "Time of suggestions by algorithm and phase";
         registry.register_with_unit("suggestion", help, Unit::Seconds, suggestion_seconds.clone());
         let suggestions = Family::default();
-        let help = "Suggested points by algorithm and where they came from";
+        let help = "Suggestions by algorithm and source";
         registry.register("suggestions", help, suggestions.clone());
         let trials = Family::default();
-        registry.register("trials", "Trials that came into a state", trials.clone());
+        registry.register("trials", "Transitions of trials by new state", trials.clone());
         let commit_seconds = Buckets.new_metric();
         let help = "Time of the store's transactions";
         registry.register_with_unit("store_commit", help, Unit::Seconds, commit_seconds.clone());
@@ -126,15 +126,15 @@ impl Telemetry {
         let help = "Changes in the store's transactions";
         registry.register("store_changes", help, changes_committed.clone());
         let leases_expired = Counter::default();
-        let help = "Leases that ended without a sign of life";
+        let help = "Expired leases of trials";
         registry.register("leases_expired", help, leases_expired.clone());
         let audit_failures = Counter::default();
         let help = "Records that could not be written to an audit log";
         registry.register("audit_failures", help, audit_failures.clone());
         let [jobs_queued, jobs_running, job_slots] = [(); 3].map(|()| Gauge::default());
-        registry.register("jobs_queued", "Jobs that wait to be begun", jobs_queued.clone());
-        registry.register("jobs_running", "Jobs that run", jobs_running.clone());
-        registry.register("job_slots", "Jobs that may run at once", job_slots.clone());
+        registry.register("jobs_queued", "Queued jobs", jobs_queued.clone());
+        registry.register("jobs_running", "Running jobs", jobs_running.clone());
+        registry.register("job_slots", "Maximal number of jobs that run at once", job_slots.clone());
         Self {
             registry,
             requests,
@@ -152,7 +152,7 @@ impl Telemetry {
         }
     }
 
-    /// Counts a request of the API's method `method` that was answered with `status` after `time`.
+    /// Counts a request of the API method `method` with the response `status` after `time`.
     pub fn request(&self, method: &'static str, status: u16, time: Duration) {
         self.requests.get_or_create(&RequestLabels { method, status }).inc();
         self.request_seconds.get_or_create(&MethodLabels { method }).observe(time.as_secs_f64());
@@ -168,7 +168,7 @@ impl Telemetry {
         self.suggestion_seconds.get_or_create(&SuggestionLabels { algorithm, phase }).observe(time.as_secs_f64());
     }
 
-    /// Counts `count` points that `algorithm` was asked for.
+    /// Counts `count` suggestions of `algorithm`.
     pub fn suggested(&self, algorithm: &'static str, source: SuggestionSource, count: usize) {
         let source = match source {
             SuggestionSource::Prepared => "prepared",
@@ -178,18 +178,18 @@ impl Telemetry {
         self.suggestions.get_or_create(&SourceLabels { algorithm, source }).inc_by(count as u64);
     }
 
-    /// Counts `count` trials that came into `state`, in AI Platform's words.
+    /// Counts `count` transitions of trials to `state`.
     pub fn trials(&self, state: &'static str, count: usize) {
         self.trials.get_or_create(&StateLabels { state }).inc_by(count as u64);
     }
 
-    /// Counts a transaction of `changes` that was over after `time`.
+    /// Counts a transaction of `changes` changes that took `time`.
     pub fn commit(&self, changes: usize, time: Duration) {
         self.commit_seconds.observe(time.as_secs_f64());
         self.changes_committed.inc_by(changes as u64);
     }
 
-    /// Everything, in the text form of OpenMetrics.
+    /// All metrics, in the text format of OpenMetrics.
     pub fn text(&self) -> String {
         let mut text = String::new();
         // Writing to a string does not fail.
@@ -205,7 +205,7 @@ mod tests {
     use super::{SuggestionPhase, SuggestionSource, Telemetry};
 
     #[test]
-    fn what_was_counted_is_told() {
+    fn counts_appear_in_the_text() {
         let telemetry = Telemetry::new();
         telemetry.request("ml.projects.jobs.list", 200, Duration::from_millis(3));
         telemetry.request("ml.projects.jobs.list", 403, Duration::from_millis(1));

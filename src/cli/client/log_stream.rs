@@ -111,7 +111,7 @@ impl<'a> LogStream<'a> {
             let first = first.get_or_insert(page);
             if page_token.is_empty() {
                 self.read_time = text(first, "readTime").to_owned();
-                return Ok(serde_json::from_value(first["jobState"].clone())?);
+                return Ok(text(first, "jobState").parse()?);
             }
         }
     }

@@ -1,5 +1,5 @@
-//! A second process: this test binary again, told by a variable what to do.
-#![expect(clippy::print_stdout, reason = "the process tells its parent what was acknowledged")]
+//! A second process: this test binary with its task in environment variables.
+#![expect(clippy::print_stdout, reason = "the process prints what was acknowledged")]
 
 use std::path::Path;
 use std::process::Command;
@@ -16,11 +16,11 @@ const KIND: &str = "TUNESMITH_TEST_STORE_KIND";
 const TASKS: &str = "TUNESMITH_TEST_STORE_TASKS";
 const EACH: &str = "TUNESMITH_TEST_STORE_EACH";
 
-/// What precedes the number of a trial that was acknowledged, on standard output.
+/// The prefix of the number of an acknowledged trial on standard output.
 pub(super) const ACKNOWLEDGED: &str = "acknowledged trial ";
 
-/// A process that creates and completes `each` trials in each of `tasks` tasks, and tells which were acknowledged.
-/// `launcher` is what to run it under, if anything.
+/// A process that creates and completes `each` trials in each of `tasks` tasks, and prints which were acknowledged.
+/// `launcher` is the command that runs it, empty for none.
 pub(super) fn writer(launcher: &[&str], kind: Kind, path: &Path, tasks: usize, each: usize) -> Command {
     let this = std::env::current_exe().unwrap();
     let mut command = match launcher {
@@ -36,7 +36,7 @@ pub(super) fn writer(launcher: &[&str], kind: Kind, path: &Path, tasks: usize, e
     command
 }
 
-/// The body of that process; without the variables this is a test of nothing.
+/// The body of that process. Without the variables it returns at once.
 #[test]
 fn writer_process() {
     let Some(path) = std::env::var_os(PATH) else { return };

@@ -1,4 +1,4 @@
-//! The contract kit on every store.
+//! Every store passes the contract kit.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -36,16 +36,16 @@ impl Place for Folder {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn memory_keeps_the_contract() {
+async fn memory_passes_the_contract_kit() {
     check(|| Memory(Arc::new(MemoryStore::new()))).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn sqlite_keeps_the_contract() {
+async fn sqlite_passes_the_contract_kit() {
     check(|| Folder::new(|path| Arc::new(SqliteStore::open(&path, OpenMode::Create).unwrap()))).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn sled_keeps_the_contract() {
+async fn sled_passes_the_contract_kit() {
     check(|| Folder::new(|path| Arc::new(SledStore::open(&path, OpenMode::Create).unwrap()))).await;
 }

@@ -1,4 +1,4 @@
-//! Damaged stores are refused, never read as something else.
+//! Damaged stores are refused, never read with other content.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use tunesmith_store::{OpenMode, StoreError};
 
 use super::{Kind, copy, dump, fill};
 
-/// A closed store, and what it holds.
+/// A closed store and its content.
 struct Intact {
     folder: TempDir,
     kind: Kind,
@@ -24,7 +24,7 @@ impl Intact {
         Self { folder, kind, content }
     }
 
-    /// The file that holds the data, below the path of a store.
+    /// The data file of the store at `store`.
     fn data_file(&self, store: &Path) -> PathBuf {
         match self.kind {
             Kind::Sqlite => store.to_owned(),
@@ -32,7 +32,7 @@ impl Intact {
         }
     }
 
-    /// What a damaged copy says: its content, or the error met when opening or reading it.
+    /// The content of a damaged copy, or the error of opening or reading it.
     async fn damaged(&self, damage: impl FnOnce(&Path)) -> Result<String, StoreError> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store");
@@ -49,8 +49,8 @@ fn assert_damaged(result: Result<String, StoreError>, what: &str) {
         Err(StoreError::Damaged { path, detail }) => {
             assert!(path.is_absolute() && !detail.is_empty(), "{what}: {path:?} {detail}");
         }
-        Ok(_) => panic!("{what}: the damage was not found"),
-        Err(error) => panic!("{what}: expected damage to be found, got {error:?}"),
+        Ok(_) => panic!("{what}: the damage was not detected"),
+        Err(error) => panic!("{what}: expected damage to be detected, got {error:?}"),
     }
 }
 
@@ -60,7 +60,7 @@ fn overwrite(path: &Path, offset: usize, bytes: &[u8]) {
     fs::write(path, content).unwrap();
 }
 
-async fn flipped_bytes_are_found(kind: Kind, places: usize) {
+async fn flipped_bytes_are_detected(kind: Kind, places: usize) {
     let intact = Intact::new(kind).await;
     let content = fs::read(intact.data_file(&intact.folder.path().join("store"))).unwrap();
     let used = content.iter().rposition(|byte| *byte != 0).unwrap() + 1;
@@ -69,7 +69,7 @@ async fn flipped_bytes_are_found(kind: Kind, places: usize) {
         let offset = place * used / places;
         let flipped = [content[offset] ^ 0x55];
         match intact.damaged(|file| overwrite(file, offset, &flipped)).await {
-            // Some bytes mean nothing: free space, counters for other readers.
+            // Some bytes have no effect, such as free space.
             Ok(read) => assert!(read == intact.content, "byte {offset} changed what is read"),
             Err(StoreError::Damaged { .. } | StoreError::TooNew { .. }) => found += 1,
             Err(error) => panic!("byte {offset}: {error:?}"),
@@ -79,17 +79,17 @@ async fn flipped_bytes_are_found(kind: Kind, places: usize) {
 }
 
 #[tokio::test]
-async fn sqlite_finds_flipped_bytes() {
-    flipped_bytes_are_found(Kind::Sqlite, 400).await;
+async fn sqlite_detects_flipped_bytes() {
+    flipped_bytes_are_detected(Kind::Sqlite, 400).await;
 }
 
 #[tokio::test]
-async fn sled_finds_flipped_bytes() {
-    flipped_bytes_are_found(Kind::Sled, 60).await;
+async fn sled_detects_flipped_bytes() {
+    flipped_bytes_are_detected(Kind::Sled, 60).await;
 }
 
 #[tokio::test]
-async fn truncated_files_are_found() {
+async fn truncated_files_are_detected() {
     for kind in [Kind::Sqlite, Kind::Sled] {
         let intact = Intact::new(kind).await;
         let content = fs::read(intact.data_file(&intact.folder.path().join("store"))).unwrap();
@@ -97,7 +97,7 @@ async fn truncated_files_are_found() {
         for length in [0, 1, 100, used / 4, used / 2, used - 1] {
             let cut = |file: &Path| File::options().write(true).open(file).unwrap().set_len(length as u64).unwrap();
             let result = intact.damaged(cut).await;
-            // The last entry of sled's log need not be one of ours; without it everything is still there.
+            // The last entry of sled's log may be internal; without it the content is complete.
             if length == used - 1 && result.as_ref().is_ok_and(|read| *read == intact.content) {
                 continue;
             }
@@ -107,13 +107,13 @@ async fn truncated_files_are_found() {
 }
 
 #[tokio::test]
-async fn a_lost_or_damaged_log_of_a_killed_sqlite_writer_is_found() {
+async fn a_missing_or_damaged_log_of_a_killed_sqlite_writer_is_detected() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
     let store = Kind::Sqlite.open(&path, OpenMode::Create).unwrap();
     fill(&*store, 20).await;
     let content = dump(&*store).await.unwrap();
-    // The files of an open store, copied while nothing is written, are those that a killed process leaves.
+    // A copy of the files of an open store equals the files that a killed process leaves.
     let reopened = async |damage: fn(&Path)| {
         let folder = tempfile::tempdir().unwrap();
         copy(&path.with_file_name(""), folder.path());
@@ -127,7 +127,7 @@ async fn a_lost_or_damaged_log_of_a_killed_sqlite_writer_is_found() {
 }
 
 #[tokio::test]
-async fn garbage_in_the_header_is_found() {
+async fn garbage_in_the_header_is_detected() {
     for kind in [Kind::Sqlite, Kind::Sled] {
         let intact = Intact::new(kind).await;
         let result = intact.damaged(|file| overwrite(file, 0, &[0xab; 64])).await;
@@ -136,7 +136,7 @@ async fn garbage_in_the_header_is_found() {
 }
 
 #[tokio::test]
-async fn a_foreign_file_is_not_taken_for_a_store() {
+async fn a_file_that_is_not_a_store_is_refused_and_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
     fs::write(&path, "a shopping list, and long enough to be no mistake\n".repeat(100)).unwrap();
@@ -144,11 +144,11 @@ async fn a_foreign_file_is_not_taken_for_a_store() {
         let error = Kind::Sqlite.open(&path, mode).err().unwrap();
         assert!(matches!(error, StoreError::Damaged { .. }), "{error:?}");
     }
-    assert!(fs::read_to_string(&path).unwrap().starts_with("a shopping list"), "it was left alone");
+    assert!(fs::read_to_string(&path).unwrap().starts_with("a shopping list"), "the file is unchanged");
 }
 
 #[tokio::test]
-async fn an_sqlite_store_that_is_damaged_while_it_is_open_says_so() {
+async fn an_sqlite_store_that_is_damaged_while_open_returns_errors() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
     fill(&*Kind::Sqlite.open(&path, OpenMode::Create).unwrap(), 200).await;

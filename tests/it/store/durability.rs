@@ -1,4 +1,4 @@
-//! What was acknowledged is there: after `kill -9`, and on the medium.
+//! Acknowledged changes survive `kill -9` and are synced to the medium.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -12,13 +12,13 @@ use super::{Kind, child, study_id};
 const KILL_ROUNDS: usize = 20;
 
 #[test]
-fn every_acknowledged_batch_was_synced_on_sqlite() {
+fn sqlite_syncs_every_acknowledged_batch() {
     const COUNT: usize = 30;
-    // One task waits for each answer before it asks again: every change is a batch of its own.
+    // One task waits for each answer before its next change, so every change is a commit of its own.
     let alone = count_syncs(1, COUNT);
     assert!(alone >= 2 * COUNT as u64, "{alone} syncs for {} changes, each acknowledged by itself", 2 * COUNT);
-    // Many tasks share commits. Each creation is a commit of its own here, because 64 tasks ask for the same number
-    // and only one can have it; but the completions wait together.
+    // Many tasks share commits. Each creation is a commit of its own, because 64 tasks request the same number and only
+    // one succeeds; the completions wait together.
     let together = count_syncs(64, 10);
     assert!((20..960).contains(&together), "{together} syncs for 1,280 changes of 64 tasks");
     println!("syncs: {alone} for {} changes one by one, {together} for 1,280 changes of 64 tasks", 2 * COUNT);
@@ -41,12 +41,12 @@ fn count_syncs(tasks: usize, each: usize) -> u64 {
 }
 
 #[tokio::test]
-async fn sqlite_keeps_what_it_acknowledged_through_kills() {
+async fn sqlite_keeps_acknowledged_changes_after_kills() {
     survives_kills(Kind::Sqlite).await;
 }
 
 #[tokio::test]
-async fn sled_keeps_what_it_acknowledged_through_kills() {
+async fn sled_keeps_acknowledged_changes_after_kills() {
     survives_kills(Kind::Sled).await;
 }
 
@@ -63,14 +63,14 @@ async fn survives_kills(kind: Kind) {
             if let Some(id) = line.unwrap().strip_prefix(child::ACKNOWLEDGED) {
                 acknowledged.push(TrialId(id.parse().unwrap()));
             }
-            // After another number of answers in each round; what was said until the end counts too.
+            // The number of answers before the kill differs between rounds; later ones are checked too.
             if !killed && acknowledged.len() >= before + 1 + 7 * round % 23 {
                 writer.kill().unwrap();
                 killed = true;
             }
         }
         writer.wait().unwrap();
-        assert!(killed, "the writer ended by itself in round {round}");
+        assert!(killed, "the writer ended before it was killed in round {round}");
 
         let store = kind.open(&path, OpenMode::Existing).unwrap();
         for id in &acknowledged {
@@ -80,7 +80,7 @@ async fn survives_kills(kind: Kind) {
             let curve = store.measurements(&study_id(), *id, 0, 2).await.unwrap();
             assert_eq!(curve, [samples::measurement(100, id.0 as f64)]);
         }
-        // And nothing is half there.
+        // No trial is stored in part.
         let trials = store.trials(&study_id(), None, usize::MAX).await.unwrap();
         let study = store.study(&study_id()).await.unwrap();
         assert_eq!(trials.len() as u64 + 1, study.next_trial_id.0);

@@ -1,11 +1,13 @@
-//! The stores, from outside.
+//! The durable stores through their public interface.
 
 mod child;
 mod contract;
 mod damage;
+mod data_dirs;
 mod durability;
 mod formats;
 
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,7 +15,7 @@ use tunesmith_domain::{StudyId, TrialId};
 use tunesmith_store::contract::samples;
 use tunesmith_store::{OpenMode, SledStore, SqliteStore, Store, StoreError};
 
-/// The stores that keep something.
+/// The durable stores.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Sqlite,
@@ -40,7 +42,7 @@ fn study_id() -> StudyId {
     "study".parse().unwrap()
 }
 
-/// Makes a small store with something of everything.
+/// Adds a job, a study, and trials with measurements and results to `store`.
 async fn fill(store: &dyn Store, trials: u64) {
     store.create_job(samples::job("study"), Some(samples::study("study"))).await.unwrap();
     for id in 1..=trials {
@@ -54,7 +56,7 @@ async fn fill(store: &dyn Store, trials: u64) {
     }
 }
 
-/// Everything a store holds, as text.
+/// The content of a store as text.
 async fn dump(store: &dyn Store) -> Result<String, StoreError> {
     let mut text = format!("{:#?}\n", store.jobs(None, usize::MAX).await?);
     let study = store.study(&study_id()).await?;
@@ -64,6 +66,13 @@ async fn dump(store: &dyn Store) -> Result<String, StoreError> {
         text += &format!("{trial:#?}\n{curve:#?}\n");
     }
     Ok(text)
+}
+
+/// Restores the zeros at the end of sled's file in the folder `store`, which test data do not contain.
+fn restore_padding(store: &Path) {
+    const SEGMENT_BYTES: u64 = 512 * 1024;
+    let log = File::options().write(true).open(store.join("db")).unwrap();
+    log.set_len(log.metadata().unwrap().len().next_multiple_of(SEGMENT_BYTES)).unwrap();
 }
 
 /// Copies a file, or a folder of files.

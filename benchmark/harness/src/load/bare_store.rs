@@ -58,7 +58,7 @@ async fn write(store: &dyn Store, study: &StudyId, pairs: usize) -> Result<Vec<f
             origin: None,
             fallback_reason: None,
             client_id: "client".to_owned(),
-            start: TrialStart::Begun { lease: None },
+            start: TrialStart::Started { lease: None },
             create_time: now,
             request_key: None,
         };

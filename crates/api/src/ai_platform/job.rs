@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
 use super::{Int64, TrainingInput};
@@ -30,6 +30,7 @@ pub struct JobResource {
     #[serde(skip_serializing_if = "Option::is_none")]
     end_time: Option<Timestamp>,
     /// Where it stands.
+    #[serde(serialize_with = "serialize_state")]
     #[schemars(schema_with = "state_schema")]
     state: JobState,
     /// Why it failed or was cancelled.
@@ -142,6 +143,7 @@ struct HyperparameterOutput {
     #[serde(skip_serializing_if = "Option::is_none")]
     end_time: Option<Timestamp>,
     /// Where it stands.
+    #[serde(serialize_with = "serialize_state")]
     #[schemars(schema_with = "state_schema")]
     state: JobState,
     /// What AI Platform does not tell.
@@ -165,6 +167,10 @@ struct HyperparameterMetric {
     training_step: Int64,
     /// The value.
     objective_value: f64,
+}
+
+fn serialize_state<S: Serializer>(state: &JobState, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(state)
 }
 
 fn state_schema(_: &mut SchemaGenerator) -> Schema {

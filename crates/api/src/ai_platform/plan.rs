@@ -4,9 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{ProtoDuration, ReplicaConfig, TrainingInput, study_spec};
-use tunesmith_domain::{IdError, JobId};
-use tunesmith_executor::Role;
-use tunesmith_service::{JobPlan, ProgramPlan, ReplicaPlan, StudySpec};
+use tunesmith_domain::{IdError, JobId, JobPlan, ProgramPlan, ReplicaPlan, Role};
+use tunesmith_service::StudySpec;
 
 /// What a user says beside the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

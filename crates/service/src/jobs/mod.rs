@@ -12,12 +12,11 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
 
 use self::queue::Queue;
-use super::plan::{JobPlan, PlanError};
 use super::runner::{CANCELLED_BY_USER, Control, JobOutcome, JobRunner, RunError, until_at_least, until_true};
 use super::{LiveTrials, Submission, SubmitError, Submitted, job_secret, submit};
 use crate::clock::Clock;
 use crate::policy::Policy;
-use tunesmith_domain::{Job, JobChange, JobId, JobState, Study, TransitionError, Trial};
+use tunesmith_domain::{Job, JobChange, JobId, JobState, PlanError, Study, TransitionError, Trial};
 use tunesmith_executor::Executor;
 use tunesmith_packages::Environments;
 use tunesmith_store::{Store, StoreError};
@@ -117,8 +116,7 @@ impl Jobs {
         let Submitted::Created(job) = submitted else {
             return Err(StoreError::AlreadyExists { resource: format!("job {}", submitted.job().id) }.into());
         };
-        let plan = JobPlan::of(&job)?;
-        self.state().queue.push(&job, &plan);
+        self.state().queue.push(&job, job.plan()?);
         self.changed.notify_one();
         Ok(job)
     }
@@ -283,8 +281,8 @@ impl Jobs {
             after = page.last().map(|job| job.id.clone());
             let is_last = page.len() < PAGE;
             for job in page.iter().filter(|job| !job.state.is_final()) {
-                match JobPlan::of(job) {
-                    Ok(plan) => self.state().queue.push(job, &plan),
+                match job.plan() {
+                    Ok(plan) => self.state().queue.push(job, plan),
                     Err(error) => tracing::error!(job.id = %job.id, error = %error, "a job cannot be taken up again"),
                 }
             }

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use crate::JobPlan;
-use tunesmith_domain::{Job, JobId};
+use tunesmith_domain::{Job, JobId, JobPlan};
 
 /// Higher priority first, then the older one, then by name.
 type Place = (Reverse<i32>, Timestamp, JobId);
@@ -78,14 +77,7 @@ mod tests {
     use tunesmith_store::contract::samples;
 
     fn plan(priority: i32, max_wait_secs: Option<u64>) -> JobPlan {
-        let plan = serde_json::json!({
-            "max_trials": 1, "max_parallel_trials": 1, "max_failed_trials": 0, "metric_tag": "",
-            "metric_from_stdout": false, "program": {"Command": {"argv": ["true"]}}, "replicas": [], "args": [],
-            "working_directory": "/", "job_dir": null, "master_is_chief": false, "max_running_time": null,
-            "trial_time_limit": null, "grace": {"secs": 1, "nanos": 0}, "max_lost_attempts": 0,
-        });
-        let plan: JobPlan = serde_json::from_value(plan).unwrap();
-        JobPlan { priority, max_wait_time: max_wait_secs.map(Duration::from_secs), ..plan }
+        JobPlan { priority, max_wait_time: max_wait_secs.map(Duration::from_secs), ..samples::plan() }
     }
 
     fn job(id: &str, create_secs: i64) -> Job {

@@ -21,10 +21,11 @@ use self::trial_run::{TrialEnd, TrialRun};
 use super::JobEvent;
 use super::early_stopping::EarlyStopping;
 use super::live_trials::LiveTrials;
-use super::plan::{JobPlan, PlanError};
 use crate::clock::Clock;
 use crate::policy::{Policy, PolicyError, Proposal, error_text};
-use tunesmith_domain::{Job, JobChange, JobId, JobState, NewTrial, Study, StudyChange, StudyState, Trial, TrialStart};
+use tunesmith_domain::{
+    Job, JobChange, JobId, JobPlan, JobState, NewTrial, PlanError, Study, StudyChange, StudyState, Trial, TrialStart,
+};
 use tunesmith_executor::{Executor, ExecutorError};
 use tunesmith_packages::Environments;
 use tunesmith_store::{Store, StoreError};
@@ -145,7 +146,7 @@ impl JobRunner {
         if job.state.is_final() {
             return Ok(JobOutcome::Ended(job));
         }
-        let plan = JobPlan::of(&job)?;
+        let plan = job.plan()?.clone();
         let job =
             if job.state == JobState::Queued { self.become_state(id, JobState::Preparing, "").await? } else { job };
         let mut cancelled = self.cancelled.clone();

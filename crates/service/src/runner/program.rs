@@ -1,6 +1,6 @@
 //! Makes a job's program ready to run: installs its Python packages, once per job, not once per trial.
 
-use crate::plan::{JobPlan, ProgramPlan};
+use tunesmith_domain::{JobPlan, ProgramPlan};
 use tunesmith_packages::{
     EnvironmentRequest, Environments, Package, PackageError, PackageSource, PreparedEnvironment, SourceFolder,
 };

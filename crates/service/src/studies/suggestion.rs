@@ -154,7 +154,7 @@ impl Studies {
                 origin: Some(origin),
                 fallback_reason: suggestions.failure.clone(),
                 client_id: client_id.to_owned(),
-                start: TrialStart::Begun { lease },
+                start: TrialStart::Started { lease },
                 create_time: self.clock.now(),
                 request_key: None,
             });

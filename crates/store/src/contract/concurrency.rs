@@ -1,4 +1,4 @@
-//! Many callers at once.
+//! Many concurrent callers.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use tunesmith_domain::{StudyId, Trial, TrialId, TrialState};
 
 const TASKS: usize = 64;
 
-/// Creates the next trial, whatever its number is by now.
+/// Creates the next trial, whatever its current number.
 async fn create_next(store: &dyn Store, study: &StudyId) -> Trial {
     let mut next = store.study(study).await.unwrap().next_trial_id;
     loop {
@@ -31,7 +31,7 @@ async fn spawn_all<T: Send + 'static, F: Future<Output = T> + Send + 'static>(ta
     join_all(tasks).await.into_iter().map(Result::unwrap).collect()
 }
 
-pub(super) async fn every_number_is_given_once(place: &impl Place) {
+pub(super) async fn every_number_is_assigned_once(place: &impl Place) {
     const EACH: usize = 3;
     let (store, study) = with_study(place, "s").await;
     let created = spawn_all(|_| {
@@ -40,7 +40,7 @@ pub(super) async fn every_number_is_given_once(place: &impl Place) {
             let mut trials = Vec::new();
             for _ in 0..EACH {
                 let trial = create_next(&*store, &study).await;
-                assert_eq!(store.trial(&study, trial.id).await.unwrap(), trial, "acknowledged, so it can be read");
+                assert_eq!(store.trial(&study, trial.id).await.unwrap(), trial, "an acknowledged trial can be read");
                 trials.push(trial);
             }
             trials
@@ -55,7 +55,7 @@ pub(super) async fn every_number_is_given_once(place: &impl Place) {
     assert_eq!(ids, (1..=(TASKS * EACH) as u64).collect::<Vec<_>>());
 }
 
-pub(super) async fn one_of_many_completions_counts(place: &impl Place) {
+pub(super) async fn one_of_many_completions_is_applied(place: &impl Place) {
     let (store, study) = with_study(place, "s").await;
     store.create_trial(&study, samples::new_trial(1)).await.unwrap();
     let answers = spawn_all(|index| {
@@ -72,14 +72,14 @@ pub(super) async fn one_of_many_completions_counts(place: &impl Place) {
     assert_eq!(store.measurements(&study, TrialId(1), 0, 10).await.unwrap().len(), 1);
 }
 
-pub(super) async fn a_refusal_does_not_undo_its_neighbours(place: &impl Place) {
+pub(super) async fn a_refused_change_does_not_affect_its_group(place: &impl Place) {
     let (store, study) = with_study(place, "s").await;
     for id in 1..=TASKS as u64 {
         store.create_trial(&study, samples::new_trial(id)).await.unwrap();
     }
     let answers = spawn_all(|index| {
         let (store, study) = (Arc::clone(&store), study.clone());
-        // Every other task reports for an attempt that never was.
+        // Every other task reports for an attempt that does not exist.
         let change = samples::succeed(index as u64 % 2, 0.5);
         async move { store.change_trial(&study, TrialId(index as u64 + 1), change).await }
     })
@@ -96,7 +96,7 @@ pub(super) async fn a_refusal_does_not_undo_its_neighbours(place: &impl Place) {
     }
 }
 
-pub(super) async fn revisions_are_seen_in_order(place: &impl Place) {
+pub(super) async fn revisions_are_read_in_order(place: &impl Place) {
     let (store, study) = with_study(place, "s").await;
     let writers = spawn_all(|_| {
         let (store, study) = (Arc::clone(&store), study.clone());
@@ -106,7 +106,7 @@ pub(super) async fn revisions_are_seen_in_order(place: &impl Place) {
             store.change_trial(&study, id, samples::succeed(1, 0.5)).await.unwrap()
         }
     });
-    // What a follower that reads all the while has put together must be the truth in the end.
+    // A concurrent reader that applies the changes in order ends with the stored trials.
     let follower = async {
         let mut known = std::collections::BTreeMap::new();
         let mut revision = 0;

@@ -6,7 +6,7 @@ use tunesmith_domain::{Measurement, MetricValue, Source, TrialId};
 
 const ID: TrialId = TrialId(1);
 
-/// A measurement as text with its doubles as bits, since NaN equals nothing.
+/// A measurement as text with its doubles as bits, since NaN is not equal to itself.
 fn bits(measurement: &Measurement) -> String {
     let Measurement { step, wall_time_secs, elapsed_secs, source, mark, metrics } = measurement;
     let metrics: Vec<_> = metrics.iter().map(|metric| (&metric.metric, metric.value.to_bits())).collect();
@@ -42,7 +42,7 @@ pub(super) async fn keep_every_bit(place: &impl Place) {
 pub(super) async fn are_paged(place: &impl Place) {
     let (store, study) = with_study(place, "s").await;
     store.create_trial(&study, samples::new_trial(1)).await.unwrap();
-    // Reports of many sizes, so that pages start and end inside of reports.
+    // Reports of several sizes, so that pages start and end inside reports.
     let mut step = 0;
     for size in [1, 3, 0, 2000, 1, 7] {
         let reports = (step..step + size).map(|step| samples::measurement(step, 0.5)).collect();
@@ -61,7 +61,7 @@ pub(super) async fn are_paged(place: &impl Place) {
     }
 }
 
-pub(super) async fn may_be_long(place: &impl Place) {
+pub(super) async fn hold_a_hundred_thousand_measurements(place: &impl Place) {
     const COUNT: i64 = 100_000;
     let (store, study) = with_study(place, "s").await;
     store.create_trial(&study, samples::new_trial(1)).await.unwrap();

@@ -16,7 +16,7 @@ pub(super) async fn are_created_once(place: &impl Place) {
 
     let again = store.create_job(job.clone(), None).await.unwrap_err();
     assert!(matches!(&again, StoreError::AlreadyExists { resource } if resource == "job first"), "{again:?}");
-    // All or nothing: the study is taken, so the job is not made either, and the other way round.
+    // All or nothing: if the study exists, the job is not created either, and vice versa.
     let taken = store.create_job(samples::job("second"), Some(study.clone())).await.unwrap_err();
     assert!(matches!(&taken, StoreError::AlreadyExists { resource } if resource == "study first"), "{taken:?}");
     assert_not_found(store.job(&"second".parse().unwrap()).await, "job second");
@@ -47,7 +47,7 @@ pub(super) async fn are_listed_in_order_by_pages(place: &impl Place) {
     assert!(ids(None, 0).await.is_empty());
 }
 
-pub(super) async fn change_as_the_domain_allows(place: &impl Place) {
+pub(super) async fn allow_legal_changes_only(place: &impl Place) {
     let store = place.open().await;
     let change =
         |state, message: &str| JobChange::Become { state, error_message: message.to_owned(), at: samples::at(5) };
@@ -65,7 +65,7 @@ pub(super) async fn change_as_the_domain_allows(place: &impl Place) {
     assert_eq!(store.job(&id).await.unwrap(), failed);
 }
 
-pub(super) async fn studies_change_as_the_domain_allows(place: &impl Place) {
+pub(super) async fn studies_allow_legal_changes_only(place: &impl Place) {
     let store = place.open().await;
     let study = samples::study("study");
     let complete = || StudyChange::Complete { reason: "search space exhausted".to_owned() };

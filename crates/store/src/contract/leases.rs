@@ -1,4 +1,4 @@
-//! Trials that are open, and their owners' leases.
+//! Open trials and the leases of their owners.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use super::{Place, assert_refused, reopen, samples};
 use crate::StoreError;
 use tunesmith_domain::{Completion, NewTrial, TrialChange, TrialId, TrialStart, TrialState};
 
-pub(super) async fn many_trials_are_created_or_none(place: &impl Place) {
+pub(super) async fn batches_of_trials_are_atomic(place: &impl Place) {
     let (store, study) = with_study(place, "s").await;
     let bad = Completion::Succeeded { final_measurement: samples::measurement(1, f64::NAN) };
     let bad = NewTrial { start: TrialStart::Completed(bad), ..samples::new_trial(2) };
@@ -60,7 +60,7 @@ pub(super) async fn leases_end_unless_they_are_renewed(place: &impl Place) {
     };
     assert!(overdue(10).await.is_empty());
     assert_eq!(overdue(12).await, [1]);
-    assert_eq!(overdue(22).await, [1, 2], "the earliest first");
+    assert_eq!(overdue(22).await, [1, 2], "earliest first");
 
     let renew = TrialChange::Renew { attempt: 1, at: samples::at(9) };
     store.change_trial(&study, TrialId(1), renew).await.unwrap();
@@ -68,7 +68,7 @@ pub(super) async fn leases_end_unless_they_are_renewed(place: &impl Place) {
     let reported = store.change_trial(&study, TrialId(2), report).await.unwrap();
     assert_eq!(reported.lease.unwrap().deadline, samples::at(22));
     assert_eq!(overdue(20).await, [1]);
-    // Looked at too early, nothing happens.
+    // No effect before the deadline.
     let expire = |at| TrialChange::Expire { attempt: 1, at: samples::at(at) };
     assert_eq!(store.change_trial(&study, TrialId(1), expire(18)).await.unwrap().state, TrialState::Active);
     let expired = store.change_trial(&study, TrialId(1), expire(19)).await.unwrap();
@@ -77,7 +77,7 @@ pub(super) async fn leases_end_unless_they_are_renewed(place: &impl Place) {
     assert!(overdue(20).await.is_empty());
 }
 
-pub(super) async fn a_former_owner_is_fenced_off(place: &impl Place) {
+pub(super) async fn a_former_owner_is_refused(place: &impl Place) {
     let (store, study) = with_study(place, "s").await;
     store.create_trial(&study, samples::leased(1, 10)).await.unwrap();
     let id = TrialId(1);
@@ -98,7 +98,7 @@ pub(super) async fn a_former_owner_is_fenced_off(place: &impl Place) {
     let store = reopen(place, store).await;
     let done = store.change_trial(&study, id, samples::succeed(2, 0.5)).await.unwrap();
     assert_eq!((done.state, done.lease), (TrialState::Succeeded, None));
-    // Not even the same result is taken from another.
+    // A former owner is refused even with the same result.
     assert_refused(store.change_trial(&study, id, samples::succeed(1, 0.5)).await, late);
     assert!(store.overdue_trials(samples::at(1000), 9).await.unwrap().is_empty());
 }

@@ -1,8 +1,8 @@
-//! The contract kit: everything a [`Store`] promises, as checks that every implementation runs in full.
+//! The contract kit: checks of every guarantee of a [`Store`]. Every implementation passes all of them.
 //!
 //! ```
 //! use std::sync::Arc;
-//! use tunesmith::store::{MemoryStore, Store, contract};
+//! use tunesmith_store::{MemoryStore, Store, contract};
 //!
 //! struct Memory(Arc<MemoryStore>);
 //!
@@ -18,7 +18,7 @@
 //! # );
 //! # Ok::<(), std::io::Error>(())
 //! ```
-#![expect(clippy::unwrap_used, reason = "a kit of checks reports a broken promise by a panic")]
+#![expect(clippy::unwrap_used, reason = "a check reports a violation by a panic")]
 
 mod concurrency;
 mod curves;
@@ -34,45 +34,45 @@ use async_trait::async_trait;
 
 use super::{Store, StoreError};
 
-/// Where a store is kept while it is closed.
+/// The location of a store, which outlives the open store.
 #[async_trait]
 pub trait Place: Send + Sync {
-    /// Opens the store: an empty one at first, later the one that was closed by dropping it. A store that keeps
-    /// nothing returns the same instance again.
+    /// Opens the store: first an empty one, later the one that was closed by dropping it. A store that is not durable
+    /// returns the same instance again.
     async fn open(&self) -> Arc<dyn Store>;
 }
 
-/// Checks every promise, each on a store of its own in a new place. Needs a Tokio runtime, best with several threads.
+/// Runs every check, each on its own store in a new place. Requires a Tokio runtime, preferably with several threads.
 ///
 /// # Panics
-/// If the store breaks a promise.
+/// If the store violates the contract.
 pub async fn check<P: Place>(new_place: impl Fn() -> P) {
     jobs::are_created_once(&new_place()).await;
     jobs::are_listed_in_order_by_pages(&new_place()).await;
-    jobs::change_as_the_domain_allows(&new_place()).await;
-    jobs::studies_change_as_the_domain_allows(&new_place()).await;
+    jobs::allow_legal_changes_only(&new_place()).await;
+    jobs::studies_allow_legal_changes_only(&new_place()).await;
     studies::are_created_once(&new_place()).await;
-    studies::are_listed_by_place_and_pages(&new_place()).await;
-    studies::are_deleted_with_all_they_have(&new_place()).await;
+    studies::are_listed_by_location_and_pages(&new_place()).await;
+    studies::are_deleted_with_their_trials(&new_place()).await;
     trials::are_numbered_without_gaps(&new_place()).await;
     trials::are_listed_in_order_by_pages(&new_place()).await;
-    trials::go_through_their_life(&new_place()).await;
-    trials::a_report_sent_again_counts_once(&new_place()).await;
-    trials::refuse_what_the_domain_refuses(&new_place()).await;
-    trials::complete_twice_with_one_effect(&new_place()).await;
-    trials::tell_what_has_changed(&new_place()).await;
-    trials::of_two_studies_do_not_mix(&new_place()).await;
-    leases::many_trials_are_created_or_none(&new_place()).await;
+    trials::pass_through_all_states(&new_place()).await;
+    trials::a_repeated_report_is_applied_once(&new_place()).await;
+    trials::refuse_illegal_changes(&new_place()).await;
+    trials::are_completed_once(&new_place()).await;
+    trials::are_listed_by_revision(&new_place()).await;
+    trials::of_two_studies_are_separate(&new_place()).await;
+    leases::batches_of_trials_are_atomic(&new_place()).await;
     leases::open_trials_are_those_without_a_result(&new_place()).await;
     leases::leases_end_unless_they_are_renewed(&new_place()).await;
-    leases::a_former_owner_is_fenced_off(&new_place()).await;
+    leases::a_former_owner_is_refused(&new_place()).await;
     curves::keep_every_bit(&new_place()).await;
     curves::are_paged(&new_place()).await;
-    curves::may_be_long(&new_place()).await;
-    concurrency::every_number_is_given_once(&new_place()).await;
-    concurrency::one_of_many_completions_counts(&new_place()).await;
-    concurrency::a_refusal_does_not_undo_its_neighbours(&new_place()).await;
-    concurrency::revisions_are_seen_in_order(&new_place()).await;
+    curves::hold_a_hundred_thousand_measurements(&new_place()).await;
+    concurrency::every_number_is_assigned_once(&new_place()).await;
+    concurrency::one_of_many_completions_is_applied(&new_place()).await;
+    concurrency::a_refused_change_does_not_affect_its_group(&new_place()).await;
+    concurrency::revisions_are_read_in_order(&new_place()).await;
 }
 
 /// Closes `store` and opens it again.

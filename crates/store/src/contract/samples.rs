@@ -1,4 +1,4 @@
-//! Jobs, studies and trials to store, with every field in use.
+//! Sample records with every field in use.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,23 +10,24 @@ use tunesmith_algorithms::problem::{
 };
 
 use tunesmith_domain::{
-    Algorithm, Completion, CurveAxis, FinalMeasurement, Job, JobFields, JobState, Measurement, MetricValue, NewTrial,
-    Source, StoppingRule, Study, StudyFields, StudyState, TrialChange, TrialId, TrialStart,
+    Algorithm, Completion, CurveAxis, FinalMeasurement, Job, JobFields, JobPlan, JobState, Measurement, MetricValue,
+    NewTrial, ProgramPlan, ReplicaPlan, Role, Source, StoppingRule, Study, StudyFields, StudyState, TrialChange,
+    TrialId, TrialStart,
 };
 
-/// A time, `secs` after some beginning, with nanoseconds.
+/// The time `secs` seconds after a fixed start, with nanoseconds.
 pub fn at(secs: i64) -> Timestamp {
     Timestamp::new(1_750_000_000 + secs, 123_456_789).unwrap()
 }
 
-/// A queued job that owns the study of the same name.
+/// A queued job with the study of the same name.
 pub fn job(id: &str) -> Job {
     Job::restore(JobFields {
         id: id.parse().unwrap(),
         state: JobState::Queued,
         study: Some(id.parse().unwrap()),
         training_input: serde_json::json!({"hyperparameters": {"maxTrials": 3, "goal": "MAXIMIZE"}, "x": 0.1}),
-        launch: serde_json::json!(["python", "-m", "trainer", "é\n\u{0}"]),
+        plan: Ok(plan()),
         fingerprint: "sha256:00".to_owned(),
         labels: BTreeMap::from([("owner".to_owned(), "someone".to_owned())]),
         policy: serde_json::json!({"bindings": []}),
@@ -38,13 +39,55 @@ pub fn job(id: &str) -> Job {
     })
 }
 
-/// An active study without trials, over parameters of all kinds and scales.
+/// A plan with every field in use.
+pub fn plan() -> JobPlan {
+    let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+    let container = ProgramPlan::Container {
+        image: "image:1".to_owned(),
+        command: texts(&["python"]),
+        args: texts(&["-m", "é\n\u{0}"]),
+    };
+    JobPlan {
+        max_trials: u64::MAX,
+        max_parallel_trials: 2,
+        max_failed_trials: 1,
+        metric_tag: "accuracy".to_owned(),
+        metric_from_stdout: true,
+        program: ProgramPlan::PythonModule {
+            package_uris: texts(&["trainer-1.0.tar.gz"]),
+            package_path: Some("/source".into()),
+            requirements: texts(&["numpy"]),
+            module: "trainer.task".to_owned(),
+        },
+        replicas: vec![
+            ReplicaPlan { role: Role::Worker, count: 2, program: None },
+            ReplicaPlan { role: Role::ParameterServer, count: 1, program: Some(container) },
+            ReplicaPlan {
+                role: Role::Evaluator,
+                count: 1,
+                program: Some(ProgramPlan::Command { argv: texts(&["true"]) }),
+            },
+        ],
+        args: texts(&["--data=d"]),
+        working_directory: "/work".into(),
+        job_dir: Some("gs://bucket/job".to_owned()),
+        master_is_chief: true,
+        priority: -1,
+        max_wait_time: Some(Duration::from_secs(60)),
+        max_running_time: Some(Duration::new(3600, 500)),
+        trial_time_limit: None,
+        grace: Duration::from_secs(30),
+        max_lost_attempts: 3,
+    }
+}
+
+/// An active study without trials, with parameters of all kinds and scales.
 pub fn study(id: &str) -> Study {
     study_over(id, parameters(), Vec::new())
 }
 
 /// [`study`] with a conditional parameter of each kind of condition, none of them active in [`new_trial`], a prior of each
-/// kind, and an initial point.
+/// kind, and a user-supplied trial.
 pub fn conditional_study(id: &str) -> Study {
     let child = |name, parent, values| {
         let kind = ParameterKind::Integer { min: 1, max: 2, scale: ScaleType::UnitLinear };
@@ -124,12 +167,12 @@ pub fn new_trial(id: u64) -> NewTrial {
     }
 }
 
-/// Trial `id`, about to be created for a client that may be silent for `lease_secs` seconds.
+/// Trial `id`, about to be created for a client with a lease of `lease_secs` seconds.
 pub fn leased(id: u64, lease_secs: u64) -> NewTrial {
-    NewTrial { start: TrialStart::Begun { lease: Some(Duration::from_secs(lease_secs)) }, ..new_trial(id) }
+    NewTrial { start: TrialStart::Started { lease: Some(Duration::from_secs(lease_secs)) }, ..new_trial(id) }
 }
 
-/// A report of `value` at `step`.
+/// A measurement of `value` at `step`.
 pub fn measurement(step: i64, value: f64) -> Measurement {
     Measurement {
         step,
@@ -154,7 +197,7 @@ pub fn report(attempt: u64, measurements: Vec<Measurement>) -> TrialChange {
     TrialChange::Report { attempt, measurements, at: at(2), request_key: None }
 }
 
-/// The successful end of attempt `attempt`, with a last report.
+/// The successful end of attempt `attempt`, with a last measurement.
 pub fn succeed(attempt: u64, value: f64) -> TrialChange {
     let last = measurement(100, value);
     let completion = Completion::Succeeded { final_measurement: last.clone() };

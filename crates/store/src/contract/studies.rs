@@ -1,4 +1,4 @@
-//! Studies that belong to no job.
+//! Studies without a job.
 
 use super::{Place, assert_not_found, reopen, samples};
 use crate::StoreError;
@@ -14,17 +14,17 @@ pub(super) async fn are_created_once(place: &impl Place) {
     store.create_study(study.clone()).await.unwrap();
     match store.create_study(study.clone()).await {
         Err(StoreError::AlreadyExists { resource }) => assert_eq!(resource, "study p/l/s"),
-        other => panic!("the study is there already: {other:?}"),
+        other => panic!("the study exists: {other:?}"),
     }
-    // The ID of a job's study is another one, whatever it is called.
+    // The study of a job of the same name has another ID.
     store.create_job(samples::job("s"), Some(samples::study("s"))).await.unwrap();
     assert_eq!(reopen(place, store).await.study(&study.id).await.unwrap(), study);
 }
 
-pub(super) async fn are_listed_by_place_and_pages(place: &impl Place) {
+pub(super) async fn are_listed_by_location_and_pages(place: &impl Place) {
     let store = place.open().await;
     store.create_job(samples::job("b"), Some(samples::study("b"))).await.unwrap();
-    // Names around those that are asked for, in the order of bytes.
+    // IDs directly before and after the listed ones, in the order of bytes.
     for other in ["p/k/a", "p/l-/a", "p/l./a", "p/l0/a", "p-/l/a", "q/l/a"] {
         store.create_study(samples::study(other)).await.unwrap();
     }
@@ -45,7 +45,7 @@ pub(super) async fn are_listed_by_place_and_pages(place: &impl Place) {
     assert!(store.studies("p", "nowhere", None, 9).await.unwrap().is_empty());
 }
 
-pub(super) async fn are_deleted_with_all_they_have(place: &impl Place) {
+pub(super) async fn are_deleted_with_their_trials(place: &impl Place) {
     let store = place.open().await;
     for name in ["p/l/s", "p/l/s2"] {
         store.create_study(samples::study(name)).await.unwrap();
@@ -61,7 +61,7 @@ pub(super) async fn are_deleted_with_all_they_have(place: &impl Place) {
     assert_eq!(store.studies("p", "l", None, 9).await.unwrap().len(), 1);
     let overdue = store.overdue_trials(samples::at(1000), 9).await.unwrap();
     assert_eq!(overdue.iter().map(|(study, _)| study.as_str()).collect::<Vec<_>>(), ["p/l/s2"]);
-    // Nothing of the former study shows in one of the same name.
+    // A new study of the same ID contains nothing of the former one.
     store.create_study(samples::study("p/l/s")).await.unwrap();
     assert!(store.trials(&id("p/l/s"), None, 9).await.unwrap().is_empty());
     assert!(store.open_trials(&id("p/l/s"), None, 9).await.unwrap().is_empty());

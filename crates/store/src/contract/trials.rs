@@ -1,4 +1,4 @@
-//! Trials, one caller at a time.
+//! Trials, with one caller at a time.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ pub(super) async fn are_numbered_without_gaps(place: &impl Place) {
 pub(super) async fn are_listed_in_order_by_pages(place: &impl Place) {
     let (store, study) = with_study(place, "s").await;
     assert!(store.trials(&study, None, 10).await.unwrap().is_empty());
-    // More than 256, so that an order by bytes or by text would show.
+    // More than 256, so that an order by bytes or by text would be detected.
     for id in 1..=300 {
         store.create_trial(&study, samples::new_trial(id)).await.unwrap();
     }
@@ -58,7 +58,7 @@ pub(super) async fn are_listed_in_order_by_pages(place: &impl Place) {
     assert_not_found(store.trials(&"other".parse().unwrap(), None, 1).await, "study other");
 }
 
-pub(super) async fn go_through_their_life(place: &impl Place) {
+pub(super) async fn pass_through_all_states(place: &impl Place) {
     let (store, study) = with_study(place, "s").await;
     let id = TrialId(1);
     assert_not_found(store.trial(&study, id).await, "trial 1 of study s");
@@ -66,8 +66,8 @@ pub(super) async fn go_through_their_life(place: &impl Place) {
     assert_not_found(store.measurements(&study, id, 0, 1).await, "trial 1 of study s");
     assert_not_found(store.trial(&"t".parse().unwrap(), id).await, "study t");
     store.create_trial(&study, samples::new_trial(1)).await.unwrap();
-    let begun = store.change_trial(&study, id, samples::begin(1)).await.unwrap();
-    assert_eq!((begun.attempt, begun.start_time), (1, Some(samples::at(2))));
+    let started = store.change_trial(&study, id, samples::begin(1)).await.unwrap();
+    assert_eq!((started.attempt, started.start_time), (1, Some(samples::at(2))));
     let reported =
         store.change_trial(&study, id, samples::report(1, vec![samples::measurement(1, 0.5)])).await.unwrap();
     assert_eq!(reported.measurement_count, 1);
@@ -91,7 +91,7 @@ pub(super) async fn go_through_their_life(place: &impl Place) {
     assert_eq!(store.trial(&study, TrialId(2)).await.unwrap(), infeasible);
 }
 
-pub(super) async fn a_report_sent_again_counts_once(place: &impl Place) {
+pub(super) async fn a_repeated_report_is_applied_once(place: &impl Place) {
     let (store, study) = with_study(place, "s").await;
     let id = TrialId(1);
     let created = store.create_trial(&study, samples::new_trial(1)).await.unwrap();
@@ -110,7 +110,7 @@ pub(super) async fn a_report_sent_again_counts_once(place: &impl Place) {
     assert_eq!(again.measurement_count, 1);
     let other = store.change_trial(&study, id, report(2, "b")).await.unwrap();
     assert_eq!((other.measurement_count, other.revision), (2, again.revision + 1));
-    // Also after the trial has its result: the answer to the first request may be late.
+    // Also after the trial has its result, since the answer to the first request may be late.
     store.change_trial(&study, id, samples::succeed(1, 0.75)).await.unwrap();
     assert_eq!(store.change_trial(&study, id, report(2, "b")).await.unwrap().measurement_count, 3);
     for step in 3..30 {
@@ -119,7 +119,7 @@ pub(super) async fn a_report_sent_again_counts_once(place: &impl Place) {
     }
 }
 
-pub(super) async fn refuse_what_the_domain_refuses(place: &impl Place) {
+pub(super) async fn refuse_illegal_changes(place: &impl Place) {
     let (store, study) = with_study(place, "s").await;
     let id = TrialId(1);
     store.create_trial(&study, samples::new_trial(1)).await.unwrap();
@@ -134,7 +134,7 @@ pub(super) async fn refuse_what_the_domain_refuses(place: &impl Place) {
         store.change_trial(&study, id, samples::begin(2)).await,
         "trial 1 is now at attempt 2, a report from attempt 2 is refused",
     );
-    // The second measurement is bad, so the first is not kept either.
+    // The second measurement is not valid, so the first is not added either.
     let half_bad = samples::report(2, vec![samples::measurement(1, 0.5), samples::measurement(-1, 0.5)]);
     assert_refused(
         store.change_trial(&study, id, half_bad).await,
@@ -143,10 +143,10 @@ pub(super) async fn refuse_what_the_domain_refuses(place: &impl Place) {
     let store = reopen(place, store).await;
     assert_eq!(store.trial(&study, id).await.unwrap(), before);
     assert!(store.measurements(&study, id, 0, 10).await.unwrap().is_empty());
-    assert_eq!(store.study(&study).await.unwrap().revision, before.revision, "a refusal is not a change");
+    assert_eq!(store.study(&study).await.unwrap().revision, before.revision, "a refused change leaves the revision");
 }
 
-pub(super) async fn complete_twice_with_one_effect(place: &impl Place) {
+pub(super) async fn are_completed_once(place: &impl Place) {
     let (store, study) = with_study(place, "s").await;
     let id = TrialId(1);
     store.create_trial(&study, samples::new_trial(1)).await.unwrap();
@@ -163,7 +163,7 @@ pub(super) async fn complete_twice_with_one_effect(place: &impl Place) {
     assert_eq!(store.measurements(&study, id, 0, 10).await.unwrap().len(), 1);
 }
 
-pub(super) async fn tell_what_has_changed(place: &impl Place) {
+pub(super) async fn are_listed_by_revision(place: &impl Place) {
     let (store, study) = with_study(place, "s").await;
     for id in 1..=4 {
         store.create_trial(&study, samples::new_trial(id)).await.unwrap();
@@ -187,7 +187,7 @@ pub(super) async fn tell_what_has_changed(place: &impl Place) {
     assert_not_found(store.trials_changed_since(&"t".parse().unwrap(), 0, 1).await, "study t");
 }
 
-pub(super) async fn of_two_studies_do_not_mix(place: &impl Place) {
+pub(super) async fn of_two_studies_are_separate(place: &impl Place) {
     let (store, short) = with_study(place, "s").await;
     store.create_job(samples::job("s_1"), Some(samples::study("s_1"))).await.unwrap();
     let long: StudyId = "s_1".parse().unwrap();

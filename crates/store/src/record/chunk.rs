@@ -1,9 +1,9 @@
-//! Measurements in chunks: some 30 bytes each, so that a curve of a million points stays cheap.
+//! Chunks of measurements: about 30 bytes per measurement, so that a curve of a million points stays small.
 //!
 //! Format 1, in this order: the byte 1; the number of measurements; the number of metric names, then each name as
 //! length and UTF-8; then each measurement as step (8 bytes), wall time (8), source (1, plus 128 if an elapsed time
 //! follows), elapsed time (8, if there is one), mark (8), number of metrics, and each metric as index of its name and
-//! value (8). Counts, lengths and indices are LEB128; fixed-width numbers are little-endian; doubles are kept as bits,
+//! value (8). Counts, lengths and indices are LEB128; fixed-width numbers are little-endian; doubles are stored as bits,
 //! NaN payloads included.
 
 use super::RecordError;
@@ -12,13 +12,13 @@ use tunesmith_domain::{Measurement, MetricValue, Source};
 /// The newest version of the format.
 const VERSION: u8 = 1;
 
-/// Most measurements in a chunk, so that a page of a long curve is read without the rest. A guess: some 30 KB.
+/// Maximal number of measurements in a chunk, so that a page of a long curve is read without the rest. A guess: 30 KB.
 const CHUNK_LENGTH: usize = 1024;
 
 const HAS_ELAPSED: u8 = 0x80;
 
-/// The chunks that hold `measurements`, each with the number of its first measurement; `first` is that of the first
-/// chunk.
+/// The chunks of `measurements`, each with the number of its first measurement; `first` is the number of the first
+/// measurement of all.
 pub(crate) fn encode_chunks(first: u64, measurements: &[Measurement]) -> Vec<(u64, Vec<u8>)> {
     measurements
         .chunks(CHUNK_LENGTH)
@@ -28,7 +28,7 @@ pub(crate) fn encode_chunks(first: u64, measurements: &[Measurement]) -> Vec<(u6
 }
 
 fn encode_chunk(measurements: &[Measurement]) -> Vec<u8> {
-    // A trial reports a handful of metrics, so a list is searched faster than a map.
+    // A trial has few metrics, so a list is searched faster than a map.
     let mut names: Vec<&str> = Vec::new();
     let mut body = Vec::with_capacity(measurements.len() * 40);
     for measurement in measurements {
@@ -69,7 +69,7 @@ fn encode_chunk(measurements: &[Measurement]) -> Vec<u8> {
     chunk
 }
 
-/// Reads one chunk of [`encode_chunks`].
+/// Decodes one chunk of [`encode_chunks`].
 pub(crate) fn decode_chunk(bytes: &[u8]) -> Result<Vec<Measurement>, RecordError> {
     let mut reader = Reader { rest: bytes };
     let version = reader.byte()?;

@@ -4,7 +4,7 @@ use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
-/// A double kept bit by bit: a finite one as a number, any other as its bits in hexadecimal text.
+/// A double that keeps every bit: a finite value is a number, any other the hexadecimal text of its bits.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Float(pub(super) f64);
 

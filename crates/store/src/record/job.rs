@@ -1,10 +1,11 @@
-//! Jobs.
+//! Records of jobs.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::plan::{decode_plan, encode_plan};
 use super::{RecordError, from_json, to_json};
 use tunesmith_domain::{Job, JobFields, JobState};
 
@@ -18,7 +19,7 @@ pub(crate) fn encode_job(job: &Job) -> Vec<u8> {
         state,
         study,
         training_input,
-        launch,
+        plan,
         fingerprint,
         labels,
         policy,
@@ -34,7 +35,7 @@ pub(crate) fn encode_job(job: &Job) -> Vec<u8> {
         state: *state,
         study: study.as_ref().map(ToString::to_string),
         training_input: training_input.clone(),
-        launch: launch.clone(),
+        launch: plan.as_ref().map_or_else(|unreadable| unreadable.document.clone(), encode_plan),
         fingerprint: fingerprint.clone(),
         labels: labels.clone(),
         policy: policy.clone(),
@@ -46,7 +47,7 @@ pub(crate) fn encode_job(job: &Job) -> Vec<u8> {
     })
 }
 
-/// Reads what [`encode_job`] wrote.
+/// Decodes the result of [`encode_job`].
 pub(crate) fn decode_job(bytes: &[u8]) -> Result<Job, RecordError> {
     let record: JobRecord = from_json(bytes, VERSION)?;
     Ok(Job::restore(JobFields {
@@ -54,7 +55,7 @@ pub(crate) fn decode_job(bytes: &[u8]) -> Result<Job, RecordError> {
         state: record.state,
         study: record.study.map(|study| study.parse()).transpose().map_err(RecordError::malformed)?,
         training_input: record.training_input,
-        launch: record.launch,
+        plan: decode_plan(record.launch),
         fingerprint: record.fingerprint,
         labels: record.labels,
         policy: record.policy,
@@ -76,10 +77,11 @@ struct JobRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     study: Option<String>,
     training_input: serde_json::Value,
+    /// The document of [`super::plan`].
     launch: serde_json::Value,
     fingerprint: String,
     labels: BTreeMap<String, String>,
-    /// Absent if nobody set it, and in records of versions without it.
+    /// Absent if none was set, and in records of versions without policies.
     #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
     policy: serde_json::Value,
     create_time: Timestamp,

@@ -1,4 +1,4 @@
-//! A measurement inside the record of a trial: its final one.
+//! The final measurement inside the record of a trial.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,19 +1,21 @@
-//! How records are written: versioned JSON for jobs, studies and trials, compact chunks for measurements.
+//! The stored forms: versioned JSON for jobs, studies and trials, compact chunks for measurements.
 //!
-//! The types here are the stored format and nothing else, so that a rename in the domain cannot change what old
-//! stores hold: the compiler asks for the conversion instead. Every body is sealed with a checksum over its key and
-//! its bytes, because neither engine notices a flipped bit inside a value. Not here: tables and keys of an engine.
+//! The types of this module define the stored format only, so a rename in the domain does not change it; the conversions
+//! are explicit. Every body has a checksum over its key and its bytes, because neither engine detects a flipped bit inside
+//! a value. Not here: tables and keys of an engine.
 
 mod chunk;
 mod float;
 mod job;
 mod measurement;
 mod origin;
+mod plan;
 mod study;
 mod trial;
 
 pub(super) use chunk::{decode_chunk, encode_chunks};
 pub(super) use job::{decode_job, encode_job};
+pub(super) use plan::encode_plan;
 pub(super) use study::{decode_study, encode_study};
 pub(super) use trial::{decode_trial, encode_trial};
 
@@ -25,11 +27,11 @@ use serde::de::DeserializeOwned;
 use super::StoreError;
 use tunesmith_domain::TrialId;
 
-/// What changes with every trial of a study; stored apart from the study, so that a change costs the same however
-/// large the search space is.
+/// The part of a study that changes with every trial. It is stored apart from the study, so that the cost of a change
+/// does not depend on the size of the search space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Progress {
-    /// The number that the next trial must bear.
+    /// The number of the next trial.
     pub(super) next_trial_id: TrialId,
     /// The latest revision.
     pub(super) revision: u64,
@@ -57,12 +59,12 @@ impl Progress {
 /// Why stored bytes are not a record.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum RecordError {
-    /// The bytes are not what this program writes.
+    /// The bytes do not have the format of this program.
     Malformed {
-        /// What is wrong with them.
+        /// The difference.
         detail: String,
     },
-    /// A later version wrote them.
+    /// The bytes have the format of a later version.
     TooNew {
         /// The version found.
         found: u32,
@@ -76,7 +78,7 @@ impl RecordError {
         Self::Malformed { detail: detail.to_string() }
     }
 
-    /// The error of a store that keeps the record of `resource` at `path`.
+    /// The error of the store at `path` that contains the record of `resource`.
     pub(super) fn of(self, path: &Path, resource: &str) -> StoreError {
         match self {
             Self::Malformed { detail } => {
@@ -87,12 +89,12 @@ impl RecordError {
     }
 }
 
-/// CRC-32C over the key and the body of a record. The key is part of it so that a record cannot stand in for another.
+/// CRC-32C over the key and the body of a record. It covers the key so that one record cannot replace another.
 pub(super) fn checksum(key: &[u8], body: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(key), body)
 }
 
-/// Compares a stored checksum with that of the bytes read.
+/// Compares a stored checksum with that of the read bytes.
 pub(super) fn verify(key: &[u8], body: &[u8], stored: u32) -> Result<(), RecordError> {
     let computed = checksum(key, body);
     if computed == stored {
@@ -108,16 +110,21 @@ fn to_json(record: &impl serde::Serialize) -> Vec<u8> {
 
 /// Parses a record with a `v` field of at most `known`.
 fn from_json<T: DeserializeOwned>(bytes: &[u8], known: u32) -> Result<T, RecordError> {
+    // Records of version 1 start like this, and are parsed only once.
+    if !bytes.starts_with(br#"{"v":1,"#) {
+        check_version(bytes, known)?;
+    }
+    serde_json::from_slice(bytes).map_err(RecordError::malformed)
+}
+
+/// Refuses a record of a later version. It may have other fields, so it is not damaged.
+fn check_version(bytes: &[u8], known: u32) -> Result<(), RecordError> {
     #[derive(Deserialize)]
     struct Version {
         v: u32,
     }
-    // The version is looked at first: a later one may have other fields, and shall not be called damaged for it.
     let Version { v } = serde_json::from_slice(bytes).map_err(RecordError::malformed)?;
-    if v > known {
-        return Err(RecordError::TooNew { found: v, known });
-    }
-    serde_json::from_slice(bytes).map_err(RecordError::malformed)
+    if v > known { Err(RecordError::TooNew { found: v, known }) } else { Ok(()) }
 }
 
 #[cfg(test)]

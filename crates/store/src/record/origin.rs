@@ -1,4 +1,4 @@
-//! What proposed a trial.
+//! The origin of a trial inside its record: the algorithm that proposed it, and its step.
 
 use serde::{Deserialize, Serialize};
 use tunesmith_algorithms::problem::{AlgorithmName, Origin, Step};

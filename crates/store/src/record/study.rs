@@ -1,4 +1,4 @@
-//! Studies, without what changes with every trial: that is [`Progress`].
+//! Records of studies, without [`Progress`], which changes with every trial.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -66,7 +66,7 @@ pub(crate) fn encode_study(study: &Study) -> (Vec<u8>, Progress) {
     (body, Progress { next_trial_id: *next_trial_id, revision: *revision })
 }
 
-/// Puts together what [`encode_study`] took apart.
+/// Decodes the result of [`encode_study`].
 pub(crate) fn decode_study(bytes: &[u8], progress: Progress) -> Result<Study, RecordError> {
     let record: StudyRecord = from_json(bytes, VERSION)?;
     let parameters: Vec<ParameterSpec> =
@@ -195,7 +195,7 @@ struct ConditionRecord {
     values: ParentValuesRecord,
 }
 
-/// Values of a parent, which are all of its kind.
+/// Values of a parent parameter, all of one kind.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 enum ParentValuesRecord {
@@ -210,7 +210,7 @@ impl From<&Condition> for ConditionRecord {
         for value in condition.values() {
             match value {
                 ParameterValue::Integer(value) => integers.push(*value),
-                // No parent is a double.
+                // Parents are never of kind double.
                 ParameterValue::Discrete(value) | ParameterValue::Double(value) => numbers.push(Float(*value)),
                 ParameterValue::Categorical(level) => levels.push(level.clone()),
             }

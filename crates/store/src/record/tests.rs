@@ -54,7 +54,7 @@ proptest! {
 }
 
 #[test]
-fn a_long_curve_is_cut_into_numbered_chunks_of_some_30_bytes_a_measurement() {
+fn a_long_curve_is_split_into_numbered_chunks_of_about_30_bytes_per_measurement() {
     let metrics = vec![MetricValue { metric: "training/hptuning/metric".into(), value: 0.5 }];
     let one = Measurement { step: 1, wall_time_secs: 1.0, elapsed_secs: None, source: Source::Http, mark: 3, metrics };
     let chunks = encode_chunks(10, &vec![one; 2500]);
@@ -64,7 +64,7 @@ fn a_long_curve_is_cut_into_numbered_chunks_of_some_30_bytes_a_measurement() {
 }
 
 #[test]
-fn the_chunk_format_is_what_its_documentation_says() {
+fn the_chunk_format_is_as_documented() {
     let one = Measurement {
         step: 258,
         wall_time_secs: 0.0,
@@ -88,7 +88,7 @@ fn the_chunk_format_is_what_its_documentation_says() {
 }
 
 #[test]
-fn a_trial_is_read_with_and_without_what_proposed_it() {
+fn a_trial_is_read_with_and_without_its_origin() {
     let trial = Trial::new(samples::new_trial(1)).unwrap();
     let bytes = encode_trial(&trial);
     assert_eq!(decode_trial(&bytes), Ok(trial.clone()));
@@ -100,7 +100,7 @@ fn a_trial_is_read_with_and_without_what_proposed_it() {
 }
 
 #[test]
-fn every_name_of_an_origin_is_stored_as_it_is_shown() {
+fn every_name_of_an_origin_is_stored_as_it_is_displayed() {
     let steps = [Step::Start, Step::EarlierStudies, Step::TrustRegion, Step::WholeSpace, Step::Model, Step::Unused];
     let algorithms = [
         AlgorithmName::GaussianProcessBandit,
@@ -116,7 +116,7 @@ fn every_name_of_an_origin_is_stored_as_it_is_shown() {
             let trial = Trial::new(NewTrial { origin: Some(origin), ..samples::new_trial(1) }).unwrap();
             let bytes = encode_trial(&trial);
             let json: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
-            // The names are the same in records, in what is shown as JSON, and in text.
+            // Records, JSON on the wire and text have the same names.
             assert_eq!(json["origin"], serde_json::to_value(origin).unwrap());
             assert_eq!(json["origin"]["algorithm"], algorithm.as_str());
             assert_eq!(json["origin"]["step"].as_str(), origin.step.map(Step::as_str));
@@ -126,16 +126,60 @@ fn every_name_of_an_origin_is_stored_as_it_is_shown() {
 }
 
 #[test]
-fn a_record_of_a_later_version_is_not_called_damaged() {
+fn a_record_of_a_later_version_is_not_reported_as_damaged() {
     assert_eq!(decode_trial(br#"{"v":2,"other":true}"#), Err(RecordError::TooNew { found: 2, known: 1 }));
     assert_eq!(decode_chunk(&[9]), Err(RecordError::TooNew { found: 9, known: 1 }));
     assert!(matches!(decode_trial(br#"{"v":1}"#), Err(RecordError::Malformed { .. })));
 }
 
 #[test]
-fn a_flipped_bit_or_another_key_breaks_the_seal() {
+fn a_flipped_bit_or_another_key_changes_the_checksum() {
     let sum = checksum(b"key", b"body");
     assert_eq!(verify(b"key", b"body", sum), Ok(()));
     assert!(verify(b"kez", b"body", sum).is_err());
     assert!(verify(b"key", b"bodz", sum).is_err());
+}
+
+#[test]
+fn a_plan_is_stored_as_in_version_0_1() {
+    let stored = concat!(
+        r#"{"args":["--data=d"],"grace":{"nanos":0,"secs":30},"job_dir":"gs://bucket/job","master_is_chief":true,"#,
+        r#""max_failed_trials":1,"max_lost_attempts":3,"max_parallel_trials":2,"#,
+        r#""max_running_time":{"nanos":500,"secs":3600},"max_trials":18446744073709551615,"#,
+        r#""max_wait_time":{"nanos":0,"secs":60},"metric_from_stdout":true,"metric_tag":"accuracy","priority":-1,"#,
+        r#""program":{"PythonModule":{"module":"trainer.task","package_path":"/source","#,
+        r#""package_uris":["trainer-1.0.tar.gz"],"requirements":["numpy"]}},"#,
+        r#""replicas":[{"count":2,"program":null,"role":"Worker"},"#,
+        r#"{"count":1,"program":{"Container":{"args":["-m","é\n\u0000"],"command":["python"],"image":"image:1"}},"#,
+        r#""role":"ParameterServer"},{"count":1,"program":{"Command":{"argv":["true"]}},"role":"Evaluator"}],"#,
+        r#""trial_time_limit":null,"working_directory":"/work"}"#,
+    );
+    assert_eq!(encode_plan(&samples::plan()).to_string(), stored);
+    assert_eq!(plan::decode_plan(serde_json::from_str(stored).unwrap()), Ok(samples::plan()));
+}
+
+#[test]
+fn a_plan_without_priority_and_waiting_time_is_read() {
+    let mut document = encode_plan(&samples::plan());
+    for field in ["priority", "max_wait_time"] {
+        document.as_object_mut().unwrap().remove(field).unwrap();
+    }
+    let plan = plan::decode_plan(document).unwrap();
+    assert_eq!((plan.priority, plan.max_wait_time, plan.max_trials), (0, None, u64::MAX));
+}
+
+#[test]
+fn a_plan_that_cannot_be_read_is_kept_in_the_record_of_its_job() {
+    let mut newer = encode_plan(&samples::plan());
+    newer["v"] = 2.into();
+    for (document, reason) in [(newer, "it has version 2"), (serde_json::json!(["python"]), "invalid type")] {
+        let mut json: serde_json::Value = serde_json::from_slice(&encode_job(&samples::job("j"))).unwrap();
+        json["launch"] = document.clone();
+        let job = decode_job(&serde_json::to_vec(&json).unwrap()).unwrap();
+        let unreadable = job.plan.as_ref().unwrap_err();
+        assert_eq!(unreadable.document, document);
+        assert!(unreadable.reason.starts_with(reason), "{}", unreadable.reason);
+        let json: serde_json::Value = serde_json::from_slice(&encode_job(&job)).unwrap();
+        assert_eq!(json["launch"], document);
+    }
 }

@@ -1,4 +1,4 @@
-//! Trials.
+//! Records of trials.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -63,7 +63,7 @@ pub(crate) fn encode_trial(trial: &Trial) -> Vec<u8> {
     })
 }
 
-/// Reads what [`encode_trial`] wrote.
+/// Decodes the result of [`encode_trial`].
 pub(crate) fn decode_trial(bytes: &[u8]) -> Result<Trial, RecordError> {
     let record: TrialRecord = from_json(bytes, VERSION)?;
     Ok(Trial::restore(TrialFields {
@@ -95,7 +95,7 @@ struct TrialRecord {
     v: u32,
     id: u64,
     parameters: BTreeMap<String, ValueRecord>,
-    /// Absent in records of versions that did not keep it.
+    /// Absent in records of versions that did not store it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     origin: Option<OriginRecord>,
     #[serde(with = "StateRecord")]
@@ -121,7 +121,7 @@ struct TrialRecord {
     stopped_early: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     fallback_reason: Option<String>,
-    /// Absent without any, and in records of versions that did not keep them.
+    /// Absent without any, and in records of versions that did not store them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     request_keys: Vec<String>,
     revision: u64,

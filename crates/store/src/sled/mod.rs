@@ -1,8 +1,8 @@
 //! The store in pure Rust: a folder of the `sled` engine.
 //!
-//! Every change is flushed before it is acknowledged, but on Linux sled's flush asks for no sync of the device
-//! (`sync_file_range`): acknowledged changes survive the end of the process, not of the power. What sled loses it does
-//! not tell, so a file beside it keeps count ([`super::acknowledged`]).
+//! Every change is flushed before it is acknowledged, but on Linux sled's flush does not sync the device
+//! (`sync_file_range`): acknowledged changes survive a crash of the process, but not a power cut. Sled does not report lost
+//! changes, so a file beside it contains their number ([`super::acknowledged`]).
 
 mod records;
 
@@ -25,10 +25,10 @@ use records::{SledRecords, Snapshot};
 /// The version of the folder's layout; that of each record is in the record. 2: with an index of open trials.
 const FORMAT: u32 = 2;
 
-/// What sled calls its file.
+/// The name of sled's file.
 const LOG_FILE: &str = "db";
 
-/// What the count of acknowledged changes is called, inside the folder.
+/// The name of the file with the number of acknowledged changes, inside the folder.
 const COUNT_FILE: &str = "acknowledged";
 
 /// A [`super::Store`] in a folder of sled.
@@ -42,15 +42,14 @@ struct Inner {
     path: PathBuf,
     db: Db,
     acknowledged: Acknowledged,
-    /// Sled's iterators see transactions half done; this keeps reads and writes apart.
-    turn: RwLock<()>,
-    /// Set by the first panic inside sled, which leaves it in no state to go on.
+    /// Separates reads from writes, because sled's iterators return partial transactions.
+    isolation: RwLock<()>,
+    /// Set by the first panic inside sled, after which its state is undefined.
     broken: OnceLock<String>,
 }
 
 impl SledStore {
-    /// Opens the store in the folder `path`, and says in the log what it promises. Blocks; call it off the async
-    /// runtime.
+    /// Opens the store in the folder `path`, and logs its guarantees. Blocks; call it off the async runtime.
     ///
     /// # Errors
     /// [`StoreError::Damaged`] if sled cannot read the folder, or acknowledged changes are missing from it, and in
@@ -71,7 +70,7 @@ impl SledStore {
             path: path.to_owned(),
             acknowledged: Acknowledged::open(&path.join(COUNT_FILE))?,
             db,
-            turn: RwLock::default(),
+            isolation: RwLock::default(),
             broken: OnceLock::new(),
         };
         inner.guarded(|| inner.check_format(mode))?;
@@ -95,7 +94,7 @@ impl SledStore {
 }
 
 impl Engine for SledStore {
-    // Changes are made on blocking threads, whichever comes first.
+    // Changes run on blocking threads, in any order.
     const KEEPS_ORDER: bool = false;
 
     async fn write<T: Send + 'static>(
@@ -110,7 +109,7 @@ impl Engine for SledStore {
         query: impl FnOnce(&dyn Ranges) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.run("read", move |inner| {
-            let _turn = inner.turn.read().unwrap_or_else(PoisonError::into_inner);
+            let _guard = inner.isolation.read().unwrap_or_else(PoisonError::into_inner);
             query(&SledRecords::new(Snapshot(&inner.db), &inner.path))
         })
         .await
@@ -123,7 +122,7 @@ impl Inner {
         change: impl Fn(&SledRecords<'_, &TransactionalTree>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let (answer, count) = {
-            let _turn = self.turn.write().unwrap_or_else(PoisonError::into_inner);
+            let _guard = self.isolation.write().unwrap_or_else(PoisonError::into_inner);
             let result = self.db.transaction(|transaction| {
                 let records = SledRecords::new(transaction, &self.path);
                 let answer = change(&records).map_err(|error| records.conflict_or(error))?;
@@ -165,7 +164,7 @@ impl Inner {
         self.acknowledged.check(&self.path, records.change_count()?)
     }
 
-    /// Runs `work`, and turns a panic of sled, its answer to much damage, into an error.
+    /// Runs `work`, and converts a panic of sled, which much damage causes, into an error.
     fn guarded<T>(&self, work: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
         if let Some(panic) = self.broken.get() {
             return Err(damaged(&self.path, format!("sled stopped: {panic}")));
@@ -177,8 +176,8 @@ impl Inner {
     }
 }
 
-/// Waits a little while the log is locked. Sled's threads let go of it some time after the store was dropped, and a
-/// child that is just being started has a copy of the lock until it runs its program. Sled itself tells in the end.
+/// Waits up to a second for the lock of the log. Sled's threads release it some time after the store is dropped, and a
+/// child process has a copy of it until it executes its program. If the lock is not released, opening fails.
 fn wait_until_released(log: &Path) {
     const PAUSE: Duration = Duration::from_millis(5);
     const MAX_PAUSES: usize = 200;
@@ -187,7 +186,7 @@ fn wait_until_released(log: &Path) {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Err(Errno::WOULDBLOCK) => std::thread::sleep(PAUSE),
             Ok(()) => {
-                // Unlocked by name, since such a child may have a copy of this lock too.
+                // Unlocked explicitly, since such a child may have a copy of this lock too.
                 let _ = flock(&file, FlockOperation::Unlock);
                 return;
             }
@@ -200,7 +199,7 @@ fn damaged(path: &Path, detail: String) -> StoreError {
     StoreError::Damaged { path: path.to_owned(), detail: format!("{detail}; {RESTORE_ADVICE}") }
 }
 
-/// The error for `error`, met before anything was committed.
+/// The error for `error`, which occurred before the commit.
 fn not_applied(path: &Path, operation: &'static str, error: Error) -> StoreError {
     match error {
         Error::Io(source) if source.kind() != std::io::ErrorKind::InvalidData => {
@@ -218,5 +217,5 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     }
 }
 
-/// The error type that a transaction of sled passes through.
+/// The error type of sled's transactions.
 type Abort = ConflictableTransactionError<StoreError>;

@@ -26,7 +26,7 @@ const MEASUREMENTS: u8 = b'm';
 const OPEN: u8 = b'o';
 /// A trial with a lease, by the end of the lease.
 const DEADLINE: u8 = b'd';
-/// The kind of what concerns the whole store.
+/// A value of the whole store.
 const META: u8 = b'!';
 
 const FORMAT_KEY: &[u8] = b"format";
@@ -36,7 +36,7 @@ const CHANGES_KEY: &[u8] = b"changes";
 #[derive(Clone, Copy)]
 pub(super) struct Snapshot<'a>(pub(super) &'a Db);
 
-/// Where single values are read.
+/// Access to single values.
 pub(super) trait Values {
     fn get(&self, key: &[u8]) -> Result<Option<IVec>, UnabortableTransactionError>;
 }
@@ -57,7 +57,7 @@ impl Values for &TransactionalTree {
 pub(super) struct SledRecords<'a, V> {
     values: V,
     path: &'a Path,
-    /// Sled wants to run the transaction again; whatever error that led to is meaningless.
+    /// Set if sled has to run the transaction again; the error that followed is then ignored.
     conflict: Cell<bool>,
 }
 
@@ -73,7 +73,7 @@ impl<'a, V: Values> SledRecords<'a, V> {
         Ok(version.map(|version| u32::try_from(version).unwrap_or(u32::MAX)))
     }
 
-    /// How many changes were made.
+    /// The number of changes.
     pub(super) fn change_count(&self) -> Result<u64, StoreError> {
         Ok(self.number(CHANGES_KEY)?.unwrap_or(0))
     }
@@ -112,7 +112,7 @@ impl<'a, V: Values> SledRecords<'a, V> {
 }
 
 impl SledRecords<'_, &TransactionalTree> {
-    /// What the transaction shall end with, given that its closure ended with `error`.
+    /// The result of the transaction after its closure failed with `error`.
     pub(super) fn conflict_or(&self, error: StoreError) -> Abort {
         if self.conflict.get() {
             ConflictableTransactionError::Conflict
@@ -121,7 +121,7 @@ impl SledRecords<'_, &TransactionalTree> {
         }
     }
 
-    /// Records the version of the folder's layout.
+    /// Writes the version of the folder's layout.
     pub(super) fn put_format(&self, version: u32) -> Result<(), StoreError> {
         self.put(META, FORMAT_KEY, &u64::from(version).to_be_bytes())
     }
@@ -155,7 +155,7 @@ impl SledRecords<'_, &TransactionalTree> {
         self.remove(prefixed(TRIAL, &key))
     }
 
-    /// Records that the trial with `key` is not final.
+    /// Adds the trial with `key` to the index of open trials.
     pub(super) fn put_open(&self, key: &[u8]) -> Result<(), StoreError> {
         self.put(OPEN, key, b"")
     }
@@ -173,13 +173,13 @@ impl SledRecords<'_, &TransactionalTree> {
 }
 
 impl SledRecords<'_, Snapshot<'_>> {
-    /// A trial that an index tells of.
+    /// A trial found by an index.
     fn indexed_trial(&self, study: &StudyId, id: Option<TrialId>) -> Result<Trial, StoreError> {
         let trial = id.map(|id| self.trial(study, id)).transpose()?.flatten();
         trial.ok_or_else(|| malformed("its trial is missing").of(self.path, &format!("an index of study {study}")))
     }
 
-    /// The numbers of the trials of all studies that are not final, for a layout that has no index of them.
+    /// The keys of all trials that are not final, for a layout without an index of them.
     pub(super) fn unindexed_open_trials(&self) -> Result<Vec<Vec<u8>>, StoreError> {
         let mut open = Vec::new();
         for entry in self.range(TRIAL, b"", b"") {
@@ -212,7 +212,7 @@ impl SledRecords<'_, Snapshot<'_>> {
     }
 }
 
-/// The key under which a lease is found by its end, to the microsecond before it.
+/// The index key of a lease: its end, rounded down to the microsecond.
 fn deadline_key(lease: &Lease, study: &StudyId, id: TrialId) -> Vec<u8> {
     keys::deadline(lease.deadline.as_microsecond(), study, id)
 }
@@ -286,8 +286,9 @@ impl Ranges for SledRecords<'_, Snapshot<'_>> {
         for entry in entries.filter(|entry| entry.as_ref().map_or(true, |(key, _)| key != after)).take(limit) {
             let (key, _) = entry?;
             let name = String::from_utf8_lossy(&key);
-            let id: StudyId =
-                name.parse().map_err(|_| malformed("its key is no name").of(self.path, &format!("study {name}")))?;
+            let id: StudyId = name
+                .parse()
+                .map_err(|_| malformed("its key is not a study ID").of(self.path, &format!("study {name}")))?;
             studies.extend(self.study(&id)?);
         }
         Ok(studies)
@@ -309,7 +310,7 @@ impl Ranges for SledRecords<'_, Snapshot<'_>> {
             let (key, value) = entry?;
             let study = unseal(&key, &value).ok().and_then(|body| std::str::from_utf8(body).ok()?.parse().ok());
             let study: StudyId =
-                study.ok_or_else(|| malformed("it names no study").of(self.path, "the end of a lease"))?;
+                study.ok_or_else(|| malformed("its value is not a study ID").of(self.path, "the end of a lease"))?;
             let trial = self.indexed_trial(&study, keys::last_number(&key).map(TrialId))?;
             if trial.lease.is_none_or(|lease| lease.deadline > at) {
                 break;
@@ -340,7 +341,7 @@ impl Ranges for SledRecords<'_, Snapshot<'_>> {
                 .and_then(|body| keys::last_number(body).ok_or_else(|| malformed("it is not a trial number")))
                 .map_err(|error| error.of(self.path, &resource()))?;
             let trial = self.trial(study, TrialId(id))?.filter(|trial| keys::last_number(&key) == Some(trial.revision));
-            trials.push(trial.ok_or_else(|| malformed("its trial is another").of(self.path, &resource()))?);
+            trials.push(trial.ok_or_else(|| malformed("its trial has another revision").of(self.path, &resource()))?);
         }
         Ok(trials)
     }
@@ -394,7 +395,7 @@ impl Changes for SledRecords<'_, &TransactionalTree> {
     }
 
     fn remove_study(&self, study: &StudyId) -> Result<(), StoreError> {
-        // A transaction has no ranges, and nothing outside of it may be read meanwhile: the keys are found one by one.
+        // A transaction has no ranges and excludes reads outside of it, so the keys are computed one by one.
         let Some(found) = self.study(study)? else { return Ok(()) };
         for id in (1..found.next_trial_id.0).map(TrialId) {
             if let Some(trial) = self.trial(study, id)? {

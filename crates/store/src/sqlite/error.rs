@@ -1,4 +1,4 @@
-//! What errors of SQLite mean to a caller of the store.
+//! Conversion of SQLite errors to store errors.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use rusqlite::{Error, ErrorCode};
 
 use crate::{RESTORE_ADVICE, StoreError};
 
-/// The error for `source`, met while doing `operation` and before anything was committed.
+/// The error for `source`, which occurred in `operation`, before the commit.
 pub(super) fn not_applied(path: &Path, operation: &'static str, source: Error) -> StoreError {
     if is_damage(&source) {
         return StoreError::Damaged { path: path.to_owned(), detail: format!("{source}; {RESTORE_ADVICE}") };
@@ -16,7 +16,7 @@ pub(super) fn not_applied(path: &Path, operation: &'static str, source: Error) -
 
 fn is_damage(error: &Error) -> bool {
     match error {
-        // A table or column that is missing, or text where a number belongs: the schema version promised otherwise.
+        // `Unknown` is a missing table or column: the schema version guarantees their existence.
         Error::SqliteFailure(failure, _) | Error::SqlInputError { error: failure, .. } => {
             matches!(failure.code, ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::Unknown)
         }

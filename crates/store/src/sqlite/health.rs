@@ -1,4 +1,4 @@
-//! Whether the file is sound: checked when it was not closed properly, or is so small that it costs nothing.
+//! The integrity check of the file: after an unclean end, or if the file is so small that the check is cheap.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -6,11 +6,10 @@ use std::sync::{Arc, OnceLock};
 use super::{beside, error, schema};
 use crate::{RESTORE_ADVICE, StoreError};
 
-/// Files up to this size are checked before the store opens, so that small stores are never trusted blindly and large
-/// ones still open at once.
+/// Files up to this size are always checked before the store opens; larger files would delay the start.
 const CHECKED_AT_OPEN_BYTES: u64 = 8 * 1024 * 1024;
 
-/// What is known of the soundness of a store.
+/// The result of the integrity check of a store.
 #[derive(Debug, Default)]
 pub(super) struct Health {
     path: PathBuf,
@@ -34,7 +33,7 @@ impl Health {
         Ok(health)
     }
 
-    /// Refuses once damage was found.
+    /// An error once damage is found.
     pub(super) fn ok(&self) -> Result<(), StoreError> {
         match self.damage.get() {
             None => Ok(()),
@@ -47,14 +46,14 @@ impl Health {
     fn run_logged(&self) {
         if let Err(error) = self.run().and_then(|()| self.ok()) {
             tracing::error!(store.path = %self.path.display(), error = %error, "the store cannot be used");
-            // An error that is not a finding, such as a medium that cannot be read, is no reason to trust the file.
+            // The check may also fail without a finding, for example if the medium cannot be read; the file stays refused.
             self.damage.get_or_init(|| error.to_string());
         }
     }
 
     fn run(&self) -> Result<(), StoreError> {
         let connection = schema::open_for_reading(&self.path)?;
-        // Not `quick_check`: that does not compare indices with their tables, and a flipped byte in an index hides trials.
+        // `quick_check` does not compare indices with their tables, and a flipped byte in an index hides trials.
         let finding: String = connection
             .query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))
             .map_err(|source| error::not_applied(&self.path, "check itself", source))?;
@@ -65,7 +64,7 @@ impl Health {
     }
 }
 
-/// Whether the last process that had the store open ended without closing it: closing removes the write-ahead log.
+/// Whether the last process ended without closing the store. Closing removes the write-ahead log.
 pub(super) fn was_left_open(path: &Path) -> bool {
     beside(path, "-wal").metadata().is_ok_and(|metadata| metadata.len() > 0)
 }

@@ -1,8 +1,8 @@
-//! The default store: one SQLite file, durable with every answer.
+//! The default store: one SQLite file, in which every acknowledged change is durable.
 //!
-//! Write-ahead log with `synchronous=FULL`; all changes go through one writer thread that commits what waits together
-//! ([`writer`]); reads have connections of their own, off the async runtime. The tables can be looked at with any SQLite
-//! tool while the store is open: bodies are JSON, only measurements are binary.
+//! The file has a write-ahead log with `synchronous=FULL`. One writer thread makes all changes and commits those that wait
+//! together ([`writer`]). Reads have their own connections, off the async runtime. Any SQLite tool can read the tables
+//! while the store is open: bodies are JSON, only measurements are binary.
 
 mod error;
 mod health;
@@ -25,7 +25,7 @@ use writer::Writer;
 
 /// A [`super::Store`] in an SQLite file.
 ///
-/// Dropping it waits until the changes under way are committed, and folds the write-ahead log into the file.
+/// Dropping the store waits for pending commits and merges the write-ahead log into the file.
 #[derive(Debug)]
 pub struct SqliteStore {
     readers: Arc<Readers>,
@@ -36,11 +36,11 @@ pub struct SqliteStore {
 impl SqliteStore {
     /// Opens the store in the file `path`. Blocks; call it off the async runtime.
     ///
-    /// A store that was not closed is repaired from its write-ahead log, and its structure is checked: before this
-    /// returns if the file is small, in the background otherwise; once damage is found every call answers so.
+    /// A store that was not closed is recovered from its write-ahead log, and its structure is checked: before this
+    /// function returns if the file is small, otherwise in the background. Once damage is found, every call fails with it.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`] for a file that is no store or is damaged, and in [`OpenMode::Existing`] for one that
+    /// [`StoreError::Damaged`] for a file that is not a store or is damaged, and in [`OpenMode::Existing`] for one that
     /// is missing or empty. [`StoreError::TooNew`]. [`StoreError::NotApplied`] if the file cannot be read or written.
     pub fn open(path: &Path, mode: OpenMode) -> Result<Self, StoreError> {
         schema::check_presence(path, mode)?;
@@ -56,11 +56,11 @@ impl SqliteStore {
         Ok(Self { readers, writer: Some(writer), health })
     }
 
-    /// Opens an existing store for reading, also while another process has it open for writing. Blocks; call it off
-    /// the async runtime.
+    /// Opens an existing store for reading, even if another process has it open for writing. Blocks; call it off the
+    /// async runtime.
     ///
     /// # Errors
-    /// As [`Self::open`] in [`OpenMode::Existing`]. Changing calls answer [`StoreError::NotApplied`].
+    /// As [`Self::open`] in [`OpenMode::Existing`]. Changing calls return [`StoreError::NotApplied`].
     pub fn open_read_only(path: &Path) -> Result<Self, StoreError> {
         schema::check_presence(path, OpenMode::Existing)?;
         let readers = Readers::new(path, Arc::default());
@@ -69,7 +69,7 @@ impl SqliteStore {
     }
 }
 
-/// The file beside `path` that has its name and `suffix`.
+/// The path of the file beside `path` whose name ends with `suffix`.
 fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
@@ -110,7 +110,7 @@ impl Engine for SqliteStore {
 
 impl Drop for SqliteStore {
     fn drop(&mut self) {
-        // The last connection to close folds the log into the file, so that must be the writer's.
+        // The last connection to close merges the log into the file, so that must be the writer's.
         self.readers.close();
     }
 }

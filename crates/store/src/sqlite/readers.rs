@@ -1,4 +1,4 @@
-//! Connections for reading, and the threads they are used on.
+//! Connections for reading, and the threads that use them.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,10 +12,10 @@ use super::{error, schema};
 use crate::StoreError;
 use crate::engine::Ranges;
 
-/// Most reads at once. More threads than this only wait for the processor or the disk.
+/// Maximal number of concurrent reads on blocking threads; more threads would only wait for the processor or disk.
 const MAX_READERS: usize = 8;
 
-/// Opens connections as they are needed and keeps them.
+/// A pool of connections, opened on demand.
 #[derive(Debug)]
 pub(super) struct Readers {
     path: PathBuf,
@@ -31,7 +31,7 @@ struct Idle {
 }
 
 impl Readers {
-    /// No connections yet, for the file at `path`.
+    /// An empty pool for the file at `path`.
     pub(super) fn new(path: &Path, decoded: Arc<DecodedStudies>) -> Self {
         Self { path: path.to_owned(), decoded, idle: Mutex::default(), permits: Semaphore::new(MAX_READERS) }
     }
@@ -47,13 +47,13 @@ impl Readers {
         reading.await.map_err(|source| failed(source.into()))?
     }
 
-    /// Runs `query` here and now, in one read transaction: for few records, which take less time than the way to another
+    /// Runs `query` on the calling thread, in one read transaction. For few records this takes less time than a change of
     /// thread.
     pub(super) fn lookup<T>(&self, query: impl FnOnce(&dyn Ranges) -> Result<T, StoreError>) -> Result<T, StoreError> {
         self.read_blocking(query)
     }
 
-    /// Keeps `connection` for the next read.
+    /// Returns `connection` to the pool.
     pub(super) fn put_back(&self, connection: Connection) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if !idle.closed {
@@ -61,7 +61,7 @@ impl Readers {
         }
     }
 
-    /// Closes the connections; those in use close when their read ends.
+    /// Closes the connections; those in use are closed when their read ends.
     pub(super) fn close(&self) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.closed = true;

@@ -1,4 +1,4 @@
-//! Records as rows.
+//! Records as rows of tables.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::record::{
 use crate::{StoreError, keys};
 use tunesmith_domain::{IdError, Job, JobId, Measurement, Study, StudyId, Trial, TrialId};
 
-/// The records of one connection, within the transaction that is open on it.
+/// The records of one connection, within its open transaction.
 pub(super) struct SqliteRecords<'a> {
     connection: &'a Connection,
     path: &'a Path,
@@ -23,7 +23,7 @@ pub(super) struct SqliteRecords<'a> {
 }
 
 impl<'a> SqliteRecords<'a> {
-    /// The records that `connection` shows; `path` is for messages.
+    /// The records of `connection`; `path` is for messages.
     pub(super) fn new(connection: &'a Connection, path: &'a Path, decoded: &'a DecodedStudies) -> Self {
         Self { connection, path, decoded }
     }
@@ -68,7 +68,7 @@ impl<'a> SqliteRecords<'a> {
         if trial.revision == revision.cast_unsigned() {
             return Ok(trial);
         }
-        let detail = format!("it has revision {}, its row says {revision}", trial.revision);
+        let detail = format!("it has revision {}, its row has {revision}", trial.revision);
         Err(RecordError::Malformed { detail }.of(self.path, &format!("trial {id} of study {study}")))
     }
 
@@ -93,7 +93,7 @@ fn job_row(row: &Row<'_>) -> rusqlite::Result<(String, String, u32)> {
     Ok((row.get(0)?, row.get(1)?, row.get(2)?))
 }
 
-/// A number as SQLite keeps it. None that is stored comes near the limit; what a caller asks for may.
+/// A number as an SQLite integer. Stored numbers are far below the limit; arguments of calls may exceed it.
 fn number(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
@@ -152,7 +152,7 @@ impl Ranges for SqliteRecords<'_> {
         limit: usize,
     ) -> Result<Vec<Study>, StoreError> {
         let prefix = keys::studies_prefix(project, location);
-        // The character after '/' is '0': what starts with the prefix lies below.
+        // The character after '/' is '0', so all IDs with the prefix are below `end`.
         let end = format!("{project}/{location}0");
         let after = after.map_or(prefix.as_str(), StudyId::as_str);
         let sql = "SELECT id FROM studies WHERE id > ?1 AND id > ?2 AND id < ?3 ORDER BY id LIMIT ?4";
@@ -284,7 +284,7 @@ impl Changes for SqliteRecords<'_> {
                    VALUES (?1, ?2, ?3, CAST(?4 AS TEXT), ?5, ?6, ?7)
                    ON CONFLICT (study, id) DO UPDATE SET revision = excluded.revision, body = excluded.body,
                        crc = excluded.crc, open = excluded.open, deadline = excluded.deadline";
-        // Rounded up, so that no lease is found to have ended before it did.
+        // Rounded up, so that no lease is found before its end.
         let deadline = trial.lease.map(|lease| lease.deadline.as_microsecond().saturating_add(1));
         let open = i64::from(!trial.state.is_final());
         let (id, revision) = (number(trial.id.0), number(trial.revision));

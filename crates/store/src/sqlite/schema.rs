@@ -1,4 +1,4 @@
-//! Tables, their versions, and how a file is opened.
+//! Tables, their versions, and opening of files.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -10,11 +10,11 @@ use rusqlite::{Connection, OpenFlags};
 use super::error;
 use crate::{OpenMode, RESTORE_ADVICE, StoreError};
 
-/// Marks the file as ours in its header, for `file(1)` and against mistakes: `TnSm`.
+/// The application ID in the header of the file, `TnSm`. It distinguishes a store from other SQLite files.
 const APPLICATION_ID: i32 = 0x546e_536d;
 
-/// The steps from an empty file to the newest schema; `user_version` counts how many were made. A step is never changed
-/// once released; the next one is added below it.
+/// The steps from an empty file to the newest schema; `user_version` is the number of applied steps. A released step never
+/// changes; new steps are appended.
 const MIGRATIONS: &[&str] = &[
     "
 CREATE TABLE commits (only INTEGER PRIMARY KEY CHECK (only = 0), count INTEGER NOT NULL) STRICT;
@@ -54,13 +54,13 @@ CREATE INDEX trials_by_deadline ON trials (deadline) WHERE deadline IS NOT NULL;
 ",
 ];
 
-/// The least size of a page, and so of an SQLite file that holds anything.
+/// The minimal size of a page, and so of an SQLite file that is not empty.
 const HEADER_BYTES: u64 = 512;
 
-/// How long a statement waits for a lock that another process holds, such as an SQLite tool that writes.
+/// The maximal time that a statement waits for a lock of another process, such as an SQLite tool that writes.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Refuses a store that ought to be there and is not.
+/// Refuses a missing or empty store in [`OpenMode::Existing`].
 pub(super) fn check_presence(path: &Path, mode: OpenMode) -> Result<(), StoreError> {
     let is_there = path.metadata().is_ok_and(|metadata| metadata.len() > 0);
     if is_there || mode == OpenMode::Create {
@@ -70,7 +70,7 @@ pub(super) fn check_presence(path: &Path, mode: OpenMode) -> Result<(), StoreErr
     Err(StoreError::Damaged { path: path.to_owned(), detail: format!("{what}; {RESTORE_ADVICE}") })
 }
 
-/// Opens the file for the one writer, and brings its schema up to date.
+/// Opens the file for the only writer, and migrates its schema.
 pub(super) fn open_for_writing(path: &Path, mode: OpenMode) -> Result<Connection, StoreError> {
     let failed = |source| error::not_applied(path, "open its file", source);
     let is_new = !path.exists();
@@ -81,7 +81,7 @@ pub(super) fn open_for_writing(path: &Path, mode: OpenMode) -> Result<Connection
         return Err(not_a_store(path));
     }
     connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(())).map_err(failed)?;
-    // FULL syncs the log at every commit; with NORMAL a power cut would take acknowledged changes away.
+    // FULL syncs the log at every commit; with NORMAL a power cut would lose acknowledged changes.
     connection.pragma_update(None, "synchronous", "FULL").map_err(failed)?;
     migrate(&mut connection).map_err(failed)?;
     if is_new {
@@ -93,7 +93,7 @@ pub(super) fn open_for_writing(path: &Path, mode: OpenMode) -> Result<Connection
     Ok(connection)
 }
 
-/// How many groups of changes were committed.
+/// The number of committed groups of changes.
 pub(super) fn commit_count(connection: &Connection) -> rusqlite::Result<u64> {
     let count = connection.query_row("SELECT count FROM commits", [], |row| row.get::<_, i64>(0))?;
     Ok(count.cast_unsigned())
@@ -117,7 +117,7 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     // Without the query planner stability guarantee SQLite compiles a statement again whenever another value is bound to a
     // parameter that its planner has looked at (docs/experiments/070).
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    // Finds pages that do not hang together when they are read, before they lead astray.
+    // Detects inconsistent pages when they are read.
     connection.pragma_update(None, "cell_size_check", true)
 }
 
@@ -131,7 +131,7 @@ fn check_version(connection: &Connection, path: &Path) -> Result<usize, StoreErr
     let size_bytes = path.metadata().map_or(0, |metadata| metadata.len());
     let known = MIGRATIONS.len();
     match usize::try_from(version) {
-        // SQLite takes a file that is shorter than a header for an empty one, and would overwrite it.
+        // SQLite treats a file that is shorter than a header as empty, and would overwrite it.
         Ok(0) if application == 0 && tables == 0 && !(1..HEADER_BYTES).contains(&size_bytes) => Ok(0),
         Ok(version) if application == APPLICATION_ID && (1..=known).contains(&version) => Ok(version),
         Ok(version) if application == APPLICATION_ID && version > known => {
@@ -162,7 +162,7 @@ fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
     transaction.commit()
 }
 
-/// A new file survives a power cut only once the folder that names it was synced.
+/// Syncs the folder of a new file, without which the file may not survive a power cut.
 fn sync_folder(path: &Path) -> std::io::Result<()> {
     let folder = fs::canonicalize(path)?;
     folder.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())

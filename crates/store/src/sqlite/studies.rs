@@ -1,7 +1,7 @@
-//! Studies as they were decoded last.
+//! A cache of decoded studies.
 //!
-//! Nearly every call reads its study, whose record changes only when its state does: what was decoded from the same bytes
-//! before is taken again.
+//! Nearly every call reads its study, whose record changes only with its state. A cached study is used if its stored bytes
+//! are unchanged.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -9,15 +9,15 @@ use std::sync::{Mutex, PoisonError};
 use crate::record::{Progress, RecordError, decode_study};
 use tunesmith_domain::{Study, StudyFields, StudyId};
 
-/// How many studies are kept. Beyond, all are forgotten: none is needed.
-const KEPT: usize = 1024;
+/// Maximal number of cached studies; a full cache is cleared.
+const CAPACITY: usize = 1024;
 
-/// Decoded studies by their IDs, with the bytes that they were decoded from.
+/// Decoded studies by ID, with the stored bytes of each.
 #[derive(Debug, Default)]
 pub(super) struct DecodedStudies(Mutex<HashMap<StudyId, (String, Study)>>);
 
 impl DecodedStudies {
-    /// The study `id` that `body` is the record of, at `progress`.
+    /// The study `id` with the record `body` and `progress`.
     pub(super) fn decode(&self, id: &StudyId, body: String, progress: Progress) -> Result<Study, RecordError> {
         if let Some((known, study)) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(id)
             && *known == body
@@ -27,7 +27,7 @@ impl DecodedStudies {
         }
         let study = decode_study(body.as_bytes(), progress)?;
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= KEPT {
+        if known.len() >= CAPACITY {
             known.clear();
         }
         known.insert(id.clone(), (body, study.clone()));

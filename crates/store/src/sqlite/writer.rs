@@ -1,7 +1,7 @@
-//! The one thread that writes: group commit.
+//! The writer thread with group commit.
 //!
-//! A commit costs one sync of the disk, however much it holds. So all changes that wait are made in one transaction,
-//! each under a savepoint of its own, and answered together after the commit.
+//! A commit costs one sync of the disk, whatever its size. Therefore all waiting changes run in one transaction, each under
+//! its own savepoint, and are answered together after the commit.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use crate::acknowledged::Acknowledged;
 use crate::engine::Changes;
 use tunesmith_telemetry::telemetry;
 
-/// Most changes in one transaction (ENGINES.md 7: enough for all callers that can wait, few enough to answer soon).
+/// Maximal number of changes in one transaction: enough for all waiting callers, few enough to answer soon (not tuned).
 const MAX_GROUP: usize = 512;
 
-/// Hands changes to the writing thread.
+/// The handle of the writer thread.
 #[derive(Debug)]
 pub(super) struct Writer {
     requests: Option<mpsc::Sender<Box<dyn Request>>>,
@@ -30,7 +30,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Starts the thread, which owns `connection` from now on.
+    /// Starts the thread, which takes ownership of `connection`.
     pub(super) fn start(
         connection: Connection,
         path: &Path,
@@ -38,7 +38,7 @@ impl Writer {
         decoded: Arc<DecodedStudies>,
     ) -> Result<Self, StoreError> {
         let (requests, receiver) = mpsc::channel(2 * MAX_GROUP);
-        let work = WritingThread { connection, path: path.to_owned(), acknowledged, decoded, stopped: false };
+        let work = WriterThread { connection, path: path.to_owned(), acknowledged, decoded, stopped: false };
         let thread = std::thread::Builder::new()
             .name("store writer".into())
             .spawn(move || work.run(receiver))
@@ -46,17 +46,17 @@ impl Writer {
         Ok(Self { requests: Some(requests), thread: Some(thread) })
     }
 
-    /// Makes `change` in the next transaction and answers after its commit.
+    /// Runs `change` in the next transaction and returns after its commit.
     pub(super) async fn write<T: Send + 'static>(
         &self,
         change: impl Fn(&dyn Changes) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let ended = || StoreError::NotApplied { operation: "write", source: "its writing thread has ended".into() };
+        let ended = || StoreError::NotApplied { operation: "write", source: "its writer thread has ended".into() };
         let (answer, answered) = oneshot::channel();
         let request = Box::new(TypedRequest { change, result: None, answer });
         let requests = self.requests.as_ref().ok_or_else(ended)?;
         requests.send(request).await.map_err(|_| ended())?;
-        // The thread answers everything it takes, unless it panics.
+        // The thread answers every request it receives, unless it panics.
         answered.await.unwrap_or_else(|source| Err(StoreError::Unknown { source: source.into() }))
     }
 }
@@ -67,29 +67,29 @@ impl Drop for Writer {
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
-            tracing::error!("the writing thread of the store ended in a panic");
+            tracing::error!("the writer thread of the store panicked");
         }
     }
 }
 
-struct WritingThread {
+struct WriterThread {
     connection: Connection,
     path: PathBuf,
     acknowledged: Acknowledged,
     decoded: Arc<DecodedStudies>,
-    /// A commit failed in a way that leaves open what is on disk: a later sync may report success without having
-    /// written what this one could not, so nothing more is written until the store is opened again.
+    /// Set by a failed commit: a later sync may report success without writing the pages that this one could not write,
+    /// so the thread writes no more until the store is opened again.
     stopped: bool,
 }
 
-/// How a group of changes ended.
+/// The outcome of a group of changes.
 enum Outcome {
     Committed,
     RolledBack(Arc<StoreError>),
     Unknown(Arc<rusqlite::Error>),
 }
 
-impl WritingThread {
+impl WriterThread {
     fn run(mut self, mut requests: mpsc::Receiver<Box<dyn Request>>) {
         let mut group = Vec::new();
         while requests.blocking_recv_many(&mut group, MAX_GROUP) > 0 {
@@ -105,7 +105,7 @@ impl WritingThread {
 
     fn commit(&self, group: &mut [Box<dyn Request>]) -> Outcome {
         if self.stopped {
-            let source = "an earlier commit failed; start again".into();
+            let source = "an earlier commit failed; restart the program".into();
             return Outcome::RolledBack(Arc::new(StoreError::NotApplied { operation: "write", source }));
         }
         if let Err(source) = self.make_changes(group) {
@@ -126,7 +126,7 @@ impl WritingThread {
                 if !self.connection.is_autocommit()
                     && let Err(error) = self.execute("ROLLBACK")
                 {
-                    tracing::error!(store.path = %self.path.display(), error = %error, "nor can it be rolled back");
+                    tracing::error!(store.path = %self.path.display(), error = %error, "the failed commit cannot be rolled back");
                 }
                 Outcome::Unknown(Arc::new(source))
             }
@@ -142,16 +142,16 @@ impl WritingThread {
             if request.run(&records) {
                 kept = true;
             } else {
-                // If SQLite has rolled back everything by itself, as for a full disk, this fails and so does the group.
+                // If SQLite has rolled back the whole transaction, as for a full disk, this fails, and so does the group.
                 self.execute("ROLLBACK TO change")?;
             }
             self.execute("RELEASE change")?;
         }
-        // A group of refusals changes nothing, so that its commit costs nothing.
+        // A group of refused changes writes nothing, so its commit costs nothing.
         if kept { self.execute("UPDATE commits SET count = count + 1") } else { Ok(()) }
     }
 
-    /// Notes the durable count beside the store. Without it the changes are safe, only their loss would go unnoticed.
+    /// Writes the durable count beside the store. If that fails the changes are safe, but their loss would be undetected.
     fn count_commit(&self) {
         let counted = schema::commit_count(&self.connection)
             .map_err(|source| error::not_applied(&self.path, "count a commit", source))
@@ -166,11 +166,11 @@ impl WritingThread {
     }
 }
 
-/// A change that waits, whatever it answers with.
+/// A waiting change with any type of result.
 trait Request: Send {
-    /// Makes the change; whether it shall be kept.
+    /// Runs the change; returns whether to commit it.
     fn run(&mut self, records: &SqliteRecords<'_>) -> bool;
-    /// Tells the caller.
+    /// Sends the result to the caller.
     fn answer(self: Box<Self>, outcome: &Outcome);
 }
 
@@ -191,7 +191,7 @@ where
 
     fn answer(self: Box<Self>, outcome: &Outcome) {
         let result = match (self.result, outcome) {
-            // What was refused was refused for its own reason, even if the group failed afterwards.
+            // A refused change keeps its own error, even if the group failed afterwards.
             (Some(Err(error)), _) => Err(error),
             (Some(Ok(value)), Outcome::Committed) => Ok(value),
             (Some(Ok(_)), Outcome::Unknown(source)) => {
@@ -200,9 +200,9 @@ where
             (Some(Ok(_)) | None, Outcome::RolledBack(source)) => {
                 Err(StoreError::NotApplied { operation: "write", source: Box::new(Arc::clone(source)) })
             }
-            (None, _) => Err(StoreError::NotApplied { operation: "write", source: "its group was given up".into() }),
+            (None, _) => Err(StoreError::NotApplied { operation: "write", source: "its group was rolled back".into() }),
         };
-        // A caller that no longer waits is not told; its change stands all the same.
+        // The caller may no longer wait; its change is applied all the same.
         let _ = self.answer.send(result);
     }
 }

@@ -1,255 +1,22 @@
-//! One trial and its life: requested, active, perhaps stopping, then succeeded or infeasible.
+//! The legal changes of a trial and their effects.
 
-use std::fmt;
-use std::ops::Deref;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tunesmith_algorithms::problem::{Origin, ParameterValues, TrialId};
 
-use super::{Measurement, TransitionError};
+use super::{Completion, Lease, NewTrial, Trial, TrialChange, TrialFields, TrialStart, TrialState};
+#[cfg(doc)]
+use crate::Study;
+use crate::{Measurement, TransitionError};
 
-/// Where a trial stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum TrialState {
-    /// Queued, not given out.
-    Requested,
-    /// Given out: it runs or is about to.
-    Active,
-    /// Asked to stop early; its last measurement will be its result.
-    Stopping,
-    /// Has a final measurement.
-    Succeeded,
-    /// Ended without a usable result; its point is not tried again.
-    Infeasible,
-    /// Taken away by its user; only its number is still used up.
-    Deleted,
-}
-
-impl TrialState {
-    /// Whether nothing more will happen to the trial.
-    pub fn is_final(self) -> bool {
-        matches!(self, Self::Succeeded | Self::Infeasible | Self::Deleted)
-    }
-
-    /// Its name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Requested => "REQUESTED",
-            Self::Active => "ACTIVE",
-            Self::Stopping => "STOPPING",
-            Self::Succeeded => "SUCCEEDED",
-            Self::Infeasible => "INFEASIBLE",
-            Self::Deleted => "DELETED",
-        }
-    }
-}
-
-impl fmt::Display for TrialState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// How many requests a trial remembers the keys of.
+/// Number of request keys that a trial records.
 const MAX_REQUEST_KEYS: usize = 16;
 
-/// For how long a trial belongs to its owner without a sign of life.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lease {
-    /// How long after a sign of life it ends.
-    pub duration: Duration,
-    /// When it ends, if no other sign of life comes.
-    pub deadline: Timestamp,
-}
-
-impl Lease {
-    /// A lease of `duration` from `at`. One that would end after the end of time does not end.
-    pub fn starting(duration: Duration, at: Timestamp) -> Self {
-        Self { duration, deadline: at.checked_add(duration).unwrap_or(Timestamp::MAX) }
-    }
-}
-
-/// Everything known of a trial but its curve. Readable through [`Trial`]; changed only by a [`TrialChange`].
-#[derive(Debug, Clone, PartialEq)]
-pub struct TrialFields {
-    /// Number in the study, from 1.
-    pub id: TrialId,
-    /// The point that is tried.
-    pub parameters: ParameterValues,
-    /// What proposed it; `None` if that was not recorded, as by versions that did not.
-    pub origin: Option<Origin>,
-    /// Where it stands.
-    pub state: TrialState,
-    /// Who was given the trial.
-    pub client_id: String,
-    /// The fencing number: how often the trial was started, 0 before the first time. Reports name the attempt they
-    /// come from, and those of an earlier one are refused.
-    pub attempt: u64,
-    /// How many attempts ended because the place they ran in was lost, not by their own doing.
-    pub lost_attempts: u64,
-    /// How long its owner may be silent; `None`: for ever.
-    pub lease: Option<Lease>,
-    /// How many owners were silent for too long.
-    pub expired_leases: u64,
-    /// When it was created.
-    pub create_time: Timestamp,
-    /// When its first attempt began.
-    pub start_time: Option<Timestamp>,
-    /// When its result became final.
-    pub end_time: Option<Timestamp>,
-    /// How many measurements are stored: the sequence number of the next one.
-    pub measurement_count: u64,
-    /// Its result, once it succeeded.
-    pub final_measurement: Option<Measurement>,
-    /// Why it is infeasible.
-    pub infeasible_reason: Option<String>,
-    /// It was stopped before its own end; its result is its last report.
-    pub stopped_early: bool,
-    /// Why the study's algorithm did not propose it: it failed, and random search answered in its place.
-    pub fallback_reason: Option<String>,
-    /// The keys of the latest requests that changed it, the newest last: a request that is sent again is known by its
-    /// key.
-    pub request_keys: Vec<String>,
-    /// Revision of the study at the last change, given by the store; rises with every change of any trial.
-    pub revision: u64,
-}
-
-/// A trial in a state that its history allows.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Trial(TrialFields);
-
-impl Deref for Trial {
-    type Target = TrialFields;
-
-    fn deref(&self) -> &TrialFields {
-        &self.0
-    }
-}
-
-/// A trial about to be created.
-#[derive(Debug, Clone, PartialEq)]
-pub struct NewTrial {
-    /// Must be the study's next number.
-    pub id: TrialId,
-    /// The point to try.
-    pub parameters: ParameterValues,
-    /// What proposed it, if that is known.
-    pub origin: Option<Origin>,
-    /// Why it was not the study's algorithm.
-    pub fallback_reason: Option<String>,
-    /// Who gets it; empty if nobody does yet.
-    pub client_id: String,
-    /// The state that it is created in.
-    pub start: TrialStart,
-    /// The time now.
-    pub create_time: Timestamp,
-    /// The key of the request that creates it, if it has one.
-    pub request_key: Option<String>,
-}
-
-/// How a trial's life begins.
-#[derive(Debug, Clone, PartialEq)]
-pub enum TrialStart {
-    /// Queued, until somebody is assigned to it.
-    Requested,
-    /// Given to its client, which begins the first attempt later.
-    Given,
-    /// Given to its client, whose first attempt begins with that.
-    Begun {
-        /// How long the client may be silent.
-        lease: Option<Duration>,
-    },
-    /// Its user had the result already.
-    Completed(Completion),
-}
-
-/// A change of one trial, applied by a store within one transaction.
-#[derive(Debug, Clone, PartialEq)]
-pub enum TrialChange {
-    /// A new attempt is about to be started; recorded before it is.
-    BeginAttempt {
-        /// Must be one more than the trial's present attempt, so that two starters cannot both succeed.
-        attempt: u64,
-        /// Whether the attempt before it was lost with the place it ran in.
-        previous_lost: bool,
-        /// The time now.
-        at: Timestamp,
-    },
-    /// A queued trial is given to a client, whose attempt begins with that.
-    Assign {
-        /// Who gets it.
-        client_id: String,
-        /// How long the client may be silent.
-        lease: Option<Duration>,
-        /// The time now.
-        at: Timestamp,
-    },
-    /// Its owner gave a sign of life. Without effect on a trial without a lease.
-    Renew {
-        /// The attempt that is alive.
-        attempt: u64,
-        /// The time now.
-        at: Timestamp,
-    },
-    /// Its owner was silent for too long: the trial is queued again. Without effect if the lease has not ended.
-    Expire {
-        /// The attempt that was silent.
-        attempt: u64,
-        /// The time now.
-        at: Timestamp,
-    },
-    /// Reports arrived. Those for a queued trial that nobody had yet come from its user, who runs it.
-    Report {
-        /// The attempt that reports.
-        attempt: u64,
-        /// What it reports, in the order of arrival.
-        measurements: Vec<Measurement>,
-        /// The time now.
-        at: Timestamp,
-        /// The key of the request, if it has one. Without effect if it is among the trial's latest.
-        request_key: Option<String>,
-    },
-    /// The trial shall stop early. Without effect on one that is stopping or has its result.
-    Stop,
-    /// The trial has its result.
-    Complete {
-        /// The attempt that ended.
-        attempt: u64,
-        /// Reports that were not recorded yet.
-        measurements: Vec<Measurement>,
-        /// What came of it.
-        completion: Completion,
-        /// The time now.
-        at: Timestamp,
-    },
-    /// Its user takes it away. From then on a store does not find it to change it.
-    Delete {
-        /// The time now.
-        at: Timestamp,
-    },
-}
-
-/// What came of a trial.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Completion {
-    /// It has a result.
-    Succeeded {
-        /// The result; every metric finite.
-        final_measurement: Measurement,
-    },
-    /// It has none.
-    Infeasible {
-        /// Why.
-        reason: String,
-    },
-}
-
 impl Trial {
-    /// A trial that is being created.
+    /// A new trial. [`Study::add_trial`] assigns its revision.
     ///
     /// # Errors
-    /// [`TransitionError::BadMeasurement`] if it comes with a result that is not finite.
+    /// [`TransitionError::BadMeasurement`] if it is created with a result that is not finite.
     pub fn new(new: NewTrial) -> Result<Self, TransitionError> {
         let mut trial = Self(TrialFields {
             id: new.id,
@@ -276,7 +43,7 @@ impl Trial {
         match new.start {
             TrialStart::Requested => {}
             TrialStart::Given => trial.0.state = TrialState::Active,
-            TrialStart::Begun { lease } => trial.assign(new.client_id, lease, at)?,
+            TrialStart::Started { lease } => trial.assign(new.client_id, lease, at)?,
             TrialStart::Completed(completion) => {
                 trial.complete(0, Vec::new(), completion, at)?;
             }
@@ -284,19 +51,15 @@ impl Trial {
         Ok(trial)
     }
 
-    /// A trial as a store kept it.
-    pub fn restore(fields: TrialFields) -> Self {
-        Self(fields)
-    }
-
-    /// Records the revision that the store gave to the latest change.
-    pub fn set_revision(&mut self, revision: u64) {
+    /// The trial with the revision that its study assigned to the latest change.
+    pub(crate) fn with_revision(mut self, revision: u64) -> Self {
         self.0.revision = revision;
+        self
     }
 
-    /// Applies `change`, and returns the measurements to be stored after those there are: their first sequence number
-    /// is the `measurement_count` from before the change. A change that was already made before, such as completing
-    /// again with the same result, succeeds without effect.
+    /// Applies `change` and returns the measurements to append to the stored ones. The first of them has the sequence
+    /// number that `measurement_count` had before the change. A repeated change, such as completing again with the same
+    /// result, succeeds without effect. The revision stays as it is: see [`Study::change_trial`].
     ///
     /// # Errors
     /// [`TransitionError`] if the state does not allow the change; the trial is then unchanged.
@@ -316,7 +79,7 @@ impl Trial {
                     return Ok(Vec::new());
                 }
                 let measurements = self.report(attempt, measurements, at)?;
-                self.remember(request_key);
+                self.record_request(request_key);
                 Ok(measurements)
             }
             TrialChange::Stop => self.stop().map(|()| Vec::new()),
@@ -331,7 +94,7 @@ impl Trial {
     }
 
     fn begin_attempt(&mut self, attempt: u64, previous_lost: bool, at: Timestamp) -> Result<(), TransitionError> {
-        // A trial that was stopping when its place was lost keeps its state: it is completed from what it reported.
+        // A stopping trial whose attempt was lost is not started again: it is completed from its measurements.
         if self.state != TrialState::Active {
             return Err(self.wrong_state("start"));
         }
@@ -362,7 +125,7 @@ impl Trial {
         if !self.is_owned() {
             return Err(self.wrong_state("renew the lease of"));
         }
-        self.prolong_lease(at);
+        self.extend_lease(at);
         Ok(())
     }
 
@@ -400,7 +163,7 @@ impl Trial {
             self.0.state = TrialState::Active;
             self.0.start_time.get_or_insert(at);
         }
-        self.prolong_lease(at);
+        self.extend_lease(at);
         self.0.measurement_count += measurements.len() as u64;
         Ok(measurements)
     }
@@ -423,7 +186,7 @@ impl Trial {
         completion: Completion,
         at: Timestamp,
     ) -> Result<Vec<Measurement>, TransitionError> {
-        // An earlier owner's result is never taken for the present one's, be it the same.
+        // A former owner's result is refused even if it equals the stored one.
         self.check_fence(attempt)?;
         if self.state == TrialState::Deleted {
             return Err(self.wrong_state("complete"));
@@ -461,7 +224,7 @@ impl Trial {
         Ok(measurements)
     }
 
-    fn remember(&mut self, request_key: Option<String>) {
+    fn record_request(&mut self, request_key: Option<String>) {
         let Some(key) = request_key else { return };
         if self.0.request_keys.len() == MAX_REQUEST_KEYS {
             self.0.request_keys.remove(0);
@@ -469,18 +232,18 @@ impl Trial {
         self.0.request_keys.push(key);
     }
 
-    /// Whether somebody has the trial.
+    /// Whether the trial has an owner.
     fn is_owned(&self) -> bool {
         matches!(self.state, TrialState::Active | TrialState::Stopping)
     }
 
-    fn prolong_lease(&mut self, at: Timestamp) {
+    fn extend_lease(&mut self, at: Timestamp) {
         if let Some(lease) = &mut self.0.lease {
             *lease = Lease::starting(lease.duration, at);
         }
     }
 
-    /// Refuses whoever had the trial before its lease ended.
+    /// Refuses the former owner of a trial whose lease expired.
     fn check_not_expired(&self) -> Result<(), TransitionError> {
         if self.state == TrialState::Requested && self.attempt > 0 {
             return Err(TransitionError::LeaseExpired { trial: self.id, attempt: self.attempt });

@@ -1,0 +1,135 @@
+//! How a job is run.
+//!
+//! A plan is resolved from the configuration and the command line when the job is submitted, and is part of the job, so
+//! that a resumed job runs in the same way. Not here: the stored form of a plan.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::{Document, JobId};
+
+/// The plan of one job.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobPlan {
+    /// Number of trials; 1 for a job without hyperparameters.
+    pub max_trials: u64,
+    /// Number of trials that run at once.
+    pub max_parallel_trials: u64,
+    /// Number of failed trials that fails the job; 0 selects the rule of the job runner.
+    pub max_failed_trials: u64,
+    /// Tag under which the trainer reports its metric.
+    pub metric_tag: String,
+    /// Whether metrics are also read from standard output.
+    pub metric_from_stdout: bool,
+    /// The program of the master.
+    pub program: ProgramPlan,
+    /// Replicas besides the master.
+    pub replicas: Vec<ReplicaPlan>,
+    /// Arguments of the user, which precede those of the trial.
+    pub args: Vec<String>,
+    /// Working directory of the programs.
+    pub working_directory: PathBuf,
+    /// Parent of the trials' folders for models and events: a path of this machine, or an address such as `gs://b/j`.
+    pub job_dir: Option<String>,
+    /// Whether the master is called `chief` in `TF_CONFIG`.
+    pub master_is_chief: bool,
+    /// Jobs of a higher priority start first.
+    pub priority: i32,
+    /// Longest time from submission until the job is first `RUNNING`.
+    pub max_wait_time: Option<Duration>,
+    /// Longest time from when the job is first `RUNNING` until its end.
+    pub max_running_time: Option<Duration>,
+    /// Longest time of one attempt at a trial.
+    pub trial_time_limit: Option<Duration>,
+    /// Time between SIGTERM and SIGKILL.
+    pub grace: Duration,
+    /// How often a trial runs again after an attempt was lost, before it fails.
+    pub max_lost_attempts: u64,
+}
+
+impl JobPlan {
+    /// The job-dir as a folder of this machine; `None` if there is none or it is an address elsewhere.
+    pub fn local_job_dir(&self) -> Option<PathBuf> {
+        let job_dir = self.job_dir.as_deref()?;
+        match job_dir.split_once("://") {
+            None => Some(PathBuf::from(job_dir)),
+            Some(("file", path)) => Some(PathBuf::from(path)),
+            Some(_) => None,
+        }
+    }
+}
+
+/// What a replica runs.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ProgramPlan {
+    /// A module of Python packages that are installed first.
+    PythonModule {
+        /// Addresses of wheels or sdists, as the configuration gives them.
+        package_uris: Vec<String>,
+        /// A source folder that is packed and installed.
+        package_path: Option<PathBuf>,
+        /// Further pip requirements.
+        requirements: Vec<String>,
+        /// The module that is run.
+        module: String,
+    },
+    /// A command of this machine.
+    Command {
+        /// The program and its fixed arguments.
+        argv: Vec<String>,
+    },
+    /// A container.
+    Container {
+        /// The image.
+        image: String,
+        /// Replaces the image's entry point, if not empty.
+        command: Vec<String>,
+        /// Fixed arguments.
+        args: Vec<String>,
+    },
+}
+
+/// Replicas of one role.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReplicaPlan {
+    /// The role.
+    pub role: Role,
+    /// Number of replicas.
+    pub count: u32,
+    /// The program; `None` for that of the master.
+    pub program: Option<ProgramPlan>,
+}
+
+/// What a replica does in a distributed job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Role {
+    /// The replica whose end is the end of the job.
+    Master,
+    /// Computes.
+    Worker,
+    /// Holds parameters.
+    ParameterServer,
+    /// Evaluates checkpoints; not part of the cluster that `TF_CONFIG` lists.
+    Evaluator,
+}
+
+/// A stored plan that this version cannot interpret. The document is kept, so that other changes of the job do not lose
+/// it.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{reason}")]
+pub struct UnreadablePlan {
+    /// The stored document.
+    pub document: Document,
+    /// Why it cannot be interpreted.
+    pub reason: String,
+}
+
+/// A job that cannot be run because its stored plan cannot be interpreted.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("the plan of job {job} cannot be read")]
+pub struct PlanError {
+    /// The job.
+    pub job: JobId,
+    /// The stored plan.
+    pub source: UnreadablePlan,
+}

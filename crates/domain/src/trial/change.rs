@@ -1,0 +1,126 @@
+//! The values that describe how a trial is created and changed. Not here: which changes are legal.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tunesmith_algorithms::problem::{Origin, ParameterValues, TrialId};
+
+use crate::Measurement;
+
+/// A trial that is about to be created.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewTrial {
+    /// The study's next trial number.
+    pub id: TrialId,
+    /// The parameter values.
+    pub parameters: ParameterValues,
+    /// The algorithm that proposed the trial, if one did.
+    pub origin: Option<Origin>,
+    /// The error of the study's algorithm, if random search proposed the trial instead.
+    pub fallback_reason: Option<String>,
+    /// The client that owns the trial; empty for a queued trial.
+    pub client_id: String,
+    /// The initial state.
+    pub start: TrialStart,
+    /// The current time.
+    pub create_time: Timestamp,
+    /// The idempotency key of the request, if it has one.
+    pub request_key: Option<String>,
+}
+
+/// The initial state of a trial.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TrialStart {
+    /// Queued, until it is assigned to a client.
+    Requested,
+    /// Assigned to its client, which starts the first attempt later.
+    Given,
+    /// Assigned to its client, with the first attempt started.
+    Started {
+        /// Duration of the lease; `None` if ownership does not expire.
+        lease: Option<Duration>,
+    },
+    /// Created with its result.
+    Completed(Completion),
+}
+
+/// A change of one trial, applied by a store within one transaction.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TrialChange {
+    /// Records a new attempt, before it is started.
+    BeginAttempt {
+        /// Number of the attempt. It must follow the current one, so that of two callers only one succeeds.
+        attempt: u64,
+        /// Whether the previous attempt ended because its node or supervisor was lost.
+        previous_lost: bool,
+        /// The current time.
+        at: Timestamp,
+    },
+    /// Assigns a queued trial to a client and starts an attempt.
+    Assign {
+        /// The client.
+        client_id: String,
+        /// Duration of the lease; `None` if ownership does not expire.
+        lease: Option<Duration>,
+        /// The current time.
+        at: Timestamp,
+    },
+    /// Extends the lease. No effect on a trial without a lease.
+    Renew {
+        /// The attempt that owns the trial.
+        attempt: u64,
+        /// The current time.
+        at: Timestamp,
+    },
+    /// Queues the trial again after its lease has expired. No effect if the lease has not expired.
+    Expire {
+        /// The attempt whose lease expired.
+        attempt: u64,
+        /// The current time.
+        at: Timestamp,
+    },
+    /// Adds measurements. A queued trial that never had an owner becomes active.
+    Report {
+        /// The reporting attempt.
+        attempt: u64,
+        /// The measurements, in the order of arrival.
+        measurements: Vec<Measurement>,
+        /// The current time.
+        at: Timestamp,
+        /// The idempotency key of the request, if it has one. No effect if the trial has recorded the key before.
+        request_key: Option<String>,
+    },
+    /// Requests an early stop. No effect on a trial that is stopping or has its result.
+    Stop,
+    /// Sets the result.
+    Complete {
+        /// The attempt that ended.
+        attempt: u64,
+        /// Measurements that were not added before.
+        measurements: Vec<Measurement>,
+        /// The result.
+        completion: Completion,
+        /// The current time.
+        at: Timestamp,
+    },
+    /// Deletes the trial. Stores refuse later changes of it as not found.
+    Delete {
+        /// The current time.
+        at: Timestamp,
+    },
+}
+
+/// The result of a trial.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Completion {
+    /// A final measurement.
+    Succeeded {
+        /// The final measurement; every metric is finite.
+        final_measurement: Measurement,
+    },
+    /// No usable result.
+    Infeasible {
+        /// The reason, for people.
+        reason: String,
+    },
+}
