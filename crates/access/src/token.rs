@@ -189,7 +189,7 @@ impl Token {
         let mut random = [0; ID_BYTES + SECRET_BYTES];
         rand::rng().fill_bytes(&mut random);
         let (id, secret) = random.split_at(ID_BYTES);
-        let id = hexadecimal(id);
+        let id = hex::encode(id);
         let secret = format!("{PREFIX}_{id}_{}", URL_SAFE_NO_PAD.encode(secret));
         let token = Self { id, digest: digest(&secret), principal, grants, create_time, expire_time };
         NewToken { token, secret }
@@ -222,9 +222,5 @@ pub(super) fn id_of(shown: &str) -> Option<&str> {
 }
 
 fn digest(text: &str) -> String {
-    hexadecimal(&Sha256::digest(text))
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(Sha256::digest(text))
 }

@@ -173,7 +173,7 @@ fn hash(installer: &Installer, packages: &[Content], requirements: &[String]) ->
     for requirement in requirements {
         add("requirement", requirement.as_bytes());
     }
-    digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(digest.finalize())
 }
 
 /// Empties `directory` and puts the packages there; returns what the installer is to install.

@@ -22,7 +22,7 @@ pub struct PackedFolder {
 impl PackedFolder {
     /// SHA-256 of the bytes, as 64 hexadecimal digits.
     pub fn sha256(&self) -> String {
-        Sha256::digest(&self.bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+        hex::encode(Sha256::digest(&self.bytes))
     }
 }
 

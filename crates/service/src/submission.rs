@@ -230,7 +230,7 @@ fn fingerprint(submission: &Submission) -> String {
         "plan": plan_json(&plan),
         "seed": submission.seed,
     });
-    Sha256::digest(content.to_string()).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(Sha256::digest(content.to_string()))
 }
 
 fn plan_json(plan: &JobPlan) -> Value {
