@@ -3,12 +3,14 @@
 //! Not here: how they are stored, served or run. Every change of state is a value ([`TrialChange`], [`JobChange`],
 //! [`StudyChange`]) that a store applies inside one transaction, so that all stores agree on what is legal.
 
+mod final_measurement;
 mod ids;
 mod job;
 mod measurement;
 mod study;
 mod trial;
 
+pub use final_measurement::{FinalSelection, NoFinalMeasurement, final_measurement};
 pub use ids::{IdError, JobId, MAX_JOB_ID_LENGTH, StudyId};
 pub use job::{Job, JobChange, JobFields, JobState};
 pub use measurement::{Measurement, MetricValue, Source};

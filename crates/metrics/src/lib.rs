@@ -13,7 +13,6 @@ mod event_files;
 mod event_proto;
 mod event_tree;
 mod files;
-mod final_measurement;
 mod hypertune;
 mod intake;
 mod protobuf;
@@ -27,7 +26,6 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 pub use error::CollectError;
-pub use final_measurement::select_final;
 pub use intake::{MAX_SEEN_TAG_BYTES, MAX_SEEN_TAGS};
 
 use self::event_files::EventFiles;

@@ -3,11 +3,10 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use tempfile::TempDir;
-use tunesmith_algorithms::problem::Goal;
 
 use super::tfrecord::masked_crc32c;
 use super::*;
-use tunesmith_domain::{FinalMeasurement, MetricValue, Source};
+use tunesmith_domain::Source;
 
 /// A collector of `acc` with all three sources in one folder.
 pub(super) fn collector(folder: &Path, known: &[Measurement]) -> Collector {
@@ -50,17 +49,6 @@ pub(super) fn event_record(wall_time_secs: f64, step: u8, value: f32) -> Vec<u8>
 pub(super) fn framed(data: &[u8]) -> Vec<u8> {
     let length = (data.len() as u64).to_le_bytes();
     [&length[..], &masked_crc32c(&length).to_le_bytes(), data, &masked_crc32c(data).to_le_bytes()].concat()
-}
-
-fn report(step: i64, wall_time_secs: f64, value: f64) -> Measurement {
-    Measurement {
-        step,
-        wall_time_secs,
-        elapsed_secs: None,
-        source: Source::Http,
-        mark: 0,
-        metrics: vec![MetricValue { metric: "acc".to_owned(), value }],
-    }
 }
 
 #[test]
@@ -161,28 +149,6 @@ fn folders_and_pipes_in_place_of_files_are_noted_once_and_never_waited_for() {
     let expected = ["metrics/output.metrics", "stdout.log"]
         .map(|name| format!("{} is not a regular file", path.join(name).display()));
     assert_eq!(problems, expected);
-}
-
-#[test]
-fn final_by_last_takes_step_then_time_then_arrival() {
-    let reports =
-        [report(2, 1.0, 0.1), report(3, 5.0, 0.2), report(3, 9.0, 0.3), report(3, 9.0, 0.4), report(1, 99.0, 0.9)];
-    let last = |reports| select_final(reports, "acc", Goal::Maximize, FinalMeasurement::Last);
-    assert_eq!(last(&reports), Some(&reports[3]));
-    assert_eq!(last(&[]), None);
-    assert_eq!(select_final(&reports, "other", Goal::Maximize, FinalMeasurement::Last), None);
-    let ends_in_nan = [report(1, 0.0, 0.5), report(2, 0.0, f64::NAN)];
-    assert!(std::ptr::eq(last(&ends_in_nan).unwrap(), &ends_in_nan[1]));
-}
-
-#[test]
-fn final_by_best_follows_the_goal_and_ignores_nan() {
-    let reports = [report(1, 0.0, f64::NAN), report(4, 0.0, 0.9), report(2, 0.0, 0.9), report(3, 0.0, 0.1)];
-    let best = |reports, goal| select_final(reports, "acc", goal, FinalMeasurement::Best);
-    assert_eq!(best(&reports, Goal::Maximize), Some(&reports[2]));
-    assert_eq!(best(&reports, Goal::Minimize), Some(&reports[3]));
-    assert_eq!(best(&[], Goal::Minimize), None);
-    assert!(std::ptr::eq(best(&reports[..1], Goal::Minimize).unwrap(), &reports[0]));
 }
 
 proptest! {

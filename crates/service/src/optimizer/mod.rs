@@ -210,10 +210,7 @@ impl Optimizer {
         }
         // Later ones may be there already.
         curve.truncate(usize::try_from(trial.measurement_count).unwrap_or(usize::MAX));
-        curve.sort_by(|a, b| {
-            let elapsed = |measurement: &Measurement| measurement.elapsed_secs.unwrap_or(0.0);
-            a.step.cmp(&b.step).then(elapsed(a).total_cmp(&elapsed(b)))
-        });
+        curve.sort_by(Measurement::curve_order);
         Ok(curve)
     }
 
