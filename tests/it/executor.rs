@@ -60,7 +60,7 @@ fn kill(signal: &str, pid: &str) {
     assert!(Command::new("kill").args([signal, pid.trim()]).status().expect("kill is installed").success());
 }
 
-/// A daemon that ignores SIGTERM, leaves its session and parents, closes its output and writes its process ID to a pipe.
+/// A daemon that ignores SIGTERM, leaves its session and parents, closes its output and writes its ID to a pipe.
 const DAEMON: &str = r"
 import os, signal, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)

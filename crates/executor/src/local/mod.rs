@@ -119,8 +119,8 @@ impl Executor for LocalExecutor {
             let known = id.clone();
             let (state, supervisor) = self
                 .blocking(id, move |inner| {
-                    // The handle is opened first: if the job still runs afterwards, the handle is that of its supervisor
-                    // and not of a later process with the same ID.
+                    // The handle is opened first: if the job still runs afterwards, it is that of the supervisor and not
+                    // of a later process with the same ID.
                     let supervisor = inner.supervisor(&known)?;
                     Ok((inner.state(&known)?, supervisor))
                 })

@@ -45,7 +45,8 @@ pub(super) fn descendants() -> io::Result<Vec<Process>> {
 /// Kills every process whose environment contains `token`, until none is left.
 ///
 /// # Errors
-/// [`io::ErrorKind::TimedOut`] if a process is still alive after `timeout`: blocked in the kernel, or owned by another user.
+/// [`io::ErrorKind::TimedOut`] if a process is still alive after `timeout`: blocked in the kernel, or owned by
+/// another user.
 pub(super) fn kill_all_with_token(token: &str, timeout: Duration) -> io::Result<()> {
     let entry = format!("{TOKEN_VARIABLE}={token}");
     let deadline = Instant::now() + timeout;
