@@ -492,7 +492,7 @@ fn packages_that_are_not_what_they_seem_leave_nothing() {
         error["error"]["details"][0]["fieldViolations"][0]["description"].as_str().unwrap().to_owned()
     };
     assert!(refused(put(&package("a.zip"), "PK\x03\x04 other")).contains(&format!("not {sha256}")));
-    assert!(refused(put(&package("a.py"), content)).contains("ends in none of .whl"));
+    assert!(refused(put(&package("a.py"), content)).contains("does not end in .whl"));
     for path in ["..%2F..%2Fsecret.zip", "%2e%2e", ".hidden.zip", "a%00.zip", "a%2Fb.zip"] {
         assert!(refused(put(&package(path), content)).contains("name of a package's file"), "{path}");
     }
