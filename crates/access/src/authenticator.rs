@@ -1,4 +1,4 @@
-//! Recognises callers by the tokens that they show.
+//! Identification of callers by their tokens.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -10,20 +10,20 @@ use super::Caller;
 use super::file::{TokenFile, TokenFileError};
 use super::token::{Token, id_of};
 
-/// Knows the tokens of a file, and follows its changes: a token that was revoked is refused from the next request on.
+/// Identifies callers by the tokens of a file. Changes of the file apply from the next request on.
 #[derive(Debug)]
-pub struct Keeper {
+pub struct Authenticator {
     file: TokenFile,
-    known: Mutex<Known>,
+    cache: Mutex<Cache>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct Cache {
     version: Option<Version>,
     tokens: Vec<Token>,
 }
 
-/// Changes whenever the file is replaced.
+/// The identity of the file's content; it changes when the file is replaced.
 #[derive(Debug, PartialEq, Eq)]
 struct Version {
     inode: u64,
@@ -37,49 +37,48 @@ impl From<Metadata> for Version {
     }
 }
 
-impl Keeper {
-    /// Callers with a token of `file`.
+impl Authenticator {
+    /// An authenticator with the tokens of `file`.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If the file cannot be read.
     pub fn new(file: TokenFile) -> Result<Self, TokenFileError> {
-        let keeper = Self { file, known: Mutex::default() };
-        keeper.with_tokens(|_| ())?;
-        Ok(keeper)
+        let authenticator = Self { file, cache: Mutex::default() };
+        authenticator.with_tokens(|_| ())?;
+        Ok(authenticator)
     }
 
-    /// Whether callers have to show tokens: from the first token on that was ever made, also when all of them have been
-    /// revoked since.
-    pub fn asks_for_tokens(&self) -> bool {
+    /// Whether callers need a token. True once a token has been created, also after all tokens have been revoked.
+    pub fn requires_tokens(&self) -> bool {
         self.file.path().exists()
     }
 
-    /// Whether there are no tokens that hold at `now`, so that nobody could be recognised.
+    /// Whether no token is valid at `now`.
     ///
     /// # Errors
     /// If the file cannot be read.
-    pub fn knows_nobody(&self, now: Timestamp) -> Result<bool, TokenFileError> {
+    pub fn has_no_valid_token(&self, now: Timestamp) -> Result<bool, TokenFileError> {
         self.with_tokens(|tokens| tokens.iter().all(|token| token.has_expired(now)))
     }
 
-    /// Who shows the token `shown` at `now`; `None` if it is none that holds.
+    /// Returns the caller with the token `secret`; `None` if the token is not valid at `now`.
     ///
     /// # Errors
     /// If the file cannot be read.
-    pub fn recognise(&self, shown: &str, now: Timestamp) -> Result<Option<Caller>, TokenFileError> {
-        let Some(id) = id_of(shown) else { return Ok(None) };
+    pub fn authenticate(&self, secret: &str, now: Timestamp) -> Result<Option<Caller>, TokenFileError> {
+        let Some(id) = id_of(secret) else { return Ok(None) };
         let token = self.with_tokens(|tokens| tokens.iter().find(|token| token.id == id).cloned())?;
-        let holds = |token: &Token| token.is_shown_by(shown) && !token.has_expired(now);
-        Ok(token.filter(holds).map(Caller::Known))
+        let is_valid = |token: &Token| token.matches(secret) && !token.has_expired(now);
+        Ok(token.filter(is_valid).map(Caller::Known))
     }
 
-    fn with_tokens<T>(&self, look: impl FnOnce(&[Token]) -> T) -> Result<T, TokenFileError> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+    fn with_tokens<T>(&self, read: impl FnOnce(&[Token]) -> T) -> Result<T, TokenFileError> {
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         let version = std::fs::metadata(self.file.path()).ok().map(Version::from);
-        if known.version != version {
-            *known = Known { tokens: self.file.read()?, version };
+        if cache.version != version {
+            *cache = Cache { tokens: self.file.read()?, version };
         }
-        Ok(look(&known.tokens))
+        Ok(read(&cache.tokens))
     }
 }
 
@@ -88,41 +87,41 @@ mod tests {
     use jiff::Timestamp;
 
     use super::super::{Caller, Permission, Token, TokenFile};
-    use super::Keeper;
+    use super::Authenticator;
 
     #[test]
-    fn callers_are_recognised_until_their_token_ends_or_is_revoked() {
+    fn callers_are_authenticated_until_their_token_expires_or_is_revoked() {
         let folder = tempfile::tempdir().unwrap();
         let file = TokenFile::new(folder.path().join("tokens.json"));
-        let keeper = Keeper::new(file.clone()).unwrap();
+        let authenticator = Authenticator::new(file.clone()).unwrap();
         let (now, later) = (Timestamp::from_second(1000).unwrap(), Timestamp::from_second(2000).unwrap());
-        assert!(keeper.knows_nobody(now).unwrap());
-        assert!(!keeper.asks_for_tokens());
+        assert!(authenticator.has_no_valid_token(now).unwrap());
+        assert!(!authenticator.requires_tokens());
 
         let grants = vec!["ml.viewer@p".parse().unwrap()];
         let viewer = Token::draw("user:v@x".parse().unwrap(), grants, now, Some(later));
         let admin = Token::draw("user:a@x".parse().unwrap(), vec!["ml.admin".parse().unwrap()], now, None);
         file.add(viewer.token.clone()).unwrap();
         file.add(admin.token.clone()).unwrap();
-        assert!(!keeper.knows_nobody(now).unwrap());
+        assert!(!authenticator.has_no_valid_token(now).unwrap());
 
-        let caller = keeper.recognise(&viewer.secret, now).unwrap().unwrap();
+        let caller = authenticator.authenticate(&viewer.secret, now).unwrap().unwrap();
         assert_eq!(caller.principal(), "user:v@x");
         assert!(caller.may(Permission::StudiesGet, "p"));
         assert!(!caller.may(Permission::StudiesGet, "q"));
         assert!(!caller.may(Permission::StudiesCreate, "p"));
-        let caller = keeper.recognise(&admin.secret, later).unwrap().unwrap();
+        let caller = authenticator.authenticate(&admin.secret, later).unwrap().unwrap();
         assert!(caller.may(Permission::JobsSetIamPolicy, "anything"));
         assert!(Caller::Anonymous.may(Permission::JobsSetIamPolicy, "anything"));
 
-        assert_eq!(keeper.recognise(&viewer.secret, later).unwrap(), None, "it has ended");
+        assert_eq!(authenticator.authenticate(&viewer.secret, later).unwrap(), None, "expired");
         let other = format!("{}x", admin.secret);
-        assert_eq!(keeper.recognise(&other, now).unwrap(), None, "the secret is another");
-        assert_eq!(keeper.recognise("tsm_", now).unwrap(), None);
-        assert_eq!(keeper.recognise("", now).unwrap(), None);
+        assert_eq!(authenticator.authenticate(&other, now).unwrap(), None, "another secret");
+        assert_eq!(authenticator.authenticate("tsm_", now).unwrap(), None);
+        assert_eq!(authenticator.authenticate("", now).unwrap(), None);
         file.revoke(&admin.token.id).unwrap();
-        assert_eq!(keeper.recognise(&admin.secret, now).unwrap(), None, "it was revoked");
+        assert_eq!(authenticator.authenticate(&admin.secret, now).unwrap(), None, "revoked");
         file.revoke(&viewer.token.id).unwrap();
-        assert!(keeper.asks_for_tokens(), "revoking the last token opens nothing");
+        assert!(authenticator.requires_tokens(), "tokens are still required after the last one was revoked");
     }
 }

@@ -13,7 +13,7 @@ use super::call::{Call, Needs, identify};
 use super::listener::Peer;
 use super::request_id::RequestId;
 use super::status::{ApiError, Code};
-use tunesmith_access::{AuditLog, Caller, Keeper, Limits, OverLimit, Permission, Record};
+use tunesmith_access::{AuditLog, Authenticator, Caller, Limits, OverLimit, Permission, Record};
 use tunesmith_domain::JobId;
 use tunesmith_service::clock::Clock;
 use tunesmith_service::jobs::Jobs;
@@ -22,7 +22,7 @@ use tunesmith_telemetry::telemetry;
 /// Who may make requests, how many, and where it is recorded.
 pub struct Access {
     /// Recognises callers.
-    pub keeper: Keeper,
+    pub authenticator: Authenticator,
     /// How much each may ask for.
     pub limits: Limits,
     /// The record of every change.
@@ -68,13 +68,13 @@ pub(super) async fn pass(State(gate): State<Arc<Gate>>, mut request: Request, ne
 impl Gate {
     fn caller(&self, call: &Call, headers: &HeaderMap) -> Result<Caller, ApiError> {
         let Some(access) = &self.access else { return Ok(Caller::Anonymous) };
-        if !access.keeper.asks_for_tokens() || matches!(call.needs, Needs::Nothing | Needs::TrialToken) {
+        if !access.authenticator.requires_tokens() || matches!(call.needs, Needs::Nothing | Needs::TrialToken) {
             return Ok(Caller::Anonymous);
         }
         let refuse = |text: &str| ApiError::new(Code::Unauthenticated, text);
         let shown = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
         let shown = shown.ok_or_else(|| refuse("send the header `authorization: Bearer TOKEN`"))?;
-        let recognised = access.keeper.recognise(shown.trim(), self.clock.now()).map_err(|error| {
+        let recognised = access.authenticator.authenticate(shown.trim(), self.clock.now()).map_err(|error| {
             tracing::error!(error = &error as &dyn std::error::Error, "tokens cannot be read");
             ApiError::new(Code::Internal, "the server's tokens cannot be read; its log says more")
         })?;
