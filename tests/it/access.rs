@@ -41,8 +41,8 @@ fn caller_has_the_permissions_of_its_roles_until_its_token_is_revoked() {
     let server = Server::start(&workspace, &["--data-access-log"]);
     let create = format!("{STUDIES}?studyId=s");
 
-    let nobody = server.send("POST", &create, "content-type: application/json\r\n", &study());
-    assert_eq!(status(&nobody), (401, "UNAUTHENTICATED"), "{}", nobody.1);
+    let anonymous = server.send("POST", &create, "content-type: application/json\r\n", &study());
+    assert_eq!(status(&anonymous), (401, "UNAUTHENTICATED"), "{}", anonymous.1);
     let stranger = server.send("POST", &create, &bearer(&format!("{developer}x")), &study());
     assert_eq!(status(&stranger), (401, "UNAUTHENTICATED"));
     let refused = server.send("POST", &create, &bearer(&viewer), &study());
@@ -96,8 +96,8 @@ fn creator_of_a_job_owns_it_and_can_share_it() {
     let created = server.send("POST", "/v1/projects/p/jobs", &bearer(&ada), &input.to_string());
     assert_eq!(created.0, 200, "{}", created.1);
     let job = "/v1/projects/p/jobs/j";
-    let asked = json!({"permissions": ["ml.jobs.get", "ml.jobs.cancel", "ml.models.get"]}).to_string();
-    let has = |token: &str| server.send("POST", &format!("{job}:testIamPermissions"), &bearer(token), &asked).1;
+    let request = json!({"permissions": ["ml.jobs.get", "ml.jobs.cancel", "ml.models.get"]}).to_string();
+    let has = |token: &str| server.send("POST", &format!("{job}:testIamPermissions"), &bearer(token), &request).1;
     assert_eq!(has(&ada), json!({"permissions": ["ml.jobs.get", "ml.jobs.cancel"]}));
     assert_eq!(has(&bob), json!({"permissions": ["ml.jobs.get"]}));
     let refused = server.send("POST", &format!("{job}:cancel"), &bearer(&bob), "");
@@ -116,16 +116,16 @@ fn request_limit_applies_to_each_principal_separately() {
     let greedy = token(&workspace, &["--principal", "user:greedy@x", "--role", "ml.viewer"]);
     let modest = token(&workspace, &["--principal", "user:modest@x", "--role", "ml.viewer"]);
     let server = Server::start(&workspace, &["--request-rate", "1"]);
-    let ask = |token: &str| server.send("GET", STUDIES, &bearer(token), "");
+    let list = |token: &str| server.send("GET", STUDIES, &bearer(token), "");
     let refused = loop {
-        let answer = ask(&greedy);
+        let answer = list(&greedy);
         if answer.0 != 200 {
             break answer;
         }
     };
     assert_eq!(status(&refused), (429, "RESOURCE_EXHAUSTED"));
     assert_eq!(refused.1["error"]["message"], "user:greedy@x sends more than 1 requests a second");
-    assert_eq!(ask(&modest).0, 200);
+    assert_eq!(list(&modest).0, 200);
 }
 
 #[test]

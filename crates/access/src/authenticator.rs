@@ -69,7 +69,7 @@ impl Authenticator {
         let Some(id) = id_of(secret) else { return Ok(None) };
         let token = self.with_tokens(|tokens| tokens.iter().find(|token| token.id == id).cloned())?;
         let is_valid = |token: &Token| token.matches(secret) && !token.has_expired(now);
-        Ok(token.filter(is_valid).map(Caller::Known))
+        Ok(token.filter(is_valid).map(Caller::Authenticated))
     }
 
     fn with_tokens<T>(&self, read: impl FnOnce(&[Token]) -> T) -> Result<T, TokenFileError> {

@@ -20,7 +20,7 @@ pub enum Caller {
     /// Any client of a server that requires no tokens; it has all permissions.
     Anonymous,
     /// The owner of a token.
-    Known(Token),
+    Authenticated(Token),
 }
 
 impl Caller {
@@ -28,7 +28,7 @@ impl Caller {
     pub fn principal(&self) -> &str {
         match self {
             Self::Anonymous => "anonymous",
-            Self::Known(token) => token.principal.as_str(),
+            Self::Authenticated(token) => token.principal.as_str(),
         }
     }
 
@@ -36,7 +36,7 @@ impl Caller {
     pub fn may(&self, permission: Permission, project: &str) -> bool {
         match self {
             Self::Anonymous => true,
-            Self::Known(token) => token.roles_in(project).any(|role| role.allows(permission)),
+            Self::Authenticated(token) => token.roles_in(project).any(|role| role.allows(permission)),
         }
     }
 }

@@ -37,8 +37,8 @@ pub trait Executor: Send + Sync + 'static {
     /// As [`Executor::state`].
     async fn wait(&self, id: &ExecutorJobId) -> Result<ExecutorJobState, ExecutorError>;
 
-    /// Asks every process of the job to end: gently with a grace period and then by force, or by force at once.
-    /// Returns when the request is made, not when the job has ended. Without effect on a job that does not run.
+    /// Stops every process of the job, in the way of `how`. Returns when the request is made, before the job has ended.
+    /// Has no effect on a job that is not running.
     ///
     /// # Errors
     /// [`ExecutorError::Unreachable`] if the request could not be made.

@@ -180,7 +180,7 @@ pub(super) fn allows(policy: &Value, principal: &str, permission: Permission) ->
 pub(super) fn policy_of_creator(caller: &Caller) -> Value {
     match caller {
         Caller::Anonymous => Value::Null,
-        Caller::Known(token) => {
+        Caller::Authenticated(token) => {
             let members = vec![token.principal.to_string()];
             let owner = Binding { role: Role::JobOwner.to_string(), members, condition: None };
             json!(IamPolicy { bindings: vec![owner], ..IamPolicy::default() })

@@ -52,8 +52,11 @@ impl Installer {
         let mut lines = answer.lines();
         let (Some(version), Some(makes_environments), true) = (lines.next(), lines.next(), output.status.success())
         else {
-            let said = String::from_utf8_lossy(&output.stderr);
-            return Err(PackageError::PythonBroken { python, detail: format!("{}: {}", output.status, said.trim()) });
+            let message = String::from_utf8_lossy(&output.stderr);
+            return Err(PackageError::PythonBroken {
+                python,
+                detail: format!("{}: {}", output.status, message.trim()),
+            });
         };
         if uv.is_none() && makes_environments != "True" {
             return Err(PackageError::VenvMissing { python });
