@@ -17,7 +17,7 @@ use super::engine::{self, Settings};
 use super::output::print;
 use super::run::{ContainerArgs, StoreChoice};
 use crate::data_dir::DataDir;
-use tunesmith_access::{AuditLog, Keeper, Limits, TokenFile};
+use tunesmith_access::{AuditLog, Authenticator, Limits, TokenFile};
 use tunesmith_http::authorization::Access;
 use tunesmith_http::listener::{Connections, Peer};
 use tunesmith_http::server;
@@ -135,8 +135,8 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
 
 /// Who may ask. Beyond the loopback interface nobody may without a token.
 fn access(args: &ServeArgs, data_dir: &DataDir) -> anyhow::Result<Access> {
-    let keeper = Keeper::new(TokenFile::new(data_dir.tokens()))?;
-    if !args.listen.ip().is_loopback() && keeper.knows_nobody(SystemClock.now())? {
+    let authenticator = Authenticator::new(TokenFile::new(data_dir.tokens()))?;
+    if !args.listen.ip().is_loopback() && authenticator.has_no_valid_token(SystemClock.now())? {
         bail!(
             "--listen {}: whoever reaches this address could do everything; make a token first (tunesmith tokens create \
              --data-dir {}) or listen on the loopback interface (127.0.0.1 or [::1])",
@@ -149,7 +149,7 @@ fn access(args: &ServeArgs, data_dir: &DataDir) -> anyhow::Result<Access> {
         AuditLog::open(&path).with_context(|| format!("{} cannot be written", path.display()))
     };
     Ok(Access {
-        keeper,
+        authenticator,
         limits: Limits::new(NonZeroU32::new(args.request_rate), NonZeroU32::new(args.concurrent_suggestions)),
         admin_activity: log("admin_activity.jsonl")?,
         data_access: args.data_access_log.then(|| log("data_access.jsonl")).transpose()?,

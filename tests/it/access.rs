@@ -1,4 +1,4 @@
-//! Who may use a server, over raw HTTP, and what is recorded of it.
+//! Authentication, authorisation, limits and the audit log of a server, over raw HTTP.
 
 use std::process::{Command, Stdio};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::server::Server;
 use crate::support::Workspace;
 
-/// Makes a token with the command line, and returns it.
+/// Creates a token with the command line and returns it.
 pub(crate) fn token(workspace: &Workspace, more: &[&str]) -> String {
     let output = workspace.command().args(["tokens", "create", "--data-dir", "data"]).args(more).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -34,15 +34,15 @@ fn study() -> String {
 }
 
 #[test]
-fn each_caller_may_do_what_its_roles_say_until_its_token_is_revoked() {
+fn caller_has_the_permissions_of_its_roles_until_its_token_is_revoked() {
     let workspace = Workspace::new("");
     let developer = token(&workspace, &["--principal", "user:dev@x", "--role", "ml.developer@p"]);
     let viewer = token(&workspace, &["--principal", "user:view@x", "--role", "ml.viewer"]);
     let server = Server::start(&workspace, &["--data-access-log"]);
     let create = format!("{STUDIES}?studyId=s");
 
-    let nobody = server.send("POST", &create, "content-type: application/json\r\n", &study());
-    assert_eq!(status(&nobody), (401, "UNAUTHENTICATED"), "{}", nobody.1);
+    let anonymous = server.send("POST", &create, "content-type: application/json\r\n", &study());
+    assert_eq!(status(&anonymous), (401, "UNAUTHENTICATED"), "{}", anonymous.1);
     let stranger = server.send("POST", &create, &bearer(&format!("{developer}x")), &study());
     assert_eq!(status(&stranger), (401, "UNAUTHENTICATED"));
     let refused = server.send("POST", &create, &bearer(&viewer), &study());
@@ -53,9 +53,13 @@ fn each_caller_may_do_what_its_roles_say_until_its_token_is_revoked() {
     assert_eq!(server.send("GET", &format!("{STUDIES}/s"), &bearer(&viewer), "").0, 200);
     let elsewhere = server.send("GET", "/v1/projects/q/locations/l/studies", &bearer(&developer), "");
     assert_eq!(status(&elsewhere), (403, "PERMISSION_DENIED"));
-    assert_eq!(server.get("/v1/projects/p/nothing").0, 401, "what is no method is told to those who may know");
+    assert_eq!(
+        server.get("/v1/projects/p/nothing").0,
+        401,
+        "unknown methods are reported only to authenticated callers"
+    );
     assert_eq!(server.send("GET", "/v1/projects/p/nothing", &bearer(&viewer), "").0, 404);
-    assert_eq!(server.text("GET", "/healthz").0, 200, "anybody may ask whether the server lives");
+    assert_eq!(server.text("GET", "/healthz").0, 200, "the liveness check needs no token");
 
     let id = developer.split('_').nth(1).unwrap();
     let revoke = workspace.command().args(["tokens", "revoke", id, "--data-dir", "data"]).output().unwrap();
@@ -68,11 +72,11 @@ fn each_caller_may_do_what_its_roles_say_until_its_token_is_revoked() {
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     };
     let changes = records("admin_activity");
-    let told: Vec<(&str, u64)> = changes
+    let principals: Vec<(&str, u64)> = changes
         .iter()
         .map(|record| (record["principal"].as_str().unwrap(), record["status"].as_u64().unwrap()))
         .collect();
-    assert_eq!(told, [("unknown", 401), ("unknown", 401), ("user:view@x", 403), ("user:dev@x", 200)]);
+    assert_eq!(principals, [("unknown", 401), ("unknown", 401), ("user:view@x", 403), ("user:dev@x", 200)]);
     assert_eq!(changes[3]["method"], "ml.projects.locations.studies.create");
     assert_eq!(changes[3]["resource"], "projects/p/locations/l/studies");
     assert_eq!(changes[3]["callerIp"], "127.0.0.1");
@@ -82,7 +86,7 @@ fn each_caller_may_do_what_its_roles_say_until_its_token_is_revoked() {
 }
 
 #[test]
-fn whoever_creates_a_job_owns_it_and_may_share_it() {
+fn creator_of_a_job_owns_it_and_can_share_it() {
     let workspace = Workspace::new("");
     let ada = token(&workspace, &["--principal", "user:ada@x", "--role", "ml.developer@p"]);
     let bob = token(&workspace, &["--principal", "user:bob@x", "--role", "ml.developer@p"]);
@@ -92,8 +96,8 @@ fn whoever_creates_a_job_owns_it_and_may_share_it() {
     let created = server.send("POST", "/v1/projects/p/jobs", &bearer(&ada), &input.to_string());
     assert_eq!(created.0, 200, "{}", created.1);
     let job = "/v1/projects/p/jobs/j";
-    let asked = json!({"permissions": ["ml.jobs.get", "ml.jobs.cancel", "ml.models.get"]}).to_string();
-    let has = |token: &str| server.send("POST", &format!("{job}:testIamPermissions"), &bearer(token), &asked).1;
+    let request = json!({"permissions": ["ml.jobs.get", "ml.jobs.cancel", "ml.models.get"]}).to_string();
+    let has = |token: &str| server.send("POST", &format!("{job}:testIamPermissions"), &bearer(token), &request).1;
     assert_eq!(has(&ada), json!({"permissions": ["ml.jobs.get", "ml.jobs.cancel"]}));
     assert_eq!(has(&bob), json!({"permissions": ["ml.jobs.get"]}));
     let refused = server.send("POST", &format!("{job}:cancel"), &bearer(&bob), "");
@@ -107,25 +111,25 @@ fn whoever_creates_a_job_owns_it_and_may_share_it() {
 }
 
 #[test]
-fn too_many_requests_of_one_principal_are_put_off_and_others_are_served() {
+fn request_limit_applies_to_each_principal_separately() {
     let workspace = Workspace::new("");
     let greedy = token(&workspace, &["--principal", "user:greedy@x", "--role", "ml.viewer"]);
     let modest = token(&workspace, &["--principal", "user:modest@x", "--role", "ml.viewer"]);
     let server = Server::start(&workspace, &["--request-rate", "1"]);
-    let ask = |token: &str| server.send("GET", STUDIES, &bearer(token), "");
+    let list = |token: &str| server.send("GET", STUDIES, &bearer(token), "");
     let refused = loop {
-        let answer = ask(&greedy);
+        let answer = list(&greedy);
         if answer.0 != 200 {
             break answer;
         }
     };
     assert_eq!(status(&refused), (429, "RESOURCE_EXHAUSTED"));
     assert_eq!(refused.1["error"]["message"], "user:greedy@x sends more than 1 requests a second");
-    assert_eq!(ask(&modest).0, 200);
+    assert_eq!(list(&modest).0, 200);
 }
 
 #[test]
-fn a_server_that_everybody_can_reach_needs_tokens() {
+fn public_server_requires_tokens() {
     let workspace = Workspace::new("");
     let open = ["serve", "--listen", "0.0.0.0:0", "--data-dir", "data"];
     let output = workspace.command().args(open).output().unwrap();
@@ -135,7 +139,7 @@ fn a_server_that_everybody_can_reach_needs_tokens() {
 }
 
 #[test]
-fn tokens_are_listed_without_their_secrets_and_bad_ones_are_refused() {
+fn tokens_are_listed_without_their_secrets_and_invalid_ones_are_rejected() {
     let workspace = Workspace::new("");
     let secret =
         token(&workspace, &["--principal", "serviceAccount:ci", "--role", "ml.admin", "--expires-in-days", "2"]);
@@ -145,16 +149,16 @@ fn tokens_are_listed_without_their_secrets_and_bad_ones_are_refused() {
     let (_, id, key) = (parts.next().unwrap(), parts.next().unwrap(), parts.next().unwrap());
     assert!(list.contains(id) && list.contains("serviceAccount:ci") && list.contains("roles/ml.admin"), "{list}");
     assert!(!list.contains(key), "{list}");
-    for (arguments, told) in [
-        (["--principal", "ada", "--role", "ml.admin"], "\"ada\" is no principal"),
-        (["--principal", "user:ada", "--role", "owner"], "\"owner\" is no role"),
+    for (arguments, expected) in [
+        (["--principal", "ada", "--role", "ml.admin"], "\"ada\" is not a principal"),
+        (["--principal", "user:ada", "--role", "owner"], "\"owner\" is not a role"),
         (["--principal", "user:ada", "--role", "ml.jobOwner"], "setIamPolicy"),
-        (["--principal", "user:ada", "--role", "ml.viewer@"], "names no project"),
+        (["--principal", "user:ada", "--role", "ml.viewer@"], "has an empty project"),
     ] {
         let output = workspace.command().args(["tokens", "create", "--data-dir", "data"]).args(arguments).output();
         let output = output.unwrap();
         let error = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.code() == Some(2) && error.contains(told), "{error}");
+        assert!(output.status.code() == Some(2) && error.contains(expected), "{error}");
     }
     let revoke = workspace.command().args(["tokens", "revoke", "nobody", "--data-dir", "data"]).output().unwrap();
     assert_eq!(revoke.status.code(), Some(2));
@@ -189,7 +193,7 @@ fn requests_are_encrypted_when_the_server_has_a_certificate() {
 }
 
 #[test]
-fn what_the_server_does_is_counted_and_it_says_whether_it_is_ready() {
+fn metrics_and_readiness_are_reported() {
     let workspace = Workspace::new("");
     let server = Server::start(&workspace, &[]);
     assert_eq!(server.text("GET", "/readyz").0, 200);

@@ -1,6 +1,6 @@
-//! Reading `hptuning_config.yaml`: every wrong config has a snapshot of its whole message, every good one of what was
-//! understood.
-#![expect(clippy::unwrap_used, reason = "the lint does not see that helpers of tests are tests")]
+//! Reading `hptuning_config.yaml`: every invalid config has a snapshot of its messages, every valid one of the parsed
+//! config.
+#![expect(clippy::unwrap_used, reason = "the lint does not recognise helpers of tests as tests")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ fn data(folder: &str) -> Vec<PathBuf> {
     files
 }
 
-/// Parses as `load` does, with the bare file name in messages.
+/// Parses like `load`, with only the file name in messages.
 fn parse_file(path: &Path) -> Result<tunesmith_config::HptuningConfig, ConfigErrors> {
     let name = path.file_name().unwrap().to_str().unwrap();
     match String::from_utf8(fs::read(path).unwrap()) {
@@ -25,7 +25,7 @@ fn parse_file(path: &Path) -> Result<tunesmith_config::HptuningConfig, ConfigErr
 }
 
 #[test]
-fn each_wrong_config_says_what_is_wrong() {
+fn invalid_configs_are_reported() {
     let files = data("bad_configs");
     assert!(files.len() >= 40, "{}", files.len());
     for path in files {
@@ -39,20 +39,20 @@ fn each_wrong_config_says_what_is_wrong() {
 }
 
 #[test]
-fn each_good_config_is_understood() {
+fn valid_configs_are_parsed() {
     for path in data("good_configs") {
         let config = parse_file(&path).unwrap_or_else(|errors| panic!("{errors}"));
         let warnings: String = config.warnings.iter().map(|warning| format!("{warning}\n\n")).collect();
         let canonical = serde_json::to_string_pretty(&config.training_input).unwrap();
-        let understood = format!("{}\n{warnings}{canonical}", tunesmith_config::describe(&config));
+        let text = format!("{}\n{warnings}{canonical}", tunesmith_config::describe(&config));
         insta::with_settings!({ snapshot_path => "snapshots/good_configs", prepend_module_to_snapshot => false, omit_expression => true }, {
-            insta::assert_snapshot!(path.file_name().unwrap().to_str().unwrap(), understood);
+            insta::assert_snapshot!(path.file_name().unwrap().to_str().unwrap(), text);
         });
     }
 }
 
 #[test]
-fn canonical_json_reads_back_as_the_same_config() {
+fn canonical_json_is_parsed_to_the_same_config() {
     for path in data("good_configs") {
         let config = parse_file(&path).unwrap();
         let json = serde_json::to_string(&config.training_input).unwrap();
@@ -62,9 +62,9 @@ fn canonical_json_reads_back_as_the_same_config() {
     }
 }
 
-/// `TUNESMITH_UPDATE_SCHEMA=1 cargo test --test it config::` writes the file anew.
+/// `TUNESMITH_UPDATE_SCHEMA=1 cargo test --test it config::` rewrites the file.
 #[test]
-fn the_published_schema_is_the_generated_one() {
+fn published_schema_is_up_to_date() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/hptuning_config.schema.json");
     let generated = format!("{:#}\n", tunesmith_config::json_schema().to_value());
     if std::env::var_os("TUNESMITH_UPDATE_SCHEMA").is_some() {
@@ -77,7 +77,7 @@ fn the_published_schema_is_the_generated_one() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_says_why() {
+fn unreadable_file_is_reported_with_the_reason() {
     let folder = tempfile::tempdir().unwrap();
     let missing = tunesmith_config::load(&folder.path().join("missing.yaml")).unwrap_err().to_string();
     assert!(missing.contains("cannot be read: No such file"), "{missing}");
@@ -103,12 +103,12 @@ fn nesting_and_aliases_are_limited() {
 
 proptest! {
     #[test]
-    fn no_text_makes_the_reader_panic(text in "[-a-z0-9:{}\\[\\]\"'&*!|>#%@,. \t\n\\\\é😀]{0,200}") {
+    fn any_text_is_parsed_without_panic(text in "[-a-z0-9:{}\\[\\]\"'&*!|>#%@,. \t\n\\\\é😀]{0,200}") {
         let _ = tunesmith_config::parse("any", &text).map_err(|errors| errors.to_string());
     }
 
     #[test]
-    fn no_mutation_of_a_config_makes_the_reader_panic(
+    fn any_mutation_of_a_config_is_parsed_without_panic(
         which in 0_usize..1000,
         at in 0.0..1.0_f64,
         removed in 0_usize..20,

@@ -1,4 +1,4 @@
-//! Trials in containers (`masterConfig.imageUri`), run by a real podman with an image that holds busybox alone.
+//! Trials in containers (`masterConfig.imageUri`), run by podman with an image that contains only busybox.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::support::{Finished, Workspace, finished};
 
-/// podman's own limits are beyond what a process without `CAP_SYS_RESOURCE` may set.
+/// Lower limits than podman's defaults, which a process without `CAP_SYS_RESOURCE` may not set.
 const RUN_OPTIONS: &str = "--ulimit nofile=1024:1024 --ulimit nproc=4096:4096";
 
 /// A job of one trial whose program is `sh -c script`.
@@ -33,7 +33,7 @@ tunesmith:
     )
 }
 
-/// A podman of its own: images and containers in a temporary folder.
+/// An isolated podman with images and containers in a temporary folder.
 struct Podman {
     folder: TempDir,
 }
@@ -70,7 +70,7 @@ impl Podman {
         finished(command.output().expect("podman must be installed")).expect(0).stdout
     }
 
-    /// `tunesmith run` that uses this podman, not started yet.
+    /// Returns the command `tunesmith run` with this podman, not started.
     fn command(&self, workspace: &Workspace, args: &[&str]) -> Command {
         let mut command = workspace.run_command(args);
         command.args(["--container-options", &self.options()]);
@@ -78,7 +78,7 @@ impl Podman {
         command
     }
 
-    /// Runs a job to its end, after which no container may be left.
+    /// Runs a job to its end and checks that no container is left.
     fn run(&self, workspace: &Workspace, args: &[&str]) -> Finished {
         let run = finished(self.command(workspace, args).output().unwrap());
         self.expect_no_container();
@@ -91,7 +91,7 @@ impl Podman {
     }
 }
 
-/// Standard error of the only trial.
+/// The logs of the only trial.
 fn trial_log(workspace: &Workspace) -> String {
     let mut command = Command::new("find");
     command.arg(workspace.path()).args(["-name", "std*.log", "-exec", "tail", "{}", "+"]);
@@ -99,7 +99,7 @@ fn trial_log(workspace: &Workspace) -> String {
 }
 
 #[test]
-fn without_an_engine_the_job_fails_and_says_what_to_install() {
+fn job_fails_with_installation_advice_if_there_is_no_container_engine() {
     let workspace = Workspace::new(&config("echo m=0.5", ""));
     let empty = TempDir::new().unwrap();
     let run = finished(workspace.run_command(["--job-id", "j"]).env("PATH", empty.path()).output().unwrap()).expect(1);
@@ -108,7 +108,7 @@ fn without_an_engine_the_job_fails_and_says_what_to_install() {
 }
 
 #[test]
-fn a_trial_in_a_container_sees_its_arguments_environment_and_folders() {
+fn trial_in_a_container_gets_its_arguments_environment_and_folders() {
     let script = "set -e; test $1 = --x=1; test $CLOUD_ML_TRIAL_ID = 1; test -n \"$TF_CONFIG\"; \
                   echo model > ${2#--job-dir=}/model; touch $CLOUD_ML_HP_METRIC_FILE; echo m=0.5";
     let workspace = Workspace::new(&config(script, ""));
@@ -120,7 +120,7 @@ fn a_trial_in_a_container_sees_its_arguments_environment_and_folders() {
 }
 
 #[test]
-fn a_container_that_fails_tells_its_exit_code() {
+fn exit_code_of_a_failed_container_is_reported() {
     let workspace = Workspace::new(&config("exit 7", ""));
     let run = Podman::new().run(&workspace, &[]).expect(1);
     assert!(format!("{run:?}").contains("exit code 7"), "{run:?}");
@@ -128,7 +128,7 @@ fn a_container_that_fails_tells_its_exit_code() {
 }
 
 #[test]
-fn a_docker_that_does_not_work_is_passed_over() {
+fn docker_that_does_not_work_is_skipped() {
     let workspace = Workspace::new(&config("echo m=0.5", ""));
     let folder = TempDir::new().unwrap();
     symlink("/bin/false", folder.path().join("docker")).unwrap();
@@ -142,7 +142,7 @@ fn a_docker_that_does_not_work_is_passed_over() {
 }
 
 #[test]
-fn an_image_that_is_not_there_is_no_failure_of_the_trainer() {
+fn missing_image_is_reported_as_failed_start() {
     let config = config("echo m=0.5", "").replace("localhost/busybox:1", "localhost/absent:1");
     let workspace = Workspace::new(&config);
     let run = Podman::new().run(&workspace, &[]).expect(1);
@@ -150,8 +150,8 @@ fn an_image_that_is_not_there_is_no_failure_of_the_trainer() {
 }
 
 #[test]
-fn a_container_is_removed_when_the_time_is_over() {
-    // The first process of a container ignores SIGTERM unless it handles it, so this one has to be killed.
+fn container_is_removed_after_the_time_limit() {
+    // The first process of a container ignores SIGTERM unless it handles it, so the container must be killed.
     let more = "  stopGracePeriod: 1s\nscheduling: {maxRunningTime: 2s}\n";
     let workspace = Workspace::new(&config("exec tail -f /dev/null", more));
     Podman::new().run(&workspace, &[]).expect(1);
@@ -160,7 +160,7 @@ fn a_container_is_removed_when_the_time_is_over() {
 }
 
 #[test]
-fn a_container_is_removed_after_an_interruption() {
+fn container_is_removed_after_an_interruption() {
     let script = "trap 'exit 0' TERM; echo up > ${2#--job-dir=}/up; while :; do read line; done < ${2#--job-dir=}/up";
     let workspace = Workspace::new(&config(script, ""));
     let podman = Podman::new();
@@ -178,7 +178,7 @@ fn a_container_is_removed_after_an_interruption() {
     expect_no_process(workspace.path());
 }
 
-/// Fails if a process is left whose arguments or environment name the workspace.
+/// Fails if a process with the workspace in its arguments or environment is left.
 #[track_caller]
 fn expect_no_process(workspace: &Path) {
     assert_eq!(crate::support::processes_with(&workspace.display().to_string()), []);

@@ -1,4 +1,4 @@
-//! The local executor with real processes.
+//! Tests of the local executor with real processes.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
-use tunesmith_executor::contract::{Harness, hear, pipe, run, shell};
+use tunesmith_executor::contract::{Harness, pipe, read_pipe, run, shell};
 use tunesmith_executor::local::{LocalExecutor, LocalSettings};
 use tunesmith_executor::{
     Executor, ExecutorJobState, ExitStatus, Program, ProgramEnd, Replica, Role, StopMode, StopReason,
@@ -51,7 +51,7 @@ fn ended(end: ProgramEnd, stopped: Option<StopReason>) -> ExecutorJobState {
     ExecutorJobState::Ended(ExitStatus { end, stopped })
 }
 
-/// Whether `pid` runs; a zombie does not.
+/// Whether `pid` is running; a zombie is not.
 fn runs(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
@@ -62,7 +62,7 @@ fn kill(pid: &str) {
     kill_process(pid, Signal::KILL).unwrap();
 }
 
-/// Ignores all that can be ignored, leaves session and parents, closes its output, and tells its process ID.
+/// A daemon that ignores SIGTERM, leaves its session and parents, closes its output and writes its ID to a pipe.
 const DAEMON: &str = r"
 import os, signal, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -90,35 +90,35 @@ fn daemon(harness: &Local, argument: &str) -> tunesmith_executor::ExecutorJobSpe
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_daemon_does_not_outlive_its_program() {
+async fn daemon_is_killed_when_its_program_ends() {
     let harness = Local::new();
-    let told = pipe(&harness, "daemon");
+    let pid_pipe = pipe(&harness, "daemon");
     let executor = harness.executor();
     let spec = daemon(&harness, "leave");
     executor.submit(&spec).await.unwrap();
-    let pid = hear(&told).await;
+    let pid = read_pipe(&pid_pipe).await;
     assert_eq!(executor.wait(&spec.id).await.unwrap(), ended(ProgramEnd::Exited(9), None));
     assert!(!runs(&pid));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_killed_supervisor_is_a_loss_that_leaves_nothing() {
+async fn killed_supervisor_is_reported_as_loss_without_remaining_processes() {
     let harness = Local::new();
-    let told = pipe(&harness, "daemon");
+    let pid_pipe = pipe(&harness, "daemon");
     let executor = harness.executor();
     let spec = daemon(&harness, "stay");
     executor.submit(&spec).await.unwrap();
-    let pid = hear(&told).await;
+    let pid = read_pipe(&pid_pipe).await;
     assert!(runs(&pid));
     let supervisor = std::fs::read_to_string(spec.directory.join("lock")).unwrap();
     kill(&supervisor);
     assert!(matches!(executor.wait(&spec.id).await.unwrap(), ExecutorJobState::Lost { .. }));
     assert!(!runs(&pid));
-    // It stays lost, for everyone, and cannot be started again.
+    // Other executors report the same loss, and the job does not start again.
     assert!(matches!(run(&*harness.executor(), &spec).await, ExecutorJobState::Lost { .. }));
 }
 
-/// Not a test by itself: the body of the process that the next test kills.
+/// Not a test: the body of the process that the next test kills.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn submitter_to_be_killed() {
     let Some(directory) = std::env::var_os("TUNESMITH_TEST_SUBMITTER") else { return };
@@ -135,7 +135,7 @@ async fn submitter_to_be_killed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_job_is_adopted_when_its_submitter_is_killed() {
+async fn job_continues_when_its_submitter_is_killed() {
     let harness = Local::new();
     let (ready, go) = (pipe(&harness, "ready"), pipe(&harness, "go"));
     let spec = shell(&harness, 1, "echo x >> runs; echo > ready; read line < go; exit 8");
@@ -146,21 +146,21 @@ async fn a_job_is_adopted_when_its_submitter_is_killed() {
         .process_group(0)
         .spawn()
         .unwrap();
-    hear(&ready).await;
-    // Killed with its whole process group, as a terminal or a service manager would.
+    read_pipe(&ready).await;
+    // The whole process group is killed, as by a terminal or a service manager.
     kill(&submitter.id().to_string());
     submitter.wait().unwrap();
     let executor = harness.executor();
     executor.submit(&spec).await.unwrap();
     assert_eq!(executor.state(&spec.id).await.unwrap(), ExecutorJobState::Running);
-    let tell = tokio::task::spawn_blocking(move || std::fs::write(go, "go\n").unwrap());
+    let writer = tokio::task::spawn_blocking(move || std::fs::write(go, "go\n").unwrap());
     assert_eq!(executor.wait(&spec.id).await.unwrap(), ended(ProgramEnd::Exited(8), None));
-    tell.await.unwrap();
+    writer.await.unwrap();
     assert_eq!(harness.file("runs"), "x\n");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stop_at_any_moment_of_the_start_is_never_a_loss() {
+async fn stop_during_the_start_is_not_reported_as_loss() {
     let harness = Local::new();
     let executor = harness.executor();
     for trial in 1..=20 {
@@ -173,7 +173,7 @@ async fn a_stop_at_any_moment_of_the_start_is_never_a_loss() {
     }
 }
 
-/// Every member listens at its own address and the master sends a line to each of the others.
+/// Every member but the master listens at its address and sends its name to the master, which prints the names.
 const MEMBER: &str = r"
 import json, os, socket, time
 config = json.loads(os.environ['TF_CONFIG'])
@@ -202,7 +202,7 @@ else:
 ";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_replicas_of_a_cluster_reach_each_other() {
+async fn replicas_of_a_cluster_can_connect_to_each_other() {
     let harness = Local::new();
     let mut spec = shell(&harness, 1, "");
     let argv = ["python3", "-c", MEMBER].map(str::to_owned).to_vec();
@@ -216,7 +216,7 @@ async fn the_replicas_of_a_cluster_reach_each_other() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_master_decides_when_a_worker_fails() {
+async fn end_of_the_master_is_the_end_of_the_job_if_a_worker_fails() {
     let harness = Local::new();
     let mut spec = shell(&harness, 1, "read line < go; exit 3");
     let go = pipe(&harness, "go");

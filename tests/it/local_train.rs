@@ -1,4 +1,4 @@
-//! `tunesmith local train`: a real Python package, alone and as a cluster.
+//! `tunesmith local train` with a Python package, as one process and as a cluster.
 
 use std::process::{Child, Command, Stdio};
 
@@ -7,7 +7,7 @@ use rustix::process::Signal;
 
 use crate::support::{Finished, Workspace, finished, processes_with, signal, wait_for_line};
 
-/// A workspace whose folder `src` holds the package `trainer` with `task` as its module.
+/// Returns a workspace with the package `trainer` in `src`, which has the module `task`.
 fn workspace(task: &str) -> Workspace {
     let workspace = Workspace::new("");
     std::fs::create_dir_all(workspace.path().join("src/trainer")).unwrap();
@@ -22,7 +22,7 @@ fn command(workspace: &Workspace, args: &[&str]) -> Command {
     command
 }
 
-/// Runs the package's module to its end.
+/// Runs the module of the package to its end.
 fn train(workspace: &Workspace, args: &[&str]) -> Finished {
     let package = ["--module-name", "trainer.task", "--package-path", "src/trainer"];
     finished(command(workspace, &package).args(args).output().unwrap())
@@ -37,13 +37,13 @@ fn pipe(workspace: &Workspace, name: &str) {
     mknodat(CWD, workspace.path().join(name), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
 }
 
-/// The lines with `label`, without it.
+/// Returns the lines with `label`, without the label.
 fn labelled<'a>(output: &'a str, label: &str) -> Vec<&'a str> {
     output.lines().filter_map(|line| line.strip_prefix(label)?.strip_prefix(' ')).collect()
 }
 
 #[test]
-fn arguments_paths_and_the_exit_code_are_passed_on() {
+fn arguments_paths_and_exit_code_are_passed_on() {
     let workspace = workspace(
         "
 import json, os, sys
@@ -62,25 +62,25 @@ sys.exit(7)
     let run = finished(command.args(["--", "--epochs=3", "--name", "two words"]).output().unwrap()).expect(7);
     let lines = labelled(&run.stdout, "[master]");
     assert_eq!(lines.len(), run.stdout.lines().count(), "{}", run.stdout);
-    let said: serde_json::Value = serde_json::from_str(lines[0]).unwrap();
+    let output: serde_json::Value = serde_json::from_str(lines[0]).unwrap();
     let arguments = serde_json::json!(["--epochs=3", "--name", "two words", "--job-dir=gs://bucket/model"]);
-    assert_eq!(said["args"], arguments);
-    assert_eq!(said["folder"], workspace.path().canonicalize().unwrap().to_str().unwrap());
-    assert_eq!(said["config"]["job"], serde_json::json!({"job_name": "trainer.task", "args": arguments}));
-    assert_eq!(said["config"]["task"]["type"], "master");
+    assert_eq!(output["args"], arguments);
+    assert_eq!(output["folder"], workspace.path().canonicalize().unwrap().to_str().unwrap());
+    assert_eq!(output["config"]["job"], serde_json::json!({"job_name": "trainer.task", "args": arguments}));
+    assert_eq!(output["config"]["task"]["type"], "master");
     assert!(lines[1].ends_with("more/helper.py"), "{}", lines[1]);
     assert_eq!(lines[2], "no end");
     assert_eq!(labelled(&run.stderr, "[master]"), ["wrong"]);
 }
 
 #[test]
-fn a_signal_that_ends_the_trainer_is_told_as_shells_do() {
+fn signal_of_the_trainer_is_reported_as_exit_code_like_in_shells() {
     let workspace = workspace("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n");
     train(&workspace, &[]).expect(137);
 }
 
 #[test]
-fn the_output_stays_in_a_data_folder() {
+fn output_is_stored_in_the_data_folder() {
     let workspace = workspace("print('kept')\n");
     for _ in 0..2 {
         train(&workspace, &["--data-dir", "data"]).expect(0);
@@ -92,8 +92,8 @@ fn the_output_stays_in_a_data_folder() {
     }
 }
 
-/// Every replica but the master listens on its address, tells through a pipe that it does, greets who connects, and
-/// has a last word when it is asked to end.
+/// Every replica but the master listens on its address, reports readiness through a pipe, sends a greeting to a client,
+/// and prints a line on SIGTERM.
 const CLUSTER: &str = "
 import json, os, signal, socket
 config = json.loads(os.environ['TF_CONFIG'])
@@ -122,7 +122,7 @@ else:
 ";
 
 #[test]
-fn a_cluster_finds_itself_through_tf_config() {
+fn replicas_connect_through_tf_config() {
     let workspace = workspace(CLUSTER);
     for name in ["worker-0", "worker-1", "ps-0", "evaluator-0"] {
         pipe(&workspace, name);
@@ -139,7 +139,7 @@ fn a_cluster_finds_itself_through_tf_config() {
 }
 
 #[test]
-fn two_workers_and_two_parameter_servers_unless_said_otherwise() {
+fn default_cluster_has_two_workers_and_two_parameter_servers() {
     let workspace = workspace(
         "
 import json, os, signal
@@ -155,7 +155,7 @@ else:
 }
 
 #[test]
-fn a_worker_that_fails_first_does_not_decide() {
+fn failed_worker_does_not_end_the_job() {
     let workspace = workspace(
         "
 import json, os, sys
@@ -170,13 +170,13 @@ sys.exit('out of memory')
     pipe(&workspace, "worker");
     let counts = ["--worker-count=1", "--parameter-server-count=0"];
     let run = train(&workspace, &[&["--distributed"][..], &counts].concat()).expect(5);
-    // The pipe ends when the worker has.
+    // The pipe is closed when the worker has ended.
     assert_eq!(labelled(&run.stdout, "[master]"), ["alive"]);
     assert_eq!(labelled(&run.stderr, "[worker 0]"), ["out of memory"]);
 }
 
 #[test]
-fn bad_input_is_refused_before_anything_runs() {
+fn invalid_input_is_rejected_before_a_process_starts() {
     let workspace = workspace("print('it ran')\n");
     let cases: [(&[&str], &str); 6] = [
         (&["--package-path", "src/trainer", "--", "python3", "task.py"], "give --module-name"),
@@ -197,7 +197,7 @@ fn bad_input_is_refused_before_anything_runs() {
 }
 
 #[test]
-fn an_interrupt_lets_the_trainer_end_by_itself() {
+fn interrupt_lets_the_trainer_end_by_itself() {
     let workspace = workspace(
         "
 import signal
@@ -215,7 +215,7 @@ print('saved')
 }
 
 #[test]
-fn a_second_interrupt_stops_at_once() {
+fn second_interrupt_stops_at_once() {
     let workspace = workspace(
         "
 import signal
@@ -235,7 +235,7 @@ while True:
 }
 
 #[test]
-fn a_reader_that_leaves_ends_the_job() {
+fn closed_output_pipe_ends_the_job() {
     let workspace = workspace("while True:\n    print('more')\n");
     let mut child = spawn(&workspace);
     wait_for_line(child.stdout.take().unwrap(), "[master] more");

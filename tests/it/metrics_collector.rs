@@ -1,4 +1,4 @@
-//! The collector beside trainers that use the real packages, reading while they write.
+//! The collector with trainers that use the real packages and write while it reads.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -10,11 +10,11 @@ use tunesmith_metrics::{Collector, CollectorConfig};
 
 use crate::python;
 
-/// Defined for every trainer: `turn()` lets the test read, and goes on when it has.
+/// Prelude of every trainer. `wait_for_poll()` returns after the test has polled.
 const PRELUDE: &str = "
 import os, sys
-def turn():
-    print('turn', flush=True)
+def wait_for_poll():
+    print('poll', flush=True)
     sys.stdin.readline()
 job_dir = os.environ['JOB_DIR']
 ";
@@ -41,13 +41,14 @@ fn start(folder: &Path, script: &str) -> Child {
         .unwrap()
 }
 
-/// Runs `script`, polls at each of its turns and finishes after it; returns what each reading found.
-fn run_by_turns(folder: &Path, script: &str, collector: &mut Collector) -> Vec<Vec<Measurement>> {
+/// Runs `script`, polls at each of its calls of `wait_for_poll` and finishes after its end. Returns the result of each
+/// reading.
+fn run_with_polls(folder: &Path, script: &str, collector: &mut Collector) -> Vec<Vec<Measurement>> {
     let mut trainer = start(folder, script);
     let mut input = trainer.stdin.take().unwrap();
     let mut found = Vec::new();
     for line in BufReader::new(trainer.stdout.take().unwrap()).lines() {
-        assert_eq!(line.unwrap(), "turn");
+        assert_eq!(line.unwrap(), "poll");
         found.push(collector.poll());
         writeln!(input).unwrap();
     }
@@ -61,7 +62,7 @@ fn points(measurements: &[Measurement], tag: &str) -> Vec<(i64, f64)> {
 }
 
 #[test]
-fn hypertune_by_turns_loses_nothing() {
+fn hypertune_reports_are_complete_if_polled_often_enough() {
     let folder = TempDir::new().unwrap();
     let script = "
 import hypertune
@@ -70,15 +71,15 @@ for step in range(1, 301):
     reporter.report_hyperparameter_tuning_metric('loss', 1.0, step)
     reporter.report_hyperparameter_tuning_metric('val/acc', step / 1000, step)
     if step % 50 == 0 and step < 300:
-        turn()
+        wait_for_poll()
 reporter.report_hyperparameter_tuning_metric('val/acc', float('nan'), 301)
 reporter.report_hyperparameter_tuning_metric('val/acc', float('-inf'))
 reporter.report_hyperparameter_tuning_metric('val/acc', 1e-5, 302, 'gs://bucket/{\"a\"}')
 ";
     let mut collector = collector(folder.path(), "val/acc");
-    let found = run_by_turns(folder.path(), script, &mut collector).concat();
+    let found = run_with_polls(folder.path(), script, &mut collector).concat();
     let points = points(&found, "val/acc");
-    // The last window of 100 lines holds three reports at its end, so it begins within step 252.
+    // The last window of 100 lines ends with three reports, so it begins within step 252.
     let missed = 251..=251;
     let expected: Vec<(i64, f64)> =
         (1..=300).filter(|step| !missed.contains(step)).map(|step| (step, step as f64 / 1000.0)).collect();
@@ -93,7 +94,7 @@ reporter.report_hyperparameter_tuning_metric('val/acc', 1e-5, 302, 'gs://bucket/
 }
 
 #[test]
-fn hypertune_at_full_speed_yields_only_true_reports_and_the_newest_hundred() {
+fn hypertune_at_full_speed_yields_only_correct_reports_and_the_newest_hundred() {
     const REPORTS: i64 = 3_000;
     let folder = TempDir::new().unwrap();
     let script = format!(
@@ -126,13 +127,13 @@ for step in range(1, {REPORTS} + 1):
     steps.sort_unstable();
     assert_eq!(steps[steps.len() - 100..], (REPORTS - 99..=REPORTS).collect::<Vec<_>>());
     steps.dedup();
-    assert_eq!(steps.len(), found.len(), "a report came twice");
+    assert_eq!(steps.len(), found.len(), "duplicate report");
     assert!(collector.problems().is_empty(), "{:?}", collector.problems());
 }
 
-/// The trainer closes its writers before each turn, since tensorboardX's `flush` leaves what is still in its queue.
+/// The trainer closes its writers before each poll, since tensorboardX's `flush` does not write its queue.
 #[test]
-fn tensorboardx_subfolders_new_files_and_the_tail_at_exit() {
+fn tensorboardx_subfolders_new_files_and_final_records_are_read() {
     let folder = TempDir::new().unwrap();
     let script = "
 import numpy
@@ -144,18 +145,18 @@ for step in range(0, 20):
     writer.add_scalar('x y', step / 8, step)
     writer.add_scalar('loss', 1.0, step)
 writer.close()
-turn()
+wait_for_poll()
 nested = SummaryWriter(os.path.join(job_dir, 'eval', 'deep'))
 nested.add_scalar('x y', float('inf'), 20)
 nested.close()
-turn()
+wait_for_poll()
 writer = SummaryWriter(job_dir, filename_suffix='.second')
 writer.add_scalars('group', {'a': 1.0, 'b': 2.0}, 1)
 writer.add_hparams({'lr': 0.1}, {'hparam/acc': 0.5})
 writer.add_scalar('x y', 0.1, 21)
 ";
     let mut collector = collector(folder.path(), "x y");
-    let found = run_by_turns(folder.path(), script, &mut collector);
+    let found = run_with_polls(folder.path(), script, &mut collector);
     let first: Vec<(i64, f64)> = (0..20).map(|step| (step, step as f64 / 8.0)).collect();
     assert_eq!(points(&found[0], "x y"), first);
     assert_eq!(points(&found[1], "x y"), [(20, f64::INFINITY)]);
@@ -168,7 +169,7 @@ writer.add_scalar('x y', 0.1, 21)
 }
 
 #[test]
-fn tensorboardx_at_full_speed_and_killed_keeps_what_was_flushed() {
+fn flushed_records_of_a_killed_tensorboardx_trainer_are_read() {
     const FLUSHED: i64 = 2_000;
     let folder = TempDir::new().unwrap();
     let script = format!(

@@ -1,8 +1,8 @@
-//! Trainers that fail, each in its own way, and the documented outcome of each.
+//! Trainers that misbehave, with the documented outcome of each.
 
 use crate::support::{Finished, Workspace, processes_with};
 
-/// One trial of `script`, which is all that a job has, so that its outcome is the job's.
+/// Runs a job with one trial of `script`, so that the outcome of the trial is that of the job.
 fn one_trial(script: &str, extra: &str) -> (Workspace, Finished) {
     let workspace = Workspace::new(&format!(
         "
@@ -23,7 +23,7 @@ tunesmith:
     (workspace, run)
 }
 
-/// The reason for which the one trial failed.
+/// Returns the reason for which the trial of `script` failed.
 #[track_caller]
 fn failure(script: &str, extra: &str) -> String {
     let (workspace, run) = one_trial(script, extra);
@@ -44,7 +44,7 @@ fn success(script: &str, extra: &str) -> (String, String) {
 }
 
 #[test]
-fn that_exit_with_a_code_fail_with_it_and_their_last_words() {
+fn exit_code_is_reported_with_the_last_error_line() {
     assert_eq!(
         failure("echo acc=1; echo 'no such file: data.csv' >&2; exit 3", ""),
         "exit code 3: no such file: data.csv"
@@ -52,35 +52,35 @@ fn that_exit_with_a_code_fail_with_it_and_their_last_words() {
 }
 
 #[test]
-fn that_are_killed_fail_with_the_signal() {
+fn signal_is_reported() {
     let reason = failure("echo acc=1; kill -9 $$", "");
     assert!(reason.starts_with("killed by signal 9 (SIGKILL"), "{reason}");
 }
 
 #[test]
-fn that_hang_are_stopped_at_the_time_limit() {
+fn hanging_trainer_is_stopped_at_the_time_limit() {
     let reason = failure("echo acc=1; exec tail -f /dev/null", "  trialTimeLimit: 1s");
     assert_eq!(reason, "ran longer than the trial's time limit (1 s)");
 }
 
 #[test]
-fn that_hang_and_ignore_sigterm_are_killed_after_the_grace_period() {
+fn trainer_that_ignores_sigterm_is_killed_after_the_grace_period() {
     let reason = failure("trap '' TERM; while :; do tail -f /dev/null; done", "  trialTimeLimit: 1s");
     assert_eq!(reason, "ran longer than the trial's time limit (1 s)");
 }
 
 #[test]
-fn that_end_with_nan_fail_and_say_so() {
+fn final_nan_makes_the_trial_infeasible() {
     assert_eq!(failure("echo acc=0.5 step=1; echo acc=nan step=2", ""), "the final value of \"acc\" is NaN, at step 2");
 }
 
 #[test]
-fn that_report_nothing_fail_and_say_so() {
+fn trial_without_report_is_infeasible() {
     assert_eq!(failure("true", ""), "ended without reporting \"acc\"; no other metric was seen either");
 }
 
 #[test]
-fn that_report_something_else_fail_and_name_it() {
+fn trial_with_other_metrics_is_infeasible_and_names_them() {
     assert_eq!(
         failure("echo accuracy=0.5; echo loss=2", ""),
         "ended without reporting \"acc\"; the metrics seen were \"accuracy\", \"loss\""
@@ -88,7 +88,7 @@ fn that_report_something_else_fail_and_name_it() {
 }
 
 #[test]
-fn that_cannot_be_started_fail_and_say_why() {
+fn failed_start_is_reported_with_the_reason() {
     let workspace = Workspace::new(
         "
 hyperparameters:
@@ -104,18 +104,18 @@ hyperparameters:
 }
 
 #[test]
-fn that_write_half_a_line_at_the_end_are_read_to_the_end() {
+fn last_line_without_line_end_is_read() {
     assert_eq!(success("echo acc=0.5 step=1; printf 'acc=0.75 step=2'", ""), ("0.75".into(), "2".into()));
 }
 
 #[test]
-fn that_write_a_million_metrics_are_read_to_the_end() {
+fn million_reports_are_read_completely() {
     let script = "seq 1 1000000 | awk '{ printf \"acc=%g step=%d\\n\", $1 / 1000000, $1 }'";
     assert_eq!(success(script, ""), ("1.0".into(), "1000000".into()));
 }
 
 #[test]
-fn that_fork_children_leave_none_behind() {
+fn child_processes_of_the_trainer_are_killed() {
     let script = "echo acc=1; tail -f /dev/null & setsid tail -f /dev/null & (setsid tail -f /dev/null &) ; exit 0";
     assert_eq!(success(script, ""), ("1.0".into(), "1".into()));
 }

@@ -13,7 +13,7 @@ pub(crate) const REPORTERS: [&str; 2] = ["cloudml-hypertune==0.1.0.dev6", "tenso
 /// between runs, one for each text of requirements; processes that want the same one wait for each other.
 pub(crate) fn interpreter(requirements: &[&str]) -> PathBuf {
     let text = requirements.join("\n");
-    let key: String = Sha256::digest(&text).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let key = hex::encode(&Sha256::digest(&text)[..8]);
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("python-{key}"));
     fs::create_dir_all(&folder).unwrap();
     let lock = File::create(folder.join("lock")).unwrap();

@@ -1,4 +1,4 @@
-//! Environments are built by the real installer, from archives made on the spot and served by a real HTTP server.
+//! Environments are built by the real installer, from archives created by the tests and served over HTTP.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -18,7 +18,7 @@ use tunesmith_packages::{EnvironmentRequest, Environments, Package, PackageError
 
 type Variables = BTreeMap<OsString, OsString>;
 
-/// Writes a wheel whose one module `name` holds `WHERE = "<name> is installed"`.
+/// Writes a wheel with one module `name` that contains `WHERE = "<name> is installed"`.
 pub(crate) const MAKE_WHEEL: &str = r#"
 import sys, zipfile
 name, path = sys.argv[1:]
@@ -30,7 +30,7 @@ with zipfile.ZipFile(path, "w") as wheel:
     wheel.writestr(f"{info}/RECORD", f"{name}.py,,\n{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n")
 "#;
 
-/// A folder with wheels in it, and one for the environments.
+/// A folder of wheels and a folder of environments.
 struct Fixture {
     directory: TempDir,
     variables: Variables,
@@ -56,7 +56,7 @@ impl Fixture {
         Environments::with_variables(self.path("environments"), self.variables.clone())
     }
 
-    /// Puts a script in place of a program, and its folder alone on the `PATH`.
+    /// Replaces a program by a script and sets `PATH` to its folder.
     fn stub(&mut self, program: &str, script: &str) {
         let folder = self.path("bin");
         fs::create_dir_all(&folder).unwrap();
@@ -93,13 +93,13 @@ fn python(python: &Path, code: &str) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// Where the real interpreter is, past wrappers of version managers.
+/// Returns the path of the real interpreter behind wrappers of version managers.
 fn real_python() -> String {
     python(Path::new("python3"), "import sys; print(sys.executable)")
 }
 
-/// Serves the files of `folder` under every path that ends with their name; below `/signed` and in the bucket
-/// `private` only to requests that carry a credential.
+/// Serves the files of `folder` under every path that ends with their name. Below `/signed` and in the bucket `private`
+/// requests need a credential.
 async fn serve(folder: PathBuf) -> SocketAddr {
     async fn answer(State(folder): State<PathBuf>, uri: Uri, headers: HeaderMap) -> Response {
         let private = uri.path().starts_with("/private/") && !headers.contains_key(header::AUTHORIZATION);
@@ -125,7 +125,7 @@ async fn serve(folder: PathBuf) -> SocketAddr {
 }
 
 #[tokio::test]
-async fn packages_from_everywhere_are_installed_together() {
+async fn packages_from_all_sources_are_installed_together() {
     let mut fixture = Fixture::new();
     let names = ["from_path", "from_uri", "from_web", "from_s3", "from_gs"];
     let wheels = names.map(|name| fixture.wheel(name));
@@ -153,12 +153,12 @@ async fn packages_from_everywhere_are_installed_together() {
     let log = fs::read_to_string(&environment.log).unwrap();
     assert!(log.contains("from_gs"), "{log}");
 
-    // The same once more, by another process as it were: nothing is installed again.
+    // A second instance, as in another process, finds the environment and installs nothing.
     fs::write(&environment.log, "untouched").unwrap();
     assert_eq!(fixture.environments().prepare(&request).await.unwrap(), environment);
     assert_eq!(fs::read_to_string(&environment.log).unwrap(), "untouched");
 
-    // Without its marker it is unfinished.
+    // Without its marker the environment is incomplete and is built again.
     fs::remove_file(environment.log.with_file_name("ready")).unwrap();
     fs::write(environment.log.with_file_name("left-over"), "").unwrap();
     assert_eq!(fixture.environments().prepare(&request).await.unwrap(), environment);
@@ -167,7 +167,7 @@ async fn packages_from_everywhere_are_installed_together() {
 }
 
 #[tokio::test]
-async fn a_source_folder_is_built_with_its_data() {
+async fn source_folder_is_built_with_its_data() {
     let fixture = Fixture::new();
     let package = fixture.path("project/trainer");
     fs::create_dir_all(package.join("data")).unwrap();
@@ -189,7 +189,7 @@ async fn a_source_folder_is_built_with_its_data() {
 }
 
 #[tokio::test]
-async fn two_callers_build_one_environment() {
+async fn concurrent_callers_build_one_environment() {
     let mut fixture = Fixture::new();
     let wheel = fixture.wheel("shared");
     let calls = fixture.path("calls");
@@ -204,7 +204,7 @@ async fn two_callers_build_one_environment() {
 }
 
 #[tokio::test]
-async fn a_failed_installation_shows_what_the_installer_said() {
+async fn failed_installation_is_reported_with_the_output() {
     let fixture = Fixture::new();
     let request = EnvironmentRequest { packages: Vec::new(), requirements: vec!["not a requirement".to_owned()] };
     let error = fixture.environments().prepare(&request).await.unwrap_err();
@@ -215,7 +215,7 @@ async fn a_failed_installation_shows_what_the_installer_said() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_fetched_is_named_with_the_reason() {
+async fn package_that_cannot_be_fetched_is_named_with_the_reason() {
     let mut fixture = Fixture::new();
     let server = serve(fixture.path("")).await;
     let endpoint = format!("http://{server}");
@@ -229,8 +229,8 @@ async fn what_cannot_be_fetched_is_named_with_the_reason() {
         (format!("{endpoint}/absent-1.tar.gz"), "was not found: the server answered 404 Not Found"),
         ("s3://bucket/absent-1.tar.gz".to_owned(), "was not found: the bucket has no such object"),
         ("/absent/absent-1.tar.gz".to_owned(), "was not found: there is no such file"),
-        (format!("{endpoint}/page-1.tar.gz"), "is no gzip file; it begins with `<!DOCT`"),
-        (folder.display().to_string(), "it is a folder; give the folder of a package as --package-path"),
+        (format!("{endpoint}/page-1.tar.gz"), "is not a gzip file; it begins with `<!DOCT`"),
+        (folder.display().to_string(), "it is a folder; pass the folder of a package as --package-path"),
         (format!("{endpoint}/signed/page-1.tar.gz?token=wrong"), "could not be fetched"),
         ("http://127.0.0.1:1/page-1.tar.gz".to_owned(), "could not be fetched"),
     ] {
@@ -241,7 +241,7 @@ async fn what_cannot_be_fetched_is_named_with_the_reason() {
 }
 
 #[tokio::test]
-async fn a_machine_without_python_is_told_what_to_install() {
+async fn missing_python_is_reported_with_installation_advice() {
     let mut fixture = Fixture::new();
     let wheel = fixture.wheel("unused");
     fixture.set("PATH", "/absent");

@@ -1,4 +1,4 @@
-//! Trainers that report through the packages that people use, unmodified.
+//! Trainers that report through published packages.
 
 use crate::python::{REPORTERS, interpreter};
 use crate::support::Workspace;
@@ -16,7 +16,7 @@ trainingInput:
       - {parameterName: units, type: INTEGER, minValue: 1, maxValue: 64}
 ";
 
-/// Runs four trials of `trainer`, whose accuracy at step 3 is `units / 64`, and checks what was recorded.
+/// Runs four trials of `trainer`, whose accuracy at step 3 is `units / 64`, and checks the recorded results.
 fn check(trainer: &str) {
     let workspace = Workspace::new(CONFIG);
     workspace.write("trainer.py", trainer);
@@ -27,7 +27,7 @@ fn check(trainer: &str) {
     assert_eq!(trials.len(), 4);
     for trial in trials {
         let units: f64 = trial["hyperparameters"]["units"].as_str().unwrap().parse().unwrap();
-        // Event files hold single precision.
+        // Event files contain single-precision values.
         let value = trial["finalMetric"]["objectiveValue"].as_f64().unwrap();
         assert!((value - units / 64.0).abs() < 1e-6, "{trial}");
         assert_eq!(trial["finalMetric"]["trainingStep"], "3");
@@ -74,7 +74,7 @@ with SummaryWriter(args.job_dir + "/eval") as writer:
 }
 
 #[test]
-fn a_source_folder_is_packed_installed_and_run() {
+fn source_folder_is_packed_installed_and_run() {
     let workspace = Workspace::new(CONFIG);
     std::fs::create_dir_all(workspace.path().join("source/trainer")).unwrap();
     workspace.write("source/trainer/__init__.py", "");

@@ -25,8 +25,8 @@ use tunesmith_benchmark::problem::{CurvePoint, Draw, Evaluation, Outcome, Proble
 use super::children::{Group, unless_ending};
 use super::contestants::point_to_json;
 use super::folder::{FolderError, whole_lines};
-use tunesmith_domain::{FinalMeasurement, Measurement};
-use tunesmith_metrics::{Collector, CollectorConfig, select_final};
+use tunesmith_domain::{FinalMeasurement, Measurement, final_measurement};
+use tunesmith_metrics::{Collector, CollectorConfig};
 
 const EVALUATIONS: &str = "evaluations.jsonl";
 const TRIALS: &str = "trials";
@@ -143,8 +143,8 @@ impl CommandProblem {
             if place == 0 {
                 evaluation.curve = curve(&measurements, &metric.name, duration_secs);
             }
-            let last = select_final(&measurements, &metric.name, metric.goal, FinalMeasurement::Last);
-            match last.and_then(|measurement| measurement.value(&metric.name)).filter(|value| value.is_finite()) {
+            let last = final_measurement(std::slice::from_ref(metric), FinalMeasurement::Last, &measurements);
+            match last.ok().and_then(|measurement| measurement.value(&metric.name)) {
                 Some(value) => values.push(value),
                 None => {
                     evaluation.reason = Some(format!("it reported no finite {:?}", metric.name));
@@ -223,7 +223,7 @@ fn curve(measurements: &[Measurement], metric: &str, duration_secs: f64) -> Vec<
 
 /// Eight hexadecimal digits by which results of different contents are told apart.
 pub fn content_hash(content: &[u8]) -> String {
-    Sha256::digest(content).iter().take(4).map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(&Sha256::digest(content)[..4])
 }
 
 fn key(seed: u64, parameters: &Map<String, Value>) -> String {

@@ -1,4 +1,4 @@
-//! The record of who did what, as lines of JSON.
+//! The audit log: one line of JSON per request.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -9,31 +9,31 @@ use std::sync::{Mutex, PoisonError};
 use jiff::Timestamp;
 use serde::Serialize;
 
-/// One request, as it is recorded.
+/// The record of one request.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Record<'a> {
-    /// When it was answered.
+    /// Time of the response.
     pub time: Timestamp,
-    /// Who made it.
+    /// The principal of the caller.
     pub principal: &'a str,
-    /// From where.
+    /// Address of the caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caller_ip: Option<String>,
-    /// The method, as the API's discovery document names it: `ml.projects.jobs.create`.
+    /// Name of the method in the API's discovery document, such as `ml.projects.jobs.create`.
     pub method: &'a str,
-    /// What it is about: the path without its version.
+    /// Resource name: the path without the version.
     pub resource: &'a str,
-    /// The permission it needs; none for what the public may do.
+    /// The required permission; `None` for public methods.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permission: Option<&'a str>,
-    /// The status of the answer.
+    /// HTTP status of the response.
     pub status: u16,
-    /// The request's ID, which the server's log has as well.
+    /// ID of the request, which is also in the server's log.
     pub request_id: &'a str,
 }
 
-/// A file of records. It may be moved away at any time (as `logrotate` does): the next record begins a new one.
+/// A file of records. If the file is moved away, as by `logrotate`, the next record is written to a new file.
 #[derive(Debug)]
 pub struct AuditLog {
     path: PathBuf,
@@ -41,10 +41,10 @@ pub struct AuditLog {
 }
 
 impl AuditLog {
-    /// The file `path`, made if it is not there, readable for its owner alone.
+    /// Opens the file `path`, creating it if absent, with access for the owner only.
     ///
     /// # Errors
-    /// If it cannot be opened.
+    /// If the file cannot be opened.
     pub fn open(path: &Path) -> io::Result<Self> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
@@ -54,24 +54,24 @@ impl AuditLog {
         Ok(log)
     }
 
-    /// Adds `record`.
+    /// Appends `record`.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the file cannot be written.
     pub fn write(&self, record: &Record<'_>) -> io::Result<()> {
         let mut line = serde_json::to_vec(record)?;
         line.push(b'\n');
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_there = match &*file {
+        let is_current = match &*file {
             Some(open) => fs::metadata(&self.path)
                 .is_ok_and(|now| open.metadata().is_ok_and(|then| (now.dev(), now.ino()) == (then.dev(), then.ino()))),
             None => false,
         };
         let open = match file.take() {
-            Some(open) if is_there => open,
+            Some(open) if is_current => open,
             _ => self.append()?,
         };
-        // One write for the whole line: a line is never split by another one.
+        // A single write, so that concurrent lines are not mixed.
         file.insert(open).write_all(&line)
     }
 
@@ -88,7 +88,7 @@ mod tests {
     use super::{AuditLog, Record};
 
     #[test]
-    fn records_are_added_also_after_the_file_was_moved_away() {
+    fn records_are_appended_to_a_new_file_after_a_rotation() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit/admin.jsonl");
         let log = AuditLog::open(&path).unwrap();

@@ -1,4 +1,4 @@
-//! The file of tokens in a data folder. Programs change it while a server reads it.
+//! The token file of a data folder. The command line changes it while a server reads it.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 
 use super::token::Token;
 
-/// Why tokens could not be read or changed. Nothing was changed.
+/// Errors of reading or changing tokens. The file is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenFileError {
-    /// A file cannot be used.
+    /// An IO error.
     #[error("{} cannot be {operation}", path.display())]
     Io {
-        /// What was tried, as a participle.
+        /// The failed operation, as a participle.
         operation: &'static str,
         /// The file.
         path: PathBuf,
@@ -23,7 +23,7 @@ pub enum TokenFileError {
         #[source]
         source: io::Error,
     },
-    /// The file is not what was written.
+    /// The file is not valid.
     #[error("{} is damaged; move it away and create tokens anew", path.display())]
     Damaged {
         /// The file.
@@ -32,21 +32,21 @@ pub enum TokenFileError {
         #[source]
         source: serde_json::Error,
     },
-    /// Another program is changing it.
+    /// Another process is changing the file.
     #[error("{} is being changed by another program; try again", path.display())]
     Busy {
         /// The file.
         path: PathBuf,
     },
-    /// There is no such token.
+    /// The token does not exist.
     #[error("there is no token {id}")]
     NotFound {
-        /// Its public part.
+        /// The ID.
         id: String,
     },
 }
 
-/// The tokens of one data folder. Each change replaces the whole file at once, so readers see either the old or the new.
+/// The tokens of one data folder. Each change replaces the file atomically.
 #[derive(Debug, Clone)]
 pub struct TokenFile {
     path: PathBuf,
@@ -59,17 +59,17 @@ struct Content {
 }
 
 impl TokenFile {
-    /// The file `path`, which need not be there.
+    /// The file `path`, which need not exist.
     pub fn new(path: PathBuf) -> Self {
         Self { path }
     }
 
-    /// Where it is.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// All tokens in the order in which they were made; none without a file.
+    /// Returns all tokens in the order of creation; none if the file does not exist.
     ///
     /// # Errors
     /// [`TokenFileError::Io`], [`TokenFileError::Damaged`].
@@ -118,7 +118,7 @@ impl TokenFile {
         let result = change(&mut tokens)?;
         let text = serde_json::to_vec_pretty(&Content { tokens })
             .map_err(|source| TokenFileError::Damaged { path: self.path.clone(), source })?;
-        // Made readable for its owner alone.
+        // Temporary files are accessible only to the owner.
         let mut file = tempfile::NamedTempFile::new_in(directory).map_err(self.failed("written"))?;
         file.write_all(&text).and_then(|()| file.as_file().sync_all()).map_err(self.failed("written"))?;
         file.persist(&self.path).map_err(|error| self.failed("written")(error.error))?;
@@ -126,7 +126,7 @@ impl TokenFile {
         Ok(result)
     }
 
-    /// Held while the file is changed.
+    /// Takes the lock for a change of the file.
     fn lock(&self) -> Result<File, TokenFileError> {
         let path = self.path.with_extension("lock");
         let options = File::options().write(true).create(true).truncate(false).mode(0o600).open(&path);
@@ -152,7 +152,7 @@ mod tests {
     use super::{TokenFile, TokenFileError};
 
     #[test]
-    fn a_token_is_kept_without_its_secret_until_it_is_revoked() {
+    fn token_is_stored_without_its_secret_until_it_is_revoked() {
         let folder = tempfile::tempdir().unwrap();
         let file = TokenFile::new(folder.path().join("tokens.json"));
         assert_eq!(file.read().unwrap(), []);
@@ -163,8 +163,8 @@ mod tests {
 
         let kept = file.read().unwrap();
         assert_eq!(kept, std::slice::from_ref(&made.token));
-        assert!(kept[0].is_shown_by(&made.secret));
-        assert!(!kept[0].is_shown_by(&made.secret[1..]));
+        assert!(kept[0].matches(&made.secret));
+        assert!(!kept[0].matches(&made.secret[1..]));
         assert_eq!(id_of(&made.secret), Some(made.token.id.as_str()));
         let text = std::fs::read_to_string(file.path()).unwrap();
         let secret = made.secret.rsplit_once('_').unwrap().1;
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_file_is_told_and_left() {
+    fn damaged_file_is_reported_and_not_changed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tokens.json");
         std::fs::write(&path, "{\"tokens\": [{}]}").unwrap();

@@ -1,4 +1,4 @@
-//! How much one principal may ask for, so that others are served as well.
+//! Rate limits of each principal.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -9,45 +9,45 @@ use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// What a principal has asked too much of.
+/// The exceeded limit of a principal.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OverLimit {
-    /// Requests in the last second.
+    /// Requests per second.
     #[error("{principal} sends more than {limit} requests a second")]
     Requests {
-        /// Who.
+        /// The principal.
         principal: String,
         /// The limit.
         limit: u32,
-        /// When the next one is taken.
+        /// Time until the next request is accepted.
         retry_after: Duration,
     },
-    /// Suggestions being computed.
-    #[error("{principal} waits for {limit} suggestions already, which is the most at once")]
+    /// Concurrent suggestions.
+    #[error("{principal} already waits for {limit} suggestions, the maximum at once")]
     Suggestions {
-        /// Who.
+        /// The principal.
         principal: String,
         /// The limit.
         limit: u32,
     },
 }
 
-/// The limits of each principal; the same for all.
+/// The limits, which are the same for each principal.
 pub struct Limits {
     requests: Option<(NonZeroU32, DefaultKeyedRateLimiter<String>)>,
     suggestions: Option<NonZeroU32>,
     waiting: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
 
-/// One of the suggestions that a principal may wait for at once, until it is dropped.
+/// A permit for one of a principal's concurrent suggestions; dropping it releases the permit.
 #[derive(Debug)]
 pub struct SuggestionPermit {
     _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Limits {
-    /// At most `requests` a second (as many again may come at once after a pause), and at most `suggestions` being
-    /// computed at once; `None`: any number.
+    /// Limits of `requests` per second, which is also the maximum burst, and of concurrent `suggestions`; `None`: no
+    /// limit.
     pub fn new(requests: Option<NonZeroU32>, suggestions: Option<NonZeroU32>) -> Self {
         let requests = requests.map(|rate| (rate, RateLimiter::keyed(Quota::per_second(rate))));
         Self { requests, suggestions, waiting: Mutex::default() }
@@ -56,7 +56,7 @@ impl Limits {
     /// Counts a request of `principal`.
     ///
     /// # Errors
-    /// [`OverLimit::Requests`] if it is one too many.
+    /// [`OverLimit::Requests`] if the limit is exceeded.
     pub fn request(&self, principal: &str) -> Result<(), OverLimit> {
         let Some((rate, limiter)) = &self.requests else { return Ok(()) };
         limiter.check_key(&principal.to_owned()).map_err(|too_early| OverLimit::Requests {
@@ -69,11 +69,11 @@ impl Limits {
     /// Counts a suggestion of `principal` until the returned value is dropped.
     ///
     /// # Errors
-    /// [`OverLimit::Suggestions`] if it is one too many.
+    /// [`OverLimit::Suggestions`] if the limit is exceeded.
     pub fn suggestion(&self, principal: &str) -> Result<SuggestionPermit, OverLimit> {
         let Some(limit) = self.suggestions else { return Ok(SuggestionPermit { _permit: None }) };
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        // Those who wait for nothing are forgotten.
+        // Entries of principals without pending suggestions are removed.
         waiting.retain(|_, permits| permits.available_permits() < limit.get() as usize);
         let permits = waiting.entry(principal.to_owned());
         let permits = permits.or_insert_with(|| Arc::new(Semaphore::new(limit.get() as usize)));
@@ -91,10 +91,10 @@ mod tests {
     use super::{Limits, OverLimit};
 
     #[test]
-    fn each_principal_has_limits_of_its_own() {
+    fn limits_apply_to_each_principal_separately() {
         let limits = Limits::new(NonZeroU32::new(1), NonZeroU32::new(2));
         assert_eq!(limits.request("a"), Ok(()));
-        // The second one would have to come a whole second later.
+        // The second request is accepted only one second later.
         assert!(matches!(limits.request("a"), Err(OverLimit::Requests { limit: 1, .. })));
         assert_eq!(limits.request("b"), Ok(()));
 
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn without_limits_everything_is_taken() {
+    fn all_requests_are_accepted_without_limits() {
         let limits = Limits::new(None, None);
         for _ in 0..1000 {
             assert_eq!(limits.request("a"), Ok(()));

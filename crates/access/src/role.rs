@@ -1,9 +1,9 @@
-//! AI Platform's permissions, and the roles that bundle them.
+//! AI Platform's permissions and roles.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// What a method needs, in the words of AI Platform's access control.
+/// A permission of AI Platform's access control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Permission {
     /// `ml.jobs.create`
@@ -53,7 +53,7 @@ pub enum Permission {
 }
 
 impl Permission {
-    /// Its published name.
+    /// The published name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::JobsCreate => "ml.jobs.create",
@@ -106,13 +106,13 @@ impl Permission {
         Self::TrialsDelete,
     ];
 
-    /// The permission of this name, if there is one.
+    /// Returns the permission with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|permission| permission.as_str() == name)
     }
 
-    /// Whether it only reads.
-    fn reads(self) -> bool {
+    /// Whether the permission is read-only.
+    fn is_read_only(self) -> bool {
         matches!(
             self,
             Self::JobsGet
@@ -129,8 +129,8 @@ impl Permission {
         )
     }
 
-    /// Whether it is about one job.
-    fn is_of_job(self) -> bool {
+    /// Whether the permission applies to one job.
+    fn applies_to_job(self) -> bool {
         matches!(
             self,
             Self::JobsGet | Self::JobsCancel | Self::JobsUpdate | Self::JobsGetIamPolicy | Self::JobsSetIamPolicy
@@ -144,24 +144,24 @@ impl fmt::Display for Permission {
     }
 }
 
-/// A bundle of permissions, in a project or, [`Role::JobOwner`], on one job.
+/// A set of permissions in a project or, for [`Role::JobOwner`], on one job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// `roles/ml.admin`: everything.
+    /// `roles/ml.admin`: all permissions.
     Admin,
-    /// `roles/ml.developer`: makes jobs, studies and trials, and sees everything; of the jobs it controls its own, as
-    /// their owner.
+    /// `roles/ml.developer`: creates jobs, studies and trials, and reads everything. Controls its own jobs through
+    /// [`Role::JobOwner`].
     Developer,
-    /// `roles/ml.viewer`: sees everything.
+    /// `roles/ml.viewer`: reads everything.
     Viewer,
-    /// `roles/ml.jobOwner`: everything about one job. Whoever creates a job has it.
+    /// `roles/ml.jobOwner`: all permissions on one job. The creator of a job has this role.
     JobOwner,
 }
 
 impl Role {
     const ALL: [Self; 4] = [Self::Admin, Self::Developer, Self::Viewer, Self::JobOwner];
 
-    /// Its published name.
+    /// The published name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Admin => "roles/ml.admin",
@@ -171,12 +171,12 @@ impl Role {
         }
     }
 
-    /// Whether it includes `permission`.
+    /// Whether the role includes `permission`.
     pub fn allows(self, permission: Permission) -> bool {
         match self {
             Self::Admin => true,
             Self::Developer => {
-                permission.reads()
+                permission.is_read_only()
                     || matches!(
                         permission,
                         Permission::JobsCreate
@@ -189,8 +189,8 @@ impl Role {
                             | Permission::TrialsDelete
                     )
             }
-            Self::Viewer => permission.reads(),
-            Self::JobOwner => permission.is_of_job(),
+            Self::Viewer => permission.is_read_only(),
+            Self::JobOwner => permission.applies_to_job(),
         }
     }
 }
@@ -201,9 +201,9 @@ impl fmt::Display for Role {
     }
 }
 
-/// A text that names no [`Role`].
+/// The error of parsing a [`Role`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{role:?} is no role: use ml.admin, ml.developer, ml.viewer or ml.jobOwner")]
+#[error("{role:?} is not a role: use ml.admin, ml.developer, ml.viewer or ml.jobOwner")]
 pub struct UnknownRole {
     /// The text.
     pub role: String,
@@ -212,7 +212,7 @@ pub struct UnknownRole {
 impl FromStr for Role {
     type Err = UnknownRole;
 
-    /// Reads the published name, with or without `roles/`.
+    /// Parses the published name, with or without `roles/`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let name = text.strip_prefix("roles/").unwrap_or(text);
         let role = Self::ALL.into_iter().find(|role| role.as_str().strip_prefix("roles/") == Some(name));
@@ -225,7 +225,7 @@ mod tests {
     use super::{Permission, Role};
 
     #[test]
-    fn roles_hold_what_is_published() {
+    fn roles_have_the_published_permissions() {
         let allowed = |role: Role| Permission::ALL.into_iter().filter(move |permission| role.allows(*permission));
         assert_eq!(allowed(Role::Admin).count(), 22);
         assert!(allowed(Role::Viewer).all(|permission| {
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_read_back() {
+    fn names_are_parsed_back() {
         for role in Role::ALL {
             assert_eq!(role.to_string().parse(), Ok(role));
         }

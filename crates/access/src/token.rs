@@ -1,4 +1,4 @@
-//! Tokens: what a caller shows, and what is kept of it.
+//! Tokens: the secret of the client and the stored record.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,22 +12,23 @@ use sha2::{Digest, Sha256};
 
 use super::role::{Role, UnknownRole};
 
-/// What every token begins with, so that one that lies about is recognised for what it is.
+/// Prefix of every token, so that leaked tokens can be found by scanners.
 const PREFIX: &str = "tsm";
 
-/// Length of the public part, which names the token.
+/// Length of the token ID, the public part, in bytes.
 const ID_BYTES: usize = 6;
 
-/// Length of the secret part: beyond guessing, so a plain digest of it may be kept.
+/// Length of the secret part in bytes. It cannot be guessed, so an unsalted digest is sufficient.
 const SECRET_BYTES: usize = 32;
 
-/// Who a token belongs to, as policies name members: `user:EMAIL`, `serviceAccount:EMAIL` or `group:EMAIL`.
+/// The owner of a token, in the syntax of members of IAM policies: `user:EMAIL`, `serviceAccount:EMAIL` or
+/// `group:EMAIL`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Principal(String);
 
 impl Principal {
-    /// The name.
+    /// The text form.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -39,10 +40,10 @@ impl fmt::Display for Principal {
     }
 }
 
-/// A text that names no [`Principal`].
+/// The error of parsing a [`Principal`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{text:?} is no principal: write user:NAME, serviceAccount:NAME or group:NAME, without spaces, up to 256 bytes"
+    "{text:?} is not a principal: use user:NAME, serviceAccount:NAME or group:NAME, without spaces, up to 256 bytes"
 )]
 pub struct BadPrincipal {
     /// The text.
@@ -75,12 +76,12 @@ impl From<Principal> for String {
     }
 }
 
-/// Where a role holds.
+/// The projects to which a grant applies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Projects {
-    /// In every project.
+    /// Every project.
     All,
-    /// In this one.
+    /// One project.
     One(String),
 }
 
@@ -90,21 +91,21 @@ pub enum Projects {
 pub struct Grant {
     /// The role.
     pub role: Role,
-    /// Where it holds.
+    /// The projects.
     pub projects: Projects,
 }
 
-/// A text that is no [`Grant`].
+/// The error of parsing a [`Grant`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadGrant {
     /// The role is unknown.
     #[error(transparent)]
     Role(#[from] UnknownRole),
-    /// The role is one of single jobs.
-    #[error("ml.jobOwner is a role on one job: it is given by the job's policy (setIamPolicy), not by a token")]
+    /// The role applies to single jobs.
+    #[error("ml.jobOwner is a role on one job: it is granted by the job's IAM policy (setIamPolicy), not by a token")]
     JobOwner,
     /// The project is empty.
-    #[error("{text:?} names no project: write ROLE@PROJECT, or ROLE alone for all projects")]
+    #[error("{text:?} has an empty project: use ROLE@PROJECT, or ROLE alone for all projects")]
     NoProject {
         /// The text.
         text: String,
@@ -150,36 +151,36 @@ impl From<Grant> for String {
     }
 }
 
-/// A token as it is kept: everything but the secret.
+/// The stored record of a token, without the secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Token {
-    /// Its public part.
+    /// The ID, the public part of the token.
     pub id: String,
     /// SHA-256 of the whole token, in hexadecimal digits.
     digest: String,
-    /// Whose it is.
+    /// The owner.
     pub principal: Principal,
-    /// What its owner may do.
+    /// The roles of the owner.
     pub grants: Vec<Grant>,
-    /// When it was made.
+    /// Time of creation.
     pub create_time: Timestamp,
-    /// When it ends; `None`: never.
+    /// Time of expiry; `None`: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expire_time: Option<Timestamp>,
 }
 
-/// A token that was just made: the only time that its secret is known.
+/// A new token, with the secret that is not stored.
 #[derive(Debug, Clone)]
 pub struct NewToken {
-    /// What is kept.
+    /// The record to store.
     pub token: Token,
-    /// What its owner shows.
+    /// The text that the client sends.
     pub secret: String,
 }
 
 impl Token {
-    /// Draws a token.
+    /// Creates a token with a random ID and secret.
     pub fn draw(
         principal: Principal,
         grants: Vec<Grant>,
@@ -189,23 +190,23 @@ impl Token {
         let mut random = [0; ID_BYTES + SECRET_BYTES];
         rand::rng().fill_bytes(&mut random);
         let (id, secret) = random.split_at(ID_BYTES);
-        let id = hexadecimal(id);
+        let id = hex::encode(id);
         let secret = format!("{PREFIX}_{id}_{}", URL_SAFE_NO_PAD.encode(secret));
         let token = Self { id, digest: digest(&secret), principal, grants, create_time, expire_time };
         NewToken { token, secret }
     }
 
-    /// Whether `shown` is this token's secret. Digests are compared, so the time it takes tells nothing of the secret.
-    pub(super) fn is_shown_by(&self, shown: &str) -> bool {
-        self.digest == digest(shown)
+    /// Whether `secret` belongs to this token. Digests are compared, so the run time does not depend on the secret.
+    pub(super) fn matches(&self, secret: &str) -> bool {
+        self.digest == digest(secret)
     }
 
-    /// Whether it has ended at `now`.
+    /// Whether the token has expired at `now`.
     pub fn has_expired(&self, now: Timestamp) -> bool {
         self.expire_time.is_some_and(|end| end <= now)
     }
 
-    /// Its owner's roles in `project`.
+    /// The owner's roles in `project`.
     pub fn roles_in(&self, project: &str) -> impl Iterator<Item = Role> {
         let holds = move |grant: &&Grant| match &grant.projects {
             Projects::All => true,
@@ -215,16 +216,12 @@ impl Token {
     }
 }
 
-/// The public part of a token that somebody shows; `None` if it cannot be one of ours.
-pub(super) fn id_of(shown: &str) -> Option<&str> {
-    let (id, _) = shown.strip_prefix(PREFIX)?.strip_prefix('_')?.split_once('_')?;
+/// Returns the ID in a token; `None` if the text is not a token of this program.
+pub(super) fn id_of(secret: &str) -> Option<&str> {
+    let (id, _) = secret.strip_prefix(PREFIX)?.strip_prefix('_')?.split_once('_')?;
     Some(id)
 }
 
 fn digest(text: &str) -> String {
-    hexadecimal(&Sha256::digest(text))
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(Sha256::digest(text))
 }

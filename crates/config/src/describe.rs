@@ -1,4 +1,4 @@
-//! A config in words: its search space as a table, and how it is searched.
+//! Description of a config for people: its search space as a table, and the settings of the search.
 
 use std::fmt::{self, Write as _};
 
@@ -11,11 +11,11 @@ use super::HptuningConfig;
 use tunesmith_api::ai_platform::{Double, StudySpec};
 use tunesmith_domain::{Algorithm, FinalMeasurement, StoppingRule};
 
-/// Most values of a parameter that are listed.
+/// Maximum number of listed values of a parameter.
 const MAX_LISTED: usize = 8;
 
-/// The search space of `config` as a table, how it is searched, and the fields without effect here. Ends with a line
-/// break.
+/// Returns the search space of `config` as a table, the settings of the search, and the fields without effect. The text
+/// ends with a line break.
 pub fn describe(config: &HptuningConfig) -> String {
     let mut text = match &config.study {
         Some(study) => describe_study(study),
@@ -74,11 +74,11 @@ fn describe_study(study: &StudySpec) -> String {
     );
     for parameter in space.parameters() {
         if let Some(prior) = parameter.prior() {
-            let mut believed = format!("{} {}", parameter.name(), self::prior(prior));
+            let mut line_text = format!("{} {}", parameter.name(), self::prior(prior));
             if matches!(study.algorithm, Algorithm::GridSearch { .. }) {
-                believed.push_str(" (grid search makes no use of it)");
+                line_text.push_str(" (grid search makes no use of it)");
             }
-            line(&mut text, "prior", &believed);
+            line(&mut text, "prior", &line_text);
         }
     }
     for point in &study.initial_points {
@@ -112,7 +112,7 @@ fn describe_study(study: &StudySpec) -> String {
     text
 }
 
-/// How many points a search space has.
+/// The number of points in a search space.
 enum Points {
     Some(u64),
     TooMany,
@@ -130,7 +130,7 @@ impl Points {
 }
 
 impl Points {
-    /// The number for a conditional space, where `self` is the product over all parameters.
+    /// Returns the number for a conditional space. `self` is the product over all parameters.
     fn of_tree(self, study: &StudySpec) -> Self {
         let size = match &study.algorithm {
             Algorithm::GridSearch { double_resolution } => {
@@ -156,7 +156,7 @@ impl fmt::Display for Points {
 }
 
 fn line(text: &mut String, name: &str, value: &str) {
-    // Writing to a String cannot fail.
+    // Writing to a `String` cannot fail.
     let _ = writeln!(text, "{name:<15} {value}");
 }
 
@@ -191,13 +191,13 @@ fn values(parameter: &ParameterSpec) -> String {
     }
 }
 
-/// `parent = value`, or `parent in values`.
+/// Returns `parent = value` or `parent in values`.
 fn condition(condition: &Condition) -> String {
     let relation = if condition.values().len() == 1 { "=" } else { "in" };
     format!("{} {relation} {}", condition.parent(), list(condition.values().iter().map(ToString::to_string)))
 }
 
-/// Where a parameter is believed to be best.
+/// Describes the prior of a parameter's best value.
 fn prior(prior: &ParameterPrior) -> String {
     match prior {
         ParameterPrior::Normal { mode, spread } => {

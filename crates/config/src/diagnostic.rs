@@ -1,4 +1,4 @@
-//! What is wrong with a config, where, and what is allowed there.
+//! Errors and warnings of a config, with their location and the allowed values.
 
 use std::fmt;
 use std::ops::Range;
@@ -7,10 +7,10 @@ use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet}
 
 use tunesmith_api::ai_platform::Severity;
 
-/// Longest line that is kept for a message, in bytes: of a config in one line each error would else keep the whole.
+/// Maximum length of the stored part of a line in bytes. It limits the errors of a config that is one long line.
 const MAX_EXCERPT: usize = 1000;
 
-/// Longest text that fits beside a caret, in bytes; longer ones get a line of their own.
+/// Maximum length of text beside a caret, in bytes; longer text is a separate line.
 const MAX_LABEL: usize = 80;
 
 /// A text and its name in messages.
@@ -28,11 +28,11 @@ impl<'a> Source<'a> {
     }
 }
 
-/// What is wrong with some bytes of the text.
+/// An error or warning about a span of the text.
 #[derive(Debug, Clone)]
 pub(super) struct Finding {
     pub(super) severity: Severity,
-    /// Path of the field; empty for the text as a whole.
+    /// Path of the field; empty for the whole text.
     pub(super) field: String,
     pub(super) span: Range<usize>,
     pub(super) message: String,
@@ -52,29 +52,29 @@ impl Finding {
     }
 }
 
-/// One error or warning of a config, with its place. Displays as a block of lines that ends without a line break.
+/// One error or warning of a config with its location. Displays as a block of lines without a final line break.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Diagnostic {
     /// Error or warning.
     pub severity: Severity,
-    /// The file, as the caller named it.
+    /// Name of the file, as passed by the caller.
     pub file: String,
     /// Line, from 1.
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
-    /// Path of the field; empty for the file as a whole.
+    /// Path of the field; empty for the whole file.
     pub field: String,
-    /// What is wrong, naming the value.
+    /// The error, with the value.
     pub message: String,
-    /// What is allowed.
+    /// The allowed values.
     pub allowed: String,
-    /// What to write instead, where that can be guessed.
+    /// A proposed correction.
     pub help: Option<String>,
     excerpt: Option<Excerpt>,
 }
 
-/// The line of the text that a diagnostic is about, and the bytes of it that are marked.
+/// The line of a diagnostic and the marked bytes in it.
 #[derive(Debug, Clone, PartialEq)]
 struct Excerpt {
     line: String,
@@ -91,7 +91,7 @@ impl Diagnostic {
         let line = text[line_start..].lines().next().unwrap_or_default();
         let start_in_line = (start - line_start).min(line.len());
         let end_in_line = floor_char_boundary(line, finding.span.end.saturating_sub(line_start)).max(start_in_line);
-        // A collection may span many lines; trailing blanks of the first are no part of it.
+        // A collection may span several lines; only the first is marked, without trailing blanks.
         let end_in_line = start_in_line + line[start_in_line..end_in_line].trim_end().len();
         Self {
             severity: finding.severity,
@@ -108,7 +108,7 @@ impl Diagnostic {
 }
 
 impl Excerpt {
-    /// The part of `line` around the start of `marked`.
+    /// The excerpt of `line` around the start of `marked`.
     fn new(line: &str, marked: Range<usize>) -> Self {
         if line.len() <= MAX_EXCERPT {
             return Self { line: line.to_owned(), is_whole_line: true, marked };
@@ -138,7 +138,7 @@ impl fmt::Display for Diagnostic {
         };
         let mut end = excerpt.marked.end;
         if end == excerpt.marked.start {
-            // An empty place, the end of a line say, is marked by one caret.
+            // An empty span, such as the end of a line, is marked by one caret.
             end += excerpt.line[end..].chars().next().map_or(0, char::len_utf8);
         }
         let mut annotation = AnnotationKind::Primary.span(excerpt.marked.start..end);
@@ -151,7 +151,7 @@ impl fmt::Display for Diagnostic {
             snippet = snippet.path(&self.file);
             title.element(snippet)
         } else {
-            // The column in a part of the line is not the one to show.
+            // The column in the excerpt differs from that in the line.
             title.element(Origin::path(&self.file).line(self.line).char_column(self.column)).element(snippet)
         };
         if self.allowed.len() > MAX_LABEL {
@@ -164,9 +164,9 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// Everything that is wrong with a config, in the order of the text, warnings among the errors.
+/// All errors and warnings of a config, in the order of the text.
 ///
-/// Displays as one block of lines per diagnostic and a closing line with their number.
+/// Displays as one block of lines per diagnostic and a final line with the number of errors.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub struct ConfigErrors {
     file: String,

@@ -1,14 +1,10 @@
-//! `hptuning_config.yaml`: AI Platform's `trainingInput`, in YAML or JSON, bare or under its key.
-//!
-//! A file is read in three steps, and the findings of all three are reported together, in the order of the text:
-//! `yaml` makes a tree that knows its places, `walk` compares it with the published shape, and
-//! [`tunesmith_api::ai_platform::check`] applies the rules. Not here: what the command line adds or overrides.
+#![doc = include_str!("../README.md")]
 
+mod conversion;
 mod describe;
 mod diagnostic;
 mod schema;
 mod shape;
-mod walk;
 mod yaml;
 
 use std::collections::BTreeMap;
@@ -20,36 +16,36 @@ pub use describe::describe;
 pub use diagnostic::{ConfigErrors, Diagnostic};
 pub use schema::json_schema;
 
+use conversion::{Conversion, Locations};
 use diagnostic::{Finding, Source};
 use schema::ConfigFile;
 use tunesmith_api::ai_platform::{self, Severity, StudySpec, TrainingInput};
 use tunesmith_domain::JobId;
-use walk::{Places, Walk};
 
-/// Largest config that is read. Far above what 1000 discrete values in each of many parameters need.
+/// Maximum size of a config. Sufficient for 1000 discrete values in each of many parameters.
 const MAX_SIZE_BYTES: u64 = 4 << 20;
 
-/// A config that follows every rule.
+/// A valid config.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HptuningConfig {
-    /// What the job runs and tunes.
+    /// The training input.
     pub training_input: TrainingInput,
-    /// The study that `training_input.hyperparameters` asks for; `None` for a job that tunes nothing.
+    /// The study of `training_input.hyperparameters`; `None` for a job without hyperparameters.
     pub study: Option<StudySpec>,
-    /// The job's ID, if the file gives one beside `trainingInput`.
+    /// The job's ID, if the file contains one beside `trainingInput`.
     pub job_id: Option<JobId>,
-    /// The job's labels, if the file gives some beside `trainingInput`.
+    /// The job's labels, if the file contains them beside `trainingInput`.
     pub labels: BTreeMap<String, String>,
-    /// What is accepted, but probably not what was meant; in the order of the text.
+    /// Warnings about fields that are accepted but probably mistakes, in the order of the text.
     pub warnings: Vec<Diagnostic>,
-    /// Paths of the fields that are kept but have no effect in a local run.
+    /// Paths of the fields that are stored but have no effect in a local run.
     pub without_effect: Vec<String>,
 }
 
 /// Reads the config in the file at `path`.
 ///
 /// # Errors
-/// [`ConfigErrors`] with everything that is wrong: the file cannot be read, is not YAML or JSON, or breaks rules.
+/// [`ConfigErrors`] with all errors: the file cannot be read, is not YAML or JSON, or violates rules.
 pub fn load(path: &Path) -> Result<HptuningConfig, ConfigErrors> {
     let name = path.display().to_string();
     let mut bytes = Vec::new();
@@ -58,7 +54,7 @@ pub fn load(path: &Path) -> Result<HptuningConfig, ConfigErrors> {
         return Err(ConfigErrors::unreadable(&name, &format!("cannot be read: {error}")));
     }
     if bytes.len() as u64 > MAX_SIZE_BYTES {
-        return Err(ConfigErrors::unreadable(&name, "is larger than 4 MiB, which no config needs"));
+        return Err(ConfigErrors::unreadable(&name, "is larger than 4 MiB"));
     }
     match String::from_utf8(bytes) {
         Ok(text) => parse(&name, &text),
@@ -72,10 +68,10 @@ pub fn load(path: &Path) -> Result<HptuningConfig, ConfigErrors> {
     }
 }
 
-/// Reads the config in `text`; `name` stands for the file in messages.
+/// Parses the config in `text`. Messages name the file `name`.
 ///
 /// # Errors
-/// [`ConfigErrors`] with everything that is wrong.
+/// [`ConfigErrors`] with all errors.
 pub fn parse(name: &str, text: &str) -> Result<HptuningConfig, ConfigErrors> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let source = Source::new(name, text);
@@ -84,11 +80,11 @@ pub fn parse(name: &str, text: &str) -> Result<HptuningConfig, ConfigErrors> {
         return Err(ConfigErrors::new(&source, findings));
     };
     let wrapped = tree.has_key("trainingInput");
-    let (value, places) = Walk::new(&mut findings, wrapped).file(&tree);
+    let (value, locations) = Conversion::new(&mut findings, wrapped).file(&tree);
     let mut config = match ConfigFile::from_value(value, wrapped) {
         Ok(config) => config,
         Err(error) => {
-            // The walk lets only fitting values through: should it err, serde's words are better than none.
+            // The conversion returns only valid values. If it has a fault, serde's message is reported.
             findings.push(Finding::error("", tree.span.clone(), error.to_string(), "a training input"));
             return Err(ConfigErrors::new(&source, findings));
         }
@@ -96,10 +92,10 @@ pub fn parse(name: &str, text: &str) -> Result<HptuningConfig, ConfigErrors> {
     let prefix = if wrapped { "trainingInput." } else { "" };
     for violation in ai_platform::check(&config.training_input) {
         let field = format!("{prefix}{}", violation.field);
-        if !places.is_broken(&field) {
+        if !locations.is_broken(&field) {
             findings.push(Finding {
                 severity: violation.severity,
-                span: places.span(&field),
+                span: locations.span(&field),
                 field,
                 message: violation.message,
                 allowed: violation.allowed,
@@ -107,7 +103,7 @@ pub fn parse(name: &str, text: &str) -> Result<HptuningConfig, ConfigErrors> {
             });
         }
     }
-    let job_id = job_id(&config.job_id, &places, &mut findings);
+    let job_id = job_id(&config.job_id, &locations, &mut findings);
     let mut study = None;
     if findings.iter().all(|finding| finding.severity == Severity::Warning)
         && let Some(spec) = &config.training_input.hyperparameters
@@ -116,7 +112,7 @@ pub fn parse(name: &str, text: &str) -> Result<HptuningConfig, ConfigErrors> {
             Ok(spec) => study = Some(spec),
             Err(error) => {
                 let field = format!("{prefix}hyperparameters");
-                let span = places.span(&field);
+                let span = locations.span(&field);
                 findings.push(Finding::error(field, span, error.to_string(), "a search space"));
             }
         }
@@ -135,7 +131,7 @@ pub fn parse(name: &str, text: &str) -> Result<HptuningConfig, ConfigErrors> {
     })
 }
 
-fn job_id(text: &str, places: &Places, findings: &mut Vec<Finding>) -> Option<JobId> {
+fn job_id(text: &str, locations: &Locations, findings: &mut Vec<Finding>) -> Option<JobId> {
     if text.is_empty() {
         return None;
     }
@@ -145,7 +141,7 @@ fn job_id(text: &str, places: &Places, findings: &mut Vec<Finding>) -> Option<Jo
             let error: tunesmith_domain::IdError = error;
             findings.push(Finding::error(
                 "jobId",
-                places.span("jobId"),
+                locations.span("jobId"),
                 error.to_string(),
                 "letters, digits and underscores, starting with a letter, at most 128",
             ));

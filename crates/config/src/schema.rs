@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::shape::Shape;
 use tunesmith_api::ai_platform::TrainingInput;
 
-/// A config in its job form: the training input under its key, as published examples have it.
+/// A config in the form of a job, with the key `trainingInput`, as in published examples.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(extend("required" = ["trainingInput"]))]
@@ -24,7 +24,7 @@ pub(super) struct ConfigFile {
 }
 
 impl ConfigFile {
-    /// The file whose content, checked against its shape, is `value`.
+    /// Returns the file with the content `value`, which must have the shape.
     pub(super) fn from_value(value: Value, wrapped: bool) -> serde_json::Result<Self> {
         if wrapped {
             return serde_json::from_value(value);
@@ -32,7 +32,7 @@ impl ConfigFile {
         Ok(Self { training_input: serde_json::from_value(value)?, ..Self::default() })
     }
 
-    /// The shape that a file must have.
+    /// Returns the shape of a file.
     pub(super) fn shape(wrapped: bool) -> Shape {
         let generator = SchemaSettings::draft2020_12().into_generator();
         if wrapped {
@@ -43,22 +43,21 @@ impl ConfigFile {
     }
 }
 
-/// The JSON Schema (draft 2020-12) of `hptuning_config.yaml`, as published in `schemas/hptuning_config.schema.json`.
+/// Returns the JSON Schema (draft 2020-12) of `hptuning_config.yaml`, as in `schemas/hptuning_config.schema.json`.
 ///
-/// The reader accepts a little more than it: unquoted numbers where text is wanted, and quoted numbers in Tunesmith's
-/// own fields, as people write them in YAML.
+/// The reader also accepts unquoted numbers as text and quoted numbers in Tunesmith's own fields.
 pub fn json_schema() -> Schema {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
-    let bare = generator.subschema_for::<TrainingInput>();
+    let plain = generator.subschema_for::<TrainingInput>();
     let job = generator.subschema_for::<ConfigFile>();
     let definitions = generator.take_definitions(true);
     json_schema!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "hptuning_config",
-        "description": "AI Platform's trainingInput, bare or under its key; Tunesmith's additions are under `tunesmith`.",
+        "description": "AI Platform's trainingInput, plain or under its key; Tunesmith's additions are under `tunesmith`.",
         "if": { "required": ["trainingInput"] },
         "then": job,
-        "else": bare,
+        "else": plain,
         "$defs": definitions,
     })
 }

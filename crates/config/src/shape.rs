@@ -1,31 +1,31 @@
-//! What a value may look like: the few constructs of JSON Schema that the wire types generate.
+//! The allowed shape of a value: the subset of JSON Schema that the wire types generate.
 //!
-//! The schema is the one source of what a file may hold; a shape is that schema in the form that walking a tree needs.
+//! A shape is derived from the schema, which is the only definition of the format.
 
 use std::collections::BTreeMap;
 
 use schemars::Schema;
 use serde_json::Value;
 
-/// What a value may look like.
+/// The allowed shape of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Shape {
-    /// A message: these fields, of which some must be there.
+    /// A message with these fields, some of them required.
     Message {
         fields: BTreeMap<String, Shape>,
         required: Vec<String>,
     },
-    /// Free keys to values of one shape.
+    /// A map with any keys and values of one shape.
     Map(Box<Shape>),
-    /// Items of one shape.
+    /// A list of items of one shape.
     List(Box<Shape>),
     /// One of these names.
     Choice(Vec<String>),
     Text,
     Bool,
-    /// Seconds and an `s`.
+    /// Seconds followed by `s`.
     Duration,
-    /// A whole number in this range, bounds included.
+    /// An integer in this range, bounds included.
     Integer {
         min: i128,
         max: i128,
@@ -34,7 +34,7 @@ pub(super) enum Shape {
 }
 
 impl Shape {
-    /// The shape that `schema`, generated from the wire types, describes.
+    /// Returns the shape of `schema`, which must be generated from the wire types.
     pub(super) fn of(schema: &Schema) -> Self {
         let root = schema.as_value();
         Self::of_value(root, root.get("$defs").unwrap_or(&Value::Null))
@@ -45,7 +45,7 @@ impl Shape {
             let name = reference.rsplit('/').next().unwrap_or_default();
             return Self::of_value(&definitions[name], definitions);
         }
-        // An optional message is "a message or null"; null is handled for all fields alike.
+        // An optional message is "a message or null"; null is handled the same for all fields.
         if let Some(variants) = schema.get("anyOf").and_then(Value::as_array)
             && let Some(variant) = variants.iter().find(|variant| variant["type"] != "null")
         {
@@ -85,7 +85,7 @@ impl Shape {
         }
     }
 
-    /// What is allowed, for people.
+    /// Returns the description of allowed values for messages.
     pub(super) fn describe(&self) -> String {
         match self {
             Self::Message { .. } => "fields, as `name: value`".to_owned(),
@@ -101,7 +101,7 @@ impl Shape {
     }
 }
 
-/// The first type that is not null; types are a name or a list of names.
+/// Returns the first type other than null. The types are a name or a list of names.
 fn first_type(schema: &Value) -> &str {
     match &schema["type"] {
         Value::String(name) => name,
@@ -110,7 +110,7 @@ fn first_type(schema: &Value) -> &str {
     }
 }
 
-/// The names of an enum: documented variants are `const` schemas, others are plain names, and both kinds may mix.
+/// Returns the names of an enum. Documented variants are `const` schemas, others are plain names; both may occur.
 fn choices(schema: &Value) -> Option<Vec<String>> {
     if let Some(names) = schema.get("enum").and_then(Value::as_array) {
         return Some(names.iter().filter_map(Value::as_str).map(str::to_owned).collect());

@@ -1,6 +1,6 @@
-//! From text to a tree that knows its places. JSON is read as the subset of YAML that it is.
+//! Parser of YAML to a tree with locations. JSON is parsed as a subset of YAML.
 //!
-//! Aliases and merge keys (`<<`) are resolved, within a limit. Tags other than those of YAML itself are refused.
+//! Aliases and merge keys (`<<`) are resolved within a limit. Tags other than those of YAML itself are rejected.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -10,23 +10,23 @@ use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span, Tag};
 
 use super::diagnostic::Finding;
 
-/// Deepest nesting; the deepest published field lies six levels down.
+/// Maximum nesting. The deepest published field has six levels.
 const MAX_DEPTH: usize = 64;
 
-/// Most nodes, those of aliases counted at each use: a few lines can otherwise stand for billions.
+/// Maximum number of nodes. Those of aliases count at each use, since nested aliases grow exponentially.
 const MAX_NODES: usize = 200_000;
 
-/// A value and its place.
+/// A value with its location.
 #[derive(Debug, Clone)]
 pub(super) struct Node {
-    /// Bytes of the text.
+    /// Byte range in the text.
     pub(super) span: Range<usize>,
     pub(super) content: Content,
 }
 
 #[derive(Debug, Clone)]
 pub(super) enum Content {
-    /// `plain` if it is not quoted, and so may be a number, a truth value or null.
+    /// `plain` if not quoted; only then may it be a number, boolean or null.
     Scalar {
         text: String,
         plain: bool,
@@ -43,12 +43,12 @@ pub(super) struct Entry {
 }
 
 impl Node {
-    /// Whether this is a mapping with `key`.
+    /// Whether the node is a mapping with `key`.
     pub(super) fn has_key(&self, key: &str) -> bool {
         matches!(&self.content, Content::Mapping(entries) if entries.iter().any(|entry| entry.key == key))
     }
 
-    /// Whether this is the absence of a value.
+    /// Whether the node is null or empty.
     pub(super) fn is_null(&self) -> bool {
         let Content::Scalar { text, plain: true } = &self.content else { return false };
         matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL")
@@ -63,7 +63,7 @@ impl Node {
     }
 }
 
-/// The tree of the only document in `text`, if it can be built, and what is wrong with the text.
+/// Returns the tree of the only document in `text`, if it can be built, and the errors of the text.
 pub(super) fn compose(text: &str) -> (Option<Node>, Vec<Finding>) {
     let (readable, bytes) = without_surrogates(text);
     let mut composer = Composer {
@@ -92,7 +92,7 @@ pub(super) fn compose(text: &str) -> (Option<Node>, Vec<Finding>) {
 }
 
 fn syntax_error(text: &str, at: usize, info: &str) -> Finding {
-    // The parser's own limit is reached before ours where it looks ahead.
+    // The parser has its own limit, which it can reach first by lookahead.
     if info.contains("recursion limit") {
         return too_deep(at..at);
     }
@@ -105,10 +105,10 @@ fn too_deep(span: Range<usize>) -> Finding {
     Finding::error("", span, "the nesting is too deep", format!("at most {MAX_DEPTH} levels"))
 }
 
-/// `text` as YAML reads it, and for each of its characters and its end the byte of `text` from which it comes.
+/// Returns `text` in valid YAML, and for each of its characters and its end the byte offset in `text`.
 ///
-/// JSON writes characters beyond 16 bits as two escapes (`\ud83d\ude00`), which is not valid YAML; one escape of YAML
-/// takes their place.
+/// JSON writes characters beyond 16 bits as two escapes (`\ud83d\ude00`), which is not valid YAML. They are replaced by
+/// one escape of YAML.
 fn without_surrogates(text: &str) -> (Cow<'_, str>, Vec<usize>) {
     let mut bytes: Vec<usize> = text.char_indices().map(|(byte, _)| byte).chain([text.len()]).collect();
     if !text.trim_start().starts_with('{') || !text.contains("\\u") {
@@ -121,7 +121,7 @@ fn without_surrogates(text: &str) -> (Cow<'_, str>, Vec<usize>) {
         let at = text.len() - rest.len();
         let (piece, length) = match surrogate_pair(rest) {
             Some(character) => (format!("\\U{:08x}", u32::from(character)), 12),
-            // An escaped backslash must not be taken for the start of an escape.
+            // An escaped backslash is not the start of an escape.
             None if rest.starts_with("\\\\") => ("\\\\".to_owned(), 2),
             None => (first.to_string(), first.len_utf8()),
         };
@@ -133,7 +133,7 @@ fn without_surrogates(text: &str) -> (Cow<'_, str>, Vec<usize>) {
     (Cow::Owned(readable), bytes)
 }
 
-/// The character for which two escapes at the start of `text` stand.
+/// Returns the character of two escapes at the start of `text`.
 fn surrogate_pair(text: &str) -> Option<char> {
     let escape = |text: &str| u16::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok();
     let units = [escape(text)?, escape(text.get(6..)?)?];
@@ -144,7 +144,7 @@ fn surrogate_pair(text: &str) -> Option<char> {
     }
 }
 
-/// A list or mapping whose end has not come.
+/// An unfinished list or mapping.
 struct Open {
     start: usize,
     anchor: usize,
@@ -168,7 +168,7 @@ struct Composer {
 }
 
 impl Composer {
-    /// Takes in one event; an error ends the composition.
+    /// Processes one event; an error ends the composition.
     fn event(&mut self, event: Event<'_>, span: Span) -> Result<(), Finding> {
         let span = self.byte(&span.start)..self.byte(&span.end);
         match event {
@@ -202,7 +202,7 @@ impl Composer {
             }
             Event::Alias(anchor) => {
                 let Some(node) = self.anchors.get(&anchor) else {
-                    return Err(Finding::error("", span, "the alias lies inside its own anchor", "a finite document"));
+                    return Err(Finding::error("", span, "the alias is inside its own anchor", "a finite document"));
                 };
                 let node = Node { span: span.clone(), content: node.content.clone() };
                 self.nodes += node.size();
@@ -228,7 +228,7 @@ impl Composer {
         matches!(self.open.last(), Some(Open { collection: Collection::Mapping { key: None, .. }, .. }))
     }
 
-    /// Puts a finished node where it belongs.
+    /// Adds a finished node to its parent.
     fn close(&mut self, node: Node, anchor: usize) -> Result<(), Finding> {
         self.nodes += 1;
         if self.nodes > MAX_NODES {
@@ -260,7 +260,7 @@ impl Composer {
         Ok(())
     }
 
-    /// Puts the entries of the mappings under `<<` in its place; keys that are there already win.
+    /// Replaces `<<` by the entries of its mappings; existing keys take precedence.
     fn merge(&mut self, mut entries: Vec<Entry>) -> Vec<Entry> {
         let Some(index) = entries.iter().position(|entry| entry.key == "<<") else { return entries };
         let merged = entries.remove(index);
@@ -280,7 +280,7 @@ impl Composer {
         entries
     }
 
-    /// Whether `tag` says that a scalar is text; unknown tags are reported.
+    /// Whether `tag` declares a scalar as text. Unknown tags are reported.
     fn tag_is_text(&mut self, tag: Option<&Tag>, span: &Range<usize>) -> bool {
         let Some(tag) = tag else { return false };
         if !tag.is_yaml_core_schema() {

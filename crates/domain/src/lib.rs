@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod final_measurement;
 mod ids;
 mod job;
 mod measurement;
@@ -7,6 +8,7 @@ mod plan;
 mod study;
 mod trial;
 
+pub use final_measurement::{FinalSelection, NoFinalMeasurement, final_measurement};
 pub use ids::{IdError, JobId, MAX_JOB_ID_LENGTH, StudyId};
 pub use job::{Job, JobChange, JobFields, JobState, UnknownJobState};
 pub use measurement::{Measurement, MetricValue, Source};

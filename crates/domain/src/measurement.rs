@@ -26,9 +26,13 @@ impl Measurement {
         self.metrics.iter().find(|entry| entry.metric == metric).map(|entry| entry.value)
     }
 
-    /// Order along a curve: by step, then by time of the report.
+    /// Order along a curve: by step, then by wall time, then by elapsed time (0 if not reported).
     pub fn curve_order(&self, other: &Self) -> Ordering {
-        self.step.cmp(&other.step).then(self.wall_time_secs.total_cmp(&other.wall_time_secs))
+        let elapsed_secs = |measurement: &Self| measurement.elapsed_secs.unwrap_or(0.0);
+        self.step
+            .cmp(&other.step)
+            .then(self.wall_time_secs.total_cmp(&other.wall_time_secs))
+            .then(elapsed_secs(self).total_cmp(&elapsed_secs(other)))
     }
 }
 

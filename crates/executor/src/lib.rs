@@ -1,14 +1,4 @@
-//! What runs the program of a trial.
-//!
-//! # Contract for implementers
-//! - The caller chooses the ID and records it *before* it submits; **submitting an ID again is without effect**,
-//!   whether its program still runs, has ended, or was lost.
-//! - **A lost place is not a failed program.** [`ExecutorJobState::Lost`] says that the place went away (the node, the
-//!   supervisor) without the program having ended by itself; when it is reported, no process of the job is left, and
-//!   none will start later.
-//! - When an end of any kind is reported, no process of the job is left running.
-//! - A program goes on when the process that submitted it dies, and can be found again by its ID.
-//! - Being unable to ask is an error, never an answer: no state may be made up.
+#![doc = include_str!("../README.md")]
 
 #[cfg(feature = "testing")]
 pub mod contract;
@@ -27,51 +17,51 @@ use serde::{Deserialize, Serialize};
 pub use tunesmith_domain::Role;
 use tunesmith_domain::{JobId, TrialId};
 
-/// Runs programs. See the module documentation for the contract.
+/// Runs programs. The crate documentation contains the contract.
 #[async_trait]
 pub trait Executor: Send + Sync + 'static {
-    /// Starts the program of `spec`, and returns once it is certain to be found again by its ID.
+    /// Starts the program of `spec`. Returns when the job is registered durably under its ID.
     ///
     /// # Errors
-    /// [`ExecutorError::Rejected`] if it can never be started as described; others may be tried again.
+    /// [`ExecutorError::Rejected`] if the job can never be started as described; other errors may be retried.
     async fn submit(&self, spec: &ExecutorJobSpec) -> Result<(), ExecutorError>;
 
-    /// What is known of `id` now.
+    /// Returns the current state of `id`.
     ///
     /// # Errors
-    /// [`ExecutorError::Unreachable`] if nothing can be known.
+    /// [`ExecutorError::Unreachable`] if the state cannot be determined.
     async fn state(&self, id: &ExecutorJobId) -> Result<ExecutorJobState, ExecutorError>;
 
-    /// Waits until `id` is no longer running, and returns its state; at once if it is not running now.
-    /// Dropping the future is harmless.
+    /// Waits until `id` is not running and returns its state. Returns at once if it is not running now.
+    /// Dropping the future has no effect on the job.
     ///
     /// # Errors
     /// As [`Executor::state`].
     async fn wait(&self, id: &ExecutorJobId) -> Result<ExecutorJobState, ExecutorError>;
 
-    /// Asks every process of the job to end: gently with a grace period and then by force, or by force at once.
-    /// Returns when the request is made, not when the job has ended. Without effect on a job that does not run.
+    /// Stops every process of the job, in the way of `how`. Returns when the request is made, before the job has ended.
+    /// Has no effect on a job that is not running.
     ///
     /// # Errors
     /// [`ExecutorError::Unreachable`] if the request could not be made.
     async fn stop(&self, id: &ExecutorJobId, how: StopMode) -> Result<(), ExecutorError>;
 }
 
-/// The name of one run of a program: engine-side names derive from it.
+/// The name of one run of a program. Names in the engine are derived from it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ExecutorJobId {
     /// The job.
     #[serde(with = "form::job_id")]
     pub job: JobId,
-    /// The trial; `None` for a job that tunes nothing.
+    /// The trial; `None` for a job without hyperparameters.
     pub trial: Option<TrialId>,
-    /// Which attempt at it, from 1.
+    /// The attempt, from 1.
     pub attempt: u64,
 }
 
 impl fmt::Display for ExecutorJobId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Also a file name, which may not have a slash; no name has a tilde.
+        // The text is used as a file name, so slashes are replaced; job names contain no tilde.
         let job = self.job.as_str().replace('/', "~");
         match self.trial {
             Some(trial) => write!(f, "{job}-trial-{trial}-attempt-{}", self.attempt),
@@ -80,60 +70,60 @@ impl fmt::Display for ExecutorJobId {
     }
 }
 
-/// All that an executor needs in order to run a program.
+/// The specification of one run of a program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExecutorJobSpec {
-    /// Its name.
+    /// Name of the run.
     pub id: ExecutorJobId,
-    /// The replicas, in order; the first is the master, whose end is the job's end.
+    /// The replicas, in order. The first is the master; its end is the end of the job.
     pub replicas: Vec<Replica>,
     /// The `job` part of `TF_CONFIG`: the training input as the user gave it.
     pub training_input: serde_json::Value,
-    /// The master is called `chief` in `TF_CONFIG` (`useChiefInTfConfig`).
+    /// Whether the master is named `chief` in `TF_CONFIG` (`useChiefInTfConfig`).
     pub master_is_chief: bool,
-    /// Environment variables of every replica, added to what this process has.
+    /// Environment variables of every replica, in addition to those of this process.
     pub environment: BTreeMap<String, String>,
-    /// Where the programs start.
+    /// Working directory of the programs.
     pub working_directory: PathBuf,
-    /// Absolute path of the folder of this attempt: what the executor writes (logs, exit status) lies in it.
-    /// Standard output and error of the master go to `stdout.log` and `stderr.log`, those of other replicas to
-    /// `<role>-<index>-stdout.log` and `-stderr.log`.
+    /// Absolute path of the folder of this attempt. It contains all files that the executor writes (logs, exit
+    /// status). Standard output and error of the master go to `stdout.log` and `stderr.log`, those of other replicas
+    /// to `<role>-<index>-stdout.log` and `-stderr.log`.
     pub directory: PathBuf,
-    /// How long the program may run; it is stopped when the time is over, whoever is alive to see it.
+    /// Maximum run time of the program. The executor enforces it also if the submitting process has died.
     pub time_limit: Option<Duration>,
-    /// How long a program may take to end after it was asked to.
+    /// Time between a stop request (SIGTERM) and SIGKILL.
     pub grace: Duration,
 }
 
 /// One process of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Replica {
-    /// What it does in the job.
+    /// Role in the job.
     #[serde(with = "form::RoleForm")]
     pub role: Role,
-    /// Its number among those of its role, from 0.
+    /// Index among the replicas of this role, from 0.
     pub index: u32,
-    /// What it runs.
+    /// The program of this replica.
     pub program: Program,
 }
 
-/// What a replica runs, with all its arguments.
+/// A program with its arguments.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Program {
-    /// A process of this machine.
+    /// A process on this machine.
     Command {
-        /// Program and arguments, at least the program.
+        /// Program and arguments; at least the program.
         argv: Vec<String>,
     },
-    /// A container of docker or podman.
+    /// A container run by docker or podman.
     Container {
         /// The image.
         image: String,
-        /// Replaces the image's entry point and default arguments, if not empty.
+        /// Replacement of the image's entry point and default arguments; empty: not replaced.
         command: Vec<String>,
         /// Arguments to the entry point.
         args: Vec<String>,
-        /// Host folders that the container sees under the same path.
+        /// Host folders that are mounted in the container under the same path.
         mounts: Vec<PathBuf>,
     },
 }
@@ -147,18 +137,18 @@ pub enum StopMode {
     Immediate,
 }
 
-/// What an executor knows of a job.
+/// The state of a job.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ExecutorJobState {
-    /// Never submitted, or forgotten.
+    /// Never submitted, or no longer recorded.
     Unknown,
-    /// Started, or about to start, and not ended.
+    /// Started or starting, and not ended.
     Running,
-    /// Its master ended, and nothing of it runs.
+    /// The master has ended and no process of the job is running.
     Ended(ExitStatus),
-    /// The place it ran in went away before the program had ended; nothing of it runs.
+    /// The node or supervisor failed before the program ended; no process of the job is running.
     Lost {
-        /// What is known of the loss.
+        /// Description of the failure.
         reason: String,
     },
 }
@@ -166,44 +156,44 @@ pub enum ExecutorJobState {
 /// How the master of a job ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExitStatus {
-    /// How.
+    /// The end of the program.
     pub end: ProgramEnd,
-    /// Why the executor stopped it, if it did.
+    /// The reason for which the executor stopped the job; `None` if it did not.
     pub stopped: Option<StopReason>,
 }
 
 /// How a program ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ProgramEnd {
-    /// By itself, with this exit code; 0 is success.
+    /// The program exited with this code; 0 is success.
     Exited(i32),
-    /// By this signal.
+    /// The program was killed by this signal.
     Signaled(i32),
-    /// It could not be started at all.
+    /// The program could not be started, for this reason.
     NotStarted(String),
 }
 
-/// Why a job was stopped by its executor.
+/// The reason for which an executor stopped a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StopReason {
     /// [`Executor::stop`] was called.
     Requested,
-    /// Its time limit was over.
+    /// The job exceeded its time limit.
     TimeLimit,
 }
 
-/// Why an executor does not do what it was asked.
+/// Errors of an executor.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecutorError {
-    /// It can never be run as described: the trial fails with this reason.
+    /// The job can never run as specified; the trial fails with this reason.
     #[error("{id} cannot be run: {reason}")]
     Rejected {
         /// The job.
         id: ExecutorJobId,
-        /// What is wrong with it.
+        /// The invalid part of the specification.
         reason: String,
     },
-    /// The executor could not be asked; nothing is known, and nothing was changed. Try again.
+    /// The executor is not reachable; the state of the job is not known and was not changed. Retry.
     #[error("{id} cannot be reached")]
     Unreachable {
         /// The job.

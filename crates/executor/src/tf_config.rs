@@ -1,6 +1,6 @@
-//! What a replica is told of its cluster: `TF_CONFIG`, and `CLUSTER_SPEC` for containers.
+//! The cluster description that a replica gets: `TF_CONFIG`, and `CLUSTER_SPEC` for containers.
 //!
-//! A pure function of the job and its addresses; choosing the addresses is the executor's part.
+//! It is a pure function of the job and the addresses. Not here: the choice of addresses, which is up to the executor.
 
 use std::collections::BTreeMap;
 
@@ -9,15 +9,15 @@ use serde_json::Value;
 
 use super::{ExecutorJobSpec, Replica, Role};
 
-/// The cluster of one job: the address of each of its replicas.
+/// The addresses of the replicas of one job.
 #[derive(Debug)]
 pub struct Cluster<'a> {
     spec: &'a ExecutorJobSpec,
-    /// Addresses by name of the role, in order of the index; evaluators have none.
+    /// Addresses by name of the role, in the order of the index; without evaluators.
     addresses: BTreeMap<&'static str, Vec<String>>,
 }
 
-/// The published form. Field order is that of the published examples.
+/// The published JSON object. The field order is that of the published examples.
 #[derive(Serialize)]
 struct Document<'a> {
     cluster: &'a BTreeMap<&'static str, Vec<String>>,
@@ -37,8 +37,8 @@ struct Task {
 }
 
 impl<'a> Cluster<'a> {
-    /// The cluster of `spec` with `addresses` (`host:port`), one for each of its replicas in their order. Within a
-    /// role the replicas are taken to stand in the order of their index. The address of an evaluator is not used.
+    /// The cluster of `spec` with `addresses` (`host:port`), one per replica in the same order. The replicas of a role
+    /// must be ordered by index. Addresses of evaluators are ignored.
     pub fn new(spec: &'a ExecutorJobSpec, addresses: &[String]) -> Self {
         let mut by_role: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
         for (replica, address) in spec.replicas.iter().zip(addresses) {
@@ -66,7 +66,7 @@ impl<'a> Cluster<'a> {
     }
 }
 
-/// What the published documents call `role`.
+/// Returns the published name of `role`.
 pub fn role_name(role: Role, master_is_chief: bool) -> &'static str {
     match role {
         Role::Master if master_is_chief => "chief",
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_replica_is_a_cluster_of_one_master() {
+    fn single_replica_is_a_cluster_of_one_master() {
         assert_eq!(
             parsed(&spec(&[(Role::Master, 0)]), 0),
             json!({
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn every_role_has_its_name_and_evaluators_are_not_in_the_cluster() {
+    fn every_role_has_its_published_name_and_evaluators_are_not_in_the_cluster() {
         let roles = [(Role::Master, 0), (Role::Worker, 0), (Role::Worker, 1), (Role::ParameterServer, 0)];
         let mut spec = spec(&[&roles[..], &[(Role::Evaluator, 0)]].concat());
         let worker = parsed(&spec, 2);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_is_named_as_text() {
+    fn trial_id_is_a_string() {
         let mut spec = spec(&[(Role::Master, 0)]);
         spec.id.trial = Some(TrialId(7));
         assert_eq!(parsed(&spec, 0)["task"]["trial"], "7");

@@ -16,7 +16,7 @@ use super::names::PathNames;
 use super::openapi::{Operation, RequiredAccess};
 use super::request_id::RequestId;
 use super::status::{ApiError, Code};
-use tunesmith_access::{AuditLog, Caller, Keeper, Limits, OverLimit, Permission, Record, SuggestionPermit};
+use tunesmith_access::{AuditLog, Authenticator, Caller, Limits, OverLimit, Permission, Record, SuggestionPermit};
 use tunesmith_domain::JobId;
 use tunesmith_service::clock::Clock;
 use tunesmith_service::jobs::Jobs;
@@ -24,8 +24,8 @@ use tunesmith_telemetry::telemetry;
 
 /// The rules of access of a server: who may make requests, how many, and where they are recorded.
 pub struct Access {
-    /// Recognises callers by their tokens.
-    pub keeper: Keeper,
+    /// Authenticates callers by their tokens.
+    pub authenticator: Authenticator,
     /// The limits of each caller.
     pub limits: Limits,
     /// The record of every change.
@@ -137,13 +137,13 @@ impl Rules {
     fn caller(&self, call: &Call, headers: &HeaderMap) -> Result<Caller, ApiError> {
         let access = &self.access;
         let needs_token = !matches!(call.required, RequiredAccess::None | RequiredAccess::TrialToken);
-        if !needs_token || !access.keeper.asks_for_tokens() {
+        if !needs_token || !access.authenticator.requires_tokens() {
             return Ok(Caller::Anonymous);
         }
         let refuse = |text: &str| ApiError::new(Code::Unauthenticated, text);
         let shown = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
         let shown = shown.ok_or_else(|| refuse("send the header `authorization: Bearer TOKEN`"))?;
-        let recognised = access.keeper.recognise(shown.trim(), self.clock.now()).map_err(|error| {
+        let recognised = access.authenticator.authenticate(shown.trim(), self.clock.now()).map_err(|error| {
             tracing::error!(error = &error as &dyn std::error::Error, "tokens cannot be read");
             ApiError::new(Code::Internal, "the server's tokens cannot be read; its log says more")
         })?;

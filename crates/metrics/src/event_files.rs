@@ -1,4 +1,4 @@
-//! Follows the TensorFlow event files below a trial's job-dir.
+//! Reads the TensorFlow event files below a trial's job-dir.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,25 +13,25 @@ use super::intake::{Intake, Report};
 use super::tfrecord::{Record, RecordReader};
 use tunesmith_domain::Source;
 
-/// Reads what is appended to the event files of one trial.
+/// Reads the records that are appended to the event files of one trial.
 #[derive(Debug)]
 pub(super) struct EventFiles {
     tree: EventTree,
-    /// The tag as tensorboardX writes it.
+    /// The tag as cleaned by tensorboardX.
     cleaned_tag: String,
     positions: BTreeMap<PathBuf, Position>,
 }
 
-/// How far one file is read.
+/// The read position in one file.
 #[derive(Debug, Default)]
 struct Position {
     id: Option<FileId>,
     offset: u64,
-    /// The file's size when it was last read to its end; nothing is done until it changes.
+    /// The file's size when it was last read to its end. The file is not read again until its size changes.
     size_read: u64,
-    /// A damaged record stands at `offset`.
+    /// Whether the record at `offset` is damaged.
     is_corrupt: bool,
-    /// A record that is no event was met.
+    /// Whether a record that is not an event was found.
     has_malformed: bool,
 }
 
@@ -40,14 +40,14 @@ impl EventFiles {
         Self { tree: EventTree::new(folder), cleaned_tag: clean_tag(tag), positions: BTreeMap::new() }
     }
 
-    /// Reads what was appended, and files that are new.
+    /// Reads new files and appended records.
     pub(super) fn read(&mut self, intake: &mut Intake) {
         self.tree.search(intake);
         self.read_files(intake);
     }
 
-    /// As [`Self::read`], but looks for files everywhere and tries damaged records once more: over a network a reader
-    /// may see zeroes where data is still on its way.
+    /// Like [`Self::read`], but searches all folders and reads damaged records again: on a network file system a reader
+    /// may see zeroes in place of data that has not arrived.
     pub(super) fn finish(&mut self, intake: &mut Intake) {
         self.tree.search_all(intake);
         for position in self.positions.values_mut() {
@@ -82,7 +82,7 @@ impl Position {
         let Some((file, metadata)) = files::open(path, intake) else { return Ok(()) };
         let id = files::file_id(&metadata);
         if self.id.is_some_and(|known| known != id) || metadata.len() < self.offset {
-            // Its measurements are known by time and step, so reading it anew repeats none.
+            // Measurements are identified by time and step, so reading the file again adds no duplicates.
             intake.note_problem(CollectError::Restarted { path: path.to_owned() });
             *self = Self::default();
         }
@@ -98,7 +98,7 @@ impl Position {
                     self.take_event(data, offset, path, cleaned_tag, intake);
                     ControlFlow::Continue(())
                 }
-                Record::PassedOver => ControlFlow::Continue(()),
+                Record::Skipped => ControlFlow::Continue(()),
                 Record::Incomplete => ControlFlow::Break(()),
                 Record::Corrupt(reason) => {
                     self.is_corrupt = true;
@@ -141,8 +141,8 @@ impl Position {
     }
 }
 
-/// `tag` as tensorboardX writes it: every character but letters, digits and `-/_.` becomes `_`, and slashes in front
-/// are dropped. Source: tensorboardX 2.6, `summary.py`, `_clean_tag`.
+/// Returns `tag` as cleaned by tensorboardX: every character other than letters, digits and `-/_.` is replaced by `_`,
+/// and leading slashes are removed. Source: tensorboardX 2.6, `summary.py`, `_clean_tag`.
 fn clean_tag(tag: &str) -> String {
     let cleaned: String = tag
         .chars()

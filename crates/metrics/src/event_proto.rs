@@ -1,4 +1,4 @@
-//! TensorFlow's `Event` message, down to the scalars of its summary.
+//! Parser of TensorFlow's `Event` message for the scalars of its summary.
 //!
 //! Field numbers from TensorFlow, `tensorflow/core/util/event.proto` and `tensorflow/core/framework/{summary,tensor,
 //! tensor_shape,types}.proto`.
@@ -10,28 +10,28 @@ use super::protobuf::{FieldValue, Fields, MalformedMessage, take_array, take_var
 /// One record of an event file.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Event<'a> {
-    /// When it was written, in seconds since 1970.
+    /// Time of writing in seconds since 1970.
     pub wall_time_secs: f64,
-    /// Training step; 0 if left out.
+    /// Training step; 0 if absent.
     pub step: i64,
-    /// Its summary's values that are scalars.
+    /// The scalar values of its summary.
     pub scalars: Vec<Scalar<'a>>,
 }
 
-/// A number under a tag.
+/// A number with its tag.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Scalar<'a> {
-    /// The tag, in bytes that need not be UTF-8.
+    /// The tag, not necessarily UTF-8.
     pub tag: &'a [u8],
-    /// The value, widened without rounding where it was a smaller float.
+    /// The value; smaller floats are converted exactly.
     pub value: f64,
 }
 
 impl<'a> Event<'a> {
-    /// Reads an event. Fields and values that are no scalars are passed over.
+    /// Parses an event. Other fields and values that are not scalars are skipped.
     ///
     /// # Errors
-    /// If `bytes`, its summary or one of its scalars is no message.
+    /// If `bytes`, the summary or one of its scalars is not a valid message.
     pub(super) fn parse(bytes: &'a [u8]) -> Result<Self, MalformedMessage> {
         let mut event = Event { wall_time_secs: 0.0, step: 0, scalars: Vec::new() };
         for field in Fields::new(bytes) {
@@ -57,7 +57,7 @@ impl<'a> Event<'a> {
     }
 }
 
-/// `Summary.Value`, if it is a scalar.
+/// Parses a `Summary.Value`; `None` if it is not a scalar.
 fn parse_summary_value(bytes: &[u8]) -> Result<Option<Scalar<'_>>, MalformedMessage> {
     let mut tag: &[u8] = b"";
     let mut simple_value = None;
@@ -80,8 +80,8 @@ fn parse_summary_value(bytes: &[u8]) -> Result<Option<Scalar<'_>>, MalformedMess
     Ok(value.map(|value| Scalar { tag, value }))
 }
 
-/// Whether `SummaryMetadata` says that the tensor is a scalar, or does not say what it is. Other plugins use numeric
-/// tensors of one element as well, and not for values: `hparams` for one.
+/// Whether `SummaryMetadata` declares the tensor as a scalar or declares nothing. Other plugins, such as `hparams`, use
+/// numeric tensors of one element for data that are not metrics.
 fn is_of_scalars(metadata: &[u8]) -> Result<bool, MalformedMessage> {
     const DATA_CLASS_SCALAR: u64 = 1;
     let mut plugin_name: &[u8] = b"";
@@ -101,7 +101,7 @@ fn is_of_scalars(metadata: &[u8]) -> Result<bool, MalformedMessage> {
     Ok(matches!(plugin_name, b"" | b"scalars"))
 }
 
-/// The element types of tensors that are read, by their number in `DataType`.
+/// The supported element types of tensors.
 #[derive(Debug, Clone, Copy)]
 enum DataType {
     Float,
@@ -125,7 +125,7 @@ impl DataType {
         })
     }
 
-    /// The field of `TensorProto` that holds elements of this type one by one.
+    /// The field of `TensorProto` that contains elements of this type.
     fn value_field(self) -> u64 {
         match self {
             Self::Float => 5,
@@ -136,7 +136,7 @@ impl DataType {
         }
     }
 
-    /// The only element of `tensor_content`, if it has the size of one.
+    /// The element in `tensor_content`; `None` if its size is not that of one element.
     fn read_content(self, mut content: &[u8]) -> Option<f64> {
         let content = &mut content;
         let value = match self {
@@ -152,7 +152,7 @@ impl DataType {
 
     fn read_varint(self, bits: u64) -> Option<f64> {
         match self {
-            // Varints of 32 bits are sign-extended to 64; the low half is the number.
+            // Varints of 32 bits are sign-extended to 64 bits; the low half is the number.
             Self::Int32 => Some(f64::from(bits as i32)),
             Self::Int64 => Some(i64_to_f64(bits.cast_signed())),
             Self::BFloat16 => u16::try_from(bits).ok().map(|bits| f64::from(bf16::from_bits(bits))),
@@ -161,7 +161,7 @@ impl DataType {
         }
     }
 
-    /// The first element of a packed field, and what follows it.
+    /// Takes the first element of a packed field from the front of `bytes`.
     fn take_packed(self, bytes: &mut &[u8]) -> Result<Option<f64>, MalformedMessage> {
         Ok(match self {
             Self::Float => Some(f64::from(f32::from_le_bytes(take_array(bytes)?))),
@@ -171,7 +171,7 @@ impl DataType {
     }
 }
 
-/// The only element of a `TensorProto`, if it has one element of a numeric type.
+/// Returns the element of a `TensorProto` with exactly one element of a numeric type, otherwise `None`.
 fn parse_tensor(bytes: &[u8]) -> Result<Option<f64>, MalformedMessage> {
     let mut data_type = None;
     let mut has_one_element = true;
@@ -235,7 +235,7 @@ fn is_shape_of_one(shape: &[u8]) -> Result<bool, MalformedMessage> {
     Ok(true)
 }
 
-/// Metrics are doubles: counts beyond 2^53 lose their last digits.
+/// Converts a count to a metric value; integers beyond 2^53 are rounded.
 fn i64_to_f64(value: i64) -> f64 {
     value as f64
 }

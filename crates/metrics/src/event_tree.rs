@@ -1,7 +1,7 @@
-//! Finds the event files below a folder, and new ones while a trainer runs.
+//! Search for event files below a folder while a trainer runs.
 //!
-//! Symbolic links below the folder are not followed: they may lead in circles or out of the trial. The folder itself
-//! may be one.
+//! Symbolic links below the folder are not followed, since they may form cycles or leave the trial's folder. The folder
+//! itself may be a symbolic link.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,16 +12,16 @@ use super::CollectError;
 use super::files::{self, ChangeWatch};
 use super::intake::Intake;
 
-/// The most folders that are watched, each at the cost of a `stat` per poll. A guess, far above any trainer's.
+/// Maximum number of watched folders; each costs a `stat` per poll. A guess, far above the use of any trainer.
 const MAX_FOLDERS: usize = 10_000;
 
-/// The most event files that are watched. A guess, as above.
+/// Maximum number of watched event files. A guess, as above.
 const MAX_FILES: usize = 10_000;
 
-/// What TensorFlow's, torch's and tensorboardX's writers all have in the names of their files.
+/// The part of file names that the writers of TensorFlow, torch and tensorboardX have in common.
 const NAME_PART: &[u8] = b"tfevents";
 
-/// The folders known, each listed again only when it changed.
+/// The known folders and files. A folder is listed again only when it has changed.
 #[derive(Debug)]
 pub(super) struct EventTree {
     root: PathBuf,
@@ -34,12 +34,12 @@ impl EventTree {
         Self { folders: BTreeMap::from([(root.clone(), ChangeWatch::default())]), root, files: BTreeSet::new() }
     }
 
-    /// Every event file found so far, sorted by path. A file stays listed when it is removed.
+    /// All event files found so far, sorted by path, including removed ones.
     pub(super) fn files(&self) -> &BTreeSet<PathBuf> {
         &self.files
     }
 
-    /// Looks for new files in the folders that changed.
+    /// Searches the folders that have changed for new files.
     pub(super) fn search(&mut self, intake: &mut Intake) {
         let mut changed: Vec<PathBuf> = Vec::new();
         let mut gone: Vec<PathBuf> = Vec::new();
@@ -67,13 +67,13 @@ impl EventTree {
         }
     }
 
-    /// Looks for new files in every folder.
+    /// Searches every folder for new files.
     pub(super) fn search_all(&mut self, intake: &mut Intake) {
         self.folders.values_mut().for_each(ChangeWatch::forget);
         self.search(intake);
     }
 
-    /// Lists one folder; returns the folders in it that were not known.
+    /// Lists one folder and returns its new subfolders.
     fn list(&mut self, folder: &Path, intake: &mut Intake) -> io::Result<Vec<PathBuf>> {
         let mut new_folders = Vec::new();
         for entry in fs::read_dir(folder)? {
@@ -85,7 +85,7 @@ impl EventTree {
                     self.note_too_many("folders", MAX_FOLDERS, intake);
                     continue;
                 }
-                // Listed now without a stamp, and again at the next search, which settles it.
+                // The folder is listed now without a stamp, and again at the next search, which records the stamp.
                 self.folders.insert(path.clone(), ChangeWatch::default());
                 new_folders.push(path);
             } else if kind.is_file() && is_event_file(&entry.file_name()) && !self.files.contains(&path) {

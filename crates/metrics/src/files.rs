@@ -1,4 +1,4 @@
-//! Opening what a trainer left, without blocking on it.
+//! File access that never blocks on pipes, and detection of changes.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
@@ -10,11 +10,11 @@ use rustix::fs::OFlags;
 use super::CollectError;
 use super::intake::Intake;
 
-/// Opens `path` for reading, with its metadata. A file that is not there is no problem, and none is returned for it;
-/// anything else is noted.
+/// Opens `path` for reading and returns it with its metadata. Returns `None` if that fails; every error other than a
+/// missing file is noted.
 pub(super) fn open(path: &Path, intake: &mut Intake) -> Option<(File, Metadata)> {
-    // Without the flag, opening a pipe would wait for a writer for ever.
-    let flags = i32::try_from(OFlags::NONBLOCK.bits()).expect("an open flag fits the C int it is made for");
+    // Without this flag, opening a pipe waits for a writer.
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).expect("open flags fit a C int");
     let opened = OpenOptions::new()
         .read(true)
         .custom_flags(flags)
@@ -33,7 +33,7 @@ pub(super) fn open(path: &Path, intake: &mut Intake) -> Option<(File, Metadata)>
     }
 }
 
-/// The metadata of `path`, symbolic links followed. Problems as for [`open`].
+/// Returns the metadata of `path`, following symbolic links. Errors are handled as in [`open`].
 pub(super) fn stat(path: &Path, intake: &mut Intake) -> Option<Metadata> {
     match std::fs::metadata(path) {
         Ok(metadata) => Some(metadata),
@@ -44,32 +44,32 @@ pub(super) fn stat(path: &Path, intake: &mut Intake) -> Option<Metadata> {
     }
 }
 
-/// Notes `error`, unless it says that `path` does not exist: trainers remove files, too.
+/// Notes `error`, unless `path` does not exist: trainers may remove files.
 pub(super) fn note_io_error(path: &Path, error: io::Error, intake: &mut Intake) {
     if error.kind() != io::ErrorKind::NotFound {
         intake.note_problem(CollectError::Unreadable { path: path.to_owned(), source: error });
     }
 }
 
-/// Which file it is; another one if it was replaced by renaming.
+/// The identity of a file; it changes if the file is replaced by renaming.
 pub(super) type FileId = (u64, u64);
 
-/// The identity of a file.
+/// Returns the identity of a file.
 pub(super) fn file_id(metadata: &Metadata) -> FileId {
     (metadata.dev(), metadata.ino())
 }
 
-/// Tells by `stat` alone whether a file or folder must be read again.
+/// Detects by `stat` alone whether a file or folder must be read again.
 ///
-/// Time stamps are coarse (4 ms on common kernels, seconds elsewhere): a change in the same tick as the last reading is
-/// not visible. So a stamp counts as settled only once a second reading found it unchanged.
+/// Time stamps are coarse (4 ms on common kernels, seconds elsewhere), so a change in the same tick as the last reading
+/// is not visible. A stamp therefore counts as settled only after a second reading with the same stamp.
 #[derive(Debug, Default)]
 pub(super) struct ChangeWatch {
     stamp: Option<Stamp>,
     settled: bool,
 }
 
-/// What `stat` says of a file's content.
+/// The result of `stat` that changes with a file's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     id: FileId,
@@ -78,7 +78,7 @@ struct Stamp {
 }
 
 impl ChangeWatch {
-    /// Whether to read now; `metadata` must be taken before the reading. `true` means that the caller does read.
+    /// Whether the caller must read now. `metadata` must be taken before the reading.
     pub(super) fn must_read(&mut self, metadata: &Metadata) -> bool {
         let stamp = Stamp {
             id: file_id(metadata),
@@ -93,7 +93,7 @@ impl ChangeWatch {
         !std::mem::replace(&mut self.settled, true)
     }
 
-    /// Makes the next question answer yes.
+    /// Makes the next call of [`Self::must_read`] return true.
     pub(super) fn forget(&mut self) {
         *self = Self::default();
     }

@@ -1,10 +1,10 @@
-//! The file of the `hypertune` package (PyPI `cloudml-hypertune`).
+//! Reader of the file of the `hypertune` package (PyPI `cloudml-hypertune`).
 //!
-//! At each report the package truncates the file and writes it anew, in place, with its newest 100 reports: one JSON
-//! object per line, every value but the time stamp a string, the metric's tag as the key of its value. A reader that
-//! comes in between sees a part of it, or the head of the old text joined to the tail of the new, which may look like
-//! a report that never was. Two readings cannot agree on such a line, since the old text is gone by the second:
-//! a line counts when two readings have it. Reports that come and go between two polls are lost to any reader.
+//! At each report the package truncates the file and rewrites it in place with its newest 100 reports: one JSON object
+//! per line, every value but the time stamp a string, the metric's tag as the key of its value. A concurrent reader may
+//! see a part of the file, or the head of the old text joined to the tail of the new one, which may look like a report
+//! that was never made. Two readings cannot contain the same wrong line, since the old text is gone by the second.
+//! Therefore a line counts if two readings contain it. Reports that are replaced between two polls are lost.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -18,20 +18,20 @@ use super::files::{self, ChangeWatch};
 use super::intake::{Intake, Report};
 use tunesmith_domain::Source;
 
-/// How much of the file's end is read. 100 reports take some 15 kB; more only if somebody writes the file on their own.
+/// Maximum number of bytes that are read from the file's end. 100 reports of the package take about 15 kB.
 const MAX_FILE_BYTES: u64 = 4 << 20;
 
-/// How often the file is read at most to find it at rest. A guess; where the writer never rests, the lines that any
-/// two of the readings share are taken.
+/// Maximum number of readings until two in a row are equal. A guess. If no two are equal, the lines that any two
+/// readings share are taken.
 const MAX_READINGS: usize = 8;
 
-/// Keys of each report that are not the metric.
+/// Keys of a report that are not metrics.
 const BOOKKEEPING: [&str; 4] = ["checkpoint_path", "global_step", "timestamp", "trial"];
 
-/// Longest part of a foreign line that is shown, in characters.
+/// Maximum length of the excerpt of an invalid line, in characters.
 const EXCERPT_CHARS: usize = 60;
 
-/// Reads one metric file again whenever it changed.
+/// Reads one metric file again when it has changed.
 #[derive(Debug)]
 pub(super) struct MetricFile {
     path: PathBuf,
@@ -43,20 +43,20 @@ impl MetricFile {
         Self { path, watch: ChangeWatch::default() }
     }
 
-    /// Reads the file if it changed.
+    /// Reads the file if it has changed.
     pub(super) fn read(&mut self, intake: &mut Intake) {
         self.read_lines(false, intake);
     }
 
-    /// Reads the file whatever its time stamp says, with its last line although it is not ended: by now nobody writes,
-    /// and a JSON object that parses is whole.
+    /// Reads the file regardless of its time stamp, including a last line without line end: the writer has ended, and a
+    /// JSON object that parses is complete.
     pub(super) fn finish(&mut self, intake: &mut Intake) {
         self.watch.forget();
         self.read_lines(true, intake);
     }
 
     fn read_lines(&mut self, with_unended: bool, intake: &mut Intake) {
-        // The batch may pass its limit by the lines of this file, whose size is bounded.
+        // The batch may exceed its limit by the lines of this file, whose size is bounded.
         let Some(metadata) = files::stat(&self.path, intake) else { return };
         if !self.watch.must_read(&metadata) {
             return;
@@ -80,7 +80,7 @@ impl MetricFile {
         }
     }
 
-    /// Takes the lines of the last reading and those that two readings share.
+    /// Takes the lines of the last reading if it equals the one before, otherwise the lines that two readings share.
     fn take_lines(&self, readings: &[Vec<u8>], with_unended: bool, intake: &mut Intake) {
         if let [.., before, last] = readings
             && before == last
@@ -90,12 +90,12 @@ impl MetricFile {
             }
             return;
         }
-        let mut met = HashSet::new();
+        let mut seen = HashSet::new();
         for reading in readings {
-            for line in lines(reading, with_unended).filter(|line| met.contains(line)) {
+            for line in lines(reading, with_unended).filter(|line| seen.contains(line)) {
                 self.take_line(line, intake);
             }
-            met.extend(lines(reading, with_unended));
+            seen.extend(lines(reading, with_unended));
         }
     }
 
@@ -131,7 +131,7 @@ impl MetricFile {
     }
 }
 
-/// Reads `file` until two readings in a row agree, or [`MAX_READINGS`] times; returns at least two readings.
+/// Reads `file` until two readings in a row are equal, or [`MAX_READINGS`] times. Returns at least two readings.
 fn read_settled(file: &mut File) -> io::Result<Vec<Vec<u8>>> {
     let mut readings = vec![read_end(file)?];
     while readings.len() < MAX_READINGS {
@@ -145,7 +145,7 @@ fn read_settled(file: &mut File) -> io::Result<Vec<Vec<u8>>> {
     Ok(readings)
 }
 
-/// The last [`MAX_FILE_BYTES`] of `file`, from the first line that begins there.
+/// Returns the last [`MAX_FILE_BYTES`] of `file`, from the first line that starts there.
 fn read_end(file: &mut File) -> io::Result<Vec<u8>> {
     let size_bytes = file.seek(SeekFrom::End(0))?;
     let start = size_bytes.saturating_sub(MAX_FILE_BYTES);
@@ -159,12 +159,12 @@ fn read_end(file: &mut File) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The lines that end with a line feed, and the rest if `with_unended`.
+/// Returns the lines that end with a line feed, and the rest if `with_unended`.
 fn lines(bytes: &[u8], with_unended: bool) -> impl Iterator<Item = &[u8]> {
     bytes.split_inclusive(|byte| *byte == b'\n').filter(move |line| with_unended || line.ends_with(b"\n"))
 }
 
-/// A number, or a string that Python's `float` would have printed.
+/// Parses a number, or a string in the format of Python's `float`.
 fn number(value: &Value) -> Option<f64> {
     match value {
         Value::Number(number) => number.as_f64(),

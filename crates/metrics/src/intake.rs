@@ -1,4 +1,4 @@
-//! What one poll brings together: new measurements, tags, problems.
+//! The state that all readers add to: new measurements, tags, problems.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -8,20 +8,20 @@ use super::CollectError;
 use super::report_line::{self, LineReport};
 use tunesmith_domain::{Measurement, MetricValue, Source};
 
-/// The most tags that are remembered. A guess: more than a person reads, few enough to keep.
+/// Maximum number of recorded tags. A guess.
 pub const MAX_SEEN_TAGS: usize = 1_000;
 
-/// The longest tag that is remembered, in bytes. A guess.
+/// Maximum length of a recorded tag in bytes. A guess.
 pub const MAX_SEEN_TAG_BYTES: usize = 256;
 
-/// The most problems that are remembered. A guess; a trial rarely has one.
+/// Maximum number of recorded problems. A guess; a trial rarely has one.
 const MAX_PROBLEMS: usize = 64;
 
-/// Takes in what the readers find and keeps it free of repetition.
+/// Collects the findings of the readers and removes duplicates.
 #[derive(Debug)]
 pub(super) struct Intake {
     tag: String,
-    /// (step, mark) of every measurement known, by source.
+    /// (step, mark) of every known measurement, by source.
     known: BTreeMap<Source, HashSet<(i64, u64)>>,
     batch: Vec<Measurement>,
     limit: usize,
@@ -29,16 +29,16 @@ pub(super) struct Intake {
     problems: Vec<CollectError>,
 }
 
-/// A report of the metric, as a reader finds it.
+/// A report of the metric, as read.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Report {
-    /// As the trainer counts; a negative one is taken as 0, not counted.
+    /// Training step; negative values are replaced by 0 (no step).
     pub step: i64,
-    /// Seconds since 1970; taken as 0, not said, if it is not finite.
+    /// Seconds since 1970; values that are not finite are replaced by 0 (no time).
     pub wall_time_secs: f64,
     /// See [`Measurement::mark`].
     pub mark: u64,
-    /// Any number.
+    /// The value, finite or not.
     pub value: f64,
 }
 
@@ -67,7 +67,7 @@ impl Intake {
         self.limit = limit;
     }
 
-    /// Whether the batch has no more room: readers stop here, and go on from the same place at the next poll.
+    /// Whether the batch has reached its limit. Readers then stop and continue from the same place at the next poll.
     pub(super) fn is_full(&self) -> bool {
         self.batch.len() >= self.limit
     }
@@ -91,18 +91,18 @@ impl Intake {
         }
     }
 
-    /// Reads a line of output for the metric; remembers the tags on it.
+    /// Parses a line of output and records its tags.
     pub(super) fn read_line(&mut self, line: &[u8]) -> Option<LineReport> {
         let Self { tag, seen_tags, .. } = self;
         report_line::parse(line, tag, |name| note_tag(seen_tags, name))
     }
 
-    /// Remembers `tag`, if there is room.
+    /// Records `tag`, within the limits.
     pub(super) fn note_tag(&mut self, tag: &str) {
         note_tag(&mut self.seen_tags, tag);
     }
 
-    /// Remembers and logs `problem`, the first time it comes.
+    /// Records and logs `problem` on its first occurrence.
     pub(super) fn note_problem(&mut self, problem: CollectError) {
         if self.problems.len() >= MAX_PROBLEMS {
             return;

@@ -1,9 +1,9 @@
-//! The wire format of protocol buffers, as much as reading needs: numbered fields of four wire types.
+//! Reader of the wire format of protocol buffers: numbered fields of four wire types.
 //!
-//! By hand and borrowing, not generated: a reader of scalars passes over images and graphs without copying them, and a
-//! strange field spoils no other. Source: <https://protobuf.dev/programming-guides/encoding/>.
+//! Hand-written instead of generated: images and graphs are skipped without copying, and an unknown field does not
+//! affect the others. Source: <https://protobuf.dev/programming-guides/encoding/>.
 
-/// The fields of one message, in the order they are written.
+/// The fields of one message, in the order of the bytes.
 #[derive(Debug, Clone)]
 pub(super) struct Fields<'a> {
     rest: &'a [u8],
@@ -22,7 +22,7 @@ pub(super) enum FieldValue<'a> {
     Fixed32(u32),
 }
 
-/// The bytes are no message.
+/// The error that bytes are not a message, with the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct MalformedMessage(pub &'static str);
 
@@ -52,7 +52,7 @@ impl<'a> Fields<'a> {
 }
 
 impl<'a> Iterator for Fields<'a> {
-    /// Field number and value; after an error nothing follows.
+    /// Field number and value; the iterator ends after an error.
     type Item = Result<(u64, FieldValue<'a>), MalformedMessage>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -93,14 +93,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_the_examples_of_the_encoding_guide() {
+    fn examples_of_the_encoding_guide_are_read() {
         assert_eq!(Fields::new(&[0x08, 0x96, 0x01]).next(), Some(Ok((1, FieldValue::Varint(150)))));
         let text = [&[0x12, 0x07][..], b"testing"].concat();
         assert_eq!(Fields::new(&text).next(), Some(Ok((2, FieldValue::Bytes(b"testing")))));
     }
 
     #[test]
-    fn refuses_what_is_cut_short_or_unknown_and_then_ends() {
+    fn truncated_or_unknown_field_is_an_error_and_ends_the_iteration() {
         for bytes in [&[0x08][..], &[0x08, 0x80], &[0x09, 1, 2], &[0x12, 5, b'a'], &[0x0d, 1], &[0x0b], &[0x80; 12]] {
             let mut fields = Fields::new(bytes);
             assert!(fields.next().unwrap().is_err(), "{bytes:?}");
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_negative_integers() {
+    fn negative_integers_are_read() {
         let bytes = [0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
         assert_eq!(Fields::new(&bytes).next(), Some(Ok((1, FieldValue::Varint(u64::MAX)))));
     }

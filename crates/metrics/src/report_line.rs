@@ -1,19 +1,20 @@
-//! One line of output, read as a report: `tag=value` or `tag: value`, with or without a step.
+//! Parser of one line of output as a report: `tag=value` or `tag: value`, with or without a step.
 //!
-//! Pairs stand anywhere in the line, apart from each other by white space, commas, semicolons, brackets or bars; names
-//! may be quoted. So progress bars, log lines with a prefix and printed dictionaries are read as well.
+//! Pairs may be anywhere in the line, separated by white space, commas, semicolons, brackets or bars; names may be
+//! quoted. Progress bars, log lines with a prefix and printed dictionaries are therefore accepted.
 
-/// What a line says of the metric.
+/// The report in a line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct LineReport {
-    /// The value; the last one if there are several.
+    /// The value; the last if there are several.
     pub value: f64,
-    /// The step: `global_step` before `step`, the last one if there are several. None if negative or not whole.
+    /// The step; the last if there are several. `global_step` takes precedence over `step`. `None` if negative or
+    /// not an integer.
     pub step: Option<i64>,
 }
 
-/// Reads `line` as a report of `tag`. `note_name` is told every other name that has a number as its value; a tag that
-/// is itself called `step` is the metric, not the step.
+/// Parses `line` as a report of `tag`. Calls `note_name` with every name that has a number as its value. If the tag is
+/// `step`, the pair is the metric, not the step.
 pub(super) fn parse(line: &[u8], tag: &str, mut note_name: impl FnMut(&str)) -> Option<LineReport> {
     let mut value = None;
     let mut step = None;
@@ -43,12 +44,12 @@ pub(super) fn parse(line: &[u8], tag: &str, mut note_name: impl FnMut(&str)) -> 
     value.map(|value| LineReport { value, step: global_step.or(step) })
 }
 
-/// What stands apart from names and values.
+/// Whether `byte` separates names and values.
 fn is_separator(byte: u8) -> bool {
     byte.is_ascii_whitespace() || byte.is_ascii_control() || b",;|()[]{}\"'".contains(&byte)
 }
 
-/// The word after an equals sign or colon, if it may begin a number.
+/// Returns the word after an equals sign or colon, if it may be a number.
 fn value_token(after: &[u8]) -> Option<&[u8]> {
     let after = after.trim_ascii_start();
     let first = after.first()?;
@@ -59,15 +60,15 @@ fn value_token(after: &[u8]) -> Option<&[u8]> {
     Some(&after[..end])
 }
 
-/// A number as Python and C print it, `nan` and `inf` included; a full stop may follow it.
+/// Parses a number as printed by Python and C, including `nan` and `inf`; it may be followed by a full stop.
 fn parse_number(token: &[u8]) -> Option<f64> {
     let token = std::str::from_utf8(token).ok()?;
     token.parse().ok().or_else(|| token.strip_suffix('.')?.parse().ok())
 }
 
-/// A step; `3/10`, the third of ten, and `3.0` are 3.
+/// Parses a step; `3/10` (the third of ten) and `3.0` are 3.
 fn parse_step(token: &[u8]) -> Option<i64> {
-    /// The largest whole number up to which every `f64` is exact, 2^53.
+    /// 2^53, up to which every integer is exact as `f64`.
     const LARGEST_EXACT: f64 = 9_007_199_254_740_992.0;
     let token = token.split(|byte| *byte == b'/').next()?;
     if let Ok(step) = std::str::from_utf8(token).ok()?.parse::<i64>() {
@@ -77,17 +78,17 @@ fn parse_step(token: &[u8]) -> Option<i64> {
     (step.fract() == 0.0 && (0.0..=LARGEST_EXACT).contains(&step)).then_some(step as i64)
 }
 
-/// `text` without a quotation mark at its end.
+/// Returns `text` without a quotation mark at its end.
 fn unquoted(text: &[u8]) -> &[u8] {
     text.strip_suffix(b"\"").or_else(|| text.strip_suffix(b"'")).unwrap_or(text)
 }
 
-/// Whether `text` ends with `name`, and not as part of a longer one.
+/// Whether `text` ends with `name` that is not part of a longer name.
 fn ends_with_name(text: &[u8], name: &[u8]) -> bool {
     text.strip_suffix(name).is_some_and(|before| before.last().is_none_or(|byte| is_separator(*byte)))
 }
 
-/// The word at the end of `text`; an equals sign or colon also ends a word.
+/// Returns the last word of `text`; an equals sign or colon also separates words.
 fn last_name(text: &[u8]) -> &[u8] {
     let start = text.iter().rposition(|byte| is_separator(*byte) || b"=:".contains(byte)).map_or(0, |index| index + 1);
     &text[start..]
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_both_signs_and_every_place_of_the_step() {
+    fn both_signs_and_every_position_of_the_step_are_accepted() {
         for (line, step) in [
             ("acc=0.5", None),
             ("acc: 0.5", None),
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_the_numbers_of_python_and_c() {
+    fn numbers_of_python_and_c_are_parsed() {
         for (text, value) in [
             ("1e-4", 1e-4),
             ("1E+05", 1e5),
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tag_is_a_whole_name_of_any_characters() {
+    fn tag_is_a_complete_name_of_any_characters() {
         for tag in ["training/hptuning/metric", "val.acc", "top 1 accuracy", "a:b", "a=b", "größe", "step"] {
             assert_eq!(report(&format!("x {tag}=0.5"), tag), Some((0.5, None)), "{tag}");
             assert_eq!(report(&format!("x{tag}=0.5"), tag), None, "{tag}");
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_with_numbers_are_seen() {
+    fn other_names_with_numbers_are_noted() {
         let line = "12:30:45 epoch=1 val/loss: 0.3 url=http://host:80/ lr=1e-3 name=bob step=4 INFO:acc=1";
         assert_eq!(names(line, "other"), ["acc", "epoch", "lr", "val/loss"].map(str::to_owned).into());
     }

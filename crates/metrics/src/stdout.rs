@@ -1,9 +1,9 @@
-//! Reports on standard output, read from the log that holds it.
+//! Reader of reports in the log of standard output.
 //!
 //! Lines end with a line feed or a carriage return, so that each state of a progress bar is a line. A line without a
-//! step is at one more than the highest step before it, and the first at 1: a trainer that never says a step counts
-//! 1, 2, 3, and a closing line without a step comes after the others. Both are functions of the text alone, so that
-//! reading it again finds the same measurements; the mark of each is the byte offset of its line.
+//! step has the highest step before it plus one, and the first one has step 1: the reports of a trainer without steps
+//! are numbered 1, 2, 3, and a final line without a step follows the others. The mark of a report is the byte offset of
+//! its line. Steps and marks depend only on the text, so reading it again yields the same measurements.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -14,10 +14,10 @@ use super::files::{self, FileId};
 use super::intake::{Intake, Report};
 use tunesmith_domain::Source;
 
-/// The longest line that may be a report. A guess; longer ones are passed over without being held in memory.
+/// Maximum length of a report in bytes. A guess; longer lines are skipped without being held in memory.
 const MAX_LINE_BYTES: usize = 64 << 10;
 
-/// How much is read at once, a multiple of the longest line.
+/// Size of one read in bytes, a multiple of the longest line.
 const CHUNK_BYTES: usize = 4 * MAX_LINE_BYTES;
 
 /// Reads the lines appended to one log.
@@ -30,11 +30,11 @@ pub(super) struct StandardOutput {
 #[derive(Debug, Default)]
 struct Position {
     id: Option<FileId>,
-    /// Up to where the log was taken in: the beginning of a line, or a place within one that is too long.
+    /// End of the processed text: the start of a line, or an offset within a line that is too long.
     offset: u64,
-    /// The log's size when it was last read to its end.
+    /// Size of the log when it was last read to its end.
     size_read: u64,
-    /// `offset` is within a line that is too long.
+    /// Whether `offset` is within a line that is too long.
     is_in_long_line: bool,
     highest_step: i64,
 }
@@ -44,12 +44,12 @@ impl StandardOutput {
         Self { path, position: Position::default() }
     }
 
-    /// Reads the lines that were ended since.
+    /// Reads the lines that were completed since the last call.
     pub(super) fn read(&mut self, intake: &mut Intake) {
         self.read_lines(false, intake);
     }
 
-    /// Reads all there is, with a last line that was not ended.
+    /// Reads all remaining lines, including a last one without line end.
     pub(super) fn finish(&mut self, intake: &mut Intake) {
         self.position.size_read = 0;
         self.read_lines(true, intake);
@@ -81,15 +81,15 @@ impl StandardOutput {
         let mut input = file.take(end.saturating_sub(self.position.offset));
         let mut pending: Vec<u8> = Vec::with_capacity(CHUNK_BYTES);
         loop {
-            let room = CHUNK_BYTES - pending.len();
-            let is_at_end = input.by_ref().take(room as u64).read_to_end(&mut pending)? < room;
+            let capacity = CHUNK_BYTES - pending.len();
+            let is_at_end = input.by_ref().take(capacity as u64).read_to_end(&mut pending)? < capacity;
             let taken = self.take_ended_lines(&pending, intake);
             pending.drain(..taken);
             if intake.is_full() {
                 return Ok(());
             }
             if pending.len() > MAX_LINE_BYTES {
-                self.pass_over(pending.len(), intake);
+                self.skip(pending.len(), intake);
                 pending.clear();
             }
             if is_at_end {
@@ -104,7 +104,7 @@ impl StandardOutput {
         Ok(())
     }
 
-    /// Takes the ended lines of `bytes` until the batch is full; returns how many bytes were taken.
+    /// Takes the complete lines of `bytes` until the batch is full. Returns the number of bytes taken.
     fn take_ended_lines(&mut self, bytes: &[u8], intake: &mut Intake) -> usize {
         let mut start = 0;
         for end in memchr::memchr2_iter(b'\n', b'\r', bytes) {
@@ -113,7 +113,7 @@ impl StandardOutput {
             }
             let line = &bytes[start..end];
             if line.len() > MAX_LINE_BYTES {
-                self.pass_over(0, intake);
+                self.skip(0, intake);
             } else {
                 self.take_line(line, intake);
             }
@@ -124,7 +124,7 @@ impl StandardOutput {
         start
     }
 
-    /// Takes the line at the present offset.
+    /// Takes the line at the current offset.
     fn take_line(&mut self, line: &[u8], intake: &mut Intake) {
         if self.position.is_in_long_line {
             return;
@@ -136,8 +136,8 @@ impl StandardOutput {
         intake.add(Source::StandardOutput, Report { step, wall_time_secs: 0.0, mark, value: report.value });
     }
 
-    /// Goes `bytes` further within a line that is too long.
-    fn pass_over(&mut self, bytes: usize, intake: &mut Intake) {
+    /// Advances by `bytes` within a line that is too long.
+    fn skip(&mut self, bytes: usize, intake: &mut Intake) {
         let is_noted = intake.problems().iter().any(|problem| matches!(problem, CollectError::LongLine { .. }));
         if !self.position.is_in_long_line && !is_noted {
             intake.note_problem(CollectError::LongLine {

@@ -3,13 +3,12 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use tempfile::TempDir;
-use tunesmith_algorithms::problem::Goal;
 
 use super::tfrecord::masked_crc32c;
 use super::*;
-use tunesmith_domain::{FinalMeasurement, MetricValue, Source};
+use tunesmith_domain::Source;
 
-/// A collector of `acc` with all three sources in one folder.
+/// Returns a collector of `acc` with all three sources in one folder.
 pub(super) fn collector(folder: &Path, known: &[Measurement]) -> Collector {
     let config = CollectorConfig {
         tag: "acc".to_owned(),
@@ -25,12 +24,12 @@ pub(super) fn write(path: &Path, bytes: impl AsRef<[u8]>) {
     fs::write(path, bytes).unwrap();
 }
 
-/// (step, value) of each.
+/// Returns (step, value) of each measurement.
 pub(super) fn points(measurements: &[Measurement]) -> Vec<(i64, f64)> {
     measurements.iter().map(|report| (report.step, report.value("acc").unwrap())).collect()
 }
 
-/// A line as `hypertune` writes it.
+/// Returns a line in the format of `hypertune`.
 pub(super) fn hypertune_line(timestamp: f64, step: i64, tag: &str, value: &str) -> String {
     format!(
         "{{\"checkpoint_path\": \"\", \"global_step\": \"{step}\", \"timestamp\": {timestamp:?}, \"trial\": \"1\", \
@@ -38,7 +37,7 @@ pub(super) fn hypertune_line(timestamp: f64, step: i64, tag: &str, value: &str) 
     )
 }
 
-/// A record that holds `acc` as a simple value.
+/// Returns a record that contains `acc` as a simple value.
 pub(super) fn event_record(wall_time_secs: f64, step: u8, value: f32) -> Vec<u8> {
     let mut data = vec![0x09];
     data.extend(wall_time_secs.to_le_bytes());
@@ -52,19 +51,8 @@ pub(super) fn framed(data: &[u8]) -> Vec<u8> {
     [&length[..], &masked_crc32c(&length).to_le_bytes(), data, &masked_crc32c(data).to_le_bytes()].concat()
 }
 
-fn report(step: i64, wall_time_secs: f64, value: f64) -> Measurement {
-    Measurement {
-        step,
-        wall_time_secs,
-        elapsed_secs: None,
-        source: Source::Http,
-        mark: 0,
-        metrics: vec![MetricValue { metric: "acc".to_owned(), value }],
-    }
-}
-
 #[test]
-fn nothing_there_is_no_problem() {
+fn missing_files_are_not_a_problem() {
     let folder = TempDir::new().unwrap();
     let mut collector = collector(&folder.path().join("absent"), &[]);
     assert_eq!(collector.poll(), []);
@@ -73,7 +61,7 @@ fn nothing_there_is_no_problem() {
 }
 
 #[test]
-fn all_sources_are_read_and_nothing_twice_even_after_a_restart() {
+fn all_sources_are_read_without_duplicates_also_after_a_restart() {
     let folder = TempDir::new().unwrap();
     let path = folder.path();
     write(&path.join("metrics/output.metrics"), hypertune_line(1.5, 1, "acc", "0.1"));
@@ -102,7 +90,7 @@ fn all_sources_are_read_and_nothing_twice_even_after_a_restart() {
 }
 
 #[test]
-fn a_million_reports_come_in_bounded_batches() {
+fn many_reports_are_returned_in_bounded_batches() {
     let folder = TempDir::new().unwrap();
     let lines: String = (1..=200_000).map(|step| format!("step={step} acc=0.5\n")).collect();
     write(&folder.path().join("stdout.log"), &lines);
@@ -122,7 +110,7 @@ fn a_million_reports_come_in_bounded_batches() {
 }
 
 #[test]
-fn finish_alone_returns_everything() {
+fn finish_without_poll_returns_all_reports() {
     let folder = TempDir::new().unwrap();
     let lines: String = (1..=100_000).map(|step| format!("step={step} acc=0.5\n")).collect();
     write(&folder.path().join("stdout.log"), lines + "acc=0.7");
@@ -143,7 +131,7 @@ fn seen_tags_are_bounded() {
 }
 
 #[test]
-fn folders_and_pipes_in_place_of_files_are_noted_once_and_never_waited_for() {
+fn folders_and_pipes_in_place_of_files_are_noted_once_and_do_not_block() {
     let folder = TempDir::new().unwrap();
     let path = folder.path();
     fs::create_dir_all(path.join("metrics/output.metrics")).unwrap();
@@ -161,28 +149,6 @@ fn folders_and_pipes_in_place_of_files_are_noted_once_and_never_waited_for() {
     let expected = ["metrics/output.metrics", "stdout.log"]
         .map(|name| format!("{} is not a regular file", path.join(name).display()));
     assert_eq!(problems, expected);
-}
-
-#[test]
-fn final_by_last_takes_step_then_time_then_arrival() {
-    let reports =
-        [report(2, 1.0, 0.1), report(3, 5.0, 0.2), report(3, 9.0, 0.3), report(3, 9.0, 0.4), report(1, 99.0, 0.9)];
-    let last = |reports| select_final(reports, "acc", Goal::Maximize, FinalMeasurement::Last);
-    assert_eq!(last(&reports), Some(&reports[3]));
-    assert_eq!(last(&[]), None);
-    assert_eq!(select_final(&reports, "other", Goal::Maximize, FinalMeasurement::Last), None);
-    let ends_in_nan = [report(1, 0.0, 0.5), report(2, 0.0, f64::NAN)];
-    assert!(std::ptr::eq(last(&ends_in_nan).unwrap(), &ends_in_nan[1]));
-}
-
-#[test]
-fn final_by_best_follows_the_goal_and_ignores_nan() {
-    let reports = [report(1, 0.0, f64::NAN), report(4, 0.0, 0.9), report(2, 0.0, 0.9), report(3, 0.0, 0.1)];
-    let best = |reports, goal| select_final(reports, "acc", goal, FinalMeasurement::Best);
-    assert_eq!(best(&reports, Goal::Maximize), Some(&reports[2]));
-    assert_eq!(best(&reports, Goal::Minimize), Some(&reports[3]));
-    assert_eq!(best(&[], Goal::Minimize), None);
-    assert!(std::ptr::eq(best(&reports[..1], Goal::Minimize).unwrap(), &reports[0]));
 }
 
 proptest! {
@@ -206,7 +172,7 @@ proptest! {
     }
 
     #[test]
-    fn reading_as_it_grows_finds_the_same_as_reading_at_once(
+    fn incremental_reading_returns_the_same_as_reading_at_once(
         cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..6),
         lines in proptest::collection::vec("(acc|loss)[=:] ?[0-9.]{1,4}( step=[0-9]{1,3})?(\n|\r|\r\n)", 0..12),
         values in proptest::collection::vec((0..5_u8, -1.0..1.0_f32), 0..12),

@@ -1,16 +1,16 @@
-//! TFRecord framing: the container of TensorFlow event files.
+//! TFRecord framing, the container format of TensorFlow event files.
 //!
 //! A file is a sequence of records, all numbers little-endian: `u64` length, `u32` checksum of these 8 bytes, the data,
-//! `u32` checksum of the data. The checksum is CRC-32C (Castagnoli), rotated and offset so that a checksum stored within
-//! data keeps its strength. Source: TensorFlow, `tensorflow/core/lib/io/record_writer.h`.
+//! `u32` checksum of the data. The checksum is CRC-32C (Castagnoli), rotated and offset so that it remains effective
+//! for data that contain checksums. Source: TensorFlow, `tensorflow/core/lib/io/record_writer.h`.
 
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
-/// The largest record that is read; larger ones (graphs, images) are passed over unread. A guess: a record of scalars
-/// is below 1 kB.
+/// Maximum size of a record that is read; larger ones (graphs, images) are skipped. A guess: a record of scalars is
+/// below 1 kB.
 const MAX_RECORD_BYTES: u64 = 16 << 20;
 
-/// Read-ahead. A guess: small enough for a thousand idle files, large enough for speed.
+/// Size of the read buffer in bytes. A guess: small enough for a thousand files, large enough for speed.
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// Added to the rotated checksum; from TensorFlow, `tensorflow/core/lib/hash/crc32c.h`.
@@ -19,32 +19,32 @@ const MASK_DELTA: u32 = 0xa282_ead8;
 const HEADER_BYTES: u64 = 12;
 const FOOTER_BYTES: u64 = 4;
 
-/// Reads the records of one file, as far as it reaches at present.
+/// Reads the records of one file up to its current end.
 #[derive(Debug)]
 pub(super) struct RecordReader<R> {
     input: BufReader<R>,
-    /// Where the next record begins.
+    /// Offset of the next record.
     offset: u64,
-    /// Where the file ends.
+    /// Size of the file.
     end: u64,
     record: Vec<u8>,
 }
 
-/// What stands at the reader's place.
+/// The result of reading at the current offset.
 #[derive(Debug, PartialEq)]
 pub(super) enum Record<'a> {
-    /// A whole record whose checksums are right.
+    /// A complete record with correct checksums.
     Data(&'a [u8]),
-    /// A record that is too large to be of interest.
-    PassedOver,
-    /// The end, or a record that is not wholly there: normal while the writer runs. Nothing was consumed.
+    /// A record that is larger than the limit.
+    Skipped,
+    /// The end of the file or an incomplete record, as is normal while the writer runs. The offset is unchanged.
     Incomplete,
-    /// A checksum is wrong. Nothing was consumed; where the next record begins is not known.
+    /// A checksum is wrong. The offset is unchanged; that of the next record is not known.
     Corrupt(&'static str),
 }
 
 impl<R: Read + Seek> RecordReader<R> {
-    /// Reads `input` from `offset`, where a record must begin, to `end`, its size; both in bytes.
+    /// Reads `input` from `offset`, which must be the start of a record, to `end`, its size; both in bytes.
     ///
     /// # Errors
     /// If `input` cannot seek there.
@@ -53,15 +53,15 @@ impl<R: Read + Seek> RecordReader<R> {
         Ok(Self { input: BufReader::with_capacity(BUFFER_BYTES, input), offset, end, record: Vec::new() })
     }
 
-    /// Where the next record begins: where to go on another time.
+    /// Offset of the next record, from which another reader can continue.
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// The next record. Memory is taken for bytes that are there, never for what a length claims.
+    /// Returns the next record. Memory is allocated only for bytes that exist, not for the length that a record claims.
     ///
     /// # Errors
-    /// Whatever the input says; the reader must not be used after it.
+    /// The errors of the input. The reader must not be used after one.
     pub(super) fn next_record(&mut self) -> io::Result<Record<'_>> {
         let available = self.end.saturating_sub(self.offset);
         if available < HEADER_BYTES {
@@ -82,7 +82,7 @@ impl<R: Read + Seek> RecordReader<R> {
         if data_bytes > MAX_RECORD_BYTES {
             self.offset += HEADER_BYTES + data_bytes + FOOTER_BYTES;
             self.input.seek(SeekFrom::Start(self.offset))?;
-            return Ok(Record::PassedOver);
+            return Ok(Record::Skipped);
         }
         let mut record = std::mem::take(&mut self.record);
         let size = usize::try_from(data_bytes + FOOTER_BYTES).expect("at most MAX_RECORD_BYTES and a checksum");
@@ -100,7 +100,7 @@ impl<R: Read + Seek> RecordReader<R> {
         Ok(Record::Data(data))
     }
 
-    /// Fills `bytes`; false if the file has become shorter than it was.
+    /// Fills `bytes`. Returns false if the file has become shorter.
     fn fill(&mut self, bytes: &mut [u8]) -> io::Result<bool> {
         match self.input.read_exact(bytes) {
             Ok(()) => Ok(true),
@@ -114,7 +114,7 @@ impl<R: Read + Seek> RecordReader<R> {
     }
 }
 
-/// The checksum as it is stored.
+/// Returns the checksum as it is stored.
 pub(super) fn masked_crc32c(bytes: &[u8]) -> u32 {
     crc32c::crc32c(bytes).rotate_right(15).wrapping_add(MASK_DELTA)
 }
@@ -140,7 +140,7 @@ mod tests {
         loop {
             match reader.next_record().unwrap() {
                 Record::Data(data) => records.push(data.to_vec()),
-                Record::PassedOver => {}
+                Record::Skipped => {}
                 Record::Incomplete => return (records, reader.offset(), false),
                 Record::Corrupt(_) => return (records, reader.offset(), true),
             }
@@ -148,14 +148,14 @@ mod tests {
     }
 
     #[test]
-    fn crc32c_has_the_value_of_rfc_3720() {
+    fn crc32c_matches_rfc_3720() {
         // RFC 3720 B.4: 32 bytes of zeroes give 0x8a9136aa.
         assert_eq!(crc32c::crc32c(&[0; 32]), 0x8a91_36aa);
         assert_eq!(masked_crc32c(&[0; 32]), 0x8a91_36aa_u32.rotate_right(15).wrapping_add(0xa282_ead8));
     }
 
     #[test]
-    fn reads_records_up_to_a_cut_anywhere() {
+    fn records_before_a_cut_at_any_byte_are_read() {
         let bytes = [framed(b"first"), framed(b""), framed(b"third one")].concat();
         assert_eq!(read_all(&bytes).0, [&b"first"[..], b"", b"third one"]);
         for cut in 0..bytes.len() {
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn an_absurd_length_waits_for_the_data_and_takes_no_memory() {
+    fn huge_claimed_length_is_incomplete_and_allocates_no_memory() {
         let length = (1_u64 << 60).to_le_bytes();
         for length in [length, u64::MAX.to_le_bytes()] {
             let bytes = [&length[..], &masked_crc32c(&length).to_le_bytes(), b"data"].concat();
@@ -175,14 +175,14 @@ mod tests {
     }
 
     #[test]
-    fn a_large_record_is_passed_over() {
+    fn large_record_is_skipped() {
         let large = vec![7; MAX_RECORD_BYTES as usize + 1];
         let bytes = [framed(b"first"), framed(&large), framed(b"last")].concat();
         assert_eq!(read_all(&bytes).0, [&b"first"[..], b"last"]);
     }
 
     #[test]
-    fn every_flipped_bit_is_found() {
+    fn every_flipped_bit_is_detected() {
         let bytes = [framed(b"first"), framed(b"second")].concat();
         for bit in 0..bytes.len() * 8 {
             let mut damaged = bytes.clone();
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_shrinks_while_it_is_read_is_incomplete() {
+    fn file_that_shrinks_during_reading_is_incomplete() {
         let bytes = framed(b"first");
         let mut reader = RecordReader::new(Cursor::new(&bytes[..14]), 0, bytes.len() as u64).unwrap();
         assert_eq!(reader.next_record().unwrap(), Record::Incomplete);

@@ -1,14 +1,14 @@
-//! Tells wheels and source archives from everything else, before an installer fails on it in its own words.
+//! Check that a file is a wheel or source archive, with clearer messages than those of installers.
 
 use super::PackageError;
 
-/// How many of the first bytes of a file are enough to check it.
+/// Number of bytes at the start of a file that [`check`] needs.
 pub const SIGNATURE_BYTES: usize = 6;
 
-/// Checks by name and first bytes that `file_name` may be a package; what is inside is the installer's to judge.
+/// Checks by name and first bytes that `file_name` may be a package. The installer checks the content.
 ///
 /// # Errors
-/// [`PackageError::NotAPackage`] about `uri`.
+/// [`PackageError::NotAPackage`] with `uri`.
 pub fn check(uri: &str, file_name: &str, start: &[u8]) -> Result<(), PackageError> {
     let not_a_package = |detail: String| PackageError::NotAPackage { uri: uri.to_owned(), detail };
     let lower = file_name.to_ascii_lowercase();
@@ -22,13 +22,13 @@ pub fn check(uri: &str, file_name: &str, start: &[u8]) -> Result<(), PackageErro
         ("xz", b"\xfd7zXZ\0")
     } else {
         return Err(not_a_package(format!(
-            "`{file_name}` ends in none of .whl, .tar.gz, .tgz, .zip, .tar.bz2, .tar.xz"
+            "`{file_name}` does not end in .whl, .tar.gz, .tgz, .zip, .tar.bz2 or .tar.xz"
         )));
     };
     if lower.ends_with(".whl") && !matches!(file_name.split('-').count(), 5 | 6) {
         return Err(not_a_package(format!(
-            "a wheel is called name-version-python-abi-platform.whl, not `{file_name}`: \
-             give it the name it was built with"
+            "a wheel is named name-version-python-abi-platform.whl, not `{file_name}`: \
+             restore the name it was built with"
         )));
     }
     if start.is_empty() {
@@ -36,7 +36,9 @@ pub fn check(uri: &str, file_name: &str, start: &[u8]) -> Result<(), PackageErro
     }
     if !start.starts_with(signature) {
         let found: String = start.iter().flat_map(|&byte| std::ascii::escape_default(byte)).map(char::from).collect();
-        return Err(not_a_package(format!("it is called {file_name} but is no {kind} file; it begins with `{found}`")));
+        return Err(not_a_package(format!(
+            "it is named {file_name} but is not a {kind} file; it begins with `{found}`"
+        )));
     }
     Ok(())
 }
@@ -50,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn packages_are_accepted() {
+    fn valid_archives_are_accepted() {
         for (file_name, start) in [
             ("a-1-py3-none-any.whl", b"PK\x03\x04..".as_slice()),
             ("a-1-2-cp311-cp311-manylinux_2_17_x86_64.whl", b"PK\x03\x04.."),
@@ -65,9 +67,9 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_is_refused_with_what_was_found() {
-        assert!(message("trainer.py", b"import").contains("`trainer.py` ends in none of .whl, .tar.gz"));
-        assert!(message("a-1.tar.gz", b"<!DOCT").contains("is no gzip file; it begins with `<!DOCT`"));
+    fn other_files_are_rejected_with_their_content() {
+        assert!(message("trainer.py", b"import").contains("`trainer.py` does not end in .whl, .tar.gz"));
+        assert!(message("a-1.tar.gz", b"<!DOCT").contains("is not a gzip file; it begins with `<!DOCT`"));
         assert!(message("a-1.tar.gz", b"PK\x03\x04..").contains("it begins with `PK\\x03\\x04..`"));
         assert!(message("a-1.tar.gz", b"").contains("it is empty"));
         assert!(message("latest.whl", b"PK\x03\x04..").contains("name-version-python-abi-platform.whl"));

@@ -1,4 +1,4 @@
-//! Gets the bytes of a package archive, from this machine, a web server, or a bucket.
+//! Reads package archives from this machine, a web server or a bucket.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -19,25 +19,25 @@ use sha2::{Digest, Sha256};
 use super::source::Location;
 use super::{PackageError, PackageSource, archive, unblock};
 
-/// How long a server may take to accept a connection, and to send the next bytes.
-const SERVER_PATIENCE: Duration = Duration::from_secs(60);
-/// How long a failing bucket is asked again; somebody watches the terminal meanwhile.
+/// Maximum time for a server to accept a connection, and to send the next bytes.
+const SERVER_TIMEOUT: Duration = Duration::from_secs(60);
+/// Maximum time for retries of a failing bucket. Short, because a user may be waiting at the terminal.
 const BUCKET_RETRY: Duration = Duration::from_secs(20);
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// A package archive that passed the check of its kind.
+/// A package archive that passed [`archive::check`].
 pub(super) struct Fetched {
-    /// The name it must have for an installer to accept it.
+    /// The name that the installer requires.
     pub(super) file_name: String,
     /// SHA-256 of the bytes.
     pub(super) digest: [u8; 32],
-    /// The file of the user, or one without a name, which goes away by itself.
+    /// The file of the user, or an unnamed temporary file.
     file: File,
 }
 
 impl Fetched {
-    /// Writes the archive into `folder` under its name and returns its path.
+    /// Writes the archive to `folder` under its name and returns the path.
     pub(super) fn write_into(mut self, folder: &Path) -> Result<PathBuf, PackageError> {
         let path = folder.join(&self.file_name);
         let mut copy = || {
@@ -49,8 +49,8 @@ impl Fetched {
     }
 }
 
-/// Fetches `source`; what is downloaded lies in the file system of `root`. Buckets are asked with the credentials and
-/// endpoints in `variables`.
+/// Fetches `source`. Downloads are stored in the file system of `root`. `variables` contain the credentials and
+/// endpoints of buckets.
 pub(super) async fn fetch(
     source: &PackageSource,
     root: &Path,
@@ -97,14 +97,14 @@ fn open(uri: &str, path: &Path) -> Result<File, PackageError> {
         return Ok(file);
     }
     let detail = if metadata.is_dir() {
-        "it is a folder; give the folder of a package as --package-path, or build an archive of it"
+        "it is a folder; pass the folder of a package as --package-path, or build an archive of it"
     } else {
         "it is not a regular file"
     };
     Err(PackageError::NotAPackage { uri: uri.to_owned(), detail: detail.to_owned() })
 }
 
-/// The first bytes, the digest, and the file again.
+/// Returns the first bytes, the digest and the file.
 fn read(mut file: File) -> io::Result<(Vec<u8>, [u8; 32], File)> {
     let mut start = Vec::with_capacity(archive::SIGNATURE_BYTES);
     (&file).take(archive::SIGNATURE_BYTES as u64).read_to_end(&mut start)?;
@@ -127,7 +127,7 @@ async fn download(
     body: impl Stream<Item = Result<Bytes, Cause>>,
 ) -> Result<File, PackageError> {
     tracing::info!(package.uri = uri, "downloading");
-    // Without a name: nothing is left behind, whatever ends this process.
+    // An unnamed file is removed by the system when this process ends.
     let mut file = tempfile::tempfile_in(root).map_err(PackageError::io("create a file in", root))?;
     let mut body = std::pin::pin!(body);
     while let Some(bytes) = body.next().await {
@@ -138,16 +138,17 @@ async fn download(
     Ok(file)
 }
 
-/// Not through `object_store`, which drops the query: there the signature of a signed URL lies.
+/// Starts a download. `object_store` cannot be used, since it drops the query, which contains the signature of signed
+/// URLs.
 async fn web(uri: &str, url: &Url) -> Result<impl Stream<Item = Result<Bytes, Cause>>, PackageError> {
-    // An error says that a provider is installed already, which is as good.
+    // An error means that a provider is installed already.
     drop(rustls::crypto::ring::default_provider().install_default());
-    // Messages name `uri` already, and the URL itself may hold a secret.
+    // Messages contain `uri` already, and the URL may contain a secret.
     let failed = |error: reqwest::Error| fetch_error(uri, error.without_url());
     let client = reqwest::Client::builder()
         .user_agent(concat!("tunesmith/", env!("CARGO_PKG_VERSION")))
-        .connect_timeout(SERVER_PATIENCE)
-        .read_timeout(SERVER_PATIENCE)
+        .connect_timeout(SERVER_TIMEOUT)
+        .read_timeout(SERVER_TIMEOUT)
         .build()
         .map_err(failed)?;
     let response = client.get(url.clone()).send().await.map_err(failed)?;
@@ -201,7 +202,7 @@ fn retry() -> RetryConfig {
     RetryConfig { retry_timeout: BUCKET_RETRY, ..RetryConfig::default() }
 }
 
-/// What the builders' `from_env` takes from the environment of the process, from `variables` instead.
+/// Returns the settings that the builders' `from_env` would read, from `variables`.
 fn settings<K: FromStr>(
     variables: &BTreeMap<OsString, OsString>,
     prefix: &'static str,

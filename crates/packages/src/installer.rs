@@ -1,4 +1,4 @@
-//! Finds the interpreter and the installer of this machine, and has them build an environment.
+//! Search for the interpreter and installer of this machine, and the commands that build an environment.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -11,7 +11,7 @@ use tokio::process::Command;
 use super::PackageError;
 use super::process::InstallerProcess;
 
-/// Prints what tells one interpreter from another, and whether it can make virtual environments.
+/// Prints the identity of an interpreter and whether it can create virtual environments.
 const PROBE: &str = "
 import sys
 from importlib.util import find_spec
@@ -19,10 +19,10 @@ print(sys.implementation.name, *sys.version_info, sys.base_prefix)
 print(all(find_spec(name) for name in ('venv', 'ensurepip')))
 ";
 
-/// Variables that would let the user's other packages into the environment, or pip believe that they are in it.
+/// Variables that would make packages outside the environment visible to it or to pip.
 const FOREIGN: [&str; 4] = ["PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX"];
 
-/// What builds environments here.
+/// The interpreter and installer of this machine.
 pub(super) struct Installer {
     python: PathBuf,
     python_version: String,
@@ -31,7 +31,7 @@ pub(super) struct Installer {
 }
 
 impl Installer {
-    /// `python3` on the `PATH` of `variables`, with `uv` if that is there, else with its own venv and pip.
+    /// Finds `python3` on the `PATH` of `variables`, and `uv` if installed; otherwise venv and pip are used.
     pub(super) async fn find(variables: &BTreeMap<OsString, OsString>) -> Result<Self, PackageError> {
         let search = variables.get(OsStr::new("PATH")).map(OsString::as_os_str).unwrap_or_default();
         let python = find_program("python3", search).ok_or(PackageError::PythonMissing)?;
@@ -52,8 +52,11 @@ impl Installer {
         let mut lines = answer.lines();
         let (Some(version), Some(makes_environments), true) = (lines.next(), lines.next(), output.status.success())
         else {
-            let said = String::from_utf8_lossy(&output.stderr);
-            return Err(PackageError::PythonBroken { python, detail: format!("{}: {}", output.status, said.trim()) });
+            let message = String::from_utf8_lossy(&output.stderr);
+            return Err(PackageError::PythonBroken {
+                python,
+                detail: format!("{}: {}", output.status, message.trim()),
+            });
         };
         if uv.is_none() && makes_environments != "True" {
             return Err(PackageError::VenvMissing { python });
@@ -61,17 +64,17 @@ impl Installer {
         Ok(Self { python, python_version: version.to_owned(), uv, variables })
     }
 
-    /// `uv` or `pip`.
+    /// The name of the installer, `uv` or `pip`.
     pub(super) fn name(&self) -> &'static str {
         if self.uv.is_some() { "uv" } else { "pip" }
     }
 
-    /// Implementation, version and place of the interpreter: an environment fits no other.
+    /// Implementation, version and prefix of the interpreter. An environment works only with the same one.
     pub(super) fn python_version(&self) -> &str {
         &self.python_version
     }
 
-    /// Makes the environment `target` and installs `packages` and `requirements` into it.
+    /// Creates the environment `target` and installs `packages` and `requirements` into it.
     pub(super) async fn install(
         &self,
         process: &InstallerProcess,
@@ -102,7 +105,7 @@ impl Installer {
         if packages.is_empty() && requirements.is_empty() {
             return Ok(());
         }
-        // A requirement that begins with a dash is a wrong requirement, not an option.
+        // After `--`, a requirement that begins with a dash is an invalid requirement, not an option.
         install.push("--".as_ref());
         install.extend(packages.iter().map(AsRef::<OsStr>::as_ref));
         install.extend(requirements.iter().map(AsRef::<OsStr>::as_ref));

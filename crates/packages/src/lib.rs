@@ -1,18 +1,4 @@
-//! Turns Python packages into an interpreter that can run them.
-//!
-//! A package is fetched, checked, and installed together with its dependencies into a virtual environment of its own,
-//! once for each content. Not in here: which module the trials run, and with which arguments.
-//!
-//! # Layout of the folder
-//! ```text
-//! <root>/<hash>.lock           held by whoever builds the environment, and by the installer that it started
-//! <root>/<hash>/install.log    what the installer said
-//! <root>/<hash>/python/        the virtual environment
-//! <root>/<hash>/ready          written last: without it the folder is unfinished, and the next caller starts over
-//! ```
-//! The hash covers the bytes of the packages, the requirements, the interpreter, and which installer is used. It does
-//! not cover what an index answers: requirements without a version stay at what the first installation got. To renew
-//! an environment remove its folder.
+#![doc = include_str!("../README.md")]
 
 mod archive;
 mod error;
@@ -41,15 +27,15 @@ use self::process::InstallerProcess;
 pub use self::source::PackageSource;
 pub use self::source_folder::SourceFolder;
 
-/// Part of every hash: raise it when environments are laid out or installed in another way.
+/// Part of every hash. Must change when the layout or the installation of environments changes.
 const LAYOUT_VERSION: &str = "tunesmith python environment 1";
 
-/// What an interpreter must be able to import.
+/// The packages that an environment must contain.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EnvironmentRequest {
-    /// The packages, installed together, so that one may depend on another.
+    /// Packages, installed together, so that one may depend on another.
     pub packages: Vec<Package>,
-    /// Further requirements as pip takes them on its command line, such as `scikit-learn>=1.5`.
+    /// Further requirements in the syntax of pip's command line, such as `scikit-learn>=1.5`.
     pub requirements: Vec<String>,
 }
 
@@ -58,20 +44,20 @@ pub struct EnvironmentRequest {
 pub enum Package {
     /// A wheel or source archive, as in `packageUris`.
     Archive(PackageSource),
-    /// A package's source folder, as in `--package-path`.
+    /// The source folder of a package, as in `--package-path`.
     Folder(SourceFolder),
 }
 
-/// An interpreter with everything installed.
+/// An installed environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PreparedEnvironment {
     /// Absolute path of the interpreter.
     pub python: PathBuf,
-    /// What the installer said.
+    /// The output of the installer.
     pub log: PathBuf,
 }
 
-/// Builds environments and keeps them in a folder, which any number of processes may share.
+/// Builds environments and caches them in a folder that several processes may share.
 #[derive(Debug, Clone)]
 pub struct Environments {
     root: PathBuf,
@@ -79,25 +65,25 @@ pub struct Environments {
 }
 
 impl Environments {
-    /// Environments below `root`, which is made when it is needed, with the environment variables of this process:
-    /// `PATH` for `python3` and `uv`, their own settings such as `PIP_INDEX_URL`, and the credentials and endpoints of
-    /// `gs://` (`GOOGLE_*`) and `s3://` (`AWS_*`).
+    /// Environments below `root`, which is created when needed. Uses the environment variables of this process: `PATH`
+    /// for `python3` and `uv`, their settings such as `PIP_INDEX_URL`, and the credentials and endpoints of `gs://`
+    /// (`GOOGLE_*`) and `s3://` (`AWS_*`).
     pub fn new(root: PathBuf) -> Self {
         Self::with_variables(root, std::env::vars_os().collect())
     }
 
-    /// The same with `variables` in place of those of this process.
+    /// Like [`Self::new`], with `variables` instead of those of this process.
     pub fn with_variables(root: PathBuf, variables: BTreeMap<OsString, OsString>) -> Self {
         Self { root, variables }
     }
 
-    /// Makes sure that the environment of `request` is there. If another process is building it, waits for that.
+    /// Returns the environment of `request`, building it if necessary. Waits if another process is building it.
     ///
-    /// Dropping the future ends the installer and everything it started; what is unfinished is removed by the next
-    /// call.
+    /// Dropping the future kills the installer and its child processes. The next call removes an incomplete
+    /// environment.
     ///
     /// # Errors
-    /// See [`PackageError`]. Nothing is remembered of a failure but the log: the next call tries again.
+    /// See [`PackageError`]. After a failure only the log remains, and the next call tries again.
     pub async fn prepare(&self, request: &EnvironmentRequest) -> Result<PreparedEnvironment, PackageError> {
         let root = self.make_root()?;
         let installer = Installer::find(&self.variables).await?;
@@ -119,9 +105,9 @@ impl Environments {
         let lock_path = root.join(format!("{hash}.lock"));
         let lock = lock::exclusive(&lock_path).await.map_err(PackageError::io("lock", &lock_path))?;
         let ready = directory.join("ready");
-        // The interpreter itself is a link to one of the system, which may have been removed since.
+        // The interpreter is a link to one of the system, which may have been removed.
         if ready.exists() && environment.python.exists() {
-            tracing::debug!(environment.path = %directory.display(), "the Python environment is there already");
+            tracing::debug!(environment.path = %directory.display(), "the Python environment exists already");
             return Ok(environment);
         }
         tracing::info!(environment.path = %directory.display(), installer = installer.name(), "installing packages");
@@ -138,7 +124,7 @@ impl Environments {
 
     fn make_root(&self) -> Result<PathBuf, PackageError> {
         fs::create_dir_all(&self.root).map_err(PackageError::io("create", &self.root))?;
-        // Absolute, because installers run elsewhere.
+        // The path must be absolute, because installers run in another working directory.
         fs::canonicalize(&self.root).map_err(PackageError::io("find", &self.root))
     }
 }
@@ -153,7 +139,7 @@ fn hash(installer: &Installer, packages: &[Content], requirements: &[String]) ->
     let mut digest = Sha256::new();
     let mut add = |kind: &str, value: &[u8]| {
         for part in [kind.as_bytes(), value] {
-            // With its length, so that no two lists of parts run together into the same bytes.
+            // Each part is preceded by its length, so that different lists of parts give different bytes.
             digest.update((part.len() as u64).to_le_bytes());
             digest.update(part);
         }
@@ -173,10 +159,10 @@ fn hash(installer: &Installer, packages: &[Content], requirements: &[String]) ->
     for requirement in requirements {
         add("requirement", requirement.as_bytes());
     }
-    digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(digest.finalize())
 }
 
-/// Empties `directory` and puts the packages there; returns what the installer is to install.
+/// Clears `directory` and writes the packages to it. Returns the paths to install.
 fn start_over(directory: &Path, packages: Vec<Content>) -> Result<Vec<PathBuf>, PackageError> {
     match fs::remove_dir_all(directory) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -186,7 +172,7 @@ fn start_over(directory: &Path, packages: Vec<Content>) -> Result<Vec<PathBuf>, 
     }
     let mut targets = Vec::with_capacity(packages.len());
     for (index, package) in packages.into_iter().enumerate() {
-        // A folder for each, because two packages may have the same file name.
+        // Each package has its own folder, because two may have the same file name.
         let place = packages_folder(directory).join(index.to_string());
         fs::create_dir_all(&place).map_err(PackageError::io("create", &place))?;
         targets.push(match package {
@@ -201,7 +187,7 @@ fn start_over(directory: &Path, packages: Vec<Content>) -> Result<Vec<PathBuf>, 
     Ok(targets)
 }
 
-/// Marks the environment as usable, once every byte of it is on the disk.
+/// Syncs the environment to disk, then marks it as complete.
 fn finish(directory: &Path, ready: &Path) -> Result<(), PackageError> {
     match fs::remove_dir_all(packages_folder(directory)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -209,7 +195,7 @@ fn finish(directory: &Path, ready: &Path) -> Result<(), PackageError> {
         }
         _ => {}
     }
-    // Installers do not sync what they write: without this a power cut could leave the marker beside empty files.
+    // Installers do not sync their files: after a power failure the marker could exist beside empty files.
     let folder = File::open(directory).map_err(PackageError::io("open", directory))?;
     rustix::fs::syncfs(&folder).map_err(|error| PackageError::io("sync", directory)(error.into()))?;
     let marker = File::create(ready).map_err(PackageError::io("create", ready))?;
@@ -220,7 +206,7 @@ fn packages_folder(directory: &Path) -> PathBuf {
     directory.join("packages")
 }
 
-/// Runs file operations off the async threads.
+/// Runs blocking file operations on a thread for them.
 async fn unblock<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, PackageError> + Send + 'static,
 ) -> Result<T, PackageError> {

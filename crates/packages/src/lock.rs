@@ -1,4 +1,4 @@
-//! A lock between processes that can be waited for and given up.
+//! A lock between processes with a cancellable wait.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -7,7 +7,7 @@ use std::thread;
 
 use tokio::sync::oneshot;
 
-/// Locks the file at `path`, made if absent, until the returned file and all copies of its descriptor are closed.
+/// Locks the file at `path`, created if absent, until the returned file and all copies of its descriptor are closed.
 pub(super) async fn exclusive(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().create(true).truncate(false).read(true).write(true).open(path)?;
     match file.try_lock() {
@@ -17,8 +17,8 @@ pub(super) async fn exclusive(path: &Path) -> io::Result<File> {
     }
     tracing::info!(lock.path = %path.display(), "waiting for another process that installs the same packages");
     let (sender, receiver) = oneshot::channel();
-    // A thread of its own: one of the runtime's would hold up the end of the program for as long as the other
-    // process takes. When nobody waits any more the file is dropped with the answer, and the lock with it.
+    // A separate thread, because a thread of the runtime would delay the end of the program until the lock is free. If
+    // the receiver has been dropped, the file is dropped and the lock released.
     thread::Builder::new().name("environment-lock".to_owned()).spawn(move || {
         let answer = file.lock().map(|()| file);
         drop(sender.send(answer));
@@ -32,7 +32,7 @@ mod tests {
     use futures::poll;
 
     #[tokio::test]
-    async fn the_second_waits_for_the_first_and_may_give_up() {
+    async fn second_caller_waits_for_the_first_and_can_cancel() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("lock");
         let first = exclusive(&path).await.unwrap();

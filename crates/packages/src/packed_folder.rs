@@ -1,4 +1,4 @@
-//! A source folder as one archive, to be sent to where it will be installed.
+//! A source folder as one archive, to be installed on another machine.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -10,24 +10,24 @@ use tar::{Builder, Header};
 
 use super::{PackageError, SourceFolder};
 
-/// A source archive. Equal sources give equal bytes, whenever and wherever they are packed.
+/// A source archive. Equal sources give equal bytes on every machine and at any time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackedFolder {
-    /// Under which name an installer takes it.
+    /// The file name that installers accept.
     pub file_name: String,
     /// The gzipped tar file.
     pub bytes: Vec<u8>,
 }
 
 impl PackedFolder {
-    /// SHA-256 of the bytes, as 64 hexadecimal digits.
+    /// SHA-256 of the bytes as 64 lower-case hexadecimal digits.
     pub fn sha256(&self) -> String {
-        Sha256::digest(&self.bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+        hex::encode(Sha256::digest(&self.bytes))
     }
 }
 
 impl SourceFolder {
-    /// Packs what [`SourceFolder`] says is packed below one folder, as source archives have it.
+    /// Packs the files that [`SourceFolder`] selects below one top-level folder, as in source archives.
     ///
     /// # Errors
     /// [`PackageError::Io`] if a file cannot be read.
@@ -35,7 +35,7 @@ impl SourceFolder {
         let content = self.read()?;
         let name = self.name();
         let bytes = archive(name, content.files()).map_err(PackageError::io("pack", self.path()))?;
-        // Without a version: the one in `setup.py` counts.
+        // The name has no version; installers use the one in `setup.py`.
         Ok(PackedFolder { file_name: format!("{name}.tar.gz"), bytes })
     }
 }
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_sources_give_equal_archives_wherever_they_lie() {
+    fn equal_sources_in_different_folders_give_equal_archives() {
         let pack = |text: &str| {
             let directory = tempfile::tempdir().unwrap();
             fs::create_dir_all(directory.path().join("trainer/data")).unwrap();

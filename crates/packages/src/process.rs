@@ -1,4 +1,4 @@
-//! Runs an installer so that nothing of it outlives the wish to have it.
+//! Runs an installer in a process group that is killed when the handle is dropped.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -12,28 +12,28 @@ use tokio::process::{Child, Command};
 
 use super::PackageError;
 
-/// How much of the output an error carries.
+/// Maximum number of lines of output in an error.
 const SHOWN_LINES: usize = 60;
-/// Where to start looking for those lines: installers draw progress bars, but not endless lines.
+/// Number of bytes at the end of the output in which these lines are searched.
 const SHOWN_BYTES: u64 = 64 * 1024;
 
-/// What the processes of one installation share.
+/// The resources that the processes of one installation share.
 pub(super) struct InstallerProcess {
-    /// Held while the environment is being built.
+    /// The lock, held while the environment is being built.
     pub(super) lock: File,
-    /// Takes all output.
+    /// Receives all output.
     pub(super) log: File,
-    /// Where the log lies.
+    /// Path of the log.
     pub(super) log_path: PathBuf,
-    /// Where they run.
+    /// Working directory of the processes.
     pub(super) directory: PathBuf,
 }
 
 impl InstallerProcess {
-    /// Runs `argv` to its end. Dropping the future kills it and everything it started.
+    /// Runs `argv` to its end. Dropping the future kills its process group.
     ///
     /// # Errors
-    /// [`PackageError::InstallFailed`] in the name of `installer` if it does not end well.
+    /// [`PackageError::InstallFailed`] with `installer` if the exit status is not 0.
     pub(super) async fn run(
         &self,
         installer: &'static str,
@@ -49,8 +49,8 @@ impl InstallerProcess {
             .envs(variables)
             .current_dir(&self.directory)
             .process_group(0)
-            // The lock is an empty file, and with it as its input the installer holds the lock for as long as it
-            // lives: should this process be killed, nobody starts over in a folder that is still written to.
+            // The lock is an empty file. As the installer's standard input it stays locked while the installer lives,
+            // so that no process rebuilds the folder during writes if this process is killed.
             .stdin(copy(&self.lock).map_err(PackageError::io("open", &self.directory))?)
             .stdout(copy(&self.log).map_err(PackageError::io("open", &self.log_path))?)
             .stderr(copy(&self.log).map_err(PackageError::io("open", &self.log_path))?);
@@ -75,7 +75,7 @@ impl InstallerProcess {
     }
 }
 
-/// A process that leads a group; all of the group is killed when this is dropped before the process was waited for.
+/// A process that leads a group. The group is killed if this is dropped before the process has ended.
 struct ProcessGroup(Child);
 
 impl ProcessGroup {
@@ -86,7 +86,7 @@ impl ProcessGroup {
 
 impl Drop for ProcessGroup {
     fn drop(&mut self) {
-        // `id` is none once the process was waited for: its number may belong to another by then.
+        // `id` is `None` once the process has been reaped; its ID may then be reused.
         let leader = self.0.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         if let Some(leader) = leader
             && let Err(error) = kill_process_group(leader, Signal::KILL)
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_failure_shows_the_last_lines() {
+    async fn failure_contains_the_last_lines_of_output() {
         let directory = tempfile::tempdir().unwrap();
         let variables = BTreeMap::from([("PATH".into(), std::env::var_os("PATH").unwrap())]);
         let error = process(directory.path()).run("pip", &shell("seq 1 100; exit 3"), &variables).await.unwrap_err();
@@ -132,14 +132,14 @@ mod tests {
         let variables = BTreeMap::from([("PATH".into(), std::env::var_os("PATH").unwrap())]);
         let process = process(directory.path());
         process.lock.lock().unwrap();
-        // Ends by itself only when it is killed: it waits for a pipe that nobody writes to.
+        // The script waits for a pipe without writer, so it ends only when it is killed.
         let script = "mkfifo pipe; (cat pipe; touch survived) & wait";
         let argv = shell(script);
         let mut running = Box::pin(process.run("pip", &argv, &variables));
         assert!(poll!(&mut running).is_pending());
         drop(running);
         drop(process);
-        // Held by the killed until the last of them is gone.
+        // The lock is free when the last killed process has ended.
         super::super::lock::exclusive(&directory.path().join("lock")).await.unwrap();
         assert!(!directory.path().join("survived").exists());
     }

@@ -1,4 +1,4 @@
-//! Where a package archive lies.
+//! The location of a package archive.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -9,17 +9,17 @@ use reqwest::Url;
 
 use super::PackageError;
 
-/// One entry of `packageUris`: where a wheel or source archive lies.
+/// One entry of `packageUris`: the location of a wheel or source archive.
 ///
 /// Parsed from a local path or a URI with the scheme `file`, `http`, `https`, `gs` or `s3`.
 ///
 /// ```
-/// use tunesmith::python_packages::PackageSource;
+/// use tunesmith_packages::PackageSource;
 ///
 /// let source: PackageSource = "gs://bucket/trainer-0.1.tar.gz".parse()?;
 /// assert_eq!(source.file_name(), "trainer-0.1.tar.gz");
 /// assert!("ftp://host/trainer-0.1.tar.gz".parse::<PackageSource>().is_err());
-/// # Ok::<(), tunesmith::python_packages::PackageError>(())
+/// # Ok::<(), tunesmith_packages::PackageError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackageSource {
@@ -27,7 +27,7 @@ pub struct PackageSource {
     file_name: String,
 }
 
-/// How to get at it.
+/// The location, by the way of access.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Location {
     File(PathBuf),
@@ -37,7 +37,7 @@ pub(super) enum Location {
 }
 
 impl PackageSource {
-    /// The last part of path or URI, decoded; never empty, `.` or `..`, and without separators.
+    /// The last part of the path or URI, decoded. Never empty, `.` or `..`, and without separators.
     pub fn file_name(&self) -> &str {
         &self.file_name
     }
@@ -51,12 +51,12 @@ impl FromStr for PackageSource {
     type Err = PackageError;
 
     /// # Errors
-    /// [`PackageError::UnsupportedScheme`], or [`PackageError::InvalidUri`] if it cannot name a file.
+    /// [`PackageError::UnsupportedScheme`], or [`PackageError::InvalidUri`] if the text does not name a file.
     fn from_str(text: &str) -> Result<Self, PackageError> {
         let invalid = |detail: String| PackageError::InvalidUri { uri: text.to_owned(), detail };
         let Some((scheme, _)) = text.split_once("://") else {
             let path = PathBuf::from(text);
-            let file_name = name_of(&path).ok_or_else(|| invalid("names no file".to_owned()))?;
+            let file_name = name_of(&path).ok_or_else(|| invalid("does not name a file".to_owned()))?;
             return Ok(Self { location: Location::File(path), file_name });
         };
         let url = || Url::parse(text).map_err(|error| invalid(error.to_string()));
@@ -65,7 +65,7 @@ impl FromStr for PackageSource {
                 let path = url()?.to_file_path().map_err(|()| {
                     invalid("a file:// URI needs an absolute path and no host: file:///folder/file".to_owned())
                 })?;
-                let file_name = name_of(&path).ok_or_else(|| invalid("names no file".to_owned()))?;
+                let file_name = name_of(&path).ok_or_else(|| invalid("does not name a file".to_owned()))?;
                 return Ok(Self { location: Location::File(path), file_name });
             }
             "http" | "https" => (url()?, Location::Web),
@@ -77,16 +77,16 @@ impl FromStr for PackageSource {
         };
         let last = url.path().rsplit('/').next().unwrap_or_default();
         let decoded = percent_decode_str(last).decode_utf8().map_err(|error| invalid(error.to_string()))?;
-        // Decoded again as a path: `%2F` may have hidden a separator.
+        // The decoded name is checked as a path, since it may contain a separator (`%2F`).
         let file_name = name_of(Path::new(decoded.as_ref()))
             .filter(|name| *name == decoded)
-            .ok_or_else(|| invalid("names no file".to_owned()))?;
+            .ok_or_else(|| invalid("does not name a file".to_owned()))?;
         Ok(Self { location: location(url), file_name })
     }
 }
 
 impl fmt::Display for PackageSource {
-    /// Without user name, password and query, which may be secrets.
+    /// Writes the location without user name, password and query, which may be secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.location {
             Location::File(path) => write!(f, "{}", path.display()),
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn every_scheme_has_its_location() {
+    fn schemes_are_parsed_to_locations() {
         let path = |text: &str| Location::File(PathBuf::from(text));
         assert_eq!(parse("dist/a-1.tar.gz").unwrap().location, path("dist/a-1.tar.gz"));
         assert_eq!(parse("file:///dist/a%20b-1.tar.gz").unwrap().location, path("/dist/a b-1.tar.gz"));
@@ -124,21 +124,21 @@ mod tests {
     }
 
     #[test]
-    fn the_file_name_is_decoded_and_has_no_separators() {
+    fn file_name_is_decoded_and_has_no_separators() {
         assert_eq!(parse("https://host/d/a-1%2Bcpu.whl?sig=a/b").unwrap().file_name(), "a-1+cpu.whl");
         for wrong in ["https://host/", "https://host/d%2Fe.whl", "gs://bucket", "file:///", "..", ""] {
-            assert!(parse(wrong).unwrap_err().contains("names no file"), "{wrong}");
+            assert!(parse(wrong).unwrap_err().contains("does not name a file"), "{wrong}");
         }
     }
 
     #[test]
-    fn secrets_are_not_shown() {
+    fn secrets_are_not_displayed() {
         let source = parse("https://user:password@host:8080/a-1.whl?token=secret").unwrap();
         assert_eq!(source.to_string(), "https://host:8080/a-1.whl");
     }
 
     #[test]
-    fn other_schemes_are_refused_by_name() {
+    fn unsupported_schemes_are_rejected_with_their_name() {
         assert_eq!(
             parse("hdfs://name/a-1.tar.gz").unwrap_err(),
             "package `hdfs://name/a-1.tar.gz`: the scheme `hdfs` is not supported; \

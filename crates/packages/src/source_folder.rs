@@ -1,4 +1,4 @@
-//! Packs the source folder of a package.
+//! The files of a package's source folder.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -10,19 +10,19 @@ use walkdir::{DirEntry, WalkDir};
 
 use super::PackageError;
 
-/// Files beside the package that say how it is built.
+/// Files beside the package that define its build.
 const BUILD_FILES: [&str; 2] = ["setup.py", "pyproject.toml"];
 
-/// The folder of a Python package (`--package-path`): the one that holds `__init__.py`.
+/// The folder of a Python package (`--package-path`), which contains `__init__.py`.
 ///
-/// As with gcloud, its parent decides how it is built. If a `setup.py` or `pyproject.toml` lies there, it is used, and
-/// what is packed is the package, the other Python packages beside it, a `src` folder, and the files of the parent
-/// itself; other folders are left out, since data and results of earlier runs lie there. Otherwise the package alone is
-/// packed, with its data files and a minimal `setup.py`. Hidden files, `__pycache__`, `build`, `dist` and
+/// As with gcloud, the parent folder determines the build. If it contains a `setup.py` or `pyproject.toml`, that file
+/// is used, and the package is packed with the other Python packages beside it, a `src` folder and the files of the
+/// parent; other folders are excluded, since they contain data and results of earlier runs. Otherwise only the package
+/// is packed, with its data files and a minimal `setup.py`. Hidden files, `__pycache__`, `build`, `dist` and
 /// `*.egg-info` are never packed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceFolder {
-    /// Canonical.
+    /// The canonical path.
     path: PathBuf,
     name: String,
     parent: PathBuf,
@@ -30,10 +30,10 @@ pub struct SourceFolder {
 }
 
 impl SourceFolder {
-    /// The package whose folder is `path`.
+    /// The package in the folder `path`.
     ///
     /// # Errors
-    /// [`PackageError::NotAPackageFolder`] if it is none.
+    /// [`PackageError::NotAPackageFolder`] if `path` is not the folder of a package.
     pub fn new(path: &Path) -> Result<Self, PackageError> {
         let wrong = |detail: String| PackageError::NotAPackageFolder { path: path.to_owned(), detail };
         let canonical = fs::canonicalize(path).map_err(|error| match error.kind() {
@@ -59,20 +59,20 @@ impl SourceFolder {
         Ok(Self { name: name.to_owned(), parent: parent.to_owned(), has_build_file, path: canonical })
     }
 
-    /// The name it is imported by.
+    /// The import name.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    /// The folder itself, absolute.
+    /// The absolute path of the folder.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Reads what would be packed.
+    /// Reads the files to pack.
     pub(super) fn read(&self) -> Result<FolderContent, PackageError> {
         let mut files = Vec::new();
-        // Links are followed: what they point to is not there where the package is built.
+        // Links are followed, since their targets do not exist where the package is built.
         let walk = WalkDir::new(&self.parent).follow_links(true).sort_by_file_name();
         for entry in walk.into_iter().filter_entry(|entry| self.is_packed(entry)) {
             let entry = entry.map_err(|error| {
@@ -96,7 +96,7 @@ impl SourceFolder {
         if entry.depth() == 0 {
             return true;
         }
-        if is_left_over(entry.file_name()) || !(entry.file_type().is_dir() || entry.file_type().is_file()) {
+        if is_excluded(entry.file_name()) || !(entry.file_type().is_dir() || entry.file_type().is_file()) {
             return false;
         }
         if entry.depth() > 1 || entry.path() == self.path {
@@ -118,18 +118,18 @@ impl SourceFolder {
     }
 }
 
-/// The files of a package, by path below the folder that is built.
+/// The files of a package, by path below the build folder.
 pub(super) struct FolderContent {
     files: Vec<(PathBuf, Vec<u8>)>,
 }
 
 impl FolderContent {
-    /// Each file's path below the folder that is built, and its bytes.
+    /// Path below the build folder and bytes of each file.
     pub(super) fn files(&self) -> impl Iterator<Item = (&Path, &[u8])> {
         self.files.iter().map(|(path, bytes)| (path.as_path(), bytes.as_slice()))
     }
 
-    /// SHA-256 of all names and bytes.
+    /// SHA-256 over all paths and bytes.
     pub(super) fn digest(&self) -> [u8; 32] {
         let mut digest = Sha256::new();
         for (path, bytes) in &self.files {
@@ -141,7 +141,7 @@ impl FolderContent {
         digest.finalize().into()
     }
 
-    /// Writes the files into `folder`, from where an installer can build the package.
+    /// Writes the files to `folder`, the build folder for an installer.
     pub(super) fn write_into(&self, folder: &Path) -> Result<(), PackageError> {
         for (relative, bytes) in &self.files {
             let path = folder.join(relative);
@@ -155,7 +155,7 @@ impl FolderContent {
     }
 }
 
-fn is_left_over(name: &OsStr) -> bool {
+fn is_excluded(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     name.starts_with('.')
         || matches!(name.as_ref(), "__pycache__" | "build" | "dist")
@@ -168,7 +168,7 @@ fn is_identifier(name: &str) -> bool {
         && name.chars().all(|letter| letter.is_alphanumeric() || letter == '_')
 }
 
-/// The only package in `folder`, for people who name the parent.
+/// Returns the only package in `folder`, as a hint for users who name the parent.
 fn subfolder_with_package(folder: &Path) -> Option<PathBuf> {
     let mut packages = fs::read_dir(folder)
         .ok()?
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_build_file_the_package_alone_is_packed() {
+    fn only_the_package_is_packed_without_a_build_file() {
         let directory = folder(&[
             "trainer/__init__.py",
             "trainer/task.py",
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn with_a_build_file_results_beside_the_package_are_left_out() {
+    fn results_beside_the_package_are_excluded_with_a_build_file() {
         let directory = folder(&[
             "setup.py",
             "README.md",
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_package_is_refused_with_the_reason() {
+    fn folder_without_package_is_rejected_with_the_reason() {
         let directory = folder(&["project/trainer/__init__.py", "my-trainer/__init__.py", "file", "empty/file"]);
         let message = |path: &str| SourceFolder::new(&directory.path().join(path)).unwrap_err().to_string();
         assert!(message("project").contains("it has no __init__.py; did you mean `"), "{}", message("project"));

@@ -195,7 +195,7 @@ impl Upload {
     /// # Errors
     /// [`PackagesError::OtherContent`], [`PackagesError::NotAPackage`], [`PackagesError::Io`].
     pub fn finish(self) -> Result<u64, PackagesError> {
-        let found: String = self.digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        let found = hex::encode(self.digest.finalize());
         if found != self.name.sha256 {
             return Err(PackagesError::OtherContent { found, expected: self.name.sha256 });
         }

@@ -228,5 +228,5 @@ fn fingerprint(submission: &Submission) -> String {
         "plan": plan_document(&plan),
         "seed": submission.seed,
     });
-    Sha256::digest(content.to_string()).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(Sha256::digest(content.to_string()))
 }

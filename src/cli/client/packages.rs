@@ -25,7 +25,7 @@ pub(super) async fn hand_over_file(client: &Client, package: &str) -> anyhow::Re
     }
     let bytes = std::fs::read(package).with_context(|| format!("package {package} cannot be read"))?;
     let file_name = Path::new(package).file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let sha256: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    let sha256 = hex::encode(Sha256::digest(&bytes));
     hand_over(client, &sha256, file_name, bytes).await
 }
 

@@ -1,16 +1,16 @@
-//! The folder of one attempt: which files lie in it, and what their presence means.
+//! The files in the folder of one attempt, and the meaning of their presence.
 //!
 //! | file | written by | meaning |
 //! |---|---|---|
-//! | `spec.json` | the submitter | submitted; never replaced |
-//! | `lock` | both | locked (`flock`) for as long as the supervisor lives; holds its process ID |
-//! | `stop.json` | whoever stops | how it was asked to stop |
-//! | `started.json` | the supervisor | a program was about to start: it must never be started again |
-//! | `exit.json` | the supervisor, or whoever finds it lost | the end; never replaced |
+//! | `spec.json` | the submitter | the attempt is submitted; never replaced |
+//! | `lock` | both | locked (`flock`) while the supervisor lives; contains its process ID |
+//! | `stop.json` | the client that stops it | the requested stop mode |
+//! | `started.json` | the supervisor | written before a program starts: the attempt must never start again |
+//! | `exit.json` | the supervisor, or the client that finds it lost | the end; never replaced |
 //!
-//! The lock belongs to an open file that the submitter hands to the supervisor as its standard input, so there is no
-//! moment between submission and end at which it is free; a process ID that was given out again cannot deceive.
-//! A second lock, on the folder itself, is held for moments only: by a submitter and by who declares an attempt lost.
+//! The lock belongs to an open file that the submitter passes to the supervisor as its standard input. It is therefore
+//! never free between submission and end, and a reused process ID has no effect. A second lock, on the folder itself,
+//! is held briefly by a submitter and by a client that declares an attempt lost.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -27,18 +27,18 @@ use crate::{ExecutorJobSpec, ExitStatus, StopMode};
 /// The version of these files.
 pub(super) const FORMAT: u32 = 1;
 
-/// What `spec.json` holds: all that a supervisor must know.
+/// The content of `spec.json`: the input of the supervisor.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Submission {
     pub(super) format: u32,
-    /// Stands in the environment of every process of the attempt, and nowhere else.
+    /// Random identity that is in the environment of every process of the attempt, and of no other.
     pub(super) token: String,
     pub(super) spec: ExecutorJobSpec,
-    /// What runs containers; `None` if the job has none.
+    /// The container engine; `None` if the job has no containers.
     pub(super) engine: Option<Engine>,
 }
 
-/// What `started.json` holds, for people to read.
+/// The content of `started.json`, for people.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Started {
     pub(super) format: u32,
@@ -46,7 +46,7 @@ pub(super) struct Started {
     pub(super) supervisor_pid: u32,
 }
 
-/// What `exit.json` holds.
+/// The content of `exit.json`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct End {
     pub(super) format: u32,
@@ -54,14 +54,14 @@ pub(super) struct End {
     pub(super) outcome: Outcome,
 }
 
-/// How an attempt ended.
+/// The end of an attempt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) enum Outcome {
     Ended(ExitStatus),
     Lost { reason: String },
 }
 
-/// What `stop.json` holds.
+/// The content of `stop.json`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum StopRequest {
     Graceful,
@@ -92,14 +92,14 @@ impl Attempt {
         &self.directory
     }
 
-    /// Waits for the lock on the folder. It is free again when the value is dropped.
-    pub(super) fn enter(&self) -> io::Result<File> {
+    /// Waits for the lock on the folder. Dropping the value releases it.
+    pub(super) fn lock_folder(&self) -> io::Result<File> {
         let folder = File::open(&self.directory)?;
         flock(&folder, FlockOperation::LockExclusive)?;
         Ok(folder)
     }
 
-    /// Takes the supervisor's lock; `None` if a supervisor lives.
+    /// Takes the supervisor's lock; `None` if a supervisor is alive.
     pub(super) fn try_lock(&self) -> io::Result<Option<File>> {
         let file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(self.directory.join("lock"))?;
@@ -110,14 +110,14 @@ impl Attempt {
         }
     }
 
-    /// Writes the supervisor's process ID into its lock. Submitter and supervisor both do so, with the same bytes.
+    /// Writes the supervisor's process ID to its lock file. Submitter and supervisor both write the same bytes.
     pub(super) fn write_pid(lock: &File, pid: u32) -> io::Result<()> {
         use std::os::unix::fs::FileExt;
-        // Ten digits whatever the number, so that no rest of a former one is left and no length is cut.
+        // Always ten digits, so that the text replaces an earlier one completely.
         lock.write_all_at(format!("{pid:010}\n").as_bytes(), 0)
     }
 
-    /// The supervisor's process ID, once it is known. Only good while the lock is held.
+    /// The supervisor's process ID, if it has been written. Valid only while the supervisor holds the lock.
     pub(super) fn supervisor_pid(&self) -> Option<Pid> {
         let text = fs::read_to_string(self.directory.join("lock")).ok()?;
         Pid::from_raw(text.strip_suffix('\n')?.parse().ok()?)
@@ -131,7 +131,7 @@ impl Attempt {
         self.directory.join("started.json").try_exists()
     }
 
-    /// `None` if it was never submitted, or if a power cut tore the file.
+    /// The submission; `None` if there is none or a power failure damaged the file.
     pub(super) fn submission(&self) -> io::Result<Option<Submission>> {
         self.read("spec.json")
     }
@@ -156,13 +156,13 @@ impl Attempt {
         self.write("stop.json", &request, false)
     }
 
-    /// Records the end; if `durable`, so that it outlives a power cut.
+    /// Records the end; if `durable`, it is synced to disk.
     pub(super) fn write_end(&self, end: &End, durable: bool) -> io::Result<()> {
         self.write("exit.json", end, durable)
     }
 
-    /// A file that is absent or does not parse is `None`: files appear by rename, so only a power cut tears them, and
-    /// after one no process is left either.
+    /// Returns `None` if the file is absent or does not parse. Files are created by rename, so only a power failure
+    /// damages them, and after one no process is left.
     fn read<T: DeserializeOwned>(&self, name: &str) -> io::Result<Option<T>> {
         let mut text = Vec::new();
         match File::open(self.directory.join(name)) {
@@ -180,7 +180,7 @@ impl Attempt {
     }
 
     fn write<T: Serialize>(&self, name: &str, value: &T, durable: bool) -> io::Result<()> {
-        // Two processes may stop one attempt at once: each writes a file of its own before the rename.
+        // Two processes may stop an attempt concurrently: each writes its own temporary file.
         let temporary = self.directory.join(format!("{name}.{}.tmp", std::process::id()));
         let mut file = File::create(&temporary)?;
         file.write_all(&serde_json::to_vec(value)?)?;

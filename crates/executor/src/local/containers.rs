@@ -1,4 +1,4 @@
-//! Container engines: finding one, and the command lines it is given.
+//! Search for a container engine, and its command lines.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,35 +11,30 @@ use crate::{ExecutorJobSpec, Program, Replica};
 /// A container engine with docker's command line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Engine {
-    /// The program.
+    /// Path of the executable.
     program: PathBuf,
-    /// Put after `run`.
+    /// Options after `run`.
     run_options: Vec<String>,
-    /// Put before the subcommand.
+    /// Options before the subcommand.
     global_options: Vec<String>,
 }
 
-/// What to say when there is none.
+/// The error message if there is no engine.
 pub(super) const NONE_FOUND: &str = "it is a container, but neither podman nor a docker whose daemon answers was \
     found on PATH; install podman (for example `apt-get install podman`), or start docker, and try again";
 
 impl Engine {
-    /// Looks for docker, then podman, and asks each whether it works with `global_options`: those of one are errors to
-    /// the other, so they choose it. Takes as long as they do to answer.
+    /// Searches PATH for docker, then podman, and checks that the program works with `global_options`. Options of one
+    /// engine are errors for the other, so the options select the engine. Blocks while the program runs.
     pub(super) fn find(global_options: &[String], run_options: &[String]) -> Option<Self> {
         let path = std::env::var_os("PATH")?;
-        for (name, question) in [("docker", &["info"][..]), ("podman", &["--version"])] {
+        for (name, probe) in [("docker", &["info"][..]), ("podman", &["--version"])] {
             let Some(program) = std::env::split_paths(&path).map(|dir| dir.join(name)).find(|file| file.is_file())
             else {
                 continue;
             };
             let mut command = Command::new(&program);
-            command
-                .args(global_options)
-                .args(question)
-                .stdin(Stdio::null())
-                .stdout(Stdio::null())
-                .stderr(Stdio::null());
+            command.args(global_options).args(probe).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
             match command.status() {
                 Ok(status) if status.success() => {
                     return Some(Self {
@@ -48,14 +43,14 @@ impl Engine {
                         global_options: global_options.to_vec(),
                     });
                 }
-                answer => tracing::debug!(engine = %program.display(), ?answer, "this container engine does not work"),
+                result => tracing::debug!(engine = %program.display(), ?result, "the container engine does not work"),
             }
         }
         None
     }
 
-    /// The command that runs `replica` in the foreground. `variables` are passed by name: their values are in the
-    /// environment of the command, where no process list shows them.
+    /// Returns the command that runs `replica` in the foreground. `variables` are passed by name; their values are in
+    /// the environment of the command, so that no process list shows them.
     pub(super) fn run(
         &self,
         spec: &ExecutorJobSpec,
@@ -83,14 +78,14 @@ impl Engine {
         Some(line)
     }
 
-    /// Removes the containers of `spec`, whatever they are doing. Containers that are gone already are no error.
+    /// Removes the containers of `spec` by force. Containers that do not exist are not an error.
     pub(super) fn remove(&self, spec: &ExecutorJobSpec, token: &str) {
         let containers = spec.replicas.iter().filter(|replica| matches!(replica.program, Program::Container { .. }));
         for replica in containers {
             let name = container_name(spec, token, replica);
             let mut command = Command::new(&self.program);
             command.args(&self.global_options).args(["rm", "--force", &name]);
-            // The output says "no such container" after every orderly end.
+            // The output is "no such container" after every regular end.
             let result = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
             if let Err(error) = result {
                 tracing::warn!(container.name = name, %error, "the container could not be removed");
@@ -99,10 +94,10 @@ impl Engine {
     }
 }
 
-/// The attempt's name, told apart from those of other data folders by a part of its token.
+/// The container's name: that of the attempt with a part of its token, which is unique across data folders.
 fn container_name(spec: &ExecutorJobSpec, token: &str, replica: &Replica) -> String {
     let name = format!("{}-{}-{}", spec.id, token.get(..8).unwrap_or(token), replica_name(replica));
-    // What a name of a project and a job may have, and that of a container may not.
+    // Characters that are allowed in names of projects and jobs but not of containers.
     name.replace(['~', ':'], ".")
 }
 

@@ -1,4 +1,4 @@
-//! Starting one replica.
+//! Start of one replica.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -10,7 +10,7 @@ use rustix::process::Pid;
 use super::system::die_with_parent;
 use crate::{Replica, Role, tf_config::role_name};
 
-/// Files of a replica's standard output and error within `directory`.
+/// Returns the files in `directory` of a replica's standard output and error.
 pub fn log_files(directory: &Path, replica: &Replica) -> (PathBuf, PathBuf) {
     if replica.role == Role::Master {
         return (directory.join("stdout.log"), directory.join("stderr.log"));
@@ -19,20 +19,20 @@ pub fn log_files(directory: &Path, replica: &Replica) -> (PathBuf, PathBuf) {
     (directory.join(format!("{name}-stdout.log")), directory.join(format!("{name}-stderr.log")))
 }
 
-/// `<role>-<index>`, as in the names of log files.
+/// Returns `<role>-<index>`, as in the names of log files.
 pub(super) fn replica_name(replica: &Replica) -> String {
     format!("{}-{}", role_name(replica.role, false), replica.index)
 }
 
-/// Starts `command` for `replica`: in a session of its own without terminal, nothing to read, its output appended to
-/// its log files, and killed by the kernel when this process dies.
+/// Starts `command` for `replica` in a new session without terminal, with empty standard input and its output appended
+/// to its log files. The kernel kills it when this process dies.
 pub(super) fn start(mut command: Command, replica: &Replica, directory: &Path) -> io::Result<Pid> {
     let (stdout, stderr) = log_files(directory, replica);
     command.stdin(Stdio::null()).stdout(append(&stdout)?).stderr(append(&stderr)?);
     die_with_parent(&mut command);
     let child = command.spawn()?;
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    pid.ok_or_else(|| io::Error::other("the system gave an impossible process ID"))
+    pid.ok_or_else(|| io::Error::other("the system returned an invalid process ID"))
 }
 
 fn append(path: &Path) -> io::Result<File> {

@@ -1,9 +1,9 @@
-//! Runs programs on this machine, each attempt under a supervising process of its own that outlives the server.
+//! Runs programs on this machine. Each attempt has its own supervisor process, which survives the server.
 //!
-//! See `attempt` for the files through which submitter and supervisor agree, `supervisor` for what the latter does.
+//! Module `attempt` documents the files through which submitter and supervisor communicate, `supervisor` the process.
 //!
-//! One thing is not promised: when the supervisor itself is killed by force, a process that had detached itself from
-//! its parents *and* wiped its environment is no longer known to be of the attempt.
+//! Limitation: if the supervisor itself is killed by SIGKILL, a process that has detached itself from its parents *and*
+//! cleared its environment is not found.
 
 mod attempt;
 mod containers;
@@ -34,26 +34,26 @@ use super::{
 pub use self::launch::log_files;
 pub use self::supervisor::{SUPERVISOR_LOG, supervise};
 
-/// The first argument with which the supervisor binary is started; the second is the folder of the attempt.
+/// First argument of the supervisor program; the second is the folder of the attempt.
 pub const SUPERVISE_ARGUMENT: &str = "__supervise";
 
-/// How long a supervisor that has not told its process ID yet is left alone before it is looked for again.
+/// Interval at which the process ID of a starting supervisor is polled.
 const STARTING_TICK: Duration = Duration::from_millis(10);
 
-/// How long left-over processes of a lost attempt may take to die.
-const KILL_PATIENCE: Duration = Duration::from_secs(10);
+/// Maximum time to kill the remaining processes of a lost attempt.
+const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How a [`LocalExecutor`] works.
+/// Settings of a [`LocalExecutor`].
 #[derive(Debug, Clone)]
 pub struct LocalSettings {
     /// The program that calls [`supervise`] when its first argument is [`SUPERVISE_ARGUMENT`].
     pub supervisor: PathBuf,
-    /// Absolute path of the folder in which an attempt is found by its ID: one symbolic link for each to its
-    /// folder. Made when needed. Executors that share it know each other's jobs.
+    /// Absolute path of the folder that contains, for each attempt, a symbolic link from its ID to its folder. Created
+    /// when needed. Executors that share the registry find each other's jobs.
     pub registry: PathBuf,
-    /// Options of docker or podman, before the subcommand.
+    /// Options of docker or podman before the subcommand.
     pub container_options: Vec<String>,
-    /// Options of docker or podman, after `run`.
+    /// Options of docker or podman after `run`.
     pub container_run_options: Vec<String>,
 }
 
@@ -64,17 +64,17 @@ pub struct LocalExecutor(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     settings: LocalSettings,
-    /// Looked for when first needed.
+    /// Searched for when first needed.
     engine: OnceLock<Option<Engine>>,
 }
 
 impl LocalExecutor {
-    /// An executor with `settings`. Looks at nothing yet.
+    /// An executor with `settings`. Does no IO.
     pub fn new(settings: LocalSettings) -> Self {
         Self(Arc::new(Inner { settings, engine: OnceLock::new() }))
     }
 
-    /// Runs `work` where it may block.
+    /// Runs `work` on a thread that may block.
     async fn blocking<T: Send + 'static>(
         &self,
         id: &ExecutorJobId,
@@ -89,7 +89,7 @@ impl LocalExecutor {
     }
 }
 
-/// An [`ExecutorError`] before the job is named.
+/// An [`ExecutorError`] without the job.
 enum Failure {
     Io(io::Error),
     Rejected(String),
@@ -119,7 +119,8 @@ impl Executor for LocalExecutor {
             let known = id.clone();
             let (state, supervisor) = self
                 .blocking(id, move |inner| {
-                    // Opened first: if it still runs afterwards, this was its process and no later one of that number.
+                    // The handle is opened first: if the job still runs afterwards, it is that of the supervisor and not
+                    // of a later process with the same ID.
                     let supervisor = inner.supervisor(&known)?;
                     Ok((inner.state(&known)?, supervisor))
                 })
@@ -154,25 +155,25 @@ impl Inner {
             None
         };
         let attempt = self.register(&spec)?;
-        let _gate = attempt.enter()?;
+        let _folder_lock = attempt.lock_folder()?;
         if attempt.end()?.is_some() || attempt.has_started()? {
             return Ok(());
         }
         let Some(lock) = attempt.try_lock()? else { return Ok(()) };
         lock.set_len(0)?;
         if attempt.submission()?.is_none() {
-            // A new identity for each attempt: the system's source of them needs no state of ours.
+            // A new random identity for each attempt, from the kernel.
             let token = fs::read_to_string("/proc/sys/kernel/random/uuid")?.trim().replace('-', "");
             attempt.write_submission(&Submission { format: FORMAT, token, spec, engine })?;
         }
         let mut command = tokio::process::Command::new(&self.settings.supervisor);
         command.arg(SUPERVISE_ARGUMENT).arg(attempt.directory());
-        // A process group of its own, so that Ctrl-C in a terminal does not reach it.
+        // A new process group, so that Ctrl-C in a terminal is not sent to it.
         command.process_group(0).stdin(lock.try_clone()?).stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = match command.spawn() {
             Ok(child) => child,
             Err(error) => {
-                // Nothing was started, and nothing is to be found.
+                // No process was started, so the attempt must not be found.
                 fs::remove_file(attempt.directory().join("spec.json"))?;
                 let message = format!("cannot start the supervisor {}: {error}", self.settings.supervisor.display());
                 return Err(Failure::Io(io::Error::new(error.kind(), message)));
@@ -181,7 +182,7 @@ impl Inner {
         if let Some(pid) = child.id() {
             Attempt::write_pid(&lock, pid)?;
         }
-        // It is waited for only so that no zombie is left; its end is seen through `exit.json`.
+        // The wait only prevents a zombie; the end is read from `exit.json`.
         tokio::spawn(async move { child.wait().await });
         Ok(())
     }
@@ -194,13 +195,13 @@ impl Inner {
         if !attempt.is_submitted()? {
             return Ok(ExecutorJobState::Unknown);
         }
-        let _gate = attempt.enter()?;
-        // While this lock is held no supervisor can start.
+        let _folder_lock = attempt.lock_folder()?;
+        // No supervisor can start while this lock is held.
         let Some(_lock) = attempt.try_lock()? else { return Ok(ExecutorJobState::Running) };
         if let Some(end) = attempt.end()? {
             return Ok(state_of(end.outcome));
         }
-        Ok(state_of(bury(&attempt)?))
+        Ok(state_of(record_loss(&attempt)?))
     }
 
     fn stop(&self, id: &ExecutorJobId, how: StopMode) -> io::Result<()> {
@@ -208,14 +209,14 @@ impl Inner {
         if attempt.end()?.is_some() || !attempt.is_submitted()? {
             return Ok(());
         }
-        let _gate = attempt.enter()?;
-        // For a supervisor that is not yet ready for signals, or dies of this one before it has started anything.
+        let _folder_lock = attempt.lock_folder()?;
+        // For a supervisor that does not handle signals yet, or that the signal kills before it has started a program.
         attempt.write_stop_request(StopRequest::from(how))?;
         let supervisor = self.supervisor(id)?;
         if attempt.try_lock()?.is_some() {
             return Ok(());
         }
-        // Without a process ID it is about to write one, and to look for the request after that.
+        // A supervisor that has not written its process ID will read the request after it has done so.
         let Some(supervisor) = supervisor else { return Ok(()) };
         let signal = match how {
             StopMode::Graceful => Signal::TERM,
@@ -227,7 +228,7 @@ impl Inner {
         }
     }
 
-    /// A handle on the supervising process that `id` had a moment ago, if one is known.
+    /// Returns a handle of the process that was the supervisor of `id` at the time of the call, if there is one.
     fn supervisor(&self, id: &ExecutorJobId) -> io::Result<Option<OwnedFd>> {
         let Some(pid) = self.find(id)?.and_then(|attempt| attempt.supervisor_pid()) else { return Ok(None) };
         match pidfd_open(pid, PidfdFlags::NONBLOCK) {
@@ -245,7 +246,7 @@ impl Inner {
         }
     }
 
-    /// Makes the folder of an attempt and lets it be found by its ID. Of several folders for one ID the first stays.
+    /// Creates the folder of an attempt and its link in the registry. If the ID already has a folder, that one is used.
     fn register(&self, spec: &ExecutorJobSpec) -> io::Result<Attempt> {
         let link = self.settings.registry.join(spec.id.to_string());
         fs::create_dir_all(&spec.directory)?;
@@ -256,7 +257,7 @@ impl Inner {
             Err(error) => return Err(error),
         }
         let directory = fs::read_link(&link)?;
-        // The folder may have been deleted to clean up; the attempt is then forgotten and can be made again there.
+        // If the folder was deleted to clean up, the attempt is unknown and can be created again there.
         fs::create_dir_all(&directory)?;
         Ok(Attempt::new(directory))
     }
@@ -267,7 +268,7 @@ impl Inner {
     }
 }
 
-/// What can never be run, whatever the machine.
+/// Checks the parts of a specification that are invalid on any machine.
 fn check(spec: &ExecutorJobSpec) -> Result<(), String> {
     if !spec.directory.is_absolute() {
         return Err(format!("its folder {} is not an absolute path", spec.directory.display()));
@@ -285,16 +286,16 @@ fn check(spec: &ExecutorJobSpec) -> Result<(), String> {
     Ok(())
 }
 
-/// Ends an attempt whose supervisor is gone: kills what is left of it, and only then records the end. The caller holds
-/// both locks.
-fn bury(attempt: &Attempt) -> io::Result<Outcome> {
+/// Ends an attempt without supervisor: kills its remaining processes, then records the end. The caller must hold both
+/// locks.
+fn record_loss(attempt: &Attempt) -> io::Result<Outcome> {
     let submission = attempt.submission()?;
     let token = submission.as_ref().map(|submission| submission.token.clone()).unwrap_or_default();
     let started = attempt.has_started()?;
     if let Some(submission) = &submission
         && started
     {
-        processes::kill_all_with_token(&token, KILL_PATIENCE)?;
+        processes::kill_all_with_token(&token, KILL_TIMEOUT)?;
         if let Some(engine) = &submission.engine {
             engine.remove(&submission.spec, &token);
         }
@@ -304,8 +305,8 @@ fn bury(attempt: &Attempt) -> io::Result<Outcome> {
             end: ProgramEnd::NotStarted("it was stopped before it started".to_owned()),
             stopped: Some(StopReason::Requested),
         }),
-        (false, None) => Outcome::Lost { reason: "its supervisor went away before the program started".to_owned() },
-        (true, _) => Outcome::Lost { reason: "its supervisor went away while the program ran".to_owned() },
+        (false, None) => Outcome::Lost { reason: "its supervisor died before the program started".to_owned() },
+        (true, _) => Outcome::Lost { reason: "its supervisor died while the program ran".to_owned() },
     };
     attempt.write_end(&End { format: FORMAT, token, outcome: outcome.clone() }, true)?;
     Ok(outcome)

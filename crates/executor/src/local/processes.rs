@@ -1,4 +1,4 @@
-//! Finding and signalling the processes of an attempt, as `/proc` shows them.
+//! The processes of an attempt, found through `/proc`.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
-/// The variable in whose presence a process is known to be of an attempt.
+/// The environment variable that marks the processes of an attempt.
 pub(super) const TOKEN_VARIABLE: &str = "TUNESMITH_ATTEMPT_TOKEN";
 
 /// One living process.
@@ -17,7 +17,7 @@ pub(super) struct Process {
     pub(super) group: i32,
 }
 
-/// The living descendants of this process, zombies left out. A sub-reaper's descendants cannot leave it.
+/// Returns the living descendants of this process, without zombies. Descendants of a sub-reaper remain its descendants.
 pub(super) fn descendants() -> io::Result<Vec<Process>> {
     let mut children: HashMap<i32, Vec<(Process, bool)>> = HashMap::new();
     for pid in all()? {
@@ -26,14 +26,14 @@ pub(super) fn descendants() -> io::Result<Vec<Process>> {
         }
     }
     let mut found = Vec::new();
-    let mut open = vec![getpid().as_raw_nonzero().get()];
+    let mut pending = vec![getpid().as_raw_nonzero().get()];
     let mut seen = HashSet::new();
-    while let Some(parent) = open.pop() {
+    while let Some(parent) = pending.pop() {
         if !seen.insert(parent) {
             continue;
         }
         for &(process, living) in children.get(&parent).into_iter().flatten() {
-            open.push(process.pid.as_raw_nonzero().get());
+            pending.push(process.pid.as_raw_nonzero().get());
             if living {
                 found.push(process);
             }
@@ -42,20 +42,21 @@ pub(super) fn descendants() -> io::Result<Vec<Process>> {
     Ok(found)
 }
 
-/// Kills every process whose environment bears `token`, until none is left.
+/// Kills every process whose environment contains `token`, until none is left.
 ///
 /// # Errors
-/// [`io::ErrorKind::TimedOut`] if one is still there after `patience`: stuck in the kernel, or not ours to kill.
-pub(super) fn kill_all_with_token(token: &str, patience: Duration) -> io::Result<()> {
+/// [`io::ErrorKind::TimedOut`] if a process is still alive after `timeout`: blocked in the kernel, or owned by
+/// another user.
+pub(super) fn kill_all_with_token(token: &str, timeout: Duration) -> io::Result<()> {
     let entry = format!("{TOKEN_VARIABLE}={token}");
-    let deadline = Instant::now() + patience;
+    let deadline = Instant::now() + timeout;
     loop {
         let mut left = None;
         for pid in all()? {
-            // A process may end while it is looked at, or belong to another user: neither can be one of ours.
+            // The process may have ended or belong to another user; neither is a process of the attempt.
             let Ok(environment) = fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())) else { continue };
             if environment.split(|&byte| byte == 0).any(|variable| variable == entry.as_bytes()) {
-                // Signals are not lost; the next look says whether it helped.
+                // The next iteration checks whether the process has ended.
                 let _ = kill_process(pid, Signal::KILL);
                 left = Some(pid);
             }
@@ -69,7 +70,7 @@ pub(super) fn kill_all_with_token(token: &str, patience: Duration) -> io::Result
     }
 }
 
-/// All process IDs of now.
+/// Returns all current process IDs.
 fn all() -> io::Result<Vec<Pid>> {
     let mut pids = Vec::new();
     for entry in fs::read_dir("/proc")? {
@@ -79,12 +80,13 @@ fn all() -> io::Result<Vec<Pid>> {
     Ok(pids)
 }
 
-/// Parent, process group, and whether it is more than a zombie; `None` if it is gone.
+/// Returns parent, process group and whether the process is alive (no zombie); `None` if it does not exist.
 fn stat(pid: Pid) -> Option<(i32, i32, bool)> {
     parse_stat(&fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?)
 }
 
-/// See proc_pid_stat(5): `pid (name) state ppid pgrp ...`, where the name may hold anything, parentheses included.
+/// Parses the format of proc_pid_stat(5): `pid (name) state ppid pgrp ...`. The name may contain any bytes, including
+/// parentheses.
 fn parse_stat(bytes: &[u8]) -> Option<(i32, i32, bool)> {
     let name_end = bytes.iter().rposition(|&byte| byte == b')')?;
     let rest = std::str::from_utf8(bytes.get(name_end + 1..)?).ok()?;
@@ -98,14 +100,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_with_parentheses_and_bytes_does_not_confuse() {
+    fn process_names_may_contain_parentheses_and_invalid_utf8() {
         assert_eq!(parse_stat(b"12 (a) R 1 2 (\xff) S 7 8 9 0"), Some((7, 8, true)));
         assert_eq!(parse_stat(b"12 (sh) Z 7 8 9 0"), Some((7, 8, false)));
         assert_eq!(parse_stat(b""), None);
     }
 
     #[test]
-    fn an_unknown_token_kills_nothing() {
+    fn unknown_token_kills_no_process() {
         kill_all_with_token("no such token", Duration::ZERO).unwrap();
     }
 }

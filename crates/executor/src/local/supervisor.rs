@@ -1,8 +1,8 @@
-//! The process that runs one attempt and outlives the server: starts the programs, enforces the time limit, stops what
-//! is to be stopped, and records the end.
+//! The process that runs one attempt. It starts the programs, enforces the time limit, executes stop requests and
+//! records the end. It survives the server.
 //!
-//! It is single-threaded, and the sub-reaper of all it starts: a program that forks, changes its session or leaves its
-//! process group stays its descendant. SIGTERM and SIGINT stop it gracefully, SIGUSR1 at once.
+//! The supervisor is single-threaded and the sub-reaper of its programs: a program that forks, changes its session or
+//! leaves its process group remains its descendant. SIGTERM and SIGINT stop the attempt gracefully, SIGUSR1 at once.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -29,26 +29,26 @@ use super::processes::{TOKEN_VARIABLE, descendants};
 use crate::tf_config::Cluster;
 use crate::{ExitStatus, Program, ProgramEnd, Replica, StopReason};
 
-/// The end of a program that ran for less is not forced to the disk: after a power cut it is run again at little cost,
-/// where forcing would cost more than the program.
-const WORTH_FORCING: Duration = Duration::from_secs(1);
+/// Minimum run time of programs whose end is synced to disk. Syncing costs more than running a shorter program again
+/// after a power failure.
+const MIN_SYNCED_RUN: Duration = Duration::from_secs(1);
 
-/// How often killing is repeated while something is left: a program may fork while it is looked for.
-const KILL_AGAIN: Duration = Duration::from_millis(20);
+/// Interval at which remaining processes are killed again: a program may fork during the search.
+const KILL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The file in the folder of an attempt in which its supervisor notes what a user should know.
+/// The file in the folder of an attempt that contains the messages of its supervisor.
 pub const SUPERVISOR_LOG: &str = "supervisor.log";
 
-/// The exit code with which docker and podman say that they could not run the container.
+/// The exit code of docker and podman if they could not run the container.
 const ENGINE_FAILED: i32 = 125;
 
-/// Supervises the attempt in `directory` until its end. Standard input must be the locked file `lock` of it.
+/// Supervises the attempt in `directory` until its end. Standard input must be its locked file `lock`.
 pub fn supervise(directory: &Path) -> ExitCode {
     let attempt = Attempt::new(directory);
     match Supervisor::prepare(attempt.clone()).and_then(Supervisor::run) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Without `exit.json` the attempt is found lost as soon as this process is gone; this tells why.
+            // Without `exit.json` the attempt is reported as lost once this process has ended; the log contains why.
             note(&attempt, &format!("the supervisor failed: {error}"));
             ExitCode::FAILURE
         }
@@ -59,7 +59,7 @@ struct Supervisor {
     attempt: Attempt,
     submission: Submission,
     signals: SignalFd,
-    /// Replicas that were started and have not been waited for.
+    /// Started replicas that have not been reaped, by process ID.
     running: BTreeMap<i32, Replica>,
     begin: Instant,
     phase: Phase,
@@ -70,7 +70,7 @@ struct Supervisor {
 #[derive(Clone, Copy)]
 enum Phase {
     Running,
-    /// All were asked to end, and are killed at this time.
+    /// SIGTERM was sent to all processes; SIGKILL follows at this time.
     Terminating(Instant),
     Killing,
 }
@@ -85,7 +85,7 @@ impl Supervisor {
             return Err(io::Error::other("standard input is not the lock of the attempt"));
         }
         flock(&given, FlockOperation::NonBlockingLockExclusive)?;
-        // From here on a request to stop waits to be read; one that came earlier has left `stop.json`.
+        // From here on stop signals are queued; an earlier request has written `stop.json`.
         let mask: SigSet = [Caught::SIGTERM, Caught::SIGINT, Caught::SIGUSR1, Caught::SIGCHLD].into_iter().collect();
         mask.thread_block()?;
         let signals = SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
@@ -133,7 +133,7 @@ impl Supervisor {
         self.record()
     }
 
-    /// Starts the replicas; the text of an error names the one that cannot be started.
+    /// Starts the replicas. The error text names the replica that cannot be started.
     fn start_all(&mut self) -> Result<(), String> {
         let spec = &self.submission.spec;
         if !spec.working_directory.is_dir() {
@@ -178,7 +178,7 @@ impl Supervisor {
         Ok(command)
     }
 
-    /// Takes note of every process that ended; false when no descendant is left.
+    /// Reaps ended processes. Returns false if no descendant is left.
     fn reap(&mut self) -> io::Result<bool> {
         loop {
             match wait(WaitOptions::NOHANG) {
@@ -213,7 +213,7 @@ impl Supervisor {
         });
     }
 
-    /// Does what is due now.
+    /// Performs the transitions that are due.
     fn advance(&mut self) -> io::Result<()> {
         let now = Instant::now();
         if let Phase::Running = self.phase {
@@ -231,19 +231,19 @@ impl Supervisor {
         }
         if let Phase::Killing = self.phase {
             for process in descendants()? {
-                // One that is gone already is what we want; the next round looks again.
+                // The process may have ended already; the next iteration checks again.
                 let _ = kill_process(process.pid, Signal::KILL);
             }
         }
         Ok(())
     }
 
-    /// Asks every process to end, each once: whole groups where the leader is ours, others one by one.
+    /// Sends SIGTERM to every process once: to the process groups of replicas, and to other processes one by one.
     fn terminate(&mut self, now: Instant) -> io::Result<()> {
         for &group in self.running.keys() {
             if let Some(pid) = Pid::from_raw(group) {
                 let _ = kill_process_group(pid, Signal::TERM);
-                // A program that is suspended would not hear of it otherwise.
+                // A suspended program does not handle SIGTERM before it is continued.
                 let _ = kill_process_group(pid, Signal::CONT);
             }
         }
@@ -251,7 +251,7 @@ impl Supervisor {
             let _ = kill_process(process.pid, Signal::TERM);
             let _ = kill_process(process.pid, Signal::CONT);
         }
-        // A grace period beyond what the clock can hold never ends.
+        // A grace period that overflows the clock counts as infinite.
         self.phase = match now.checked_add(self.submission.spec.grace) {
             Some(kill_at) => Phase::Terminating(kill_at),
             None => Phase::Terminating(now + Duration::from_secs(u64::from(u32::MAX))),
@@ -263,13 +263,13 @@ impl Supervisor {
         self.submission.spec.time_limit.and_then(|limit| self.begin.checked_add(limit))
     }
 
-    /// Sleeps until a signal comes or something is due.
+    /// Waits for a signal or the next due transition.
     fn sleep(&self) -> io::Result<()> {
         let now = Instant::now();
         let timeout = match self.phase {
             Phase::Running => self.time_limit().map(|limit| limit.saturating_duration_since(now)),
             Phase::Terminating(kill_at) => Some(kill_at.saturating_duration_since(now)),
-            Phase::Killing => Some(KILL_AGAIN),
+            Phase::Killing => Some(KILL_INTERVAL),
         };
         let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
         match poll(&mut [PollFd::new(&self.signals, PollFlags::IN)], timeout.as_ref()) {
@@ -296,9 +296,9 @@ impl Supervisor {
     }
 
     fn record(self) -> io::Result<()> {
-        let end = self.master_end.ok_or_else(|| io::Error::other("the master was never waited for"))?;
+        let end = self.master_end.ok_or_else(|| io::Error::other("the master was not reaped"))?;
         let outcome = Outcome::Ended(ExitStatus { end, stopped: self.stopped });
-        let durable = self.begin.elapsed() >= WORTH_FORCING;
+        let durable = self.begin.elapsed() >= MIN_SYNCED_RUN;
         self.attempt.write_end(&End { format: FORMAT, token: self.submission.token, outcome }, durable)
     }
 }
@@ -307,13 +307,13 @@ fn program_end(status: WaitStatus) -> ProgramEnd {
     match (status.exit_status(), status.terminating_signal()) {
         (Some(code), _) => ProgramEnd::Exited(code),
         (None, Some(signal)) => ProgramEnd::Signaled(signal),
-        // Stops and continuations are not asked for.
+        // Stopped and continued processes are not waited for.
         (None, None) => ProgramEnd::Exited(status.as_raw()),
     }
 }
 
-/// Addresses of this machine that were free a moment ago. All are held until all are found, so that they differ, and
-/// none is held when the first program starts: a listener of ours would accept what is meant for a program.
+/// Returns distinct addresses of this machine that were free at the time of the call. They are released before the
+/// first program starts, since a listener of this process would accept connections for a program.
 fn free_addresses(count: usize) -> io::Result<Vec<String>> {
     let mut held = Vec::with_capacity(count);
     for _ in 0..count {
@@ -325,6 +325,6 @@ fn free_addresses(count: usize) -> io::Result<Vec<String>> {
 /// Adds a line to [`SUPERVISOR_LOG`].
 fn note(attempt: &Attempt, line: &str) {
     let file = OpenOptions::new().create(true).append(true).open(attempt.directory().join(SUPERVISOR_LOG));
-    // There is nowhere else to say it.
+    // There is no other place to report a failure.
     let _ = file.and_then(|mut file| writeln!(file, "{line}"));
 }

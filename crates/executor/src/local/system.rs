@@ -1,4 +1,4 @@
-//! The calls of this room that the compiler cannot check.
+//! The `unsafe` calls of the local executor.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,30 +10,31 @@ use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal, 
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// Makes the process of `command` the leader of a session, and of a process group, that ends with its parent.
+/// Makes the process of `command` the leader of a new session and process group, and lets the kernel kill it when its
+/// parent dies.
 #[expect(unsafe_code, reason = "there is no safe way to run code between fork and exec")]
 pub(super) fn die_with_parent(command: &mut Command) {
     let parent = getpid();
     let prepare = move || {
-        // What this process blocks in order to read it as events would stay blocked in the program.
+        // The program inherits the signal mask, and this process blocks the signals that it reads as events.
         SigSet::empty().thread_set_mask()?;
         setsid()?;
         set_parent_process_death_signal(Some(Signal::KILL))?;
-        // The parent may have died before the line above, which then comes too late.
+        // The parent may have died before the call above, which then has no effect.
         if getppid() != Some(parent) {
             return Err(io::Error::from_raw_os_error(rustix::io::Errno::SRCH.raw_os_error()));
         }
         Ok(())
     };
-    // SAFETY: `prepare` makes bare system calls and allocates nothing, so it is safe in the child of a fork.
+    // SAFETY: `prepare` makes only system calls and does not allocate, so it is safe in the child of a fork.
     unsafe {
         command.pre_exec(prepare);
     }
 }
 
-/// Registers a process handle with the runtime: it becomes readable when the process ends.
-#[expect(unsafe_code, reason = "the runtime cannot know that the descriptor stays open")]
+/// Registers a process handle with the runtime. It becomes readable when the process ends.
+#[expect(unsafe_code, reason = "the runtime cannot check that the descriptor stays open")]
 pub(super) fn watch(process: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
-    // SAFETY: an `OwnedFd` is open, and keeps its number, for as long as it lives, and the `AsyncFd` owns it.
+    // SAFETY: an `OwnedFd` stays open under its number until it is dropped, and the `AsyncFd` owns it.
     Ok(unsafe { AsyncFd::register_with_interest(process, Interest::READABLE) }?)
 }

@@ -6,7 +6,7 @@ use tempfile::TempDir;
 use super::super::tests::{collector, event_record, framed, points, write};
 use super::*;
 
-/// A file as tensorboardX writes it: its version, and `training/hptuning/metric` = 0.5 at step 1.
+/// A file written by tensorboardX: its version, and `training/hptuning/metric` = 0.5 at step 1.
 const EXAMPLE: &str = "1800000000000000a37f4b220900000040fc54d9411a0d627261696e2e4576656e743a32eced8f9d\
     2e00000000000000c5cb57fa09bfb5b0293dc0da4110012a210a1f0a18\
     747261696e696e672f687074756e696e672f6d6574726963150000003f6a0db100";
@@ -16,7 +16,7 @@ fn example() -> Vec<u8> {
 }
 
 #[test]
-fn reads_the_example_cut_anywhere_and_then_whole() {
+fn example_is_read_after_a_cut_at_any_byte() {
     let bytes = example();
     for cut in 0..bytes.len() {
         let folder = TempDir::new().unwrap();
@@ -35,7 +35,7 @@ fn reads_the_example_cut_anywhere_and_then_whole() {
 }
 
 #[test]
-fn files_are_found_at_any_depth_while_running_in_the_order_of_their_paths() {
+fn new_files_are_found_at_any_depth_and_read_in_the_order_of_their_paths() {
     let folder = TempDir::new().unwrap();
     let job = folder.path().join("job");
     let mut collector = collector(folder.path(), &[]);
@@ -68,7 +68,7 @@ fn symbolic_links_are_followed_for_the_folder_itself_alone() {
 }
 
 #[test]
-fn a_corrupt_record_stops_its_file_alone_until_the_end() {
+fn corrupt_record_stops_only_its_file_until_finish() {
     let folder = TempDir::new().unwrap();
     let damaged_path = folder.path().join("job/a.tfevents");
     let whole = [event_record(1.0, 1, 0.5), event_record(2.0, 2, 0.5), event_record(3.0, 3, 0.5)].concat();
@@ -92,7 +92,7 @@ fn a_corrupt_record_stops_its_file_alone_until_the_end() {
 }
 
 #[test]
-fn a_record_that_is_no_event_is_noted_and_the_next_ones_read() {
+fn record_that_is_not_an_event_is_noted_and_later_records_are_read() {
     let folder = TempDir::new().unwrap();
     let bytes = [framed(b"\x0b"), framed(b"\x08"), event_record(1.0, 1, 0.5)].concat();
     write(&folder.path().join("job/tfevents"), bytes);

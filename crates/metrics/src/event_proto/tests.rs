@@ -1,6 +1,6 @@
 use super::*;
 
-/// Data of records written by tensorboard 2.21 with protobuf, at step 3 and time 1700000000.5, tag `acc`.
+/// Parses a record written by tensorboard 2.21 with protobuf, at step 3 and time 1700000000.5, tag `acc`.
 fn parse(hex: &str) -> Vec<f64> {
     let record: Vec<u8> =
         (0..hex.len()).step_by(2).map(|index| u8::from_str_radix(&hex[index..index + 2], 16).unwrap()).collect();
@@ -11,7 +11,7 @@ fn parse(hex: &str) -> Vec<f64> {
 }
 
 #[test]
-fn reads_tensors_of_one_element_of_each_type() {
+fn tensors_of_one_element_are_read_for_each_type() {
     for (shape, hex, value) in [
         (
             "float_val of torch",
@@ -59,7 +59,7 @@ fn reads_tensors_of_one_element_of_each_type() {
 }
 
 #[test]
-fn text_and_vectors_are_no_scalars() {
+fn text_and_vectors_are_not_scalars() {
     assert_eq!(
         parse(
             "2b00000000000000861bc34b0900002040fc54d94110032a1e0a1c0a03616363420b08071200420568656c6c6f4a080a060a047465787411b7ddff"
@@ -75,7 +75,7 @@ fn text_and_vectors_are_no_scalars() {
 }
 
 #[test]
-fn reads_a_simple_value_and_leaves_out_what_is_left_out() {
+fn simple_value_is_read_with_defaults_for_absent_fields() {
     let simple = b"\x2a\x0c\x0a\x0a\x0a\x03acc\x15\x00\x00\x00\x3f";
     let event = Event::parse(simple).unwrap();
     assert_eq!(event, Event { wall_time_secs: 0.0, step: 0, scalars: vec![Scalar { tag: b"acc", value: 0.5 }] });
@@ -92,7 +92,7 @@ fn tensor_content_must_have_the_size_of_one_element() {
 }
 
 #[test]
-fn tensors_with_several_elements_one_by_one_or_packed_are_no_scalars() {
+fn tensors_with_several_elements_are_not_scalars() {
     // Field 1 is the type, float; field 5 holds the values.
     let one_by_one = [0x08, 1, 0x2d, 0, 0, 0, 0, 0x2d, 0, 0, 0, 0];
     let packed = [0x08, 1, 0x2a, 8, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -106,7 +106,7 @@ fn tensors_with_several_elements_one_by_one_or_packed_are_no_scalars() {
 }
 
 #[test]
-fn other_plugins_are_passed_over_unless_they_declare_a_scalar() {
+fn other_plugins_are_skipped_unless_they_declare_a_scalar() {
     let metadata = |name: &[u8]| [&[0x0a, name.len() as u8 + 2, 0x0a, name.len() as u8], name].concat();
     assert_eq!(is_of_scalars(b""), Ok(true));
     assert_eq!(is_of_scalars(&metadata(b"scalars")), Ok(true));

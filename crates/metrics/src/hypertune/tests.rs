@@ -10,7 +10,7 @@ fn file_of(folder: &TempDir) -> PathBuf {
 }
 
 #[test]
-fn merges_the_windows_of_a_rewritten_file() {
+fn windows_of_a_rewritten_file_are_merged() {
     let folder = TempDir::new().unwrap();
     let mut collector = collector(folder.path(), &[]);
     let mut found = Vec::new();
@@ -26,7 +26,7 @@ fn merges_the_windows_of_a_rewritten_file() {
 }
 
 #[test]
-fn an_unended_line_waits_for_its_end_or_the_end_of_the_program() {
+fn line_without_line_end_is_read_at_finish() {
     let folder = TempDir::new().unwrap();
     let mut collector = collector(folder.path(), &[]);
     let text = hypertune_line(1.0, 1, "acc", "0.1") + hypertune_line(2.0, 2, "acc", "0.2").trim_end();
@@ -36,7 +36,7 @@ fn an_unended_line_waits_for_its_end_or_the_end_of_the_program() {
 }
 
 #[test]
-fn any_cut_of_the_file_yields_whole_lines_only() {
+fn only_complete_lines_are_read_after_a_cut_at_any_byte() {
     let text: String = (1..4).map(|step| hypertune_line(f64::from(step), step.into(), "acc", "0.25")).collect();
     for cut in 0..text.len() {
         let folder = TempDir::new().unwrap();
@@ -47,12 +47,12 @@ fn any_cut_of_the_file_yields_whole_lines_only() {
         write(&file_of(&folder), &text);
         collector.poll();
         assert_eq!(collector.seen_tags().len(), 1);
-        assert_eq!(collector.finish(), [], "the poll before found the rest");
+        assert_eq!(collector.finish(), [], "the poll before returned the rest");
     }
 }
 
 #[test]
-fn a_line_spliced_from_two_versions_is_not_believed() {
+fn line_spliced_from_two_versions_is_rejected() {
     let old = hypertune_line(1.0, 1, "acc", "0.1") + &hypertune_line(2.0, 2, "acc", "0.2");
     let new = hypertune_line(2.0, 2, "acc", "0.2") + &hypertune_line(3.0, 3, "acc", "0.3");
     let splice = [&old[..old.len() - 10], &new[new.len() - 10..]].concat();
@@ -67,7 +67,7 @@ fn a_line_spliced_from_two_versions_is_not_believed() {
 }
 
 #[test]
-fn reads_values_steps_and_tags_however_they_are_written() {
+fn values_steps_and_tags_are_read_in_every_notation() {
     let folder = TempDir::new().unwrap();
     let text = [
         r#"{"acc": "1e-05", "global_step": "1", "timestamp": 1.0}"#,
@@ -91,7 +91,7 @@ fn reads_values_steps_and_tags_however_they_are_written() {
 }
 
 #[test]
-fn foreign_and_huge_files_are_noted_once_and_their_reports_read() {
+fn invalid_lines_and_huge_files_are_noted_once_and_their_reports_are_read() {
     let folder = TempDir::new().unwrap();
     let mut collector = collector(folder.path(), &[]);
     write(&file_of(&folder), "epoch,acc\n\u{0}\u{1}\n[1]\n");
@@ -106,7 +106,7 @@ fn foreign_and_huge_files_are_noted_once_and_their_reports_read() {
     assert_eq!(
         problems,
         [
-            format!("{path} has lines that are no hypertune reports, such as \"epoch,acc\""),
+            format!("{path} has lines that are not hypertune reports, such as \"epoch,acc\""),
             format!(
                 "{path} has {} bytes, of which only the last 4194304 are read",
                 MAX_FILE_BYTES as usize + 1 + report.len()
@@ -117,7 +117,7 @@ fn foreign_and_huge_files_are_noted_once_and_their_reports_read() {
 }
 
 #[test]
-fn a_file_replaced_by_renaming_is_read() {
+fn file_replaced_by_renaming_is_read() {
     let folder = TempDir::new().unwrap();
     let mut collector = collector(folder.path(), &[]);
     write(&file_of(&folder), hypertune_line(1.0, 1, "acc", "0.5"));

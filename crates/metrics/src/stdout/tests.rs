@@ -7,7 +7,7 @@ use super::super::tests::{collector, points, write};
 use super::*;
 
 #[test]
-fn lines_without_a_step_follow_the_highest_step() {
+fn line_without_a_step_has_the_highest_step_plus_one() {
     let folder = TempDir::new().unwrap();
     write(&folder.path().join("stdout.log"), "acc=1\nloss=3\nacc=2\nacc=3 step=10\nacc=4 step=5\nacc=6\n");
     let reports = collector(folder.path(), &[]).poll();
@@ -16,7 +16,7 @@ fn lines_without_a_step_follow_the_highest_step() {
 }
 
 #[test]
-fn progress_bars_invalid_text_and_a_last_line_at_the_end_only() {
+fn progress_bars_and_invalid_utf8_are_read_and_an_unended_line_only_at_finish() {
     let folder = TempDir::new().unwrap();
     write(&folder.path().join("stdout.log"), b"\racc=1\racc=2\r\n\xff\xfe acc=3 \xff\n\nacc=4");
     let mut collector = collector(folder.path(), &[]);
@@ -27,7 +27,7 @@ fn progress_bars_invalid_text_and_a_last_line_at_the_end_only() {
 }
 
 #[test]
-fn long_lines_are_passed_over_wherever_polls_cut_them() {
+fn long_lines_are_skipped_wherever_polls_cut_them() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("stdout.log");
     let mut collector = collector(folder.path(), &[]);
@@ -50,7 +50,7 @@ fn long_lines_are_passed_over_wherever_polls_cut_them() {
 }
 
 #[test]
-fn a_truncated_log_is_read_from_its_beginning() {
+fn truncated_log_is_read_from_its_beginning() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("stdout.log");
     let mut collector = collector(folder.path(), &[]);

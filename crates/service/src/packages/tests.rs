@@ -3,7 +3,7 @@ use super::*;
 const CONTENT: &[u8] = b"\x1f\x8b\x08 a package";
 
 fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(Sha256::digest(bytes))
 }
 
 fn upload(packages: &Packages, name: &PackageName, bytes: &[u8]) -> Result<u64, PackagesError> {

@@ -15,11 +15,13 @@ use crate::JobEvent;
 use crate::early_stopping::EarlyStopping;
 use crate::live_trials::{Announced, LiveTrial, TrialKey};
 use crate::trainer::Launch;
-use tunesmith_domain::{Completion, Measurement, Source, Study, Trial, TrialChange, TrialState};
+use tunesmith_domain::{
+    Completion, FinalSelection, Measurement, NoFinalMeasurement, Source, Study, Trial, TrialChange, TrialState,
+};
 use tunesmith_executor::{
     ExecutorError, ExecutorJobId, ExecutorJobState, ExitStatus, ProgramEnd, StopMode, StopReason,
 };
-use tunesmith_metrics::{Collector, CollectorConfig, select_final};
+use tunesmith_metrics::{Collector, CollectorConfig};
 
 /// How often a running trial's files are looked at. A look costs three `stat` calls if nothing changed.
 const COLLECT_INTERVAL: Duration = Duration::from_millis(250);
@@ -163,10 +165,9 @@ impl TrialRun {
         Ok(evidence.completion())
     }
 
-    /// The report that would be the trial's result, of all that are stored.
-    async fn final_measurement(&self, trial: &Trial) -> Result<Option<Measurement>, RunError> {
-        let goal = self.study.problem.metrics()[0].goal;
-        let mut chosen: Option<Measurement> = None;
+    /// The trial's result among its stored measurements, read page by page.
+    async fn final_measurement(&self, trial: &Trial) -> Result<Result<Measurement, NoFinalMeasurement>, RunError> {
+        let mut selection = FinalSelection::new(self.study.problem.metrics(), self.study.final_measurement);
         let mut from = 0;
         while from < trial.measurement_count {
             let page = self.context.runner.store.measurements(&self.study.id, trial.id, from, BATCH).await?;
@@ -174,11 +175,9 @@ impl TrialRun {
                 break;
             }
             from += page.len() as u64;
-            let candidates: Vec<Measurement> = chosen.into_iter().chain(page).collect();
-            let tag = &self.context.plan.metric_tag;
-            chosen = select_final(&candidates, tag, goal, self.study.final_measurement).cloned();
+            page.iter().for_each(|measurement| selection.add(measurement));
         }
-        Ok(chosen)
+        Ok(selection.finish())
     }
 
     async fn complete(
@@ -294,7 +293,7 @@ impl TrialRun {
             .chain_update(self.context.runner.secret)
             .chain_update(self.executor_job(trial).to_string().as_bytes())
             .finalize();
-        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+        hex::encode(digest)
     }
 }
 

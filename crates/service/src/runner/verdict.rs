@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use tunesmith_domain::{Completion, Measurement, Trial, TrialState};
+use tunesmith_domain::{Completion, Measurement, NoFinalMeasurement, Trial, TrialState};
 use tunesmith_executor::{ExitStatus, ProgramEnd, StopReason};
 
 /// Everything that decides.
@@ -11,8 +11,8 @@ pub(super) struct Evidence<'a> {
     pub(super) trial: &'a Trial,
     pub(super) status: &'a ExitStatus,
     pub(super) tag: &'a str,
-    /// The report that would be the result.
-    pub(super) final_measurement: Option<Measurement>,
+    /// The result among the trial's measurements.
+    pub(super) final_measurement: Result<Measurement, NoFinalMeasurement>,
     pub(super) seen_tags: &'a BTreeSet<String>,
     pub(super) time_limit: Option<Duration>,
     /// Last line that the program wrote to standard error.
@@ -28,18 +28,10 @@ impl Evidence<'_> {
             return Completion::Infeasible { reason };
         }
         match self.final_measurement {
-            None => Completion::Infeasible { reason: self.missing_metric() },
-            Some(measurement) => match measurement.value(self.tag) {
-                Some(value) if value.is_finite() => Completion::Succeeded { final_measurement: measurement },
-                value => Completion::Infeasible {
-                    reason: format!(
-                        "the final value of {:?} is {}, at step {}",
-                        self.tag,
-                        value.unwrap_or(f64::NAN),
-                        measurement.step
-                    ),
-                },
-            },
+            Err(NoFinalMeasurement::NoMeasurement | NoFinalMeasurement::MissingMetric) => {
+                Completion::Infeasible { reason: self.missing_metric() }
+            }
+            result => result.into(),
         }
     }
 

@@ -1,62 +1,27 @@
-//! From what a client says that came of a trial to its result.
+//! Converts the outcome that a client reports for a trial into the change of the trial.
 
 use super::{ReportedOutcome, StudiesError};
-use tunesmith_domain::{Completion, FinalMeasurement, Measurement, Study};
+use tunesmith_domain::{Completion, Measurement, Study, final_measurement};
 
-/// What comes of a trial of `study` that reported `curve`, by step.
+/// The completion of a trial of `study` that has the measurements `curve`.
 ///
 /// # Errors
-/// [`StudiesError::MissingMetric`] if a measured outcome is not complete.
+/// [`StudiesError::MissingMetric`] if a measured outcome lacks a metric of the study.
 pub(super) fn completion(
     study: &Study,
     curve: &[Measurement],
     outcome: ReportedOutcome,
 ) -> Result<Completion, StudiesError> {
+    let metrics = study.problem.metrics();
     Ok(match outcome {
         ReportedOutcome::Infeasible(reason) => Completion::Infeasible { reason },
         ReportedOutcome::Measured(measurement) => {
-            if let Some(metric) = missing_metric(study, &measurement) {
-                let expected = study.problem.metrics().iter().map(|metric| metric.name.clone()).collect();
-                return Err(StudiesError::MissingMetric { metric, expected });
+            if let Some(missing) = metrics.iter().find(|metric| measurement.value(&metric.name).is_none()) {
+                let expected = metrics.iter().map(|metric| metric.name.clone()).collect();
+                return Err(StudiesError::MissingMetric { metric: missing.name.clone(), expected });
             }
-            measured(measurement)
+            measurement.require_finite().into()
         }
-        ReportedOutcome::FromCurve => match chosen(study, curve) {
-            Some(measurement) => measured(measurement.clone()),
-            None if curve.is_empty() => Completion::Infeasible { reason: "no measurement was reported".to_owned() },
-            None => Completion::Infeasible { reason: "no measurement has all metrics of the study".to_owned() },
-        },
+        ReportedOutcome::FromCurve => final_measurement(metrics, study.final_measurement, curve).into(),
     })
-}
-
-/// A result, unless a value is not finite.
-fn measured(measurement: Measurement) -> Completion {
-    match measurement.metrics.iter().find(|metric| !metric.value.is_finite()) {
-        None => Completion::Succeeded { final_measurement: measurement },
-        Some(metric) => Completion::Infeasible {
-            reason: format!("the final value of {:?} is {}, at step {}", metric.metric, metric.value, measurement.step),
-        },
-    }
-}
-
-/// The report that is the result: the last, or the best by the first metric.
-fn chosen<'a>(study: &Study, curve: &'a [Measurement]) -> Option<&'a Measurement> {
-    let mut complete = curve.iter().filter(|measurement| missing_metric(study, measurement).is_none());
-    let metric = study.problem.metrics().first()?;
-    let loss = |measurement: &Measurement| {
-        let value = measurement.value(&metric.name).unwrap_or(f64::NAN);
-        metric.goal.loss(value)
-    };
-    match study.final_measurement {
-        FinalMeasurement::Last => complete.next_back(),
-        FinalMeasurement::Best => {
-            let finite = complete.filter(|measurement| loss(measurement).is_finite());
-            finite.min_by(|a, b| loss(a).total_cmp(&loss(b)))
-        }
-    }
-}
-
-fn missing_metric(study: &Study, measurement: &Measurement) -> Option<String> {
-    let mut names = study.problem.metrics().iter().map(|metric| &metric.name);
-    names.find(|name| measurement.value(name).is_none()).cloned()
 }

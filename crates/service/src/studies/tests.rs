@@ -244,3 +244,22 @@ async fn the_sweeper_takes_trials_back_and_completes_those_that_were_stopping() 
     let still = optimizer.suggest(&study.id, &request("c")).await.unwrap().trials.remove(0);
     assert_eq!(still.id, alive.id);
 }
+
+#[tokio::test]
+async fn best_final_measurement_skips_values_that_are_not_finite_and_names_them_if_there_is_no_other() {
+    let (optimizer, _) = optimizer();
+    let fields = StudyFields { final_measurement: FinalMeasurement::Best, ..study("p/l/s") };
+    let study = optimizer.create_study(Study::restore(fields)).await.unwrap();
+    let complete = async |values: &[f64]| {
+        let trial = optimizer.suggest(&study.id, &request("c")).await.unwrap().trials.remove(0);
+        let key = key(&study.id, &trial);
+        for (step, value) in (1..).zip(values) {
+            optimizer.add_measurement(&key, loss(step, 0.0, *value), None).await.unwrap();
+        }
+        optimizer.complete(&key, ReportedOutcome::FromCurve).await.unwrap().trial
+    };
+    let trial = complete(&[f64::NEG_INFINITY, 0.0, -0.0, f64::NAN]).await;
+    assert_eq!(trial.final_measurement.as_ref().map(|measurement| measurement.step), Some(2));
+    let trial = complete(&[f64::INFINITY, f64::NAN]).await;
+    assert_eq!(trial.infeasible_reason.as_deref(), Some("the final value of \"loss\" is NaN, at step 2"));
+}

@@ -63,10 +63,7 @@ impl Studies {
         }
         // Measurements that were added since the trial was read are left out.
         curve.truncate(usize::try_from(trial.measurement_count).unwrap_or(usize::MAX));
-        curve.sort_by(|a, b| {
-            let elapsed = |measurement: &Measurement| measurement.elapsed_secs.unwrap_or(0.0);
-            a.step.cmp(&b.step).then(elapsed(a).total_cmp(&elapsed(b)))
-        });
+        curve.sort_by(Measurement::curve_order);
         Ok(curve)
     }
 

@@ -1,7 +1,6 @@
-//! Compares a tree with the shape of a config, and turns it into JSON on the way.
+//! Conversion of a tree to JSON, with a check against the shape of a config.
 //!
-//! Whatever does not fit is reported and left out, so that one pass finds everything and the rules can be applied to
-//! the rest.
+//! Invalid values are reported and omitted, so that one pass finds all errors and the rules can be applied to the rest.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
@@ -15,18 +14,18 @@ use super::shape::Shape;
 use super::yaml::{Content, Entry, Node};
 use tunesmith_api::ai_platform::{Double, ProtoDuration, nearest};
 
-static BARE: LazyLock<Shape> = LazyLock::new(|| ConfigFile::shape(false));
+static PLAIN: LazyLock<Shape> = LazyLock::new(|| ConfigFile::shape(false));
 static WRAPPED: LazyLock<Shape> = LazyLock::new(|| ConfigFile::shape(true));
 
-/// Where the fields of a file are, and which of them are reported already.
+/// The locations of the fields of a file, and the fields with a reported error.
 #[derive(Debug, Default)]
-pub(super) struct Places {
+pub(super) struct Locations {
     spans: HashMap<String, Range<usize>>,
     broken: HashSet<String>,
 }
 
-impl Places {
-    /// The place of `field`, or of the nearest field around it that is in the file.
+impl Locations {
+    /// Returns the span of `field`, or of the innermost enclosing field that is in the file.
     pub(super) fn span(&self, field: &str) -> Range<usize> {
         let mut field = field;
         loop {
@@ -40,7 +39,7 @@ impl Places {
         }
     }
 
-    /// Whether `field`, or a field that contains it, is reported already.
+    /// Whether an error of `field` or an enclosing field has been reported.
     pub(super) fn is_broken(&self, field: &str) -> bool {
         let mut field = field;
         while !field.is_empty() {
@@ -61,27 +60,27 @@ fn child(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
 
-/// One comparison.
-pub(super) struct Walk<'a> {
+/// The conversion of one file.
+pub(super) struct Conversion<'a> {
     findings: &'a mut Vec<Finding>,
     root: &'static Shape,
-    places: Places,
+    locations: Locations,
 }
 
-impl<'a> Walk<'a> {
-    /// Compares with a training input under its key, if `wrapped`, else with a bare one.
+impl<'a> Conversion<'a> {
+    /// A conversion of a file with the key `trainingInput` if `wrapped`, otherwise of a plain training input.
     pub(super) fn new(findings: &'a mut Vec<Finding>, wrapped: bool) -> Self {
-        Self { findings, root: if wrapped { &WRAPPED } else { &BARE }, places: Places::default() }
+        Self { findings, root: if wrapped { &WRAPPED } else { &PLAIN }, locations: Locations::default() }
     }
 
-    /// The JSON of the whole file, without what does not fit.
-    pub(super) fn file(mut self, tree: &Node) -> (Value, Places) {
+    /// Returns the JSON of the whole file without invalid values.
+    pub(super) fn file(mut self, tree: &Node) -> (Value, Locations) {
         let value = self.value("", tree, self.root).unwrap_or_else(|| Value::Object(Map::new()));
-        (value, self.places)
+        (value, self.locations)
     }
 
     fn value(&mut self, path: &str, node: &Node, shape: &Shape) -> Option<Value> {
-        self.places.spans.entry(path.to_owned()).or_insert_with(|| node.span.clone());
+        self.locations.spans.entry(path.to_owned()).or_insert_with(|| node.span.clone());
         match (shape, &node.content) {
             (Shape::Message { fields, required }, Content::Mapping(entries)) => {
                 Some(self.message(path, node, entries, fields, required))
@@ -95,7 +94,7 @@ impl<'a> Walk<'a> {
                 Some(Value::Object(map))
             }
             (Shape::List(item), Content::List(items)) => {
-                // An item that does not fit keeps its place: others keep their index, and rules see that it is there.
+                // An invalid item is replaced by a placeholder, so that the other items keep their index.
                 let values = items.iter().enumerate().map(|(index, node)| {
                     self.value(&format!("{path}[{index}]"), node, item).unwrap_or_else(|| placeholder(item))
                 });
@@ -138,22 +137,22 @@ impl<'a> Walk<'a> {
                 let guess = nearest(&entry.key, fields.keys().map(String::as_str));
                 self.unknown(path, entry, fields, guess);
                 if let Some(guess) = guess {
-                    // What was meant is there in a way: rules must not complain that it is missing.
-                    self.places.broken.insert(child(path, guess));
+                    // The misspelled field counts as present, so that rules do not report it as missing.
+                    self.locations.broken.insert(child(path, guess));
                     guessed.insert(guess.to_owned());
                 }
                 continue;
             };
-            // An absent value is its default, as in proto3's JSON; the required ones are looked at below.
+            // A null value is the default, as in proto3's JSON; required fields are checked below.
             if entry.value.is_null() && !required.contains(&entry.key) {
                 continue;
             }
-            // The value of a collection may begin on the next line; people look for the name.
+            // The error of a collection is reported at its key, since the value may begin on the next line.
             let span = match &entry.value.content {
                 Content::Scalar { .. } if !entry.value.is_null() => entry.value.span.clone(),
                 _ => entry.key_span.clone(),
             };
-            self.places.spans.insert(field.clone(), span.clone());
+            self.locations.spans.insert(field.clone(), span.clone());
             let value = Node { span, content: entry.value.content.clone() };
             if let Some(value) = self.value(&field, &value, shape) {
                 map.insert(entry.key.clone(), value);
@@ -163,7 +162,7 @@ impl<'a> Walk<'a> {
             if !guessed.contains(name) && entries.iter().all(|entry| entry.key != *name) {
                 let allowed =
                     fields.get(name).map_or_else(String::new, |shape| format!("{name}: {}", shape.describe()));
-                let span = self.places.spans.get(path).cloned().unwrap_or_else(|| node.span.clone());
+                let span = self.locations.spans.get(path).cloned().unwrap_or_else(|| node.span.clone());
                 self.report(&child(path, name), span, "is missing".to_owned(), allowed, None);
             }
         }
@@ -173,7 +172,7 @@ impl<'a> Walk<'a> {
     fn unknown(&mut self, path: &str, entry: &Entry, fields: &BTreeMap<String, Shape>, guess: Option<&str>) {
         let root = self.root;
         let elsewhere = || {
-            let found = home_of(root, "", &entry.key)?;
+            let found = path_of_field(root, "", &entry.key)?;
             Some(format!("`{}` belongs to `{found}`", entry.key))
         };
         let exact = if path.is_empty() || guess.is_none() { elsewhere() } else { None };
@@ -185,30 +184,30 @@ impl<'a> Walk<'a> {
     }
 
     fn report(&mut self, field: &str, span: Range<usize>, message: String, allowed: String, help: Option<String>) {
-        self.places.broken.insert(field.to_owned());
+        self.locations.broken.insert(field.to_owned());
         self.findings.push(Finding { help, ..Finding::error(field, span, message, allowed) });
     }
 }
 
-/// The path of the message that has a field `name`, searched from `shape` on.
-fn home_of(shape: &Shape, path: &str, name: &str) -> Option<String> {
+/// Returns the path of the first message in `shape` with a field `name`.
+fn path_of_field(shape: &Shape, path: &str, name: &str) -> Option<String> {
     match shape {
         Shape::Message { fields, .. } if !path.is_empty() && fields.contains_key(name) => Some(path.to_owned()),
         Shape::Message { fields, .. } => {
-            fields.iter().find_map(|(field, shape)| home_of(shape, &child(path, field), name))
+            fields.iter().find_map(|(field, shape)| path_of_field(shape, &child(path, field), name))
         }
-        Shape::List(item) => home_of(item, &format!("{path}[]"), name),
+        Shape::List(item) => path_of_field(item, &format!("{path}[]"), name),
         _ => None,
     }
 }
 
-/// A value of `shape` that stands where one did not fit.
+/// Returns a valid value of `shape` that replaces an invalid one.
 fn placeholder(shape: &Shape) -> Value {
     match shape {
         Shape::Message { .. } | Shape::Map(_) => Value::Object(Map::new()),
         Shape::List(_) => Value::Array(Vec::new()),
         Shape::Integer { min, .. } => Value::from(i64::try_from(*min).unwrap_or(0).max(0)),
-        // Greater and smaller than nothing, so that no neighbour is out of order.
+        // NaN compares as neither greater nor smaller, so that checks of order accept it.
         Shape::Double => Value::from("NaN"),
         Shape::Bool => Value::Bool(false),
         Shape::Duration => Value::from("0s"),
@@ -216,7 +215,7 @@ fn placeholder(shape: &Shape) -> Value {
     }
 }
 
-/// What a scalar is not, for people.
+/// Returns the name of `shape` for the message "`x` is not ...".
 fn noun(shape: &Shape) -> &'static str {
     match shape {
         Shape::Message { .. } | Shape::Map(_) => "a mapping",
@@ -230,7 +229,7 @@ fn noun(shape: &Shape) -> &'static str {
     }
 }
 
-/// Why a scalar does not fit; without a message it is simply not of the shape.
+/// The error of a scalar that does not have the shape. Without a message, a general one is used.
 #[derive(Default)]
 struct Mismatch {
     message: Option<String>,
@@ -239,7 +238,7 @@ struct Mismatch {
 
 fn scalar(text: &str, plain: bool, shape: &Shape) -> Result<Value, Mismatch> {
     match shape {
-        // Unquoted numbers keep the digits as they are written: a version 1.10 is not 1.1.
+        // Unquoted numbers are kept as text: version 1.10 is not 1.1.
         Shape::Text => Ok(Value::from(text)),
         Shape::Bool => match text {
             "true" | "True" | "TRUE" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" if plain => Ok(Value::Bool(true)),
@@ -265,7 +264,7 @@ fn scalar(text: &str, plain: bool, shape: &Shape) -> Result<Value, Mismatch> {
             if value < *min || value > *max {
                 return Err(out_of_range());
             }
-            // Every range that a shape has lies within that of i64 or of u64.
+            // Every range of a shape is within that of i64 or u64.
             i64::try_from(value)
                 .map(Value::from)
                 .or_else(|_| u64::try_from(value).map(Value::from))
@@ -279,7 +278,7 @@ fn scalar(text: &str, plain: bool, shape: &Shape) -> Result<Value, Mismatch> {
     }
 }
 
-/// A whole number as people write it: `10`, `1e3`, `10.0`, `1_000`.
+/// Parses an integer: `10`, `1e3`, `10.0`, `1_000`.
 fn integer(text: &str) -> Option<i128> {
     let text = without_separators(text);
     if let Ok(value) = text.parse() {
@@ -288,7 +287,7 @@ fn integer(text: &str) -> Option<i128> {
     double(&text)?.as_exact_integer().map(i128::from)
 }
 
-/// A number as people write it: `1e-4`, `.5`, `1_000`, and YAML's `.inf` and `.nan`.
+/// Parses a number: `1e-4`, `.5`, `1_000`, and YAML's `.inf` and `.nan`.
 fn double(text: &str) -> Option<Double> {
     let text = without_separators(text);
     match text.as_str() {
@@ -297,14 +296,14 @@ fn double(text: &str) -> Option<Double> {
         ".nan" | ".NaN" | ".NAN" | "NaN" => return Some(Double(f64::NAN)),
         _ => {}
     }
-    // Rust also reads "inf" and "nan", which are words elsewhere.
+    // Rust also parses "inf" and "nan", which are text in YAML.
     if !text.bytes().any(|byte| byte.is_ascii_digit()) {
         return None;
     }
     text.parse().ok()
 }
 
-/// `text` without the underscores between digits that YAML 1.1 allows.
+/// Returns `text` without underscores between digits, which YAML 1.1 allows.
 fn without_separators(text: &str) -> String {
     let between_digits = |index: usize| {
         let bytes = text.as_bytes();

@@ -1,0 +1,217 @@
+//! Choice of a trial's result among its measurements.
+//!
+//! Not here: results that a client supplies itself, and trials whose program failed.
+
+use tunesmith_algorithms::problem::MetricSpec;
+
+use crate::{Completion, FinalMeasurement, Measurement};
+
+/// Returns the measurement of `curve` that is the result of a trial of a study with `metrics`.
+///
+/// Only measurements that have a value for every metric are considered. The order along the curve is
+/// [`Measurement::curve_order`], then the order of `curve`, which is the order of arrival.
+///
+/// - [`FinalMeasurement::Last`]: the last along the curve, finite or not.
+/// - [`FinalMeasurement::Best`]: the best finite value of the first metric; among equal values the first along the
+///   curve. If no value is finite: the last along the curve, which the error then names.
+///
+/// # Errors
+/// [`NoFinalMeasurement`] if there is no such measurement or one of its values is not finite.
+pub fn final_measurement<'a>(
+    metrics: &[MetricSpec],
+    rule: FinalMeasurement,
+    curve: impl IntoIterator<Item = &'a Measurement>,
+) -> Result<Measurement, NoFinalMeasurement> {
+    let mut selection = FinalSelection::new(metrics, rule);
+    curve.into_iter().for_each(|measurement| selection.add(measurement));
+    selection.finish()
+}
+
+/// The incremental form of [`final_measurement`], for curves that are read page by page.
+#[derive(Debug, Clone)]
+pub struct FinalSelection<'a> {
+    metrics: &'a [MetricSpec],
+    rule: FinalMeasurement,
+    is_empty: bool,
+    last: Option<Measurement>,
+    best: Option<Measurement>,
+}
+
+impl<'a> FinalSelection<'a> {
+    /// A selection without measurements.
+    pub fn new(metrics: &'a [MetricSpec], rule: FinalMeasurement) -> Self {
+        Self { metrics, rule, is_empty: true, last: None, best: None }
+    }
+
+    /// Adds the measurement that arrived after those added before.
+    pub fn add(&mut self, measurement: &Measurement) {
+        self.is_empty = false;
+        if self.metrics.iter().any(|metric| measurement.value(&metric.name).is_none()) {
+            return;
+        }
+        if self.last.as_ref().is_none_or(|last| measurement.curve_order(last).is_ge()) {
+            self.last = Some(measurement.clone());
+        }
+        if self.rule == FinalMeasurement::Best && self.is_better(measurement) {
+            self.best = Some(measurement.clone());
+        }
+    }
+
+    /// The chosen measurement.
+    ///
+    /// # Errors
+    /// [`NoFinalMeasurement`].
+    pub fn finish(self) -> Result<Measurement, NoFinalMeasurement> {
+        match self.best.or(self.last) {
+            Some(measurement) => measurement.require_finite(),
+            None if self.is_empty => Err(NoFinalMeasurement::NoMeasurement),
+            None => Err(NoFinalMeasurement::MissingMetric),
+        }
+    }
+
+    /// Whether `measurement` replaces the best one so far.
+    fn is_better(&self, measurement: &Measurement) -> bool {
+        let Some(metric) = self.metrics.first() else { return false };
+        let Some(value) = measurement.value(&metric.name).filter(|value| value.is_finite()) else { return false };
+        let Some(best) = &self.best else { return true };
+        let Some(best_value) = best.value(&metric.name) else { return true };
+        let is_earlier_equal = value == best_value && measurement.curve_order(best).is_lt();
+        metric.goal.is_better(value, best_value) || is_earlier_equal
+    }
+}
+
+/// Reasons why a trial's measurements contain no result.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum NoFinalMeasurement {
+    /// The curve is empty.
+    #[error("no measurement was reported")]
+    NoMeasurement,
+    /// Every measurement lacks a value of at least one metric.
+    #[error("no measurement has all metrics of the study")]
+    MissingMetric,
+    /// A value of the chosen measurement is NaN or infinite.
+    #[error("the final value of {metric:?} is {value}, at step {step}")]
+    NotFinite {
+        /// The metric.
+        metric: String,
+        /// Its value.
+        value: f64,
+        /// The step of the measurement.
+        step: i64,
+    },
+}
+
+impl Measurement {
+    /// Returns the measurement if all its values are finite.
+    ///
+    /// # Errors
+    /// [`NoFinalMeasurement::NotFinite`] for the first value that is not.
+    pub fn require_finite(self) -> Result<Self, NoFinalMeasurement> {
+        match self.metrics.iter().find(|metric| !metric.value.is_finite()) {
+            None => Ok(self),
+            Some(found) => {
+                Err(NoFinalMeasurement::NotFinite { metric: found.metric.clone(), value: found.value, step: self.step })
+            }
+        }
+    }
+}
+
+impl From<Result<Measurement, NoFinalMeasurement>> for Completion {
+    fn from(result: Result<Measurement, NoFinalMeasurement>) -> Self {
+        match result {
+            Ok(final_measurement) => Self::Succeeded { final_measurement },
+            Err(error) => Self::Infeasible { reason: error.to_string() },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tunesmith_algorithms::problem::Goal;
+
+    use super::*;
+    use crate::{MetricValue, Source};
+
+    fn measurement(step: i64, wall_time_secs: f64, values: &[(&str, f64)]) -> Measurement {
+        let metrics = values.iter().map(|(metric, value)| MetricValue { metric: (*metric).to_owned(), value: *value });
+        Measurement {
+            step,
+            wall_time_secs,
+            elapsed_secs: None,
+            source: Source::MetricFile,
+            mark: 0,
+            metrics: metrics.collect(),
+        }
+    }
+
+    fn accuracy(step: i64, wall_time_secs: f64, value: f64) -> Measurement {
+        measurement(step, wall_time_secs, &[("acc", value)])
+    }
+
+    fn metric(name: &str, goal: Goal) -> MetricSpec {
+        MetricSpec { name: name.to_owned(), goal }
+    }
+
+    fn select(goal: Goal, rule: FinalMeasurement, curve: &[Measurement]) -> Result<Measurement, String> {
+        final_measurement(&[metric("acc", goal)], rule, curve).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn last_is_the_highest_step_then_latest_time_then_latest_arrival() {
+        let mut curve = vec![
+            accuracy(2, 1.0, 0.1),
+            accuracy(3, 5.0, 0.2),
+            accuracy(3, 9.0, 0.3),
+            accuracy(3, 9.0, 0.4),
+            accuracy(1, 99.0, 0.9),
+        ];
+        let last = |curve: &[Measurement]| select(Goal::Maximize, FinalMeasurement::Last, curve);
+        assert_eq!(last(&curve), Ok(curve[3].clone()));
+        curve.push(Measurement { elapsed_secs: Some(1.0), ..accuracy(3, 9.0, 0.5) });
+        curve.push(accuracy(3, 9.0, 0.6));
+        assert_eq!(last(&curve), Ok(curve[5].clone()));
+        curve.push(accuracy(4, 0.0, f64::NAN));
+        assert_eq!(last(&curve), Err("the final value of \"acc\" is NaN, at step 4".to_owned()));
+    }
+
+    #[test]
+    fn best_follows_the_goal_and_takes_the_earliest_of_equal_values() {
+        let curve = [
+            accuracy(1, 0.0, f64::NAN),
+            accuracy(4, 0.0, 0.9),
+            accuracy(2, 0.0, 0.9),
+            accuracy(3, 0.0, 0.1),
+            accuracy(2, 0.0, 0.9),
+        ];
+        assert_eq!(select(Goal::Maximize, FinalMeasurement::Best, &curve), Ok(curve[2].clone()));
+        assert_eq!(select(Goal::Minimize, FinalMeasurement::Best, &curve), Ok(curve[3].clone()));
+        let zeroes = [accuracy(1, 0.0, 0.0), accuracy(2, 0.0, -0.0)];
+        assert_eq!(select(Goal::Minimize, FinalMeasurement::Best, &zeroes), Ok(zeroes[0].clone()));
+    }
+
+    #[test]
+    fn best_prefers_any_finite_value_to_an_infinite_one() {
+        let curve = [accuracy(1, 0.0, f64::INFINITY), accuracy(2, 0.0, 0.1), accuracy(3, 0.0, f64::NEG_INFINITY)];
+        for goal in [Goal::Maximize, Goal::Minimize] {
+            assert_eq!(select(goal, FinalMeasurement::Best, &curve), Ok(curve[1].clone()));
+        }
+    }
+
+    #[test]
+    fn best_without_a_finite_value_names_the_last_value() {
+        let curve = [accuracy(2, 0.0, f64::NAN), accuracy(1, 0.0, f64::INFINITY)];
+        let reason = "the final value of \"acc\" is NaN, at step 2".to_owned();
+        assert_eq!(select(Goal::Maximize, FinalMeasurement::Best, &curve), Err(reason));
+    }
+
+    #[test]
+    fn measurements_without_all_metrics_are_not_considered() {
+        let metrics = [metric("acc", Goal::Maximize), metric("loss", Goal::Minimize)];
+        let curve = [measurement(1, 0.0, &[("loss", 0.5), ("acc", 0.5)]), accuracy(2, 0.0, 0.9)];
+        for rule in [FinalMeasurement::Last, FinalMeasurement::Best] {
+            assert_eq!(final_measurement(&metrics, rule, &curve), Ok(curve[0].clone()));
+            assert_eq!(final_measurement(&metrics, rule, &curve[1..]), Err(NoFinalMeasurement::MissingMetric));
+            assert_eq!(final_measurement(&metrics, rule, &[]), Err(NoFinalMeasurement::NoMeasurement));
+        }
+    }
+}
