@@ -19,8 +19,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::INTERRUPTED;
 use super::output::{Followed, Writers, write_line};
 use super::progress::say;
+use crate::composition::{ContainerOptions, local_executor};
 use tunesmith_api::ai_platform::Additions;
-use tunesmith_executor::local::{LocalExecutor, LocalSettings, SUPERVISOR_LOG, log_files};
+use tunesmith_executor::local::{LocalExecutor, SUPERVISOR_LOG, log_files};
 use tunesmith_executor::tf_config::role_name;
 use tunesmith_executor::{
     Executor, ExecutorJobId, ExecutorJobSpec, ExecutorJobState, Program, ProgramEnd, Replica, Role, StopMode,
@@ -76,12 +77,7 @@ pub(super) fn train(args: &TrainArgs) -> anyhow::Result<ExitCode> {
     // Lives until the job is over, and takes the output with it.
     let (folder, _temporary) = folder(args.data_dir.as_deref())?;
     let spec = spec(args, &folder)?;
-    let executor = LocalExecutor::new(LocalSettings {
-        supervisor: std::env::current_exe().context("this program's own file cannot be found")?,
-        registry: folder.join("executions"),
-        container_options: Vec::new(),
-        container_run_options: Vec::new(),
-    });
+    let executor = local_executor(&folder, ContainerOptions::default())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let outcome = runtime.block_on(carry_out(&executor, spec));
     // A reader of our output who stopped reading need not be waited for.

@@ -6,8 +6,8 @@
 mod bench;
 mod client;
 mod completions;
-mod engine;
 mod explain;
+mod folder_args;
 mod local;
 mod logging;
 mod output;

@@ -1,4 +1,4 @@
-//! `tunesmith run`: one job from its configuration to its best trial, in one process.
+//! `tunesmith run`: runs one job in this process, from its configuration to its best trial.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -6,34 +6,26 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use rand::Rng;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 
+use super::folder_args::{ContainerArgs, DEFAULT_DATA_DIR, StoreChoice};
 use super::logging::LogFormat;
 use super::output::print;
 use super::progress::{Progress, say};
 use super::results::Results;
 use super::{BAD_INPUT, INTERRUPTED};
-use crate::data_dir::{DataDir, StoreKind};
+use crate::composition;
+use crate::data_dir::DataDir;
 use tunesmith_api::ai_platform::plan::{CommandLine, job_plan, job_study};
 use tunesmith_config::HptuningConfig;
 use tunesmith_domain::{Job, JobId, JobState};
-use tunesmith_executor::local::{LocalExecutor, LocalSettings};
 use tunesmith_http::trial_reports;
-use tunesmith_packages::Environments;
-use tunesmith_service::clock::{Clock, SystemClock};
-use tunesmith_service::policy::Policy;
-use tunesmith_service::{
-    Control, JobOutcome, JobPlan, JobRunner, LiveTrials, Submission, Submitted, TrialReports, job_secret, submit,
-};
+use tunesmith_service::{Control, JobOutcome, JobPlan, RunSettings, Submission, Submitted, TrialReports};
 use tunesmith_store::Store;
-
-/// Where jobs are kept unless said otherwise: below the folder that the command is given in, in plain sight of whoever
-/// works there.
-pub(super) const DEFAULT_DATA_DIR: &str = ".tunesmith";
 
 #[derive(Debug, Args)]
 pub(super) struct RunArgs {
@@ -77,58 +69,6 @@ pub(super) struct RunArgs {
     command: Vec<String>,
 }
 
-/// How containers are started.
-#[derive(Debug, Args)]
-pub(super) struct ContainerArgs {
-    /// Options of docker or podman before `run`, separated by spaces.
-    #[arg(
-        long = "container-options",
-        value_name = "OPTIONS",
-        env = "TUNESMITH_CONTAINER_OPTIONS",
-        value_delimiter = ' '
-    )]
-    #[arg(allow_hyphen_values = true)]
-    pub(super) options: Vec<String>,
-    /// Options of docker or podman after `run`, separated by spaces.
-    #[arg(
-        long = "container-run-options",
-        value_name = "OPTIONS",
-        env = "TUNESMITH_CONTAINER_RUN_OPTIONS",
-        value_delimiter = ' '
-    )]
-    #[arg(allow_hyphen_values = true)]
-    pub(super) run_options: Vec<String>,
-}
-
-impl ContainerArgs {
-    /// What the environment says.
-    pub(super) fn of_environment() -> Self {
-        let words = |name: &str| {
-            let text = std::env::var(name).unwrap_or_default();
-            text.split(' ').filter(|word| !word.is_empty()).map(str::to_owned).collect()
-        };
-        Self { options: words("TUNESMITH_CONTAINER_OPTIONS"), run_options: words("TUNESMITH_CONTAINER_RUN_OPTIONS") }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum StoreChoice {
-    /// One file, durable against loss of power; the default.
-    Sqlite,
-    /// Pure Rust; survives the death of the process, not a loss of power.
-    Sled,
-}
-
-impl StoreChoice {
-    /// The kind that is chosen.
-    pub(super) fn kind(self) -> StoreKind {
-        match self {
-            Self::Sqlite => StoreKind::Sqlite,
-            Self::Sled => StoreKind::Sled,
-        }
-    }
-}
-
 /// Carries the command out.
 pub(super) fn run(args: RunArgs, log_format: LogFormat) -> anyhow::Result<ExitCode> {
     let config = match tunesmith_config::load(&args.config) {
@@ -146,7 +86,7 @@ pub(super) fn run(args: RunArgs, log_format: LogFormat) -> anyhow::Result<ExitCo
     }
     let submission = submission(&args, &config)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let outcome = runtime.block_on(carry_out(&args, submission, log_format == LogFormat::Json));
+    let outcome = runtime.block_on(run_job(&args, submission, log_format == LogFormat::Json));
     // Threads that still read files need not be waited for.
     runtime.shutdown_background();
     outcome
@@ -174,78 +114,57 @@ fn submission(args: &RunArgs, config: &HptuningConfig) -> anyhow::Result<Submiss
     })
 }
 
-async fn carry_out(args: &RunArgs, submission: Submission, json: bool) -> anyhow::Result<ExitCode> {
-    let data_dir = DataDir::open(&args.data_dir, args.store.kind(), "tunesmith run")?;
-    let store = data_dir.store().await?;
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let submitted = submit(&*store, submission, clock.now(), rand::rng().next_u64()).await?;
+async fn run_job(args: &RunArgs, submission: Submission, json: bool) -> anyhow::Result<ExitCode> {
+    let data_dir = Arc::new(DataDir::open(&args.data_dir, args.store.kind(), "tunesmith run")?);
+    let application = composition::compose(&data_dir, args.container.options()).await?;
+    let (store, jobs) = (&*application.store, &application.jobs);
+    let submitted = jobs.submit(submission, rand::rng().next_u64()).await?;
     let job = submitted.job().clone();
     announce(&submitted, &data_dir, json);
     if let Submitted::Finished(job) = submitted {
-        return conclude(args, &*store, &data_dir, job, false).await;
+        return conclude(args, store, &data_dir, job, false).await;
     }
 
     let plan = JobPlan::of(&job)?;
     let directory = data_dir.job(&job.id);
-    std::fs::create_dir_all(&directory).with_context(|| format!("{} cannot be made", directory.display()))?;
-    let live = Arc::new(LiveTrials::default());
-    let endpoint = serve_reports(&directory, TrialReports::new(Arc::clone(&store), Arc::clone(&live))).await?;
-    let (events, mut told) = mpsc::unbounded_channel();
+    std::fs::create_dir_all(&directory).with_context(|| format!("{} cannot be created", directory.display()))?;
+    let endpoint = serve_reports(&directory, application.reports.clone()).await?;
+    let mut progress = progress(store, &job, &plan, args, json).await?;
+    let (events, mut emitted) = mpsc::unbounded_channel();
     let (set_control, control) = watch::channel(Control::Run);
-    let (_nobody_cancels, not_cancelled) = watch::channel(false);
-    let runner = JobRunner {
-        executor: Arc::new(LocalExecutor::new(LocalSettings {
-            supervisor: std::env::current_exe().context("this program's own file cannot be found")?,
-            registry: data_dir.path().join("executions"),
-            container_options: args.container.options.clone(),
-            container_run_options: args.container.run_options.clone(),
-        })),
-        policy: Arc::new(Policy::new(Arc::clone(&store), 1)),
-        environments: Arc::new(Environments::new(data_dir.environments())),
-        live,
-        clock,
-        events,
-        secret: job_secret(&directory)?,
-        directory,
-        endpoint,
-        parallel: args.parallel,
-        cancelled: not_cancelled,
-        store: Arc::clone(&store),
-    };
-
-    let mut progress = progress(&*store, &job, &plan, args, json).await?;
     let running = tokio::spawn({
-        let id = job.id.clone();
-        async move { runner.run(&id, control).await }
+        let (jobs, id) = (Arc::clone(jobs), job.id.clone());
+        let settings = RunSettings { endpoint, parallel: args.parallel, events: Some(events) };
+        async move { jobs.run_one(&id, settings, control).await }
     });
     let mut interrupts = signal(SignalKind::interrupt())?;
     let mut terminations = signal(SignalKind::terminate())?;
     loop {
         tokio::select! {
             biased;
-            _ = interrupts.recv() => ask_to_end(&set_control),
-            _ = terminations.recv() => ask_to_end(&set_control),
-            event = told.recv() => match event {
+            _ = interrupts.recv() => raise(&set_control),
+            _ = terminations.recv() => raise(&set_control),
+            event = emitted.recv() => match event {
                 Some(event) => progress.show(&event),
-                // The runner has ended and everything it told was shown.
+                // The run has ended, and all its events were shown.
                 None => break,
             },
         }
     }
     progress.finish();
     match running.await? {
-        Ok(JobOutcome::Ended(job)) => conclude(args, &*store, &data_dir, job, false).await,
-        Ok(JobOutcome::Interrupted(job)) => conclude(args, &*store, &data_dir, job, true).await,
+        Ok(JobOutcome::Ended(job)) => conclude(args, store, &data_dir, job, false).await,
+        Ok(JobOutcome::Interrupted(job)) => conclude(args, store, &data_dir, job, true).await,
         Err(error) => {
             let error = anyhow::Error::from(error);
-            say(&format!("error: {error:#}\nthe same command with --job-id {} takes the job up again", job.id));
+            say(&format!("error: {error:#}\nto resume the job, give the same command with --job-id {}", job.id));
             Ok(ExitCode::FAILURE)
         }
     }
 }
 
-/// The first request ends the job gently, the second at once.
-fn ask_to_end(control: &watch::Sender<Control>) {
+/// Interrupts the job at the first call, and kills its programs at the second.
+fn raise(control: &watch::Sender<Control>) {
     control.send_modify(|now| {
         *now = if *now == Control::Run { Control::Interrupt } else { Control::Kill };
         say(match now {
@@ -259,7 +178,7 @@ fn announce(submitted: &Submitted, data_dir: &DataDir, json: bool) {
     let job = submitted.job();
     let what = match submitted {
         Submitted::Created(_) => "created",
-        Submitted::TakenUp(_) => "taken up again",
+        Submitted::Resumed(_) => "resumed",
         Submitted::Finished(_) => "finished before; nothing is left to do",
     };
     if json {

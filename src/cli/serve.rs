@@ -1,7 +1,7 @@
 //! `tunesmith serve`: the service over HTTP.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::num::{NonZeroU16, NonZeroU32};
+use std::num::{NonZeroU16, NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 
-use super::engine::{self, Settings};
+use super::folder_args::{ContainerArgs, DEFAULT_DATA_DIR, StoreChoice};
 use super::output::print;
-use super::run::{ContainerArgs, StoreChoice};
+use crate::composition::{self, AccessSettings};
 use crate::data_dir::DataDir;
-use tunesmith_access::{AuditLog, Keeper, Limits, TokenFile};
 use tunesmith_http::gate::Access;
 use tunesmith_http::listener::{Connections, Peer};
 use tunesmith_http::server;
 use tunesmith_service::Control;
 use tunesmith_service::clock::{Clock, SystemClock};
+use tunesmith_service::jobs::QueueSettings;
 use tunesmith_service::optimizer::Optimizer;
 
 /// How often leases are looked at.
@@ -34,7 +34,7 @@ pub(super) struct ServeArgs {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
     /// Folder of studies and trials.
-    #[arg(long, value_name = "DIR", default_value = super::run::DEFAULT_DATA_DIR)]
+    #[arg(long, value_name = "DIR", default_value = DEFAULT_DATA_DIR)]
     data_dir: PathBuf,
     /// What keeps them; a folder stays with the kind it was made with.
     #[arg(long, value_enum, default_value_t = StoreChoice::Sqlite)]
@@ -88,23 +88,14 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
     };
     let scheme = if args.tls_certificate.is_some() { "https" } else { "http" };
     let endpoint = args.public_url.clone().unwrap_or_else(|| format!("{scheme}://{}", reachable(address)));
-    let settings = Settings {
-        endpoint,
-        job_slots: args.job_slots,
-        container: &args.container,
-        access: Some(access),
-        request_timeout: Duration::from_secs(args.request_timeout),
-    };
-    let service = engine::compose(&data_dir, settings).await?;
-    service.packages.remove_unfinished()?;
-    let jobs = Arc::clone(&service.jobs);
-    jobs.take_up().await?;
+    let application = composition::compose(&data_dir, args.container.options()).await?;
+    application.packages.remove_unfinished()?;
+    let jobs = Arc::clone(&application.jobs);
+    jobs.resume_unfinished().await?;
     let (set_control, control) = watch::channel(Control::Run);
-    let carrying_out = tokio::spawn({
-        let jobs = Arc::clone(&jobs);
-        async move { jobs.run(control).await }
-    });
-    let sweeper = tokio::spawn(sweep(Arc::clone(&service.optimizer)));
+    let slots = args.job_slots.map_or_else(composition::processors, NonZeroUsize::from);
+    let running = tokio::spawn(async move { jobs.run(QueueSettings { endpoint, slots }, control).await });
+    let sweeper = tokio::spawn(sweep(Arc::clone(&application.optimizer)));
     print(&format!("listening on {scheme}://{address}\n"))?;
     let end = end_signal()?;
     let (all_told, told) = oneshot::channel();
@@ -112,11 +103,12 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
         end.await;
         // Programs that run report until they have ended.
         set_control.send_replace(Control::Interrupt);
-        if let Err(error) = carrying_out.await {
-            tracing::error!(error = &error as &dyn std::error::Error, "carrying out jobs stopped unexpectedly");
+        if let Err(error) = running.await {
+            tracing::error!(error = &error as &dyn std::error::Error, "running the jobs stopped unexpectedly");
         }
         let _ = all_told.send(());
     };
+    let service = application.http_service(Some(access), Duration::from_secs(args.request_timeout))?;
     let service = server::router(service).into_make_service_with_connect_info::<Peer>();
     let serving = axum::serve(connections, service).with_graceful_shutdown(ended);
     // Whoever sends its request more slowly than any request may take is not waited for.
@@ -133,27 +125,23 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Who may ask. Beyond the loopback interface nobody may without a token.
+/// Builds the access rules. Without a valid token, only the loopback interface is allowed.
 fn access(args: &ServeArgs, data_dir: &DataDir) -> anyhow::Result<Access> {
-    let keeper = Keeper::new(TokenFile::new(data_dir.tokens()))?;
+    let keeper = composition::authenticator(data_dir)?;
     if !args.listen.ip().is_loopback() && keeper.knows_nobody(SystemClock.now())? {
         bail!(
-            "--listen {}: whoever reaches this address could do everything; make a token first (tunesmith tokens create \
-             --data-dir {}) or listen on the loopback interface (127.0.0.1 or [::1])",
+            "--listen {}: without a token, every client that reaches this address has all permissions; create a token \
+             first (tunesmith tokens create --data-dir {}) or listen on the loopback interface (127.0.0.1 or [::1])",
             args.listen,
             args.data_dir.display()
         );
     }
-    let log = |name: &str| {
-        let path = data_dir.audit().join(name);
-        AuditLog::open(&path).with_context(|| format!("{} cannot be written", path.display()))
+    let settings = AccessSettings {
+        request_rate: NonZeroU32::new(args.request_rate),
+        concurrent_suggestions: NonZeroU32::new(args.concurrent_suggestions),
+        records_reads: args.data_access_log,
     };
-    Ok(Access {
-        keeper,
-        limits: Limits::new(NonZeroU32::new(args.request_rate), NonZeroU32::new(args.concurrent_suggestions)),
-        admin_activity: log("admin_activity.jsonl")?,
-        data_access: args.data_access_log.then(|| log("data_access.jsonl")).transpose()?,
-    })
+    composition::access(data_dir, keeper, settings)
 }
 
 /// The address under which a program on this machine reaches a server that listens on `address`.

@@ -27,7 +27,7 @@ pub(super) enum TokensCommand {
 #[derive(Debug, Args)]
 pub(super) struct FolderArgs {
     /// The server's data folder.
-    #[arg(long, value_name = "DIR", default_value = super::run::DEFAULT_DATA_DIR)]
+    #[arg(long, value_name = "DIR", default_value = super::folder_args::DEFAULT_DATA_DIR)]
     data_dir: PathBuf,
 }
 

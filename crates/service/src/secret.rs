@@ -11,7 +11,7 @@ use rand::Rng;
 ///
 /// # Errors
 /// If it cannot be written.
-pub fn job_secret(directory: &Path) -> io::Result<[u8; 32]> {
+pub(super) fn job_secret(directory: &Path) -> io::Result<[u8; 32]> {
     let path = directory.join("secret");
     if let Ok(bytes) = std::fs::read(&path)
         && let Ok(secret) = <[u8; 32]>::try_from(bytes)

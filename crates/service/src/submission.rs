@@ -62,7 +62,7 @@ pub enum Submitted {
     /// A new job.
     Created(Job),
     /// This job was submitted before and is not finished.
-    TakenUp(Job),
+    Resumed(Job),
     /// This job was submitted before, under the same name, and is finished.
     Finished(Job),
 }
@@ -71,7 +71,7 @@ impl Submitted {
     /// The job.
     pub fn job(&self) -> &Job {
         match self {
-            Self::Created(job) | Self::TakenUp(job) | Self::Finished(job) => job,
+            Self::Created(job) | Self::Resumed(job) | Self::Finished(job) => job,
         }
     }
 }
@@ -102,7 +102,7 @@ pub enum SubmitError {
 ///
 /// # Errors
 /// [`SubmitError`]; nothing was stored.
-pub async fn submit(
+pub(super) async fn submit(
     store: &dyn Store,
     submission: Submission,
     now: Timestamp,
@@ -116,7 +116,7 @@ pub async fn submit(
             Err(error) => return Err(error.into()),
         }
     } else if let Some(job) = unfinished_job(store, &fingerprint).await? {
-        return Ok(Submitted::TakenUp(job));
+        return Ok(Submitted::Resumed(job));
     }
     let prior_studies = prior_studies(store, submission.study.as_ref()).await?;
     let id = match submission.id {
@@ -165,7 +165,7 @@ pub async fn submit(
 
 fn same_job(job: Job, submission: &Submission, fingerprint: &str) -> Result<Submitted, SubmitError> {
     if job.fingerprint == fingerprint {
-        return Ok(if job.state.is_final() { Submitted::Finished(job) } else { Submitted::TakenUp(job) });
+        return Ok(if job.state.is_final() { Submitted::Finished(job) } else { Submitted::Resumed(job) });
     }
     let difference = if job.training_input == submission.training_input {
         "program, arguments, --job-dir or --seed"

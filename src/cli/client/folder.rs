@@ -9,17 +9,18 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::header::CONTENT_TYPE;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tower::ServiceExt;
 
 use super::error::ClientError;
 use super::request::{Answer, Payload, Request};
-use crate::cli::engine::{self, Settings};
+use crate::cli::folder_args::container_options_of_environment;
 use crate::cli::results::shell_word;
-use crate::cli::run::ContainerArgs;
+use crate::composition;
 use crate::data_dir::{DataDir, DataDirError, StoreKind};
 use tunesmith_http::{server, trial_reports};
-use tunesmith_service::TrialReports;
-use tunesmith_service::jobs::Jobs;
+use tunesmith_service::jobs::{Jobs, QueueSettings};
+use tunesmith_service::{Control, TrialReports};
 
 /// Who has the folder, for those who try the same meanwhile.
 const WHO: &str = "a tunesmith command";
@@ -46,6 +47,8 @@ pub(super) struct Folder {
     kind: StoreKind,
     router: Router,
     jobs: Arc<Jobs>,
+    /// Base address for reports of trials; empty if the folder was not opened to run a job.
+    endpoint: String,
 }
 
 impl Folder {
@@ -61,24 +64,17 @@ impl Folder {
             Some(listener) => format!("http://{}", listener.local_addr()?),
             None => String::new(),
         };
-        let container = ContainerArgs::of_environment();
-        let settings = Settings {
-            endpoint,
-            job_slots: None,
-            container: &container,
-            access: None,
-            request_timeout: REQUEST_TIMEOUT,
-        };
-        let service = engine::compose(&data_dir, settings).await?;
-        let jobs = Arc::clone(&service.jobs);
+        let application = composition::compose(&data_dir, container_options_of_environment()).await?;
+        let jobs = Arc::clone(&application.jobs);
         if purpose != Purpose::CarryOut {
-            // So that waiting jobs have their places, and can be cancelled at once.
-            jobs.take_up().await?;
+            // The queue gives waiting jobs their positions, and lets them be cancelled at once.
+            jobs.resume_unfinished().await?;
         }
         if let Some(listener) = listener {
-            serve_reports(listener, service.reports.clone());
+            serve_reports(listener, application.reports.clone());
         }
-        Ok(Self { path: data_dir.path().to_owned(), kind: data_dir.kind(), router: server::router(service), jobs })
+        let router = server::router(application.http_service(None, REQUEST_TIMEOUT)?);
+        Ok(Self { path: data_dir.path().to_owned(), kind: data_dir.kind(), router, jobs, endpoint })
     }
 
     /// The folder.
@@ -93,9 +89,11 @@ impl Folder {
         format!("tunesmith serve --data-dir {path}{store}")
     }
 
-    /// Its jobs, to carry them out.
-    pub(super) fn jobs(&self) -> &Arc<Jobs> {
-        &self.jobs
+    /// Runs the jobs that were submitted to this value, until `control` is raised.
+    pub(super) fn run_jobs(&self, control: watch::Receiver<Control>) -> impl Future<Output = ()> + Send + use<> {
+        let jobs = Arc::clone(&self.jobs);
+        let settings = QueueSettings { endpoint: self.endpoint.clone(), slots: composition::processors() };
+        async move { jobs.run(settings, control).await }
     }
 
     /// Answers one request.

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
@@ -224,10 +223,7 @@ async fn carry_out(args: &TrainingArgs, client: &Client, folder: &Folder, id: &s
     let mut interrupts = signal(SignalKind::interrupt())?;
     let mut terminations = signal(SignalKind::terminate())?;
     let (set_control, control) = watch::channel(Control::Run);
-    let carrying_out = tokio::spawn({
-        let jobs = Arc::clone(folder.jobs());
-        async move { jobs.run(control).await }
-    });
+    let running = tokio::spawn(folder.run_jobs(control));
     let mut logs = LogStream::new(client, id, args.selection.selection());
     let mut output = std::io::stdout();
     let ended = tokio::select! {
@@ -236,7 +232,7 @@ async fn carry_out(args: &TrainingArgs, client: &Client, folder: &Folder, id: &s
         _ = terminations.recv() => None,
     };
     set_control.send_replace(Control::Interrupt);
-    carrying_out.await.context("carrying out the job stopped unexpectedly")?;
+    running.await.context("running the job stopped unexpectedly")?;
     match ended {
         Some(state) => conclude(client, id, state?).await,
         None => {

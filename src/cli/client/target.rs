@@ -7,7 +7,7 @@ use clap::Args;
 use super::folder::{Folder, Purpose};
 use super::http::Server;
 use super::request::{Client, Transport};
-use crate::cli::run::DEFAULT_DATA_DIR;
+use crate::cli::folder_args::DEFAULT_DATA_DIR;
 use tunesmith_domain::JobId;
 
 /// Names the server if no argument does.

@@ -26,7 +26,7 @@ pub(super) struct ExplainArgs {
     /// The job.
     job: JobId,
     /// Folder of jobs, trials and logs.
-    #[arg(long, value_name = "DIR", default_value = super::run::DEFAULT_DATA_DIR)]
+    #[arg(long, value_name = "DIR", default_value = super::folder_args::DEFAULT_DATA_DIR)]
     data_dir: PathBuf,
     /// Also draw the metric along each parameter, through the best trial.
     #[arg(long, conflicts_with = "json")]

@@ -27,7 +27,7 @@ impl Queue {
     }
 
     /// Puts `job` before all others, and no longer against the clock.
-    pub(super) fn hurry(&mut self, job: &Job) {
+    pub(super) fn move_to_front(&mut self, job: &Job) {
         if self.remove(&job.id) {
             self.places.insert((Reverse(i32::MAX), job.create_time, job.id.clone()), None);
         }
@@ -99,8 +99,8 @@ mod tests {
         for (id, create_secs, priority) in jobs {
             queue.push(&job(id, create_secs), &plan(priority, None));
         }
-        queue.hurry(&job("cancelled", 4));
-        queue.hurry(&job("unknown", 4));
+        queue.move_to_front(&job("cancelled", 4));
+        queue.move_to_front(&job("unknown", 4));
         assert_eq!(queue.position(&"old".parse().unwrap()), Some(2));
         let order: Vec<String> = std::iter::from_fn(|| queue.pop()).map(|id| id.to_string()).collect();
         assert_eq!(order, ["cancelled", "important", "old", "young"]);

@@ -61,7 +61,7 @@ impl FailureRule {
     }
 
     /// Why the job must fail now, if it must.
-    pub(super) fn verdict(&self) -> Option<String> {
+    pub(super) fn failure(&self) -> Option<String> {
         if let Some(wrong_tag) = &self.wrong_tag {
             return Some(wrong_tag.clone());
         }
@@ -135,18 +135,18 @@ mod tests {
 
     #[test]
     fn a_given_number_of_failures_fails_the_job() {
-        assert_eq!(rule(2, &[false, true]).verdict(), None);
-        let verdict = rule(2, &[false, true, false]).verdict().unwrap();
-        assert_eq!(verdict, "2 trials failed, maxFailedTrials is 2; trial 3: exit code 1");
+        assert_eq!(rule(2, &[false, true]).failure(), None);
+        let failure = rule(2, &[false, true, false]).failure().unwrap();
+        assert_eq!(failure, "2 trials failed, maxFailedTrials is 2; trial 3: exit code 1");
     }
 
     #[test]
     fn left_to_the_service_three_at_first_or_more_than_half_fail_the_job() {
-        assert_eq!(rule(0, &[false, false]).verdict(), None);
-        assert!(rule(0, &[false, false, false]).verdict().unwrap().starts_with("the first 3 trials all failed"));
-        assert_eq!(rule(0, &[true, false, false, false, false, false]).verdict(), None);
-        let verdict = rule(0, &[true, false, false, false, false, false, false]).verdict().unwrap();
-        assert!(verdict.starts_with("6 of 10 trials failed"));
+        assert_eq!(rule(0, &[false, false]).failure(), None);
+        assert!(rule(0, &[false, false, false]).failure().unwrap().starts_with("the first 3 trials all failed"));
+        assert_eq!(rule(0, &[true, false, false, false, false, false]).failure(), None);
+        let failure = rule(0, &[true, false, false, false, false, false, false]).failure().unwrap();
+        assert!(failure.starts_with("6 of 10 trials failed"));
     }
 
     #[test]
@@ -155,7 +155,7 @@ mod tests {
         let seen = Some(BTreeSet::from(["accuracy".to_owned(), "loss".to_owned()]));
         rule.record_tags(&trial(1, false), "acuracy", &seen);
         assert_eq!(
-            rule.verdict().unwrap(),
+            rule.failure().unwrap(),
             "trial 1 never reported hyperparameterMetricTag \"acuracy\"; it reported \"accuracy\", \"loss\"; \
              did you mean \"accuracy\"?"
         );

@@ -20,7 +20,7 @@ pub(super) async fn run(context: &Arc<Context>) -> Result<JobOutcome, RunError> 
     loop {
         attempt += 1;
         let id = ExecutorJobId { job: context.job.id.clone(), trial: None, attempt };
-        let mut state = runner.executor.state(&id).await?;
+        let mut state = context.services().executor.state(&id).await?;
         if state == ExecutorJobState::Unknown {
             state = match submit(context, &id).await {
                 Ok(()) => ExecutorJobState::Running,
@@ -33,7 +33,7 @@ pub(super) async fn run(context: &Arc<Context>) -> Result<JobOutcome, RunError> 
         if state == ExecutorJobState::Running {
             state = watch(context, &id).await?;
         }
-        let interrupted = *context.control.borrow() >= Control::Interrupt;
+        let interrupted = runner.is_interrupted();
         match state {
             ExecutorJobState::Ended(status) if status.stopped == Some(StopReason::Requested) => {
                 if let Some(reason) = context.cancellation() {
@@ -56,7 +56,7 @@ pub(super) async fn run(context: &Arc<Context>) -> Result<JobOutcome, RunError> 
             ExecutorJobState::Unknown | ExecutorJobState::Running => {}
         }
         if interrupted {
-            let job = runner.become_state(&context.job.id, JobState::Queued, "").await?;
+            let job = runner.set_state(JobState::Queued, "").await?;
             return Ok(JobOutcome::Interrupted(job));
         }
     }
@@ -77,15 +77,15 @@ async fn submit(context: &Context, id: &ExecutorJobId) -> Result<(), RunError> {
         id: id.clone(),
         directory,
         python: context.python.as_deref(),
-        endpoint: &context.runner.endpoint,
+        endpoint: &context.runner.settings.endpoint,
         token: String::new(),
     };
-    Ok(context.runner.executor.submit(&launch.spec()).await?)
+    Ok(context.services().executor.submit(&launch.spec()).await?)
 }
 
 async fn watch(context: &Context, id: &ExecutorJobId) -> Result<ExecutorJobState, RunError> {
-    let executor = &context.runner.executor;
-    let mut control = context.control.clone();
+    let executor = &context.services().executor;
+    let mut control = context.runner.control.level.clone();
     let ended = executor.wait(id);
     tokio::pin!(ended);
     let mut stopped = false;
@@ -103,7 +103,7 @@ async fn watch(context: &Context, id: &ExecutorJobId) -> Result<ExecutorJobState
             }
             reason = context.until_cancelled(), if !stopped => {
                 stopped = true;
-                context.runner.become_state(&context.job.id, JobState::Cancelling, &reason).await?;
+                context.runner.set_state(JobState::Cancelling, &reason).await?;
                 executor.stop(id, StopMode::Graceful).await?;
             }
         }
@@ -111,7 +111,7 @@ async fn watch(context: &Context, id: &ExecutorJobId) -> Result<ExecutorJobState
 }
 
 async fn end(context: &Context, state: JobState, message: &str) -> Result<JobOutcome, RunError> {
-    Ok(JobOutcome::Ended(context.runner.become_state(&context.job.id, state, message).await?))
+    Ok(JobOutcome::Ended(context.runner.set_state(state, message).await?))
 }
 
 fn failure(status: &ExitStatus) -> Option<String> {

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 use tunesmith_algorithms::problem::TrialId;
 
-use super::verdict::Evidence;
+use super::classification::EndedTrial;
 use super::{Context, Control, RunError, attempt_directory, create_dir, until_at_least};
 use crate::JobEvent;
 use crate::early_stopping::EarlyStopping;
@@ -59,7 +59,7 @@ impl TrialRun {
         }
         loop {
             let id = self.executor_job(&trial);
-            let mut state = self.context.runner.executor.state(&id).await?;
+            let mut state = self.context.services().executor.state(&id).await?;
             let adopted = state != ExecutorJobState::Unknown;
             let collector = self.collector(&trial, adopted).await?;
             let live = self.announce(&trial).await?;
@@ -74,7 +74,7 @@ impl TrialRun {
                 };
             }
             if state == ExecutorJobState::Running {
-                self.context.tell(JobEvent::TrialStarted {
+                self.context.emit(JobEvent::TrialStarted {
                     id: trial.id,
                     parameters: trial.parameters.clone(),
                     attempt: trial.attempt,
@@ -130,7 +130,7 @@ impl TrialRun {
                     let reason = format!("the place it ran in was lost {} times: {reason}", trial.lost_attempts + 1);
                     return self.complete(&trial, Completion::Infeasible { reason }, None).await;
                 }
-                self.context.tell(JobEvent::TrialLost { id: trial.id, reason });
+                self.context.emit(JobEvent::TrialLost { id: trial.id, reason });
                 Ok(self.again_unless_interrupted(trial, true))
             }
             ExecutorJobState::Unknown | ExecutorJobState::Running => Ok(self.again_unless_interrupted(trial, true)),
@@ -138,7 +138,7 @@ impl TrialRun {
     }
 
     fn again_unless_interrupted(&self, trial: Trial, lost: bool) -> Next {
-        if *self.context.control.borrow() >= Control::Interrupt {
+        if self.context.runner.is_interrupted() {
             Next::End(TrialEnd::Interrupted)
         } else {
             Next::Again { trial: Box::new(trial), lost }
@@ -151,7 +151,7 @@ impl TrialRun {
         status: &ExitStatus,
         seen_tags: &BTreeSet<String>,
     ) -> Result<Completion, RunError> {
-        let evidence = Evidence {
+        let evidence = EndedTrial {
             trial,
             status,
             tag: &self.context.plan.metric_tag,
@@ -169,7 +169,7 @@ impl TrialRun {
         let mut chosen: Option<Measurement> = None;
         let mut from = 0;
         while from < trial.measurement_count {
-            let page = self.context.runner.store.measurements(&self.study.id, trial.id, from, BATCH).await?;
+            let page = self.context.services().store.measurements(&self.study.id, trial.id, from, BATCH).await?;
             if page.is_empty() {
                 break;
             }
@@ -191,7 +191,7 @@ impl TrialRun {
             attempt: trial.attempt,
             measurements: Vec::new(),
             completion,
-            at: self.context.runner.clock.now(),
+            at: self.context.services().clock.now(),
         };
         let trial = Box::new(self.change(trial.id, change).await?);
         Ok(Next::End(TrialEnd::Completed { trial, seen_tags }))
@@ -201,13 +201,13 @@ impl TrialRun {
         let change = TrialChange::BeginAttempt {
             attempt: trial.attempt + 1,
             previous_lost,
-            at: self.context.runner.clock.now(),
+            at: self.context.services().clock.now(),
         };
         self.change(trial.id, change).await
     }
 
     async fn change(&self, trial: TrialId, change: TrialChange) -> Result<Trial, RunError> {
-        Ok(self.context.runner.store.change_trial(&self.study.id, trial, change).await?)
+        Ok(self.context.services().store.change_trial(&self.study.id, trial, change).await?)
     }
 
     async fn submit(&self, trial: &Trial, id: &ExecutorJobId) -> Result<(), RunError> {
@@ -226,10 +226,10 @@ impl TrialRun {
             id: id.clone(),
             directory,
             python: context.python.as_deref(),
-            endpoint: &context.runner.endpoint,
+            endpoint: &context.runner.settings.endpoint,
             token: self.token(trial),
         };
-        Ok(context.runner.executor.submit(&launch.spec()).await?)
+        Ok(context.services().executor.submit(&launch.spec()).await?)
     }
 
     async fn announce(&self, trial: &Trial) -> Result<Announced, RunError> {
@@ -237,7 +237,7 @@ impl TrialRun {
         let tag = self.context.plan.metric_tag.clone();
         let live = LiveTrial::new(trial.attempt, self.token(trial), tag, &stored);
         let key = TrialKey { study: self.study.id.clone(), trial: trial.id };
-        Ok(self.context.runner.live.announce(key, live))
+        Ok(self.context.services().live.announce(key, live))
     }
 
     async fn collector(&self, trial: &Trial, adopted: bool) -> Result<Collector, RunError> {
@@ -267,7 +267,7 @@ impl TrialRun {
         let mut stored = Vec::new();
         while wanted && (stored.len() as u64) < trial.measurement_count {
             let from = stored.len() as u64;
-            let page = self.context.runner.store.measurements(&self.study.id, trial.id, from, BATCH).await?;
+            let page = self.context.services().store.measurements(&self.study.id, trial.id, from, BATCH).await?;
             if page.is_empty() {
                 break;
             }
@@ -317,11 +317,11 @@ impl Attempt<'_> {
     /// Watches the program to its end: stores what it reports, and stops it when that is wanted.
     async fn watch(&mut self) -> Result<ExecutorJobState, RunError> {
         let context = Arc::clone(&self.run.context);
-        let executor = Arc::clone(&context.runner.executor);
+        let executor = Arc::clone(&context.services().executor);
         let id = self.id.clone();
         let ended = executor.wait(&id);
         tokio::pin!(ended);
-        let mut control = context.control.clone();
+        let mut control = context.runner.control.level.clone();
         let mut abandon = self.run.abandon.clone();
         let mut obeyed = Control::Run;
         let mut abandoned = false;
@@ -372,7 +372,7 @@ impl Attempt<'_> {
         let measurements = self.read(Collector::finish).await?;
         self.record(measurements).await?;
         // Reports over HTTP were stored by others in the meantime.
-        let trial = self.run.context.runner.store.trial(&self.run.study.id, self.trial.id).await?;
+        let trial = self.run.context.services().store.trial(&self.run.study.id, self.trial.id).await?;
         self.trial = trial;
         let mut tags = self.live.http_tags();
         tags.extend(self.collector.iter().flat_map(|collector| collector.seen_tags().iter().cloned()));
@@ -390,7 +390,7 @@ impl Attempt<'_> {
         .await?;
         for problem in &collector.problems()[problems_before..] {
             let message = format!("trial {}: {problem}", self.trial.id);
-            self.run.context.tell(JobEvent::Warning { message });
+            self.run.context.emit(JobEvent::Warning { message });
         }
         self.collector = Some(collector);
         Ok(measurements)
@@ -403,7 +403,7 @@ impl Attempt<'_> {
             }
         }
         for batch in measurements.chunks(BATCH) {
-            let at = self.run.context.runner.clock.now();
+            let at = self.run.context.services().clock.now();
             let change = TrialChange::Report {
                 attempt: self.trial.attempt,
                 measurements: batch.to_vec(),
@@ -416,7 +416,7 @@ impl Attempt<'_> {
         let tag = &self.run.context.plan.metric_tag;
         if let Some((newest, value)) = measurements.last().and_then(|newest| Some((newest, newest.value(tag)?))) {
             let step = newest.step;
-            self.run.context.tell(JobEvent::TrialMeasured { id: self.trial.id, step, value });
+            self.run.context.emit(JobEvent::TrialMeasured { id: self.trial.id, step, value });
         }
         Ok(())
     }
@@ -429,8 +429,8 @@ impl Attempt<'_> {
         }
         let Some(reason) = stopping.decide(self.trial.id, self.live.curve()) else { return Ok(()) };
         self.trial = self.run.change(self.trial.id, TrialChange::Stop).await?;
-        self.run.context.tell(JobEvent::TrialStopping { id: self.trial.id, reason });
-        Ok(self.run.context.runner.executor.stop(&self.id, StopMode::Graceful).await?)
+        self.run.context.emit(JobEvent::TrialStopping { id: self.trial.id, reason });
+        Ok(self.run.context.services().executor.stop(&self.id, StopMode::Graceful).await?)
     }
 }
 

@@ -7,7 +7,7 @@ use tunesmith_domain::{Completion, Measurement, Trial, TrialState};
 use tunesmith_executor::{ExitStatus, ProgramEnd, StopReason};
 
 /// Everything that decides.
-pub(super) struct Evidence<'a> {
+pub(super) struct EndedTrial<'a> {
     pub(super) trial: &'a Trial,
     pub(super) status: &'a ExitStatus,
     pub(super) tag: &'a str,
@@ -19,7 +19,7 @@ pub(super) struct Evidence<'a> {
     pub(super) last_error_line: Option<String>,
 }
 
-impl Evidence<'_> {
+impl EndedTrial<'_> {
     /// The result. A program that failed has none, whatever it reported; one that was stopped early has its last
     /// report.
     pub(super) fn completion(self) -> Completion {
