@@ -14,8 +14,8 @@ use tokio::sync::{mpsc, watch};
 
 use super::folder_args::{ContainerArgs, DEFAULT_DATA_DIR, StoreChoice};
 use super::logging::LogFormat;
-use super::output::print;
-use super::progress::{Progress, say};
+use super::output::{notice, print};
+use super::progress::Progress;
 use super::results::Results;
 use super::{BAD_INPUT, INTERRUPTED};
 use crate::composition;
@@ -29,65 +29,65 @@ use tunesmith_store::Store;
 
 #[derive(Debug, Args)]
 pub(super) struct RunArgs {
-    /// The training input with its hyperparameters: AI Platform's hptuning_config.yaml, YAML or JSON.
+    /// Training input with its hyperparameters: AI Platform's hptuning_config.yaml, in YAML or JSON.
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
-    /// Folder of the trainer's Python package, which is installed; its parent may have a setup.py.
+    /// Folder of the trainer's Python package, which is installed. Its parent folder may contain a setup.py.
     #[arg(long, value_name = "DIR", requires = "module_name")]
     package_path: Option<PathBuf>,
-    /// Module that is run, such as trainer.task.
+    /// Python module to run, such as trainer.task.
     #[arg(long, value_name = "MODULE")]
     module_name: Option<String>,
-    /// Where trials write models and events: each gets `--job-dir=DIR/<trial>`.
+    /// Folder for models and events. Each trial gets `--job-dir=DIR/<trial>`.
     #[arg(long, value_name = "DIR")]
     job_dir: Option<String>,
-    /// Name of the job; giving it again takes the job up again. Made from the file's name if absent.
+    /// Name of the job. The name of an unfinished job resumes it. Generated from the name of the file by default.
     #[arg(long, value_name = "ID")]
     job_id: Option<JobId>,
-    /// Trials at once, instead of maxParallelTrials.
+    /// Number of trials to run at once, instead of maxParallelTrials.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     parallel: Option<u64>,
-    /// Key of all randomness; drawn and kept if absent.
+    /// Seed of all random choices. Drawn at random and stored by default.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Folder of jobs, trials and logs.
+    /// Data folder with jobs, trials and logs.
     #[arg(long, value_name = "DIR", default_value = DEFAULT_DATA_DIR)]
     data_dir: PathBuf,
-    /// What keeps them; a folder stays with the kind it was made with.
+    /// Kind of store for a new data folder. An existing folder keeps its kind.
     #[arg(long, value_enum, default_value_t = StoreChoice::Sqlite)]
     store: StoreChoice,
-    /// Write the job resource with its trials, best first, as JSON.
+    /// Write the job resource with its trials, best first, to this file as JSON.
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Write the trials as CSV.
+    /// Write the trials to this file as CSV.
     #[arg(long, value_name = "FILE")]
     export: Option<PathBuf>,
     #[command(flatten)]
     container: ContainerArgs,
-    /// A command that is the trainer; with packages or an image, arguments for it.
+    /// Command of the trainer, or the arguments of the trainer if a package or an image is given.
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
 
-/// Carries the command out.
+/// Runs the command.
 pub(super) fn run(args: RunArgs, log_format: LogFormat) -> anyhow::Result<ExitCode> {
     let config = match tunesmith_config::load(&args.config) {
         Ok(config) => config,
         Err(errors) => {
-            say(&errors.to_string());
+            notice(&errors.to_string());
             return Ok(ExitCode::from(BAD_INPUT));
         }
     };
     for warning in &config.warnings {
-        say(&warning.to_string());
+        notice(&warning.to_string());
     }
     if !config.without_effect.is_empty() {
-        say(&format!("no effect in a local run: {}", config.without_effect.join(", ")));
+        notice(&format!("no effect in a local run: {}", config.without_effect.join(", ")));
     }
     let submission = submission(&args, &config)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let outcome = runtime.block_on(run_job(&args, submission, log_format == LogFormat::Json));
-    // Threads that still read files need not be waited for.
+    // Does not wait for threads that still read files.
     runtime.shutdown_background();
     outcome
 }
@@ -157,7 +157,7 @@ async fn run_job(args: &RunArgs, submission: Submission, json: bool) -> anyhow::
         Ok(JobOutcome::Interrupted(job)) => conclude(args, store, &data_dir, job, true).await,
         Err(error) => {
             let error = anyhow::Error::from(error);
-            say(&format!("error: {error:#}\nto resume the job, give the same command with --job-id {}", job.id));
+            notice(&format!("error: {error:#}\nto resume the job, give the same command with --job-id {}", job.id));
             Ok(ExitCode::FAILURE)
         }
     }
@@ -167,9 +167,9 @@ async fn run_job(args: &RunArgs, submission: Submission, json: bool) -> anyhow::
 fn raise(control: &watch::Sender<Control>) {
     control.send_modify(|now| {
         *now = if *now == Control::Run { Control::Interrupt } else { Control::Kill };
-        say(match now {
+        notice(match now {
             Control::Kill => "stopping at once",
-            _ => "stopping the running trials; once more stops at once",
+            _ => "stopping the running trials; Ctrl-C once more stops at once",
         });
     });
 }
@@ -184,7 +184,7 @@ fn announce(submitted: &Submitted, data_dir: &DataDir, json: bool) {
     if json {
         tracing::info!(job.id = %job.id, data.path = %data_dir.path().display(), "job {what}");
     } else {
-        say(&format!("job {} {what}, in {}", job.id, data_dir.path().display()));
+        notice(&format!("job {} {what}, in {}", job.id, data_dir.path().display()));
     }
 }
 
@@ -203,7 +203,7 @@ async fn progress(
     Ok(progress)
 }
 
-/// Prints and writes the results, and tells the exit code.
+/// Prints and writes the results, and returns the exit code.
 async fn conclude(
     args: &RunArgs,
     store: &dyn Store,
@@ -221,25 +221,26 @@ async fn conclude(
         results.write_csv(path)?;
     }
     if interrupted {
-        print(&format!("interrupted; to go on: the same command with --job-id {}\n", results.job.id))?;
+        print(&format!("interrupted; to resume the job, give the same command with --job-id {}\n", results.job.id))?;
         return Ok(ExitCode::from(INTERRUPTED));
     }
     Ok(if results.job.state == JobState::Succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Serves reports over HTTP on the loopback interface, on the port that an earlier process had if it is free, so that
-/// programs it started can go on reporting; returns the base address.
+/// Serves reports over HTTP on the loopback interface, and returns the base address. Takes the port of the earlier
+/// process
+/// if it is free, so that the programs which that process started can continue to report.
 async fn serve_reports(directory: &Path, reports: TrialReports) -> anyhow::Result<String> {
     let remembered = directory.join("endpoint");
-    let former = std::fs::read_to_string(&remembered).ok().and_then(|text| text.trim().parse::<u16>().ok());
+    let previous = std::fs::read_to_string(&remembered).ok().and_then(|text| text.trim().parse::<u16>().ok());
     let bind = |port| TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
-    let listener = match former {
+    let listener = match previous {
         Some(port) => match bind(port).await {
             Ok(listener) => listener,
             Err(error) => {
                 tracing::warn!(
                     port, error = %error,
-                    "the port for reports over HTTP is taken; programs that are still running cannot reach this process"
+                    "the port for reports over HTTP is in use; programs that are still running cannot reach this process"
                 );
                 bind(0).await?
             }
@@ -252,13 +253,15 @@ async fn serve_reports(directory: &Path, reports: TrialReports) -> anyhow::Resul
     let router = trial_reports::router(reports);
     tokio::spawn(async move {
         if let Err(error) = axum::serve(listener, router).await {
-            tracing::error!(error = %error, "reports over HTTP are no longer taken");
+            tracing::error!(error = %error, "the server for reports over HTTP stopped");
         }
     });
     Ok(format!("http://{address}"))
 }
 
-/// A job's name begins with the configuration's file name, as far as that is letters, digits and underscores.
+/// Returns the first part of a generated job name: the file name of the configuration, with other characters than
+/// letters
+/// and digits replaced by underscores.
 fn name_prefix(config: &Path) -> String {
     let stem = config.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let name: String = stem.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();

@@ -1,4 +1,4 @@
-//! `tunesmith serve`: the service over HTTP.
+//! `tunesmith serve`: serves the jobs and studies of a data folder over HTTP.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::{NonZeroU16, NonZeroU32, NonZeroUsize};
@@ -25,49 +25,50 @@ use tunesmith_service::clock::{Clock, SystemClock};
 use tunesmith_service::jobs::QueueSettings;
 use tunesmith_service::optimizer::Optimizer;
 
-/// How often leases are looked at.
+/// Interval between two checks of the leases.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Args)]
 pub(super) struct ServeArgs {
-    /// Where to listen; port 0 takes a free one.
+    /// Address to listen on. Port 0 takes a free port.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
-    /// Folder of studies and trials.
+    /// Data folder with jobs, studies and trials.
     #[arg(long, value_name = "DIR", default_value = DEFAULT_DATA_DIR)]
     data_dir: PathBuf,
-    /// What keeps them; a folder stays with the kind it was made with.
+    /// Kind of store for a new data folder. An existing folder keeps its kind.
     #[arg(long, value_enum, default_value_t = StoreChoice::Sqlite)]
     store: StoreChoice,
-    /// How many jobs run at once; as many as there are processors if absent.
+    /// Number of jobs to run at once. The number of processors by default.
     #[arg(long, value_name = "N")]
     job_slots: Option<NonZeroU16>,
-    /// Certificate chain in PEM form: the service then speaks HTTPS.
+    /// Certificate chain in PEM format. Enables HTTPS.
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_certificate: Option<PathBuf>,
-    /// Private key of the certificate in PEM form.
+    /// Private key of the certificate in PEM format.
     #[arg(long, value_name = "FILE", requires = "tls_certificate")]
     tls_key: Option<PathBuf>,
-    /// How programs that the service starts reach it; http(s)://ADDRESS if absent.
+    /// Base URL under which trainers reach the server. http(s)://ADDRESS by default.
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
-    /// How many requests a second each principal may make; 0: any number. Without tokens nobody is limited.
+    /// Maximum number of requests per second and principal; 0 for any number. Has no effect without tokens.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     request_rate: u32,
-    /// How many suggestions each principal may wait for at once; 0: any number. Without tokens nobody is limited.
+    /// Maximum number of suggestions that a principal waits for at once; 0 for any number. Has no effect without
+    /// tokens.
     #[arg(long, value_name = "N", default_value_t = 100)]
     concurrent_suggestions: u32,
-    /// How many seconds a request may take.
+    /// Maximum duration of a request in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
     request_timeout: u64,
-    /// Record what is read, too, in audit/data_access.jsonl of the data folder; changes are always recorded.
+    /// Also record reading requests, in audit/data_access.jsonl of the data folder. Changes are always recorded.
     #[arg(long)]
     data_access_log: bool,
     #[command(flatten)]
     container: ContainerArgs,
 }
 
-/// Serves until SIGINT or SIGTERM, and answers the requests in flight before it ends.
+/// Serves until SIGINT or SIGTERM. Requests in flight are answered before the function returns.
 pub(super) fn serve(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(run(args))?;
@@ -79,8 +80,7 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
     let who = format!("tunesmith serve --listen {}", args.listen);
     let data_dir = Arc::new(DataDir::open(&args.data_dir, args.store.kind(), &who)?);
     let access = access(args, &data_dir)?;
-    let listener =
-        TcpListener::bind(args.listen).await.with_context(|| format!("{} cannot be listened on", args.listen))?;
+    let listener = TcpListener::bind(args.listen).await.with_context(|| format!("cannot listen on {}", args.listen))?;
     let address = listener.local_addr()?;
     let connections = match (&args.tls_certificate, &args.tls_key) {
         (Some(certificate), Some(key)) => Connections::tls(listener, certificate, key)?,
@@ -98,28 +98,28 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
     let sweeper = tokio::spawn(sweep(Arc::clone(&application.optimizer)));
     print(&format!("listening on {scheme}://{address}\n"))?;
     let end = end_signal()?;
-    let (all_told, told) = oneshot::channel();
+    let (all_ended, jobs_ended) = oneshot::channel();
     let ended = async move {
         end.await;
-        // Programs that run report until they have ended.
+        // The server takes reports until the running programs have ended.
         set_control.send_replace(Control::Interrupt);
         if let Err(error) = running.await {
             tracing::error!(error = &error as &dyn std::error::Error, "running the jobs stopped unexpectedly");
         }
-        let _ = all_told.send(());
+        let _ = all_ended.send(());
     };
     let service = application.http_service(Some(access), Duration::from_secs(args.request_timeout))?;
     let service = server::router(service).into_make_service_with_connect_info::<Peer>();
     let serving = axum::serve(connections, service).with_graceful_shutdown(ended);
-    // Whoever sends its request more slowly than any request may take is not waited for.
+    // Connections that are open longer than any request may take are closed.
     let longest = Duration::from_secs(args.request_timeout) + SWEEP_INTERVAL;
     let cut_off = async move {
-        let _ = told.await;
+        let _ = jobs_ended.await;
         tokio::time::sleep(longest).await;
     };
     tokio::select! {
         served = serving => served?,
-        () = cut_off => tracing::warn!("connections are cut off that did not end by themselves"),
+        () = cut_off => tracing::warn!("connections were closed before they ended"),
     }
     sweeper.abort();
     Ok(())
@@ -130,7 +130,7 @@ fn access(args: &ServeArgs, data_dir: &DataDir) -> anyhow::Result<Access> {
     let keeper = composition::authenticator(data_dir)?;
     if !args.listen.ip().is_loopback() && keeper.knows_nobody(SystemClock.now())? {
         bail!(
-            "--listen {}: without a token, every client that reaches this address has all permissions; create a token \
+            "--listen {}: without a token, every client that reaches this address has all permissions; make a token \
              first (tunesmith tokens create --data-dir {}) or listen on the loopback interface (127.0.0.1 or [::1])",
             args.listen,
             args.data_dir.display()
@@ -144,7 +144,7 @@ fn access(args: &ServeArgs, data_dir: &DataDir) -> anyhow::Result<Access> {
     composition::access(data_dir, keeper, settings)
 }
 
-/// The address under which a program on this machine reaches a server that listens on `address`.
+/// Returns the address under which a program on this machine reaches a server that listens on `address`.
 fn reachable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -154,19 +154,19 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// Takes trials back from clients that are silent for too long.
+/// Expires the leases of clients that have not reported in time.
 async fn sweep(optimizer: Arc<Optimizer>) {
     let mut interval = tokio::time::interval(SWEEP_INTERVAL);
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         interval.tick().await;
         if let Err(error) = optimizer.sweep().await {
-            tracing::error!(error = &error as &dyn std::error::Error, "leases could not be looked at");
+            tracing::error!(error = &error as &dyn std::error::Error, "the leases could not be checked");
         }
     }
 }
 
-/// Ends with the first SIGINT or SIGTERM.
+/// Returns a future that completes with the first SIGINT or SIGTERM.
 fn end_signal() -> anyhow::Result<impl Future<Output = ()> + Send + 'static> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;

@@ -1,7 +1,8 @@
-//! The use cases: submit a job, run it to its end, take a trainer's report.
+//! The use cases: submitting and running jobs, suggesting and completing trials, accepting the reports of trainers.
 //!
-//! Not here: wire formats, terminals, what a store or an executor is made of. Everything that happens is told as
-//! [`JobEvent`]s, which the command line or a server may show.
+//! Wire formats, terminals, and the implementations of stores and executors are not part of this crate. The run of a
+//! job
+//! emits [`JobEvent`]s, which the command line displays.
 
 pub mod clock;
 mod early_stopping;

@@ -7,10 +7,10 @@ use std::path::Path;
 
 use rand::Rng;
 
-/// The secret kept in the job's folder `directory`; made, and readable for this user alone, when it is first asked for.
+/// Returns the secret in the folder `directory` of a job. The first call creates it, readable for this user only.
 ///
 /// # Errors
-/// If it cannot be written.
+/// If the secret cannot be written.
 pub(super) fn job_secret(directory: &Path) -> io::Result<[u8; 32]> {
     let path = directory.join("secret");
     if let Ok(bytes) = std::fs::read(&path)

@@ -1,4 +1,4 @@
-//! Submitting a job: from a checked configuration to stored records, or to the job that is there already.
+//! Submits a job: stores its records, or finds the existing job of the same content.
 
 use std::collections::BTreeMap;
 
@@ -15,60 +15,60 @@ use tunesmith_store::{Store, StoreError};
 
 use super::plan::JobPlan;
 
-/// How many jobs are read at once.
+/// Number of jobs read at once.
 const PAGE: usize = 200;
 
-/// What a job's study shall be.
+/// The study of a job to be submitted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StudySpec {
-    /// What is searched.
+    /// The search space and the metrics.
     pub problem: ProblemStatement,
-    /// Points to be tried first, in order.
+    /// Points that are tried first, in order.
     pub initial_points: Vec<ParameterValues>,
-    /// How.
+    /// The search algorithm.
     pub algorithm: Algorithm,
-    /// Whether and how running trials are stopped early.
+    /// The rule of early stopping; `None` to run all trials to their end.
     pub stopping_rule: Option<StoppingRule>,
-    /// Which report becomes a trial's result.
+    /// Selects the measurement that becomes the result of a trial.
     pub final_measurement: FinalMeasurement,
-    /// The job whose study is continued.
+    /// The job whose trials are prior knowledge.
     pub resume_previous_job: Option<JobId>,
 }
 
 /// A job to be submitted.
 #[derive(Debug, Clone)]
 pub struct Submission {
-    /// Its name. Without one, an unfinished job of the same content is taken up, or a name is made.
+    /// Its name. Without one, an unfinished job of the same content is resumed, or a name is generated.
     pub id: Option<JobId>,
-    /// First part of a name that is made; letters, digits and underscores, starting with a letter.
+    /// First part of a generated name: letters, digits and underscores, starting with a letter.
     pub name_prefix: String,
     /// Labels by key.
     pub labels: BTreeMap<String, String>,
-    /// The study of a tuning job.
+    /// The study; `None` for a job without hyperparameters.
     pub study: Option<StudySpec>,
-    /// The key of all randomness; without one it is drawn.
+    /// The seed of all random choices; `None` to draw it.
     pub seed: Option<u64>,
     /// The training input as canonical JSON.
     pub training_input: Value,
-    /// How it is carried out.
+    /// How the job is run.
     pub plan: JobPlan,
-    /// Who may do what with it, in the form of the interface it comes by; null if nobody in particular.
+    /// The access policy, in the form of the API that received the job; null without one.
     pub policy: Value,
 }
 
-/// What became of a submission.
+/// The result of a submission.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Submitted {
     /// A new job.
     Created(Job),
-    /// This job was submitted before and is not finished.
+    /// The job was submitted before, and is unfinished.
     Resumed(Job),
-    /// This job was submitted before, under the same name, and is finished.
+    /// The job was submitted before under the same name, and is finished.
     Finished(Job),
 }
 
 impl Submitted {
-    /// The job.
+    /// Returns the job.
     pub fn job(&self) -> &Job {
         match self {
             Self::Created(job) | Self::Resumed(job) | Self::Finished(job) => job,
@@ -79,18 +79,18 @@ impl Submitted {
 /// Why a job was not submitted. Nothing was stored.
 #[derive(Debug, thiserror::Error)]
 pub enum SubmitError {
-    /// The name belongs to another job.
+    /// There is a job of this name with other content.
     #[error("job {id} exists and was submitted with other {difference}; choose another --job-id")]
     OtherContent {
         /// The name.
         id: JobId,
-        /// What differs, in the user's words.
+        /// The differing inputs, as named on the command line.
         difference: String,
     },
-    /// The job to be continued is unknown, or tunes nothing.
+    /// The previous job does not exist, or has no hyperparameters.
     #[error("resumePreviousJobId: {id} is not a hyperparameter tuning job of this data folder")]
     NoSuchPreviousJob {
-        /// The name given.
+        /// Its name.
         id: JobId,
     },
     /// The store failed.
@@ -98,7 +98,7 @@ pub enum SubmitError {
     Store(#[from] StoreError),
 }
 
-/// Stores `submission` as a new job, or finds the job that it was submitted as before.
+/// Stores `submission` as a new job, or finds the job that was submitted with the same content before.
 ///
 /// # Errors
 /// [`SubmitError`]; nothing was stored.
@@ -175,7 +175,7 @@ fn same_job(job: Job, submission: &Submission, fingerprint: &str) -> Result<Subm
     Err(SubmitError::OtherContent { id: job.id.clone(), difference: difference.to_owned() })
 }
 
-/// The latest unfinished job that was submitted with the same content.
+/// Returns the newest unfinished job with the same content.
 async fn unfinished_job(store: &dyn Store, fingerprint: &str) -> Result<Option<Job>, StoreError> {
     let mut found: Option<Job> = None;
     let mut after: Option<JobId> = None;
@@ -195,7 +195,7 @@ async fn unfinished_job(store: &dyn Store, fingerprint: &str) -> Result<Option<J
     }
 }
 
-/// The studies that teach this one: that of the previous job, and those that taught it, the oldest first.
+/// Returns the source studies of a new one: those of the previous job, oldest first, and its own study.
 async fn prior_studies(store: &dyn Store, spec: Option<&StudySpec>) -> Result<Vec<StudyId>, SubmitError> {
     let Some(previous) = spec.and_then(|spec| spec.resume_previous_job.as_ref()) else {
         return Ok(Vec::new());
@@ -212,7 +212,7 @@ async fn prior_studies(store: &dyn Store, spec: Option<&StudySpec>) -> Result<Ve
     Ok(studies)
 }
 
-/// A name from a prefix, the time, and some random letters, so that jobs sort by age and two never share a name.
+/// Generates a name from a prefix, the time and random digits, so that jobs sort by age and names are unique.
 fn new_job_id(prefix: &str, now: Timestamp, random: u64) -> JobId {
     let stamp = now.strftime("%Y%m%d_%H%M%S");
     let short: String = prefix.chars().take(64).collect();
@@ -222,7 +222,7 @@ fn new_job_id(prefix: &str, now: Timestamp, random: u64) -> JobId {
         .expect("letters, digits, underscores")
 }
 
-/// Digest of what must be equal for two submissions to be the same job. How many trials run at once may differ.
+/// Returns the digest of the content that identifies a job. The number of parallel trials is not part of it.
 fn fingerprint(submission: &Submission) -> String {
     let plan = JobPlan { max_parallel_trials: 1, ..submission.plan.clone() };
     let content = serde_json::json!({

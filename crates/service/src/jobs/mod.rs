@@ -1,6 +1,7 @@
 //! The jobs service: submits, runs, cancels and reports jobs.
 //!
-//! [`Jobs::run`] runs the queued jobs, several at once and by priority, and [`Jobs::run_one`] runs a single one. Jobs that
+//! [`Jobs::run`] runs the queued jobs, several at once and by priority, and [`Jobs::run_one`] runs a single one. Jobs
+//! that
 //! an earlier process left unfinished are queued by [`Jobs::resume_unfinished`].
 
 mod queue;
@@ -32,7 +33,8 @@ const PAGE: usize = 200;
 /// Time after which a job whose run failed is run again.
 const RETRY_AFTER: Duration = Duration::from_secs(30);
 
-/// Why a request about a job failed. Nothing was changed, except where [`StoreError`] states that the outcome is unknown.
+/// Why a request about a job failed. Nothing was changed, except where [`StoreError`] states that the outcome is
+/// unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum JobsError {
     /// A record could not be read or changed.
@@ -119,7 +121,7 @@ impl Jobs {
         Ok(job)
     }
 
-    /// The job `id`.
+    /// Returns the job `id`.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
@@ -136,7 +138,7 @@ impl Jobs {
         Ok(())
     }
 
-    /// The job `id` with its trials.
+    /// Returns the job `id` with its trials.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
@@ -159,7 +161,7 @@ impl Jobs {
         }
     }
 
-    /// The state of the job `id`, and the folder of its files, which need not exist.
+    /// Returns the state of the job `id`, and the folder of its files, which may not exist.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
@@ -168,8 +170,9 @@ impl Jobs {
         Ok((job.state, (self.services.directory)(id)))
     }
 
-    /// Up to `limit` jobs of `project` that `wanted` accepts, by ID, starting after `after`; the second value is whether
-    /// there are more.
+    /// Returns up to `limit` jobs of `project` that `wanted` accepts, by ID, starting after `after`, and whether there
+    /// are
+    /// more.
     ///
     /// # Errors
     /// [`JobsError::Store`].
@@ -317,7 +320,7 @@ impl Jobs {
                 Ok(JobOutcome::Ended(job)) => tracing::info!(job.id = %id, job.state = %job.state, "a job has ended"),
                 Ok(JobOutcome::Interrupted(_)) => {}
                 Err(error) => {
-                    tracing::error!(job.id = %id, error = &error as &dyn std::error::Error, "a job is tried again later");
+                    tracing::error!(job.id = %id, error = &error as &dyn std::error::Error, "the run of a job failed; it is run again later");
                     let mut cancelled = cancelled.clone();
                     tokio::select! {
                         // The store refused a change because the job was cancelled meanwhile: the next run stops it.

@@ -1,4 +1,4 @@
-//! A job that tunes nothing: one run of its program, run again if the place it ran in is lost.
+//! Runs a job without hyperparameters: one run of its program, repeated if the executor loses it.
 
 use std::sync::Arc;
 
@@ -11,8 +11,9 @@ use tunesmith_executor::{
 
 /// Runs the job's program to its end.
 ///
-/// Attempts are numbered from 1, and the executor itself knows how far they are: every attempt before the present one
-/// was lost or interrupted.
+/// Attempts are numbered from 1. The executor stores the state of each, so that a resumed job finds the current one:
+/// all
+/// earlier attempts were lost or interrupted.
 pub(super) async fn run(context: &Arc<Context>) -> Result<JobOutcome, RunError> {
     let runner = &context.runner;
     let mut attempt = 0;

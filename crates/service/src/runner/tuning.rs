@@ -44,12 +44,12 @@ impl Tuning {
         self.resume().await?;
         if self.context.job.state == JobState::Cancelling {
             let reason = self.context.job.error_message.clone();
-            return self.give_up(JobState::Cancelled, reason).await;
+            return self.abandon(JobState::Cancelled, reason).await;
         }
         let mut control = self.context.runner.control.level.clone();
         loop {
             if let Some(reason) = self.failures.failure() {
-                return self.give_up(JobState::Failed, reason).await;
+                return self.abandon(JobState::Failed, reason).await;
             }
             self.fill().await?;
             if self.running.is_empty() {
@@ -58,15 +58,15 @@ impl Tuning {
             tokio::select! {
                 biased;
                 () = until_at_least(&mut control, Control::Interrupt) => return self.interrupt().await,
-                ended = self.running.join_next() => self.take_end(ended).await?,
+                ended = self.running.join_next() => self.record_end(ended).await?,
                 reason = self.context.until_cancelled() => {
-                    return self.give_up(JobState::Cancelled, reason).await;
+                    return self.abandon(JobState::Cancelled, reason).await;
                 }
             }
         }
     }
 
-    /// Learns from the store what a former process did, and watches again what it left running.
+    /// Reads the existing trials from the store, and resumes the unfinished ones.
     async fn resume(&mut self) -> Result<(), RunError> {
         let mut after = None;
         let (mut completed, mut unfinished) = (0, 0);
@@ -81,7 +81,7 @@ impl Tuning {
                     self.learn_curve(&trial).await?;
                 } else {
                     unfinished += 1;
-                    self.watch(trial);
+                    self.start(trial);
                 }
             }
             if last_page {
@@ -94,19 +94,19 @@ impl Tuning {
         Ok(())
     }
 
-    /// Starts trials until as many run as may, or none is left.
+    /// Starts trials until the allowed number runs, or no trial is left.
     async fn fill(&mut self) -> Result<(), RunError> {
         let parallel = self.context.runner.settings.parallel.unwrap_or(self.context.plan.max_parallel_trials).max(1);
         while !self.exhausted && (self.running.len() as u64) < parallel {
             match self.next_trial().await? {
-                Some(trial) => self.watch(trial),
+                Some(trial) => self.start(trial),
                 None => self.exhausted = true,
             }
         }
         Ok(())
     }
 
-    /// Creates the next trial, durably; none if there have been enough or the space is used up.
+    /// Creates the next trial in the store. Returns `None` if the study has all its trials or its space is exhausted.
     async fn next_trial(&mut self) -> Result<Option<Trial>, RunError> {
         let services = self.context.services();
         loop {
@@ -148,7 +148,7 @@ impl Tuning {
         }
     }
 
-    fn watch(&mut self, trial: Trial) {
+    fn start(&mut self, trial: Trial) {
         let run = TrialRun {
             context: Arc::clone(&self.context),
             study: self.study.clone(),
@@ -158,7 +158,7 @@ impl Tuning {
         self.running.spawn(run.run(trial));
     }
 
-    async fn take_end(
+    async fn record_end(
         &mut self,
         ended: Option<Result<Result<TrialEnd, RunError>, tokio::task::JoinError>>,
     ) -> Result<(), RunError> {
@@ -179,7 +179,7 @@ impl Tuning {
         Ok(())
     }
 
-    /// Everything that was asked for has been tried.
+    /// Ends the job after its last trial.
     async fn finish(mut self) -> Result<JobOutcome, RunError> {
         let (runner, services) = (&self.context.runner, self.context.services());
         self.study = services.store.study(&self.study.id).await?;
@@ -196,24 +196,24 @@ impl Tuning {
         Ok(JobOutcome::Ended(runner.set_state(state, &message).await?))
     }
 
-    /// Stops every running trial for good, and ends the job.
-    async fn give_up(mut self, state: JobState, reason: String) -> Result<JobOutcome, RunError> {
+    /// Stops all running trials for good, and ends the job.
+    async fn abandon(mut self, state: JobState, reason: String) -> Result<JobOutcome, RunError> {
         let context = Arc::clone(&self.context);
         if state == JobState::Cancelled {
             context.runner.set_state(JobState::Cancelling, &reason).await?;
         }
-        // The receivers are the running trials; there may be none.
+        // Fails if no trial is running.
         let _ = self.abandon.send(Some(reason.clone()));
         while let Some(ended) = self.running.join_next().await {
-            self.take_end(Some(ended)).await?;
+            self.record_end(Some(ended)).await?;
         }
         Ok(JobOutcome::Ended(context.runner.set_state(state, &reason).await?))
     }
 
-    /// Waits for the running trials to stop, which see the same control, and leaves the job to be taken up again.
+    /// Waits for the running trials, which the same control interrupts, and leaves the job resumable.
     async fn interrupt(mut self) -> Result<JobOutcome, RunError> {
         while let Some(ended) = self.running.join_next().await {
-            self.take_end(Some(ended)).await?;
+            self.record_end(Some(ended)).await?;
         }
         let context = &self.context;
         Ok(JobOutcome::Interrupted(context.runner.set_state(JobState::Queued, "").await?))
