@@ -203,7 +203,7 @@ async fn run_job(executor: &LocalExecutor, spec: ExecutorJobSpec) -> anyhow::Res
         },
     };
     if let Err(error) = shown {
-        notice(&format!("the output could not be printed: {error}"));
+        notice(&format!("the output could not be shown: {error}"));
         return Ok(ExitCode::FAILURE);
     }
     Ok(exit_code(state))

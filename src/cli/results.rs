@@ -5,16 +5,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use comfy_table::{Table, presets};
+use futures::TryStreamExt;
 use tunesmith_algorithms::problem::Goal;
 
 use super::progress::duration_text;
 use tunesmith_api::ai_platform::job::{best_first, job_resource};
 use tunesmith_domain::{Job, Study, Trial, TrialState};
-use tunesmith_service::JobPlan;
+use tunesmith_service::{JobPlan, pages};
 use tunesmith_store::{Store, StoreError};
 
-/// Number of trials read at once.
-const PAGE: usize = 1000;
 /// Maximum number of rows in the table.
 const TABLE_ROWS: usize = 50;
 
@@ -30,19 +29,14 @@ pub(super) struct Results {
 impl Results {
     /// Reads the study and the trials of `job`.
     pub(super) async fn read(store: &dyn Store, job: Job, directory: PathBuf) -> Result<Self, StoreError> {
-        let mut trials: Vec<Trial> = Vec::new();
         let study = match &job.study {
             Some(id) => Some(store.study(id).await?),
             None => None,
         };
-        while let Some(study) = &study {
-            let page = store.trials(&study.id, trials.last().map(|trial| trial.id), PAGE).await?;
-            let last_page = page.len() < PAGE;
-            trials.extend(page);
-            if last_page {
-                break;
-            }
-        }
+        let trials = match &study {
+            Some(study) => pages::trials(store, &study.id).try_collect().await?,
+            None => Vec::new(),
+        };
         Ok(Self { job, study, trials, directory })
     }
 

@@ -20,7 +20,7 @@ use super::results::Results;
 use super::{BAD_INPUT, INTERRUPTED};
 use crate::composition;
 use crate::data_dir::DataDir;
-use tunesmith_api::ai_platform::plan::{CommandLine, job_plan, job_study};
+use tunesmith_api::ai_platform::plan::{CommandLine, job_plan, job_study, previous_job};
 use tunesmith_config::HptuningConfig;
 use tunesmith_domain::{Job, JobId, JobState};
 use tunesmith_http::trial_reports;
@@ -107,6 +107,7 @@ fn submission(args: &RunArgs, config: &HptuningConfig) -> anyhow::Result<Submiss
         labels: config.labels.clone(),
         name_prefix: name_prefix(&args.config),
         study,
+        resume_previous_job: previous_job(&config.training_input)?,
         seed: args.seed.or(config.training_input.tunesmith.seed),
         training_input: serde_json::to_value(&config.training_input)?,
         plan,

@@ -81,7 +81,7 @@ fn table(table: &CommittedTable) -> Result<TableProblem, TablesError> {
     let config = tunesmith_config::parse(&format!("{name}.yaml"), table.config)
         .map_err(|source| TablesError::Config { name, source })?;
     let study = config.study.ok_or(TablesError::NoStudy { name })?;
-    let rows = read_csv(name, table.csv.as_bytes(), &study.problem);
+    let rows = read_csv(name, table.csv.as_bytes(), &study.study.problem);
     Ok(rows.map_err(|source| TablesError::Trials { name, source })?.interpolated())
 }
 

@@ -22,7 +22,7 @@ pub use schema::json_schema;
 
 use diagnostic::{Finding, Source};
 use schema::ConfigFile;
-use tunesmith_api::ai_platform::{self, Severity, StudySpec, TrainingInput};
+use tunesmith_api::ai_platform::{self, Severity, TrainingInput, TuningSpec};
 use tunesmith_domain::JobId;
 use walk::{Places, Walk};
 
@@ -35,7 +35,7 @@ pub struct HptuningConfig {
     /// What the job runs and tunes.
     pub training_input: TrainingInput,
     /// The study that `training_input.hyperparameters` asks for; `None` for a job that tunes nothing.
-    pub study: Option<StudySpec>,
+    pub study: Option<TuningSpec>,
     /// The job's ID, if the file gives one beside `trainingInput`.
     pub job_id: Option<JobId>,
     /// The job's labels, if the file gives some beside `trainingInput`.

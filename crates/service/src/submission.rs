@@ -1,39 +1,19 @@
 //! Submits a job: stores its records, or finds the existing job of the same content.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 
+use futures::TryStreamExt;
 use jiff::Timestamp;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use tunesmith_algorithms::problem::{ParameterValues, ProblemStatement, TrialId};
 
-use tunesmith_domain::{
-    Algorithm, CurveAxis, FinalMeasurement, Job, JobFields, JobId, JobState, StoppingRule, Study, StudyFields, StudyId,
-    StudyState,
-};
+use tunesmith_domain::{Job, JobFields, JobId, JobState, StudyId};
 use tunesmith_store::{Store, StoreError};
 
+use super::pages;
 use super::plan::JobPlan;
-
-/// Number of jobs read at once.
-const PAGE: usize = 200;
-
-/// The study of a job to be submitted.
-#[derive(Debug, Clone, PartialEq)]
-pub struct StudySpec {
-    /// The search space and the metrics.
-    pub problem: ProblemStatement,
-    /// Points that are tried first, in order.
-    pub initial_points: Vec<ParameterValues>,
-    /// The search algorithm.
-    pub algorithm: Algorithm,
-    /// The rule of early stopping; `None` to run all trials to their end.
-    pub stopping_rule: Option<StoppingRule>,
-    /// Selects the measurement that becomes the result of a trial.
-    pub final_measurement: FinalMeasurement,
-    /// The job whose trials are prior knowledge.
-    pub resume_previous_job: Option<JobId>,
-}
+use super::study_spec::{NewStudy, StudySpec};
 
 /// A job to be submitted.
 #[derive(Debug, Clone)]
@@ -46,6 +26,8 @@ pub struct Submission {
     pub labels: BTreeMap<String, String>,
     /// The study; `None` for a job without hyperparameters.
     pub study: Option<StudySpec>,
+    /// The job whose trials are prior knowledge for the study.
+    pub resume_previous_job: Option<JobId>,
     /// The seed of all random choices; `None` to draw it.
     pub seed: Option<u64>,
     /// The training input as canonical JSON.
@@ -118,30 +100,18 @@ pub(super) async fn submit(
     } else if let Some(job) = unfinished_job(store, &fingerprint).await? {
         return Ok(Submitted::Resumed(job));
     }
-    let prior_studies = prior_studies(store, submission.study.as_ref()).await?;
+    let prior_studies = prior_studies(store, submission.resume_previous_job.as_ref()).await?;
     let id = match submission.id {
         Some(id) => id,
         None => new_job_id(&submission.name_prefix, now, random_seed),
     };
     let study = submission.study.map(|spec| {
-        Study::restore(StudyFields {
+        spec.into_study(NewStudy {
             id: StudyId::from(&id),
-            problem: spec.problem,
-            initial_points: spec.initial_points,
-            algorithm: spec.algorithm,
             seed: submission.seed.unwrap_or(random_seed),
-            stopping_rule: spec.stopping_rule,
-            stopping_axis: CurveAxis::Step,
-            final_measurement: spec.final_measurement,
             prior_studies,
-            max_trials: None,
-            trial_lease: None,
             config: Value::Null,
-            state: StudyState::Active,
-            state_reason: String::new(),
             create_time: now,
-            next_trial_id: TrialId::FIRST,
-            revision: 0,
         })
     });
     let job = Job::restore(JobFields {
@@ -178,28 +148,19 @@ fn same_job(job: Job, submission: &Submission, fingerprint: &str) -> Result<Subm
 /// Returns the newest unfinished job with the same content.
 async fn unfinished_job(store: &dyn Store, fingerprint: &str) -> Result<Option<Job>, StoreError> {
     let mut found: Option<Job> = None;
-    let mut after: Option<JobId> = None;
-    loop {
-        let page = store.jobs(after.as_ref(), PAGE).await?;
-        after = page.last().map(|job| job.id.clone());
-        let last_page = page.len() < PAGE;
-        for job in page {
-            let newer = found.as_ref().is_none_or(|other| other.create_time < job.create_time);
-            if !job.state.is_final() && job.fingerprint == fingerprint && newer {
-                found = Some(job);
-            }
-        }
-        if last_page {
-            return Ok(found);
+    let mut jobs = pin!(pages::jobs(store, None));
+    while let Some(job) = jobs.try_next().await? {
+        let newer = found.as_ref().is_none_or(|other| other.create_time < job.create_time);
+        if !job.state.is_final() && job.fingerprint == fingerprint && newer {
+            found = Some(job);
         }
     }
+    Ok(found)
 }
 
 /// Returns the source studies of a new one: those of the previous job, oldest first, and its own study.
-async fn prior_studies(store: &dyn Store, spec: Option<&StudySpec>) -> Result<Vec<StudyId>, SubmitError> {
-    let Some(previous) = spec.and_then(|spec| spec.resume_previous_job.as_ref()) else {
-        return Ok(Vec::new());
-    };
+async fn prior_studies(store: &dyn Store, previous: Option<&JobId>) -> Result<Vec<StudyId>, SubmitError> {
+    let Some(previous) = previous else { return Ok(Vec::new()) };
     let unknown = || SubmitError::NoSuchPreviousJob { id: previous.clone() };
     let job = match store.job(previous).await {
         Ok(job) => job,

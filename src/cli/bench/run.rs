@@ -262,7 +262,7 @@ fn statement(config: Option<&Path>) -> anyhow::Result<Option<ProblemStatement>> 
     let Some(path) = config else { return Ok(None) };
     let config = tunesmith_config::load(path)?;
     let study = config.study.with_context(|| format!("{} has no hyperparameters", path.display()))?;
-    Ok(Some(study.problem))
+    Ok(Some(study.study.problem))
 }
 
 /// Ends this process and its children on SIGINT, SIGTERM and SIGHUP. Completed runs are stored by then.

@@ -9,13 +9,16 @@ mod queue;
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures::TryStreamExt;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
 use self::queue::Queue;
+use super::pages;
 use super::plan::{JobPlan, PlanError};
 use super::runner::{
     self, CANCELLED_BY_USER, Control, JobOutcome, JobServices, RunControl, RunError, RunSettings, until_at_least,
@@ -26,9 +29,6 @@ use super::{Submission, SubmitError, Submitted};
 use tunesmith_domain::{Job, JobChange, JobId, JobState, Study, TransitionError, Trial};
 use tunesmith_store::StoreError;
 use tunesmith_telemetry::telemetry;
-
-/// Number of records read at once.
-const PAGE: usize = 200;
 
 /// Time after which a job whose run failed is run again.
 const RETRY_AFTER: Duration = Duration::from_secs(30);
@@ -150,15 +150,8 @@ impl Jobs {
             return Ok(JobReport { job, study: None, trials: Vec::new(), position });
         };
         let study = store.study(study).await?;
-        let mut trials: Vec<Trial> = Vec::new();
-        loop {
-            let page = store.trials(&study.id, trials.last().map(|trial| trial.id), PAGE).await?;
-            let is_last = page.len() < PAGE;
-            trials.extend(page);
-            if is_last {
-                return Ok(JobReport { job, study: Some(study), trials, position });
-            }
-        }
+        let trials = pages::trials(&**store, &study.id).try_collect().await?;
+        Ok(JobReport { job, study: Some(study), trials, position })
     }
 
     /// Returns the state of the job `id`, and the folder of its files, which may not exist.
@@ -183,25 +176,18 @@ impl Jobs {
         after: Option<JobId>,
         limit: usize,
     ) -> Result<(Vec<Job>, bool), JobsError> {
+        let mut jobs = pin!(pages::jobs(&*self.services.store, after));
         let mut found = Vec::new();
-        let mut after = after;
-        loop {
-            let page = self.services.store.jobs(after.as_ref(), PAGE).await?;
-            after = page.last().map(|job| job.id.clone());
-            let is_last = page.len() < PAGE;
-            for job in page {
-                if job.id.parts().0 != project || !wanted(&job) {
-                    continue;
-                }
-                if found.len() == limit {
-                    return Ok((found, true));
-                }
-                found.push(job);
+        while let Some(job) = jobs.try_next().await? {
+            if job.id.parts().0 != project || !wanted(&job) {
+                continue;
             }
-            if is_last {
-                return Ok((found, false));
+            if found.len() == limit {
+                return Ok((found, true));
             }
+            found.push(job);
         }
+        Ok((found, false))
     }
 
     /// Cancels a job: at once if it has never run, otherwise as soon as its programs have ended.
@@ -245,21 +231,17 @@ impl Jobs {
     /// # Errors
     /// [`JobsError::Store`].
     pub async fn resume_unfinished(&self) -> Result<(), JobsError> {
-        let mut after = None;
-        loop {
-            let page = self.services.store.jobs(after.as_ref(), PAGE).await?;
-            after = page.last().map(|job| job.id.clone());
-            let is_last = page.len() < PAGE;
-            for job in page.iter().filter(|job| !job.state.is_final()) {
-                match JobPlan::of(job) {
-                    Ok(plan) => self.state().queue.push(job, &plan),
-                    Err(error) => tracing::error!(job.id = %job.id, error = %error, "a job cannot be resumed"),
-                }
+        let mut jobs = pin!(pages::jobs(&*self.services.store, None));
+        while let Some(job) = jobs.try_next().await? {
+            if job.state.is_final() {
+                continue;
             }
-            if is_last {
-                return Ok(());
+            match JobPlan::of(&job) {
+                Ok(plan) => self.state().queue.push(&job, &plan),
+                Err(error) => tracing::error!(job.id = %job.id, error = %error, "a job cannot be resumed"),
             }
         }
+        Ok(())
     }
 
     /// Runs the queued jobs until `control` is raised. Then interrupts the running ones, which the next process can

@@ -11,6 +11,8 @@ mod turns;
 
 use std::sync::Arc;
 
+use futures::TryStreamExt;
+use futures::future::ready;
 use jiff::Timestamp;
 use tunesmith_algorithms::problem::{Goal, ParameterValues, TrialId, ValueError};
 
@@ -19,6 +21,7 @@ use self::suggestion::AlgorithmFailures;
 pub use self::suggestion::{Suggested, SuggestionRequest};
 use self::turns::Turns;
 use crate::clock::Clock;
+use crate::pages;
 use crate::policy::{Policy, PolicyError};
 use tunesmith_domain::{
     Measurement, NewTrial, Study, StudyId, TransitionError, Trial, TrialChange, TrialStart, TrialState,
@@ -26,7 +29,7 @@ use tunesmith_domain::{
 use tunesmith_store::{Store, StoreError};
 use tunesmith_telemetry::telemetry;
 
-/// How many records are read at once.
+/// Maximum number of overdue trials read at once.
 const PAGE: usize = 1000;
 
 /// How many of a study's latest trials are searched for one that a request has created before.
@@ -140,15 +143,7 @@ impl Optimizer {
     /// # Errors
     /// [`OptimizerError::Store`].
     pub async fn studies(&self, project: &str, location: &str) -> Result<Vec<Study>, OptimizerError> {
-        let mut studies: Vec<Study> = Vec::new();
-        loop {
-            let page = self.store.studies(project, location, studies.last().map(|study| &study.id), PAGE).await?;
-            let is_last = page.len() < PAGE;
-            studies.extend(page);
-            if is_last {
-                return Ok(studies);
-            }
-        }
+        Ok(pages::studies(&*self.store, project, location).try_collect().await?)
     }
 
     /// Removes a study with all its trials.
@@ -182,17 +177,8 @@ impl Optimizer {
     /// # Errors
     /// [`StoreError::NotFound`].
     pub async fn trials(&self, study: &StudyId) -> Result<Vec<Trial>, OptimizerError> {
-        let mut trials = Vec::new();
-        let mut after = None;
-        loop {
-            let page = self.store.trials(study, after, PAGE).await?;
-            after = page.last().map(|trial| trial.id);
-            let is_last = page.len() < PAGE;
-            trials.extend(page.into_iter().filter(|trial| trial.state != TrialState::Deleted));
-            if is_last {
-                return Ok(trials);
-            }
-        }
+        let trials = pages::trials(&*self.store, study);
+        Ok(trials.try_filter(|trial| ready(trial.state != TrialState::Deleted)).try_collect().await?)
     }
 
     /// The measurements that a trial has, as it was read, in the order of its curve.
@@ -200,16 +186,7 @@ impl Optimizer {
     /// # Errors
     /// [`StoreError::NotFound`].
     pub async fn measurements(&self, study: &StudyId, trial: &Trial) -> Result<Vec<Measurement>, OptimizerError> {
-        let mut curve = Vec::new();
-        while (curve.len() as u64) < trial.measurement_count {
-            let page = self.store.measurements(study, trial.id, curve.len() as u64, PAGE).await?;
-            if page.is_empty() {
-                break;
-            }
-            curve.extend(page);
-        }
-        // Later ones may be there already.
-        curve.truncate(usize::try_from(trial.measurement_count).unwrap_or(usize::MAX));
+        let mut curve = pages::measurements(&*self.store, study, trial).await?;
         curve.sort_by(|a, b| {
             let elapsed = |measurement: &Measurement| measurement.elapsed_secs.unwrap_or(0.0);
             a.step.cmp(&b.step).then(elapsed(a).total_cmp(&elapsed(b)))

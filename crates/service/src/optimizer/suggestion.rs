@@ -2,17 +2,20 @@
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
+use std::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
+use futures::TryStreamExt;
 use futures::future::{join, join_all};
 use tunesmith_algorithms::problem::TrialSuggestion;
 
 use super::turns::Turn;
-use super::{Optimizer, OptimizerError, PAGE, refuse_study_of_job};
+use super::{Optimizer, OptimizerError, refuse_study_of_job};
+use crate::pages;
 use tunesmith_domain::{NewTrial, Study, StudyChange, StudyId, StudyState, Trial, TrialChange, TrialStart, TrialState};
-use tunesmith_store::{FEW, StoreError};
+use tunesmith_store::StoreError;
 
 /// After so many suggestions in a row for which a study's algorithm failed, the study gives up.
 const MAX_FAILURES: u32 = 5;
@@ -107,23 +110,15 @@ impl Optimizer {
     /// The trials of `client`, and those of nobody.
     async fn open_trials(&self, id: &StudyId, client: &str) -> Result<(Vec<Trial>, Vec<Trial>), OptimizerError> {
         let (mut own, mut queued) = (Vec::new(), Vec::new());
-        let (mut after, mut limit) = (None, FEW);
-        loop {
-            let page = self.store.open_trials(id, after, limit).await?;
-            after = page.last().map(|trial| trial.id);
-            let is_last = page.len() < limit;
-            limit = PAGE;
-            for trial in page {
-                if trial.state == TrialState::Requested {
-                    queued.push(trial);
-                } else if trial.client_id == client {
-                    own.push(trial);
-                }
-            }
-            if is_last {
-                return Ok((own, queued));
+        let mut trials = pin!(pages::open_trials(&*self.store, id));
+        while let Some(trial) = trials.try_next().await? {
+            if trial.state == TrialState::Requested {
+                queued.push(trial);
+            } else if trial.client_id == client {
+                own.push(trial);
             }
         }
+        Ok((own, queued))
     }
 
     /// Up to `count` new trials, all of them in one transaction, and the study as it is then. Without any, the study

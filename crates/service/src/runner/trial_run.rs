@@ -14,6 +14,7 @@ use super::{Context, Control, RunError, attempt_directory, create_dir, until_at_
 use crate::JobEvent;
 use crate::early_stopping::EarlyStopping;
 use crate::live_trials::{LiveTrial, Registration, TrialKey};
+use crate::pages;
 use crate::trainer::Launch;
 use tunesmith_domain::{Completion, Measurement, Source, Study, Trial, TrialChange, TrialState};
 use tunesmith_executor::{
@@ -263,16 +264,10 @@ impl TrialRun {
 
     /// Reads all stored measurements, if they are `wanted`.
     async fn stored(&self, trial: &Trial, wanted: bool) -> Result<Vec<Measurement>, RunError> {
-        let mut stored = Vec::new();
-        while wanted && (stored.len() as u64) < trial.measurement_count {
-            let from = stored.len() as u64;
-            let page = self.context.services().store.measurements(&self.study.id, trial.id, from, BATCH).await?;
-            if page.is_empty() {
-                break;
-            }
-            stored.extend(page);
+        if !wanted {
+            return Ok(Vec::new());
         }
-        Ok(stored)
+        Ok(pages::measurements(&*self.context.services().store, &self.study.id, trial).await?)
     }
 
     fn directory(&self, trial: &Trial) -> PathBuf {

@@ -1,7 +1,9 @@
 //! Runs a tuning job: keeps as many trials running as allowed, until the study has all its trials.
 
+use std::pin::pin;
 use std::sync::Arc;
 
+use futures::TryStreamExt;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -10,12 +12,11 @@ use super::trial_run::{TrialEnd, TrialRun};
 use super::{Context, Control, JobOutcome, RunError, until_at_least};
 use crate::JobEvent;
 use crate::early_stopping::EarlyStopping;
+use crate::pages;
 use crate::policy::{PolicyError, Proposal, error_text};
 use tunesmith_domain::{JobState, NewTrial, Study, StudyChange, StudyState, Trial, TrialStart};
 use tunesmith_store::StoreError;
 
-/// Number of trials read at once.
-const PAGE: usize = 1000;
 /// The client that owns the trials of jobs.
 const CLIENT_ID: &str = "tunesmith-job";
 
@@ -68,24 +69,17 @@ impl Tuning {
 
     /// Reads the existing trials from the store, and resumes the unfinished ones.
     async fn resume(&mut self) -> Result<(), RunError> {
-        let mut after = None;
         let (mut completed, mut unfinished) = (0, 0);
-        loop {
-            let page = self.context.services().store.trials(&self.study.id, after, PAGE).await?;
-            after = page.last().map(|trial| trial.id);
-            let last_page = page.len() < PAGE;
-            for trial in page {
-                if trial.state.is_final() {
-                    completed += 1;
-                    self.failures.record(&trial);
-                    self.learn_curve(&trial).await?;
-                } else {
-                    unfinished += 1;
-                    self.start(trial);
-                }
-            }
-            if last_page {
-                break;
+        let (context, study) = (Arc::clone(&self.context), self.study.id.clone());
+        let mut trials = pin!(pages::trials(&*context.services().store, &study));
+        while let Some(trial) = trials.try_next().await? {
+            if trial.state.is_final() {
+                completed += 1;
+                self.failures.record(&trial);
+                self.learn_curve(&trial).await?;
+            } else {
+                unfinished += 1;
+                self.start(trial);
             }
         }
         if completed + unfinished > 0 {
