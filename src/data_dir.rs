@@ -1,14 +1,15 @@
-//! The folder that holds everything of one installation: its lock, its store, and where files of jobs go.
+//! The data folder: its lock, its store, and the paths of its files.
 //!
 //! ```text
-//! LOCK                                 who has the folder open
-//! STORE                                which kind of store it holds
+//! LOCK                                 the process that has the folder open
+//! STORE                                the kind of the store
 //! store.sqlite or store.sled/          the store
-//! jobs/<job>/trials/<id>/attempt-<n>/  files of one attempt; projects/<project>/jobs/... for other projects than `local`
-//! tokens.json                          who may use a server of this folder
-//! audit/                               what was done through a server
+//! jobs/<job>/trials/<id>/attempt-<n>/  files of one attempt; projects/<project>/jobs/... for other projects than
+//! `local`
+//! tokens.json                          the access tokens of a server on this folder
+//! audit/                               the audit logs of a server
 //! environments/                        installed programs, by content
-//! packages/<project>/<sha256>/         packages that clients have handed over
+//! packages/<project>/<sha256>/         packages that clients have uploaded
 //! local/<run>/                         files of one `local train`
 //! ```
 
@@ -31,15 +32,15 @@ pub use error::DataDirError;
 pub use lock::Holder;
 use lock::Lock;
 
-/// The kinds of store a folder may hold.
+/// The kinds of store that a folder may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StoreKind {
     /// One SQLite file; the default.
     #[default]
     Sqlite,
-    /// A folder of sled.
+    /// A sled folder.
     Sled,
-    /// Nothing on disk: forgotten with the process.
+    /// In memory; lost with the process.
     Memory,
 }
 
@@ -55,7 +56,7 @@ impl StoreKind {
         }
     }
 
-    /// What its store is called inside the folder; nothing for one in memory.
+    /// The file name of the store in the data folder; `None` for a store in memory.
     fn file_name(self) -> Option<&'static str> {
         match self {
             Self::Sqlite => Some("store.sqlite"),
@@ -80,22 +81,22 @@ impl FromStr for StoreKind {
     }
 }
 
-/// A text that names no [`StoreKind`].
+/// A text that is not the name of a [`StoreKind`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{kind:?} is not a kind of store: use sqlite, sled or memory")]
+#[error("{kind:?} is not a kind of store: expected sqlite, sled or memory")]
 pub struct UnknownStoreKind {
     /// The text.
     pub kind: String,
 }
 
-/// An open data folder. Opened by [`Self::open`], it belongs to this process until it is dropped.
+/// An open data folder. [`Self::open`] locks it for this process until the value is dropped.
 #[derive(Debug)]
 pub struct DataDir {
     path: PathBuf,
     kind: StoreKind,
     access: Access,
     store: OnceCell<StoreHandle>,
-    /// Last, so that it is dropped after the store was closed.
+    /// The last field, so that it is dropped after the store was closed.
     _lock: Option<Lock>,
 }
 
@@ -106,8 +107,9 @@ enum Access {
 }
 
 impl DataDir {
-    /// Opens the folder `path` for this process alone, creating it if needed. `who` is the command line, told to those
-    /// who try the same meanwhile.
+    /// Opens the folder `path` for this process alone, and creates it if it does not exist. `who` is the command line,
+    /// which
+    /// the error of other processes contains.
     ///
     /// # Errors
     /// [`DataDirError::InUse`], [`DataDirError::OtherKind`] if it holds a store of another kind,
@@ -119,13 +121,14 @@ impl DataDir {
         if let Some(holds) = marker::held_kind(&path)?
             && holds != kind
         {
-            return Err(DataDirError::OtherKind { path, holds, asked: kind });
+            return Err(DataDirError::OtherKind { path, holds, requested: kind });
         }
         Ok(Self { path, kind, access: Access::Full, store: OnceCell::new(), _lock: Some(lock) })
     }
 
-    /// Opens an existing folder to look at it. With an SQLite store that works while another process has it open;
-    /// sled allows one process only, so there the folder is locked as in [`Self::open`]. `who` is as there.
+    /// Opens an existing folder to read it. An SQLite store can be read while another process has it open; sled allows
+    /// one
+    /// process only, so the folder is locked as in [`Self::open`]. `who` is the command line.
     ///
     /// # Errors
     /// [`DataDirError::NoStore`] if there is no folder or it holds no store; [`DataDirError::InUse`] for a sled store
@@ -145,10 +148,10 @@ impl DataDir {
         Ok(Self { path, kind, access: Access::ReadOnly, store: OnceCell::new(), _lock: lock })
     }
 
-    /// The store, opened at the first call. Drop what this returns before the folder itself.
+    /// Returns the store, which the first call opens. Drop the store before the folder.
     ///
     /// # Errors
-    /// [`DataDirError::Store`] if it cannot be opened, or has been here before and is gone.
+    /// [`DataDirError::Store`] if it cannot be opened, or is missing although the folder had one.
     pub async fn store(&self) -> Result<Arc<dyn Store>, DataDirError> {
         let open = async || {
             let (path, kind, access) = (self.path.clone(), self.kind, self.access);
@@ -158,37 +161,37 @@ impl DataDir {
         Ok(Arc::clone(&self.store.get_or_try_init(open).await?.0))
     }
 
-    /// The folder, absolute.
+    /// Returns the absolute path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The kind of store it holds.
+    /// Returns the kind of its store.
     pub fn kind(&self) -> StoreKind {
         self.kind
     }
 
-    /// Where the tokens of a server of this folder are.
+    /// Returns the file of the access tokens.
     pub fn tokens(&self) -> PathBuf {
         tokens_of(&self.path)
     }
 
-    /// Where a server records what was done.
+    /// Returns the folder of the audit logs.
     pub fn audit(&self) -> PathBuf {
         self.path.join("audit")
     }
 
-    /// Where programs are installed, each in a folder named after its content.
+    /// Returns the folder of the installed programs, each in a folder named by its content.
     pub fn environments(&self) -> PathBuf {
         self.path.join("environments")
     }
 
-    /// Where packages are kept that clients have handed over.
+    /// Returns the folder of the packages that clients have uploaded.
     pub fn packages(&self) -> PathBuf {
         self.path.join("packages")
     }
 
-    /// Where the files of a job lie. Not created here.
+    /// Returns the folder of the files of a job, which may not exist.
     pub fn job(&self, job: &JobId) -> PathBuf {
         match job.parts() {
             (JobId::LOCAL_PROJECT, id) => self.path.join("jobs").join(id),
@@ -197,7 +200,8 @@ impl DataDir {
     }
 }
 
-/// The file of tokens of the data folder `path`. It may be changed while a server has the folder open.
+/// Returns the file of the access tokens of the data folder `path`. It may be changed while a server has the folder
+/// open.
 pub fn tokens_of(path: &Path) -> PathBuf {
     path.join("tokens.json")
 }
@@ -215,7 +219,7 @@ fn open_store(folder: &Path, kind: StoreKind, access: Access) -> Result<StoreHan
         return Ok(StoreHandle(Arc::new(MemoryStore::new())));
     };
     let path = folder.join(file_name);
-    // Once a store was here, an absent or empty one is a loss to be told, not a beginning.
+    // With a marker, a missing or empty store is damage, not a new folder.
     let known = marker::is_written(folder)?;
     let mode = if known { OpenMode::Existing } else { OpenMode::Create };
     let store: Arc<dyn Store> = match (kind, access) {

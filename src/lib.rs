@@ -3,4 +3,5 @@
 //! The crates and the direction of their dependencies are described in `docs/architecture.md`.
 
 pub mod cli;
+mod composition;
 pub mod data_dir;

@@ -1,4 +1,4 @@
-//! `tunesmith completions SHELL`.
+//! `tunesmith completions`: prints a completion script.
 
 use std::process::ExitCode;
 
@@ -7,11 +7,11 @@ use clap_complete::Shell;
 
 #[derive(Debug, Args)]
 pub(super) struct CompletionsArgs {
-    /// The shell.
+    /// Shell that the script is for.
     shell: Shell,
 }
 
-/// Prints the script.
+/// Runs the command.
 pub(super) fn run(args: &CompletionsArgs) -> anyhow::Result<ExitCode> {
     clap_complete::generate(args.shell, &mut super::Cli::command(), "tunesmith", &mut std::io::stdout());
     Ok(ExitCode::SUCCESS)

@@ -1,6 +1,6 @@
-//! `tunesmith local train`: a trainer run once on this machine, as it stands, with its output on the terminal.
+//! `tunesmith local train`: runs a trainer once on this machine and prints its output.
 //!
-//! Neither a configuration nor a store takes part, and nothing is installed: the trainer runs in the user's Python.
+//! The command reads no configuration, opens no store and installs nothing. The trainer runs in the user's Python.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,53 +17,54 @@ use tempfile::TempDir;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::INTERRUPTED;
-use super::output::{Followed, Writers, write_line};
-use super::progress::say;
+use super::output::{Followed, Writers, notice, write_line};
+use crate::composition::{ContainerOptions, local_executor};
 use tunesmith_api::ai_platform::Additions;
-use tunesmith_executor::local::{LocalExecutor, LocalSettings, SUPERVISOR_LOG, log_files};
+use tunesmith_executor::local::{LocalExecutor, SUPERVISOR_LOG, log_files};
 use tunesmith_executor::tf_config::role_name;
 use tunesmith_executor::{
     Executor, ExecutorJobId, ExecutorJobSpec, ExecutorJobState, Program, ProgramEnd, Replica, Role, StopMode,
     StopReason,
 };
 
-/// Replicas of a role in a distributed job, unless said otherwise: as gcloud had it.
+/// Default number of replicas of a role in a distributed job, as in gcloud.
 const DEFAULT_COUNT: u32 = 2;
-/// How often the output is looked at.
+/// Interval between two reads of the output.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(50);
-/// Added to the number of a signal that ended the trainer, as shells have it.
+/// Added to the number of the signal that ended the trainer, as in shells.
 const SIGNALLED: i32 = 128;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum LocalCommand {
-    /// Run a trainer, alone or as a cluster of processes; its exit code is passed on.
+    /// Run a trainer as one process or as a cluster of processes, and return its exit code.
     Train(TrainArgs),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct TrainArgs {
-    /// Module that is run, such as trainer.task.
+    /// Python module to run, such as trainer.task.
     #[arg(long, value_name = "MODULE")]
     module_name: Option<String>,
-    /// Folder of the trainer's Python package, which is used where it is; the current folder's packages if absent.
+    /// Folder of the trainer's Python package, which is not installed. Packages in the current folder are found without
+    /// it.
     #[arg(long, value_name = "DIR")]
     package_path: Option<PathBuf>,
-    /// Where the trainer writes models and events: it gets `--job-dir=DIR`.
+    /// Folder for models and events. The trainer gets `--job-dir=DIR`.
     #[arg(long, value_name = "DIR")]
     job_dir: Option<String>,
-    /// Run a master with workers and parameter servers, which find each other through TF_CONFIG.
+    /// Run a master with workers and parameter servers, which get their addresses in TF_CONFIG.
     #[arg(long)]
     distributed: bool,
-    /// Workers beside the master, with --distributed; 2 if absent.
+    /// Number of workers, with --distributed [default: 2].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1000))]
     worker_count: Option<u32>,
-    /// Parameter servers, with --distributed; 2 if absent.
+    /// Number of parameter servers, with --distributed [default: 2].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1000))]
     parameter_server_count: Option<u32>,
-    /// Evaluators beside the master.
+    /// Number of evaluators.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000))]
     evaluator_count: u32,
-    /// Folder in which the output is kept; if absent, it is forgotten once it was shown.
+    /// Folder in which the output is kept. Without it, the output is only printed.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// Arguments of the trainer.
@@ -71,36 +72,31 @@ pub(super) struct TrainArgs {
     args: Vec<String>,
 }
 
-/// Carries the command out.
+/// Runs the command.
 pub(super) fn train(args: &TrainArgs) -> anyhow::Result<ExitCode> {
-    // Lives until the job is over, and takes the output with it.
+    // The temporary folder is removed when the job is over.
     let (folder, _temporary) = folder(args.data_dir.as_deref())?;
     let spec = spec(args, &folder)?;
-    let executor = LocalExecutor::new(LocalSettings {
-        supervisor: std::env::current_exe().context("this program's own file cannot be found")?,
-        registry: folder.join("executions"),
-        container_options: Vec::new(),
-        container_run_options: Vec::new(),
-    });
+    let executor = local_executor(&folder, ContainerOptions::default())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let outcome = runtime.block_on(carry_out(&executor, spec));
-    // A reader of our output who stopped reading need not be waited for.
+    let outcome = runtime.block_on(run_job(&executor, spec));
+    // Does not wait for a blocked write to standard output.
     runtime.shutdown_background();
     outcome
 }
 
-/// Where the job is kept, as an absolute path.
+/// Returns the folder of the job as an absolute path, and the temporary folder if it is one.
 fn folder(data_dir: Option<&Path>) -> anyhow::Result<(PathBuf, Option<TempDir>)> {
     if let Some(path) = data_dir {
         return Ok((std::path::absolute(path)?, None));
     }
-    let temporary = TempDir::with_prefix("tunesmith-").context("a temporary folder cannot be made")?;
+    let temporary = TempDir::with_prefix("tunesmith-").context("a temporary folder cannot be created")?;
     Ok((std::path::absolute(temporary.path())?, Some(temporary)))
 }
 
 fn spec(args: &TrainArgs, folder: &Path) -> anyhow::Result<ExecutorJobSpec> {
     let Some(module) = args.module_name.as_ref().filter(|module| !module.is_empty()) else {
-        bail!("give --module-name: a Python module is run, and what stands after `--` are its arguments");
+        bail!("give --module-name, the Python module to run; the words after `--` are its arguments");
     };
     let working_directory = std::env::current_dir().context("the current folder cannot be read")?;
     let mut arguments = args.args.clone();
@@ -108,12 +104,12 @@ fn spec(args: &TrainArgs, folder: &Path) -> anyhow::Result<ExecutorJobSpec> {
     let argv: Vec<String> =
         ["python3", "-m", module].map(str::to_owned).into_iter().chain(arguments.iter().cloned()).collect();
     let replica = |(role, index)| Replica { role, index, program: Program::Command { argv: argv.clone() } };
-    // As two commands at the same moment have it: different names.
+    // Two commands at the same time need different names.
     let job = format!("local_train_{:016x}", rand::rng().next_u64()).parse()?;
     let id = ExecutorJobId { job, trial: None, attempt: 1 };
     Ok(ExecutorJobSpec {
         replicas: roles(args)?.into_iter().map(replica).collect(),
-        // As gcloud described a local job.
+        // The description of a local job in gcloud.
         training_input: json!({"job_name": module, "args": arguments}),
         master_is_chief: false,
         environment: environment(args.package_path.as_deref(), module, &working_directory)?,
@@ -125,11 +121,11 @@ fn spec(args: &TrainArgs, folder: &Path) -> anyhow::Result<ExecutorJobSpec> {
     })
 }
 
-/// Role and index of every replica, the master first.
+/// Returns the role and the index of every replica, the master first.
 fn roles(args: &TrainArgs) -> anyhow::Result<Vec<(Role, u32)>> {
     let counts = [("--worker-count", args.worker_count), ("--parameter-server-count", args.parameter_server_count)];
     if let (false, Some((flag, _))) = (args.distributed, counts.iter().find(|(_, count)| count.is_some())) {
-        bail!("{flag} needs --distributed: without it one process is run");
+        bail!("{flag} needs --distributed");
     }
     let default = if args.distributed { DEFAULT_COUNT } else { 0 };
     let mut roles = vec![(Role::Master, 0)];
@@ -139,7 +135,7 @@ fn roles(args: &TrainArgs) -> anyhow::Result<Vec<(Role, u32)>> {
     Ok(roles)
 }
 
-/// What lets Python find the package where it is, and show its output line by line.
+/// Returns the environment variables with which Python finds the package and does not buffer its output.
 fn environment(
     package_path: Option<&Path>,
     module: &str,
@@ -152,45 +148,45 @@ fn environment(
     }
     let mut absolute = std::path::absolute(package)?;
     if absolute.file_name().is_none() {
-        // It ends in `..`: only the file system knows the name.
+        // The path ends in `..`: the name has to be read from the file system.
         absolute = absolute.canonicalize().with_context(|| package.display().to_string())?;
     }
-    let Some(parent) = absolute.parent() else { bail!("--package-path: the root folder is no package") };
+    let Some(parent) = absolute.parent() else { bail!("--package-path: the root folder is not a package") };
     let name = module.split('.').next().unwrap_or(module);
     if parent != working_directory && working_directory.join(name).is_dir() {
-        // So it is with `python -m`.
-        say(&format!("the folder {name} in the current folder is found before the one in {}", parent.display()));
+        // `python -m` searches the current folder first.
+        notice(&format!("Python finds the folder {name} in the current folder before the one in {}", parent.display()));
     }
-    let former = std::env::var_os("PYTHONPATH").filter(|paths| !paths.is_empty());
-    let former = former.iter().flat_map(std::env::split_paths);
-    let paths = std::env::join_paths(std::iter::once(parent.to_owned()).chain(former))
+    let inherited = std::env::var_os("PYTHONPATH").filter(|paths| !paths.is_empty());
+    let inherited = inherited.iter().flat_map(std::env::split_paths);
+    let paths = std::env::join_paths(std::iter::once(parent.to_owned()).chain(inherited))
         .with_context(|| format!("--package-path: {} cannot be in PYTHONPATH", parent.display()))?;
     let Ok(paths) = paths.into_string() else { bail!("PYTHONPATH with --package-path is not UTF-8") };
     environment.insert("PYTHONPATH".to_owned(), paths);
     Ok(environment)
 }
 
-async fn carry_out(executor: &LocalExecutor, spec: ExecutorJobSpec) -> anyhow::Result<ExitCode> {
-    // Before anything is started: from here on no signal ends this process while the job runs.
+async fn run_job(executor: &LocalExecutor, spec: ExecutorJobSpec) -> anyhow::Result<ExitCode> {
+    // Installed before the job starts, so that no signal ends this process while the job runs.
     let mut interrupts = signal(SignalKind::interrupt())?;
     let mut terminations = signal(SignalKind::terminate())?;
     let mut hangups = signal(SignalKind::hangup())?;
     executor.submit(&spec).await?;
     let id = spec.id.clone();
     let (running, over) = std::sync::mpsc::channel::<()>();
-    // Apart from the signals: writing waits for whoever reads.
+    // On a thread of its own, because a write may block.
     let mut output = tokio::task::spawn_blocking(move || show(&spec, &over));
     let mut ending = std::pin::pin!(executor.wait(&id));
-    let mut asked = false;
+    let mut stop_requested = false;
     let mut shown = None;
     let state = loop {
         tokio::select! {
             biased;
-            _ = interrupts.recv() => ask_to_end(executor, &id, &mut asked).await?,
-            _ = terminations.recv() => ask_to_end(executor, &id, &mut asked).await?,
-            _ = hangups.recv() => ask_to_end(executor, &id, &mut asked).await?,
+            _ = interrupts.recv() => stop(executor, &id, &mut stop_requested).await?,
+            _ = terminations.recv() => stop(executor, &id, &mut stop_requested).await?,
+            _ = hangups.recv() => stop(executor, &id, &mut stop_requested).await?,
             result = &mut output, if shown.is_none() => {
-                // It ends by itself only when it fails: nobody would see more of the job.
+                // It returns early only after an error: the output cannot be printed any more.
                 shown = Some(result?);
                 executor.stop(&id, StopMode::Graceful).await?;
             }
@@ -207,24 +203,24 @@ async fn carry_out(executor: &LocalExecutor, spec: ExecutorJobSpec) -> anyhow::R
         },
     };
     if let Err(error) = shown {
-        say(&format!("the output could not be shown: {error}"));
+        notice(&format!("the output could not be shown: {error}"));
         return Ok(ExitCode::FAILURE);
     }
     Ok(exit_code(state))
 }
 
-/// The first request ends the job gently, the second at once.
-async fn ask_to_end(executor: &LocalExecutor, id: &ExecutorJobId, asked: &mut bool) -> anyhow::Result<()> {
-    let (how, text) = match *asked {
-        false => (StopMode::Graceful, "stopping; once more stops at once"),
+/// Stops the job gracefully at the first call, and kills it at the second.
+async fn stop(executor: &LocalExecutor, id: &ExecutorJobId, stop_requested: &mut bool) -> anyhow::Result<()> {
+    let (how, text) = match *stop_requested {
+        false => (StopMode::Graceful, "stopping; Ctrl-C once more stops at once"),
         true => (StopMode::Immediate, "stopping at once"),
     };
-    *asked = true;
-    say(text);
+    *stop_requested = true;
+    notice(text);
     Ok(executor.stop(id, how).await?)
 }
 
-/// Shows the output of every replica until `over` is disconnected, and then the rest.
+/// Prints the output of every replica until `over` is disconnected, and then the rest.
 fn show(spec: &ExecutorJobSpec, over: &Receiver<()>) -> io::Result<()> {
     let mut followed = Followed::default();
     loop {
@@ -257,11 +253,11 @@ fn exit_code(state: ExecutorJobState) -> ExitCode {
     let status = match state {
         ExecutorJobState::Ended(status) => status,
         ExecutorJobState::Lost { reason } => {
-            say(&format!("the job was lost: {reason}"));
+            notice(&format!("the job was lost: {reason}"));
             return ExitCode::FAILURE;
         }
         ExecutorJobState::Unknown | ExecutorJobState::Running => {
-            say("the job was forgotten: its folder is gone");
+            notice("the job is unknown: its folder was removed");
             return ExitCode::FAILURE;
         }
     };
@@ -272,7 +268,7 @@ fn exit_code(state: ExecutorJobState) -> ExitCode {
         ProgramEnd::Exited(code) => code,
         ProgramEnd::Signaled(signal) => SIGNALLED + signal,
         ProgramEnd::NotStarted(reason) => {
-            say(&format!("the trainer was not started: {reason}"));
+            notice(&format!("the trainer could not be started: {reason}"));
             return ExitCode::FAILURE;
         }
     };

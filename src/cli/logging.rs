@@ -1,4 +1,4 @@
-//! Logs on standard error; how much is said is set by `TUNESMITH_LOG`, as `tracing` filters have it.
+//! Logs on standard error. `TUNESMITH_LOG` sets the filter, in the syntax of `tracing`.
 
 use std::io::IsTerminal;
 
@@ -9,25 +9,25 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
 
-/// Form of the log.
+/// Format of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum LogFormat {
-    /// Lines for people.
+    /// Plain text.
     Text,
-    /// One JSON object a line, progress included.
+    /// One JSON object per line, progress included.
     Json,
 }
 
-/// Ends logging when it is dropped.
+/// Stops logging when it is dropped.
 pub(super) struct Logging {
     #[cfg(feature = "otlp")]
     _traces: Option<super::traces::Traces>,
 }
 
-/// Starts logging. In text form warnings are logged and progress is shown apart; in JSON form progress is logged too.
+/// Starts logging. The text format logs warnings, and progress is shown apart; the JSON format logs progress, too.
 ///
 /// # Errors
-/// If traces are asked for and cannot be sent.
+/// If traces are enabled and the exporter cannot be created.
 pub(super) fn init(format: LogFormat) -> anyhow::Result<Logging> {
     let default = match format {
         LogFormat::Text => "warn",
@@ -43,7 +43,7 @@ pub(super) fn init(format: LogFormat) -> anyhow::Result<Logging> {
     #[cfg(feature = "otlp")]
     {
         let (layer, traces) = super::traces::layer().context("traces over OTLP")?.unzip();
-        // Spans of libraries would trace the exporter itself.
+        // With the spans of libraries, the exporter would trace itself.
         let ours = tracing_subscriber::filter::Targets::new().with_target("tunesmith", tracing::Level::INFO);
         registry.with(layer.with_filter(ours)).init();
         Ok(Logging { _traces: traces })

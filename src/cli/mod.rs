@@ -1,13 +1,13 @@
 //! The command line.
 //!
-//! Exit codes: 0 success; 1 the job failed or was cancelled; 2 bad input (arguments, configuration, data folder);
-//! 130 interrupted. `local train` passes on the exit code of the trainer instead.
+//! Exit codes: 0 success; 1 the job failed or was cancelled; 2 invalid input (arguments, configuration, data folder);
+//! 130 interrupted. `local train` returns the exit code of the trainer instead.
 
 mod bench;
 mod client;
 mod completions;
-mod engine;
 mod explain;
+mod folder_args;
 mod local;
 mod logging;
 mod output;
@@ -25,19 +25,19 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use self::logging::LogFormat;
-use self::progress::say;
+use self::output::notice;
 
-/// Exit code for bad input.
+/// Exit code for invalid input.
 const BAD_INPUT: u8 = 2;
-/// Exit code after Ctrl-C, as shells have it.
+/// Exit code after Ctrl-C, as in shells.
 const INTERRUPTED: u8 = 130;
 
-/// Tunes hyperparameters: AI Platform's hptuning_config.yaml, trainers and REST clients, unchanged.
+/// Tunes hyperparameters. Takes the hptuning_config.yaml, the trainers and the REST clients of AI Platform unchanged.
 #[derive(Debug, Parser)]
 #[command(name = "tunesmith", version, propagate_version = true)]
-#[command(after_help = "Exit codes: 0 success, 1 the job failed, 2 bad input, 130 interrupted.")]
+#[command(after_help = "Exit codes: 0 success, 1 the job failed, 2 invalid input, 130 interrupted.")]
 struct Cli {
-    /// Form of the log on standard error.
+    /// Format of the log on standard error.
     #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text, value_name = "FORMAT")]
     log_format: LogFormat,
     #[command(subcommand)]
@@ -48,40 +48,41 @@ struct Cli {
 enum Command {
     /// Run a training job on this machine, trial by trial, and print the best hyperparameters.
     Run(Box<run::RunArgs>),
-    /// Answer AI Platform's requests over HTTP: jobs, studies, suggestions, reports.
+    /// Serve AI Platform's API over HTTP: jobs, studies, suggestions, reports.
     Serve(Box<serve::ServeArgs>),
-    /// Say who may use a server.
+    /// Manage the access tokens of a server.
     #[command(subcommand)]
     Tokens(tokens::TokensCommand),
-    /// Run a trainer on this machine as it is, without a service around it.
+    /// Run a trainer once on this machine, without tuning.
     #[command(subcommand)]
     Local(local::LocalCommand),
     /// Check a configuration and print its search space.
     Validate(validate::Args),
-    /// Submit, look at, change and cancel jobs, of a server or of a data folder.
+    /// Submit, inspect, change and cancel the jobs of a server or of a data folder.
     #[command(subcommand)]
     Jobs(client::JobsCommand),
-    /// Create, look at and remove studies whose trials you run yourself.
+    /// Create, inspect and delete studies whose trials you run yourself.
     #[command(subcommand)]
     Studies(client::StudiesCommand),
-    /// Ask for trials, say what came of them, and export them.
+    /// Request trials, report their results, and export them.
     #[command(subcommand)]
     Trials(client::TrialsCommand),
-    /// Say what a job's trials tell of its hyperparameters: which matter, where the optimum lies, how sure that is.
+    /// Analyse a finished or running job: the importance of its hyperparameters, the predicted optimum, and how
+    /// reliable both are.
     Explain(explain::ExplainArgs),
-    /// Compare search algorithms on problems whose answers are known, offline.
+    /// Compare search algorithms offline, on problems with known optima.
     Bench(Box<bench::BenchArgs>),
     /// Print a completion script for a shell.
     Completions(completions::CompletionsArgs),
 }
 
-/// Parses the process's arguments, carries the command out, and tells the exit code.
+/// Parses the arguments of the process, runs the command, and returns the exit code.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let _logging = match logging::init(cli.log_format) {
         Ok(logging) => logging,
         Err(error) => {
-            say(&format!("error: {error:#}"));
+            notice(&format!("error: {error:#}"));
             return ExitCode::from(BAD_INPUT);
         }
     };
@@ -101,7 +102,7 @@ pub fn main() -> ExitCode {
         Command::Completions(args) => completions::run(&args),
     };
     outcome.unwrap_or_else(|error| {
-        say(&format!("error: {error:#}"));
+        notice(&format!("error: {error:#}"));
         ExitCode::from(BAD_INPUT)
     })
 }

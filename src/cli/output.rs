@@ -1,31 +1,32 @@
-//! Standard output, and log files that programs still write, followed line by line.
+//! Writes to standard output, and follows growing log files line by line.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
-/// Whether more may be written to a file.
+/// Whether a file may still grow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Writers {
-    /// A last line without its end is kept until it is whole.
+    /// An incomplete last line is kept back until it is complete.
     Alive,
-    /// A last line without its end is a line.
+    /// An incomplete last line counts as a line.
     Gone,
 }
 
-/// Files, as far as their lines were told.
+/// Files that are followed, with the position up to which each was read.
 #[derive(Default)]
 pub(super) struct Followed {
     files: BTreeMap<PathBuf, (BufReader<File>, Vec<u8>)>,
 }
 
 impl Followed {
-    /// Tells `each` the lines, without their ends, that were added to the file `path`. A file that does not exist has
-    /// none yet.
+    /// Calls `each` with every line that was added to the file `path`, without its line break. A file that does not
+    /// exist
+    /// has no lines.
     ///
     /// # Errors
-    /// Those of reading the file and of `each`.
+    /// If the file cannot be read, and the errors of `each`.
     pub(super) fn new_lines(
         &mut self,
         path: &Path,
@@ -59,7 +60,12 @@ pub(super) fn print(text: &str) -> io::Result<()> {
     output.flush()
 }
 
-/// Writes `label`, a space and `line` as one line, at once.
+/// Writes a line to standard error. Errors are ignored.
+pub(super) fn notice(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// Writes `label`, a space and `line` as one line, in one write.
 pub(super) fn write_line(output: &mut dyn Write, label: &str, line: &[u8]) -> io::Result<()> {
     let mut text = Vec::with_capacity(label.len() + line.len() + 2);
     text.extend_from_slice(label.as_bytes());
@@ -74,7 +80,7 @@ pub(super) fn write_line(output: &mut dyn Write, label: &str, line: &[u8]) -> io
 mod tests {
     use super::*;
 
-    fn told(followed: &mut Followed, path: &Path, writers: Writers) -> Vec<String> {
+    fn new_lines(followed: &mut Followed, path: &Path, writers: Writers) -> Vec<String> {
         let mut lines = Vec::new();
         let each = |line: &[u8]| {
             lines.push(String::from_utf8_lossy(line).into_owned());
@@ -85,22 +91,22 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_told_once_and_whole() {
+    fn each_complete_line_is_returned_once() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("stdout.log");
         let mut followed = Followed::default();
-        assert!(told(&mut followed, &path, Writers::Alive).is_empty());
+        assert!(new_lines(&mut followed, &path, Writers::Alive).is_empty());
         let mut file = File::create(&path).unwrap();
         file.write_all(b"one\n\ntw").unwrap();
-        assert_eq!(told(&mut followed, &path, Writers::Alive), ["one", ""]);
+        assert_eq!(new_lines(&mut followed, &path, Writers::Alive), ["one", ""]);
         file.write_all(b"o\nthree").unwrap();
-        assert_eq!(told(&mut followed, &path, Writers::Alive), ["two"]);
-        assert_eq!(told(&mut followed, &path, Writers::Gone), ["three"]);
-        assert!(told(&mut followed, &path, Writers::Gone).is_empty());
+        assert_eq!(new_lines(&mut followed, &path, Writers::Alive), ["two"]);
+        assert_eq!(new_lines(&mut followed, &path, Writers::Gone), ["three"]);
+        assert!(new_lines(&mut followed, &path, Writers::Gone).is_empty());
     }
 
     #[test]
-    fn a_labelled_line_keeps_its_bytes() {
+    fn labelled_line_keeps_invalid_utf8() {
         let mut output = Vec::new();
         write_line(&mut output, "[ps 1]", b"a\xffb").unwrap();
         assert_eq!(output, b"[ps 1] a\xffb\n");

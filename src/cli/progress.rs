@@ -1,22 +1,23 @@
-//! Shows a job while it runs: live lines on a terminal, plain lines elsewhere, log events when logs are JSON.
+//! Shows the progress of a job: live lines on a terminal, plain lines elsewhere, log events with JSON logs.
 
 use std::collections::BTreeMap;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use tunesmith_algorithms::problem::{Goal, ParameterValues, TrialId};
 
+use super::output::notice;
 use tunesmith_domain::{JobState, Trial, TrialState};
 use tunesmith_service::JobEvent;
 
-/// Shows events as they come.
+/// Displays the events of a job.
 pub(super) struct Progress {
     tally: Tally,
     view: View,
 }
 
-/// What the counts and the estimate are made from.
+/// The counts of trials, and the data of the estimated remaining time.
 struct Tally {
     metric: String,
     goal: Goal,
@@ -26,7 +27,7 @@ struct Tally {
     failed: u64,
     best: Option<(f64, TrialId)>,
     running: BTreeMap<TrialId, Instant>,
-    /// Seconds that the trials ended under this process took, together, and how many they are.
+    /// Total duration in seconds of the trials that ended under this process, and their number.
     spent: (f64, u32),
 }
 
@@ -37,7 +38,8 @@ enum View {
 }
 
 impl Progress {
-    /// For a job of `max_trials` trials, `parallel` at once; `json` if logs are JSON.
+    /// Creates the display of a job of `max_trials` trials, `parallel` at once. `json` states that the log format is
+    /// JSON.
     pub(super) fn new(metric: &str, goal: Goal, max_trials: u64, parallel: u64, json: bool) -> Self {
         let tally = Tally {
             metric: metric.to_owned(),
@@ -63,7 +65,7 @@ impl Progress {
         Self { tally, view }
     }
 
-    /// Takes trials into account that had their results before this process began.
+    /// Counts the trials that had ended before this process started.
     pub(super) fn start_from(&mut self, trials: &[Trial]) {
         for trial in trials.iter().filter(|trial| trial.state.is_final()) {
             self.tally.end(trial);
@@ -84,7 +86,7 @@ impl Progress {
             View::Log => log(event),
             View::Plain => {
                 if let Some(line) = self.tally.line(event) {
-                    say(&line);
+                    notice(&line);
                 }
             }
             View::Live { lines, total, trials } => {
@@ -114,7 +116,7 @@ impl Progress {
                     lines.remove(&bar);
                 }
                 if let Some(line) = self.tally.line(event) {
-                    // The terminal may have gone away; the job has not.
+                    // The job continues if the terminal was closed.
                     let _ = lines.println(line);
                 }
             }
@@ -122,7 +124,7 @@ impl Progress {
         self.update_total();
     }
 
-    /// Takes the live lines away, so that other text can follow.
+    /// Removes the live lines, so that other text can follow.
     pub(super) fn finish(self) {
         if let View::Live { lines, total, trials } = self.view {
             for bar in trials.into_values() {
@@ -173,7 +175,7 @@ impl Tally {
         text
     }
 
-    /// The line that tells an event to someone who reads a log; none for what happens too often.
+    /// Returns the line for an event; `None` for frequent events.
     fn line(&self, event: &JobEvent) -> Option<String> {
         Some(match event {
             JobEvent::StateChanged { state: JobState::Preparing, .. } => "preparing the trainer".to_owned(),
@@ -182,7 +184,7 @@ impl Tally {
             }
             JobEvent::StateChanged { .. } | JobEvent::TrialMeasured { .. } => return None,
             JobEvent::Resumed { completed, unfinished } => {
-                format!("going on with the job: {completed} trials have results, {unfinished} were unfinished")
+                format!("resuming the job: {completed} trials have results, {unfinished} were unfinished")
             }
             JobEvent::Prepared { log } => format!("trainer installed (log: {})", log.display()),
             JobEvent::TrialStarted { id, parameters, attempt, adopted } => {
@@ -194,7 +196,7 @@ impl Tally {
                 format!("trial {id}{how}: {}", parameter_text(parameters))
             }
             JobEvent::TrialStopping { id, reason } => format!("trial {id} is stopped early: {reason}"),
-            JobEvent::TrialLost { id, reason } => format!("trial {id} lost the place it ran in: {reason}"),
+            JobEvent::TrialLost { id, reason } => format!("trial {id} was lost by its executor: {reason}"),
             JobEvent::TrialEnded { trial } => match (&trial.final_measurement, &trial.infeasible_reason) {
                 (Some(measurement), _) => {
                     let value = measurement.value(&self.metric).unwrap_or(f64::NAN);
@@ -228,7 +230,7 @@ fn log(event: &JobEvent) {
             tracing::info!(trial.id = %id, metric.step = step, metric.value = value, "trial measured");
         }
         JobEvent::TrialStopping { id, reason } => tracing::info!(trial.id = %id, reason, "trial stopping early"),
-        JobEvent::TrialLost { id, reason } => tracing::warn!(trial.id = %id, reason, "trial lost its place"),
+        JobEvent::TrialLost { id, reason } => tracing::warn!(trial.id = %id, reason, "trial lost"),
         JobEvent::TrialEnded { trial } => {
             let reason = trial.infeasible_reason.as_deref().unwrap_or_default();
             tracing::info!(trial.id = %trial.id, trial.state = %trial.state, reason, "trial ended");
@@ -237,18 +239,13 @@ fn log(event: &JobEvent) {
     }
 }
 
-/// Writes a line to standard error; that nobody reads it is no reason to stop.
-pub(super) fn say(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
-}
-
-/// `name=value` for each parameter.
+/// Returns `name=value` for each parameter, separated by spaces.
 pub(super) fn parameter_text(parameters: &ParameterValues) -> String {
     let parts: Vec<String> = parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
     parts.join(" ")
 }
 
-/// Seconds as people say them.
+/// Formats a duration in seconds for people.
 pub(super) fn duration_text(seconds: f64) -> String {
     let whole = seconds.round().max(0.0) as u64;
     match whole {
@@ -259,9 +256,9 @@ pub(super) fn duration_text(seconds: f64) -> String {
 }
 
 fn total_style() -> ProgressStyle {
-    ProgressStyle::with_template("{bar:30} {pos}/{len}  {elapsed}  {wide_msg}").expect("the template is well formed")
+    ProgressStyle::with_template("{bar:30} {pos}/{len}  {elapsed}  {wide_msg}").expect("the template is valid")
 }
 
 fn trial_style() -> ProgressStyle {
-    ProgressStyle::with_template("{spinner} {elapsed} {prefix}  {wide_msg}").expect("the template is well formed")
+    ProgressStyle::with_template("{spinner} {elapsed} {prefix}  {wide_msg}").expect("the template is valid")
 }

@@ -1,23 +1,23 @@
-//! What is shown and written when a job is done: the table of trials, the best one's arguments, the files.
+//! The results of a job: the table of trials, the arguments of the best one, and the output files.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use comfy_table::{Table, presets};
+use futures::TryStreamExt;
 use tunesmith_algorithms::problem::Goal;
 
 use super::progress::duration_text;
 use tunesmith_api::ai_platform::job::{best_first, job_resource};
 use tunesmith_domain::{Job, Study, Trial, TrialState};
+use tunesmith_service::pages;
 use tunesmith_store::{Store, StoreError};
 
-/// How many trials are read at once.
-const PAGE: usize = 1000;
-/// How many rows the table has; the rest is told as a number.
+/// Maximum number of rows in the table.
 const TABLE_ROWS: usize = 50;
 
-/// A job with everything that is shown of it.
+/// A job with its study and its trials.
 pub(super) struct Results {
     pub(super) job: Job,
     pub(super) study: Option<Study>,
@@ -27,25 +27,20 @@ pub(super) struct Results {
 }
 
 impl Results {
-    /// Reads them.
+    /// Reads the study and the trials of `job`.
     pub(super) async fn read(store: &dyn Store, job: Job, directory: PathBuf) -> Result<Self, StoreError> {
-        let mut trials: Vec<Trial> = Vec::new();
         let study = match &job.study {
             Some(id) => Some(store.study(id).await?),
             None => None,
         };
-        while let Some(study) = &study {
-            let page = store.trials(&study.id, trials.last().map(|trial| trial.id), PAGE).await?;
-            let last_page = page.len() < PAGE;
-            trials.extend(page);
-            if last_page {
-                break;
-            }
-        }
+        let trials = match &study {
+            Some(study) => pages::trials(store, &study.id).try_collect().await?,
+            None => Vec::new(),
+        };
         Ok(Self { job, study, trials, directory })
     }
 
-    /// The text for people.
+    /// Returns the results as text.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
         if let (Some((metric, goal)), false) = (self.metric(), self.trials.is_empty()) {
@@ -81,7 +76,7 @@ impl Results {
         replace_file(path, |file| Ok(std::io::Write::write_all(file, format!("{json}\n").as_bytes())?))
     }
 
-    /// Writes the trials as CSV, in the order of their numbers.
+    /// Writes the trials as CSV, by number.
     pub(super) fn write_csv(&self, path: &Path) -> anyhow::Result<()> {
         replace_file(path, |file| self.csv(file))
     }
@@ -131,7 +126,7 @@ impl Results {
     fn table(&self, metric: &str, goal: Goal) -> String {
         let mut table = Table::new();
         table.load_style(presets::UTF8_BORDERS_ONLY);
-        // A conditional parameter may be missing in any one trial.
+        // A trial lacks the conditional parameters that are inactive.
         let parameters: BTreeSet<&String> = self.trials.iter().flat_map(|trial| trial.parameters.keys()).collect();
         let mut header = vec!["trial".to_owned(), metric.to_owned(), "step".to_owned()];
         header.extend(parameters.iter().map(|name| (*name).clone()));
@@ -165,9 +160,10 @@ impl Results {
     }
 }
 
-/// Replaces `path` as a whole, so that a reader never sees half a file.
+/// Replaces the file `path` atomically.
 fn replace_file(path: &Path, write: impl FnOnce(&mut std::fs::File) -> anyhow::Result<()>) -> anyhow::Result<()> {
-    let mut name = path.file_name().with_context(|| format!("{} names no file", path.display()))?.to_owned();
+    let mut name =
+        path.file_name().with_context(|| format!("{} is not the path of a file", path.display()))?.to_owned();
     name.push(".partial");
     let partial = path.with_file_name(name);
     let mut file =
@@ -177,7 +173,7 @@ fn replace_file(path: &Path, write: impl FnOnce(&mut std::fs::File) -> anyhow::R
     std::fs::rename(&partial, path).with_context(|| format!("{} cannot be written", path.display()))
 }
 
-/// A parameter's value in the width of a table cell: six significant digits are enough to tell trials apart.
+/// Formats the value of a parameter for a table, with six significant digits.
 pub(super) fn short_value(value: &tunesmith_algorithms::problem::ParameterValue) -> String {
     use tunesmith_algorithms::problem::ParameterValue;
     match value {
@@ -211,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_can_be_pasted_into_a_shell() {
+    fn words_are_quoted_for_a_shell() {
         assert_eq!(shell_word("--lr=1e-5"), "--lr=1e-5");
         assert_eq!(shell_word("--name=it's"), r"'--name=it'\''s'");
     }

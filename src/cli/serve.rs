@@ -1,7 +1,7 @@
-//! `tunesmith serve`: the service over HTTP.
+//! `tunesmith serve`: serves the jobs and studies of a data folder over HTTP.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::num::{NonZeroU16, NonZeroU32};
+use std::num::{NonZeroU16, NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -13,61 +13,62 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 
-use super::engine::{self, Settings};
+use super::folder_args::{ContainerArgs, DEFAULT_DATA_DIR, StoreChoice};
 use super::output::print;
-use super::run::{ContainerArgs, StoreChoice};
+use crate::composition::{self, AccessSettings};
 use crate::data_dir::DataDir;
-use tunesmith_access::{AuditLog, Authenticator, Limits, TokenFile};
 use tunesmith_http::authorization::Access;
 use tunesmith_http::listener::{Connections, Peer};
 use tunesmith_http::server;
 use tunesmith_service::Control;
 use tunesmith_service::clock::{Clock, SystemClock};
+use tunesmith_service::jobs::QueueSettings;
 use tunesmith_service::studies::Studies;
 
-/// How often leases are looked at.
+/// Interval between two checks of the leases.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Args)]
 pub(super) struct ServeArgs {
-    /// Where to listen; port 0 takes a free one.
+    /// Address to listen on. Port 0 takes a free port.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
-    /// Folder of studies and trials.
-    #[arg(long, value_name = "DIR", default_value = super::run::DEFAULT_DATA_DIR)]
+    /// Data folder with jobs, studies and trials.
+    #[arg(long, value_name = "DIR", default_value = DEFAULT_DATA_DIR)]
     data_dir: PathBuf,
-    /// What keeps them; a folder stays with the kind it was made with.
+    /// Kind of store for a new data folder. An existing folder keeps its kind.
     #[arg(long, value_enum, default_value_t = StoreChoice::Sqlite)]
     store: StoreChoice,
-    /// How many jobs run at once; as many as there are processors if absent.
+    /// Number of jobs to run at once. The number of processors by default.
     #[arg(long, value_name = "N")]
     job_slots: Option<NonZeroU16>,
-    /// Certificate chain in PEM form: the service then speaks HTTPS.
+    /// Certificate chain in PEM format. Enables HTTPS.
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_certificate: Option<PathBuf>,
-    /// Private key of the certificate in PEM form.
+    /// Private key of the certificate in PEM format.
     #[arg(long, value_name = "FILE", requires = "tls_certificate")]
     tls_key: Option<PathBuf>,
-    /// How programs that the service starts reach it; http(s)://ADDRESS if absent.
+    /// Base URL under which trainers reach the server. http(s)://ADDRESS by default.
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
-    /// How many requests a second each principal may make; 0: any number. Without tokens nobody is limited.
+    /// Maximum number of requests per second and principal; 0 for any number. Has no effect without tokens.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     request_rate: u32,
-    /// How many suggestions each principal may wait for at once; 0: any number. Without tokens nobody is limited.
+    /// Maximum number of suggestions that a principal waits for at once; 0 for any number. Has no effect without
+    /// tokens.
     #[arg(long, value_name = "N", default_value_t = 100)]
     concurrent_suggestions: u32,
-    /// How many seconds a request may take.
+    /// Maximum duration of a request in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
     request_timeout: u64,
-    /// Record what is read, too, in audit/data_access.jsonl of the data folder; changes are always recorded.
+    /// Also record reading requests, in audit/data_access.jsonl of the data folder. Changes are always recorded.
     #[arg(long)]
     data_access_log: bool,
     #[command(flatten)]
     container: ContainerArgs,
 }
 
-/// Serves until SIGINT or SIGTERM, and answers the requests in flight before it ends.
+/// Serves until SIGINT or SIGTERM. Requests in flight are answered before the function returns.
 pub(super) fn serve(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(run(args))?;
@@ -79,8 +80,7 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
     let who = format!("tunesmith serve --listen {}", args.listen);
     let data_dir = Arc::new(DataDir::open(&args.data_dir, args.store.kind(), &who)?);
     let access = access(args, &data_dir)?;
-    let listener =
-        TcpListener::bind(args.listen).await.with_context(|| format!("{} cannot be listened on", args.listen))?;
+    let listener = TcpListener::bind(args.listen).await.with_context(|| format!("cannot listen on {}", args.listen))?;
     let address = listener.local_addr()?;
     let connections = match (&args.tls_certificate, &args.tls_key) {
         (Some(certificate), Some(key)) => Connections::tls(listener, certificate, key)?,
@@ -88,75 +88,63 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
     };
     let scheme = if args.tls_certificate.is_some() { "https" } else { "http" };
     let endpoint = args.public_url.clone().unwrap_or_else(|| format!("{scheme}://{}", reachable(address)));
-    let settings = Settings {
-        endpoint,
-        job_slots: args.job_slots,
-        container: &args.container,
-        access: Some(access),
-        request_timeout: Duration::from_secs(args.request_timeout),
-    };
-    let service = engine::compose(&data_dir, settings).await?;
-    service.packages.remove_unfinished()?;
-    let jobs = Arc::clone(&service.jobs);
-    jobs.take_up().await?;
+    let application = composition::compose(&data_dir, args.container.options()).await?;
+    application.packages.remove_unfinished()?;
+    let jobs = Arc::clone(&application.jobs);
+    jobs.resume_unfinished().await?;
     let (set_control, control) = watch::channel(Control::Run);
-    let carrying_out = tokio::spawn({
-        let jobs = Arc::clone(&jobs);
-        async move { jobs.run(control).await }
-    });
-    let sweeper = tokio::spawn(sweep(Arc::clone(&service.studies)));
+    let slots = args.job_slots.map_or_else(composition::processors, NonZeroUsize::from);
+    let running = tokio::spawn(async move { jobs.run(QueueSettings { endpoint, slots }, control).await });
+    let sweeper = tokio::spawn(sweep(Arc::clone(&application.studies)));
     print(&format!("listening on {scheme}://{address}\n"))?;
     let end = end_signal()?;
-    let (all_told, told) = oneshot::channel();
+    let (all_ended, jobs_ended) = oneshot::channel();
     let ended = async move {
         end.await;
-        // Programs that run report until they have ended.
+        // The server takes reports until the running programs have ended.
         set_control.send_replace(Control::Interrupt);
-        if let Err(error) = carrying_out.await {
-            tracing::error!(error = &error as &dyn std::error::Error, "carrying out jobs stopped unexpectedly");
+        if let Err(error) = running.await {
+            tracing::error!(error = &error as &dyn std::error::Error, "running the jobs stopped unexpectedly");
         }
-        let _ = all_told.send(());
+        let _ = all_ended.send(());
     };
+    let service = application.http_service(Some(access), Duration::from_secs(args.request_timeout))?;
     let service = server::router(service).into_make_service_with_connect_info::<Peer>();
     let serving = axum::serve(connections, service).with_graceful_shutdown(ended);
-    // Whoever sends its request more slowly than any request may take is not waited for.
+    // Connections that are open longer than any request may take are closed.
     let longest = Duration::from_secs(args.request_timeout) + SWEEP_INTERVAL;
     let cut_off = async move {
-        let _ = told.await;
+        let _ = jobs_ended.await;
         tokio::time::sleep(longest).await;
     };
     tokio::select! {
         served = serving => served?,
-        () = cut_off => tracing::warn!("connections are cut off that did not end by themselves"),
+        () = cut_off => tracing::warn!("connections were closed before they ended"),
     }
     sweeper.abort();
     Ok(())
 }
 
-/// Who may ask. Beyond the loopback interface nobody may without a token.
+/// Builds the access rules. Without a valid token, only the loopback interface is allowed.
 fn access(args: &ServeArgs, data_dir: &DataDir) -> anyhow::Result<Access> {
-    let authenticator = Authenticator::new(TokenFile::new(data_dir.tokens()))?;
+    let authenticator = composition::authenticator(data_dir)?;
     if !args.listen.ip().is_loopback() && authenticator.has_no_valid_token(SystemClock.now())? {
         bail!(
-            "--listen {}: whoever reaches this address could do everything; make a token first (tunesmith tokens create \
-             --data-dir {}) or listen on the loopback interface (127.0.0.1 or [::1])",
+            "--listen {}: without a token, every client that reaches this address has all permissions; make a token \
+             first (tunesmith tokens create --data-dir {}) or listen on the loopback interface (127.0.0.1 or [::1])",
             args.listen,
             args.data_dir.display()
         );
     }
-    let log = |name: &str| {
-        let path = data_dir.audit().join(name);
-        AuditLog::open(&path).with_context(|| format!("{} cannot be written", path.display()))
+    let settings = AccessSettings {
+        request_rate: NonZeroU32::new(args.request_rate),
+        concurrent_suggestions: NonZeroU32::new(args.concurrent_suggestions),
+        records_reads: args.data_access_log,
     };
-    Ok(Access {
-        authenticator,
-        limits: Limits::new(NonZeroU32::new(args.request_rate), NonZeroU32::new(args.concurrent_suggestions)),
-        admin_activity: log("admin_activity.jsonl")?,
-        data_access: args.data_access_log.then(|| log("data_access.jsonl")).transpose()?,
-    })
+    composition::access(data_dir, authenticator, settings)
 }
 
-/// The address under which a program on this machine reaches a server that listens on `address`.
+/// Returns the address under which a program on this machine reaches a server that listens on `address`.
 fn reachable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -166,19 +154,19 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// Takes trials back from clients that are silent for too long.
-async fn sweep(optimizer: Arc<Studies>) {
+/// Expires the leases of clients that have not reported in time.
+async fn sweep(studies: Arc<Studies>) {
     let mut interval = tokio::time::interval(SWEEP_INTERVAL);
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         interval.tick().await;
-        if let Err(error) = optimizer.sweep().await {
-            tracing::error!(error = &error as &dyn std::error::Error, "leases could not be looked at");
+        if let Err(error) = studies.sweep().await {
+            tracing::error!(error = &error as &dyn std::error::Error, "the leases could not be checked");
         }
     }
 }
 
-/// Ends with the first SIGINT or SIGTERM.
+/// Returns a future that completes with the first SIGINT or SIGTERM.
 fn end_signal() -> anyhow::Result<impl Future<Output = ()> + Send + 'static> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;

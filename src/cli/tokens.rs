@@ -1,4 +1,4 @@
-//! `tunesmith tokens`: who may use a server.
+//! `tunesmith tokens`: manages the access tokens of a server.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -8,26 +8,25 @@ use anyhow::Context;
 use clap::{Args, Subcommand};
 use comfy_table::Table;
 
-use super::output::print;
-use super::progress::say;
+use super::output::{notice, print};
 use crate::data_dir::tokens_of;
 use tunesmith_access::{Grant, Principal, Token, TokenFile};
 use tunesmith_service::clock::{Clock, SystemClock};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum TokensCommand {
-    /// Make a token and print it: the only time that it can be seen. A running server takes it at once.
+    /// Create a token and print it. It cannot be printed again. A running server accepts it at once.
     Create(CreateArgs),
     /// List the tokens without their secrets.
     List(FolderArgs),
-    /// Make a token worthless, at once.
+    /// Revoke a token. A running server refuses it at once.
     Revoke(RevokeArgs),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct FolderArgs {
     /// The server's data folder.
-    #[arg(long, value_name = "DIR", default_value = super::run::DEFAULT_DATA_DIR)]
+    #[arg(long, value_name = "DIR", default_value = super::folder_args::DEFAULT_DATA_DIR)]
     data_dir: PathBuf,
 }
 
@@ -35,13 +34,14 @@ pub(super) struct FolderArgs {
 pub(super) struct CreateArgs {
     #[command(flatten)]
     folder: FolderArgs,
-    /// Whose it is: user:NAME, serviceAccount:NAME or group:NAME.
+    /// Owner of the token: user:NAME, serviceAccount:NAME or group:NAME.
     #[arg(long, value_name = "WHO")]
     principal: Principal,
-    /// What its owner may do: ml.admin, ml.developer or ml.viewer, in all projects or, as ROLE@PROJECT, in one.
+    /// Role of the owner: ml.admin, ml.developer or ml.viewer, in all projects or, as ROLE@PROJECT, in one. May be
+    /// given several times.
     #[arg(long = "role", value_name = "ROLE[@PROJECT]", required = true)]
     roles: Vec<Grant>,
-    /// How many days it holds; for ever if absent.
+    /// Number of days until the token expires. It does not expire by default.
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=36_500))]
     expires_in_days: Option<u32>,
 }
@@ -50,12 +50,12 @@ pub(super) struct CreateArgs {
 pub(super) struct RevokeArgs {
     #[command(flatten)]
     folder: FolderArgs,
-    /// Its ID, as `tokens list` shows it: the part between tsm_ and the next underscore.
+    /// ID of the token, as printed by `tokens list`: the part between tsm_ and the next underscore.
     #[arg(value_name = "ID")]
     id: String,
 }
 
-/// Carries the command out.
+/// Runs the command.
 pub(super) fn tokens(command: &TokensCommand) -> anyhow::Result<ExitCode> {
     match command {
         TokensCommand::Create(args) => {
@@ -66,8 +66,8 @@ pub(super) fn tokens(command: &TokensCommand) -> anyhow::Result<ExitCode> {
             let made = Token::draw(args.principal.clone(), args.roles.clone(), now, expire_time);
             let file = args.folder.file();
             file.add(made.token)?;
-            say(&format!(
-                "kept in {} without its secret; clients send it as: authorization: Bearer TOKEN",
+            notice(&format!(
+                "stored in {} without its secret; clients send it as: authorization: Bearer TOKEN",
                 file.path().display()
             ));
             print(&format!("{}\n", made.secret))?;
@@ -86,7 +86,7 @@ pub(super) fn tokens(command: &TokensCommand) -> anyhow::Result<ExitCode> {
         }
         TokensCommand::Revoke(args) => {
             let token = args.folder.file().revoke(&args.id)?;
-            print(&format!("the token {} of {} is worthless now\n", token.id, token.principal))?;
+            print(&format!("the token {} of {} is revoked\n", token.id, token.principal))?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -1,4 +1,4 @@
-//! Traces over OTLP (HTTP, protobuf): a span for each request, under the names that OpenTelemetry has for them.
+//! Sends traces over OTLP (HTTP, protobuf): one span for each request, with the names of the OpenTelemetry conventions.
 
 use opentelemetry::trace::TracerProvider;
 use opentelemetry_sdk::Resource;
@@ -7,10 +7,10 @@ use tracing::Subscriber;
 use tracing_opentelemetry::OpenTelemetryLayer;
 use tracing_subscriber::registry::LookupSpan;
 
-/// Where traces go; without it none are made. Its value and those of the other `OTEL_` variables are the exporter's.
+/// Enables traces. The exporter reads its value and the other `OTEL_` variables.
 const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
-/// Sends what is left when it is dropped.
+/// Sends the remaining traces when it is dropped.
 pub(super) struct Traces {
     provider: SdkTracerProvider,
 }
@@ -23,10 +23,10 @@ impl Drop for Traces {
     }
 }
 
-/// What makes traces of spans, if an endpoint is set.
+/// Returns the layer that turns spans into traces, if an endpoint is set.
 ///
 /// # Errors
-/// If the exporter cannot be made of what the environment says.
+/// If the environment does not describe a valid exporter.
 pub(super) fn layer<S>() -> anyhow::Result<Option<(OpenTelemetryLayer<S, SdkTracer>, Traces)>>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
@@ -34,7 +34,7 @@ where
     if std::env::var_os(ENDPOINT).is_none() {
         return Ok(None);
     }
-    // The exporter's client asks for one also where nothing is encrypted. Whoever was first has installed the same.
+    // The exporter's client needs a provider even without encryption. An error means that one is installed already.
     drop(rustls::crypto::ring::default_provider().install_default());
     let exporter = opentelemetry_otlp::SpanExporter::builder().with_http().build()?;
     let resource = Resource::builder().with_service_name("tunesmith").build();

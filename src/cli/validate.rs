@@ -1,4 +1,4 @@
-//! `tunesmith validate`: checks a config and prints its search space.
+//! `tunesmith validate`: checks a configuration and prints its search space.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -6,19 +6,19 @@ use std::process::ExitCode;
 
 use super::BAD_INPUT;
 
-/// Check a config and print its search space.
+/// Check a configuration and print its search space.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The hptuning_config.yaml, in YAML or JSON.
     #[arg(long, value_name = "FILE", required_unless_present = "schema")]
     config: Option<PathBuf>,
-    /// Print the JSON Schema of configs instead.
+    /// Print the JSON Schema of configurations instead.
     #[arg(long, conflicts_with = "config")]
     schema: bool,
 }
 
-/// Does what `args` say: the search space goes to `out`, warnings and errors to `err`. The exit code is 0 if the config
-/// is good, else 2.
+/// Runs the command. Writes the search space to `out`, warnings and errors to `err`. The exit code is 0 if the
+/// configuration is valid, otherwise 2.
 ///
 /// # Errors
 /// If `out` or `err` cannot be written.
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_config_prints_its_search_space() {
+    fn a_valid_config_prints_its_search_space() {
         let params = "[{parameterName: x, type: INTEGER, minValue: 1, maxValue: 3}]";
         let (code, out, err) = validate(&format!("hyperparameters: {{goal: MAXIMIZE, params: {params}}}"));
         assert_eq!(code, format!("{:?}", ExitCode::SUCCESS));
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_config_prints_its_errors_and_exits_with_2() {
+    fn an_invalid_config_prints_its_errors_and_exits_with_2() {
         let (code, out, err) = validate("hyperparameters: {goal: UP, params: []}");
         assert_eq!(code, format!("{:?}", ExitCode::from(2)));
         assert_eq!(out, "");

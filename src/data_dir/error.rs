@@ -1,4 +1,4 @@
-//! Why a data folder cannot be used.
+//! The errors of data folders.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,56 +6,60 @@ use std::path::{Path, PathBuf};
 use super::{Holder, StoreKind};
 use tunesmith_store::StoreError;
 
-/// What went wrong, by what the caller can do.
+/// Why a data folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DataDirError {
-    /// Another process has it open: wait for it, end it, or use another folder.
+    /// Another process has the folder open: wait for it, end it, or use another folder.
     #[error("data folder {path} is in use by {holder}")]
     InUse {
         /// The folder.
         path: PathBuf,
-        /// Who that is.
+        /// The other process.
         holder: Holder,
     },
-    /// It holds a store of another kind than was asked for.
-    #[error("data folder {path} holds a store of kind {holds}, not {asked}: use --store {holds}, or another folder")]
+    /// The folder holds a store of another kind than requested.
+    #[error(
+        "data folder {path} holds a store of kind {holds}, not {requested}: use --store {holds}, or another folder"
+    )]
     OtherKind {
         /// The folder.
         path: PathBuf,
-        /// The kind it holds.
+        /// The kind in the folder.
         holds: StoreKind,
-        /// The kind asked for.
-        asked: StoreKind,
+        /// The requested kind.
+        requested: StoreKind,
     },
     /// This program was built without the store: build it with the cargo feature of that name, or use another kind.
     #[error("this program was built without the store {kind}: build it with `--features {kind}`")]
     NotBuilt {
-        /// The kind asked for.
+        /// The requested kind.
         kind: StoreKind,
     },
-    /// There is nothing to look at.
+    /// The folder does not exist, or contains no store.
     #[error("there is no store in data folder {path}")]
     NoStore {
         /// The folder.
         path: PathBuf,
     },
-    /// The file that says which store the folder holds cannot be understood: it is damaged, or of a later version.
-    #[error("{path} says {found:?}, which this program does not know; use the program that wrote it, or restore it")]
+    /// The marker of the kind of store is damaged, or of a later version.
+    #[error(
+        "{path} contains {found:?}, which this version does not support; use the version that wrote it, or restore the file"
+    )]
     UnknownMarker {
         /// The file.
         path: PathBuf,
         /// Its content.
         found: String,
     },
-    /// The store refuses to open.
+    /// The store cannot be opened.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The file system refuses.
+    /// The file system failed.
     #[error("cannot {operation} {path}")]
     Io {
-        /// What was being done.
+        /// The failed operation.
         operation: &'static str,
-        /// To which file or folder.
+        /// The file or folder.
         path: PathBuf,
         /// The cause.
         #[source]
@@ -64,7 +68,7 @@ pub enum DataDirError {
 }
 
 impl DataDirError {
-    /// Names what was being done when an input or output error came.
+    /// Returns a function that adds the operation and the path to an IO error.
     pub(super) fn io(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { operation, path, source }

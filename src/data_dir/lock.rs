@@ -1,4 +1,4 @@
-//! One process per data folder, and its name for the others.
+//! The lock that admits one process per data folder, and names that process.
 
 use std::fmt;
 use std::fs::File;
@@ -17,23 +17,23 @@ use tunesmith_service::clock::{Clock, SystemClock};
 
 const FILE: &str = "LOCK";
 
-/// How often and how long each time a lock that a dead process left is waited for: two seconds in all.
+/// Number and length of the pauses in which a lock of an ended process is awaited: two seconds in all.
 const MAX_PAUSES: usize = 200;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The process that has a data folder open, as it introduced itself.
+/// The process that has a data folder open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
-    /// Its process ID, if it could be read.
+    /// Its process ID; `None` if it could not be read.
     pub pid: Option<u32>,
     /// Its command line; empty if it could not be read.
     pub command: String,
-    /// Since when it has the folder, if that could be read.
+    /// When it opened the folder; `None` if it could not be read.
     pub since: Option<Timestamp>,
 }
 
 impl Holder {
-    /// Whether there is no such process any more. One that is not known may live.
+    /// Whether the process has ended; false if it is unknown.
     fn has_ended(&self) -> bool {
         let pid = self.pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
         pid.is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH))
@@ -49,7 +49,7 @@ impl fmt::Display for Holder {
     }
 }
 
-/// The lock, held until it is dropped or the process ends: the kernel lets go of it even after `kill -9`.
+/// A lock, held until it is dropped or the process ends. The kernel releases it even after `kill -9`.
 #[derive(Debug)]
 pub(super) struct Lock {
     file: File,
@@ -57,21 +57,22 @@ pub(super) struct Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Closing alone would leave it locked for as long as a child that is just being started has a copy.
+        // Closing the file is not enough: a child that is just being started has a copy of the descriptor.
         if let Err(error) = flock(&self.file, FlockOperation::Unlock) {
-            tracing::warn!(error = %error, "the lock of the data folder ends only with this process");
+            tracing::warn!(error = %error, "the lock of the data folder is only released when this process ends");
         }
     }
 }
 
 impl Lock {
-    /// Takes the lock of `folder` and writes into it who has it.
+    /// Takes the lock of `folder`, and writes the holder into it.
     pub(super) fn take(folder: &Path, who: &str) -> Result<Self, DataDirError> {
         Self::take_pausing(folder, who, || std::thread::sleep(PAUSE))
     }
 
-    /// [`Lock::take`] that calls `pause` while the lock's holder has ended: a child that it was just starting when it
-    /// was killed has a copy of the lock until it runs its program.
+    /// As [`Lock::take`], and calls `pause` while the lock is held on behalf of an ended process: a child that it was
+    /// just
+    /// starting when it was killed has a copy of the lock until it runs its program.
     fn take_pausing(folder: &Path, who: &str, mut pause: impl FnMut()) -> Result<Self, DataDirError> {
         let path = folder.join(FILE);
         let opened = File::options().read(true).write(true).create(true).truncate(false).open(&path);
@@ -106,7 +107,7 @@ struct HolderRecord {
     since: Timestamp,
 }
 
-/// Reads who has the lock. Whoever has just taken it may not have written its name yet.
+/// Reads the holder of the lock. It is unknown until the holder has written the file.
 fn read_holder(file: &mut File) -> io::Result<Holder> {
     file.rewind()?;
     let text = io::read_to_string(file)?;
@@ -120,8 +121,8 @@ fn read_holder(file: &mut File) -> io::Result<Holder> {
 mod tests {
     use super::*;
 
-    /// A folder whose lock is held under the name of a process that has ended.
-    fn left_by_a_dead_process() -> (tempfile::TempDir, Lock, u32) {
+    /// Returns a folder whose lock names an ended process, the lock, and the process ID.
+    fn locked_by_an_ended_process() -> (tempfile::TempDir, Lock, u32) {
         let mut process = std::process::Command::new("true").spawn().unwrap();
         process.wait().unwrap();
         let folder = tempfile::tempdir().unwrap();
@@ -132,8 +133,8 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_holders_last_child_is_waited_for() {
-        let (folder, lock, _) = left_by_a_dead_process();
+    fn lock_of_an_ended_process_is_awaited() {
+        let (folder, lock, _) = locked_by_an_ended_process();
         let mut left = Some(lock);
         let taken = Lock::take_pausing(folder.path(), "after", || drop(left.take())).unwrap();
         assert!(left.is_none());
@@ -143,8 +144,8 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_a_dead_holder_never_lets_go_of_is_told_in_the_end() {
-        let (folder, _lock, pid) = left_by_a_dead_process();
+    fn lock_of_an_ended_process_is_an_error_after_all_pauses() {
+        let (folder, _lock, pid) = locked_by_an_ended_process();
         let mut pauses = 0;
         let error = Lock::take_pausing(folder.path(), "after", || pauses += 1).unwrap_err();
         assert_eq!(pauses, MAX_PAUSES);
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_living_holder_is_not_waited_for() {
+    fn lock_of_a_running_process_is_an_error_at_once() {
         let folder = tempfile::tempdir().unwrap();
         let _lock = Lock::take(folder.path(), "first").unwrap();
         let error = Lock::take_pausing(folder.path(), "second", || panic!("waited")).unwrap_err();

@@ -1,4 +1,6 @@
-//! Which kind of store a folder holds: written once, after the store was made, so that its loss is noticed.
+//! The marker of the kind of store in a folder. It is written once, after the store was created, so that a missing
+//! store
+//! is detected.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -8,8 +10,8 @@ use super::{DataDirError, StoreKind};
 
 const FILE: &str = "STORE";
 
-/// The kind of store in `folder`: by its marker, else by the store of a first start that ended before the marker was
-/// written; nothing in a new folder.
+/// Returns the kind of store in `folder`, from its marker, or from the store if the first start ended before the marker
+/// was written; `None` in a new folder.
 pub(super) fn held_kind(folder: &Path) -> Result<Option<StoreKind>, DataDirError> {
     if let Some(kind) = read(folder)? {
         return Ok(Some(kind));
@@ -18,7 +20,7 @@ pub(super) fn held_kind(folder: &Path) -> Result<Option<StoreKind>, DataDirError
     Ok(StoreKind::ALL.into_iter().find(is_there))
 }
 
-/// Whether the marker is there.
+/// Whether the marker exists.
 pub(super) fn is_written(folder: &Path) -> Result<bool, DataDirError> {
     Ok(read(folder)?.is_some())
 }
@@ -47,7 +49,7 @@ fn read(folder: &Path) -> Result<Option<StoreKind>, DataDirError> {
     kind.map(Some).ok_or_else(|| DataDirError::UnknownMarker { path, found: text.trim_end().to_owned() })
 }
 
-/// Format 1 of the marker.
+/// Returns the content of the marker, in format 1.
 fn text_of(kind: StoreKind) -> String {
     format!("tunesmith data folder 1, store {kind}")
 }

@@ -3,7 +3,7 @@ use tunesmith_store::StoreError;
 use tunesmith_store::contract::samples;
 
 #[tokio::test]
-async fn a_second_opening_names_the_first() {
+async fn opening_a_locked_folder_names_the_holder() {
     let folder = tempfile::tempdir().unwrap();
     let first = DataDir::open(folder.path(), StoreKind::Sqlite, "tunesmith run --config a").unwrap();
     let error = DataDir::open(folder.path(), StoreKind::Sqlite, "tunesmith serve").unwrap_err();
@@ -18,15 +18,17 @@ async fn a_second_opening_names_the_first() {
 }
 
 #[tokio::test]
-async fn a_folder_keeps_its_kind_of_store() {
+async fn folder_keeps_its_kind_of_store() {
     for (kind, other) in [(StoreKind::Sqlite, StoreKind::Sled), (StoreKind::Sled, StoreKind::Memory)] {
         let folder = tempfile::tempdir().unwrap();
         let data = DataDir::open(folder.path(), kind, "first").unwrap();
         data.store().await.unwrap();
         drop(data);
         let error = DataDir::open(folder.path(), other, "second").unwrap_err();
-        assert!(matches!(error, DataDirError::OtherKind { holds, asked, .. } if (holds, asked) == (kind, other)));
-        // Also if the first start ended before the marker was written.
+        assert!(
+            matches!(error, DataDirError::OtherKind { holds, requested, .. } if (holds, requested) == (kind, other))
+        );
+        // The same without a marker.
         fs::remove_file(folder.path().join("STORE")).unwrap();
         let error = DataDir::open(folder.path(), other, "third").unwrap_err();
         assert!(matches!(error, DataDirError::OtherKind { .. }), "{error:?}");
@@ -35,7 +37,7 @@ async fn a_folder_keeps_its_kind_of_store() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_gone_or_empty_is_refused() {
+async fn missing_store_is_refused() {
     for kind in [StoreKind::Sqlite, StoreKind::Sled] {
         let folder = tempfile::tempdir().unwrap();
         DataDir::open(folder.path(), kind, "first").unwrap().store().await.unwrap();
@@ -50,12 +52,12 @@ async fn a_store_that_is_gone_or_empty_is_refused() {
             panic!("{kind}: a missing store was opened")
         };
         assert!(detail.contains("missing") && detail.contains("restore"), "{detail}");
-        assert!(!store.exists(), "nothing was put in its place");
+        assert!(!store.exists(), "no new store was created");
     }
 }
 
 #[tokio::test]
-async fn looking_works_beside_a_writer_with_sqlite_and_is_refused_with_sled() {
+async fn read_only_opening_beside_a_writer_works_with_sqlite_but_not_with_sled() {
     let folder = tempfile::tempdir().unwrap();
     let data = DataDir::open(folder.path(), StoreKind::Sqlite, "run").unwrap();
     let store = data.store().await.unwrap();
@@ -78,7 +80,7 @@ async fn looking_works_beside_a_writer_with_sqlite_and_is_refused_with_sled() {
 }
 
 #[test]
-fn a_folder_without_a_store_is_not_made_by_looking() {
+fn read_only_opening_does_not_create_a_folder() {
     let folder = tempfile::tempdir().unwrap();
     let absent = folder.path().join("absent");
     for path in [folder.path(), &absent] {
@@ -89,7 +91,7 @@ fn a_folder_without_a_store_is_not_made_by_looking() {
 }
 
 #[test]
-fn an_unknown_marker_is_refused() {
+fn unknown_marker_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("STORE"), "tunesmith data folder 2, store other\n").unwrap();
     let error = DataDir::open(folder.path(), StoreKind::Sqlite, "run").unwrap_err();
@@ -97,7 +99,7 @@ fn an_unknown_marker_is_refused() {
 }
 
 #[test]
-fn files_have_their_places() {
+fn paths_are_below_the_folder() {
     let folder = tempfile::tempdir().unwrap();
     let data = DataDir::open(folder.path(), StoreKind::Memory, "run").unwrap();
     let root = folder.path().canonicalize().unwrap();

@@ -1,4 +1,4 @@
-//! The command line as a client: a real server or a data folder, real programs, and what either says.
+//! The client commands against a real server and against a data folder, with real programs.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -35,7 +35,7 @@ algorithm: GRID_SEARCH
 tunesmith: {seed: '1'}
 ";
 
-/// Runs `tunesmith` with `args` and then `target`, which says where.
+/// Runs `tunesmith` with `args` and the arguments in `target`, which select the service.
 fn client(workspace: &Workspace, args: &[&str], target: &[&str]) -> Finished {
     finished(client_command(workspace, args, target).output().unwrap())
 }
@@ -45,7 +45,7 @@ fn client_command(workspace: &Workspace, args: &[&str], target: &[&str]) -> Comm
     for variable in ["TUNESMITH_SERVER", "TUNESMITH_ACCESS_TOKEN", "TUNESMITH_PROJECT"] {
         command.env_remove(variable);
     }
-    // What stands after `--` is the trainer's.
+    // The words after `--` belong to the trainer.
     let end = args.iter().position(|argument| *argument == "--").unwrap_or(args.len());
     command.args(&args[..end]).args(target).args(&args[end..]);
     command
@@ -56,7 +56,7 @@ fn json_of(finished: Finished) -> Value {
 }
 
 #[test]
-fn a_package_folder_becomes_a_job_that_is_followed_to_its_end() {
+fn submitting_a_package_folder_streams_the_logs_to_the_end_of_the_job() {
     let workspace = Workspace::new(TUNING);
     fs::create_dir_all(workspace.path().join("project/trainer")).unwrap();
     workspace.write("project/trainer/__init__.py", "");
@@ -82,7 +82,7 @@ fn a_package_folder_becomes_a_job_that_is_followed_to_its_end() {
     submit[3] = "second";
     submit.retain(|argument| *argument != "--stream-logs");
     let second = client(&workspace, &submit, &["--server", &url]).expect(0);
-    assert!(!second.stderr.contains("handed over"), "the same content is handed over once: {}", second.stderr);
+    assert!(!second.stderr.contains("uploaded"), "the same content is uploaded once: {}", second.stderr);
     let followed = client(&workspace, &["jobs", "stream-logs", "second", "--trial", "2"], &["--server", &url]);
     let followed = followed.expect(0).stdout;
     assert_eq!(followed.lines().filter(|line| line.starts_with("[trial 2] loss=")).count(), 1, "{followed}");
@@ -99,7 +99,7 @@ fn a_package_folder_becomes_a_job_that_is_followed_to_its_end() {
     assert!(workspace.path().join("models/3").is_dir());
     let table = client(&workspace, &["jobs", "describe", "first", "--format", "table"], &["--server", &url]);
     assert!(table.expect(0).stdout.ends_with("job first is SUCCEEDED\n"));
-    // The file of one project is not a package of another.
+    // A package of one project cannot be used by another.
     let foreign = json!({"jobId": "j", "trainingInput": {"packageUris": [uri], "pythonModule": "trainer.task"}});
     let (status, error) = server.post("/v1/projects/other/jobs", &foreign);
     assert_eq!((status, error["error"]["status"].as_str()), (400, Some("INVALID_ARGUMENT")), "{error}");
@@ -107,7 +107,7 @@ fn a_package_folder_becomes_a_job_that_is_followed_to_its_end() {
 }
 
 #[test]
-fn a_running_job_is_followed_and_cancelled() {
+fn running_job_is_listed_updated_and_cancelled() {
     let workspace = Workspace::new("");
     let server = Server::start(&workspace, &["--job-slots", "1"]);
     let url = format!("http://{}", server.address);
@@ -124,7 +124,7 @@ fn a_running_job_is_followed_and_cancelled() {
     assert!(list.lines().nth(1).unwrap().starts_with(" b "), "{list}");
     let list = json_of(client(&workspace, &["jobs", "list", "--format", "json", "--page-size", "1"], &target));
     let ids: Vec<&str> = list["jobs"].as_array().unwrap().iter().map(|job| job["jobId"].as_str().unwrap()).collect();
-    assert_eq!(ids, ["b", "a"], "the latest first, over all pages");
+    assert_eq!(ids, ["b", "a"], "newest first, over all pages");
     let limited = json_of(client(&workspace, &["jobs", "list", "--format", "json", "--limit", "1"], &target));
     assert_eq!(limited["jobs"].as_array().unwrap().len(), 1);
 
@@ -132,11 +132,11 @@ fn a_running_job_is_followed_and_cancelled() {
     assert_eq!(update(&["--update-labels", "k=w,l=x"]).expect(0).stdout, "job a has k=w, l=x\n");
     assert_eq!(update(&["--remove-labels", "k", "--update-labels", "m=y"]).expect(0).stdout, "job a has l=x, m=y\n");
     assert_eq!(update(&["--clear-labels"]).expect(0).stdout, "job a has no labels\n");
-    assert!(update(&[]).expect(2).stderr.contains("nothing is to be changed"));
+    assert!(update(&[]).expect(2).stderr.contains("no change is requested"));
 
     client(&workspace, &["jobs", "cancel", "a"], &target).expect(0);
     let followed = finished(following.wait_with_output().unwrap()).expect(1);
-    assert_eq!(followed.stdout, "[job] an unfinished line\n", "the rest comes with the end");
+    assert_eq!(followed.stdout, "[job] an unfinished line\n", "the incomplete line is printed at the end");
     assert!(followed.stderr.contains("job a is CANCELLED"), "{}", followed.stderr);
     let again = client(&workspace, &["jobs", "cancel", "a"], &target).expect(1);
     assert!(again.stderr.contains("error: cannot cancel job a: it is CANCELLED"), "{}", again.stderr);
@@ -144,7 +144,7 @@ fn a_running_job_is_followed_and_cancelled() {
 }
 
 #[test]
-fn packages_of_a_configuration_are_handed_over_as_well() {
+fn packages_of_a_configuration_are_uploaded() {
     let workspace = Workspace::new("packageUris: [greeter-1.0-py3-none-any.whl]\npythonModule: greeter\n");
     let wheel = workspace.path().join("greeter-1.0-py3-none-any.whl");
     assert!(Command::new("python3").args(["-c", MAKE_WHEEL, "greeter"]).arg(&wheel).status().unwrap().success());
@@ -152,7 +152,7 @@ fn packages_of_a_configuration_are_handed_over_as_well() {
     let url = format!("http://{}", server.address);
     let submit = ["jobs", "submit", "training", "j", "--config", "hptuning_config.yaml"];
     client(&workspace, &submit, &["--server", &url]).expect(0);
-    // From then on the server needs it no more.
+    // The server uses the uploaded copy.
     fs::remove_file(wheel).unwrap();
     client(&workspace, &["jobs", "stream-logs", "j"], &["--server", &url]).expect(0);
     let job = json_of(client(&workspace, &["jobs", "describe", "j", "--format", "json"], &["--server", &url]));
@@ -161,7 +161,7 @@ fn packages_of_a_configuration_are_handed_over_as_well() {
 }
 
 #[test]
-fn logs_are_followed_beyond_a_restart_of_the_server() {
+fn log_stream_survives_a_restart_of_the_server() {
     let workspace = Workspace::new("");
     let release = workspace.path().join("release");
     assert!(Command::new("mkfifo").arg(&release).status().unwrap().success());
@@ -181,7 +181,7 @@ fn logs_are_followed_beyond_a_restart_of_the_server() {
 }
 
 #[test]
-fn every_task_has_its_own_lines() {
+fn log_lines_are_labelled_and_filtered_by_task() {
     let workspace = Workspace::new("");
     let server = Server::start(&workspace, &[]);
     let url = format!("http://{}", server.address);
@@ -189,7 +189,7 @@ fn every_task_has_its_own_lines() {
     let mut submit = vec!["jobs", "submit", "training", "cluster", "--scale-tier", "CUSTOM", "--worker-count", "1"];
     submit.extend(["--master-machine-type", "m", "--worker-machine-type", "m", "--stream-logs", "--"]);
     submit.extend(["python3", "-c", "import json, os; print(json.loads(os.environ['TF_CONFIG'])['task']['type'])"]);
-    // The master ends the job, so the worker may not have come to its line.
+    // The master ends the job, so the worker may not have printed its line.
     let all = client(&workspace, &submit, &target).expect(0).stdout;
     assert!(all.contains("[job] master\n"), "{all}");
     let of = |task: &str| {
@@ -201,7 +201,7 @@ fn every_task_has_its_own_lines() {
 }
 
 #[test]
-fn studies_and_trials_are_worked_on_by_hand_on_a_server_and_in_a_folder_alike() {
+fn study_commands_print_the_same_on_a_server_and_on_a_data_folder() {
     let workspace = Workspace::new("");
     workspace.write("study.yaml", STUDY);
     let server = Server::start(&workspace, &[]);
@@ -211,7 +211,7 @@ fn studies_and_trials_are_worked_on_by_hand_on_a_server_and_in_a_folder_alike() 
     assert_eq!(on_server, in_folder);
 }
 
-/// Works on a study from its beginning to its end, and returns all that was said, without times.
+/// Runs the commands for a study from creation to deletion, and returns all output without times.
 fn work_by_hand(workspace: &Workspace, target: &[&str]) -> String {
     let mut said = String::new();
     let mut step = |code: i32, args: &[&str]| {
@@ -257,12 +257,12 @@ fn work_by_hand(workspace: &Workspace, target: &[&str]) -> String {
     let list = step(0, &["trials", "list", "--study", "s"]);
     assert!(list.contains("INFEASIBLE: it broke") && list.lines().count() == 7, "{list}");
     assert!(step(0, &["trials", "list", "--study", "s", "--optimal"]).contains(" -0.001 "));
-    // What cannot be done.
+    // Invalid requests.
     assert!(step(1, &["trials", "complete", "2", "--study", "s", "--metric", "loss=3"]).is_empty());
     step(2, &["trials", "complete", "2", "--study", "s", "--metric", "accuracy=3"]);
     step(2, &["trials", "complete", "9", "--study", "s"]);
     step(2, &["trials", "describe", "x/../1", "--study", "s"]);
-    step(2, &["trials", "list", "--study", "nobody"]);
+    step(2, &["trials", "list", "--study", "absent"]);
     step(2, &["trials", "complete", "2", "--study", "s", "--metric", "loss=NaN"]);
     let timed = |args: &[&str]| client(workspace, args, target).expect(0).stdout;
     let csv = timed(&["trials", "export", "--study", "s"]);
@@ -290,7 +290,7 @@ fn work_by_hand(workspace: &Workspace, target: &[&str]) -> String {
 }
 
 #[test]
-fn a_job_in_a_folder_waits_for_a_server_or_is_carried_out_at_once() {
+fn job_in_a_data_folder_waits_for_a_server_or_runs_at_once() {
     let workspace = Workspace::new(TUNING);
     let target = ["--data-dir", "data"];
     let submit = |id: &str, more: &[&str]| {
@@ -300,7 +300,7 @@ fn a_job_in_a_folder_waits_for_a_server_or_is_carried_out_at_once() {
         client(&workspace, &args, &target)
     };
     let waiting = submit("waiting", &[]).expect(0);
-    assert!(waiting.stderr.contains("to carry it out: tunesmith serve --data-dir"), "{}", waiting.stderr);
+    assert!(waiting.stderr.contains("to run it: tunesmith serve --data-dir"), "{}", waiting.stderr);
     submit("unwanted", &[]).expect(0);
     assert_eq!(
         client(&workspace, &["jobs", "cancel", "unwanted"], &target).expect(0).stdout,
@@ -328,19 +328,16 @@ fn a_job_in_a_folder_waits_for_a_server_or_is_carried_out_at_once() {
     let url = format!("http://{}", server.address);
     client(&workspace, &["jobs", "stream-logs", "waiting"], &["--server", &url]).expect(0);
     assert!(states(&["--server", &url]).contains(&"waiting SUCCEEDED".to_owned()));
-    // To look at a folder that a server has is possible, to change something is not.
+    // A data folder that a server has open can be read, but not changed.
     assert_eq!(states(&target), states(&["--server", &url]));
     for args in [["jobs", "cancel", "waiting"].as_slice(), &["studies", "delete", "s"]] {
         let refused = client(&workspace, args, &target).expect(2).stderr;
-        assert!(
-            refused.contains("is in use by process ") && refused.contains("go through it with --server"),
-            "{refused}"
-        );
+        assert!(refused.contains("is in use by process ") && refused.contains("use --server "), "{refused}");
     }
 }
 
 #[test]
-fn a_job_that_a_folder_carries_out_reports_over_http() {
+fn job_run_in_a_data_folder_reports_over_http() {
     let workspace = Workspace::new(&TUNING.replace("metricFromStdout: true, ", ""));
     workspace.write(
         "report.py",
@@ -361,7 +358,7 @@ urllib.request.urlopen(request, timeout=10).close()
 }
 
 #[test]
-fn an_interrupted_job_in_a_folder_is_left_for_a_server() {
+fn interrupted_job_in_a_data_folder_stays_queued() {
     let workspace = Workspace::new("");
     let script = "echo ready; exec tail -f /dev/null";
     let args = ["jobs", "submit", "training", "j", "--stream-logs", "--", "sh", "-c", script];
@@ -370,20 +367,20 @@ fn an_interrupted_job_in_a_folder_is_left_for_a_server() {
     wait_for_line(child.stdout.as_mut().unwrap(), "[job] ready");
     crate::support::signal(&child, rustix::process::Signal::INT);
     let said = finished(child.wait_with_output().unwrap()).expect(130);
-    assert!(said.stderr.contains("to go on with job j: tunesmith serve --data-dir"), "{}", said.stderr);
+    assert!(said.stderr.contains("to resume job j: tunesmith serve --data-dir"), "{}", said.stderr);
     let job = client(&workspace, &["jobs", "describe", "j", "--format", "json"], &["--data-dir", "data"]);
     assert_eq!(json_of(job)["state"], "QUEUED");
 }
 
 #[test]
-fn what_is_wrong_is_told_in_a_line() {
+fn errors_are_printed_one_per_line() {
     let workspace = Workspace::new("hyperparameters: {goal: SIDEWAYS}");
     let server = Server::start(&workspace, &[]);
     let url = format!("http://{}", server.address);
     let target = ["--server", url.as_str()];
     let error = |code: i32, args: &[&str]| client(&workspace, args, &target).expect(code).stderr;
     for command in ["describe", "cancel", "stream-logs"] {
-        assert_eq!(error(2, &["jobs", command, "nobody"]), "error: job nobody does not exist\n");
+        assert_eq!(error(2, &["jobs", command, "absent"]), "error: job absent does not exist\n");
     }
     let filter = error(2, &["jobs", "list", "--filter", "name:x"]);
     assert_eq!(filter, "error: filter: \"name\" is no attribute: use jobId, state, errorMessage or labels.KEY\n");
@@ -420,7 +417,7 @@ fn what_is_wrong_is_told_in_a_line() {
 }
 
 #[test]
-fn server_and_token_come_from_the_environment() {
+fn server_and_token_are_read_from_the_environment() {
     let workspace = Workspace::new("");
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut command = client_command(&workspace, &["jobs", "list", "--project", "p:q"], &[]);
@@ -438,7 +435,7 @@ fn server_and_token_come_from_the_environment() {
 }
 
 #[test]
-fn tokens_decide_who_may_hand_packages_over_and_read_logs() {
+fn roles_allow_uploading_packages_and_reading_logs() {
     let workspace = Workspace::new("");
     let developer = token(&workspace, &["--principal", "user:dev@x", "--role", "ml.developer@local"]);
     let viewer = token(&workspace, &["--principal", "user:view@x", "--role", "ml.viewer"]);
@@ -453,8 +450,8 @@ fn tokens_decide_who_may_hand_packages_over_and_read_logs() {
     let refused = as_user(&viewer, &submit).expect(1).stderr;
     assert!(refused.starts_with("error: permission ml.jobs.create is denied on projects/local"), "{refused}");
     assert_eq!(as_user(&viewer, &["jobs", "stream-logs", "j"]).expect(0).stdout, "[job] hello\n");
-    let nobody = client(&workspace, &["jobs", "stream-logs", "j"], &["--server", &url]).expect(1).stderr;
-    assert!(nobody.contains("TUNESMITH_ACCESS_TOKEN"), "{nobody}");
+    let without_token = client(&workspace, &["jobs", "stream-logs", "j"], &["--server", &url]).expect(1).stderr;
+    assert!(without_token.contains("TUNESMITH_ACCESS_TOKEN"), "{without_token}");
     let package = format!("/v1/projects/local/packages/{}/a.zip", "0".repeat(64));
     let logs = "/v1/projects/local/jobs/j/logs";
     for (method, path) in
@@ -480,7 +477,7 @@ fn read_head(stream: &mut TcpStream) -> String {
 }
 
 #[test]
-fn packages_that_are_not_what_they_seem_leave_nothing() {
+fn invalid_uploads_leave_no_files() {
     let workspace = Workspace::new("");
     let server = Server::start(&workspace, &[]);
     let content = "PK\x03\x04 content";
@@ -519,7 +516,7 @@ fn packages_that_are_not_what_they_seem_leave_nothing() {
     drop(stream);
     while !uploads(&folder).is_empty() {}
 
-    // Larger than other requests may be, and handed over twice.
+    // Larger than the limit of other requests, and uploaded twice.
     let large = format!("PK\x03\x04{}", "x".repeat(5 << 20));
     let sha256 = hex::encode(Sha256::digest(&large));
     let path = format!("/v1/projects/p/packages/{sha256}/large-1.zip");
@@ -532,7 +529,7 @@ fn packages_that_are_not_what_they_seem_leave_nothing() {
 }
 
 #[test]
-fn logs_are_read_in_bounded_pieces() {
+fn logs_are_read_in_chunks() {
     let workspace = Workspace::new("");
     let server = Server::start(&workspace, &[]);
     let url = format!("http://{}", server.address);
@@ -566,14 +563,14 @@ fn logs_are_read_in_bounded_pieces() {
 }
 
 #[test]
-fn completions_know_the_commands() {
+fn completion_scripts_contain_the_commands() {
     let workspace = Workspace::new("");
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let script = client(&workspace, &["completions", shell], &[]).expect(0).stdout;
         for word in ["stream-logs", "add-measurement", "studies"] {
             assert!(script.contains(word), "{shell} {word}");
         }
-        // fish is told of two levels of commands.
+        // The script for fish covers two levels of commands.
         assert!(shell == "fish" || script.contains("master-image-uri"), "{shell}");
     }
 }

@@ -1,6 +1,6 @@
-//! kill -9 of the server, a supervisor, or both, at random moments of a running job, which is then taken up again.
+//! Kills the server, a supervisor, or both, at random times of a running job, and resumes the job.
 //!
-//! `TUNESMITH_CRASH_ROUNDS` sets how many kills there are; 200 if it is not set.
+//! `TUNESMITH_CRASH_ROUNDS` sets the number of kills, 200 by default.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Child, Stdio};
@@ -14,10 +14,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::support::{Workspace, processes_with};
 
 const TRIALS: usize = 12;
-/// How long after its start a process is killed at the latest.
+/// Longest time after its start at which a process is killed.
 const LONGEST_LIFE_MS: u64 = 600;
 
-/// Reports three steps over HTTP, and writes down what was acknowledged; says the last one on standard output too.
+/// Reports three steps over HTTP, and records the acknowledged ones. Also prints the last one to standard output.
 const TRAINER: &str = r#"
 import http.client, json, os, sys, urllib.request
 trial = os.environ["CLOUD_ML_TRIAL_ID"]
@@ -43,7 +43,7 @@ note("ends", trial)
 "#;
 
 #[test]
-fn nothing_acknowledged_is_lost_and_nothing_is_done_twice() {
+fn acknowledged_reports_survive_kills_and_no_trial_runs_twice() {
     let rounds: u32 = std::env::var("TUNESMITH_CRASH_ROUNDS").map_or(200, |text| text.parse().unwrap());
     let mut random = StdRng::seed_from_u64(1);
     let mut kills = 0;
@@ -55,7 +55,7 @@ fn nothing_acknowledged_is_lost_and_nothing_is_done_twice() {
     }
 }
 
-/// Carries one job through up to `most` kills to its end, checks it, and returns how many there were.
+/// Runs one job to its end through up to `most` kills, checks it, and returns the number of kills.
 fn crash_one_job(job: u32, most: u32, random: &mut StdRng) -> u32 {
     let workspace = Workspace::new(&format!(
         "
@@ -77,7 +77,7 @@ tunesmith: {{metricFromStdout: true, maxLostAttempts: 1000, seed: {job}}}
         let mut child = workspace.run_command(args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let ended = when_ended(&mut child);
         let life = Duration::from_millis(random.random_range(0..LONGEST_LIFE_MS));
-        let said = match ended.recv_timeout(if kills == most { Duration::MAX } else { life }) {
+        let stderr_text = match ended.recv_timeout(if kills == most { Duration::MAX } else { life }) {
             Ok(said) => said,
             Err(mpsc::RecvTimeoutError::Disconnected) => panic!("standard error was not read"),
             Err(mpsc::RecvTimeoutError::Timeout) => {
@@ -94,7 +94,7 @@ tunesmith: {{metricFromStdout: true, maxLostAttempts: 1000, seed: {job}}}
                 ended.recv().unwrap()
             }
         };
-        assert_eq!(child.wait().unwrap().code(), Some(0), "{said}");
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{stderr_text}");
         break;
     }
     check(&workspace, &marker);
@@ -113,7 +113,7 @@ fn check(workspace: &Workspace, marker: &str) {
         let id: f64 = trial["trial_id"].parse().unwrap();
         assert_eq!(trial["objective_value"], format!("{:?}", id + 0.3));
     }
-    // A trial is started again only if it had not come to its end.
+    // A trial is started again only if it had not ended.
     let mut starts: BTreeMap<String, usize> = BTreeMap::new();
     for line in workspace.read("starts").lines() {
         *starts.entry(line.to_owned()).or_default() += 1;
@@ -144,14 +144,14 @@ fn stored_curves(workspace: &Workspace) -> BTreeSet<String> {
     })
 }
 
-/// A channel that brings what the process said once it has closed its standard error.
+/// Returns a channel that receives the standard error of the process when it is closed.
 fn when_ended(child: &mut Child) -> mpsc::Receiver<String> {
     let mut stderr = child.stderr.take().unwrap();
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
-        let said = std::io::read_to_string(&mut stderr).unwrap_or_default();
-        // The test may have gone on without waiting for it.
-        let _ = sender.send(said);
+        let stderr_text = std::io::read_to_string(&mut stderr).unwrap_or_default();
+        // The receiver may have been dropped.
+        let _ = sender.send(stderr_text);
     });
     receiver
 }
@@ -166,6 +166,6 @@ fn kill_supervisors(marker: &str) {
 
 fn kill(pid: u32) {
     let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
-    // It may have ended by itself in the meantime.
+    // The process may have ended already.
     let _ = kill_process(pid, Signal::KILL);
 }

@@ -1,4 +1,4 @@
-//! `tunesmith explain`: what a job's trials tell, read from the data folder.
+//! `tunesmith explain`, on a data folder.
 #![expect(clippy::unwrap_used, reason = "the lint does not see that helpers of tests are tests")]
 
 use serde_json::Value;
@@ -29,7 +29,9 @@ if [ "$b" = 3 ] && mkdir "$(dirname "$0")/once" 2>/dev/null; then echo "no luck"
 echo "score=$((10 * a - b))"
 "#,
     );
-    workspace.run(["--job-id", "told", "--", "sh", &workspace.path().join("train.sh").display().to_string()]).expect(0);
+    workspace
+        .run(["--job-id", "job_1", "--", "sh", &workspace.path().join("train.sh").display().to_string()])
+        .expect(0);
     workspace
 }
 
@@ -38,12 +40,12 @@ fn explain(workspace: &Workspace, args: &[&str]) -> Finished {
 }
 
 #[test]
-fn what_matters_and_where_the_optimum_lies_is_told() {
+fn importance_and_optimum_are_reported() {
     let workspace = explained_job("RANDOM_SEARCH");
-    let json: Value = serde_json::from_str(&explain(&workspace, &["told", "--json"]).expect(0).stdout).unwrap();
+    let json: Value = serde_json::from_str(&explain(&workspace, &["job_1", "--json"]).expect(0).stdout).unwrap();
     let states = workspace.column("state");
     let measured = states.iter().filter(|state| *state == "SUCCEEDED").count();
-    assert_eq!((&json["job"], &json["state"]), (&Value::from("told"), &Value::from("SUCCEEDED")));
+    assert_eq!((&json["job"], &json["state"]), (&Value::from("job_1"), &Value::from("SUCCEEDED")));
     assert_eq!((&json["algorithm"], &json["seed"]), (&Value::from("RANDOM_SEARCH"), &Value::from("3")));
     assert_eq!(json["origins"], serde_json::json!([{"algorithm": "RANDOM_SEARCH", "trials": states.len()}]));
     assert_eq!(json["earlyStopping"], Value::Null);
@@ -72,41 +74,41 @@ fn what_matters_and_where_the_optimum_lies_is_told() {
     assert!(metric["calibration"]["rankCorrelation"].as_f64().unwrap() > 0.8, "{}", metric["calibration"]);
     assert_eq!(metric["calibration"]["coverage"][2]["nominal"], 0.95);
 
-    let text = explain(&workspace, &["told", "--slices"]).expect(0).stdout;
+    let text = explain(&workspace, &["job_1", "--slices"]).expect(0).stdout;
     for part in [
-        "told, SUCCEEDED",
+        "job_1, SUCCEEDED",
         "RANDOM_SEARCH, seed 3",
         &format!("{measured} measured, none stopped early; {} failed; 0 running", 16 - measured),
         "maximize score;",
         "importance",
         "best measured",
         "predicted optimum",
-        "good points are told from bad ones",
+        "the model separates good points from bad ones",
         "score along each parameter",
         "█",
         "right",
     ] {
         assert!(text.contains(part), "{part}\n{text}");
     }
-    let plain = explain(&workspace, &["told"]).expect(0).stdout;
+    let plain = explain(&workspace, &["job_1"]).expect(0).stdout;
     assert!(text.starts_with(&plain) && !plain.contains('█'), "{plain}");
 }
 
 #[test]
-fn what_proposed_the_trials_is_told_with_each_and_in_all() {
+fn origins_of_trials_are_reported() {
     let workspace = explained_job("ALGORITHM_UNSPECIFIED");
-    let json: Value = serde_json::from_str(&explain(&workspace, &["told", "--json"]).expect(0).stdout).unwrap();
+    let json: Value = serde_json::from_str(&explain(&workspace, &["job_1", "--json"]).expect(0).stdout).unwrap();
     assert_eq!(json["algorithm"], "AUTOMATIC");
     assert_eq!(json["choice"]["algorithm"], "GAUSSIAN_PROCESS_BANDIT");
     let origins = json["origins"].as_array().unwrap();
     assert!(origins.iter().all(|origin| origin["algorithm"] == "GAUSSIAN_PROCESS_BANDIT"), "{origins:?}");
     let trials: u64 = origins.iter().filter_map(|origin| origin["trials"].as_u64()).sum();
     assert_eq!(trials, workspace.column("state").len() as u64);
-    let text = explain(&workspace, &["told"]).expect(0).stdout;
+    let text = explain(&workspace, &["job_1"]).expect(0).stdout;
     for part in ["AUTOMATIC, seed 3", "chosen now   GAUSSIAN_PROCESS_BANDIT: ", "GAUSSIAN_PROCESS_BANDIT/START"] {
         assert!(text.contains(part), "{part}\n{text}");
     }
-    let described = workspace.command().args(["jobs", "describe", "told", "--format", "json"]).output().unwrap();
+    let described = workspace.command().args(["jobs", "describe", "job_1", "--format", "json"]).output().unwrap();
     let job: Value = serde_json::from_str(&finished(described).expect(0).stdout).unwrap();
     let outputs = job["trainingOutput"]["trials"].as_array().unwrap();
     let first = outputs.iter().find(|trial| trial["trialId"] == "1").unwrap();
@@ -116,14 +118,14 @@ fn what_proposed_the_trials_is_told_with_each_and_in_all() {
 }
 
 #[test]
-fn the_same_trials_are_explained_alike() {
+fn same_trials_give_the_same_explanation() {
     let workspace = explained_job("GAUSSIAN_PROCESS_BANDIT");
-    let once = explain(&workspace, &["told", "--json"]).expect(0).stdout;
-    assert_eq!(once, explain(&workspace, &["told", "--json"]).expect(0).stdout);
+    let once = explain(&workspace, &["job_1", "--json"]).expect(0).stdout;
+    assert_eq!(once, explain(&workspace, &["job_1", "--json"]).expect(0).stdout);
 }
 
 #[test]
-fn what_cannot_be_explained_is_said() {
+fn job_without_enough_trials_is_refused() {
     let workspace = Workspace::new(
         "
 hyperparameters:
@@ -143,8 +145,8 @@ tunesmith: {metricFromStdout: true}
         short.stderr
     );
     assert!(short.stderr.contains("measured at 3 different points, and 5 are needed"), "{}", short.stderr);
-    let unknown = explain(&workspace, &["nobody"]).expect(2);
-    assert!(unknown.stderr.contains("nobody"), "{}", unknown.stderr);
+    let unknown = explain(&workspace, &["absent"]).expect(2);
+    assert!(unknown.stderr.contains("absent"), "{}", unknown.stderr);
     workspace.write("hptuning_config.yaml", "tunesmith: {metricFromStdout: true}\n");
     workspace.run(["--job-id", "plain", "--", "true"]).expect(0);
     let plain = explain(&workspace, &["plain"]).expect(2);

@@ -9,14 +9,14 @@ use crate::server::Server;
 use crate::support::Workspace;
 
 #[test]
-fn the_published_python_client_drives_jobs_from_their_creation_to_their_end() {
+fn published_python_client_creates_follows_and_cancels_jobs() {
     let workspace = Workspace::new("");
     let server = Server::start(&workspace, &["--job-slots", "1"]);
     server.drive("jobs.py", &[workspace.path().to_str().unwrap()]);
 }
 
 #[test]
-fn a_job_goes_on_after_the_server_was_killed() {
+fn job_continues_after_the_server_was_killed() {
     let workspace = Workspace::new("");
     let server = Server::start(&workspace, &[]);
     let release = workspace.path().join("release");
@@ -28,7 +28,7 @@ fn a_job_goes_on_after_the_server_was_killed() {
     while server.get(job).1["state"] != "RUNNING" {}
     drop(server);
     let server = Server::start(&workspace, &[]);
-    // Waits for the program, which was not started again and still reads.
+    // The program was not started again, and still waits for its input.
     drop(std::fs::File::options().write(true).open(release).unwrap());
     let ended = loop {
         let (_, job) = server.get(job);
@@ -41,7 +41,7 @@ fn a_job_goes_on_after_the_server_was_killed() {
 }
 
 #[test]
-fn a_cancelled_job_whose_programs_outlived_the_server_is_stopped() {
+fn cancelling_stops_programs_that_outlived_the_server() {
     let workspace = Workspace::new("");
     let server = Server::start(&workspace, &[]);
     let input = json!({"masterConfig": {"containerCommand": ["sh", "-c", "echo $$ > pid; exec tail -f /dev/null"]}});

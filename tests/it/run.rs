@@ -1,4 +1,4 @@
-//! `tunesmith run` as a user has it: configurations, sources of metrics, results, early stops, taking a job up again.
+//! `tunesmith run`: configurations, sources of metrics, results, early stopping, resuming a job.
 
 use std::collections::BTreeSet;
 use std::process::{Child, Stdio};
@@ -35,7 +35,7 @@ fn quadratic() -> Workspace {
 }
 
 #[test]
-fn a_job_runs_to_its_best_trial() {
+fn job_runs_to_its_end_and_prints_the_best_trial() {
     let workspace = quadratic();
     let run = workspace.run(["--job-id", "first", "--job-dir", "models", "--", "sh", "train.sh"]).expect(0);
     let job = workspace.job();
@@ -63,7 +63,7 @@ fn a_job_runs_to_its_best_trial() {
 }
 
 #[test]
-fn one_seed_gives_one_sequence() {
+fn same_seed_gives_the_same_trials() {
     let sequence = |seed: &str| {
         let workspace = quadratic();
         workspace.run(["--parallel", "1", "--seed", seed, "--", "sh", "train.sh"]).expect(0);
@@ -75,7 +75,7 @@ fn one_seed_gives_one_sequence() {
 }
 
 #[test]
-fn a_finished_job_is_told_again_and_another_of_its_name_refused() {
+fn finished_job_is_printed_again_and_another_job_of_its_name_is_refused() {
     let workspace = quadratic();
     let command = ["--job-id", "j", "--", "sh", "train.sh"];
     let first = workspace.run(command).expect(0);
@@ -87,7 +87,7 @@ fn a_finished_job_is_told_again_and_another_of_its_name_refused() {
 }
 
 #[test]
-fn a_grid_is_walked_once_and_then_exhausted() {
+fn grid_search_tries_each_point_once() {
     for parallel in ["1", "8"] {
         let workspace = Workspace::new(
             "
@@ -116,7 +116,7 @@ tunesmith: {metricFromStdout: true}
 }
 
 #[test]
-fn a_program_gets_flags_of_active_parameters_alone() {
+fn program_gets_flags_of_active_parameters_only() {
     let workspace = Workspace::new(
         "
 hyperparameters:
@@ -150,7 +150,7 @@ tunesmith:
 }
 
 #[test]
-fn a_wrong_tag_ends_the_job_with_the_first_trial() {
+fn wrong_metric_tag_fails_the_job_with_the_first_trial() {
     let workspace = quadratic();
     workspace.write("hptuning_config.yaml", &QUADRATIC_CONFIG.replace("Tag: loss", "Tag: los"));
     let run = workspace.run(["--parallel", "1", "--", "sh", "train.sh"]).expect(1);
@@ -161,7 +161,7 @@ fn a_wrong_tag_ends_the_job_with_the_first_trial() {
 }
 
 #[test]
-fn a_trainer_reports_over_http_with_its_own_token() {
+fn trainer_reports_over_http_with_its_own_token() {
     let workspace = quadratic();
     workspace
         .write("hptuning_config.yaml", &QUADRATIC_CONFIG.replace("metricFromStdout: true", "metricFromStdout: false"));
@@ -199,7 +199,7 @@ assert call(base, token)["parameters"][0]["parameter"] == "x"
 }
 
 #[test]
-fn a_trial_that_is_worse_than_the_median_is_stopped_early() {
+fn trial_below_the_median_is_stopped_early() {
     let workspace = Workspace::new(
         "
 hyperparameters:
@@ -213,7 +213,7 @@ hyperparameters:
 tunesmith: {metricFromStdout: true}
 ",
     );
-    // Six good trials, then one that is bad from its first report and would never end.
+    // Six good trials, then one that is bad from its first report and runs until it is stopped.
     workspace.write(
         "train.sh",
         r#"x="${1#--x=}"
@@ -233,8 +233,8 @@ if [ "$x" = 7 ]; then exec tail -f /dev/null; fi
 }
 
 #[test]
-fn the_rule_of_early_stopping_can_be_chosen() {
-    // Successive halving compares with trials that still run; the decay-curve rule wants ten that have ended.
+fn early_stopping_rule_is_configurable() {
+    // Successive halving compares with running trials; the decay-curve rule needs ten completed trials.
     for (rule, good, parallel) in [("ASHA", 2, "3"), ("DECAY_CURVE", 10, "1")] {
         let last = good + 1;
         let workspace = Workspace::new(&format!(
@@ -250,7 +250,7 @@ hyperparameters:
 tunesmith: {{metricFromStdout: true, earlyStopping: {rule}}}
 "
         ));
-        // The last one is bad from its first report and would never end.
+        // The last trial is bad from its first report, and runs until it is stopped.
         workspace.write(
             "train.sh",
             &format!(
@@ -272,7 +272,7 @@ if [ "$x" = {last} ]; then exec tail -f /dev/null; fi
 }
 
 #[test]
-fn an_earlier_job_is_knowledge_for_the_next() {
+fn resumed_previous_job_contributes_its_trials() {
     let workspace = Workspace::new(
         "
 hyperparameters:
@@ -296,13 +296,13 @@ tunesmith: {metricFromStdout: true}
     let mut all: Vec<String> = first.into_iter().chain(workspace.column("a")).collect();
     all.sort();
     assert_eq!(all, ["1", "2", "3", "4", "5", "6"], "no point of the first job is tried again");
-    workspace.write("hptuning_config.yaml", &next.replace("first", "nobody"));
+    workspace.write("hptuning_config.yaml", &next.replace("first", "absent"));
     let unknown = workspace.run(job("third")).expect(2);
-    assert!(unknown.stderr.contains("resumePreviousJobId: nobody"), "{}", unknown.stderr);
+    assert!(unknown.stderr.contains("resumePreviousJobId: absent"), "{}", unknown.stderr);
 }
 
 #[test]
-fn a_job_whose_time_is_over_is_cancelled() {
+fn job_beyond_its_maximum_running_time_is_cancelled() {
     let workspace = quadratic();
     workspace.write("hptuning_config.yaml", &format!("{QUADRATIC_CONFIG}\nscheduling: {{maxRunningTime: 1s}}\n"));
     let run = workspace.run(["--", "sh", "-c", "exec tail -f /dev/null", "trainer"]).expect(1);
@@ -311,17 +311,17 @@ fn a_job_whose_time_is_over_is_cancelled() {
 }
 
 #[test]
-fn ctrl_c_once_leaves_a_job_that_can_be_taken_up() {
+fn first_ctrl_c_leaves_a_resumable_job() {
     let workspace = quadratic();
-    // The third trial waits for a file that is not there before the interruption.
+    // The third trial waits for a file that is created after the interruption.
     workspace.write(
-        "gate.sh",
+        "blocking.sh",
         &format!(
             r#"if [ "$CLOUD_ML_TRIAL_ID" = 3 ] && [ ! -e go ]; then echo waiting >&2; exec tail -f /dev/null; fi
 {QUADRATIC}"#
         ),
     );
-    let args = ["--job-id", "j", "--parallel", "1", "--", "sh", "gate.sh"];
+    let args = ["--job-id", "j", "--parallel", "1", "--", "sh", "blocking.sh"];
     let mut child = spawn(&workspace, &args);
     wait_for_line(&mut child, "trial 3 started");
     signal(&child, Signal::INT);
@@ -338,7 +338,7 @@ fn ctrl_c_once_leaves_a_job_that_can_be_taken_up() {
 }
 
 #[test]
-fn ctrl_c_twice_stops_what_ignores_the_first() {
+fn second_ctrl_c_kills_programs_that_ignore_the_first() {
     let workspace = quadratic();
     let args = ["--", "sh", "-c", "trap '' TERM; echo ready; while :; do read line; done < fifo", "trainer"];
     rustix::fs::mknodat(
@@ -360,7 +360,7 @@ fn ctrl_c_twice_stops_what_ignores_the_first() {
 }
 
 #[test]
-fn a_job_without_hyperparameters_is_one_run_of_its_program() {
+fn job_without_hyperparameters_runs_its_program_once() {
     let workspace = Workspace::new("scheduling: {maxRunningTime: 600s}\n");
     let run = |script: &str| workspace.run(["--job-dir", "model", "--", "sh", "-c", script, "trainer", "--a=b"]);
     run(r#"test "$1" = --a=b && test "$2" = "--job-dir=$PWD/model" && test -z "$CLOUD_ML_TRIAL_ID""#).expect(0);
@@ -371,9 +371,9 @@ fn a_job_without_hyperparameters_is_one_run_of_its_program() {
 }
 
 #[test]
-fn a_terminal_shows_running_trials_and_what_is_to_go() {
+fn terminal_shows_running_trials_and_remaining_work() {
     let workspace = quadratic();
-    // The trial ends when its line has been seen to be drawn: the terminal is drawn anew until then.
+    // The trial ends when its line has appeared on the screen, which is redrawn until then.
     workspace.write(
         "drawn.sh",
         &format!(
@@ -389,7 +389,7 @@ fn a_terminal_shows_running_trials_and_what_is_to_go() {
     let screen = workspace.read("screen");
     assert!(screen.contains("trial 1  x="), "{screen}");
     assert!(screen.contains("12 done, 0 failed, 0 to go"), "{screen}");
-    assert!(screen.contains("░"), "a bar was drawn: {screen}");
+    assert!(screen.contains("░"), "a bar is drawn: {screen}");
     assert!(screen.contains("best: trial "), "{screen}");
 }
 
@@ -410,8 +410,8 @@ fn jobs_are_listed_and_described_from_the_data_folder() {
     let logs = jobs(&["stream-logs", "listed"]);
     assert_eq!(logs.lines().filter(|line| line.contains("] loss=")).count(), 12, "{logs}");
     let mut unknown = workspace.command();
-    let unknown = finished(unknown.args(["jobs", "describe", "nobody"]).output().unwrap()).expect(2);
-    assert!(unknown.stderr.contains("job nobody does not exist"), "{}", unknown.stderr);
+    let unknown = finished(unknown.args(["jobs", "describe", "absent"]).output().unwrap()).expect(2);
+    assert!(unknown.stderr.contains("job absent does not exist"), "{}", unknown.stderr);
 }
 
 fn spawn(workspace: &Workspace, args: &[&str]) -> Child {
@@ -428,7 +428,7 @@ fn wait(child: Child) -> Finished {
 }
 
 #[test]
-fn initial_trials_and_priors_come_first_in_every_algorithm() {
+fn every_algorithm_starts_with_initial_trials_and_prior_modes() {
     for algorithm in ["GAUSSIAN_PROCESS_BANDIT", "RANDOM_SEARCH", "GRID_SEARCH"] {
         let config = "
 hyperparameters:
@@ -461,7 +461,7 @@ tunesmith:
 }
 
 #[test]
-fn a_job_over_a_changed_space_begins_where_the_earlier_one_was_best() {
+fn job_over_a_changed_space_starts_at_the_best_point_of_the_previous_one() {
     let workspace = Workspace::new(
         "
 hyperparameters:
@@ -474,7 +474,7 @@ hyperparameters:
 tunesmith: {metricFromStdout: true, seed: 3}
 ",
     );
-    // The score is the number of the argument's last digit: 6 is the best.
+    // The score is the value of the parameter, so 6 is the best.
     let trainer = ["--", "sh", "-c", "echo score=${1##*=}", "trainer"];
     let job = |id: &'static str| ["--job-id", id].into_iter().chain(trainer);
     workspace.run(job("first")).expect(0);

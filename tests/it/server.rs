@@ -1,4 +1,4 @@
-//! A real server, and clients of it.
+//! A real server process, and requests to it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -18,12 +18,12 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a server with more arguments.
+    /// Starts a server with additional arguments.
     pub(crate) fn start(workspace: &Workspace, more: &[&str]) -> Self {
         Self::start_at(workspace, SocketAddr::from(([127, 0, 0, 1], 0)), more)
     }
 
-    /// The same at an address of its own.
+    /// As [`Server::start`], at the given address.
     pub(crate) fn start_at(workspace: &Workspace, listen: SocketAddr, more: &[&str]) -> Self {
         let mut command = workspace.command();
         command.args(["serve", "--listen", &listen.to_string(), "--data-dir", "data"]).args(more);
@@ -34,7 +34,7 @@ impl Server {
         Self { process, address }
     }
 
-    /// One request, and its status and JSON body.
+    /// Sends one request, and returns the status and the JSON body.
     pub(crate) fn send(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, Value) {
         let (status, body) = self.exchange(method, path, headers, body);
         if body.is_empty() {
@@ -43,18 +43,18 @@ impl Server {
         (status, serde_json::from_str(&body).unwrap_or_else(|error| panic!("{error}: {body}")))
     }
 
-    /// One request without a body, and its status and text.
+    /// Sends one request without a body, and returns the status and the text.
     pub(crate) fn text(&self, method: &str, path: &str) -> (u16, String) {
         self.exchange(method, path, "", "")
     }
 
-    /// Sends SIGKILL, and waits until the process is gone.
+    /// Sends SIGKILL, and waits for the process to end.
     pub(crate) fn kill(mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
     }
 
-    /// Sends a request and goes away without an answer.
+    /// Sends a request and closes the connection before the response.
     pub(crate) fn abandon(&self, method: &str, path: &str, headers: &str, body: &str) {
         let mut stream = TcpStream::connect(self.address).unwrap();
         let length = body.len();
@@ -62,7 +62,7 @@ impl Server {
             .unwrap();
     }
 
-    /// One request, and its status and text.
+    /// Sends one request, and returns the status and the text.
     pub(crate) fn exchange(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -77,12 +77,12 @@ impl Server {
         (status, body.to_owned())
     }
 
-    /// A POST of JSON.
+    /// Sends a POST request with a JSON body.
     pub(crate) fn post(&self, path: &str, body: &Value) -> (u16, Value) {
         self.send("POST", path, "content-type: application/json\r\n", &body.to_string())
     }
 
-    /// A GET.
+    /// Sends a GET request.
     pub(crate) fn get(&self, path: &str) -> (u16, Value) {
         self.send("GET", path, "", "")
     }
@@ -98,7 +98,7 @@ impl Server {
         assert!(text(&output.stdout).ends_with("all steps passed\n"), "{}", text(&output.stdout));
     }
 
-    /// Asks for an operation until it is done.
+    /// Polls an operation until it is done.
     pub(crate) fn wait(&self, mut operation: Value) -> Value {
         while operation["done"] != json!(true) {
             operation = self.get(&format!("/v1/{}", operation["name"].as_str().unwrap())).1;

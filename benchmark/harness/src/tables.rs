@@ -81,7 +81,7 @@ fn table(table: &CommittedTable) -> Result<TableProblem, TablesError> {
     let config = tunesmith_config::parse(&format!("{name}.yaml"), table.config)
         .map_err(|source| TablesError::Config { name, source })?;
     let study = config.study.ok_or(TablesError::NoStudy { name })?;
-    let rows = read_csv(name, table.csv.as_bytes(), &study.problem);
+    let rows = read_csv(name, table.csv.as_bytes(), &study.study.problem);
     Ok(rows.map_err(|source| TablesError::Trials { name, source })?.interpolated())
 }
 
@@ -141,7 +141,7 @@ mod tests {
         let draw = Draw { seed: 0, trial: TrialId::FIRST };
         let mut better = 0;
         for files in &TABLES {
-            let statement = tunesmith_config::parse(files.name, files.config).unwrap().study.unwrap().problem;
+            let statement = tunesmith_config::parse(files.name, files.config).unwrap().study.unwrap().study.problem;
             let header = files.csv.lines().take(1);
             let read = |lines: Vec<&str>| read_csv(files.name, lines.join("\n").as_bytes(), &statement).unwrap();
             let nearest = read(header.clone().chain(files.csv.lines().skip(1).take(KNOWN)).collect());

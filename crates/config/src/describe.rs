@@ -8,7 +8,7 @@ use tunesmith_algorithms::designers::GridSearch;
 use tunesmith_algorithms::problem::{Condition, Goal, ParameterKind, ParameterPrior, ParameterSpec, ScaleType};
 
 use super::HptuningConfig;
-use tunesmith_api::ai_platform::{Double, StudySpec};
+use tunesmith_api::ai_platform::{Double, TuningSpec};
 use tunesmith_domain::{Algorithm, FinalMeasurement, StoppingRule};
 
 /// Maximum number of listed values of a parameter.
@@ -27,7 +27,8 @@ pub fn describe(config: &HptuningConfig) -> String {
     text
 }
 
-fn describe_study(study: &StudySpec) -> String {
+fn describe_study(tuning: &TuningSpec) -> String {
+    let study = &tuning.study;
     let resolution = |name: &str| match &study.algorithm {
         Algorithm::GridSearch { double_resolution } => double_resolution.get(name).map(|points| u64::from(*points)),
         _ => None,
@@ -55,7 +56,7 @@ fn describe_study(study: &StudySpec) -> String {
         table.add_row(row);
     }
     if space.is_conditional() {
-        points = points.of_tree(study);
+        points = points.of_tree(tuning);
     }
     if let Some(column) = table.column_mut(4) {
         column.set_cell_alignment(CellAlignment::Right);
@@ -85,11 +86,11 @@ fn describe_study(study: &StudySpec) -> String {
         let values: Vec<String> = point.iter().map(|(name, value)| format!("{name}={value}")).collect();
         line(&mut text, "initial trial", &values.join(" "));
     }
-    let failed = match study.max_failed_trials {
+    let failed = match tuning.max_failed_trials {
         0 => "the service decides how many may fail".to_owned(),
         limit => format!("the job fails after {limit} failed"),
     };
-    let trials = format!("{}, {} at once, {failed}", study.max_trials, study.max_parallel_trials);
+    let trials = format!("{}, {} at once, {failed}", tuning.max_trials, tuning.max_parallel_trials);
     line(&mut text, "trials", &trials);
     for metric in study.problem.metrics() {
         let goal = if metric.goal == Goal::Maximize { "maximize" } else { "minimize" };
@@ -130,8 +131,9 @@ impl Points {
 }
 
 impl Points {
-    /// Returns the number for a conditional space. `self` is the product over all parameters.
-    fn of_tree(self, study: &StudySpec) -> Self {
+    /// The number for a conditional space, where `self` is the product over all parameters.
+    fn of_tree(self, tuning: &TuningSpec) -> Self {
+        let study = &tuning.study;
         let size = match &study.algorithm {
             Algorithm::GridSearch { double_resolution } => {
                 GridSearch::new(&study.problem, double_resolution).ok().and_then(|grid| grid.size())

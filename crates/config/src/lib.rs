@@ -19,7 +19,7 @@ pub use schema::json_schema;
 use conversion::{Conversion, Locations};
 use diagnostic::{Finding, Source};
 use schema::ConfigFile;
-use tunesmith_api::ai_platform::{self, Severity, StudySpec, TrainingInput};
+use tunesmith_api::ai_platform::{self, Severity, TrainingInput, TuningSpec};
 use tunesmith_domain::JobId;
 
 /// Maximum size of a config. Sufficient for 1000 discrete values in each of many parameters.
@@ -30,9 +30,9 @@ const MAX_SIZE_BYTES: u64 = 4 << 20;
 pub struct HptuningConfig {
     /// The training input.
     pub training_input: TrainingInput,
-    /// The study of `training_input.hyperparameters`; `None` for a job without hyperparameters.
-    pub study: Option<StudySpec>,
-    /// The job's ID, if the file contains one beside `trainingInput`.
+    /// The study that `training_input.hyperparameters` asks for; `None` for a job that tunes nothing.
+    pub study: Option<TuningSpec>,
+    /// The job's ID, if the file gives one beside `trainingInput`.
     pub job_id: Option<JobId>,
     /// The job's labels, if the file contains them beside `trainingInput`.
     pub labels: BTreeMap<String, String>,

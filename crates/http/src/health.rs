@@ -36,7 +36,7 @@ pub(super) fn router(jobs: Arc<Jobs>, dispatch: &Arc<Dispatch>) -> Router {
 /// Ready as long as the store answers.
 async fn ready(State(jobs): State<Arc<Jobs>>) -> Result<StatusCode, ApiError> {
     let unavailable = |text: &str| Err(ApiError::new(Code::Unavailable, text));
-    match tokio::time::timeout(STORE_LIMIT, jobs.answers()).await {
+    match tokio::time::timeout(STORE_LIMIT, jobs.check_store()).await {
         Ok(Ok(())) => Ok(StatusCode::OK),
         Ok(Err(error)) => {
             tracing::error!(error = &error as &dyn std::error::Error, "the store does not answer");

@@ -23,13 +23,13 @@ use super::routes::{Dispatch, Routes};
 use super::status::{ApiError, Code};
 use tunesmith_access::{Caller, Permission};
 use tunesmith_api::ai_platform::job::{JobList, JobRequest, JobResource, job_resource};
-use tunesmith_api::ai_platform::plan::{CommandLine, job_plan, job_study};
+use tunesmith_api::ai_platform::plan::{CommandLine, job_plan, job_study, previous_job};
 use tunesmith_api::ai_platform::rpc::{Empty, FieldViolation};
 use tunesmith_api::ai_platform::{Severity, TrainingInput, check, proto_json};
 use tunesmith_domain::{Job, JobChange, JobId};
+use tunesmith_service::Submission;
 use tunesmith_service::jobs::{JobReport, Jobs};
 use tunesmith_service::packages::Packages;
-use tunesmith_service::{StudySpec, Submission};
 
 /// How many jobs a list has, unless the client says otherwise, and at most.
 const DEFAULT_PAGE_SIZE: usize = 20;
@@ -120,11 +120,15 @@ async fn create(
     let placed = super::packages::resolved(&api.packages, &project, &input)?;
     let plan = job_plan(&placed, &command_line).map_err(|error| refuse(&error))?;
     let study = job_study(&input).map_err(|error| refuse(&error))?;
+    // The previous job is one of the same project.
+    let previous = previous_job(&input).map_err(|error| refuse(&error))?;
+    let previous = previous.map(|job| job_id(&project, job.parts().1)).transpose()?;
     let submission = Submission {
         id: Some(id),
         name_prefix: String::new(),
         labels: request.labels,
-        study: study.map(|study| in_project(study, &project)).transpose()?,
+        study,
+        resume_previous_job: previous,
         seed: input.tunesmith.seed,
         training_input: serde_json::to_value(&input).map_err(|error| refuse(&error))?,
         plan,
@@ -133,12 +137,6 @@ async fn create(
     let random_seed = rand::rng().next_u64();
     let job = api.jobs.create(submission, random_seed).await?;
     Ok(Json(resource(&api.jobs.report(&job.id).await?)))
-}
-
-/// The job to be continued is one of the same project.
-fn in_project(study: StudySpec, project: &str) -> Result<StudySpec, ApiError> {
-    let previous = study.resume_previous_job.as_ref().map(|job| job_id(project, job.parts().1)).transpose()?;
-    Ok(StudySpec { resume_previous_job: previous, ..study })
 }
 
 fn check_input(input: &TrainingInput) -> Result<(), ApiError> {

@@ -5,7 +5,6 @@ use axum::extract::State;
 use rand::Rng;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tunesmith_algorithms::problem::TrialId;
 
 use super::body::Body;
 use super::examples;
@@ -18,7 +17,8 @@ use super::studies_api::Api;
 use tunesmith_access::Permission;
 use tunesmith_api::ai_platform::optimizer::{StudyList, StudyMessage, StudyRequest, study_plan};
 use tunesmith_api::ai_platform::rpc::Empty;
-use tunesmith_domain::{Study, StudyFields, StudyId, StudyState};
+use tunesmith_domain::StudyId;
+use tunesmith_service::NewStudy;
 
 const STUDIES: &str = "/v1/projects/{project}/locations/{location}/studies";
 const STUDY: &str = "/v1/projects/{project}/locations/{location}/studies/{study}";
@@ -81,24 +81,12 @@ async fn create(
     let plan = study_plan(&config).map_err(ApiError::violations)?;
     let config = serde_json::to_value(&config)
         .map_err(|error| ApiError::invalid("studyConfig", format!("cannot be kept: {error}")))?;
-    let study = Study::restore(StudyFields {
+    let study = plan.spec.into_study(NewStudy {
         id,
-        problem: plan.problem,
-        algorithm: plan.algorithm,
         seed: plan.seed.unwrap_or_else(|| rand::rng().next_u64()),
-        stopping_rule: plan.stopping_rule,
-        stopping_axis: plan.stopping_axis,
-        final_measurement: plan.final_measurement,
         prior_studies: Vec::new(),
-        initial_points: Vec::new(),
-        max_trials: plan.max_trials,
-        trial_lease: plan.trial_lease,
         config,
-        state: StudyState::Active,
-        state_reason: String::new(),
         create_time: api.clock.now(),
-        next_trial_id: TrialId::FIRST,
-        revision: 0,
     });
     let study = api.studies.create_study(study).await?;
     Ok(Json(StudyMessage::from(&study)))

@@ -1,4 +1,4 @@
-//! What happens to a job, as told to whoever watches it.
+//! The events of a running job.
 
 use std::path::PathBuf;
 
@@ -6,68 +6,68 @@ use tunesmith_algorithms::problem::{ParameterValues, TrialId};
 
 use tunesmith_domain::{JobState, Trial};
 
-/// One thing that happened to a job. Told after it is durable.
+/// An event of a running job. It is emitted after the change was stored.
 #[derive(Debug, Clone, PartialEq)]
 pub enum JobEvent {
     /// The job moved to another state.
     StateChanged {
         /// The new state.
         state: JobState,
-        /// Why, if it failed or was cancelled; else empty.
+        /// The reason, if the job failed or was cancelled; otherwise empty.
         error_message: String,
     },
-    /// A former process had begun the job; it goes on from what is stored.
+    /// The job was resumed with existing trials.
     Resumed {
-        /// Trials that have their results.
+        /// Number of trials in a final state.
         completed: u64,
-        /// Trials that were given out and have none.
+        /// Number of other trials.
         unfinished: u64,
     },
-    /// The program is installed and can be run.
+    /// The program is installed.
     Prepared {
         /// The log of the installation.
         log: PathBuf,
     },
-    /// A trial's program was started.
+    /// The program of a trial is running.
     TrialStarted {
         /// The trial.
         id: TrialId,
-        /// Its point.
+        /// Its parameters.
         parameters: ParameterValues,
-        /// Which attempt at it, from 1.
+        /// Number of the attempt, from 1.
         attempt: u64,
-        /// It was running already, started by a former process.
+        /// Whether an earlier process started it.
         adopted: bool,
     },
     /// A trial reported its metric.
     TrialMeasured {
         /// The trial.
         id: TrialId,
-        /// Training step of its newest report.
+        /// Training step of its newest measurement.
         step: i64,
-        /// The metric.
+        /// Value of the metric.
         value: f64,
     },
     /// A trial is being stopped early.
     TrialStopping {
         /// The trial.
         id: TrialId,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// The place that a trial ran in was lost; it is run again.
+    /// The executor lost a trial, which is run again.
     TrialLost {
         /// The trial.
         id: TrialId,
-        /// What is known of the loss.
+        /// The reason given by the executor.
         reason: String,
     },
-    /// A trial has its result.
+    /// A trial reached a final state.
     TrialEnded {
         /// The trial.
         trial: Box<Trial>,
     },
-    /// Something the user should know, once.
+    /// A problem that does not stop the job.
     Warning {
         /// The text.
         message: String,

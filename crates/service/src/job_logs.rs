@@ -1,7 +1,8 @@
-//! What the programs of a job have written, read in pieces while they still write.
+//! Reads the logs of the programs of a job, in chunks, also while they grow.
 //!
-//! An executor leaves the output of an attempt in the attempt's folder: `stdout.log` and `stderr.log` of the master,
-//! `<role>-<index>-stdout.log` and so on of other replicas.
+//! An executor writes the output of an attempt to the folder of the attempt: `stdout.log` and `stderr.log` for the
+//! master,
+//! `<role>-<index>-stdout.log` and `<role>-<index>-stderr.log` for other replicas.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -10,26 +11,27 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::SystemTime;
 
-/// What tasks are called besides the master, before their number.
+/// Names of the roles of tasks other than the master.
 const ROLES: [&str; 3] = ["worker", "ps", "evaluator"];
 
-/// The task whose files bear no name.
+/// The task whose files have no prefix.
 pub const MASTER: &str = "master-0";
 
-/// Names one log of a job. As text `trial-3.attempt-1.worker-0.stdout`; a job that tunes nothing has no first part.
+/// The name of one log of a job. Its text is `trial-3.attempt-1.worker-0.stdout`; a job without hyperparameters has no
+/// first part.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LogName {
-    /// Of which trial.
+    /// The trial.
     pub trial: Option<u64>,
-    /// Of which attempt at it.
+    /// The attempt.
     pub attempt: u64,
-    /// Of which replica: `master-0`, `worker-1`, `ps-0`, `evaluator-0`.
+    /// The replica, such as `master-0`, `worker-1`, `ps-0` or `evaluator-0`.
     pub task: String,
-    /// Which of its two.
+    /// The output stream.
     pub stream: LogStream,
 }
 
-/// Standard output or standard error.
+/// An output stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogStream {
     /// Standard error.
@@ -38,28 +40,28 @@ pub enum LogStream {
     Stdout,
 }
 
-/// A log, as far as it is written.
+/// A log and its present size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogFile {
-    /// Which.
+    /// Its name.
     pub name: LogName,
-    /// Its length.
+    /// Its size.
     pub size_bytes: u64,
-    /// When it was written to.
+    /// The time of its last change.
     pub modified: SystemTime,
 }
 
-/// A piece of a log.
+/// A chunk of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogChunk {
-    /// The text; bytes that are not UTF-8 are replaced.
+    /// The text. Invalid UTF-8 is replaced.
     pub text: String,
-    /// Where the next piece begins.
+    /// Offset of the next chunk.
     pub next_offset: u64,
 }
 
 impl LogStream {
-    /// `stdout` or `stderr`.
+    /// Returns `stdout` or `stderr`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Stdout => "stdout",
@@ -78,7 +80,7 @@ impl fmt::Display for LogName {
 }
 
 impl FromStr for LogName {
-    /// What is expected.
+    /// The expected form.
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -93,7 +95,7 @@ impl FromStr for LogName {
             let attempt = numbered(attempt, "attempt")?;
             is_task(task).then(|| Self { trial, attempt, task: task.to_owned(), stream })
         };
-        parse().ok_or("a log is called trial-3.attempt-1.master-0.stdout")
+        parse().ok_or("the name of a log has the form trial-3.attempt-1.master-0.stdout")
     }
 }
 
@@ -139,11 +141,12 @@ pub fn logs(job: &Path, trial: Option<u64>) -> io::Result<Vec<LogFile>> {
     Ok(found)
 }
 
-/// At most about `limit` bytes of the log `name` in the folder `job`, from `offset` on; `None` if there is no such log.
-/// A piece does not end within a character, unless the log itself does. What blocks.
+/// Reads about `limit` bytes of the log `name` in the folder `job`, starting at `offset`; `None` if there is no such
+/// log.
+/// A chunk does not end within a character, unless the log does. Blocks.
 ///
 /// # Errors
-/// Those of reading the file.
+/// If the file cannot be read.
 pub fn read(job: &Path, name: &LogName, offset: u64, limit: usize) -> io::Result<Option<LogChunk>> {
     let mut file = match File::open(name.path(job)) {
         Ok(file) => file,
@@ -160,10 +163,10 @@ pub fn read(job: &Path, name: &LogName, offset: u64, limit: usize) -> io::Result
     Ok(Some(LogChunk { text: String::from_utf8_lossy(&bytes).into_owned(), next_offset }))
 }
 
-/// How many bytes at the end are the beginning of a character.
+/// Returns the number of bytes at the end that start an incomplete character.
 fn unfinished_character(bytes: &[u8]) -> usize {
     let last = bytes.utf8_chunks().last();
-    // A sequence that is cut off is the only invalid one that has nothing behind it and may still become whole.
+    // An incomplete sequence is invalid, ends the text, and has no definite error length.
     let rest = last.map_or(0, |chunk| chunk.invalid().len());
     if rest < bytes.len() && std::str::from_utf8(&bytes[bytes.len() - rest..]).is_err_and(|e| e.error_len().is_none()) {
         rest
@@ -174,7 +177,7 @@ fn unfinished_character(bytes: &[u8]) -> usize {
 
 fn numbered(text: &str, what: &str) -> Option<u64> {
     let number = text.strip_prefix(what)?.strip_prefix('-')?;
-    // One text for one number.
+    // Only the canonical text of a number is accepted.
     number.parse().ok().filter(|parsed: &u64| parsed.to_string() == number)
 }
 
@@ -189,7 +192,7 @@ fn task_and_stream(file: &str) -> Option<(String, LogStream)> {
     is_task(task).then(|| (task.to_owned(), stream))
 }
 
-/// Name and path of everything in `folder`; nothing if it does not exist, or is no folder.
+/// Returns the names and paths of the entries of `folder`; none if it does not exist or is not a folder.
 fn entries(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     let listed = match fs::read_dir(folder) {
         Ok(listed) => listed,
@@ -219,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn logs_are_listed_in_order_and_read_by_their_names() {
+    fn logs_are_listed_in_order_and_read_by_name() {
         let job = tempfile::tempdir().unwrap();
         for (path, text) in [
             ("trials/10/attempt-1/stdout.log", "ten"),
@@ -251,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_join_to_the_whole_text() {
+    fn chunks_join_to_the_whole_text() {
         let job = tempfile::tempdir().unwrap();
         let text = "aé€😀b".repeat(3);
         write(job.path(), "attempt-1/stdout.log", text.as_bytes());
@@ -272,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_leads_elsewhere() {
+    fn invalid_names_are_refused() {
         for name in [
             "",
             "stdout",

@@ -1,7 +1,8 @@
-//! The use cases: submit a job, run it to its end, take a trainer's report.
+//! The use cases: submitting and running jobs, suggesting and completing trials, accepting the reports of trainers.
 //!
-//! Not here: wire formats, terminals, what a store or an executor is made of. Everything that happens is told as
-//! [`JobEvent`]s, which the command line or a server may show.
+//! Wire formats, terminals, and the implementations of stores and executors are not part of this crate. The run of a
+//! job
+//! emits [`JobEvent`]s, which the command line displays.
 
 pub mod clock;
 mod early_stopping;
@@ -10,17 +11,19 @@ pub mod job_logs;
 pub mod jobs;
 mod live_trials;
 pub mod packages;
+pub mod pages;
 pub mod policy;
 mod reports;
-pub mod runner;
+mod runner;
 mod secret;
 pub mod studies;
+mod study_spec;
 mod submission;
 mod trainer;
 
 pub use events::JobEvent;
 pub use live_trials::{LiveTrials, ReportError, TrialKey};
 pub use reports::TrialReports;
-pub use runner::{Control, JobOutcome, JobRunner, RunError};
-pub use secret::job_secret;
-pub use submission::{StudySpec, Submission, SubmitError, Submitted, submit};
+pub use runner::{Control, JobOutcome, JobServices, RunError, RunSettings};
+pub use study_spec::{NewStudy, StudySpec};
+pub use submission::{Submission, SubmitError, Submitted};

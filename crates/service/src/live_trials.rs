@@ -1,4 +1,4 @@
-//! The trials whose programs run under this process: their tokens, and their curves as far as they are stored.
+//! The trials whose programs run under this process, with their tokens and their stored curves.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use tunesmith_algorithms::early_stopping::CurvePoint;
 use tunesmith_domain::{Measurement, StudyId, TrialId};
 use tunesmith_store::StoreError;
 
-/// Names one trial of all studies.
+/// The name of a trial of any study.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TrialKey {
     /// The study.
@@ -18,10 +18,10 @@ pub struct TrialKey {
     pub trial: TrialId,
 }
 
-/// Why a report over HTTP was not taken.
+/// Why a report over HTTP was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
-    /// The trial does not run here: it has ended, or there never was one.
+    /// The trial is not running under this process.
     #[error("trial {trial} of study {study} is not running")]
     NotRunning {
         /// The study.
@@ -29,32 +29,32 @@ pub enum ReportError {
         /// The trial.
         trial: TrialId,
     },
-    /// The token is not that of the trial's present attempt.
+    /// The token does not belong to the current attempt.
     #[error("the token does not belong to the present attempt at trial {trial}")]
     WrongToken {
         /// The trial.
         trial: TrialId,
     },
-    /// The report was refused or could not be stored.
+    /// The store refused the report, or failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// All trials that run under this process.
+/// The trials that run under this process.
 #[derive(Debug, Default)]
 pub struct LiveTrials {
     trials: Mutex<HashMap<TrialKey, Arc<LiveTrial>>>,
 }
 
 impl LiveTrials {
-    /// Announces a trial; it counts as live until the returned value is dropped.
-    pub(super) fn announce(self: &Arc<Self>, key: TrialKey, trial: LiveTrial) -> Announced {
+    /// Adds a trial, which is removed when the returned value is dropped.
+    pub(super) fn insert(self: &Arc<Self>, key: TrialKey, trial: LiveTrial) -> Registration {
         let trial = Arc::new(trial);
         self.lock().insert(key.clone(), Arc::clone(&trial));
-        Announced { live: Arc::clone(self), key, trial }
+        Registration { live: Arc::clone(self), key, trial }
     }
 
-    /// The live trial `key`.
+    /// Returns the trial `key`, if it runs.
     pub(super) fn get(&self, key: &TrialKey) -> Option<Arc<LiveTrial>> {
         self.lock().get(key).cloned()
     }
@@ -67,33 +67,33 @@ impl LiveTrials {
 /// One running trial.
 #[derive(Debug)]
 pub(super) struct LiveTrial {
-    /// The attempt that runs.
+    /// The running attempt.
     pub(super) attempt: u64,
-    /// The tag under which the curve is reported.
+    /// The metric of the curve.
     tag: String,
-    /// What a reporter over HTTP must show.
+    /// The token that reports over HTTP must contain.
     pub(super) token: String,
-    /// Woken at each report over HTTP.
+    /// Notified of each report over HTTP.
     pub(super) reported: Notify,
     state: Mutex<LiveState>,
 }
 
 #[derive(Debug, Default)]
 struct LiveState {
-    /// In the order of arrival.
+    /// The points in the order of arrival.
     curve: Vec<CurvePoint>,
     http_tags: BTreeSet<String>,
 }
 
 impl LiveTrial {
-    /// A trial that has reported `stored` so far.
+    /// Creates a trial with the measurements `stored`.
     pub(super) fn new(attempt: u64, token: String, tag: String, stored: &[Measurement]) -> Self {
         let live = Self { attempt, tag, token, reported: Notify::new(), state: Mutex::default() };
         live.extend(stored);
         live
     }
 
-    /// Adds what has been stored.
+    /// Adds measurements, which have been stored.
     pub(super) fn extend(&self, measurements: &[Measurement]) {
         let points = measurements.iter().filter_map(|measurement| {
             Some(CurvePoint { step: measurement.step, value: measurement.value(&self.tag)? })
@@ -101,22 +101,22 @@ impl LiveTrial {
         self.lock().curve.extend(points);
     }
 
-    /// Notes the names of metrics that came over HTTP.
+    /// Records the names of the metrics of a report over HTTP.
     pub(super) fn note_tags(&self, measurement: &Measurement) {
         self.lock().http_tags.extend(measurement.metrics.iter().map(|metric| metric.metric.clone()));
     }
 
-    /// Names of the metrics that came over HTTP.
+    /// Returns the names of the metrics that were reported over HTTP.
     pub(super) fn http_tags(&self) -> BTreeSet<String> {
         self.lock().http_tags.clone()
     }
 
-    /// The curve so far, in the order of arrival.
+    /// Returns the curve so far, in the order of arrival.
     pub(super) fn curve(&self) -> Vec<CurvePoint> {
         self.lock().curve.clone()
     }
 
-    /// How many points the curve has, which numbers the reports over HTTP.
+    /// Returns the number of points of the curve, which is the mark of the next report over HTTP.
     pub(super) fn points(&self) -> usize {
         self.lock().curve.len()
     }
@@ -126,14 +126,14 @@ impl LiveTrial {
     }
 }
 
-/// A trial that is announced as live for as long as this value lives.
-pub(super) struct Announced {
+/// An entry in [`LiveTrials`], which is removed when this value is dropped.
+pub(super) struct Registration {
     live: Arc<LiveTrials>,
     key: TrialKey,
     pub(super) trial: Arc<LiveTrial>,
 }
 
-impl Drop for Announced {
+impl Drop for Registration {
     fn drop(&mut self) {
         self.live.lock().remove(&self.key);
     }

@@ -1,8 +1,8 @@
-//! Packages that clients hand over, kept by content until a job names them.
+//! The packages that clients upload for their jobs, stored by content.
 //!
 //! ```text
 //! <root>/<project>/<sha256>/<file name>     one package, complete and checked
-//! <root>/<project>/.uploading-<random>      what has come so far; removed when the upload ends, or at the next start
+//! <root>/<project>/.uploading-<random>      an unfinished upload; removed when it ends, or at the next start
 //! ```
 
 use std::fs::{self, File};
@@ -15,10 +15,10 @@ use tempfile::NamedTempFile;
 use tunesmith_domain::JobId;
 use tunesmith_packages::{PackageError, SIGNATURE_BYTES, check_archive};
 
-/// How names of unfinished files begin.
+/// Prefix of the names of unfinished files.
 const UNFINISHED: &str = ".uploading-";
 
-/// Most characters in the name of a package's file.
+/// Maximum length of the name of a package file.
 const MAX_NAME_LENGTH: usize = 128;
 
 /// The packages of all projects.
@@ -28,8 +28,9 @@ pub struct Packages {
     max_bytes: u64,
 }
 
-/// Names one package of one project. As text `tunesmith://projects/{project}/packages/{sha256}/{file name}`, which is
-/// what stands in `packageUris`.
+/// The name of a package of a project. Its URI `tunesmith://projects/{project}/packages/{sha256}/{file name}` is used
+/// in
+/// `packageUris`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackageName {
     project: String,
@@ -37,54 +38,54 @@ pub struct PackageName {
     file_name: String,
 }
 
-/// Why a package was not taken, or is not there. Nothing was kept.
+/// Why a package was refused or not found. Nothing was stored.
 #[derive(Debug, thiserror::Error)]
 pub enum PackagesError {
-    /// A part of the name breaks a rule.
-    #[error("{value:?} is no {part}: {rule}")]
+    /// A part of the name is invalid.
+    #[error("invalid {part} {value:?}: {rule}")]
     Name {
-        /// Which part.
+        /// The part.
         part: &'static str,
-        /// What was given.
+        /// Its value.
         value: String,
-        /// What is allowed.
+        /// The allowed values.
         rule: &'static str,
     },
-    /// Nothing was uploaded under this name.
+    /// There is no package of this name.
     #[error("package {name} was not uploaded to this service")]
     NotFound {
         /// The name.
         name: String,
     },
-    /// The job would run a package of others.
+    /// The package belongs to another project than the job.
     #[error("package {name} is of another project")]
     OtherProject {
         /// The name.
         name: String,
     },
-    /// There is more than is allowed.
+    /// The package is too large.
     #[error("the package has more than {max_bytes} bytes")]
     TooLarge {
-        /// How many are allowed.
+        /// The maximum size.
         max_bytes: u64,
     },
-    /// What has come is not what was announced.
+    /// The content does not have the digest in the name.
     #[error("the content has the SHA-256 {found}, not {expected}")]
     OtherContent {
-        /// What has come.
+        /// The digest of the content.
         found: String,
-        /// What was announced.
+        /// The digest in the name.
         expected: String,
     },
-    /// It is no package.
+    /// The content is not a package.
     #[error(transparent)]
     NotAPackage(#[from] PackageError),
-    /// The disk refuses.
+    /// The file system failed.
     #[error("cannot {action} {path}")]
     Io {
-        /// What was being done.
+        /// The failed operation.
         action: &'static str,
-        /// To what.
+        /// The file or folder.
         path: PathBuf,
         /// The cause.
         #[source]
@@ -92,7 +93,7 @@ pub enum PackagesError {
     },
 }
 
-/// A package that is on its way. Dropped, it leaves nothing.
+/// An unfinished upload. Its file is removed when it is dropped.
 #[derive(Debug)]
 pub struct Upload {
     name: PackageName,
@@ -105,20 +106,20 @@ pub struct Upload {
 }
 
 impl Packages {
-    /// Most bytes of one package.
+    /// Maximum size of a package.
     pub const MAX_BYTES: u64 = 256 << 20;
 
-    /// The packages below `root`, which is made when it is needed; each with at most `max_bytes`.
+    /// Creates the service for the packages in `root`, which is created on demand. Each has at most `max_bytes`.
     pub fn new(root: PathBuf, max_bytes: u64) -> Self {
         Self { root, max_bytes }
     }
 
-    /// Most bytes of one package.
+    /// Returns the maximum size of a package.
     pub fn max_bytes(&self) -> u64 {
         self.max_bytes
     }
 
-    /// Removes what uploads have left that ended with their process. To be called while no other process takes any.
+    /// Removes the unfinished uploads of earlier processes. No other process may be receiving uploads.
     ///
     /// # Errors
     /// [`PackagesError::Io`].
@@ -134,7 +135,7 @@ impl Packages {
         Ok(())
     }
 
-    /// The file of the package `name`, absolute if the root is.
+    /// Returns the file of the package `name`, absolute if the root is.
     ///
     /// # Errors
     /// [`PackagesError::NotFound`].
@@ -143,8 +144,9 @@ impl Packages {
         if path.is_file() { Ok(path) } else { Err(PackagesError::NotFound { name: name.uri() }) }
     }
 
-    /// What `uri`, an entry of `packageUris` of a job of `project`, stands for on this machine: the file of a package
-    /// that was uploaded, or `uri` itself.
+    /// Resolves `uri`, an entry of `packageUris` of a job of `project`: returns the file of an uploaded package, or
+    /// another
+    /// `uri` unchanged.
     ///
     /// # Errors
     /// [`PackagesError::Name`], [`PackagesError::NotFound`], [`PackagesError::OtherProject`].
@@ -156,7 +158,7 @@ impl Packages {
         Ok(self.find(&name)?.display().to_string())
     }
 
-    /// Begins to take the package `name`. What it writes blocks.
+    /// Starts the upload of the package `name`. Writing to it blocks.
     ///
     /// # Errors
     /// [`PackagesError::Io`].
@@ -190,7 +192,7 @@ impl Upload {
         self.file.write_all(bytes).map_err(failed("write", self.file.path()))
     }
 
-    /// Checks what has come, and keeps it durably under its name. Returns how many bytes it has.
+    /// Checks the content, and stores it durably under its name. Returns its size in bytes.
     ///
     /// # Errors
     /// [`PackagesError::OtherContent`], [`PackagesError::NotAPackage`], [`PackagesError::Io`].
@@ -204,7 +206,7 @@ impl Upload {
         let folder = self.project.join(&self.name.sha256);
         fs::create_dir_all(&folder).map_err(failed("create", &folder))?;
         let path = folder.join(&self.name.file_name);
-        // If another upload of the same content was faster, its file is replaced by the same bytes.
+        // A concurrent upload of the same content is replaced by the same bytes.
         self.file.persist(&path).map_err(|error| failed("write", &path)(error.error))?;
         for synced in [&folder, &self.project] {
             File::open(synced).and_then(|folder| folder.sync_all()).map_err(failed("sync", synced))?;
@@ -214,21 +216,21 @@ impl Upload {
 }
 
 impl PackageName {
-    /// How the names of packages of this service begin.
+    /// Prefix of the URIs of uploaded packages.
     pub const SCHEME: &str = "tunesmith://";
 
-    /// The package of `project` whose bytes have this SHA-256 and whose file is called `file_name`.
+    /// Creates the name of the package of `project` with this SHA-256 and file name.
     ///
     /// # Errors
-    /// [`PackagesError::Name`] if a part breaks a rule, so that none can lead to another folder.
+    /// [`PackagesError::Name`] if a part is invalid. No valid name refers to another folder.
     pub fn new(project: &str, sha256: &str, file_name: &str) -> Result<Self, PackagesError> {
         let wrong = |part, value: &str, rule| Err(PackagesError::Name { part, value: value.to_owned(), rule });
-        // A job of the project must be possible.
+        // The rules of job IDs apply.
         if JobId::new(project, "job").is_err() {
             return wrong("project", project, "letters, digits, '_', '-', '.' and ':' are allowed, at most 128");
         }
         if sha256.len() != 64 || !sha256.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
-            return wrong("SHA-256", sha256, "64 lower-case hexadecimal digits are needed");
+            return wrong("SHA-256", sha256, "64 lower-case hexadecimal digits are required");
         }
         let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "._-+!".contains(letter);
         let is_name = !file_name.is_empty() && file_name.len() <= MAX_NAME_LENGTH && !file_name.starts_with('.');
@@ -239,7 +241,7 @@ impl PackageName {
         Ok(Self { project: project.to_owned(), sha256: sha256.to_owned(), file_name: file_name.to_owned() })
     }
 
-    /// The name that `uri` is; `None` if it is of another scheme.
+    /// Parses the URI of a package; `None` if it has another scheme.
     ///
     /// # Errors
     /// [`PackagesError::Name`].
@@ -255,12 +257,12 @@ impl PackageName {
         }
     }
 
-    /// What stands in `packageUris`.
+    /// Returns the URI for `packageUris`.
     pub fn uri(&self) -> String {
         format!("{}{}", Self::SCHEME, self.resource_name())
     }
 
-    /// `projects/{project}/packages/{sha256}/{file name}`.
+    /// Returns `projects/{project}/packages/{sha256}/{file name}`.
     pub fn resource_name(&self) -> String {
         format!("projects/{}/packages/{}/{}", self.project, self.sha256, self.file_name)
     }
@@ -271,7 +273,7 @@ fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Packag
     move |source| PackagesError::Io { action, path, source }
 }
 
-/// What lies in `folder`; nothing if it does not exist or is a file.
+/// Returns the paths in `folder`; none if it does not exist or is a file.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, PackagesError> {
     let listed = match fs::read_dir(folder) {
         Ok(entries) => entries.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>(),

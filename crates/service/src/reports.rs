@@ -1,4 +1,4 @@
-//! Takes a measurement that a trainer sends over HTTP.
+//! Accepts the measurements that trainers report over HTTP.
 
 use std::sync::Arc;
 
@@ -9,7 +9,8 @@ use tunesmith_store::Store;
 
 use super::live_trials::{LiveTrial, LiveTrials, ReportError, TrialKey};
 
-/// Reports of running trials, checked against the trial's own token and stored before they are acknowledged.
+/// Accepts reports of running trials. Each is checked against the token of its trial, and stored before it is
+/// acknowledged.
 #[derive(Clone)]
 pub struct TrialReports {
     store: Arc<dyn Store>,
@@ -17,15 +18,15 @@ pub struct TrialReports {
 }
 
 impl TrialReports {
-    /// Reports of the trials in `live`.
+    /// Creates the service for the trials in `live`.
     pub fn new(store: Arc<dyn Store>, live: Arc<LiveTrials>) -> Self {
         Self { store, live }
     }
 
-    /// Stores `measurement` for the trial `key`, whose program showed `token`. Its mark is set here.
+    /// Stores `measurement` for the trial `key`, if `token` is valid. Sets the mark of the measurement.
     ///
     /// # Errors
-    /// [`ReportError`]; nothing was stored, unless the store itself says that it does not know.
+    /// [`ReportError`]; nothing was stored, except where [`ReportError::Store`] states that the outcome is unknown.
     pub async fn add(&self, key: &TrialKey, token: &str, mut measurement: Measurement) -> Result<Trial, ReportError> {
         let live = self.running(key, token)?;
         measurement.mark = live.points() as u64;
@@ -42,7 +43,7 @@ impl TrialReports {
         Ok(trial)
     }
 
-    /// The trial `key`, for a program that shows its token.
+    /// Returns the trial `key`, if `token` is valid.
     ///
     /// # Errors
     /// As [`TrialReports::add`].
@@ -54,7 +55,7 @@ impl TrialReports {
     fn running(&self, key: &TrialKey, token: &str) -> Result<Arc<LiveTrial>, ReportError> {
         let live =
             self.live.get(key).ok_or_else(|| ReportError::NotRunning { study: key.study.clone(), trial: key.trial })?;
-        // The token is a digest: comparing it byte by byte tells an attacker nothing that helps to guess the rest.
+        // A timing attack is not possible: the token is a digest of a secret.
         if live.token != token {
             return Err(ReportError::WrongToken { trial: key.trial });
         }

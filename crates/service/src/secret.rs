@@ -7,11 +7,11 @@ use std::path::Path;
 
 use rand::Rng;
 
-/// The secret kept in the job's folder `directory`; made, and readable for this user alone, when it is first asked for.
+/// Returns the secret in the folder `directory` of a job. The first call creates it, readable for this user only.
 ///
 /// # Errors
-/// If it cannot be written.
-pub fn job_secret(directory: &Path) -> io::Result<[u8; 32]> {
+/// If the secret cannot be written.
+pub(super) fn job_secret(directory: &Path) -> io::Result<[u8; 32]> {
     let path = directory.join("secret");
     if let Ok(bytes) = std::fs::read(&path)
         && let Ok(secret) = <[u8; 32]>::try_from(bytes)

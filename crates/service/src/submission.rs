@@ -1,75 +1,58 @@
-//! Submitting a job: from a checked configuration to stored records, or to the job that is there already.
+//! Submits a job: stores its records, or finds the existing job of the same content.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 
+use futures::TryStreamExt;
 use jiff::Timestamp;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use tunesmith_algorithms::problem::{ParameterValues, ProblemStatement, TrialId};
 
-use tunesmith_domain::{
-    Algorithm, CurveAxis, FinalMeasurement, Job, JobFields, JobId, JobPlan, JobState, StoppingRule, Study, StudyFields,
-    StudyId, StudyState,
-};
+use tunesmith_domain::{Job, JobFields, JobId, JobPlan, JobState, StudyId};
 use tunesmith_store::{Store, StoreError, plan_document};
 
-/// How many jobs are read at once.
-const PAGE: usize = 200;
-
-/// What a job's study shall be.
-#[derive(Debug, Clone, PartialEq)]
-pub struct StudySpec {
-    /// What is searched.
-    pub problem: ProblemStatement,
-    /// Points to be tried first, in order.
-    pub initial_points: Vec<ParameterValues>,
-    /// How.
-    pub algorithm: Algorithm,
-    /// Whether and how running trials are stopped early.
-    pub stopping_rule: Option<StoppingRule>,
-    /// Which report becomes a trial's result.
-    pub final_measurement: FinalMeasurement,
-    /// The job whose study is continued.
-    pub resume_previous_job: Option<JobId>,
-}
+use super::pages;
+use super::study_spec::{NewStudy, StudySpec};
 
 /// A job to be submitted.
 #[derive(Debug, Clone)]
 pub struct Submission {
-    /// Its name. Without one, an unfinished job of the same content is taken up, or a name is made.
+    /// Its name. Without one, an unfinished job of the same content is resumed, or a name is generated.
     pub id: Option<JobId>,
-    /// First part of a name that is made; letters, digits and underscores, starting with a letter.
+    /// First part of a generated name: letters, digits and underscores, starting with a letter.
     pub name_prefix: String,
     /// Labels by key.
     pub labels: BTreeMap<String, String>,
-    /// The study of a tuning job.
+    /// The study; `None` for a job without hyperparameters.
     pub study: Option<StudySpec>,
-    /// The key of all randomness; without one it is drawn.
+    /// The job whose trials are prior knowledge for the study.
+    pub resume_previous_job: Option<JobId>,
+    /// The seed of all random choices; `None` to draw it.
     pub seed: Option<u64>,
     /// The training input as canonical JSON.
     pub training_input: Value,
-    /// How it is carried out.
+    /// How the job is run.
     pub plan: JobPlan,
-    /// Who may do what with it, in the form of the interface it comes by; null if nobody in particular.
+    /// The access policy, in the form of the API that received the job; null without one.
     pub policy: Value,
 }
 
-/// What became of a submission.
+/// The result of a submission.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Submitted {
     /// A new job.
     Created(Job),
-    /// This job was submitted before and is not finished.
-    TakenUp(Job),
-    /// This job was submitted before, under the same name, and is finished.
+    /// The job was submitted before, and is unfinished.
+    Resumed(Job),
+    /// The job was submitted before under the same name, and is finished.
     Finished(Job),
 }
 
 impl Submitted {
-    /// The job.
+    /// Returns the job.
     pub fn job(&self) -> &Job {
         match self {
-            Self::Created(job) | Self::TakenUp(job) | Self::Finished(job) => job,
+            Self::Created(job) | Self::Resumed(job) | Self::Finished(job) => job,
         }
     }
 }
@@ -77,18 +60,18 @@ impl Submitted {
 /// Why a job was not submitted. Nothing was stored.
 #[derive(Debug, thiserror::Error)]
 pub enum SubmitError {
-    /// The name belongs to another job.
+    /// There is a job of this name with other content.
     #[error("job {id} exists and was submitted with other {difference}; choose another --job-id")]
     OtherContent {
         /// The name.
         id: JobId,
-        /// What differs, in the user's words.
+        /// The differing inputs, as named on the command line.
         difference: String,
     },
-    /// The job to be continued is unknown, or tunes nothing.
+    /// The previous job does not exist, or has no hyperparameters.
     #[error("resumePreviousJobId: {id} is not a hyperparameter tuning job of this data folder")]
     NoSuchPreviousJob {
-        /// The name given.
+        /// Its name.
         id: JobId,
     },
     /// The store failed.
@@ -96,11 +79,11 @@ pub enum SubmitError {
     Store(#[from] StoreError),
 }
 
-/// Stores `submission` as a new job, or finds the job that it was submitted as before.
+/// Stores `submission` as a new job, or finds the job that was submitted with the same content before.
 ///
 /// # Errors
 /// [`SubmitError`]; nothing was stored.
-pub async fn submit(
+pub(super) async fn submit(
     store: &dyn Store,
     submission: Submission,
     now: Timestamp,
@@ -114,32 +97,20 @@ pub async fn submit(
             Err(error) => return Err(error.into()),
         }
     } else if let Some(job) = unfinished_job(store, &fingerprint).await? {
-        return Ok(Submitted::TakenUp(job));
+        return Ok(Submitted::Resumed(job));
     }
-    let prior_studies = prior_studies(store, submission.study.as_ref()).await?;
+    let prior_studies = prior_studies(store, submission.resume_previous_job.as_ref()).await?;
     let id = match submission.id {
         Some(id) => id,
         None => new_job_id(&submission.name_prefix, now, random_seed),
     };
     let study = submission.study.map(|spec| {
-        Study::restore(StudyFields {
+        spec.into_study(NewStudy {
             id: StudyId::from(&id),
-            problem: spec.problem,
-            initial_points: spec.initial_points,
-            algorithm: spec.algorithm,
             seed: submission.seed.unwrap_or(random_seed),
-            stopping_rule: spec.stopping_rule,
-            stopping_axis: CurveAxis::Step,
-            final_measurement: spec.final_measurement,
             prior_studies,
-            max_trials: None,
-            trial_lease: None,
             config: Value::Null,
-            state: StudyState::Active,
-            state_reason: String::new(),
             create_time: now,
-            next_trial_id: TrialId::FIRST,
-            revision: 0,
         })
     });
     let job = Job::restore(JobFields {
@@ -163,7 +134,7 @@ pub async fn submit(
 
 fn same_job(job: Job, submission: &Submission, fingerprint: &str) -> Result<Submitted, SubmitError> {
     if job.fingerprint == fingerprint {
-        return Ok(if job.state.is_final() { Submitted::Finished(job) } else { Submitted::TakenUp(job) });
+        return Ok(if job.state.is_final() { Submitted::Finished(job) } else { Submitted::Resumed(job) });
     }
     let difference = if job.training_input == submission.training_input {
         "program, arguments, --job-dir or --seed"
@@ -173,31 +144,22 @@ fn same_job(job: Job, submission: &Submission, fingerprint: &str) -> Result<Subm
     Err(SubmitError::OtherContent { id: job.id.clone(), difference: difference.to_owned() })
 }
 
-/// The latest unfinished job that was submitted with the same content.
+/// Returns the newest unfinished job with the same content.
 async fn unfinished_job(store: &dyn Store, fingerprint: &str) -> Result<Option<Job>, StoreError> {
     let mut found: Option<Job> = None;
-    let mut after: Option<JobId> = None;
-    loop {
-        let page = store.jobs(after.as_ref(), PAGE).await?;
-        after = page.last().map(|job| job.id.clone());
-        let last_page = page.len() < PAGE;
-        for job in page {
-            let newer = found.as_ref().is_none_or(|other| other.create_time < job.create_time);
-            if !job.state.is_final() && job.fingerprint == fingerprint && newer {
-                found = Some(job);
-            }
-        }
-        if last_page {
-            return Ok(found);
+    let mut jobs = pin!(pages::jobs(store, None));
+    while let Some(job) = jobs.try_next().await? {
+        let newer = found.as_ref().is_none_or(|other| other.create_time < job.create_time);
+        if !job.state.is_final() && job.fingerprint == fingerprint && newer {
+            found = Some(job);
         }
     }
+    Ok(found)
 }
 
-/// The studies that teach this one: that of the previous job, and those that taught it, the oldest first.
-async fn prior_studies(store: &dyn Store, spec: Option<&StudySpec>) -> Result<Vec<StudyId>, SubmitError> {
-    let Some(previous) = spec.and_then(|spec| spec.resume_previous_job.as_ref()) else {
-        return Ok(Vec::new());
-    };
+/// Returns the source studies of a new one: those of the previous job, oldest first, and its own study.
+async fn prior_studies(store: &dyn Store, previous: Option<&JobId>) -> Result<Vec<StudyId>, SubmitError> {
+    let Some(previous) = previous else { return Ok(Vec::new()) };
     let unknown = || SubmitError::NoSuchPreviousJob { id: previous.clone() };
     let job = match store.job(previous).await {
         Ok(job) => job,
@@ -210,7 +172,7 @@ async fn prior_studies(store: &dyn Store, spec: Option<&StudySpec>) -> Result<Ve
     Ok(studies)
 }
 
-/// A name from a prefix, the time, and some random letters, so that jobs sort by age and two never share a name.
+/// Generates a name from a prefix, the time and random digits, so that jobs sort by age and names are unique.
 fn new_job_id(prefix: &str, now: Timestamp, random: u64) -> JobId {
     let stamp = now.strftime("%Y%m%d_%H%M%S");
     let short: String = prefix.chars().take(64).collect();
@@ -220,7 +182,7 @@ fn new_job_id(prefix: &str, now: Timestamp, random: u64) -> JobId {
         .expect("letters, digits, underscores")
 }
 
-/// Digest of what must be equal for two submissions to be the same job. How many trials run at once may differ.
+/// Returns the digest of the content that identifies a job. The number of parallel trials is not part of it.
 fn fingerprint(submission: &Submission) -> String {
     let plan = JobPlan { max_parallel_trials: 1, ..submission.plan.clone() };
     let content = serde_json::json!({

@@ -1,8 +1,8 @@
-//! What a trainer sees: its arguments and its environment, the same on every executor.
+//! The arguments and the environment of a trainer, which are the same on every executor.
 //!
-//! Arguments: those of the user, then `--<parameter>=<value>` for each parameter by name, then
-//! `--job-dir=<jobDir>/<trialId>`. The environment is that of AI Platform, and our own `TUNESMITH_` variables for code
-//! that reports over HTTP. `TF_CONFIG` is the executor's part, which alone knows the addresses of the replicas.
+//! The arguments are those of the user, then `--<parameter>=<value>` for each parameter by name, then
+//! `--job-dir=<jobDir>/<trialId>`. The environment has the variables of AI Platform, and the `TUNESMITH_` variables for
+//! reports over HTTP. The executor sets `TF_CONFIG`, because the addresses of the replicas are not known here.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,30 +10,30 @@ use std::path::{Path, PathBuf};
 use tunesmith_domain::{Job, JobPlan, ProgramPlan, StudyId, Trial};
 use tunesmith_executor::{ExecutorJobId, ExecutorJobSpec, Program, Replica, Role};
 
-/// What the launch of a trial needs besides the plan.
+/// The inputs from which the start of a program is built.
 pub(super) struct Launch<'a> {
     pub(super) job: &'a Job,
     pub(super) plan: &'a JobPlan,
-    /// `None` for a job that tunes nothing.
+    /// `None` for a job without hyperparameters.
     pub(super) trial: Option<&'a Trial>,
     pub(super) id: ExecutorJobId,
-    /// Folder of this attempt.
+    /// Folder of the attempt.
     pub(super) directory: PathBuf,
     /// Interpreter of the environment that the packages were installed into.
     pub(super) python: Option<&'a Path>,
     /// Base address for reports over HTTP.
     pub(super) endpoint: &'a str,
-    /// The trial's own token for them.
+    /// The token of the trial for these reports.
     pub(super) token: String,
 }
 
 impl Launch<'_> {
-    /// The file that `hypertune` writes.
+    /// Returns the file that `hypertune` writes.
     pub(super) fn metric_file(directory: &Path) -> PathBuf {
         directory.join("metrics").join("output.metrics")
     }
 
-    /// Everything the executor must know.
+    /// Returns the job for the executor.
     pub(super) fn spec(self) -> ExecutorJobSpec {
         let trial_job_dir = self.trial_job_dir();
         let args = self.args(trial_job_dir.as_deref());
@@ -97,7 +97,7 @@ impl Launch<'_> {
             ("CLOUD_ML_JOB".to_owned(), self.job.training_input.to_string()),
             ("CLOUD_ML_HP_METRIC_TAG".to_owned(), self.plan.metric_tag.clone()),
             ("CLOUD_ML_HP_METRIC_FILE".to_owned(), Self::metric_file(&self.directory).display().to_string()),
-            // Output goes to files; without this Python would keep it back until the end.
+            // Output goes to files, for which Python buffers it otherwise.
             ("PYTHONUNBUFFERED".to_owned(), "1".to_owned()),
         ]);
         if let Some(trial) = self.trial {
@@ -113,7 +113,7 @@ impl Launch<'_> {
     }
 }
 
-/// The resource name of a job's study. One machine is one project in one location.
+/// Returns the resource name of the study of a job.
 pub(super) fn study_name(job: &Job) -> String {
     let (project, id) = job.id.parts();
     format!("projects/{project}/locations/{}/studies/{id}", StudyId::JOBS_LOCATION)
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_come_in_the_published_order_and_form() {
+    fn arguments_have_the_published_order_and_form() {
         let job = job();
         let plan = plan(ProgramPlan::PythonModule {
             package_uris: vec![],

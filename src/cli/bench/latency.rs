@@ -1,4 +1,4 @@
-//! `tunesmith bench latency`: time and memory of a suggestion.
+//! `tunesmith bench latency`: measures the time and memory of a suggestion.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -6,30 +6,29 @@ use std::time::Duration;
 
 use comfy_table::{Table, presets};
 
-use crate::cli::output::print;
-use crate::cli::progress::say;
+use crate::cli::output::{notice, print};
 use tunesmith_harness::ContestantSpec;
 use tunesmith_harness::latency::{Latency, LatencyResult, LatencyRow, mixed_problem};
 
-/// Whose time, and at which numbers of completed trials.
+/// Arguments of `tunesmith bench latency`.
 #[derive(Debug, clap::Args)]
 pub(super) struct LatencyArgs {
-    /// Our own algorithms.
+    /// Built-in algorithms.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "gp,random")]
     algorithms: Vec<String>,
-    /// Another program as a contestant, speaking JSON lines; may be given several times.
+    /// External optimizer: a program that reads and writes JSON lines. May be given several times.
     #[arg(long, value_name = "[NAME=]COMMAND")]
     external: Vec<String>,
     /// Numbers of completed trials.
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "10,50,100,200,500,1000,2000,5000,10000")]
     history: Vec<usize>,
-    /// Measured steps at each; the median counts.
+    /// Number of measured steps at each number of trials. The median is reported.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
     repeats: u16,
-    /// Leave out larger histories once a step took longer than so many seconds.
+    /// Skip larger numbers of trials once a step took longer than this number of seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
     step_limit: f64,
-    /// Write the rows to this file as well, a JSON object a line.
+    /// Also write the rows to this file, one JSON object per line.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Print the table as Markdown.
@@ -42,7 +41,7 @@ pub(super) fn run(args: &LatencyArgs) -> anyhow::Result<ExitCode> {
     let external = args.external.iter().map(|text| ContestantSpec::external(text));
     let contestants = own.chain(external).collect::<Result<Vec<_>, _>>()?;
     if contestants.is_empty() {
-        anyhow::bail!("nobody takes part: name contestants by --algorithms or --external");
+        anyhow::bail!("no optimizer is given: use --algorithms or --external");
     }
     if !(args.step_limit > 0.0 && args.step_limit <= 1e6) {
         anyhow::bail!("--step-limit {}: it is more than 0 and at most 1000000 seconds", args.step_limit);
@@ -55,13 +54,13 @@ pub(super) fn run(args: &LatencyArgs) -> anyhow::Result<ExitCode> {
         histories,
         repeats: args.repeats.into(),
         step_limit: Duration::from_secs_f64(args.step_limit),
-        // The history is told step by step, and the first suggestion may have to take it all in.
+        // The first suggestion may have to process the whole history.
         answer_limit: Duration::from_secs_f64(args.step_limit * 20.0),
         program: std::env::current_exe()?,
     };
     let logs = tempfile::tempdir()?;
-    let mut tell = |row: &LatencyRow| say(&format!("{} n={}: {}", row.contestant, row.history, text(&row.result)));
-    let rows = latency.run(&mixed_problem()?, logs.path(), &mut tell)?;
+    let mut report = |row: &LatencyRow| notice(&format!("{} n={}: {}", row.contestant, row.history, text(&row.result)));
+    let rows = latency.run(&mixed_problem()?, logs.path(), &mut report)?;
     if let Some(path) = &args.out {
         let mut lines = String::new();
         for row in &rows {
@@ -74,7 +73,7 @@ pub(super) fn run(args: &LatencyArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A row for each contestant, a column for each number of completed trials.
+/// Returns a table with a row for each optimizer and a column for each number of completed trials.
 fn table(rows: &[LatencyRow], histories: &[usize], markdown: bool) -> Table {
     let mut table = Table::new();
     let header = histories.iter().map(|history| format!("n = {history}"));
@@ -97,7 +96,7 @@ fn text(result: &LatencyResult) -> String {
     }
 }
 
-/// Two digits or so.
+/// Formats a number with two or three significant digits.
 fn short(number: f64) -> String {
     if number < 10.0 { format!("{number:.2}") } else { format!("{number:.0}") }
 }

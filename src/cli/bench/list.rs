@@ -1,4 +1,4 @@
-//! What there is to choose from.
+//! `tunesmith bench list`: lists suites, problems and algorithms.
 
 use std::process::ExitCode;
 
@@ -8,13 +8,13 @@ use crate::cli::output::print;
 use tunesmith_harness::ALGORITHMS;
 use tunesmith_harness::suites::{SUITES, Selection, tasks};
 
-/// What to list.
+/// Arguments of `tunesmith bench list`.
 #[derive(Debug, clap::Args)]
 pub(super) struct ListArgs {
     /// List the problems of these suites instead.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     suite: Vec<String>,
-    /// Numbers of parameters, for suites whose problems have any number.
+    /// Numbers of parameters, for suites that allow any number.
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "5")]
     dims: Vec<usize>,
 }
@@ -28,7 +28,7 @@ pub(super) fn run(args: &ListArgs) -> anyhow::Result<ExitCode> {
         text.push_str(&format!("{table}\n\n"));
         let mut table = Table::new();
         table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_header(["algorithm", "options", "meaning"]);
-        // One option a line: side by side they are wider than a terminal.
+        // One option per line, because side by side they are wider than a terminal.
         let row = |(name, options, meaning): (&str, &str, &str)| {
             [name.to_owned(), options.replace(", ", "\n"), meaning.to_owned()]
         };

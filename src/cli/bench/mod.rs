@@ -1,4 +1,4 @@
-//! `tunesmith bench`: compares search algorithms, offline.
+//! `tunesmith bench`: compares search algorithms offline.
 
 mod latency;
 mod list;
@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-/// Compare search algorithms on problems whose answers are known.
+/// Compare search algorithms on problems with known optima.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(super) struct BenchArgs {
@@ -22,24 +22,24 @@ pub(super) struct BenchArgs {
 
 #[derive(Debug, Subcommand)]
 enum BenchCommand {
-    /// Measure the time and memory of a suggestion against the number of completed trials.
+    /// Measure the time and memory of a suggestion for several numbers of completed trials.
     Latency(latency::LatencyArgs),
-    /// Measure how fast a server answers over HTTP, and how it starts.
+    /// Measure the speed of a server over HTTP, and its start.
     Service(service::ServiceArgs),
-    /// Write the report on some folders of results, merged.
+    /// Write one report on several result folders.
     Report(report::ReportArgs),
-    /// Say what became better or worse between two folders of results; exit code 1 if something became worse.
+    /// Compare two result folders. Exit code 1 if the results became worse.
     Compare(report::CompareArgs),
     /// List suites, algorithms, and the problems of a suite.
     List(list::ListArgs),
-    /// Be a contestant: answer the requests of a benchmark on standard input, a JSON object a line.
+    /// Act as an external optimizer: answer the requests of a benchmark on standard input, one JSON object per line.
     Contestant {
-        /// One of our algorithms, with options: gp, grid:doubles=5.
+        /// Built-in algorithm with options, such as gp or grid:doubles=5.
         algorithm: String,
     },
 }
 
-/// Carries the command out.
+/// Runs the command.
 pub(super) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
     match args.command {
         None => run::run(&args.run),

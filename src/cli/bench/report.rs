@@ -1,4 +1,4 @@
-//! `tunesmith bench report` and `tunesmith bench compare`: what results say.
+//! `tunesmith bench report` and `tunesmith bench compare`: reports on result folders.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,37 +8,36 @@ use anyhow::{Context, bail};
 use tunesmith_benchmark::analysis::{AnalysisOptions, Finding, compare_optimizers, compare_records};
 use tunesmith_benchmark::record::RunRecord;
 
-use crate::cli::output::print;
-use crate::cli::progress::say;
+use crate::cli::output::{notice, print};
 use tunesmith_harness::report::{ReportMeta, change_markdown, change_terminal, html, markdown, terminal};
 use tunesmith_harness::suites::remark;
 use tunesmith_harness::{Invocation, read_results};
 
 const PAGE: &str = "report.html";
 const MARKDOWN: &str = "report.md";
-/// Exit code of `compare` if something became worse.
+/// Exit code of `compare` if the results became worse.
 const WORSE: u8 = 1;
 
-/// Which results, and what to write.
+/// Arguments of `tunesmith bench report`.
 #[derive(Debug, clap::Args)]
 pub(super) struct ReportArgs {
-    /// Folders of results; of several runs of one contestant, problem and seed the last counts.
+    /// Result folders. Of several runs of one optimizer, problem and seed, the last counts.
     #[arg(required = true, value_name = "DIR")]
     folders: Vec<PathBuf>,
-    /// Where report.html and report.md go.
+    /// Folder for report.html and report.md.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     #[command(flatten)]
     options: ReportOptions,
 }
 
-/// What the report is about.
+/// The content of a report.
 #[derive(Debug, Default, Clone, clap::Args)]
 pub(super) struct ReportOptions {
-    /// Only these contestants, in this order.
+    /// Only these optimizers, in this order.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     contestants: Vec<String>,
-    /// The contestant that the others are tested against [default: the first].
+    /// Optimizer that the others are tested against [default: the first].
     #[arg(long, value_name = "NAME")]
     baseline: Option<String>,
     /// Only these suites.
@@ -47,19 +46,19 @@ pub(super) struct ReportOptions {
     /// Heading of the report.
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
-    /// A remark, as a paragraph of its own; may be given several times.
+    /// Remark, as a paragraph of its own. May be given several times.
     #[arg(long, value_name = "TEXT")]
     note: Vec<String>,
 }
 
 impl ReportOptions {
-    /// All there is, held against this contestant, or against the first by name.
+    /// Returns the options for a report on all results, compared with `baseline`, or with the first optimizer by name.
     pub(super) fn against(baseline: Option<String>) -> Self {
         Self { baseline, ..Self::default() }
     }
 }
 
-/// Two folders of results of the same contestants.
+/// Arguments of `tunesmith bench compare`.
 #[derive(Debug, clap::Args)]
 pub(super) struct CompareArgs {
     /// Results before a change.
@@ -71,7 +70,7 @@ pub(super) struct CompareArgs {
     /// Print Markdown.
     #[arg(long)]
     markdown: bool,
-    /// Only these contestants.
+    /// Only these optimizers.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     contestants: Vec<String>,
 }
@@ -81,7 +80,7 @@ pub(super) fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Compares the contestants of `folders`: prints the summary, and writes the page and the Markdown into `out`.
+/// Compares the optimizers of `folders`: prints the summary, and writes the HTML page and the Markdown to `out`.
 pub(super) fn write(folders: &[PathBuf], out: &Path, options: &ReportOptions) -> anyhow::Result<()> {
     let (mut records, invocations) = read_results(folders)?;
     records.retain(|record| options.suites.is_empty() || options.suites.contains(&record.key.suite));
@@ -105,7 +104,7 @@ pub(super) fn write(folders: &[PathBuf], out: &Path, options: &ReportOptions) ->
         std::fs::write(&path, text).with_context(|| path.display().to_string())?;
     }
     print(&terminal(&comparison, &meta))?;
-    say(&format!("the whole report: {}", out.join(PAGE).display()));
+    notice(&format!("the whole report: {}", out.join(PAGE).display()));
     Ok(())
 }
 
@@ -149,7 +148,7 @@ fn meta(title: String, records: &[RunRecord], invocations: &[Invocation], notes:
     ReportMeta { title, commands, versions, machine, notes }
 }
 
-/// A word as a shell would read it again.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     let plain = |letter: char| letter.is_alphanumeric() || "-_=./:,+@%".contains(letter);
     if !word.is_empty() && word.chars().all(plain) {
@@ -158,7 +157,7 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// The suites of some records, by name.
+/// Returns the suites of the records, by name.
 fn suites(records: &[RunRecord]) -> Vec<&str> {
     let mut suites: Vec<&str> = records.iter().map(|record| record.key.suite.as_str()).collect();
     suites.sort_unstable();

@@ -1,4 +1,4 @@
-//! A comparison: its options, its progress, its reports.
+//! `tunesmith bench`: runs a comparison, shows its progress, and writes its report.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ use tunesmith_benchmark::record::{Mode, Schedule, StoppingRule};
 
 use super::report::{ReportOptions, write as write_report};
 use crate::cli::INTERRUPTED;
-use crate::cli::progress::say;
+use crate::cli::output::notice;
 use tunesmith_harness::recorded::{infer_statement, read_csv, read_job};
 use tunesmith_harness::suites::{REPLAY, Selection, Task, fixed_task, tasks};
 use tunesmith_harness::{
@@ -24,85 +24,87 @@ use tunesmith_harness::{
     kill_children, machine,
 };
 
-/// Which problems, who, how.
+/// Arguments of a comparison.
 #[derive(Debug, clap::Args)]
 pub(super) struct RunArgs {
-    /// Suites of problems; `tunesmith bench list` has them all.
+    /// Suites of problems. `tunesmith bench list` lists them.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', required_unless_present_any = ["objective", "replay"])]
     suite: Vec<String>,
-    /// Numbers of parameters, for suites whose problems have any number.
+    /// Numbers of parameters, for suites that allow any number.
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "5")]
     dims: Vec<usize>,
     /// Only these problems of the suites: `f01`, `f01/d05`, `branin`.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     problems: Vec<String>,
-    /// A command as the problem: it gets --NAME=VALUE for each parameter of --config, and reports the metric as a
-    /// trainer does or as a line METRIC=VALUE.
+    /// Use a command as the problem. It gets --NAME=VALUE for each parameter of --config, and reports the metric like a
+    /// trainer or as a line METRIC=VALUE.
     #[arg(long, value_name = "COMMAND", requires = "config", conflicts_with_all = ["suite", "replay"])]
     objective: Option<String>,
-    /// Trials as the problem, a CSV or the JSON of `jobs describe`: a point is answered by the nearest one of the file.
+    /// Use recorded trials as the problem: a CSV file or the JSON of `jobs describe`. The nearest recorded trial gives
+    /// the result of a point.
     #[arg(long, value_name = "FILE", conflicts_with = "suite")]
     replay: Option<PathBuf>,
-    /// The hptuning_config.yaml whose parameters --objective and --replay have; a CSV can do without.
+    /// The hptuning_config.yaml with the parameters of --objective or --replay. Optional for a CSV file.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The metric of --replay without --config.
+    /// Metric of --replay without --config.
     #[arg(long, value_name = "NAME", default_value = "objective")]
     metric: String,
-    /// Which way it is better.
+    /// Goal of --metric.
     #[arg(long, value_enum, default_value_t = GoalArg::Minimize)]
     goal: GoalArg,
 
-    /// Our own algorithms, with options: gp, gp:acquisition=ucb, grid:doubles=5. The first is the one that the others are held against.
+    /// Built-in algorithms with options, such as gp, gp:acquisition=ucb or grid:doubles=5. The others are compared with
+    /// the first.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "gp,random")]
     algorithms: Vec<String>,
-    /// Another program as a contestant, speaking JSON lines; may be given several times.
+    /// External optimizer: a program that reads and writes JSON lines. May be given several times.
     #[arg(long, value_name = "[NAME=]COMMAND")]
     external: Vec<String>,
 
-    /// Trials of each run.
+    /// Number of trials of each run.
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     budget: u32,
-    /// Runs of each contestant on each problem; the seed is also the number of a problem's instance.
+    /// Number of runs of each optimizer on each problem. The seed also selects the instance of the problem.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     seeds: u32,
-    /// Trials that run at once, on a virtual clock.
+    /// Number of trials that run at once, on a virtual clock.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     parallel: u32,
-    /// When the next trial is asked for [default: sequential, or asynchronous with --parallel].
+    /// When the next trial is requested [default: sequential, or asynchronous with --parallel].
     #[arg(long, value_enum)]
     mode: Option<ModeArg>,
-    /// Random points, the same for every contestant, that come before its own.
+    /// Number of random points, the same for every optimizer, in front of its own.
     #[arg(long, value_name = "N", default_value_t = 0)]
     initial_points: u32,
     /// Stop running trials by this rule, on problems with learning curves.
     #[arg(long, value_enum)]
     early_stopping: Option<StoppingArg>,
 
-    /// Folder of the results; a comparison that was interrupted goes on there.
+    /// Result folder. An interrupted comparison is resumed in its folder.
     #[arg(long, value_name = "DIR", default_value = "bench-results")]
     out: PathBuf,
-    /// Runs at once. Suggestion times suffer if there are more than processors.
+    /// Number of runs at once. More runs than processors distort the suggestion times.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     jobs: u16,
-    /// Seconds that a contestant may take for one answer.
+    /// Maximum time in seconds for one answer of an optimizer.
     #[arg(long, value_name = "SECONDS", default_value_t = 300.0)]
     answer_limit: f64,
-    /// Store the point of each trial as well.
+    /// Also store the point of each trial.
     #[arg(long)]
     keep_points: bool,
-    /// Run again what failed.
+    /// Repeat failed runs.
     #[arg(long)]
     retry_failed: bool,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum ModeArg {
-    /// One after the other.
+    /// One trial after the other.
     Sequential,
-    /// --parallel at once, when all before have ended.
+    /// As many trials as --parallel, when all before have ended.
     Batch,
-    /// As soon as one of --parallel has ended.
+    /// As soon as a trial has ended.
     Asynchronous,
 }
 
@@ -126,11 +128,11 @@ impl From<GoalArg> for Goal {
 #[derive(Debug, Clone, Copy, ValueEnum)]
 #[value(rename_all = "snake_case")]
 enum StoppingArg {
-    /// Worse than the median of the others' running means.
+    /// Stop trials that are worse than the median of the running means of the others.
     Median,
-    /// Carried on to its end it would hardly be the best.
+    /// Stop trials whose extrapolated curve is unlikely to become the best.
     DecayCurve,
-    /// Not in the best third of those that came as far (asynchronous successive halving).
+    /// Asynchronous successive halving: stop trials outside the best third at a rung.
     Asha,
 }
 
@@ -157,7 +159,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     };
     let mut tasks = if objective.is_some() { Vec::new() } else { problems(args)? };
     let mut folder = ResultsFolder::open(&args.out)?;
-    // Its evaluations lie in the folder, which is ours from here on.
+    // The evaluations are stored in the folder, which is locked from here on.
     if let Some((command, statement)) = objective {
         tasks.push(fixed_task("objective", Arc::new(CommandProblem::open(command, statement, &args.out)?)));
     }
@@ -179,7 +181,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     })?;
     end_children_on_interrupt()?;
     let outcome = with_progress(|progress| comparison.run(&mut folder, progress))?;
-    tell(&outcome, &args.out);
+    print_summary(&outcome, &args.out);
     drop(folder);
     let options = ReportOptions::against(baseline);
     write_report(std::slice::from_ref(&args.out), &args.out, &options)?;
@@ -193,12 +195,12 @@ fn contestants(args: &RunArgs) -> anyhow::Result<Vec<ContestantSpec>> {
     for spec in own.chain(external) {
         let spec = spec?;
         if contestants.iter().any(|other| other.name() == spec.name()) {
-            bail!("two contestants are called {:?}: name one by --external NAME=COMMAND", spec.name());
+            bail!("two optimizers have the name {:?}: rename one with --external NAME=COMMAND", spec.name());
         }
         contestants.push(spec);
     }
     if contestants.is_empty() {
-        bail!("nobody takes part: name contestants by --algorithms or --external");
+        bail!("no optimizer is given: use --algorithms or --external");
     }
     Ok(contestants)
 }
@@ -221,7 +223,7 @@ fn schedule(args: &RunArgs) -> anyhow::Result<Schedule> {
     })
 }
 
-/// The problems of suites or a replay.
+/// Returns the problems of the suites, or of the replay.
 fn problems(args: &RunArgs) -> anyhow::Result<Vec<Task>> {
     if let Some(path) = &args.replay {
         let statement = statement(args.config.as_deref())?;
@@ -231,14 +233,15 @@ fn problems(args: &RunArgs) -> anyhow::Result<Vec<Task>> {
     let selection = Selection {
         dimensions: args.dims.clone(),
         problems: args.problems.clone(),
-        // One after the other it makes no difference how long they take.
+        // Durations have no effect on sequential trials.
         durations: args.parallel > 1,
     };
     Ok(tasks(&args.suite, &selection)?)
 }
 
-/// A file of trials as a problem: the resource of a job in JSON, or a CSV of `statement`, or else one that tells its own
-/// search space.
+/// Reads recorded trials as a problem: the JSON resource of a job, or a CSV file over the space of `statement`, which
+/// is
+/// inferred from the file if absent.
 fn replayed(path: &Path, statement: Option<ProblemStatement>, metric: MetricSpec) -> anyhow::Result<TableProblem> {
     let place = || path.display().to_string();
     let text = std::fs::read(path).with_context(place)?;
@@ -254,15 +257,15 @@ fn replayed(path: &Path, statement: Option<ProblemStatement>, metric: MetricSpec
     read_csv(&name, text.as_slice(), &statement).with_context(place)
 }
 
-/// The search space and metric of a configuration.
+/// Returns the search space and the metric of a configuration.
 fn statement(config: Option<&Path>) -> anyhow::Result<Option<ProblemStatement>> {
     let Some(path) = config else { return Ok(None) };
     let config = tunesmith_config::load(path)?;
     let study = config.study.with_context(|| format!("{} has no hyperparameters", path.display()))?;
-    Ok(Some(study.problem))
+    Ok(Some(study.study.problem))
 }
 
-/// From here on SIGINT, SIGTERM and SIGHUP end this process and all that it started. Whole runs are on the disk by then.
+/// Ends this process and its children on SIGINT, SIGTERM and SIGHUP. Completed runs are stored by then.
 fn end_children_on_interrupt() -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     let entered = runtime.enter();
@@ -275,13 +278,13 @@ fn end_children_on_interrupt() -> std::io::Result<()> {
         let any = signals.iter_mut().flatten().map(|signal| Box::pin(signal.recv()));
         runtime.block_on(futures::future::select_all(any));
         kill_children();
-        say("interrupted; the same command goes on");
+        notice("interrupted; the same command goes on");
         std::process::exit(INTERRUPTED.into())
     });
     Ok(())
 }
 
-/// Shows how far `work` is.
+/// Shows the progress of `work`.
 fn with_progress<T>(work: impl FnOnce(&(dyn Fn(Progress<'_>) + Sync)) -> T) -> T {
     let bar = ProgressBar::new(0);
     if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} runs, {elapsed} so far, {eta} to go  {msg}") {
@@ -298,8 +301,8 @@ fn with_progress<T>(work: impl FnOnce(&(dyn Fn(Progress<'_>) + Sync)) -> T) -> T
     result
 }
 
-fn tell(outcome: &Outcome, folder: &Path) {
-    say(&format!(
+fn print_summary(outcome: &Outcome, folder: &Path) {
+    notice(&format!(
         "{} runs are new, {} were there, {} failed; results are in {}",
         outcome.run,
         outcome.known,
@@ -307,9 +310,9 @@ fn tell(outcome: &Outcome, folder: &Path) {
         folder.display()
     ));
     for (contestant, reason) in &outcome.given_up {
-        say(&format!("warning: {contestant} failed three times in a row and was given up: {reason}"));
+        notice(&format!("warning: {contestant} failed three times in a row and was given up: {reason}"));
     }
     if outcome.skipped > 0 {
-        say(&format!("warning: {} runs of contestants that were given up were left out", outcome.skipped));
+        notice(&format!("warning: {} runs of optimizers that were given up were skipped", outcome.skipped));
     }
 }

@@ -1,4 +1,4 @@
-//! `tunesmith bench service`: how fast a server answers.
+//! `tunesmith bench service`: measures the speed of a server.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -7,36 +7,35 @@ use std::process::ExitCode;
 use anyhow::Context;
 use comfy_table::{Table, presets};
 
-use crate::cli::output::print;
-use crate::cli::progress::say;
+use crate::cli::output::{notice, print};
 use crate::data_dir::{DataDir, StoreKind};
 use tunesmith_harness::load::{Load, LoadResult, OpenedStore, Row};
 
-/// Measure pairs of suggestion and completion over HTTP, beside the bare store in the same run.
+/// Measure pairs of suggestion and completion over HTTP, and on the store alone.
 #[derive(Debug, clap::Args)]
 pub(super) struct ServiceArgs {
-    /// Numbers of clients at once.
+    /// Numbers of concurrent clients.
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "1,8,64")]
     clients: Vec<NonZeroUsize>,
-    /// Pairs in each measurement, of all clients together.
+    /// Number of pairs in each measurement, of all clients together.
     #[arg(long, value_name = "N", default_value = "2000")]
     pairs: NonZeroUsize,
-    /// Numbers of completed trials in the study, for the growth of costs.
+    /// Numbers of completed trials in the study, to measure the growth of costs.
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "100,100000")]
     grown: Vec<usize>,
-    /// Numbers of completed trials at which Bayesian optimisation is asked.
+    /// Numbers of completed trials at which Bayesian optimisation is measured.
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "50,100,1000,5000")]
     history: Vec<usize>,
-    /// Suggestions of Bayesian optimisation at each, on demand and prepared.
+    /// Number of suggestions of Bayesian optimisation at each, both on demand and prepared.
     #[arg(long, value_name = "N", default_value = "30")]
     suggestions: NonZeroUsize,
-    /// Completed trials that the store holds besides, for time to ready and memory.
+    /// Number of further completed trials in the store, to measure start time and memory.
     #[arg(long, value_name = "N", default_value_t = 0)]
     stored: usize,
-    /// Where the data folders are made and removed; on the disk that is to be measured. Temporary files' if absent.
+    /// Folder for temporary data folders, on the disk to be measured. The system's temporary folder by default.
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
-    /// Write the result to this file as well, as JSON.
+    /// Also write the result to this file as JSON.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Print the tables as Markdown.
@@ -60,14 +59,14 @@ pub(super) fn run(args: &ServiceArgs) -> anyhow::Result<ExitCode> {
         suggestions: args.suggestions,
         stored: args.stored,
     };
-    let tell = |row: &Row| {
-        say(&format!(
+    let report = |row: &Row| {
+        notice(&format!(
             "{}, {} clients, {} completed: {:.0} pairs/s",
             row.what, row.clients, row.completed_before, row.pairs_per_second
         ));
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let result = runtime.block_on(load.run(tell))?;
+    let result = runtime.block_on(load.run(report))?;
     if let Some(path) = &args.out {
         let mut text = serde_json::to_string_pretty(&result)?;
         text.push('\n');

@@ -1,58 +1,58 @@
-//! Why a command of the client failed, in lines for people, and with which exit code.
+//! The errors of the client commands, with their messages and exit codes.
 
 use serde_json::Value;
 
 use crate::cli::BAD_INPUT;
 use crate::data_dir::DataDirError;
 
-/// What went wrong.
+/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ClientError {
-    /// The service refused.
+    /// The service returned an error.
     #[error("{}", .0.lines().join("\n"))]
     Refused(Refusal),
-    /// Nobody answers there.
+    /// The server cannot be reached.
     #[error("the server {server} cannot be reached: {detail}")]
     Unreachable {
         /// Its address.
         server: String,
-        /// What the system says.
+        /// The error of the operating system.
         detail: String,
     },
-    /// Something answers that is not the service.
-    #[error("{server} did not answer as the service does: {detail}")]
+    /// The response does not have the form of a response of the service.
+    #[error("unexpected response from {server}: {detail}")]
     Foreign {
         /// Its address.
         server: String,
-        /// What came.
+        /// What is wrong with the response.
         detail: String,
     },
     /// The data folder cannot be used.
     #[error("{error}{advice}")]
     Folder {
-        /// Why.
+        /// The reason.
         error: DataDirError,
-        /// What to do instead, with what separates it from the reason; may be empty.
+        /// What to do instead, starting with a separator; may be empty.
         advice: String,
     },
 }
 
-/// The service's own error.
+/// An error response of the service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Refusal {
-    /// Status of HTTP.
+    /// HTTP status.
     pub(super) status: u16,
-    /// By which the server's log knows the request.
+    /// ID of the request in the log of the server.
     request_id: Option<String>,
     /// Name of the `google.rpc.Code`.
     pub(super) code: String,
     message: String,
-    /// Field and rule, of a request that breaks some.
+    /// The violated rules: field and description.
     violations: Vec<(String, String)>,
 }
 
 impl Refusal {
-    /// The error in the `body` of an answer; `None` if it has none.
+    /// Returns the error in the `body` of a response; `None` if there is none.
     pub(super) fn of(status: u16, request_id: Option<String>, body: &Value) -> Option<Self> {
         let error = body.get("error")?;
         let text = |value: &Value, key: &str| value[key].as_str().unwrap_or_default().to_owned();
@@ -67,7 +67,7 @@ impl Refusal {
         })
     }
 
-    /// One line for each violation; without any, the message.
+    /// Returns one line for each violation, or the message if there are none.
     fn lines(&self) -> Vec<String> {
         if !self.violations.is_empty() {
             return self.violations.iter().map(|(field, description)| format!("{field}: {description}")).collect();
@@ -82,24 +82,22 @@ impl Refusal {
 }
 
 impl ClientError {
-    /// With what to do about it, if somebody else has the folder.
+    /// Adds advice if another process has the data folder open.
     pub(super) fn folder(error: DataDirError) -> Self {
         let advice = match &error {
             DataDirError::InUse { holder, .. } => match holder.command.strip_prefix("tunesmith serve --listen ") {
                 Some(address) if !address.ends_with(":0") => {
-                    format!("; go through it with --server http://{address} in place of --data-dir")
+                    format!("; use --server http://{address} in place of --data-dir")
                 }
-                Some(_) => {
-                    "; go through it with --server and the address it printed, in place of --data-dir".to_owned()
-                }
-                None => "; wait until it has ended; a server is gone through with --server".to_owned(),
+                Some(_) => "; use --server with the address that it printed, in place of --data-dir".to_owned(),
+                None => "; wait until it has ended, or use --server to address a running server".to_owned(),
             },
             _ => String::new(),
         };
         Self::Folder { error, advice }
     }
 
-    /// 2 if the input is wrong, 1 otherwise.
+    /// Returns 2 for invalid input, otherwise 1.
     pub(super) fn exit_code(&self) -> u8 {
         match self {
             Self::Folder { .. } => BAD_INPUT,
@@ -111,7 +109,7 @@ impl ClientError {
         }
     }
 
-    /// Whether it may be otherwise a moment later: nobody answered, or the service has too much to do.
+    /// Whether a retry may succeed: the server did not respond, or was overloaded.
     pub(super) fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable { .. } => true,
@@ -120,12 +118,12 @@ impl ClientError {
         }
     }
 
-    /// Whether the service says that it has changed meanwhile.
+    /// Whether the request was based on an outdated version of the resource.
     pub(super) fn is_aborted(&self) -> bool {
         matches!(self, Self::Refused(refusal) if refusal.code == "ABORTED")
     }
 
-    /// Whether the service says that there is no such thing.
+    /// Whether the resource does not exist.
     pub(super) fn is_not_found(&self) -> bool {
         matches!(self, Self::Refused(refusal) if refusal.status == 404)
     }
@@ -138,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_violation_has_its_line() {
+    fn each_violation_is_one_line() {
         let body = json!({"error": {"code": 400, "status": "INVALID_ARGUMENT", "message": "a: b; c: d", "details": [
             {"fieldViolations": [{"field": "a", "description": "b"}, {"field": "c", "description": "d"}]}]}});
         let error = ClientError::Refused(Refusal::of(400, Some("r".to_owned()), &body).unwrap());

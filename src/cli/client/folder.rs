@@ -1,4 +1,4 @@
-//! A data folder without a server: its service answers in this process, as a server's would.
+//! The service on a data folder, in this process.
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -9,96 +9,94 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::header::CONTENT_TYPE;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tower::ServiceExt;
 
 use super::error::ClientError;
 use super::request::{Answer, Payload, Request};
-use crate::cli::engine::{self, Settings};
+use crate::cli::folder_args::container_options_of_environment;
 use crate::cli::results::shell_word;
-use crate::cli::run::ContainerArgs;
+use crate::composition;
 use crate::data_dir::{DataDir, DataDirError, StoreKind};
 use tunesmith_http::server;
-use tunesmith_service::TrialReports;
-use tunesmith_service::jobs::Jobs;
+use tunesmith_service::jobs::{Jobs, QueueSettings};
+use tunesmith_service::{Control, TrialReports};
 
-/// Who has the folder, for those who try the same meanwhile.
+/// The command line recorded in the lock of the data folder.
 const WHO: &str = "a tunesmith command";
 
-/// How long a request may take; nobody else waits for this process.
+/// Maximum duration of a request. Long, because this process serves no other client.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(3600);
 
-/// What a folder is opened for.
+/// The purpose for which a data folder is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// To read. Somebody else may have it, if its store allows that.
+    /// To read. Another process may have it open, if the store allows that.
     Look,
-    /// To change what is there.
+    /// To change existing resources.
     Change,
-    /// To add something; the folder may be new.
+    /// To add resources; the folder may be new.
     Add,
-    /// To add a job and carry out no other.
-    CarryOut,
+    /// To add a job and run it, but no other.
+    RunJob,
 }
 
-/// The service of a folder.
+/// The service on a data folder.
 pub(super) struct Folder {
     path: PathBuf,
     kind: StoreKind,
     router: Router,
     jobs: Arc<Jobs>,
+    /// Base address for reports of trials; empty if the folder was not opened to run a job.
+    endpoint: String,
 }
 
 impl Folder {
-    /// Opens the folder `path`.
+    /// Opens the data folder `path`.
     pub(super) async fn open(path: &Path, purpose: Purpose) -> anyhow::Result<Self> {
         let data_dir = Arc::new(open(path, purpose).map_err(ClientError::folder)?);
         data_dir.store().await.map_err(ClientError::folder)?;
         let listener = match purpose {
-            Purpose::CarryOut => Some(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?),
+            Purpose::RunJob => Some(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?),
             Purpose::Look | Purpose::Change | Purpose::Add => None,
         };
         let endpoint = match &listener {
             Some(listener) => format!("http://{}", listener.local_addr()?),
             None => String::new(),
         };
-        let container = ContainerArgs::of_environment();
-        let settings = Settings {
-            endpoint,
-            job_slots: None,
-            container: &container,
-            access: None,
-            request_timeout: REQUEST_TIMEOUT,
-        };
-        let service = engine::compose(&data_dir, settings).await?;
-        let jobs = Arc::clone(&service.jobs);
-        if purpose != Purpose::CarryOut {
-            // So that waiting jobs have their places, and can be cancelled at once.
-            jobs.take_up().await?;
+        let application = composition::compose(&data_dir, container_options_of_environment()).await?;
+        let jobs = Arc::clone(&application.jobs);
+        if purpose != Purpose::RunJob {
+            // The queue gives waiting jobs their positions, and lets them be cancelled at once.
+            jobs.resume_unfinished().await?;
         }
         if let Some(listener) = listener {
-            serve_reports(listener, service.reports.clone());
+            serve_reports(listener, application.reports.clone());
         }
-        Ok(Self { path: data_dir.path().to_owned(), kind: data_dir.kind(), router: server::router(service), jobs })
+        let router = server::router(application.http_service(None, REQUEST_TIMEOUT)?);
+        Ok(Self { path: data_dir.path().to_owned(), kind: data_dir.kind(), router, jobs, endpoint })
     }
 
-    /// The folder.
+    /// Returns the path of the folder.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What serves the folder.
+    /// Returns the command that serves the folder.
     pub(super) fn serve_command(&self) -> String {
         let path = shell_word(&self.path.display().to_string());
         let store = if self.kind == StoreKind::default() { String::new() } else { format!(" --store {}", self.kind) };
         format!("tunesmith serve --data-dir {path}{store}")
     }
 
-    /// Its jobs, to carry them out.
-    pub(super) fn jobs(&self) -> &Arc<Jobs> {
-        &self.jobs
+    /// Runs the jobs that were submitted to this value, until `control` is raised.
+    pub(super) fn run_jobs(&self, control: watch::Receiver<Control>) -> impl Future<Output = ()> + Send + use<> {
+        let jobs = Arc::clone(&self.jobs);
+        let settings = QueueSettings { endpoint: self.endpoint.clone(), slots: composition::processors() };
+        async move { jobs.run(settings, control).await }
     }
 
-    /// Answers one request.
+    /// Handles one request.
     pub(super) async fn send(&self, request: Request) -> Result<Answer, ClientError> {
         let foreign = |detail: String| ClientError::Foreign { server: self.path.display().to_string(), detail };
         let (content_type, body) = match request.payload {
@@ -125,7 +123,7 @@ fn open(path: &Path, purpose: Purpose) -> Result<DataDir, DataDirError> {
     if purpose == Purpose::Look {
         return DataDir::open_read_only(path, WHO);
     }
-    // A folder stays with the kind of store it was made with.
+    // An existing folder keeps its kind of store.
     let kind = match DataDir::open_read_only(path, WHO) {
         Ok(folder) => folder.kind(),
         Err(DataDirError::NoStore { .. }) if purpose != Purpose::Change => StoreKind::default(),
@@ -134,11 +132,11 @@ fn open(path: &Path, purpose: Purpose) -> Result<DataDir, DataDirError> {
     DataDir::open(path, kind, WHO)
 }
 
-/// Takes reports of the trials that this process runs.
+/// Serves the reports of the trials that this process runs.
 fn serve_reports(listener: TcpListener, reports: TrialReports) {
     tokio::spawn(async move {
         if let Err(error) = axum::serve(listener, server::reports_router(reports)).await {
-            tracing::error!(error = %error, "reports over HTTP are no longer taken");
+            tracing::error!(error = %error, "the server for reports over HTTP stopped");
         }
     });
 }

@@ -1,4 +1,4 @@
-//! Answers, as they are printed.
+//! Prints responses in the selected format.
 
 use clap::ValueEnum;
 use comfy_table::{Table, presets};
@@ -6,18 +6,18 @@ use serde_json::Value;
 
 use crate::cli::output::print;
 
-/// Form of an answer.
+/// Output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
-    /// For people.
+    /// A table.
     Table,
-    /// The service's answer as YAML.
+    /// The response of the service as YAML.
     Yaml,
-    /// The service's answer as JSON.
+    /// The response of the service as JSON.
     Json,
 }
 
-/// Prints `answer`, or what `table` makes of it.
+/// Prints `answer` in `format`; `table` returns the text of the table.
 pub(super) fn show(format: Format, answer: &Value, table: impl FnOnce() -> String) -> anyhow::Result<()> {
     let text = match format {
         Format::Table => table(),
@@ -27,7 +27,7 @@ pub(super) fn show(format: Format, answer: &Value, table: impl FnOnce() -> Strin
     Ok(print(&text)?)
 }
 
-/// Columns of plain text.
+/// Formats rows as columns of plain text.
 pub(super) fn columns(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);

@@ -1,4 +1,4 @@
-//! A server that is reached over HTTP.
+//! Sends requests to a server over HTTP.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use super::error::ClientError;
 use super::request::{Answer, Payload, Request};
 
-/// Holds the token that is shown to the server.
+/// Environment variable with the access token.
 const TOKEN_VARIABLE: &str = "TUNESMITH_ACCESS_TOKEN";
 
-/// How long a server may take to accept a connection.
+/// Maximum time to connect to a server.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
-/// How long it may be silent. A job with many trials takes a while to be told.
+/// Maximum time between two reads of a response. The report of a job with many trials takes long.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(120);
 
-/// A server.
+/// A connection to a server.
 pub(super) struct Server {
     base: Url,
     token: Option<HeaderValue>,
@@ -25,13 +25,13 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// The server at `address`, with the token of the environment.
+    /// Creates a client of the server at `address`, with the access token of the environment.
     pub(super) fn new(address: &str) -> anyhow::Result<Self> {
         let base = match Url::parse(address) {
             Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => url,
-            _ => bail!("{address:?} is no address of a server: http://HOST:PORT or https://HOST:PORT is"),
+            _ => bail!("invalid server address {address:?}: expected http://HOST:PORT or https://HOST:PORT"),
         };
-        // An error says that a provider is installed already, which is as good.
+        // An error means that a provider is installed already.
         drop(rustls::crypto::ring::default_provider().install_default());
         let mut client = reqwest::Client::builder()
             .user_agent(concat!("tunesmith/", env!("CARGO_PKG_VERSION")))
@@ -47,28 +47,30 @@ impl Server {
                     value.set_sensitive(true);
                     Some(value)
                 }
-                Err(_) => bail!("{TOKEN_VARIABLE} holds characters that no token has"),
+                Err(_) => bail!("{TOKEN_VARIABLE} contains characters that are not allowed in a token"),
             },
             _ => None,
         };
         Ok(Self { base, token, client: client.build()? })
     }
 
-    /// Its address, as people write it.
+    /// Returns the address without a trailing slash.
     pub(super) fn address(&self) -> &str {
         self.base.as_str().trim_end_matches('/')
     }
 
-    /// Whether it runs on this machine.
+    /// Whether the server runs on this machine.
     pub(super) fn is_local(&self) -> bool {
         is_loopback(&self.base)
     }
 
-    /// Sends one request; once more if the connection broke before its answer came. Its key makes both one effect.
+    /// Sends one request, and repeats it if the connection broke before the response. The idempotency key prevents a
+    /// second
+    /// effect.
     pub(super) async fn send(&self, request: Request) -> Result<Answer, ClientError> {
         let key = format!("{:032x}", rand::random::<u128>());
-        let outcome = match self.try_to_send(&request, &key).await {
-            Err(error) if !error.is_connect() && !error.is_timeout() => self.try_to_send(&request, &key).await,
+        let outcome = match self.send_once(&request, &key).await {
+            Err(error) if !error.is_connect() && !error.is_timeout() => self.send_once(&request, &key).await,
             outcome => outcome,
         };
         outcome.map_err(|error| ClientError::Unreachable {
@@ -77,7 +79,7 @@ impl Server {
         })
     }
 
-    async fn try_to_send(&self, request: &Request, key: &str) -> reqwest::Result<Answer> {
+    async fn send_once(&self, request: &Request, key: &str) -> reqwest::Result<Answer> {
         let url = format!("{}{}", self.address(), request.target);
         let mut builder = self.client.request(request.method.clone(), url);
         if let Some(token) = &self.token {
@@ -103,7 +105,7 @@ fn is_loopback(url: &Url) -> bool {
     host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
-/// The innermost cause says what happened, those around it only where.
+/// Returns the innermost cause, which names the fault.
 fn causes(error: &dyn std::error::Error) -> String {
     let mut innermost = error;
     while let Some(source) = innermost.source() {

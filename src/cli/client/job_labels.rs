@@ -12,33 +12,33 @@ use super::format::{Format, show};
 use super::target::TargetArgs;
 use tunesmith_domain::JobId;
 
-/// How often a change of labels is tried that somebody else was faster than.
+/// Maximum number of attempts at a change of labels that conflicts with changes by other clients.
 const LABEL_ATTEMPTS: u32 = 5;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct UpdateArgs {
-    /// The job.
+    /// Name of the job.
     job: JobId,
     #[command(flatten)]
     target: TargetArgs,
-    /// Labels to be set, the others stay.
+    /// Labels to set. Other labels are kept.
     #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',', value_parser = label)]
     update_labels: Vec<(String, String)>,
-    /// Labels to be removed.
+    /// Labels to remove.
     #[arg(long, value_name = "KEY", value_delimiter = ',', conflicts_with = "clear_labels")]
     remove_labels: Vec<String>,
-    /// Remove all labels, before those of --update-labels are set.
+    /// Remove all labels before those of --update-labels are set.
     #[arg(long)]
     clear_labels: bool,
-    /// Form of the answer.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
 }
 
-/// Carries the command out.
+/// Runs the command.
 pub(super) async fn update(args: &UpdateArgs) -> anyhow::Result<ExitCode> {
     if args.update_labels.is_empty() && args.remove_labels.is_empty() && !args.clear_labels {
-        bail!("nothing is to be changed: give --update-labels, --remove-labels or --clear-labels");
+        bail!("no change is requested: give --update-labels, --remove-labels or --clear-labels");
     }
     let client = args.target.client_in(args.target.project_of(&args.job), Purpose::Change).await?;
     let id = args.job.parts().1;
@@ -67,10 +67,10 @@ pub(super) async fn update(args: &UpdateArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// `KEY=VALUE`.
+/// Parses `KEY=VALUE`.
 pub(super) fn label(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err("KEY=VALUE is expected".to_owned()),
+        _ => Err("expected KEY=VALUE".to_owned()),
     }
 }

@@ -1,4 +1,4 @@
-//! `tunesmith jobs`: as gcloud had it.
+//! `tunesmith jobs`: the job commands of gcloud.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -15,8 +15,7 @@ use super::request::{Client, last_segment, list, text};
 use super::submit::{self, SubmitCommand};
 use super::target::TargetArgs;
 use super::trial_view;
-use crate::cli::output::print;
-use crate::cli::progress::say;
+use crate::cli::output::{notice, print};
 use crate::cli::results::Results;
 use crate::data_dir::DataDir;
 use tunesmith_domain::{JobId, JobState};
@@ -26,13 +25,13 @@ pub(in crate::cli) enum JobsCommand {
     /// Submit a job.
     #[command(subcommand)]
     Submit(SubmitCommand),
-    /// List the jobs of a project, the latest first.
+    /// List the jobs of a project, newest first.
     List(ListArgs),
-    /// Print one job as AI Platform's resource.
+    /// Print a job as AI Platform's job resource.
     Describe(DescribeArgs),
-    /// Cancel a job: at once while it waits, otherwise as soon as its programs have ended.
+    /// Cancel a job: at once if it waits, otherwise as soon as its programs have ended.
     Cancel(CancelArgs),
-    /// Print the output of a job's programs, and follow it until the job ends; the exit code tells how.
+    /// Print the output of a job's programs until the job ends. Exit code 0 if it succeeded.
     StreamLogs(StreamLogsArgs),
     /// Change the labels of a job.
     Update(UpdateArgs),
@@ -42,45 +41,45 @@ pub(in crate::cli) enum JobsCommand {
 pub(in crate::cli) struct ListArgs {
     #[command(flatten)]
     target: TargetArgs,
-    /// Only jobs that satisfy every term, such as "state:FAILED AND jobId:census* AND labels.owner:me".
+    /// List only jobs that satisfy every term, such as "state:FAILED AND jobId:census* AND labels.owner:me".
     #[arg(long, value_name = "EXPRESSION", default_value = "")]
     filter: String,
-    /// At most so many jobs.
+    /// Maximum number of jobs.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
-    /// How many are asked for at once, 1 to 100.
+    /// Number of jobs per request, 1 to 100.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=100), default_value_t = 100)]
     page_size: u8,
-    /// Form of the answer.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
 }
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct DescribeArgs {
-    /// The job.
+    /// Name of the job.
     job: JobId,
     #[command(flatten)]
     target: TargetArgs,
-    /// Form of the answer; a table has the trials, failed ones too.
+    /// Output format. The table lists the trials, including failed ones.
     #[arg(long, value_enum, default_value_t = Format::Yaml)]
     format: Format,
 }
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct CancelArgs {
-    /// The job.
+    /// Name of the job.
     job: JobId,
     #[command(flatten)]
     target: TargetArgs,
-    /// Form of the answer.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
 }
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct StreamLogsArgs {
-    /// The job.
+    /// Name of the job.
     job: JobId,
     #[command(flatten)]
     target: TargetArgs,
@@ -88,24 +87,24 @@ pub(in crate::cli) struct StreamLogsArgs {
     selection: SelectionArgs,
 }
 
-/// Which lines are wanted.
+/// The lines to print.
 #[derive(Debug, Args)]
 pub(super) struct SelectionArgs {
-    /// Only this trial's output.
+    /// Print the output of this trial only.
     #[arg(long, value_name = "N")]
     trial: Option<u64>,
-    /// Only this task's output: master-0, worker-0, ps-0, evaluator-0.
+    /// Print the output of this task only, such as master-0, worker-0, ps-0 or evaluator-0.
     #[arg(long, value_name = "TASK")]
     task_name: Option<String>,
-    /// Seconds between two looks.
+    /// Seconds between two requests.
     #[arg(long, value_name = "SECONDS", default_value_t = 0.5, value_parser = polling_interval)]
     polling_interval: f64,
-    /// Accepted; lines are printed as they were written in any case.
+    /// Accepted without effect.
     #[arg(long, hide = true)]
     allow_multiline_logs: bool,
 }
 
-/// Carries the command out.
+/// Runs the command.
 pub(super) async fn run(command: JobsCommand) -> anyhow::Result<ExitCode> {
     match command {
         JobsCommand::Submit(SubmitCommand::Training(args)) => submit::training(&args).await,
@@ -160,7 +159,7 @@ async fn describe(args: &DescribeArgs) -> anyhow::Result<ExitCode> {
         if job["trainingOutput"]["isHyperparameterTuningJob"] == true {
             let study = client.path(&["locations", "jobs", "studies", id, "trials"]);
             let mut trials = list(&client.get(&study, &[]).await?, "trials").to_vec();
-            // Successful ones as the resource has them, best first.
+            // Successful trials in the order of the resource, best first.
             let best_first = list(&job["trainingOutput"], "trials");
             trials.sort_by_key(|trial| {
                 let number = last_segment(text(trial, "name"));
@@ -174,7 +173,7 @@ async fn describe(args: &DescribeArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// As `tunesmith run` prints a job, with the place of its logs and models on this machine.
+/// Prints a job as `tunesmith run` does, with the paths of its logs and models.
 async fn describe_in_folder(args: &DescribeArgs, folder: &std::path::Path) -> anyhow::Result<ExitCode> {
     let id = JobId::new(&args.target.project_of(&args.job), args.job.parts().1)?;
     let folder = DataDir::open_read_only(folder, "tunesmith jobs").map_err(super::error::ClientError::folder)?;
@@ -200,7 +199,7 @@ async fn cancel(args: &CancelArgs) -> anyhow::Result<ExitCode> {
     if let Some(folder) = client.folder()
         && text(&job, "state") == "CANCELLING"
     {
-        say(&format!("what it has left running is stopped by `{}`", folder.serve_command()));
+        notice(&format!("its running programs are stopped by `{}`", folder.serve_command()));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -211,16 +210,16 @@ async fn stream_logs(args: &StreamLogsArgs) -> anyhow::Result<ExitCode> {
     if let Some(folder) = client.folder()
         && text(&client.get(&client.path(&["jobs", id]), &[]).await?, "state") == "QUEUED"
     {
-        say(&format!("job {id} waits for `{}`", folder.serve_command()));
+        notice(&format!("job {id} waits for `{}`", folder.serve_command()));
     }
     let state = LogStream::new(&client, id, args.selection.selection()).follow(&mut std::io::stdout()).await?;
     conclude(&client, id, state).await
 }
 
-/// Says how a job has ended, and makes it the exit code.
+/// Prints the final state of a job, and returns the exit code.
 pub(super) async fn conclude(client: &Client, id: &str, state: JobState) -> anyhow::Result<ExitCode> {
     let job = client.get(&client.path(&["jobs", id]), &[]).await?;
-    say(state_line(id, &job).trim_end());
+    notice(state_line(id, &job).trim_end());
     Ok(if state == JobState::Succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -231,7 +230,7 @@ fn state_line(id: &str, job: &Value) -> String {
 }
 
 impl SelectionArgs {
-    /// The lines that are wanted.
+    /// Returns the selection.
     pub(super) fn selection(&self) -> Selection {
         Selection {
             trial: self.trial,

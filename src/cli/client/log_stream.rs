@@ -1,4 +1,4 @@
-//! A job's logs, followed line by line until the job has ended.
+//! Follows the logs of a job until the job has ended.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -8,60 +8,59 @@ use serde_json::Value;
 
 use super::error::ClientError;
 use super::request::{Client, last_segment, list, text};
-use crate::cli::output::write_line;
-use crate::cli::progress::say;
+use crate::cli::output::{notice, write_line};
 use tunesmith_domain::JobState;
 use tunesmith_service::job_logs::MASTER;
 
-/// How long a server is waited for that has answered before: it may be started anew.
+/// Maximum time to wait for a server that stopped responding. It may be restarting.
 const SERVER_PATIENCE: Duration = Duration::from_secs(60);
 
-/// Which lines are wanted, and how often they are asked for.
+/// The lines to print, and the polling interval.
 #[derive(Debug, Clone)]
 pub(super) struct Selection {
-    /// Of one trial.
+    /// Only this trial.
     pub(super) trial: Option<u64>,
-    /// Of one task.
+    /// Only this task.
     pub(super) task: Option<String>,
-    /// How long to wait between two looks.
+    /// Time between two requests.
     pub(super) interval: Duration,
 }
 
-/// How far each log was told.
+/// The logs of a job, with the position up to which each was printed.
 pub(super) struct LogStream<'a> {
     client: &'a Client,
     /// Path of the job's logs.
     logs: String,
     selection: Selection,
     /// By the name of the log.
-    told: BTreeMap<String, Told>,
-    /// What the service said when it was last asked.
+    printed: BTreeMap<String, Printed>,
+    /// Time of the last response, by the clock of the service.
     read_time: String,
 }
 
 #[derive(Default)]
-struct Told {
+struct Printed {
     offset: u64,
-    /// The beginning of a line whose end has not come yet.
+    /// The incomplete last line.
     line: String,
 }
 
 impl<'a> LogStream<'a> {
-    /// The logs of the job `id`, from their beginning.
+    /// Creates a stream of the logs of the job `id`, from their beginning.
     pub(super) fn new(client: &'a Client, id: &str, selection: Selection) -> Self {
         let logs = client.path(&["jobs", id, "logs"]);
-        Self { client, logs, selection, told: BTreeMap::new(), read_time: String::new() }
+        Self { client, logs, selection, printed: BTreeMap::new(), read_time: String::new() }
     }
 
-    /// Writes what comes to `output` until the job has ended, and returns its last state.
+    /// Writes new lines to `output` until the job has ended, and returns its final state.
     pub(super) async fn follow(&mut self, output: &mut impl Write) -> anyhow::Result<JobState> {
         let mut silent_since: Option<Instant> = None;
         loop {
-            let state = match self.tell_new_lines(output).await {
+            let state = match self.print_new_lines(output).await {
                 Ok(state) => state,
                 Err(error) if self.may_come_back(&error, silent_since) => {
                     if silent_since.is_none() {
-                        say(&format!("{error}; it is waited for"));
+                        notice(&format!("{error}; waiting for it"));
                     }
                     silent_since = silent_since.or_else(|| Some(Instant::now()));
                     tokio::time::sleep(self.selection.interval).await;
@@ -71,12 +70,12 @@ impl<'a> LogStream<'a> {
             };
             silent_since = None;
             if state.is_final() {
-                // Once more without the time, which the clocks of server and file system may not agree on.
+                // Reads all logs once more, because the clocks of the server and the file system may differ.
                 self.read_time.clear();
-                self.tell_new_lines(output).await?;
-                for (name, told) in std::mem::take(&mut self.told) {
-                    if !told.line.is_empty() {
-                        write_line(output, &label(&name), told.line.as_bytes())?;
+                self.print_new_lines(output).await?;
+                for (name, log) in std::mem::take(&mut self.printed) {
+                    if !log.line.is_empty() {
+                        write_line(output, &label(&name), log.line.as_bytes())?;
                     }
                 }
                 return Ok(state);
@@ -91,8 +90,8 @@ impl<'a> LogStream<'a> {
             && silent_since.is_none_or(|since| since.elapsed() < SERVER_PATIENCE)
     }
 
-    /// Returns the state that the job had before.
-    async fn tell_new_lines(&mut self, output: &mut impl Write) -> anyhow::Result<JobState> {
+    /// Writes the new lines of all logs, and returns the state that the job had before.
+    async fn print_new_lines(&mut self, output: &mut impl Write) -> anyhow::Result<JobState> {
         let trial = self.selection.trial.map(|trial| trial.to_string()).unwrap_or_default();
         let mut query = vec![("trial", trial), ("task", self.selection.task.clone().unwrap_or_default())];
         query.push(("modifiedSince", self.read_time.clone()));
@@ -105,7 +104,7 @@ impl<'a> LogStream<'a> {
             }
             let page = self.client.get(&self.logs, &query).await?;
             for log in list(&page, "logs") {
-                self.tell(log, output).await?;
+                self.print_log(log, output).await?;
             }
             page_token = text(&page, "nextPageToken").to_owned();
             let first = first.get_or_insert(page);
@@ -116,33 +115,33 @@ impl<'a> LogStream<'a> {
         }
     }
 
-    /// Writes what is new in one log.
-    async fn tell(&mut self, log: &Value, output: &mut impl Write) -> anyhow::Result<()> {
+    /// Writes the new lines of one log.
+    async fn print_log(&mut self, log: &Value, output: &mut impl Write) -> anyhow::Result<()> {
         let name = last_segment(text(log, "name")).to_owned();
         let size: u64 = text(log, "sizeBytes").parse().unwrap_or_default();
         let label = label(&name);
         let path = format!("{}/{name}", self.logs);
-        let told = self.told.entry(name).or_default();
-        while told.offset < size {
-            let chunk = self.client.get(&path, &[("offset", &told.offset.to_string())]).await?;
-            let next = text(&chunk, "nextOffset").parse().unwrap_or(told.offset);
-            if next <= told.offset {
+        let printed = self.printed.entry(name).or_default();
+        while printed.offset < size {
+            let chunk = self.client.get(&path, &[("offset", &printed.offset.to_string())]).await?;
+            let next = text(&chunk, "nextOffset").parse().unwrap_or(printed.offset);
+            if next <= printed.offset {
                 break;
             }
-            told.offset = next;
-            told.line.push_str(text(&chunk, "text"));
-            if let Some((whole, rest)) = told.line.rsplit_once('\n') {
+            printed.offset = next;
+            printed.line.push_str(text(&chunk, "text"));
+            if let Some((whole, rest)) = printed.line.rsplit_once('\n') {
                 for line in whole.split('\n') {
                     write_line(output, &label, line.as_bytes())?;
                 }
-                told.line = rest.to_owned();
+                printed.line = rest.to_owned();
             }
         }
         Ok(())
     }
 }
 
-/// What stands before each line of a log: its trial, and its task if that is not the master.
+/// Returns the label of the lines of a log: its trial, and its task unless that is the master.
 fn label(name: &str) -> String {
     let parts: Vec<&str> = name.split('.').collect();
     let task = parts.len().checked_sub(2).map_or("", |index| parts[index]);
@@ -153,7 +152,7 @@ fn label(name: &str) -> String {
     if task == MASTER { format!("[{what}]") } else { format!("[{what} {task}]") }
 }
 
-/// A task as the service calls it; AI Platform's `worker-replica-0` is taken as well.
+/// Returns the name of a task in the service. Accepts AI Platform's `worker-replica-0`, too.
 pub(super) fn task_name(given: &str) -> String {
     given.replace("-replica-", "-")
 }

@@ -1,28 +1,28 @@
-//! A measurement, as arguments give it.
+//! Arguments that give a measurement.
 
 use clap::Args;
 use serde_json::{Value, json};
 
 #[derive(Debug, Args)]
 pub(super) struct MeasurementArgs {
-    /// Value of a metric; once for each.
+    /// Value of a metric. May be given several times.
     #[arg(long = "metric", value_name = "NAME=VALUE", value_parser = metric, allow_hyphen_values = true)]
     pub(super) metrics: Vec<(String, f64)>,
     /// Training step.
     #[arg(long, value_name = "N", requires = "metrics")]
     step: Option<u64>,
-    /// Seconds since the trial's start.
+    /// Seconds since the start of the trial.
     #[arg(long, value_name = "SECONDS", requires = "metrics", value_parser = seconds)]
     elapsed: Option<f64>,
 }
 
 impl MeasurementArgs {
-    /// `Measurement`, if there is a metric.
+    /// Returns the `Measurement` message, if there is a metric.
     pub(super) fn message_if_given(&self) -> Option<Value> {
         (!self.metrics.is_empty()).then(|| self.message())
     }
 
-    /// `Measurement`.
+    /// Returns the `Measurement` message.
     pub(super) fn message(&self) -> Value {
         let metrics = self.metrics.iter().map(|(name, value)| json!({"metric": name, "value": value}));
         let mut message = json!({ "metrics": metrics.collect::<Vec<_>>() });
@@ -37,16 +37,16 @@ impl MeasurementArgs {
 }
 
 fn metric(text: &str) -> Result<(String, f64), String> {
-    let (name, value) = text.rsplit_once('=').ok_or("NAME=VALUE is expected")?;
+    let (name, value) = text.rsplit_once('=').ok_or("expected NAME=VALUE")?;
     match value.parse::<f64>() {
         Ok(number) if number.is_finite() => Ok((name.to_owned(), number)),
-        _ => Err(format!("{value:?} is not a finite number; a trial without a result is --infeasible")),
+        _ => Err(format!("{value:?} is not a finite number; use --infeasible for a trial without a result")),
     }
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(number) if (0.0..=1e9).contains(&number) => Ok(number),
-        _ => Err("a number of seconds from 0 is expected".to_owned()),
+        _ => Err("expected a number of seconds, at least 0".to_owned()),
     }
 }

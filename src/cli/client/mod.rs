@@ -1,5 +1,6 @@
-//! Commands that talk to the service: over HTTP to a server, or to a data folder, whose service then answers in this
-//! process. Both get the same requests and give the same answers.
+//! Commands that send requests to the service: to a server over HTTP, or to the service on a data folder in this
+//! process.
+//! Requests and responses are the same.
 
 mod error;
 mod folder;
@@ -25,7 +26,7 @@ use self::error::ClientError;
 pub(super) use self::jobs::JobsCommand;
 pub(super) use self::studies::StudiesCommand;
 pub(super) use self::trials::TrialsCommand;
-use super::progress::say;
+use super::output::notice;
 
 /// A command of the client.
 pub(super) enum Command {
@@ -37,7 +38,7 @@ pub(super) enum Command {
     Trials(TrialsCommand),
 }
 
-/// Carries the command out.
+/// Runs the command.
 pub(super) fn run(command: Command) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let outcome = runtime.block_on(async {
@@ -47,15 +48,15 @@ pub(super) fn run(command: Command) -> anyhow::Result<ExitCode> {
             Command::Trials(command) => trials::run(command).await,
         }
     });
-    // Suggestions that are being prepared need not be waited for.
+    // Does not wait for suggestions that are computed ahead.
     runtime.shutdown_background();
     let error = match outcome {
         Ok(code) => return Ok(code),
         Err(error) => error,
     };
-    let Some(told) = error.downcast_ref::<ClientError>() else { return Err(error) };
-    for line in told.to_string().lines() {
-        say(&format!("error: {line}"));
+    let Some(client_error) = error.downcast_ref::<ClientError>() else { return Err(error) };
+    for line in client_error.to_string().lines() {
+        notice(&format!("error: {line}"));
     }
-    Ok(ExitCode::from(told.exit_code()))
+    Ok(ExitCode::from(client_error.exit_code()))
 }

@@ -1,4 +1,4 @@
-//! Hands packages to the service, each content once.
+//! Uploads packages to the service, each content once.
 
 use std::path::Path;
 
@@ -7,39 +7,42 @@ use axum::body::Bytes;
 use sha2::{Digest, Sha256};
 
 use super::request::{Client, text};
-use crate::cli::progress::say;
+use crate::cli::output::notice;
 use tunesmith_packages::SourceFolder;
 use tunesmith_service::packages::Packages;
 
-/// Packs the package whose folder is `path`, hands it over, and returns what `packageUris` calls it.
-pub(super) async fn hand_over_folder(client: &Client, path: &Path) -> anyhow::Result<String> {
+/// Packs the package in the folder `path`, uploads it, and returns its URI for `packageUris`.
+pub(super) async fn upload_folder(client: &Client, path: &Path) -> anyhow::Result<String> {
     let packed = SourceFolder::new(path)?.pack()?;
     let sha256 = packed.sha256();
-    hand_over(client, &sha256, &packed.file_name, packed.bytes).await
+    upload(client, &sha256, &packed.file_name, packed.bytes).await
 }
 
-/// Hands `package` over if it is a file of this machine; returns what `packageUris` calls it.
-pub(super) async fn hand_over_file(client: &Client, package: &str) -> anyhow::Result<String> {
+/// Uploads `package` if it is a file of this machine, and returns its URI for `packageUris`.
+pub(super) async fn upload_file(client: &Client, package: &str) -> anyhow::Result<String> {
     if package.contains("://") {
         return Ok(package.to_owned());
     }
     let bytes = std::fs::read(package).with_context(|| format!("package {package} cannot be read"))?;
     let file_name = Path::new(package).file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let sha256 = hex::encode(Sha256::digest(&bytes));
-    hand_over(client, &sha256, file_name, bytes).await
+    upload(client, &sha256, file_name, bytes).await
 }
 
-async fn hand_over(client: &Client, sha256: &str, file_name: &str, bytes: Vec<u8>) -> anyhow::Result<String> {
+async fn upload(client: &Client, sha256: &str, file_name: &str, bytes: Vec<u8>) -> anyhow::Result<String> {
     let size = bytes.len();
     if size as u64 > Packages::MAX_BYTES {
-        bail!("package {file_name} has {size} bytes, {} are allowed: name a bucket instead", Packages::MAX_BYTES);
+        bail!(
+            "package {file_name} has {size} bytes, at most {} are allowed: put it into a bucket and give its URI",
+            Packages::MAX_BYTES
+        );
     }
     let path = client.path(&["packages", sha256, file_name]);
     let package = match client.get(&path, &[]).await {
         Ok(package) => package,
         Err(error) if error.is_not_found() => {
             let package = client.put(&path, Bytes::from(bytes)).await?;
-            say(&format!("package {file_name}: {size} bytes handed over"));
+            notice(&format!("package {file_name}: {size} bytes uploaded"));
             package
         }
         Err(error) => return Err(error.into()),

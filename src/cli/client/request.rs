@@ -1,4 +1,4 @@
-//! Requests of the service's own API, and the client that sends them, whichever way.
+//! Requests to the service, and the client that sends them to a server or to a data folder.
 
 use axum::body::Bytes;
 use axum::http::Method;
@@ -9,7 +9,7 @@ use super::error::{ClientError, Refusal};
 use super::folder::Folder;
 use super::http::Server;
 
-/// Characters that stand for themselves within a segment of a path.
+/// Characters that are encoded within a segment of a path.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// One request.
@@ -27,28 +27,28 @@ pub(super) enum Payload {
     Bytes(Bytes),
 }
 
-/// What came back.
+/// A response.
 pub(super) struct Answer {
     pub(super) status: u16,
-    /// By which the server's log knows the request.
+    /// ID of the request in the log of the server.
     pub(super) request_id: Option<String>,
     pub(super) body: Bytes,
 }
 
-/// The way to the service.
+/// Where the service runs.
 pub(super) enum Transport {
     Server(Server),
     Folder(Box<Folder>),
 }
 
-/// A client of the service, for the things of one project.
+/// A client of the service, for the resources of one project.
 pub(super) struct Client {
     pub(super) transport: Transport,
     pub(super) project: String,
 }
 
 impl Client {
-    /// The path of something in the project, from the segments of its name.
+    /// Returns the path of a resource of the project, from the segments of its name.
     pub(super) fn path(&self, segments: &[&str]) -> String {
         let encode = |segment: &str| utf8_percent_encode(segment, SEGMENT).to_string();
         let mut path = format!("/v1/projects/{}", encode(&self.project));
@@ -59,32 +59,32 @@ impl Client {
         path
     }
 
-    /// Reads what is at `path`.
+    /// Sends a GET request.
     pub(super) async fn get(&self, path: &str, query: &[(&str, &str)]) -> Result<Value, ClientError> {
         self.send(Method::GET, path, query, Payload::None).await
     }
 
-    /// Sends `body` to `path`.
+    /// Sends a POST request.
     pub(super) async fn post(&self, path: &str, query: &[(&str, &str)], body: Value) -> Result<Value, ClientError> {
         self.send(Method::POST, path, query, Payload::Json(body)).await
     }
 
-    /// Changes what is at `path`.
+    /// Sends a PATCH request.
     pub(super) async fn patch(&self, path: &str, query: &[(&str, &str)], body: Value) -> Result<Value, ClientError> {
         self.send(Method::PATCH, path, query, Payload::Json(body)).await
     }
 
-    /// Puts a file at `path`.
+    /// Sends a PUT request with the bytes of a file.
     pub(super) async fn put(&self, path: &str, bytes: Bytes) -> Result<Value, ClientError> {
         self.send(Method::PUT, path, &[], Payload::Bytes(bytes)).await
     }
 
-    /// Removes what is at `path`.
+    /// Sends a DELETE request.
     pub(super) async fn delete(&self, path: &str) -> Result<Value, ClientError> {
         self.send(Method::DELETE, path, &[], Payload::None).await
     }
 
-    /// Server or folder, as people name it.
+    /// Returns the address of the server, or the path of the data folder.
     pub(super) fn address(&self) -> String {
         match &self.transport {
             Transport::Server(server) => server.address().to_owned(),
@@ -92,7 +92,7 @@ impl Client {
         }
     }
 
-    /// The data folder, if there is no server.
+    /// Returns the data folder, unless the service is a server.
     pub(super) fn folder(&self) -> Option<&Folder> {
         match &self.transport {
             Transport::Server(_) => None,
@@ -100,7 +100,7 @@ impl Client {
         }
     }
 
-    /// Whether paths of this machine mean the same to the service.
+    /// Whether the service runs on this machine, so that it can read its paths.
     pub(super) fn is_on_this_machine(&self) -> bool {
         match &self.transport {
             Transport::Server(server) => server.is_local(),
@@ -126,30 +126,30 @@ impl Client {
             Transport::Folder(folder) => folder.send(request).await?,
         };
         let foreign = |detail: String| ClientError::Foreign { server: self.address(), detail };
-        let is_good = (200..300).contains(&status);
+        let is_success = (200..300).contains(&status);
         let value: Value = serde_json::from_slice(&body)
-            .map_err(|error| foreign(format!("status {status}, and a body that is not JSON ({error})")))?;
-        if is_good {
+            .map_err(|error| foreign(format!("status {status} with a body that is not JSON ({error})")))?;
+        if is_success {
             return Ok(value);
         }
         Err(match Refusal::of(status, request_id, &value) {
             Some(refusal) => ClientError::Refused(refusal),
-            None => foreign(format!("status {status} without an error's text")),
+            None => foreign(format!("status {status} without an error message")),
         })
     }
 }
 
-/// The text at `key` of a message; empty if there is none.
+/// Returns the text in the field `key` of a message; empty if there is none.
 pub(super) fn text<'a>(message: &'a Value, key: &str) -> &'a str {
     message[key].as_str().unwrap_or_default()
 }
 
-/// The list at `key` of a message; empty if there is none.
+/// Returns the list in the field `key` of a message; empty if there is none.
 pub(super) fn list<'a>(message: &'a Value, key: &str) -> &'a [Value] {
     message[key].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// The last segment of a resource's name.
+/// Returns the last segment of a resource name.
 pub(super) fn last_segment(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
 }

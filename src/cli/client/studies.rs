@@ -1,4 +1,4 @@
-//! `tunesmith studies`: studies whose trials are run by their users.
+//! `tunesmith studies`: studies whose trials are run by clients.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -18,9 +18,9 @@ pub(in crate::cli) enum StudiesCommand {
     Create(CreateArgs),
     /// List the studies of a project.
     List(ListArgs),
-    /// Print one study.
+    /// Print a study.
     Describe(OneArgs),
-    /// Remove a study with all its trials.
+    /// Delete a study with all its trials.
     Delete(OneArgs),
 }
 
@@ -32,10 +32,10 @@ pub(in crate::cli) struct CreateArgs {
     target: TargetArgs,
     #[command(flatten)]
     location: LocationArgs,
-    /// The studyConfig, bare or under its key, YAML or JSON.
+    /// File with the studyConfig, in YAML or JSON; the key studyConfig may be left out.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     config: PathBuf,
-    /// Form of the answer.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
 }
@@ -46,25 +46,25 @@ pub(in crate::cli) struct ListArgs {
     target: TargetArgs,
     #[command(flatten)]
     location: LocationArgs,
-    /// Form of the answer.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
 }
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct OneArgs {
-    /// The study.
+    /// Name of the study.
     study: String,
     #[command(flatten)]
     target: TargetArgs,
     #[command(flatten)]
     location: LocationArgs,
-    /// Form of the answer.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Yaml)]
     format: Format,
 }
 
-/// Carries the command out.
+/// Runs the command.
 pub(super) async fn run(command: StudiesCommand) -> anyhow::Result<ExitCode> {
     match command {
         StudiesCommand::Create(args) => create(&args).await?,

@@ -1,8 +1,7 @@
-//! `tunesmith jobs submit training`: as gcloud had it.
+//! `tunesmith jobs submit training`: the command of gcloud.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
@@ -15,11 +14,11 @@ use super::format::{Format, show};
 use super::job_labels::label;
 use super::jobs::{SelectionArgs, conclude};
 use super::log_stream::LogStream;
-use super::packages::{hand_over_file, hand_over_folder};
+use super::packages::{upload_file, upload_folder};
 use super::request::{Client, text};
 use super::submit_flags::{TrainingFlags, set};
 use super::target::TargetArgs;
-use crate::cli::progress::say;
+use crate::cli::output::notice;
 use crate::cli::results::shell_word;
 use crate::cli::{BAD_INPUT, INTERRUPTED};
 use tunesmith_api::ai_platform::{TrainingInput, without_effect};
@@ -29,84 +28,86 @@ use tunesmith_service::Control;
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum SubmitCommand {
-    /// Submit a training job, which tunes hyperparameters if its configuration has some.
+    /// Submit a training job. It tunes hyperparameters if its configuration has some.
     ///
-    /// To a server, packages are handed over first; each content once. In a data folder the job waits until `tunesmith
-    /// serve --data-dir` carries it out; with --stream-logs it is carried out at once, by this command.
+    /// Packages are uploaded to the server first, each content once. In a data folder, the job waits until `tunesmith
+    /// serve
+    /// --data-dir` runs it; with --stream-logs, this command runs it at once.
     Training(Box<TrainingArgs>),
 }
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct TrainingArgs {
-    /// Name of the job; that of the configuration if absent.
+    /// Name of the job. The jobId of the configuration by default.
     job: Option<JobId>,
     #[command(flatten)]
     target: TargetArgs,
-    /// The training input: AI Platform's hptuning_config.yaml, YAML or JSON. Other arguments prevail over it.
+    /// Training input: AI Platform's hptuning_config.yaml, in YAML or JSON. Other arguments override it.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     config: Option<PathBuf>,
-    /// Module that is run, such as trainer.task.
+    /// Python module to run, such as trainer.task.
     #[arg(long, value_name = "MODULE")]
     module_name: Option<String>,
-    /// Folder of the trainer's Python package, which is handed over; its parent may have a setup.py.
+    /// Folder of the trainer's Python package, which is uploaded. Its parent folder may contain a setup.py.
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     package_path: Option<PathBuf>,
-    /// Wheels and source archives: files of this machine, which are handed over, or addresses.
+    /// Wheels and source archives: files of this machine, which are uploaded, or URIs.
     #[arg(long, value_name = "PACKAGE", value_delimiter = ',')]
     packages: Vec<String>,
-    /// Where trials write models and events: each gets `--job-dir=DIR/<trial>`.
+    /// Folder for models and events. Each trial gets `--job-dir=DIR/<trial>`.
     #[arg(long, value_name = "DIR")]
     job_dir: Option<String>,
     /// Labels of the job.
     #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',', value_parser = label)]
     labels: Vec<(String, String)>,
-    /// Arguments of the trainer, before those after `--`.
+    /// Arguments of the trainer, in front of those after `--`.
     #[arg(long, value_name = "ARG", value_delimiter = ',', allow_hyphen_values = true)]
     args: Vec<String>,
-    /// Key of all randomness; drawn and kept if absent.
+    /// Seed of all random choices. Drawn at random and stored by default.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Follow the job's output until it ends; the exit code tells how. In a data folder, also carry it out.
+    /// Print the output of the job until it ends; exit code 0 if it succeeded. In a data folder, also run the job.
     #[arg(long, conflicts_with = "async_")]
     stream_logs: bool,
-    /// Return when the job is submitted, which is so without --stream-logs in any case.
+    /// Return when the job is submitted. The default without --stream-logs.
     #[arg(long = "async")]
     async_: bool,
-    /// Accepted without effect: packages are handed to the service itself.
+    /// Accepted without effect: packages are uploaded to the service.
     #[arg(long, value_name = "BUCKET")]
     staging_bucket: Option<String>,
     #[command(flatten)]
     flags: TrainingFlags,
     #[command(flatten)]
     selection: SelectionArgs,
-    /// Form of the answer.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
-    /// Arguments of the trainer; without package and image, a command of the server's machine that is the trainer.
+    /// Arguments of the trainer. Without a package and an image: the command of the trainer on the machine of the
+    /// server.
     #[arg(last = true, value_name = "ARGS")]
     user_args: Vec<String>,
 }
 
-/// Carries the command out.
+/// Runs the command.
 pub(super) async fn training(args: &TrainingArgs) -> anyhow::Result<ExitCode> {
     let config = match args.config.as_deref().map(tunesmith_config::load) {
         None => None,
         Some(Ok(config)) => Some(config),
         Some(Err(errors)) => {
-            say(&errors.to_string());
+            notice(&errors.to_string());
             return Ok(ExitCode::from(BAD_INPUT));
         }
     };
     for warning in config.iter().flat_map(|config| &config.warnings) {
-        say(&warning.to_string());
+        notice(&warning.to_string());
     }
     let job = args.job.clone().or_else(|| config.as_ref().and_then(|config| config.job_id.clone()));
-    let job = job.context("the job has no name: give one before the first flag, or jobId in the configuration")?;
+    let job = job.context("the job has no name: give it as the first argument, or as jobId in the configuration")?;
     let id = job.parts().1;
-    let purpose = if args.stream_logs { Purpose::CarryOut } else { Purpose::Add };
+    let purpose = if args.stream_logs { Purpose::RunJob } else { Purpose::Add };
     let client = args.target.client_in(args.target.project_of(&job), purpose).await?;
     let input = training_input(args, config.as_ref(), &client).await?;
-    tell_what_has_no_effect(args, &input);
+    print_fields_without_effect(args, &input);
     let mut labels = config.map(|config| config.labels).unwrap_or_default();
     labels.extend(args.labels.iter().cloned());
     let request = json!({"jobId": id, "labels": labels, "trainingInput": input});
@@ -114,7 +115,7 @@ pub(super) async fn training(args: &TrainingArgs) -> anyhow::Result<ExitCode> {
     show(args.format, &created, || format!("jobId: {id}\nstate: {}\n", text(&created, "state")))?;
     match (args.stream_logs, client.folder()) {
         (false, folder) => {
-            tell_what_may_follow(&args.target, &client, &job, folder);
+            print_next_commands(&args.target, &client, &job, folder);
             Ok(ExitCode::SUCCESS)
         }
         (true, None) => {
@@ -122,11 +123,11 @@ pub(super) async fn training(args: &TrainingArgs) -> anyhow::Result<ExitCode> {
             let state = logs.follow(&mut std::io::stdout()).await?;
             conclude(&client, id, state).await
         }
-        (true, Some(folder)) => carry_out(args, &client, folder, id).await,
+        (true, Some(folder)) => run_job(args, &client, folder, id).await,
     }
 }
 
-/// The configuration with what the arguments say on top, as JSON.
+/// Returns the configuration, overridden by the arguments, as JSON.
 async fn training_input(
     args: &TrainingArgs,
     config: Option<&HptuningConfig>,
@@ -138,7 +139,7 @@ async fn training_input(
         set(&mut input, "/pythonModule", json!(module));
     }
     if let Some(job_dir) = &args.job_dir {
-        // What is on this machine is named from here, not from where the server was started.
+        // A relative path refers to the current folder, not to the one in which the server was started.
         let is_path = !job_dir.contains("://") && client.is_on_this_machine();
         let job_dir = if is_path { std::path::absolute(job_dir)?.display().to_string() } else { job_dir.clone() };
         set(&mut input, "/jobDir", json!(job_dir));
@@ -148,16 +149,16 @@ async fn training_input(
     }
     let mut packages = Vec::new();
     if let Some(path) = &args.package_path {
-        packages.push(hand_over_folder(client, path).await?);
+        packages.push(upload_folder(client, path).await?);
     }
     for package in &args.packages {
-        packages.push(hand_over_file(client, package).await?);
+        packages.push(upload_file(client, package).await?);
     }
     if packages.is_empty() {
-        // Files of this machine are handed over, whatever the service may find under their names is not meant.
+        // A package that is a file of this machine is uploaded, even if the service has a file of the same name.
         for package in config.iter().flat_map(|config| &config.training_input.package_uris) {
             packages.push(if Path::new(package).is_file() {
-                hand_over_file(client, package).await?
+                upload_file(client, package).await?
             } else {
                 package.clone()
             });
@@ -167,9 +168,8 @@ async fn training_input(
         set(&mut input, "/packageUris", json!(packages));
     }
     let is_given = |pointer: &str| input.pointer(pointer).is_some_and(|value| !matches!(value, Value::Null));
-    let brings_program =
-        ["/packageUris", "/pythonModule", "/masterConfig/imageUri"].iter().any(|field| is_given(field));
-    if brings_program {
+    let has_program = ["/packageUris", "/pythonModule", "/masterConfig/imageUri"].iter().any(|field| is_given(field));
+    if has_program {
         let mut arguments: Vec<Value> = input["args"].as_array().cloned().unwrap_or_default();
         arguments.extend(args.args.iter().chain(&args.user_args).map(|argument| json!(argument)));
         if !arguments.is_empty() {
@@ -177,7 +177,7 @@ async fn training_input(
         }
     } else if !args.user_args.is_empty() {
         if !args.args.is_empty() {
-            bail!("--args are arguments of a package or an image; what stands after `--` is a whole command");
+            bail!("--args needs a package or an image; without them, the words after `--` are the whole command");
         }
         set(&mut input, "/masterConfig/containerCommand", json!(args.user_args));
     } else if !args.args.is_empty() {
@@ -186,48 +186,45 @@ async fn training_input(
     Ok(input)
 }
 
-fn tell_what_has_no_effect(args: &TrainingArgs, input: &Value) {
+fn print_fields_without_effect(args: &TrainingArgs, input: &Value) {
     let mut fields = match serde_json::from_value::<TrainingInput>(input.clone()) {
-        // The service's queue keeps what stands under scheduling.
+        // The queue of the service implements the fields under scheduling.
         Ok(input) => without_effect(&input).into_iter().filter(|field| !field.starts_with("scheduling.")).collect(),
-        // The service says what is wrong with it.
+        // The service reports the error.
         Err(_) => Vec::new(),
     };
     if args.staging_bucket.is_some() {
         fields.push("--staging-bucket".to_owned());
     }
     if !fields.is_empty() {
-        say(&format!("no effect on this service: {}", fields.join(", ")));
+        notice(&format!("no effect on this service: {}", fields.join(", ")));
     }
 }
 
-fn tell_what_may_follow(target: &TargetArgs, client: &Client, job: &JobId, folder: Option<&Folder>) {
+fn print_next_commands(target: &TargetArgs, client: &Client, job: &JobId, folder: Option<&Folder>) {
     match folder {
         Some(folder) => {
-            say(&format!("the job waits in the data folder; to carry it out: {}", folder.serve_command()));
+            notice(&format!("the job waits in the data folder; to run it: {}", folder.serve_command()));
         }
         None => {
             let project = target.project_of(job);
             let id = job.parts().1;
             let name = if project == JobId::LOCAL_PROJECT { id.to_owned() } else { format!("{project}/{id}") };
             let server = shell_word(&client.address());
-            say(&format!(
-                "to look at it: tunesmith jobs describe {name} --server {server}\n\
+            notice(&format!(
+                "to describe it: tunesmith jobs describe {name} --server {server}\n\
                  to follow it: tunesmith jobs stream-logs {name} --server {server}"
             ));
         }
     }
 }
 
-/// Carries the job out in this process, as `tunesmith run` does, and prints its output.
-async fn carry_out(args: &TrainingArgs, client: &Client, folder: &Folder, id: &str) -> anyhow::Result<ExitCode> {
+/// Runs the job in this process, as `tunesmith run` does, and prints its output.
+async fn run_job(args: &TrainingArgs, client: &Client, folder: &Folder, id: &str) -> anyhow::Result<ExitCode> {
     let mut interrupts = signal(SignalKind::interrupt())?;
     let mut terminations = signal(SignalKind::terminate())?;
     let (set_control, control) = watch::channel(Control::Run);
-    let carrying_out = tokio::spawn({
-        let jobs = Arc::clone(folder.jobs());
-        async move { jobs.run(control).await }
-    });
+    let running = tokio::spawn(folder.run_jobs(control));
     let mut logs = LogStream::new(client, id, args.selection.selection());
     let mut output = std::io::stdout();
     let ended = tokio::select! {
@@ -236,11 +233,11 @@ async fn carry_out(args: &TrainingArgs, client: &Client, folder: &Folder, id: &s
         _ = terminations.recv() => None,
     };
     set_control.send_replace(Control::Interrupt);
-    carrying_out.await.context("carrying out the job stopped unexpectedly")?;
+    running.await.context("running the job stopped unexpectedly")?;
     match ended {
         Some(state) => conclude(client, id, state?).await,
         None => {
-            say(&format!("interrupted; to go on with job {id}: {}", folder.serve_command()));
+            notice(&format!("interrupted; to resume job {id}: {}", folder.serve_command()));
             Ok(ExitCode::from(INTERRUPTED))
         }
     }

@@ -1,75 +1,74 @@
-//! gcloud's flags for a training job, as the fields of `trainingInput` that they set.
+//! The flags of gcloud for a training job, and the fields of `trainingInput` that they set.
 
 use anyhow::bail;
 use clap::Args;
 use serde_json::{Value, json};
 
-/// Flags that say what the job runs in. All but images, counts, limits and the chief's name have no effect on this
-/// service; they are kept with the job.
+/// Flags for machines, containers and scheduling. Those without effect are stored with the job.
 #[derive(Debug, Default, Args)]
 pub(super) struct TrainingFlags {
-    /// Set of machines: basic, basic-gpu, basic-tpu, standard-1, premium-1, custom. Without effect.
+    /// Set of machines: basic, basic-gpu, basic-tpu, standard-1, premium-1, custom. No effect.
     #[arg(long, value_name = "TIER", help_heading = "Machines and containers")]
     scale_tier: Option<String>,
-    /// Region to run in. Without effect.
+    /// Region to run in. No effect.
     #[arg(long, value_name = "REGION", help_heading = "Machines and containers")]
     region: Option<String>,
-    /// AI Platform's runtime version. Without effect.
+    /// AI Platform's runtime version. No effect.
     #[arg(long, value_name = "VERSION", help_heading = "Machines and containers")]
     runtime_version: Option<String>,
-    /// 3.7, 3.5 or 2.7. Without effect: packages are installed for the python3 of the server.
+    /// 3.7, 3.5 or 2.7. No effect: packages are installed for the python3 of the server.
     #[arg(long, value_name = "VERSION", help_heading = "Machines and containers")]
     python_version: Option<String>,
     /// Container image of the master.
     #[arg(long, value_name = "URI", help_heading = "Machines and containers")]
     master_image_uri: Option<String>,
-    /// Machine type of the master. Without effect.
+    /// Machine type of the master. No effect.
     #[arg(long, value_name = "TYPE", help_heading = "Machines and containers")]
     master_machine_type: Option<String>,
-    /// Accelerators of the master. Without effect.
+    /// Accelerators of the master. No effect.
     #[arg(long, value_name = "count=N,type=TYPE", help_heading = "Machines and containers")]
     master_accelerator: Option<String>,
-    /// How many workers.
+    /// Number of workers.
     #[arg(long, value_name = "N", help_heading = "Machines and containers")]
     worker_count: Option<u32>,
     /// Container image of workers.
     #[arg(long, value_name = "URI", help_heading = "Machines and containers")]
     worker_image_uri: Option<String>,
-    /// Machine type of workers. Without effect.
+    /// Machine type of workers. No effect.
     #[arg(long, value_name = "TYPE", help_heading = "Machines and containers")]
     worker_machine_type: Option<String>,
-    /// Accelerators of workers. Without effect.
+    /// Accelerators of workers. No effect.
     #[arg(long, value_name = "count=N,type=TYPE", help_heading = "Machines and containers")]
     worker_accelerator: Option<String>,
-    /// How many parameter servers.
+    /// Number of parameter servers.
     #[arg(long, value_name = "N", help_heading = "Machines and containers")]
     parameter_server_count: Option<u32>,
     /// Container image of parameter servers.
     #[arg(long, value_name = "URI", help_heading = "Machines and containers")]
     parameter_server_image_uri: Option<String>,
-    /// Machine type of parameter servers. Without effect.
+    /// Machine type of parameter servers. No effect.
     #[arg(long, value_name = "TYPE", help_heading = "Machines and containers")]
     parameter_server_machine_type: Option<String>,
-    /// Accelerators of parameter servers. Without effect.
+    /// Accelerators of parameter servers. No effect.
     #[arg(long, value_name = "count=N,type=TYPE", help_heading = "Machines and containers")]
     parameter_server_accelerator: Option<String>,
-    /// TensorFlow version of the TPU image. Without effect.
+    /// TensorFlow version of the TPU image. No effect.
     #[arg(long, value_name = "VERSION", help_heading = "Machines and containers")]
     tpu_tf_version: Option<String>,
-    /// TF_CONFIG calls the master chief.
+    /// Name the master `chief` in TF_CONFIG.
     #[arg(long, value_name = "BOOLEAN", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     #[arg(help_heading = "Machines and containers")]
     use_chief_in_tf_config: Option<bool>,
-    /// An interactive shell into the containers. Without effect.
+    /// Enable an interactive shell in the containers. No effect.
     #[arg(long, help_heading = "Machines and containers")]
     enable_web_access: bool,
-    /// Account to run as. Without effect.
+    /// Account to run as. No effect.
     #[arg(long, value_name = "ACCOUNT", help_heading = "Machines and containers")]
     service_account: Option<String>,
-    /// Network to peer with. Without effect.
+    /// Network to peer with. No effect.
     #[arg(long, value_name = "NETWORK", help_heading = "Machines and containers")]
     network: Option<String>,
-    /// Key of the customer. Without effect.
+    /// Encryption key. No effect.
     #[arg(long, value_name = "KEY", help_heading = "Machines and containers")]
     kms_key: Option<String>,
     /// Key ring of --kms-key.
@@ -81,19 +80,19 @@ pub(super) struct TrainingFlags {
     /// Project of --kms-key.
     #[arg(long, value_name = "PROJECT", requires = "kms_key", help_heading = "Machines and containers")]
     kms_project: Option<String>,
-    /// Place in the queue, 0 to 1000, higher first.
+    /// Priority in the queue, 0 to 1000. Higher ones run first.
     #[arg(long, value_name = "N", help_heading = "Scheduling")]
     priority: Option<u16>,
-    /// How long the job may wait before it runs, such as 3600s.
+    /// Maximum time that the job waits in the queue, such as 3600s.
     #[arg(long, value_name = "DURATION", help_heading = "Scheduling")]
     max_wait_time: Option<String>,
-    /// How long the job may run, such as 86400s.
+    /// Maximum time that the job runs, such as 86400s.
     #[arg(long, value_name = "DURATION", help_heading = "Scheduling")]
     max_running_time: Option<String>,
 }
 
 impl TrainingFlags {
-    /// Sets what is given in `input`, the training input as JSON.
+    /// Sets the given fields in `input`, the training input as JSON.
     pub(super) fn apply(&self, input: &mut Value) -> anyhow::Result<()> {
         let texts = [
             ("/region", &self.region),
@@ -155,7 +154,7 @@ impl TrainingFlags {
         Ok(())
     }
 
-    /// The resource name of the key: as given, or put together.
+    /// Returns the resource name of the key, either as given or composed of its parts.
     fn key(&self) -> anyhow::Result<Option<String>> {
         let Some(key) = &self.kms_key else { return Ok(None) };
         match (&self.kms_project, &self.kms_location, &self.kms_keyring) {
@@ -163,17 +162,17 @@ impl TrainingFlags {
             (Some(project), Some(location), Some(ring)) => {
                 Ok(Some(format!("projects/{project}/locations/{location}/keyRings/{ring}/cryptoKeys/{key}")))
             }
-            _ => bail!("--kms-project, --kms-location and --kms-keyring are given together, or none of them"),
+            _ => bail!("give all of --kms-project, --kms-location and --kms-keyring, or none of them"),
         }
     }
 }
 
-/// gcloud's spelling as that of the API: `nvidia-tesla-t4` is `NVIDIA_TESLA_T4`.
+/// Converts the spelling of gcloud to that of the API: `nvidia-tesla-t4` to `NVIDIA_TESLA_T4`.
 fn constant(text: &str) -> String {
     text.to_ascii_uppercase().replace('-', "_")
 }
 
-/// `count=1,type=nvidia-tesla-t4`, of which the count may be left out.
+/// Parses `count=1,type=nvidia-tesla-t4`. The count is 1 by default.
 fn accelerator(flag: &str, text: &str) -> anyhow::Result<Value> {
     let mut found = json!({"count": "1"});
     for part in text.split(',') {
@@ -186,7 +185,7 @@ fn accelerator(flag: &str, text: &str) -> anyhow::Result<Value> {
     Ok(found)
 }
 
-/// Sets the field that `pointer` names, with the messages it lies in.
+/// Sets the field at `pointer`, and creates the messages that contain it.
 pub(super) fn set(message: &mut Value, pointer: &str, value: Value) {
     let place = pointer.trim_start_matches('/').split('/').fold(message, |place, field| &mut place[field]);
     *place = value;
@@ -209,7 +208,7 @@ mod tests {
         let command = Command::try_parse_from(["submit"].iter().chain(arguments))?;
         let mut input = json!({"masterType": "n1-standard-4"});
         command.flags.apply(&mut input)?;
-        // What comes out is what the service takes.
+        // The result is a valid training input.
         serde_json::from_value::<TrainingInput>(input.clone())?;
         Ok(input)
     }

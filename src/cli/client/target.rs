@@ -1,4 +1,4 @@
-//! Which service a command talks to.
+//! Selects the service that a command addresses.
 
 use std::path::PathBuf;
 
@@ -7,36 +7,36 @@ use clap::Args;
 use super::folder::{Folder, Purpose};
 use super::http::Server;
 use super::request::{Client, Transport};
-use crate::cli::run::DEFAULT_DATA_DIR;
+use crate::cli::folder_args::DEFAULT_DATA_DIR;
 use tunesmith_domain::JobId;
 
-/// Names the server if no argument does.
+/// Environment variable with the default server.
 const SERVER_VARIABLE: &str = "TUNESMITH_SERVER";
 
 #[derive(Debug, Args)]
 pub(super) struct TargetArgs {
-    /// Address of a server, such as http://127.0.0.1:8080; if absent, that in TUNESMITH_SERVER, unless --data-dir is
-    /// given. The access token is taken from TUNESMITH_ACCESS_TOKEN.
+    /// Address of a server, such as http://127.0.0.1:8080. TUNESMITH_SERVER by default, unless --data-dir is given. The
+    /// access token is read from TUNESMITH_ACCESS_TOKEN.
     #[arg(long, value_name = "URL", conflicts_with = "data_dir")]
     server: Option<String>,
-    /// Folder of jobs, studies and logs, in place of a server; .tunesmith if neither is given.
+    /// Data folder with jobs, studies and logs, in place of a server. .tunesmith if neither is given.
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     data_dir: Option<PathBuf>,
-    /// Project of jobs and studies.
+    /// Project of the jobs and studies.
     #[arg(long, value_name = "PROJECT", env = "TUNESMITH_PROJECT", default_value = JobId::LOCAL_PROJECT)]
     project: String,
 }
 
-/// Where studies lie.
+/// The location of studies.
 #[derive(Debug, Args)]
 pub(super) struct LocationArgs {
-    /// Region of the studies; this service runs in one place and keeps the name.
+    /// Location in the names of the studies. It does not select a machine.
     #[arg(long, alias = "location", value_name = "REGION", default_value = "local")]
     pub(super) region: String,
 }
 
 impl TargetArgs {
-    /// The data folder, if it is one.
+    /// Returns the data folder, unless a server is selected.
     pub(super) fn folder(&self) -> Option<PathBuf> {
         match (&self.server, &self.data_dir, server_of_environment()) {
             (None, Some(folder), _) => Some(folder.clone()),
@@ -45,7 +45,7 @@ impl TargetArgs {
         }
     }
 
-    /// The project of `job`: its own, or else that of the arguments.
+    /// Returns the project in the name of `job`, or else that of the arguments.
     pub(super) fn project_of(&self, job: &JobId) -> String {
         match job.as_str().split_once('/') {
             Some((project, _)) => project.to_owned(),
@@ -53,12 +53,12 @@ impl TargetArgs {
         }
     }
 
-    /// A client of the service, which a data folder is opened for.
+    /// Creates a client. A data folder is opened for `purpose`.
     pub(super) async fn client(&self, purpose: Purpose) -> anyhow::Result<Client> {
         self.client_in(self.project.clone(), purpose).await
     }
 
-    /// The same, for things of `project`.
+    /// As [`TargetArgs::client`], for the resources of `project`.
     pub(super) async fn client_in(&self, project: String, purpose: Purpose) -> anyhow::Result<Client> {
         let transport = match (self.folder(), self.server.clone().or_else(server_of_environment)) {
             (Some(folder), _) => Transport::Folder(Box::new(Folder::open(&folder, purpose).await?)),

@@ -1,4 +1,4 @@
-//! `tunesmith trials create`: a point of the user's own.
+//! `tunesmith trials create`: adds a user-supplied trial.
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -15,18 +15,18 @@ use super::trials::StudyArgs;
 pub(in crate::cli) struct CreateArgs {
     #[command(flatten)]
     of: StudyArgs,
-    /// Value of a parameter; once for each.
+    /// Value of a parameter. May be given several times.
     #[arg(long = "parameter", value_name = "NAME=VALUE", required = true, allow_hyphen_values = true)]
     parameters: Vec<String>,
-    /// Without a metric, the trial is offered to the next client that asks.
+    /// Without a metric, the trial is given to the next client that requests one.
     #[command(flatten)]
     measurement: MeasurementArgs,
-    /// Form of the answer.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
 }
 
-/// Carries the command out.
+/// Runs the command.
 pub(super) async fn create(args: &CreateArgs) -> anyhow::Result<()> {
     let study = args.of.open(Purpose::Change).await?;
     let config = study.client.get(&study.path, &[]).await?;
@@ -44,7 +44,7 @@ pub(super) async fn create(args: &CreateArgs) -> anyhow::Result<()> {
     show(args.format, &trial, || trial_view::describe(&trial))
 }
 
-/// Name and type of each parameter, also of those below others.
+/// Collects the name and the type of each parameter, including conditional ones.
 fn collect<'a>(parameters: &'a [Value], specs: &mut Vec<(&'a str, &'a str)>) {
     for spec in parameters {
         specs.push((text(spec, "parameter"), text(spec, "type")));
@@ -52,10 +52,9 @@ fn collect<'a>(parameters: &'a [Value], specs: &mut Vec<(&'a str, &'a str)>) {
     }
 }
 
-/// `NAME=VALUE` as a message, by the parameter's type.
+/// Converts `NAME=VALUE` to a message, by the type of the parameter.
 fn parameter(given: &str, specs: &[(&str, &str)]) -> anyhow::Result<Value> {
-    let (name, value) =
-        given.split_once('=').with_context(|| format!("--parameter {given}: NAME=VALUE is expected"))?;
+    let (name, value) = given.split_once('=').with_context(|| format!("--parameter {given}: expected NAME=VALUE"))?;
     let Some((_, kind)) = specs.iter().find(|(known, _)| *known == name) else {
         let names: Vec<&str> = specs.iter().map(|(name, _)| *name).collect();
         bail!("--parameter {given}: the study has no parameter {name:?}; it has {}", names.join(", "));

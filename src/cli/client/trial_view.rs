@@ -1,4 +1,4 @@
-//! Trials as the service tells them, as tables and as CSV.
+//! Formats the trials in responses as tables and as CSV.
 
 use std::collections::BTreeSet;
 
@@ -7,15 +7,16 @@ use serde_json::Value;
 
 use super::request::{last_segment, list, text};
 
-/// The first columns of an exported study, as `tunesmith run --export` has them; those of its parameters follow, and
-/// then, if there are several metrics, one for each.
+/// The first columns of an exported study, as in `tunesmith run --export`. The parameters follow, and then the metrics
+/// if
+/// there are several.
 const EXPORT_COLUMNS: [&str; 8] =
     ["trial_id", "state", "objective_value", "training_step", "stopped_early", "reason", "start_time", "end_time"];
 
-/// The columns that a set of trials needs.
+/// The metrics and parameters of a set of trials.
 struct Columns<'a> {
     metrics: Vec<&'a str>,
-    /// A conditional parameter may be missing in any one trial.
+    /// A trial lacks the conditional parameters that are inactive.
     parameters: Vec<&'a str>,
 }
 
@@ -36,7 +37,7 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// A table of trials in their order, with their clients unless they are a job's.
+/// Formats trials as a table, with their clients unless they belong to a job.
 pub(super) fn table(trials: &[Value]) -> String {
     let columns = Columns::of(trials);
     let is_of_job = trials.iter().all(|trial| text(trial, "name").contains("/locations/jobs/"));
@@ -59,7 +60,7 @@ pub(super) fn table(trials: &[Value]) -> String {
     format!("{table}\n")
 }
 
-/// One trial, with its arguments as a program takes them.
+/// Formats one trial, with its parameters as arguments of a program.
 pub(super) fn describe(trial: &Value) -> String {
     let mut lines = vec![format!("trial {} is {}", last_segment(text(trial, "name")), state(trial))];
     let flags = list(trial, "parameters").iter().map(|parameter| {
@@ -73,7 +74,8 @@ pub(super) fn describe(trial: &Value) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Trials as CSV, as `tunesmith bench --replay` reads it. Whether a trial was stopped early the service does not tell.
+/// Formats trials as CSV for `tunesmith bench --replay`. The column `stopped_early` is empty, because responses lack
+/// it.
 pub(super) fn csv(trials: &[Value]) -> anyhow::Result<String> {
     let columns = Columns::of(trials);
     let several = if columns.metrics.len() > 1 { columns.metrics.as_slice() } else { &[] };
@@ -111,7 +113,7 @@ fn parameter(trial: &Value, name: &str) -> Option<String> {
     list(trial, "parameters").iter().find(|parameter| text(parameter, "parameter") == name).map(value)
 }
 
-/// In the width of a table cell: six significant digits are enough to tell trials apart.
+/// Formats the value of a parameter for a table, with six significant digits.
 fn short_parameter(trial: &Value, name: &str) -> Option<String> {
     let exact = parameter(trial, name)?;
     let is_double =
@@ -124,12 +126,12 @@ fn short_parameter(trial: &Value, name: &str) -> Option<String> {
     }
 }
 
-/// The value of a parameter, of whichever type.
+/// Returns the value of a parameter of any type.
 fn value(parameter: &Value) -> String {
     ["floatValue", "intValue", "stringValue"].iter().map(|field| plain(&parameter[*field])).collect()
 }
 
-/// A text without its quotes, a number as it is, nothing for what is not there.
+/// Returns a text without quotes, a number unchanged, and an empty text for null.
 fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -152,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_of_value_has_its_column() {
+    fn csv_has_a_column_for_each_parameter_of_any_type() {
         let trials = [
             json!({
                 "name": "projects/p/locations/l/studies/s/trials/1", "state": "COMPLETED", "startTime": "t1", "endTime": "t2",
@@ -179,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn several_metrics_have_their_own_columns_too() {
+    fn csv_has_a_column_for_each_of_several_metrics() {
         let metrics = json!([{"metric": "loss", "value": 1}, {"metric": "size", "value": 2}]);
         let trial =
             json!({"name": "t/1", "state": "COMPLETED", "finalMeasurement": {"stepCount": "0", "metrics": metrics}});

@@ -1,4 +1,4 @@
-//! `tunesmith trials`: trials of studies by hand, and those of jobs to look at.
+//! `tunesmith trials`: the trials of studies, and, read only, those of jobs.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -18,38 +18,38 @@ use super::trial_view;
 use crate::cli::output::print;
 use tunesmith_domain::{JobId, StudyId};
 
-/// How long to wait before an operation is asked for again.
+/// Interval between two reads of an operation.
 const POLL_INTERVAL: Duration = Duration::from_millis(300);
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum TrialsCommand {
     /// List the trials of a study or a job.
     List(ListArgs),
-    /// Print one trial.
+    /// Print a trial.
     Describe(OneArgs),
-    /// Ask for trials; the same client gets its unfinished ones again.
+    /// Request trials. A client gets its unfinished trials again.
     Suggest(SuggestArgs),
-    /// Add a point of your own.
+    /// Add a user-supplied trial.
     Create(CreateArgs),
-    /// Report a measurement of a trial that goes on.
+    /// Report a measurement of a running trial.
     AddMeasurement(AddMeasurementArgs),
-    /// Say what came of a trial.
+    /// Report the result of a trial.
     Complete(CompleteArgs),
-    /// Ask a trial's client to stop; its last measurement will be the result.
+    /// Ask the client of a trial to stop. Its measurements so far give the result.
     Stop(OneArgs),
-    /// Remove a trial; what it taught is forgotten.
+    /// Delete a trial. Later suggestions do not take it into account.
     Delete(OneArgs),
-    /// Write all trials of a study or a job.
+    /// Export all trials of a study or a job.
     Export(ExportArgs),
 }
 
-/// The study whose trials are meant.
+/// The study of the trials.
 #[derive(Debug, Args)]
 pub(super) struct StudyArgs {
-    /// The study.
+    /// Name of the study.
     #[arg(long, value_name = "STUDY", required_unless_present = "job", conflicts_with = "job")]
     study: Option<String>,
-    /// A job, in place of a study; its trials are its own, so they can only be looked at.
+    /// Name of a job, in place of a study. Its trials can only be read.
     #[arg(long, value_name = "JOB")]
     job: Option<JobId>,
     #[command(flatten)]
@@ -62,21 +62,21 @@ pub(super) struct StudyArgs {
 pub(in crate::cli) struct ListArgs {
     #[command(flatten)]
     of: StudyArgs,
-    /// Only the best one; with several metrics, those that none is better than in all of them.
+    /// List only the best trial; with several metrics, the Pareto-optimal trials.
     #[arg(long)]
     optimal: bool,
-    /// Form of the answer.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
 }
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct OneArgs {
-    /// The trial: its number as it is listed.
+    /// Number of the trial, as listed.
     trial: String,
     #[command(flatten)]
     of: StudyArgs,
-    /// Form of the answer.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Yaml)]
     format: Format,
 }
@@ -85,46 +85,46 @@ pub(in crate::cli) struct OneArgs {
 pub(in crate::cli) struct SuggestArgs {
     #[command(flatten)]
     of: StudyArgs,
-    /// Who asks.
+    /// ID of the client.
     #[arg(long, value_name = "ID")]
     client_id: String,
-    /// How many.
+    /// Number of trials.
     #[arg(long, value_name = "N", default_value_t = 1)]
     count: u32,
-    /// Form of the answer.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
 }
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct AddMeasurementArgs {
-    /// The trial: its number as it is listed.
+    /// Number of the trial, as listed.
     trial: String,
     #[command(flatten)]
     of: StudyArgs,
     #[command(flatten)]
     measurement: MeasurementArgs,
-    /// Form of the answer.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
 }
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct CompleteArgs {
-    /// The trial: its number as it is listed.
+    /// Number of the trial, as listed.
     trial: String,
     #[command(flatten)]
     of: StudyArgs,
-    /// Without a metric, what was reported is the result, as the study says.
+    /// Without a metric, the study selects the result from the reported measurements.
     #[command(flatten)]
     measurement: MeasurementArgs,
-    /// It has no result and never will: do not try these values again.
+    /// Mark the trial as infeasible: it has no result, and its values are not tried again.
     #[arg(long, conflicts_with = "metrics")]
     infeasible: bool,
-    /// Why.
+    /// Reason why it is infeasible.
     #[arg(long, value_name = "TEXT", requires = "infeasible")]
     reason: Option<String>,
-    /// Form of the answer.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
 }
@@ -133,10 +133,10 @@ pub(in crate::cli) struct CompleteArgs {
 pub(in crate::cli) struct ExportArgs {
     #[command(flatten)]
     of: StudyArgs,
-    /// Form of the file; CSV is what `tunesmith bench --replay` reads.
+    /// Format of the file. `tunesmith bench --replay` reads CSV.
     #[arg(long, value_enum, default_value_t = ExportFormat::Csv)]
     format: ExportFormat,
-    /// The file; standard output if absent.
+    /// Output file. Standard output by default.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     output: Option<PathBuf>,
 }
@@ -147,13 +147,13 @@ enum ExportFormat {
     Json,
 }
 
-/// A client, with the path of a study.
+/// A client with the path of a study.
 pub(super) struct Study {
     pub(super) client: Client,
     pub(super) path: String,
 }
 
-/// Carries the command out.
+/// Runs the command.
 pub(super) async fn run(command: TrialsCommand) -> anyhow::Result<ExitCode> {
     match command {
         TrialsCommand::List(args) => list_trials(&args).await?,
@@ -206,7 +206,7 @@ async fn suggest(args: &SuggestArgs) -> anyhow::Result<()> {
     }
     let answer = &operation["response"];
     show(args.format, answer, || match list(answer, "trials") {
-        [] => format!("there is nothing left to try: the study is {}\n", text(answer, "studyState")),
+        [] => format!("no trials are left: the study is {}\n", text(answer, "studyState")),
         trials => trials.iter().map(trial_view::describe).collect(),
     })
 }
@@ -237,7 +237,7 @@ async fn export(args: &ExportArgs) -> anyhow::Result<()> {
 }
 
 impl StudyArgs {
-    /// The study, opened for `purpose`.
+    /// Opens the study for `purpose`.
     pub(super) async fn open(&self, purpose: Purpose) -> anyhow::Result<Study> {
         let (client, location, study) = match (&self.job, &self.study) {
             (Some(job), _) => {
@@ -259,7 +259,8 @@ impl Study {
         Ok(self.client.get(&format!("{}/trials", self.path), &[]).await?)
     }
 
-    /// The trial `number`. One of a job is looked for among all: by itself it is told to its own program alone.
+    /// Returns the trial `number`. The trial of a job is taken from the list, because the single resource is only
+    /// accessible to its program.
     async fn trial(&self, of: &StudyArgs, number: &str) -> anyhow::Result<Value> {
         if of.job.is_none() {
             return Ok(self.client.get(&self.trial_path(number)?, &[]).await?);
@@ -275,7 +276,7 @@ impl Study {
 
     fn trial_path(&self, number: &str) -> anyhow::Result<String> {
         if number.is_empty() || !number.chars().all(|digit| digit.is_ascii_digit() || digit == '~') {
-            bail!("{number:?} is not a trial's number");
+            bail!("{number:?} is not the number of a trial");
         }
         Ok(format!("{}/trials/{number}", self.path))
     }

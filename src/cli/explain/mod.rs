@@ -1,5 +1,6 @@
-//! `tunesmith explain JOB`: what a job's trials tell of its hyperparameters. Reads a data folder, also while the job
-//! runs in it.
+//! `tunesmith explain`: analyses the trials of a job: importance of the parameters, predicted optimum, calibration of
+//! the
+//! model. Reads a data folder, also while the job runs.
 
 mod sparkline;
 mod text;
@@ -23,49 +24,49 @@ use tunesmith_service::policy;
 
 #[derive(Debug, Args)]
 pub(super) struct ExplainArgs {
-    /// The job.
+    /// Name of the job.
     job: JobId,
-    /// Folder of jobs, trials and logs.
-    #[arg(long, value_name = "DIR", default_value = super::run::DEFAULT_DATA_DIR)]
+    /// Data folder with jobs, trials and logs.
+    #[arg(long, value_name = "DIR", default_value = super::folder_args::DEFAULT_DATA_DIR)]
     data_dir: PathBuf,
-    /// Also draw the metric along each parameter, through the best trial.
+    /// Also print the predicted metric along each parameter, through the best trial.
     #[arg(long, conflicts_with = "json")]
     slices: bool,
-    /// Print everything as JSON.
+    /// Print the analysis as JSON.
     #[arg(long)]
     json: bool,
 }
 
-/// Everything that is said of a job. The names of its JSON form are kept; new ones may come.
+/// The analysis of a job. The names of its JSON fields are stable; fields may be added.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Explanation {
     job: String,
-    /// Of the job, as AI Platform has it.
+    /// State of the job, as in AI Platform.
     state: String,
-    /// What the job asks for.
+    /// The algorithm in the configuration.
     algorithm: &'static str,
-    /// If that is `AUTOMATIC`: what it stands for now.
+    /// The algorithm that `AUTOMATIC` selects now; only if the configuration has `AUTOMATIC`.
     #[serde(skip_serializing_if = "Option::is_none")]
     choice: Option<Choice>,
-    /// What proposed the trials, the most frequent first; trials of versions that did not record it are left out.
+    /// The origins of the trials, the most frequent first. Trials of versions that did not record it are left out.
     origins: Vec<OriginCount>,
-    /// Key of all randomness, as text: not every reader of JSON keeps 64 bits.
+    /// Seed of all random choices, as text: not every JSON parser keeps 64 bits.
     seed: String,
-    /// By which rule trials were stopped early; null if none was.
+    /// The rule of early stopping; null without one.
     early_stopping: Option<&'static str>,
     trials: TrialCounts,
     metrics: Vec<MetricInsight>,
 }
 
-/// An algorithm and why it was chosen.
+/// An algorithm, and the reason why it was selected.
 #[derive(Debug, Serialize)]
 struct Choice {
     algorithm: AlgorithmName,
     reason: &'static str,
 }
 
-/// How many trials one step of an algorithm proposed.
+/// The number of trials that one step of an algorithm suggested.
 #[derive(Debug, PartialEq, Serialize)]
 struct OriginCount {
     #[serde(flatten)]
@@ -73,7 +74,7 @@ struct OriginCount {
     trials: usize,
 }
 
-/// Carries the command out.
+/// Runs the command.
 pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let results = runtime.block_on(read(args))?;
@@ -96,7 +97,7 @@ async fn read(args: &ExplainArgs) -> anyhow::Result<Results> {
 
 fn explanation(results: &Results) -> anyhow::Result<Explanation> {
     let Some(study) = &results.study else {
-        bail!("job {} has no hyperparameters: there is nothing to explain", results.job.id);
+        bail!("job {} has no hyperparameters, so there is nothing to explain", results.job.id);
     };
     let (completed, pending) = trials(study, &results.trials);
     let history = History { completed: &completed, pending: &pending };
@@ -133,7 +134,7 @@ fn explanation(results: &Results) -> anyhow::Result<Explanation> {
     })
 }
 
-/// How many of `trials` came from where, the most frequent first, then in the order of their first trials.
+/// Counts `trials` by origin, the most frequent first, then in the order of their first trials.
 fn origins(trials: &[Trial]) -> Vec<OriginCount> {
     let mut counts: Vec<OriginCount> = Vec::new();
     for origin in trials.iter().filter_map(|trial| trial.origin) {
@@ -146,7 +147,7 @@ fn origins(trials: &[Trial]) -> Vec<OriginCount> {
     counts
 }
 
-/// The study's own trials, as algorithms see them.
+/// Converts the trials of the study to the types of the algorithms.
 fn trials(study: &Study, trials: &[Trial]) -> (Vec<CompletedTrial>, Vec<PendingTrial>) {
     let (mut completed, mut pending) = (Vec::new(), Vec::new());
     for trial in trials {

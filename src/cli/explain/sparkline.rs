@@ -1,13 +1,14 @@
-//! A row of bars.
+//! Draws numbers as a row of bars.
 
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// One bar for each of `values`, of a height between the lowest for `low` and the highest for `high`; the middle one if
-/// the two are equal.
+/// Returns one bar for each of `values`: the lowest for `low`, the highest for `high`, and the middle one if the two
+/// are
+/// equal.
 pub(super) fn sparkline(values: &[f64], low: f64, high: f64) -> String {
     let bar = |value: &f64| {
         let share = if high > low { (value - low) / (high - low) } else { 0.5 };
-        // The product is finite and not negative; a share of 1 is the last bar.
+        // The product is finite and not negative; a share of 1 gives the last bar.
         BARS[((share.clamp(0.0, 1.0) * BARS.len() as f64) as usize).min(BARS.len() - 1)]
     };
     values.iter().map(bar).collect()

@@ -1,4 +1,4 @@
-//! The explanation for people.
+//! Formats the analysis as text.
 
 use std::fmt::Write as _;
 
@@ -12,11 +12,11 @@ use super::super::results::{shell_word, short_value};
 use super::Explanation;
 use super::sparkline::sparkline;
 
-/// Rank correlation from which on predictions are good, and from which on they are of any use: guesses.
+/// Rank correlations from which predictions count as good, and as a rough guide. Guesses.
 const GOOD_RANKING: f64 = 0.7;
 const SOME_RANKING: f64 = 0.3;
 
-/// The whole text, each line with its end.
+/// Returns the whole text.
 pub(super) fn text(explanation: &Explanation, slices: bool) -> String {
     let mut text = String::new();
     line(&mut text, "job", &format!("{}, {}", explanation.job, explanation.state));
@@ -106,16 +106,20 @@ fn calibration(text: &mut String, calibration: &Calibration) {
     line(text, "coverage", &inside.join(", "));
     let density = short(calibration.log_predictive_density);
     line(text, "log density", &format!("{density} (a guess without a model has -1.42)"));
-    let (correlation, verdict) = match calibration.rank_correlation {
-        Some(correlation) if correlation >= GOOD_RANKING => (short(correlation), "good points are told from bad ones"),
+    let (correlation, meaning) = match calibration.rank_correlation {
+        Some(correlation) if correlation >= GOOD_RANKING => {
+            (short(correlation), "the model separates good points from bad ones")
+        }
         Some(correlation) if correlation >= SOME_RANKING => (short(correlation), "a rough guide"),
-        Some(correlation) => (short(correlation), "good points are not told from bad ones: do not rely on the above"),
+        Some(correlation) => {
+            (short(correlation), "the model does not separate good points from bad ones: do not rely on the above")
+        }
         None => ("-".to_owned(), "all predictions are the same: do not rely on the above"),
     };
-    line(text, "ranking", &format!("{correlation} (Spearman): {verdict}"));
+    line(text, "ranking", &format!("{correlation} (Spearman): {meaning}"));
 }
 
-/// All on one scale, so that what does not matter looks flat.
+/// Draws all slices on one scale, so that a parameter without effect looks flat.
 fn draw_slices(text: &mut String, metric: &MetricInsight) {
     let medians = |slice: &Slice| slice.points.iter().map(|point| point.predicted.median).collect::<Vec<f64>>();
     let all = || metric.slices.iter().flat_map(medians);
@@ -188,7 +192,7 @@ fn band(estimate: Estimate) -> String {
     format!("{} to {}", short(estimate.lower), short(estimate.upper))
 }
 
-/// Five significant digits: more would feign a certainty that no model has.
+/// Formats a number with five significant digits; the model is not more precise.
 fn short(value: f64) -> String {
     let rounded: f64 = format!("{value:.4e}").parse().unwrap_or(value);
     rounded.to_string()

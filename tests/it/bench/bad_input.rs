@@ -79,12 +79,12 @@ fn numbers_that_make_no_sense_are_refused_with_those_that_do() {
 
 #[test]
 fn contestants_need_commands_and_different_names() {
-    let nobody = "error: nobody takes part: name contestants by --algorithms or --external\n";
-    assert_eq!(refused("--suite bbob --algorithms="), nobody);
-    assert_eq!(refused("latency --algorithms="), nobody);
+    let no_optimizer = "error: no optimizer is given: use --algorithms or --external\n";
+    assert_eq!(refused("--suite bbob --algorithms="), no_optimizer);
+    assert_eq!(refused("latency --algorithms="), no_optimizer);
     assert_eq!(
         refused("--suite bbob --algorithms gp,random,gp"),
-        "error: two contestants are called \"gp\": name one by --external NAME=COMMAND\n"
+        "error: two optimizers have the name \"gp\": rename one with --external NAME=COMMAND\n"
     );
     assert_eq!(
         refused("--suite bbob --external mine="),
@@ -96,7 +96,7 @@ fn contestants_need_commands_and_different_names() {
     command.args(["--external", "python3 a.py", "--external", "/usr/bin/python3 b.py"]);
     assert_eq!(
         finished(command.output().unwrap()).expect(2).stderr,
-        "error: two contestants are called \"python3\": name one by --external NAME=COMMAND\n"
+        "error: two optimizers have the name \"python3\": rename one with --external NAME=COMMAND\n"
     );
 }
 

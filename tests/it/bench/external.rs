@@ -171,7 +171,7 @@ fn that_fail_are_told_and_given_up_while_the_others_go_on() {
     let (_, reason) = failure(&of_contestant(&records, "absent")[0]).unwrap();
     assert!(reason.starts_with("it ended with exit code 127; the last line of its standard error: "), "{reason}");
     assert!(run.stderr.contains("35 runs are new, 0 were there, 27 failed"), "{}", run.stderr);
-    assert!(run.stderr.contains("warning: 9 runs of contestants that were given up were left out"), "{}", run.stderr);
+    assert!(run.stderr.contains("warning: 9 runs of optimizers that were given up were skipped"), "{}", run.stderr);
     for whole in ["random", "good"] {
         let whole = of_contestant(&records, whole);
         assert_eq!(whole.len(), 4);

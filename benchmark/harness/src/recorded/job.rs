@@ -24,7 +24,7 @@ pub fn read_job(name: impl Into<String>, reader: impl Read) -> Result<TableProbl
         return Err(RecordedError::NotTuning { job: job.job_id });
     };
     let study = study_spec(spec, &job.training_input.tunesmith);
-    let statement = study.map_err(|source| RecordedError::Study { job: job.job_id.clone(), source })?.problem;
+    let statement = study.map_err(|source| RecordedError::Study { job: job.job_id.clone(), source })?.study.problem;
     let mut rows = Vec::with_capacity(job.training_output.trials.len());
     for trial in &job.training_output.trials {
         let place = Place::Trial(trial.trial_id.clone());

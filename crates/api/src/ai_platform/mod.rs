@@ -40,7 +40,7 @@ pub use hyperparameters::{
 pub use replica_config::{AcceleratorConfig, AcceleratorType, DiskConfig, ReplicaConfig};
 pub use rules::{Severity, Violation, check};
 pub use scalars::{Double, DurationError, Int64, ProtoDuration};
-pub use study_spec::{StudySpec, StudySpecError, study_spec};
+pub use study_spec::{StudySpecError, TuningSpec, study_spec};
 pub use training_input::{EncryptionConfig, ScaleTier, Scheduling, TrainingInput};
 pub use without_effect::without_effect;
 

@@ -62,19 +62,19 @@ const MAX_REPLICAS: i64 = 1000;
 /// The study that the configuration asks for, if it is a tuning job.
 ///
 /// # Errors
-/// [`PlanningError::PreviousJob`], [`PlanningError::Study`].
+/// [`PlanningError::Study`].
 pub fn job_study(input: &TrainingInput) -> Result<Option<StudySpec>, PlanningError> {
     let Some(hyperparameters) = &input.hyperparameters else { return Ok(None) };
-    let spec = study_spec(hyperparameters, &input.tunesmith)?;
-    let previous = &hyperparameters.resume_previous_job_id;
-    Ok(Some(StudySpec {
-        problem: spec.problem,
-        initial_points: spec.initial_points,
-        algorithm: spec.algorithm,
-        stopping_rule: spec.stopping_rule,
-        final_measurement: spec.final_measurement,
-        resume_previous_job: if previous.is_empty() { None } else { Some(previous.parse::<JobId>()?) },
-    }))
+    Ok(Some(study_spec(hyperparameters, &input.tunesmith)?.study))
+}
+
+/// The job whose trials are prior knowledge for the study of `input`, if it names one.
+///
+/// # Errors
+/// [`PlanningError::PreviousJob`].
+pub fn previous_job(input: &TrainingInput) -> Result<Option<JobId>, PlanningError> {
+    let previous = input.hyperparameters.as_ref().map_or("", |spec| &spec.resume_previous_job_id);
+    Ok(if previous.is_empty() { None } else { Some(previous.parse::<JobId>()?) })
 }
 
 /// The plan of the job.

@@ -2,9 +2,11 @@
 
 use tunesmith_algorithms::designers::completed_point;
 use tunesmith_algorithms::problem::{
-    Condition, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterSpecError, ParameterValue, ParameterValues,
-    ProblemError, ProblemStatement, ScaleType, SearchSpace, SearchSpaceError, ValueError,
+    Condition, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterSpecError, ParameterValue, ProblemError,
+    ProblemStatement, ScaleType, SearchSpace, SearchSpaceError, ValueError,
 };
+
+use tunesmith_service::StudySpec;
 
 use super::condition_rules::parent_value;
 use super::foreknowledge_rules::{initial_values, parameter_prior};
@@ -13,24 +15,16 @@ use super::{
     ParameterType,
 };
 
-/// The study of a tuning job, and how many trials it has.
+/// The study of a tuning job, and the numbers of its trials.
 #[derive(Debug, Clone, PartialEq)]
-pub struct StudySpec {
-    /// What is searched.
-    pub problem: ProblemStatement,
-    /// Points to be tried first, in order.
-    pub initial_points: Vec<ParameterValues>,
-    /// How.
-    pub algorithm: tunesmith_domain::Algorithm,
-    /// Whether and how running trials are stopped early.
-    pub stopping_rule: Option<tunesmith_domain::StoppingRule>,
-    /// Which report becomes a trial's result.
-    pub final_measurement: tunesmith_domain::FinalMeasurement,
-    /// How many trials in all, at least 1.
+pub struct TuningSpec {
+    /// The study.
+    pub study: StudySpec,
+    /// Number of trials, at least 1.
     pub max_trials: u32,
-    /// How many trials run at once, at least 1.
+    /// Number of trials that run at once, at least 1.
     pub max_parallel_trials: u32,
-    /// How many failed trials fail the job; 0 leaves it to the service.
+    /// Number of failed trials that fail the job; 0 leaves the decision to the service.
     pub max_failed_trials: u32,
 }
 
@@ -85,7 +79,7 @@ pub enum StudySpecError {
 ///
 /// # Errors
 /// [`StudySpecError`] if `spec` breaks a rule that [`super::check`] would have reported.
-pub fn study_spec(spec: &HyperparameterSpec, additions: &Additions) -> Result<StudySpec, StudySpecError> {
+pub fn study_spec(spec: &HyperparameterSpec, additions: &Additions) -> Result<TuningSpec, StudySpecError> {
     let mut parameters = Vec::with_capacity(spec.params.len());
     for (index, parameter) in spec.params.iter().enumerate() {
         let kind = parameter_kind(parameter).ok_or(StudySpecError::Incomplete { index })?;
@@ -119,7 +113,7 @@ pub fn study_spec(spec: &HyperparameterSpec, additions: &Additions) -> Result<St
             .map_err(|source| StudySpecError::InitialTrial { index, source: Some(source) })?;
         initial_points.push(point);
     }
-    Ok(StudySpec {
+    let study = StudySpec {
         problem,
         initial_points,
         algorithm: match spec.algorithm {
@@ -140,6 +134,12 @@ pub fn study_spec(spec: &HyperparameterSpec, additions: &Additions) -> Result<St
             FinalMeasurement::Last => tunesmith_domain::FinalMeasurement::Last,
             FinalMeasurement::Best => tunesmith_domain::FinalMeasurement::Best,
         },
+        stopping_axis: tunesmith_domain::CurveAxis::Step,
+        max_trials: None,
+        trial_lease: None,
+    };
+    Ok(TuningSpec {
+        study,
         max_trials: count(spec.max_trials).max(1),
         max_parallel_trials: count(spec.max_parallel_trials).max(1),
         max_failed_trials: count(spec.max_failed_trials),
@@ -215,23 +215,25 @@ mod tests {
         let parameters = kinds.into_iter().map(|(name, kind)| ParameterSpec::new(name, kind).unwrap()).collect();
         let metric = MetricSpec { name: "loss".into(), goal: Goal::Minimize };
         let expected = StudySpec {
+            stopping_axis: tunesmith_domain::CurveAxis::Step,
+            max_trials: None,
+            trial_lease: None,
             problem: ProblemStatement::new(SearchSpace::new(parameters).unwrap(), vec![metric]).unwrap(),
             initial_points: vec![],
             algorithm: tunesmith_domain::Algorithm::GridSearch { double_resolution: [("a".to_owned(), 4)].into() },
             stopping_rule: Some(tunesmith_domain::StoppingRule::Median),
             final_measurement: tunesmith_domain::FinalMeasurement::Best,
-            max_trials: 9,
-            max_parallel_trials: 2,
-            max_failed_trials: 3,
         };
+        let expected = TuningSpec { study: expected, max_trials: 9, max_parallel_trials: 2, max_failed_trials: 3 };
         assert_eq!(study, expected);
     }
 
     #[test]
     fn what_is_not_given_has_its_published_default() {
         let json = r#"{"params": [{"parameterName": "a", "type": "CATEGORICAL", "categoricalValues": ["x"]}]}"#;
-        let study = study_spec(&serde_json::from_str(json).unwrap(), &Additions::default()).unwrap();
-        assert_eq!((study.max_trials, study.max_parallel_trials, study.max_failed_trials), (1, 1, 0));
+        let tuning = study_spec(&serde_json::from_str(json).unwrap(), &Additions::default()).unwrap();
+        assert_eq!((tuning.max_trials, tuning.max_parallel_trials, tuning.max_failed_trials), (1, 1, 0));
+        let study = tuning.study;
         assert_eq!(study.algorithm, tunesmith_domain::Algorithm::Automatic);
         assert_eq!(study.problem.metrics()[0].name, "training/hptuning/metric");
         assert_eq!(study.problem.metrics()[0].goal, Goal::Maximize);
@@ -244,7 +246,7 @@ mod tests {
             let params = serde_json::json!([{"parameterName": "a", "type": "CATEGORICAL", "categoricalValues": ["x"]}]);
             let spec = serde_json::json!({"enableTrialEarlyStopping": enabled, "params": params});
             let additions: Additions = serde_json::from_str(additions).unwrap();
-            study_spec(&serde_json::from_value(spec).unwrap(), &additions).unwrap().stopping_rule
+            study_spec(&serde_json::from_value(spec).unwrap(), &additions).unwrap().study.stopping_rule
         };
         assert_eq!(rule("{}", true), Some(tunesmith_domain::StoppingRule::Median));
         assert_eq!(rule(r#"{"earlyStopping": "MEDIAN"}"#, true), Some(tunesmith_domain::StoppingRule::Median));

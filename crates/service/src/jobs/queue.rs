@@ -1,4 +1,4 @@
-//! The order in which jobs are begun.
+//! The queue of waiting jobs.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -7,54 +7,54 @@ use jiff::Timestamp;
 
 use tunesmith_domain::{Job, JobId, JobPlan};
 
-/// Higher priority first, then the older one, then by name.
+/// The sort key: higher priority first, then the older job, then by name.
 type Place = (Reverse<i32>, Timestamp, JobId);
 
-/// The jobs that wait.
+/// The waiting jobs, in the order in which they are started.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    /// With the time until when each may wait.
+    /// The waiting jobs, with the end of their waiting time.
     places: BTreeMap<Place, Option<Timestamp>>,
 }
 
 impl Queue {
-    /// Adds a job. One that has run before does not wait against the clock.
+    /// Adds a job. The waiting time of a job that has run before is not limited.
     pub(super) fn push(&mut self, job: &Job, plan: &JobPlan) {
         let waits = plan.max_wait_time.filter(|_| job.start_time.is_none());
         let until = waits.and_then(|time| job.create_time.checked_add(time).ok());
         self.places.insert((Reverse(plan.priority), job.create_time, job.id.clone()), until);
     }
 
-    /// Puts `job` before all others, and no longer against the clock.
-    pub(super) fn hurry(&mut self, job: &Job) {
+    /// Moves `job` to the front, and removes the limit of its waiting time. Does nothing if it does not wait.
+    pub(super) fn move_to_front(&mut self, job: &Job) {
         if self.remove(&job.id) {
             self.places.insert((Reverse(i32::MAX), job.create_time, job.id.clone()), None);
         }
     }
 
-    /// Takes the job that is to be begun next.
+    /// Removes and returns the job to start next.
     pub(super) fn pop(&mut self) -> Option<JobId> {
         self.places.pop_first().map(|((_, _, id), _)| id)
     }
 
-    /// Takes `job` away, and tells whether it was there.
+    /// Removes `job`, and returns whether it was in the queue.
     pub(super) fn remove(&mut self, job: &JobId) -> bool {
         let before = self.places.len();
         self.places.retain(|(_, _, id), _| id != job);
         self.places.len() < before
     }
 
-    /// How many jobs wait.
+    /// Returns the number of waiting jobs.
     pub(super) fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// How many jobs are begun before `job`; `None` if it does not wait.
+    /// Returns the number of jobs ahead of `job`; `None` if it does not wait.
     pub(super) fn position(&self, job: &JobId) -> Option<usize> {
         self.places.keys().position(|(_, _, id)| id == job)
     }
 
-    /// Takes a job away that has waited for too long at `now`.
+    /// Removes and returns a job whose waiting time is over at `now`.
     pub(super) fn pop_overdue(&mut self, now: Timestamp) -> Option<JobId> {
         let overdue = self.places.iter().find(|(_, until)| until.is_some_and(|until| until <= now));
         let place = overdue.map(|(place, _)| place.clone())?;
@@ -62,7 +62,7 @@ impl Queue {
         Some(place.2)
     }
 
-    /// When the first job will have waited for too long.
+    /// Returns the earliest end of a waiting time.
     pub(super) fn next_deadline(&self) -> Option<Timestamp> {
         self.places.values().flatten().min().copied()
     }
@@ -85,26 +85,26 @@ mod tests {
     }
 
     #[test]
-    fn jobs_are_begun_by_priority_then_age_and_those_to_be_stopped_first() {
+    fn jobs_start_by_priority_then_age_and_cancelled_ones_first() {
         let mut queue = Queue::default();
         let jobs = [("young", 2, 0), ("old", 1, 0), ("important", 3, 5), ("cancelled", 4, 0)];
         for (id, create_secs, priority) in jobs {
             queue.push(&job(id, create_secs), &plan(priority, None));
         }
-        queue.hurry(&job("cancelled", 4));
-        queue.hurry(&job("unknown", 4));
+        queue.move_to_front(&job("cancelled", 4));
+        queue.move_to_front(&job("unknown", 4));
         assert_eq!(queue.position(&"old".parse().unwrap()), Some(2));
         let order: Vec<String> = std::iter::from_fn(|| queue.pop()).map(|id| id.to_string()).collect();
         assert_eq!(order, ["cancelled", "important", "old", "young"]);
     }
 
     #[test]
-    fn a_job_waits_only_so_long_unless_it_has_begun_before() {
+    fn waiting_time_is_limited_unless_the_job_has_run_before() {
         let mut queue = Queue::default();
         queue.push(&job("patient", 0), &plan(9, None));
         queue.push(&job("waits", 0), &plan(0, Some(60)));
-        let begun = JobFields { start_time: Some(samples::at(1)), ..(*job("begun", 0)).clone() };
-        queue.push(&Job::restore(begun), &plan(0, Some(10)));
+        let started = JobFields { start_time: Some(samples::at(1)), ..(*job("started", 0)).clone() };
+        queue.push(&Job::restore(started), &plan(0, Some(10)));
         assert_eq!(queue.next_deadline(), Some(samples::at(60)));
         assert_eq!(queue.pop_overdue(samples::at(59)), None);
         assert_eq!(queue.pop_overdue(samples::at(60)), Some("waits".parse().unwrap()));

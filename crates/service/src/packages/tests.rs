@@ -14,13 +14,13 @@ fn upload(packages: &Packages, name: &PackageName, bytes: &[u8]) -> Result<u64, 
     upload.finish()
 }
 
-/// Every file and folder below `folder`.
+/// Returns every file and folder below `folder`.
 fn below(folder: &Path) -> Vec<PathBuf> {
     walkdir::WalkDir::new(folder).min_depth(1).into_iter().map(|entry| entry.unwrap().into_path()).collect()
 }
 
 #[test]
-fn a_package_is_found_under_its_name_alone() {
+fn package_is_found_by_its_name_only() {
     let folder = tempfile::tempdir().unwrap();
     let packages = Packages::new(folder.path().join("packages"), 100);
     let name = PackageName::new("p", &sha256(CONTENT), "trainer.tar.gz").unwrap();
@@ -38,7 +38,7 @@ fn a_package_is_found_under_its_name_alone() {
 }
 
 #[test]
-fn what_is_refused_or_broken_off_leaves_no_file() {
+fn refused_or_aborted_upload_leaves_no_file() {
     let folder = tempfile::tempdir().unwrap();
     let packages = Packages::new(folder.path().to_owned(), 20);
     let name = |sha256: &str, file: &str| PackageName::new("p", sha256, file).unwrap();
@@ -48,9 +48,9 @@ fn what_is_refused_or_broken_off_leaves_no_file() {
     assert!(matches!(error, PackagesError::NotAPackage(_)), "{error}");
     let error = upload(&packages, &name(&sha256(&[0; 21]), "a.tar.gz"), &[0; 21]).unwrap_err();
     assert!(matches!(error, PackagesError::TooLarge { max_bytes: 20 }), "{error}");
-    let mut begun = packages.begin(name(&sha256(CONTENT), "a.tar.gz")).unwrap();
-    begun.write(CONTENT).unwrap();
-    drop(begun);
+    let mut unfinished = packages.begin(name(&sha256(CONTENT), "a.tar.gz")).unwrap();
+    unfinished.write(CONTENT).unwrap();
+    drop(unfinished);
     assert_eq!(below(folder.path()), [folder.path().join("p")]);
     // As after kill -9.
     fs::write(folder.path().join("p/.uploading-1"), CONTENT).unwrap();
@@ -59,7 +59,7 @@ fn what_is_refused_or_broken_off_leaves_no_file() {
 }
 
 #[test]
-fn no_name_leads_elsewhere() {
+fn invalid_names_are_refused() {
     let good = sha256(CONTENT);
     for (project, sha256, file_name) in [
         ("..", good.as_str(), "a.whl"),

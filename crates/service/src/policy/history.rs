@@ -3,7 +3,9 @@
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::num::NonZeroUsize;
+use std::pin::pin;
 
+use futures::TryStreamExt;
 use jiff::Timestamp;
 use tunesmith_algorithms::designer::{Designer, DesignerError, History, SuggestRequest};
 use tunesmith_algorithms::problem::{
@@ -12,12 +14,10 @@ use tunesmith_algorithms::problem::{
 use tunesmith_algorithms::transfer::SourceStudy;
 
 use super::{Computed, PolicyError, Purpose, Reservation, StudyEnd, Suggestions};
+use crate::pages;
 use tunesmith_domain::{Study, StudyId, Trial, TrialState};
-use tunesmith_store::{FEW, Store, StoreError};
+use tunesmith_store::{Store, StoreError};
 use tunesmith_telemetry::SuggestionSource;
-
-/// How many trials are read at once.
-const PAGE: usize = 1000;
 
 /// What a trial takes, encoded and not, with its parameters by name.
 const TRIAL_BYTES: usize = 1024;
@@ -125,19 +125,13 @@ impl StudyHistory {
 
     /// Reads what has changed since the last call.
     pub(super) async fn refresh(&mut self, store: &dyn Store) -> Result<(), StoreError> {
-        let mut limit = FEW;
-        loop {
-            let changed = store.trials_changed_since(&self.study, self.revision, limit).await?;
-            let last_page = changed.len() < limit;
-            limit = PAGE;
-            for trial in changed {
-                self.revision = trial.revision;
-                self.record(&trial);
-            }
-            if last_page {
-                return Ok(());
-            }
+        let study = self.study.clone();
+        let mut changed = pin!(pages::changed_trials(store, &study, self.revision));
+        while let Some(trial) = changed.try_next().await? {
+            self.revision = trial.revision;
+            self.record(&trial);
         }
+        Ok(())
     }
 
     /// The points for the next trials of `study`, if they were computed before and nothing has changed since.
@@ -276,30 +270,23 @@ impl StudyHistory {
     /// Takes over the completed trials of `prior` that are points of this study's space; the others are returned.
     async fn learn_from(&mut self, store: &dyn Store, prior: &StudyId) -> Result<Option<SourceStudy>, StoreError> {
         let problem = store.study(prior).await?.problem.clone();
-        let mut after = None;
         let mut foreign = Vec::new();
-        loop {
-            let page = store.trials(prior, after, PAGE).await?;
-            for trial in page.iter().filter(|trial| trial.state.is_final()) {
-                if self.problem.search_space().check(&trial.parameters).is_err() {
-                    foreign.push(CompletedTrial {
-                        id: trial.id,
-                        parameters: trial.parameters.clone(),
-                        outcome: outcome(trial, problem.metrics()),
-                    });
-                    continue;
-                }
-                self.prior_count += 1;
-                self.completed.push(CompletedTrial {
-                    id: TrialId(self.prior_count),
-                    parameters: trial.parameters.clone(),
-                    outcome: outcome(trial, self.problem.metrics()),
-                });
+        let mut trials = pin!(pages::trials(store, prior));
+        while let Some(trial) = trials.try_next().await? {
+            if !trial.state.is_final() {
+                continue;
             }
-            after = page.last().map(|trial| trial.id);
-            if page.len() < PAGE {
-                break;
+            if self.problem.search_space().check(&trial.parameters).is_err() {
+                let outcome = outcome(&trial, problem.metrics());
+                foreign.push(CompletedTrial { id: trial.id, parameters: trial.parameters.clone(), outcome });
+                continue;
             }
+            self.prior_count += 1;
+            self.completed.push(CompletedTrial {
+                id: TrialId(self.prior_count),
+                parameters: trial.parameters.clone(),
+                outcome: outcome(&trial, self.problem.metrics()),
+            });
         }
         if foreign.is_empty() {
             return Ok(None);

@@ -1,19 +1,19 @@
-//! When failed trials fail the job.
+//! Decides when failed trials fail their job.
 
 use std::collections::BTreeSet;
 
 use tunesmith_domain::{Trial, TrialState};
 
-/// With `maxFailedTrials: 0` the service decides: so many failures, before any success, end the job, because nothing
-/// that is still to come is likely to go better.
+/// Number of failures without any success that fail a job with `maxFailedTrials: 0`. A guess.
 const FAILURES_WITHOUT_SUCCESS: u64 = 3;
 
-/// Counts failed trials, and says when they are too many.
+/// Counts the failed trials of a job, and decides whether the job fails.
 ///
 /// With `maxFailedTrials` above 0, that many failed trials fail the job. With 0, the job fails when three trials have
-/// failed and none has succeeded, or when more than half of `maxTrials` have failed. Either way a metric tag that no
-/// trial reports, while trials that end well report others, fails the job with the first such trial: it is a spelling
-/// mistake in the configuration, and every further trial would be lost to it.
+/// failed and none has succeeded, or when more than half of `maxTrials` have failed. In both cases, the first
+/// successful
+/// program that reports other metric tags but not the configured one fails the job: the tag in the configuration is
+/// misspelt, so that every further trial would fail.
 #[derive(Debug)]
 pub(super) struct FailureRule {
     max_failed_trials: u64,
@@ -29,7 +29,7 @@ impl FailureRule {
         Self { max_failed_trials, max_trials, failed: 0, succeeded: 0, last_reason: String::new(), wrong_tag: None }
     }
 
-    /// Takes a trial that has its result into account.
+    /// Counts a trial in a final state.
     pub(super) fn record(&mut self, trial: &Trial) {
         match trial.state {
             TrialState::Succeeded => self.succeeded += 1,
@@ -42,7 +42,7 @@ impl FailureRule {
         }
     }
 
-    /// Takes into account which tags `trial` reported, if it ended by itself and well but without `tag`.
+    /// Records the tags that `trial` reported, if its program succeeded. `seen` is `None` otherwise.
     pub(super) fn record_tags(&mut self, trial: &Trial, tag: &str, seen: &Option<BTreeSet<String>>) {
         let Some(seen) = seen.as_ref().filter(|seen| !seen.is_empty() && !seen.contains(tag)) else { return };
         if self.succeeded > 0 || self.wrong_tag.is_some() {
@@ -60,8 +60,8 @@ impl FailureRule {
         ));
     }
 
-    /// Why the job must fail now, if it must.
-    pub(super) fn verdict(&self) -> Option<String> {
+    /// Returns the reason why the job fails now, if it does.
+    pub(super) fn failure(&self) -> Option<String> {
         if let Some(wrong_tag) = &self.wrong_tag {
             return Some(wrong_tag.clone());
         }
@@ -78,7 +78,7 @@ impl FailureRule {
             .then(|| format!("{} of {} trials failed; {last}", self.failed, self.max_trials))
     }
 
-    /// Why a job whose trials are all done did not succeed, if none of them did.
+    /// Returns the reason why a job with all its trials has failed, if no trial succeeded.
     pub(super) fn nothing_succeeded(&self) -> Option<String> {
         (self.succeeded == 0).then(|| match self.failed {
             0 => "no trial was run".to_owned(),
@@ -134,28 +134,28 @@ mod tests {
     }
 
     #[test]
-    fn a_given_number_of_failures_fails_the_job() {
-        assert_eq!(rule(2, &[false, true]).verdict(), None);
-        let verdict = rule(2, &[false, true, false]).verdict().unwrap();
-        assert_eq!(verdict, "2 trials failed, maxFailedTrials is 2; trial 3: exit code 1");
+    fn max_failed_trials_fails_the_job() {
+        assert_eq!(rule(2, &[false, true]).failure(), None);
+        let failure = rule(2, &[false, true, false]).failure().unwrap();
+        assert_eq!(failure, "2 trials failed, maxFailedTrials is 2; trial 3: exit code 1");
     }
 
     #[test]
-    fn left_to_the_service_three_at_first_or_more_than_half_fail_the_job() {
-        assert_eq!(rule(0, &[false, false]).verdict(), None);
-        assert!(rule(0, &[false, false, false]).verdict().unwrap().starts_with("the first 3 trials all failed"));
-        assert_eq!(rule(0, &[true, false, false, false, false, false]).verdict(), None);
-        let verdict = rule(0, &[true, false, false, false, false, false, false]).verdict().unwrap();
-        assert!(verdict.starts_with("6 of 10 trials failed"));
+    fn without_a_limit_three_initial_or_more_than_half_failures_fail_the_job() {
+        assert_eq!(rule(0, &[false, false]).failure(), None);
+        assert!(rule(0, &[false, false, false]).failure().unwrap().starts_with("the first 3 trials all failed"));
+        assert_eq!(rule(0, &[true, false, false, false, false, false]).failure(), None);
+        let failure = rule(0, &[true, false, false, false, false, false, false]).failure().unwrap();
+        assert!(failure.starts_with("6 of 10 trials failed"));
     }
 
     #[test]
-    fn a_tag_that_is_never_reported_fails_the_job_with_the_first_trial() {
+    fn unreported_tag_fails_the_job_with_the_first_trial() {
         let mut rule = rule(0, &[false]);
         let seen = Some(BTreeSet::from(["accuracy".to_owned(), "loss".to_owned()]));
         rule.record_tags(&trial(1, false), "acuracy", &seen);
         assert_eq!(
-            rule.verdict().unwrap(),
+            rule.failure().unwrap(),
             "trial 1 never reported hyperparameterMetricTag \"acuracy\"; it reported \"accuracy\", \"loss\"; \
              did you mean \"accuracy\"?"
         );

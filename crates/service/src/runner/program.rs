@@ -1,14 +1,14 @@
-//! Makes a job's program ready to run: installs its Python packages, once per job, not once per trial.
+//! Prepares the program of a job: installs its Python packages, once per job.
 
 use tunesmith_domain::{JobPlan, ProgramPlan};
 use tunesmith_packages::{
     EnvironmentRequest, Environments, Package, PackageError, PackageSource, PreparedEnvironment, SourceFolder,
 };
 
-/// Installs what `plan` needs; `None` if it needs nothing.
+/// Installs the packages of `plan`. Returns `None` if it has none.
 ///
 /// # Errors
-/// [`PackageError`], which fails the job.
+/// [`PackageError`]; the job then fails.
 pub(super) async fn prepare(
     environments: &Environments,
     plan: &JobPlan,

@@ -1,4 +1,4 @@
-//! A job that tunes nothing: one run of its program, run again if the place it ran in is lost.
+//! Runs a job without hyperparameters: one run of its program, repeated if the executor loses it.
 
 use std::sync::Arc;
 
@@ -11,8 +11,9 @@ use tunesmith_executor::{
 
 /// Runs the job's program to its end.
 ///
-/// Attempts are numbered from 1, and the executor itself knows how far they are: every attempt before the present one
-/// was lost or interrupted.
+/// Attempts are numbered from 1. The executor stores the state of each, so that a resumed job finds the current one:
+/// all
+/// earlier attempts were lost or interrupted.
 pub(super) async fn run(context: &Arc<Context>) -> Result<JobOutcome, RunError> {
     let runner = &context.runner;
     let mut attempt = 0;
@@ -20,7 +21,7 @@ pub(super) async fn run(context: &Arc<Context>) -> Result<JobOutcome, RunError> 
     loop {
         attempt += 1;
         let id = ExecutorJobId { job: context.job.id.clone(), trial: None, attempt };
-        let mut state = runner.executor.state(&id).await?;
+        let mut state = context.services().executor.state(&id).await?;
         if state == ExecutorJobState::Unknown {
             state = match submit(context, &id).await {
                 Ok(()) => ExecutorJobState::Running,
@@ -33,7 +34,7 @@ pub(super) async fn run(context: &Arc<Context>) -> Result<JobOutcome, RunError> 
         if state == ExecutorJobState::Running {
             state = watch(context, &id).await?;
         }
-        let interrupted = *context.control.borrow() >= Control::Interrupt;
+        let interrupted = runner.is_interrupted();
         match state {
             ExecutorJobState::Ended(status) if status.stopped == Some(StopReason::Requested) => {
                 if let Some(reason) = context.cancellation() {
@@ -56,7 +57,7 @@ pub(super) async fn run(context: &Arc<Context>) -> Result<JobOutcome, RunError> 
             ExecutorJobState::Unknown | ExecutorJobState::Running => {}
         }
         if interrupted {
-            let job = runner.become_state(&context.job.id, JobState::Queued, "").await?;
+            let job = runner.set_state(JobState::Queued, "").await?;
             return Ok(JobOutcome::Interrupted(job));
         }
     }
@@ -77,15 +78,15 @@ async fn submit(context: &Context, id: &ExecutorJobId) -> Result<(), RunError> {
         id: id.clone(),
         directory,
         python: context.python.as_deref(),
-        endpoint: &context.runner.endpoint,
+        endpoint: &context.runner.settings.endpoint,
         token: String::new(),
     };
-    Ok(context.runner.executor.submit(&launch.spec()).await?)
+    Ok(context.services().executor.submit(&launch.spec()).await?)
 }
 
 async fn watch(context: &Context, id: &ExecutorJobId) -> Result<ExecutorJobState, RunError> {
-    let executor = &context.runner.executor;
-    let mut control = context.control.clone();
+    let executor = &context.services().executor;
+    let mut control = context.runner.control.level.clone();
     let ended = executor.wait(id);
     tokio::pin!(ended);
     let mut stopped = false;
@@ -103,7 +104,7 @@ async fn watch(context: &Context, id: &ExecutorJobId) -> Result<ExecutorJobState
             }
             reason = context.until_cancelled(), if !stopped => {
                 stopped = true;
-                context.runner.become_state(&context.job.id, JobState::Cancelling, &reason).await?;
+                context.runner.set_state(JobState::Cancelling, &reason).await?;
                 executor.stop(id, StopMode::Graceful).await?;
             }
         }
@@ -111,7 +112,7 @@ async fn watch(context: &Context, id: &ExecutorJobId) -> Result<ExecutorJobState
 }
 
 async fn end(context: &Context, state: JobState, message: &str) -> Result<JobOutcome, RunError> {
-    Ok(JobOutcome::Ended(context.runner.become_state(&context.job.id, state, message).await?))
+    Ok(JobOutcome::Ended(context.runner.set_state(state, message).await?))
 }
 
 fn failure(status: &ExitStatus) -> Option<String> {

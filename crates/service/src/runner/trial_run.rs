@@ -1,4 +1,4 @@
-//! One trial from its being given out to its result, across lost places, restarts and early stops.
+//! Runs one trial from its creation to its result, across lost attempts, restarts and early stopping.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -9,11 +9,12 @@ use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 use tunesmith_algorithms::problem::TrialId;
 
-use super::verdict::Evidence;
+use super::classification::EndedTrial;
 use super::{Context, Control, RunError, attempt_directory, create_dir, until_at_least};
 use crate::JobEvent;
 use crate::early_stopping::EarlyStopping;
-use crate::live_trials::{Announced, LiveTrial, TrialKey};
+use crate::live_trials::{LiveTrial, Registration, TrialKey};
+use crate::pages;
 use crate::trainer::Launch;
 use tunesmith_domain::{
     Completion, FinalSelection, Measurement, NoFinalMeasurement, Source, Study, Trial, TrialChange, TrialState,
@@ -23,48 +24,48 @@ use tunesmith_executor::{
 };
 use tunesmith_metrics::{Collector, CollectorConfig};
 
-/// How often a running trial's files are looked at. A look costs three `stat` calls if nothing changed.
+/// Interval between two reads of the files of a running trial. A read of unchanged files takes three `stat` calls.
 const COLLECT_INTERVAL: Duration = Duration::from_millis(250);
-/// How many measurements go into one transaction, and are read at once.
+/// Number of measurements that are written in one transaction, or read at once.
 const BATCH: usize = 10_000;
-/// Marks of standard output are byte offsets; those of different attempts are kept apart above this many bits.
+/// Marks of standard output are byte offsets. The attempt is stored above this number of bits.
 const ATTEMPT_SHIFT: u32 = 48;
-/// How much of standard error is read to find its last line.
+/// Number of bytes at the end of standard error in which its last line is searched.
 const ERROR_TAIL_BYTES: u64 = 8192;
 
-/// How the care for a trial ended.
+/// How the run of a trial ended.
 pub(super) enum TrialEnd {
-    /// It has its result.
+    /// The trial is in a final state.
     Completed {
         trial: Box<Trial>,
-        /// The tags it reported, if its program ended by itself and well.
+        /// The tags that it reported, if its program succeeded.
         seen_tags: Option<BTreeSet<String>>,
     },
-    /// The job was interrupted: the trial stays active, and will be run again.
+    /// The job was interrupted. The trial stays active, and is run again when the job is resumed.
     Interrupted,
 }
 
-/// What one trial's care works with.
+/// Runs one trial.
 pub(super) struct TrialRun {
     pub(super) context: Arc<Context>,
     pub(super) study: Study,
     pub(super) stopping: Option<Arc<EarlyStopping>>,
-    /// Says why the trial shall be stopped for good.
+    /// Set to the reason when the trial is stopped for good.
     pub(super) abandon: watch::Receiver<Option<String>>,
 }
 
 impl TrialRun {
-    /// Sees `trial` to its result.
+    /// Runs `trial` until it is in a final state, or the job is interrupted.
     pub(super) async fn run(self, mut trial: Trial) -> Result<TrialEnd, RunError> {
         if trial.attempt == 0 {
             trial = self.begin_attempt(trial, false).await?;
         }
         loop {
             let id = self.executor_job(&trial);
-            let mut state = self.context.runner.executor.state(&id).await?;
+            let mut state = self.context.services().executor.state(&id).await?;
             let adopted = state != ExecutorJobState::Unknown;
             let collector = self.collector(&trial, adopted).await?;
-            let live = self.announce(&trial).await?;
+            let live = self.register(&trial).await?;
             if !adopted && trial.state == TrialState::Active {
                 state = match self.submit(&trial, &id).await {
                     Ok(()) => ExecutorJobState::Running,
@@ -76,7 +77,7 @@ impl TrialRun {
                 };
             }
             if state == ExecutorJobState::Running {
-                self.context.tell(JobEvent::TrialStarted {
+                self.context.emit(JobEvent::TrialStarted {
                     id: trial.id,
                     parameters: trial.parameters.clone(),
                     attempt: trial.attempt,
@@ -96,7 +97,7 @@ impl TrialRun {
         }
     }
 
-    /// Decides what follows the end of an attempt.
+    /// Handles the end of an attempt.
     async fn after(
         &self,
         trial: Trial,
@@ -104,7 +105,7 @@ impl TrialRun {
         seen_tags: BTreeSet<String>,
     ) -> Result<Next, RunError> {
         let abandoned = self.abandon.borrow().clone();
-        // A program that had come to its own end when the job was given up keeps its result.
+        // A program that ended by itself before the job was abandoned keeps its result.
         let ended_by_itself = matches!(&state, ExecutorJobState::Ended(status) if status.stopped.is_none());
         if let Some(reason) = abandoned.filter(|_| !ended_by_itself) {
             let completion = Completion::Infeasible { reason: format!("stopped, because {reason}") };
@@ -117,14 +118,13 @@ impl TrialRun {
                     return Ok(self.again_unless_interrupted(trial, false));
                 }
                 let good = status.stopped.is_none() && status.end == ProgramEnd::Exited(0);
-                let completion = self.judge(&trial, &status, &seen_tags).await?;
+                let completion = self.classify(&trial, &status, &seen_tags).await?;
                 self.complete(&trial, completion, good.then_some(seen_tags)).await
             }
-            // The place was lost, or the executor has forgotten the trial, while it was being stopped early: what it
-            // reported is its result.
+            // The executor lost the trial while it was being stopped early: its reports give its result.
             ExecutorJobState::Lost { .. } | ExecutorJobState::Unknown if trial.state == TrialState::Stopping => {
                 let status = ExitStatus { end: ProgramEnd::Exited(0), stopped: Some(StopReason::Requested) };
-                let completion = self.judge(&trial, &status, &seen_tags).await?;
+                let completion = self.classify(&trial, &status, &seen_tags).await?;
                 self.complete(&trial, completion, None).await
             }
             ExecutorJobState::Lost { reason } => {
@@ -132,7 +132,7 @@ impl TrialRun {
                     let reason = format!("the place it ran in was lost {} times: {reason}", trial.lost_attempts + 1);
                     return self.complete(&trial, Completion::Infeasible { reason }, None).await;
                 }
-                self.context.tell(JobEvent::TrialLost { id: trial.id, reason });
+                self.context.emit(JobEvent::TrialLost { id: trial.id, reason });
                 Ok(self.again_unless_interrupted(trial, true))
             }
             ExecutorJobState::Unknown | ExecutorJobState::Running => Ok(self.again_unless_interrupted(trial, true)),
@@ -140,20 +140,20 @@ impl TrialRun {
     }
 
     fn again_unless_interrupted(&self, trial: Trial, lost: bool) -> Next {
-        if *self.context.control.borrow() >= Control::Interrupt {
+        if self.context.runner.is_interrupted() {
             Next::End(TrialEnd::Interrupted)
         } else {
             Next::Again { trial: Box::new(trial), lost }
         }
     }
 
-    async fn judge(
+    async fn classify(
         &self,
         trial: &Trial,
         status: &ExitStatus,
         seen_tags: &BTreeSet<String>,
     ) -> Result<Completion, RunError> {
-        let evidence = Evidence {
+        let ended = EndedTrial {
             trial,
             status,
             tag: &self.context.plan.metric_tag,
@@ -162,7 +162,7 @@ impl TrialRun {
             time_limit: self.context.plan.trial_time_limit,
             last_error_line: last_line(&self.directory(trial).join("stderr.log")).await,
         };
-        Ok(evidence.completion())
+        Ok(ended.completion())
     }
 
     /// The trial's result among its stored measurements, read page by page.
@@ -170,7 +170,7 @@ impl TrialRun {
         let mut selection = FinalSelection::new(self.study.problem.metrics(), self.study.final_measurement);
         let mut from = 0;
         while from < trial.measurement_count {
-            let page = self.context.runner.store.measurements(&self.study.id, trial.id, from, BATCH).await?;
+            let page = self.context.services().store.measurements(&self.study.id, trial.id, from, BATCH).await?;
             if page.is_empty() {
                 break;
             }
@@ -190,7 +190,7 @@ impl TrialRun {
             attempt: trial.attempt,
             measurements: Vec::new(),
             completion,
-            at: self.context.runner.clock.now(),
+            at: self.context.services().clock.now(),
         };
         let trial = Box::new(self.change(trial.id, change).await?);
         Ok(Next::End(TrialEnd::Completed { trial, seen_tags }))
@@ -200,13 +200,13 @@ impl TrialRun {
         let change = TrialChange::BeginAttempt {
             attempt: trial.attempt + 1,
             previous_lost,
-            at: self.context.runner.clock.now(),
+            at: self.context.services().clock.now(),
         };
         self.change(trial.id, change).await
     }
 
     async fn change(&self, trial: TrialId, change: TrialChange) -> Result<Trial, RunError> {
-        Ok(self.context.runner.store.change_trial(&self.study.id, trial, change).await?)
+        Ok(self.context.services().store.change_trial(&self.study.id, trial, change).await?)
     }
 
     async fn submit(&self, trial: &Trial, id: &ExecutorJobId) -> Result<(), RunError> {
@@ -225,18 +225,18 @@ impl TrialRun {
             id: id.clone(),
             directory,
             python: context.python.as_deref(),
-            endpoint: &context.runner.endpoint,
+            endpoint: &context.runner.settings.endpoint,
             token: self.token(trial),
         };
-        Ok(context.runner.executor.submit(&launch.spec()).await?)
+        Ok(context.services().executor.submit(&launch.spec()).await?)
     }
 
-    async fn announce(&self, trial: &Trial) -> Result<Announced, RunError> {
+    async fn register(&self, trial: &Trial) -> Result<Registration, RunError> {
         let stored = self.stored(trial, self.stopping.is_some()).await?;
         let tag = self.context.plan.metric_tag.clone();
         let live = LiveTrial::new(trial.attempt, self.token(trial), tag, &stored);
         let key = TrialKey { study: self.study.id.clone(), trial: trial.id };
-        Ok(self.context.runner.live.announce(key, live))
+        Ok(self.context.services().live.insert(key, live))
     }
 
     async fn collector(&self, trial: &Trial, adopted: bool) -> Result<Collector, RunError> {
@@ -261,18 +261,12 @@ impl TrialRun {
         Ok(Collector::new(config, &known))
     }
 
-    /// All stored measurements, if they are `wanted`.
+    /// Reads all stored measurements, if they are `wanted`.
     async fn stored(&self, trial: &Trial, wanted: bool) -> Result<Vec<Measurement>, RunError> {
-        let mut stored = Vec::new();
-        while wanted && (stored.len() as u64) < trial.measurement_count {
-            let from = stored.len() as u64;
-            let page = self.context.runner.store.measurements(&self.study.id, trial.id, from, BATCH).await?;
-            if page.is_empty() {
-                break;
-            }
-            stored.extend(page);
+        if !wanted {
+            return Ok(Vec::new());
         }
-        Ok(stored)
+        Ok(pages::measurements(&*self.context.services().store, &self.study.id, trial).await?)
     }
 
     fn directory(&self, trial: &Trial) -> PathBuf {
@@ -287,7 +281,7 @@ impl TrialRun {
         ExecutorJobId { job: self.context.job.id.clone(), trial: Some(trial.id), attempt: trial.attempt }
     }
 
-    /// The token for this attempt alone: a digest that cannot be made without the job's secret.
+    /// Returns the token of this attempt: a digest that cannot be computed without the secret of the job.
     fn token(&self, trial: &Trial) -> String {
         let digest = Sha256::new()
             .chain_update(self.context.runner.secret)
@@ -302,44 +296,44 @@ enum Next {
     Again { trial: Box<Trial>, lost: bool },
 }
 
-/// One attempt at a trial while its program runs.
+/// One attempt at a trial.
 struct Attempt<'a> {
     run: &'a TrialRun,
     id: ExecutorJobId,
     live: &'a LiveTrial,
     trial: Trial,
-    /// Absent only while it is read on another thread.
+    /// `None` only while another thread reads with it.
     collector: Option<Collector>,
 }
 
 impl Attempt<'_> {
-    /// Watches the program to its end: stores what it reports, and stops it when that is wanted.
+    /// Waits for the end of the program. Stores its reports, and stops it when required.
     async fn watch(&mut self) -> Result<ExecutorJobState, RunError> {
         let context = Arc::clone(&self.run.context);
-        let executor = Arc::clone(&context.runner.executor);
+        let executor = Arc::clone(&context.services().executor);
         let id = self.id.clone();
         let ended = executor.wait(&id);
         tokio::pin!(ended);
-        let mut control = context.control.clone();
+        let mut control = context.runner.control.level.clone();
         let mut abandon = self.run.abandon.clone();
-        let mut obeyed = Control::Run;
+        let mut applied = Control::Run;
         let mut abandoned = false;
-        // A restarted process finds a trial that it had been about to stop.
+        // An earlier process decided to stop the trial, and ended before it did.
         if self.trial.state == TrialState::Stopping {
             executor.stop(&id, StopMode::Graceful).await?;
         }
         let mut tick = tokio::time::interval(COLLECT_INTERVAL);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        // The first tick comes at once, before the program can have reported anything.
+        // The first tick completes at once, before the program can have reported anything.
         tick.tick().await;
         loop {
-            let next_control = if obeyed == Control::Run { Control::Interrupt } else { Control::Kill };
+            let next_control = if applied == Control::Run { Control::Interrupt } else { Control::Kill };
             tokio::select! {
                 biased;
                 state = &mut ended => return Ok(state?),
-                () = until_at_least(&mut control, next_control), if obeyed < Control::Kill => {
-                    obeyed = *control.borrow();
-                    let how = if obeyed == Control::Kill { StopMode::Immediate } else { StopMode::Graceful };
+                () = until_at_least(&mut control, next_control), if applied < Control::Kill => {
+                    applied = *control.borrow();
+                    let how = if applied == Control::Kill { StopMode::Immediate } else { StopMode::Graceful };
                     executor.stop(&id, how).await?;
                 }
                 () = until_abandoned(&mut abandon), if !abandoned => {
@@ -358,9 +352,9 @@ impl Attempt<'_> {
         }
     }
 
-    /// Stores what the program reported until its very end, and returns the tags it used.
+    /// Stores the remaining reports of an ended program, and returns all tags that it reported.
     async fn collect_rest(&mut self) -> Result<BTreeSet<String>, RunError> {
-        // In portions first, so that a long curve does not fill the memory.
+        // In batches first, to limit the memory for a long curve.
         loop {
             let measurements = self.read(Collector::poll).await?;
             if measurements.is_empty() {
@@ -370,15 +364,15 @@ impl Attempt<'_> {
         }
         let measurements = self.read(Collector::finish).await?;
         self.record(measurements).await?;
-        // Reports over HTTP were stored by others in the meantime.
-        let trial = self.run.context.runner.store.trial(&self.run.study.id, self.trial.id).await?;
+        // Reports over HTTP have changed the trial in the store.
+        let trial = self.run.context.services().store.trial(&self.run.study.id, self.trial.id).await?;
         self.trial = trial;
         let mut tags = self.live.http_tags();
         tags.extend(self.collector.iter().flat_map(|collector| collector.seen_tags().iter().cloned()));
         Ok(tags)
     }
 
-    /// Reads files on a thread that may block.
+    /// Reads files on a blocking thread.
     async fn read(&mut self, how: fn(&mut Collector) -> Vec<Measurement>) -> Result<Vec<Measurement>, RunError> {
         let Some(mut collector) = self.collector.take() else { return Ok(Vec::new()) };
         let problems_before = collector.problems().len();
@@ -389,7 +383,7 @@ impl Attempt<'_> {
         .await?;
         for problem in &collector.problems()[problems_before..] {
             let message = format!("trial {}: {problem}", self.trial.id);
-            self.run.context.tell(JobEvent::Warning { message });
+            self.run.context.emit(JobEvent::Warning { message });
         }
         self.collector = Some(collector);
         Ok(measurements)
@@ -402,7 +396,7 @@ impl Attempt<'_> {
             }
         }
         for batch in measurements.chunks(BATCH) {
-            let at = self.run.context.runner.clock.now();
+            let at = self.run.context.services().clock.now();
             let change = TrialChange::Report {
                 attempt: self.trial.attempt,
                 measurements: batch.to_vec(),
@@ -415,12 +409,12 @@ impl Attempt<'_> {
         let tag = &self.run.context.plan.metric_tag;
         if let Some((newest, value)) = measurements.last().and_then(|newest| Some((newest, newest.value(tag)?))) {
             let step = newest.step;
-            self.run.context.tell(JobEvent::TrialMeasured { id: self.trial.id, step, value });
+            self.run.context.emit(JobEvent::TrialMeasured { id: self.trial.id, step, value });
         }
         Ok(())
     }
 
-    /// Stops the trial if the rule says so.
+    /// Applies the rule of early stopping, and stops the trial if it decides so.
     async fn consider_stopping(&mut self) -> Result<(), RunError> {
         let Some(stopping) = &self.run.stopping else { return Ok(()) };
         if self.trial.state != TrialState::Active {
@@ -428,19 +422,19 @@ impl Attempt<'_> {
         }
         let Some(reason) = stopping.decide(self.trial.id, self.live.curve()) else { return Ok(()) };
         self.trial = self.run.change(self.trial.id, TrialChange::Stop).await?;
-        self.run.context.tell(JobEvent::TrialStopping { id: self.trial.id, reason });
-        Ok(self.run.context.runner.executor.stop(&self.id, StopMode::Graceful).await?)
+        self.run.context.emit(JobEvent::TrialStopping { id: self.trial.id, reason });
+        Ok(self.run.context.services().executor.stop(&self.id, StopMode::Graceful).await?)
     }
 }
 
-/// Waits until the trial shall be stopped for good; for ever, if nobody can say so any more.
+/// Waits until the trial is stopped for good. Never completes if the sender is dropped before.
 async fn until_abandoned(abandon: &mut watch::Receiver<Option<String>>) {
     if abandon.wait_for(Option::is_some).await.is_err() {
         std::future::pending::<()>().await;
     }
 }
 
-/// The last line of a text file that is not blank, at most 200 characters of it; `None` if there is none.
+/// Returns the last non-blank line of a text file, cut to 200 characters; `None` if there is none.
 async fn last_line(path: &Path) -> Option<String> {
     use tokio::io::{AsyncReadExt, AsyncSeekExt};
     let mut file = tokio::fs::File::open(path).await.ok()?;

@@ -14,6 +14,7 @@ mod trials;
 
 use std::sync::Arc;
 
+use futures::TryStreamExt;
 use jiff::Timestamp;
 use tunesmith_algorithms::problem::{TrialId, ValueError, pareto};
 
@@ -24,12 +25,13 @@ use self::stopping::StoppingRules;
 use self::suggestion::AlgorithmFailures;
 pub use self::suggestion::{Suggested, SuggestionRequest};
 use crate::clock::Clock;
+use crate::pages;
 use crate::policy::{Policy, PolicyError};
 use tunesmith_domain::{Measurement, Study, StudyId, Trial, TrialChange, TrialState};
 use tunesmith_store::{Store, StoreError};
 use tunesmith_telemetry::telemetry;
 
-/// Number of records that are read at once.
+/// Maximum number of overdue trials read at once.
 const PAGE: usize = 1000;
 
 /// Why a request about a study was not carried out. Nothing was changed, unless the store reports that it does not know.
@@ -159,15 +161,7 @@ impl Studies {
     /// # Errors
     /// [`StudiesError::Store`].
     pub async fn studies(&self, project: &str, location: &str) -> Result<Vec<Study>, StudiesError> {
-        let mut studies: Vec<Study> = Vec::new();
-        loop {
-            let page = self.store.studies(project, location, studies.last().map(|study| &study.id), PAGE).await?;
-            let is_last = page.len() < PAGE;
-            studies.extend(page);
-            if is_last {
-                return Ok(studies);
-            }
-        }
+        Ok(pages::studies(&*self.store, project, location).try_collect().await?)
     }
 
     /// Removes a study with all its trials.

@@ -1,12 +1,14 @@
 //! The stopping rules of studies that are asked about, with what they have learnt.
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use futures::TryStreamExt;
 use jiff::Timestamp;
 
-use super::PAGE;
 use crate::early_stopping::EarlyStopping;
+use crate::pages;
 use tunesmith_domain::{Measurement, Study, StudyId, TrialId};
 use tunesmith_store::{Store, StoreError};
 
@@ -60,18 +62,13 @@ impl StoppingRules {
 
 impl Learnt {
     async fn refresh(&mut self, store: &dyn Store, study: &StudyId) -> Result<(), StoreError> {
-        loop {
-            let changed = store.trials_changed_since(study, self.revision, PAGE).await?;
-            let is_last = changed.len() < PAGE;
-            for trial in changed {
-                if trial.state.is_final() {
-                    self.rule.learn(store, &trial).await?;
-                }
-                self.revision = trial.revision;
+        let mut changed = pin!(pages::changed_trials(store, study, self.revision));
+        while let Some(trial) = changed.try_next().await? {
+            if trial.state.is_final() {
+                self.rule.learn(store, &trial).await?;
             }
-            if is_last {
-                return Ok(());
-            }
+            self.revision = trial.revision;
         }
+        Ok(())
     }
 }

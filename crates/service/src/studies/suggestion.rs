@@ -2,17 +2,20 @@
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
+use std::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
+use futures::TryStreamExt;
 use futures::future::{join, join_all};
 use tunesmith_algorithms::problem::TrialSuggestion;
 
 use super::keyed_queue::Entered;
-use super::{PAGE, Studies, StudiesError, refuse_study_of_job};
+use super::{Studies, StudiesError, refuse_study_of_job};
+use crate::pages;
 use tunesmith_domain::{NewTrial, Study, StudyChange, StudyId, StudyState, Trial, TrialChange, TrialStart, TrialState};
-use tunesmith_store::{FEW, StoreError};
+use tunesmith_store::StoreError;
 
 /// A study becomes inactive after this number of consecutive suggestions for which its algorithm failed.
 const MAX_FAILURES: u32 = 5;
@@ -107,23 +110,15 @@ impl Studies {
     /// The unfinished trials of `client`, and the queued ones.
     async fn open_trials(&self, id: &StudyId, client: &str) -> Result<(Vec<Trial>, Vec<Trial>), StudiesError> {
         let (mut own, mut queued) = (Vec::new(), Vec::new());
-        let (mut after, mut limit) = (None, FEW);
-        loop {
-            let page = self.store.open_trials(id, after, limit).await?;
-            after = page.last().map(|trial| trial.id);
-            let is_last = page.len() < limit;
-            limit = PAGE;
-            for trial in page {
-                if trial.state == TrialState::Requested {
-                    queued.push(trial);
-                } else if trial.client_id == client {
-                    own.push(trial);
-                }
-            }
-            if is_last {
-                return Ok((own, queued));
+        let mut trials = pin!(pages::open_trials(&*self.store, id));
+        while let Some(trial) = trials.try_next().await? {
+            if trial.state == TrialState::Requested {
+                queued.push(trial);
+            } else if trial.client_id == client {
+                own.push(trial);
             }
         }
+        Ok((own, queued))
     }
 
     /// Creates up to `count` new trials in one transaction, and returns them with the study after it. Returns no trials if

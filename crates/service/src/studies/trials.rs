@@ -1,8 +1,11 @@
 //! Reading, creating and deleting trials.
 
+use futures::TryStreamExt;
+use futures::future::ready;
 use tunesmith_algorithms::problem::{ParameterValues, TrialId};
 
-use super::{PAGE, ReportedOutcome, Studies, StudiesError, TrialOfStudy, completion, refuse_study_of_job};
+use super::{ReportedOutcome, Studies, StudiesError, TrialOfStudy, completion, refuse_study_of_job};
+use crate::pages;
 use tunesmith_domain::{Measurement, NewTrial, Study, StudyId, Trial, TrialChange, TrialStart, TrialState};
 use tunesmith_store::StoreError;
 
@@ -35,17 +38,8 @@ impl Studies {
     /// # Errors
     /// [`StoreError::NotFound`].
     pub async fn trials(&self, study: &StudyId) -> Result<Vec<Trial>, StudiesError> {
-        let mut trials = Vec::new();
-        let mut after = None;
-        loop {
-            let page = self.store.trials(study, after, PAGE).await?;
-            after = page.last().map(|trial| trial.id);
-            let is_last = page.len() < PAGE;
-            trials.extend(page.into_iter().filter(|trial| trial.state != TrialState::Deleted));
-            if is_last {
-                return Ok(trials);
-            }
-        }
+        let trials = pages::trials(&*self.store, study);
+        Ok(trials.try_filter(|trial| ready(trial.state != TrialState::Deleted)).try_collect().await?)
     }
 
     /// The measurements of a trial as it was read, by step and elapsed time.
@@ -53,16 +47,7 @@ impl Studies {
     /// # Errors
     /// [`StoreError::NotFound`].
     pub async fn measurements(&self, study: &StudyId, trial: &Trial) -> Result<Vec<Measurement>, StudiesError> {
-        let mut curve = Vec::new();
-        while (curve.len() as u64) < trial.measurement_count {
-            let page = self.store.measurements(study, trial.id, curve.len() as u64, PAGE).await?;
-            if page.is_empty() {
-                break;
-            }
-            curve.extend(page);
-        }
-        // Measurements that were added since the trial was read are left out.
-        curve.truncate(usize::try_from(trial.measurement_count).unwrap_or(usize::MAX));
+        let mut curve = pages::measurements(&*self.store, study, trial).await?;
         curve.sort_by(Measurement::curve_order);
         Ok(curve)
     }

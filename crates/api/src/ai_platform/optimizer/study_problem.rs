@@ -1,35 +1,23 @@
 //! From `StudyConfig` to the words of the engine, with every rule that it breaks.
 
-use std::time::Duration;
-
 use tunesmith_algorithms::problem::{
     Condition, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ProblemStatement, ScaleType, SearchSpace,
 };
+
+use tunesmith_service::StudySpec;
 
 use super::study_config::{StudyConfig, StudyParameterSpec, StudyScaleType};
 use super::{ParameterNames, PublishedNames};
 use crate::ai_platform::rpc::FieldViolation;
 use crate::ai_platform::{Algorithm, FinalMeasurement, GoalType, ParameterType};
 
-/// What a `StudyConfig` asks for.
+/// The study that a `StudyConfig` specifies.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StudyPlan {
-    /// What is searched.
-    pub problem: ProblemStatement,
-    /// How.
-    pub algorithm: tunesmith_domain::Algorithm,
-    /// Whether and how running trials are stopped early.
-    pub stopping_rule: Option<tunesmith_domain::StoppingRule>,
-    /// Along what the rule compares curves.
-    pub stopping_axis: tunesmith_domain::CurveAxis,
-    /// Which report becomes the result of a trial that is completed without one.
-    pub final_measurement: tunesmith_domain::FinalMeasurement,
-    /// Key of all randomness, if it is given.
+    /// The study.
+    pub spec: StudySpec,
+    /// The seed of all random choices, if it is given.
     pub seed: Option<u64>,
-    /// How many trials there may be in all.
-    pub max_trials: Option<u64>,
-    /// How long the owner of a trial may be silent.
-    pub trial_lease: Option<Duration>,
 }
 
 /// What `config` asks for.
@@ -71,8 +59,9 @@ pub fn study_plan(config: &StudyConfig) -> Result<StudyPlan, Vec<FieldViolation>
     if !reading.violations.is_empty() {
         return Err(reading.violations);
     }
-    Ok(StudyPlan {
+    let spec = StudySpec {
         problem,
+        initial_points: Vec::new(),
         algorithm: match config.algorithm {
             Algorithm::AlgorithmUnspecified => tunesmith_domain::Algorithm::Automatic,
             Algorithm::GaussianProcessBandit => tunesmith_domain::Algorithm::GaussianProcessBandit,
@@ -85,10 +74,10 @@ pub fn study_plan(config: &StudyConfig) -> Result<StudyPlan, Vec<FieldViolation>
             FinalMeasurement::Last => tunesmith_domain::FinalMeasurement::Last,
             FinalMeasurement::Best => tunesmith_domain::FinalMeasurement::Best,
         },
-        seed: additions.seed.map(|seed| seed.0.cast_unsigned()),
         max_trials,
         trial_lease: additions.trial_lease.map(|lease| lease.0),
-    })
+    };
+    Ok(StudyPlan { spec, seed: additions.seed.map(|seed| seed.0.cast_unsigned()) })
 }
 
 struct Reading {

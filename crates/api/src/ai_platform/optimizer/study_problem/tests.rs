@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -39,7 +41,7 @@ fn a_name_that_would_be_published_as_another_is_refused() {
 fn children_of_one_name_are_parameters_of_their_own() {
     let config = config(&branches(), json!({}));
     let plan = study_plan(&config).unwrap();
-    let space = plan.problem.search_space();
+    let space = plan.spec.problem.search_space();
     let names: Vec<&str> = space.parameters().iter().map(ParameterSpec::name).collect();
     assert_eq!(names, ["model", "size", "size#2", "rate"]);
     let published = PublishedNames::of(space);
@@ -118,16 +120,16 @@ fn what_is_asked_for_is_what_the_study_gets() {
     });
     let plan = study_plan(&config(&parameters, more)).unwrap();
     let kind = ParameterKind::Integer { min: 1, max: 9_007_199_254_740_993, scale: ScaleType::UnitLog };
-    assert_eq!(plan.problem.search_space().parameters()[0].kind(), &kind);
-    assert_eq!(plan.problem.metrics()[0].goal, Goal::Minimize);
-    assert_eq!(plan.algorithm, tunesmith_domain::Algorithm::GridSearch { double_resolution: Default::default() });
+    assert_eq!(plan.spec.problem.search_space().parameters()[0].kind(), &kind);
+    assert_eq!(plan.spec.problem.metrics()[0].goal, Goal::Minimize);
+    assert_eq!(plan.spec.algorithm, tunesmith_domain::Algorithm::GridSearch { double_resolution: Default::default() });
     assert_eq!(
-        (plan.stopping_rule, plan.stopping_axis),
+        (plan.spec.stopping_rule, plan.spec.stopping_axis),
         (Some(tunesmith_domain::StoppingRule::DecayCurve), tunesmith_domain::CurveAxis::ElapsedTime)
     );
-    assert_eq!((plan.seed, plan.max_trials), (Some(3), Some(10)));
-    assert_eq!(plan.trial_lease, Some(Duration::from_millis(1500)));
-    assert_eq!(plan.final_measurement, tunesmith_domain::FinalMeasurement::Best);
+    assert_eq!((plan.seed, plan.spec.max_trials), (Some(3), Some(10)));
+    assert_eq!(plan.spec.trial_lease, Some(Duration::from_millis(1500)));
+    assert_eq!(plan.spec.final_measurement, tunesmith_domain::FinalMeasurement::Best);
 
     let double = json!([{"parameter": "a", "type": "DOUBLE", "doubleValueSpec": {"maxValue": 1}}]);
     let violations = study_plan(&config(&double, json!({"algorithm": "GRID_SEARCH"}))).unwrap_err();

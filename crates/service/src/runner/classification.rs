@@ -1,4 +1,4 @@
-//! What becomes of a trial whose program has ended.
+//! Classifies a trial whose program has ended as succeeded or infeasible.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -6,8 +6,8 @@ use std::time::Duration;
 use tunesmith_domain::{Completion, Measurement, NoFinalMeasurement, Trial, TrialState};
 use tunesmith_executor::{ExitStatus, ProgramEnd, StopReason};
 
-/// Everything that decides.
-pub(super) struct Evidence<'a> {
+/// A trial whose program has ended, with the data that decide its result.
+pub(super) struct EndedTrial<'a> {
     pub(super) trial: &'a Trial,
     pub(super) status: &'a ExitStatus,
     pub(super) tag: &'a str,
@@ -15,13 +15,14 @@ pub(super) struct Evidence<'a> {
     pub(super) final_measurement: Result<Measurement, NoFinalMeasurement>,
     pub(super) seen_tags: &'a BTreeSet<String>,
     pub(super) time_limit: Option<Duration>,
-    /// Last line that the program wrote to standard error.
+    /// Last line of the standard error of the program.
     pub(super) last_error_line: Option<String>,
 }
 
-impl Evidence<'_> {
-    /// The result. A program that failed has none, whatever it reported; one that was stopped early has its last
-    /// report.
+impl EndedTrial<'_> {
+    /// Returns the result. A failed program has none, even if it reported measurements. A trial that was stopped early
+    /// has
+    /// its final measurement as the result, even if the program failed.
     pub(super) fn completion(self) -> Completion {
         let stopped_early = self.trial.state == TrialState::Stopping;
         if !stopped_early && let Some(reason) = self.failure() {
@@ -62,7 +63,7 @@ impl Evidence<'_> {
     }
 }
 
-/// The names of the signals that end programs, for people.
+/// Returns the name of a signal that ends programs, in parentheses.
 fn signal_name(signal: i32) -> &'static str {
     match signal {
         1 => " (SIGHUP)",

@@ -1,0 +1,99 @@
+//! Reads all records of a paged query of the store, as streams.
+//!
+//! The first page is small, so that short results are read at low cost.
+
+use futures::future::BoxFuture;
+use futures::stream::{self, Stream, TryStreamExt};
+
+use tunesmith_domain::{Job, JobId, Measurement, Study, StudyId, Trial};
+use tunesmith_store::{FEW, Store, StoreError};
+
+/// Number of records in every page but the first.
+const PAGE: usize = 1000;
+
+/// Returns all jobs by ID, starting after `after`.
+pub fn jobs(store: &dyn Store, after: Option<JobId>) -> impl Stream<Item = Result<Job, StoreError>> + Send {
+    records(
+        after,
+        move |after, limit| Box::pin(async move { store.jobs(after.as_ref(), limit).await }),
+        |job| Some(job.id.clone()),
+    )
+}
+
+/// Returns all trials of `study` by number.
+pub fn trials<'a>(
+    store: &'a dyn Store,
+    study: &'a StudyId,
+) -> impl Stream<Item = Result<Trial, StoreError>> + Send + use<'a> {
+    records(None, move |after, limit| store.trials(study, after, limit), |trial| Some(trial.id))
+}
+
+/// Returns the trials of `study` that are not final, by number.
+pub(crate) fn open_trials<'a>(
+    store: &'a dyn Store,
+    study: &'a StudyId,
+) -> impl Stream<Item = Result<Trial, StoreError>> + Send + use<'a> {
+    records(None, move |after, limit| store.open_trials(study, after, limit), |trial| Some(trial.id))
+}
+
+/// Returns the trials of `study` whose revision is above `revision`, by revision.
+pub(crate) fn changed_trials<'a>(
+    store: &'a dyn Store,
+    study: &'a StudyId,
+    revision: u64,
+) -> impl Stream<Item = Result<Trial, StoreError>> + Send + use<'a> {
+    records(revision, move |revision, limit| store.trials_changed_since(study, revision, limit), |trial| trial.revision)
+}
+
+/// Returns the studies of `project` at `location` by ID.
+pub(crate) fn studies<'a>(
+    store: &'a dyn Store,
+    project: &'a str,
+    location: &'a str,
+) -> impl Stream<Item = Result<Study, StoreError>> + Send + use<'a> {
+    records(
+        None,
+        move |after: Option<StudyId>, limit| {
+            Box::pin(async move { store.studies(project, location, after.as_ref(), limit).await })
+        },
+        |study| Some(study.id.clone()),
+    )
+}
+
+/// Returns the measurements that `trial` had when it was read, in the order of their arrival.
+pub(crate) async fn measurements(
+    store: &dyn Store,
+    study: &StudyId,
+    trial: &Trial,
+) -> Result<Vec<Measurement>, StoreError> {
+    let mut found: Vec<Measurement> = Vec::new();
+    let count = usize::try_from(trial.measurement_count).unwrap_or(usize::MAX);
+    while found.len() < count {
+        let limit = PAGE.min(count - found.len());
+        let page = store.measurements(study, trial.id, found.len() as u64, limit).await?;
+        if page.is_empty() {
+            break;
+        }
+        found.extend(page);
+    }
+    Ok(found)
+}
+
+/// Returns the records of all pages: `read` reads the page after a cursor, and `cursor` returns the cursor of a record.
+fn records<'a, T: Send + 'a, C: Send + 'a>(
+    start: C,
+    read: impl Fn(C, usize) -> BoxFuture<'a, Result<Vec<T>, StoreError>> + Send + 'a,
+    cursor: fn(&T) -> C,
+) -> impl Stream<Item = Result<T, StoreError>> + Send + 'a {
+    let pages = stream::try_unfold(Some((start, FEW)), move |next| {
+        let page = next.map(|(start, limit)| (read(start, limit), limit));
+        async move {
+            let Some((page, limit)) = page else { return Ok::<_, StoreError>(None) };
+            let page = page.await?;
+            // A page that is not full is the last one.
+            let next = page.last().filter(|_| page.len() == limit).map(|last| (cursor(last), PAGE));
+            Ok(Some((page, next)))
+        }
+    });
+    pages.map_ok(|page| stream::iter(page.into_iter().map(Ok))).try_flatten()
+}

@@ -1,0 +1,215 @@
+//! Runs a tuning job: keeps as many trials running as allowed, until the study has all its trials.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use futures::TryStreamExt;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::failure_rule::FailureRule;
+use super::trial_run::{TrialEnd, TrialRun};
+use super::{Context, Control, JobOutcome, RunError, until_at_least};
+use crate::JobEvent;
+use crate::early_stopping::EarlyStopping;
+use crate::pages;
+use crate::policy::{PolicyError, Proposal, error_text};
+use tunesmith_domain::{JobState, NewTrial, Study, StudyChange, StudyState, Trial, TrialStart};
+use tunesmith_store::StoreError;
+
+/// The client that owns the trials of jobs.
+const CLIENT_ID: &str = "tunesmith-job";
+
+/// A tuning job that runs.
+pub(super) struct Tuning {
+    context: Arc<Context>,
+    study: Study,
+    stopping: Option<Arc<EarlyStopping>>,
+    failures: FailureRule,
+    running: JoinSet<Result<TrialEnd, RunError>>,
+    /// Set to the reason why every running trial is stopped, once the job has failed or was cancelled.
+    abandon: watch::Sender<Option<String>>,
+    /// Whether the study gets no further trials.
+    exhausted: bool,
+}
+
+impl Tuning {
+    pub(super) fn new(context: Arc<Context>, study: Study) -> Self {
+        let stopping = study.stopping_rule.map(|rule| Arc::new(EarlyStopping::new(rule, &study)));
+        let failures = FailureRule::new(context.plan.max_failed_trials, context.plan.max_trials);
+        let (abandon, _) = watch::channel(None);
+        Self { context, study, stopping, failures, running: JoinSet::new(), abandon, exhausted: false }
+    }
+
+    pub(super) async fn run(mut self) -> Result<JobOutcome, RunError> {
+        self.resume().await?;
+        if self.context.job.state == JobState::Cancelling {
+            let reason = self.context.job.error_message.clone();
+            return self.abandon(JobState::Cancelled, reason).await;
+        }
+        let mut control = self.context.runner.control.level.clone();
+        loop {
+            if let Some(reason) = self.failures.failure() {
+                return self.abandon(JobState::Failed, reason).await;
+            }
+            self.fill().await?;
+            if self.running.is_empty() {
+                return self.finish().await;
+            }
+            tokio::select! {
+                biased;
+                () = until_at_least(&mut control, Control::Interrupt) => return self.interrupt().await,
+                ended = self.running.join_next() => self.record_end(ended).await?,
+                reason = self.context.until_cancelled() => {
+                    return self.abandon(JobState::Cancelled, reason).await;
+                }
+            }
+        }
+    }
+
+    /// Reads the existing trials from the store, and resumes the unfinished ones.
+    async fn resume(&mut self) -> Result<(), RunError> {
+        let (mut completed, mut unfinished) = (0, 0);
+        let (context, study) = (Arc::clone(&self.context), self.study.id.clone());
+        let mut trials = pin!(pages::trials(&*context.services().store, &study));
+        while let Some(trial) = trials.try_next().await? {
+            if trial.state.is_final() {
+                completed += 1;
+                self.failures.record(&trial);
+                self.learn_curve(&trial).await?;
+            } else {
+                unfinished += 1;
+                self.start(trial);
+            }
+        }
+        if completed + unfinished > 0 {
+            self.context.emit(JobEvent::Resumed { completed, unfinished });
+        }
+        Ok(())
+    }
+
+    /// Starts trials until the allowed number runs, or no trial is left.
+    async fn fill(&mut self) -> Result<(), RunError> {
+        let parallel = self.context.runner.settings.parallel.unwrap_or(self.context.plan.max_parallel_trials).max(1);
+        while !self.exhausted && (self.running.len() as u64) < parallel {
+            match self.next_trial().await? {
+                Some(trial) => self.start(trial),
+                None => self.exhausted = true,
+            }
+        }
+        Ok(())
+    }
+
+    /// Creates the next trial in the store. Returns `None` if the study has all its trials or its space is exhausted.
+    async fn next_trial(&mut self) -> Result<Option<Trial>, RunError> {
+        let services = self.context.services();
+        loop {
+            let proposal = match services.policy.propose(&self.study.id).await {
+                Ok(proposal) => proposal,
+                Err(PolicyError::Store(error)) => return Err(error.into()),
+                Err(error) => {
+                    let change = StudyChange::Deactivate { reason: error_text(&error) };
+                    self.study = services.store.change_study(&self.study.id, change).await?;
+                    return Ok(None);
+                }
+            };
+            let (id, parameters, origin) = match proposal {
+                Proposal::Trial { id, .. } if id.0 > self.context.plan.max_trials => {
+                    return Ok(None);
+                }
+                Proposal::Trial { id, parameters, origin } => (id, parameters, origin),
+                Proposal::Exhausted => {
+                    let change = StudyChange::Complete { reason: "search space exhausted".to_owned() };
+                    self.study = services.store.change_study(&self.study.id, change).await?;
+                    return Ok(None);
+                }
+            };
+            let trial = NewTrial {
+                id,
+                parameters,
+                origin: Some(origin),
+                fallback_reason: None,
+                client_id: CLIENT_ID.to_owned(),
+                start: TrialStart::Given,
+                create_time: services.clock.now(),
+                request_key: None,
+            };
+            match services.store.create_trial(&self.study.id, trial).await {
+                Ok(trial) => return Ok(Some(trial)),
+                Err(StoreError::TrialIdTaken { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn start(&mut self, trial: Trial) {
+        let run = TrialRun {
+            context: Arc::clone(&self.context),
+            study: self.study.clone(),
+            stopping: self.stopping.clone(),
+            abandon: self.abandon.subscribe(),
+        };
+        self.running.spawn(run.run(trial));
+    }
+
+    async fn record_end(
+        &mut self,
+        ended: Option<Result<Result<TrialEnd, RunError>, tokio::task::JoinError>>,
+    ) -> Result<(), RunError> {
+        let Some(ended) = ended else { return Ok(()) };
+        if let TrialEnd::Completed { trial, seen_tags } = ended?? {
+            self.failures.record(&trial);
+            self.failures.record_tags(&trial, &self.context.plan.metric_tag, &seen_tags);
+            self.learn_curve(&trial).await?;
+            self.context.emit(JobEvent::TrialEnded { trial });
+        }
+        Ok(())
+    }
+
+    async fn learn_curve(&self, trial: &Trial) -> Result<(), RunError> {
+        if let Some(stopping) = &self.stopping {
+            stopping.learn(&*self.context.services().store, trial).await?;
+        }
+        Ok(())
+    }
+
+    /// Ends the job after its last trial.
+    async fn finish(mut self) -> Result<JobOutcome, RunError> {
+        let (runner, services) = (&self.context.runner, self.context.services());
+        self.study = services.store.study(&self.study.id).await?;
+        if self.study.state == StudyState::Inactive {
+            let message = self.study.state_reason.clone();
+            return Ok(JobOutcome::Ended(runner.set_state(JobState::Failed, &message).await?));
+        }
+        let reason = format!("{} trials, as many as maxTrials asks for", self.context.plan.max_trials);
+        services.store.change_study(&self.study.id, StudyChange::Complete { reason }).await?;
+        let (state, message) = match self.failures.nothing_succeeded() {
+            Some(message) => (JobState::Failed, message),
+            None => (JobState::Succeeded, String::new()),
+        };
+        Ok(JobOutcome::Ended(runner.set_state(state, &message).await?))
+    }
+
+    /// Stops all running trials for good, and ends the job.
+    async fn abandon(mut self, state: JobState, reason: String) -> Result<JobOutcome, RunError> {
+        let context = Arc::clone(&self.context);
+        if state == JobState::Cancelled {
+            context.runner.set_state(JobState::Cancelling, &reason).await?;
+        }
+        // Fails if no trial is running.
+        let _ = self.abandon.send(Some(reason.clone()));
+        while let Some(ended) = self.running.join_next().await {
+            self.record_end(Some(ended)).await?;
+        }
+        Ok(JobOutcome::Ended(context.runner.set_state(state, &reason).await?))
+    }
+
+    /// Waits for the running trials, which the same control interrupts, and leaves the job resumable.
+    async fn interrupt(mut self) -> Result<JobOutcome, RunError> {
+        while let Some(ended) = self.running.join_next().await {
+            self.record_end(Some(ended)).await?;
+        }
+        let context = &self.context;
+        Ok(JobOutcome::Interrupted(context.runner.set_state(JobState::Queued, "").await?))
+    }
+}
