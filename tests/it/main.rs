@@ -29,4 +29,5 @@ mod store;
 mod support;
 #[cfg(feature = "otlp")]
 mod traces;
+mod uploads_and_logs;
 mod wire;

@@ -1,7 +1,6 @@
 //! `tunesmith jobs`: the job commands of gcloud.
 
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
@@ -10,15 +9,16 @@ use serde_json::{Value, json};
 use super::folder::Purpose;
 use super::format::{Format, columns, show};
 use super::job_labels::{self, UpdateArgs};
-use super::log_stream::{LogStream, Selection, task_name};
-use super::request::{Client, last_segment, list, text};
+use super::job_state::{conclude, state_line};
+use super::log_stream::{LogStream, SelectionArgs};
+use super::request::{last_segment, list, text};
 use super::submit::{self, SubmitCommand};
 use super::target::TargetArgs;
 use super::trial_view;
 use crate::cli::output::{notice, print};
 use crate::cli::results::Results;
 use crate::data_dir::DataDir;
-use tunesmith_domain::{JobId, JobState};
+use tunesmith_domain::JobId;
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum JobsCommand {
@@ -85,23 +85,6 @@ pub(in crate::cli) struct StreamLogsArgs {
     target: TargetArgs,
     #[command(flatten)]
     selection: SelectionArgs,
-}
-
-/// The lines to print.
-#[derive(Debug, Args)]
-pub(super) struct SelectionArgs {
-    /// Print the output of this trial only.
-    #[arg(long, value_name = "N")]
-    trial: Option<u64>,
-    /// Print the output of this task only, such as master-0, worker-0, ps-0 or evaluator-0.
-    #[arg(long, value_name = "TASK")]
-    task_name: Option<String>,
-    /// Seconds between two requests.
-    #[arg(long, value_name = "SECONDS", default_value_t = 0.5, value_parser = polling_interval)]
-    polling_interval: f64,
-    /// Accepted without effect.
-    #[arg(long, hide = true)]
-    allow_multiline_logs: bool,
 }
 
 /// Runs the command.
@@ -214,35 +197,4 @@ async fn stream_logs(args: &StreamLogsArgs) -> anyhow::Result<ExitCode> {
     }
     let state = LogStream::new(&client, id, args.selection.selection()).follow(&mut std::io::stdout()).await?;
     conclude(&client, id, state).await
-}
-
-/// Prints the final state of a job, and returns the exit code.
-pub(super) async fn conclude(client: &Client, id: &str, state: JobState) -> anyhow::Result<ExitCode> {
-    let job = client.get(&client.path(&["jobs", id]), &[]).await?;
-    notice(state_line(id, &job).trim_end());
-    Ok(if state == JobState::Succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-fn state_line(id: &str, job: &Value) -> String {
-    let message = text(job, "errorMessage");
-    let separator = if message.is_empty() { "" } else { ": " };
-    format!("job {id} is {}{separator}{message}\n", text(job, "state"))
-}
-
-impl SelectionArgs {
-    /// Returns the selection.
-    pub(super) fn selection(&self) -> Selection {
-        Selection {
-            trial: self.trial,
-            task: self.task_name.as_deref().map(task_name),
-            interval: Duration::from_secs_f64(self.polling_interval),
-        }
-    }
-}
-
-fn polling_interval(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(seconds) if (0.2..=3600.0).contains(&seconds) => Ok(seconds),
-        _ => Err("0.2 to 3600 seconds are allowed".to_owned()),
-    }
 }

@@ -4,16 +4,35 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
+use clap::Args;
 use serde_json::Value;
 
 use super::error::ClientError;
-use super::request::{Client, last_segment, list, text};
+use super::request::{last_segment, list, text};
+use super::service::Client;
 use crate::cli::output::{notice, write_line};
 use tunesmith_domain::JobState;
 use tunesmith_service::job_logs::MASTER;
 
 /// Maximum time to wait for a server that stopped responding. It may be restarting.
 const SERVER_PATIENCE: Duration = Duration::from_secs(60);
+
+/// The lines to print.
+#[derive(Debug, Args)]
+pub(super) struct SelectionArgs {
+    /// Print the output of this trial only.
+    #[arg(long, value_name = "N")]
+    trial: Option<u64>,
+    /// Print the output of this task only, such as master-0, worker-0, ps-0 or evaluator-0.
+    #[arg(long, value_name = "TASK")]
+    task_name: Option<String>,
+    /// Seconds between two requests.
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.5, value_parser = polling_interval)]
+    polling_interval: f64,
+    /// Accepted without effect.
+    #[arg(long, hide = true)]
+    allow_multiline_logs: bool,
+}
 
 /// The lines to print, and the polling interval.
 #[derive(Debug, Clone)]
@@ -43,6 +62,17 @@ struct Printed {
     offset: u64,
     /// The incomplete last line.
     line: String,
+}
+
+impl SelectionArgs {
+    /// Returns the selection.
+    pub(super) fn selection(&self) -> Selection {
+        Selection {
+            trial: self.trial,
+            task: self.task_name.as_deref().map(task_name),
+            interval: Duration::from_secs_f64(self.polling_interval),
+        }
+    }
 }
 
 impl<'a> LogStream<'a> {
@@ -152,8 +182,15 @@ fn label(name: &str) -> String {
     if task == MASTER { format!("[{what}]") } else { format!("[{what} {task}]") }
 }
 
+fn polling_interval(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(seconds) if (0.2..=3600.0).contains(&seconds) => Ok(seconds),
+        _ => Err("0.2 to 3600 seconds are allowed".to_owned()),
+    }
+}
+
 /// Returns the name of a task in the service. Accepts AI Platform's `worker-replica-0`, too.
-pub(super) fn task_name(given: &str) -> String {
+fn task_name(given: &str) -> String {
     given.replace("-replica-", "-")
 }
 

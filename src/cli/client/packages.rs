@@ -6,7 +6,8 @@ use anyhow::{Context, bail};
 use axum::body::Bytes;
 use sha2::{Digest, Sha256};
 
-use super::request::{Client, text};
+use super::request::text;
+use super::service::Client;
 use crate::cli::output::notice;
 use tunesmith_packages::SourceFolder;
 use tunesmith_service::packages::Packages;

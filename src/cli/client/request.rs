@@ -1,16 +1,8 @@
-//! Requests to the service, and the client that sends them to a server or to a data folder.
+//! Requests to the service, its responses, and their fields.
 
 use axum::body::Bytes;
 use axum::http::Method;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
-
-use super::error::{ClientError, Refusal};
-use super::folder::Folder;
-use super::http::Server;
-
-/// Characters that are encoded within a segment of a path.
-const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// One request.
 pub(super) struct Request {
@@ -33,110 +25,6 @@ pub(super) struct Answer {
     /// ID of the request in the log of the server.
     pub(super) request_id: Option<String>,
     pub(super) body: Bytes,
-}
-
-/// Where the service runs.
-pub(super) enum Transport {
-    Server(Server),
-    Folder(Box<Folder>),
-}
-
-/// A client of the service, for the resources of one project.
-pub(super) struct Client {
-    pub(super) transport: Transport,
-    pub(super) project: String,
-}
-
-impl Client {
-    /// Returns the path of a resource of the project, from the segments of its name.
-    pub(super) fn path(&self, segments: &[&str]) -> String {
-        let encode = |segment: &str| utf8_percent_encode(segment, SEGMENT).to_string();
-        let mut path = format!("/v1/projects/{}", encode(&self.project));
-        for segment in segments {
-            path.push('/');
-            path.push_str(&encode(segment));
-        }
-        path
-    }
-
-    /// Sends a GET request.
-    pub(super) async fn get(&self, path: &str, query: &[(&str, &str)]) -> Result<Value, ClientError> {
-        self.send(Method::GET, path, query, Payload::None).await
-    }
-
-    /// Sends a POST request.
-    pub(super) async fn post(&self, path: &str, query: &[(&str, &str)], body: Value) -> Result<Value, ClientError> {
-        self.send(Method::POST, path, query, Payload::Json(body)).await
-    }
-
-    /// Sends a PATCH request.
-    pub(super) async fn patch(&self, path: &str, query: &[(&str, &str)], body: Value) -> Result<Value, ClientError> {
-        self.send(Method::PATCH, path, query, Payload::Json(body)).await
-    }
-
-    /// Sends a PUT request with the bytes of a file.
-    pub(super) async fn put(&self, path: &str, bytes: Bytes) -> Result<Value, ClientError> {
-        self.send(Method::PUT, path, &[], Payload::Bytes(bytes)).await
-    }
-
-    /// Sends a DELETE request.
-    pub(super) async fn delete(&self, path: &str) -> Result<Value, ClientError> {
-        self.send(Method::DELETE, path, &[], Payload::None).await
-    }
-
-    /// Returns the address of the server, or the path of the data folder.
-    pub(super) fn address(&self) -> String {
-        match &self.transport {
-            Transport::Server(server) => server.address().to_owned(),
-            Transport::Folder(folder) => folder.path().display().to_string(),
-        }
-    }
-
-    /// Returns the data folder, unless the service is a server.
-    pub(super) fn folder(&self) -> Option<&Folder> {
-        match &self.transport {
-            Transport::Server(_) => None,
-            Transport::Folder(folder) => Some(folder),
-        }
-    }
-
-    /// Whether the service runs on this machine, so that it can read its paths.
-    pub(super) fn is_on_this_machine(&self) -> bool {
-        match &self.transport {
-            Transport::Server(server) => server.is_local(),
-            Transport::Folder(_) => true,
-        }
-    }
-
-    async fn send(
-        &self,
-        method: Method,
-        path: &str,
-        query: &[(&str, &str)],
-        payload: Payload,
-    ) -> Result<Value, ClientError> {
-        let mut target = path.to_owned();
-        for (index, (name, value)) in query.iter().enumerate() {
-            let separator = if index == 0 { '?' } else { '&' };
-            target.push_str(&format!("{separator}{name}={}", utf8_percent_encode(value, SEGMENT)));
-        }
-        let request = Request { method, target, payload };
-        let Answer { status, request_id, body } = match &self.transport {
-            Transport::Server(server) => server.send(request).await?,
-            Transport::Folder(folder) => folder.send(request).await?,
-        };
-        let foreign = |detail: String| ClientError::Foreign { server: self.address(), detail };
-        let is_success = (200..300).contains(&status);
-        let value: Value = serde_json::from_slice(&body)
-            .map_err(|error| foreign(format!("status {status} with a body that is not JSON ({error})")))?;
-        if is_success {
-            return Ok(value);
-        }
-        Err(match Refusal::of(status, request_id, &value) {
-            Some(refusal) => ClientError::Refused(refusal),
-            None => foreign(format!("status {status} without an error message")),
-        })
-    }
 }
 
 /// Returns the text in the field `key` of a message; empty if there is none.

@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::folder::{Folder, Purpose};
 use super::http::Server;
-use super::request::{Client, Transport};
+use super::service::{Client, Transport};
 use crate::cli::folder_args::DEFAULT_DATA_DIR;
 use tunesmith_domain::JobId;
 

@@ -8,8 +8,8 @@ use super::folder::Purpose;
 use super::format::{Format, show};
 use super::measurement::MeasurementArgs;
 use super::request::{list, text};
+use super::study_target::StudyArgs;
 use super::trial_view;
-use super::trials::StudyArgs;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct CreateArgs {

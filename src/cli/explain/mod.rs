@@ -2,6 +2,7 @@
 //! the
 //! model. Reads a data folder, also while the job runs.
 
+mod analysis;
 mod sparkline;
 mod text;
 
@@ -10,12 +11,12 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use serde::Serialize;
 use tunesmith_algorithms::designer::History;
 use tunesmith_algorithms::designers::choose_algorithm;
 use tunesmith_algorithms::insight::{InsightError, MetricInsight, TrialCounts, explain};
-use tunesmith_algorithms::problem::{AlgorithmName, CompletedTrial, Origin, PendingTrial};
+use tunesmith_algorithms::problem::{CompletedTrial, PendingTrial};
 
+use self::analysis::{Choice, Explanation, OriginCount};
 use super::output::print;
 use super::results::Results;
 use crate::data_dir::DataDir;
@@ -35,43 +36,6 @@ pub(super) struct ExplainArgs {
     /// Print the analysis as JSON.
     #[arg(long)]
     json: bool,
-}
-
-/// The analysis of a job. The names of its JSON fields are stable; fields may be added.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Explanation {
-    job: String,
-    /// State of the job, as in AI Platform.
-    state: String,
-    /// The algorithm in the configuration.
-    algorithm: &'static str,
-    /// The algorithm that `AUTOMATIC` selects now; only if the configuration has `AUTOMATIC`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    choice: Option<Choice>,
-    /// The origins of the trials, the most frequent first. Trials of versions that did not record it are left out.
-    origins: Vec<OriginCount>,
-    /// Seed of all random choices, as text: not every JSON parser keeps 64 bits.
-    seed: String,
-    /// The rule of early stopping; null without one.
-    early_stopping: Option<&'static str>,
-    trials: TrialCounts,
-    metrics: Vec<MetricInsight>,
-}
-
-/// An algorithm, and the reason why it was selected.
-#[derive(Debug, Serialize)]
-struct Choice {
-    algorithm: AlgorithmName,
-    reason: &'static str,
-}
-
-/// The number of trials that one step of an algorithm suggested.
-#[derive(Debug, PartialEq, Serialize)]
-struct OriginCount {
-    #[serde(flatten)]
-    origin: Origin,
-    trials: usize,
 }
 
 /// Runs the command.

@@ -9,7 +9,7 @@ use tunesmith_algorithms::insight::{
 use tunesmith_algorithms::problem::{Goal, ParameterValues};
 
 use super::super::results::{shell_word, short_value};
-use super::Explanation;
+use super::analysis::Explanation;
 use super::sparkline::sparkline;
 
 /// Rank correlations from which predictions count as good, and as a rough guide. Guesses.

@@ -1,0 +1,81 @@
+//! Selects the study whose trials a command addresses.
+
+use anyhow::{Context, bail};
+use clap::Args;
+use serde_json::Value;
+
+use super::folder::Purpose;
+use super::request::{last_segment, list, text};
+use super::service::Client;
+use super::target::{LocationArgs, TargetArgs};
+use tunesmith_domain::{JobId, StudyId};
+
+/// The study of the trials.
+#[derive(Debug, Args)]
+pub(super) struct StudyArgs {
+    /// Name of the study.
+    #[arg(long, value_name = "STUDY", required_unless_present = "job", conflicts_with = "job")]
+    study: Option<String>,
+    /// Name of a job, in place of a study. Its trials can only be read.
+    #[arg(long, value_name = "JOB")]
+    job: Option<JobId>,
+    #[command(flatten)]
+    target: TargetArgs,
+    #[command(flatten)]
+    location: LocationArgs,
+}
+
+/// A client with the path of a study.
+pub(super) struct Study {
+    pub(super) client: Client,
+    pub(super) path: String,
+}
+
+impl StudyArgs {
+    /// Opens the study for `purpose`.
+    pub(super) async fn open(&self, purpose: Purpose) -> anyhow::Result<Study> {
+        let (client, location, study) = match (&self.job, &self.study) {
+            (Some(job), _) => {
+                let client = self.target.client_in(self.target.project_of(job), purpose).await?;
+                (client, StudyId::JOBS_LOCATION, job.parts().1)
+            }
+            (None, study) => {
+                let client = self.target.client(purpose).await?;
+                (client, self.location.region.as_str(), study.as_deref().unwrap_or_default())
+            }
+        };
+        let path = client.path(&["locations", location, "studies", study]);
+        Ok(Study { client, path })
+    }
+}
+
+impl Study {
+    /// Returns all trials.
+    pub(super) async fn trials(&self) -> anyhow::Result<Value> {
+        Ok(self.client.get(&format!("{}/trials", self.path), &[]).await?)
+    }
+
+    /// Returns the trial `number`. The trial of a job is taken from the list, because the single resource is only
+    /// accessible to its program.
+    pub(super) async fn trial(&self, of: &StudyArgs, number: &str) -> anyhow::Result<Value> {
+        if of.job.is_none() {
+            return Ok(self.client.get(&self.trial_path(number)?, &[]).await?);
+        }
+        let trials = self.trials().await?;
+        let found = list(&trials, "trials").iter().find(|trial| last_segment(text(trial, "name")) == number);
+        found.cloned().with_context(|| format!("the job has no trial {number}"))
+    }
+
+    /// Calls `method` of the trial `number`.
+    pub(super) async fn method(&self, number: &str, method: &str, body: Value) -> anyhow::Result<Value> {
+        Ok(self.client.post(&format!("{}:{method}", self.trial_path(number)?), &[], body).await?)
+    }
+
+    /// Returns the path of the trial `number`.
+    pub(super) fn trial_path(&self, number: &str) -> anyhow::Result<String> {
+        if number.is_empty() || !number.chars().all(|digit| digit.is_ascii_digit() || digit == '~') {
+            bail!("{number:?} is not the number of a trial");
+        }
+        Ok(format!("{}/trials/{number}", self.path))
+    }
+}

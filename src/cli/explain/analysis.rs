@@ -1,0 +1,42 @@
+//! The analysis of a job, in the form in which it is printed as JSON.
+
+use serde::Serialize;
+use tunesmith_algorithms::insight::{MetricInsight, TrialCounts};
+use tunesmith_algorithms::problem::{AlgorithmName, Origin};
+
+/// The analysis of a job. The names of its JSON fields are stable; fields may be added.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Explanation {
+    pub(super) job: String,
+    /// State of the job, as in AI Platform.
+    pub(super) state: String,
+    /// The algorithm in the configuration.
+    pub(super) algorithm: &'static str,
+    /// The algorithm that `AUTOMATIC` selects now; only if the configuration has `AUTOMATIC`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) choice: Option<Choice>,
+    /// The origins of the trials, the most frequent first. Trials of versions that did not record it are left out.
+    pub(super) origins: Vec<OriginCount>,
+    /// Seed of all random choices, as text: not every JSON parser keeps 64 bits.
+    pub(super) seed: String,
+    /// The rule of early stopping; null without one.
+    pub(super) early_stopping: Option<&'static str>,
+    pub(super) trials: TrialCounts,
+    pub(super) metrics: Vec<MetricInsight>,
+}
+
+/// An algorithm, and the reason why it was selected.
+#[derive(Debug, Serialize)]
+pub(super) struct Choice {
+    pub(super) algorithm: AlgorithmName,
+    pub(super) reason: &'static str,
+}
+
+/// The number of trials that one step of an algorithm suggested.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct OriginCount {
+    #[serde(flatten)]
+    pub(super) origin: Origin,
+    pub(super) trials: usize,
+}
