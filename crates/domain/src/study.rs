@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::Deref;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -99,13 +100,13 @@ pub enum FinalMeasurement {
 }
 
 /// The data of a study without its trials. [`Study`] gives read access; only a [`StudyChange`] and changes of its trials
-/// change it.
+/// change it. A study is cloned for every request; what never changes is shared.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StudyFields {
     /// The ID.
     pub id: StudyId,
     /// The search space and the metrics.
-    pub problem: ProblemStatement,
+    pub problem: Arc<ProblemStatement>,
     /// User-supplied trials, which are suggested first, in this order.
     pub initial_points: Vec<ParameterValues>,
     /// The search algorithm.
@@ -126,7 +127,7 @@ pub struct StudyFields {
     pub trial_lease: Option<Duration>,
     /// The configuration as the user sent it, in the canonical form of the protocol it was sent by; null for the
     /// study of a job.
-    pub config: Document,
+    pub config: Arc<Document>,
     /// The state.
     pub state: StudyState,
     /// Why the study is inactive or complete; empty while it is active.

@@ -49,7 +49,7 @@ impl StudySpec {
     pub fn into_study(self, new: NewStudy) -> Study {
         Study::restore(StudyFields {
             id: new.id,
-            problem: self.problem,
+            problem: self.problem.into(),
             initial_points: self.initial_points,
             algorithm: self.algorithm,
             seed: new.seed,
@@ -59,7 +59,7 @@ impl StudySpec {
             prior_studies: new.prior_studies,
             max_trials: self.max_trials,
             trial_lease: self.trial_lease,
-            config: new.config,
+            config: new.config.into(),
             state: StudyState::Active,
             state_reason: String::new(),
             create_time: new.create_time,

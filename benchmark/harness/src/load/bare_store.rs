@@ -85,7 +85,7 @@ fn study(id: &str) -> Result<Study> {
     let metrics = vec![MetricSpec { name: "loss".to_owned(), goal: Goal::Minimize }];
     Ok(Study::restore(StudyFields {
         id: StudyId::new("load", "bare", id)?,
-        problem: ProblemStatement::new(space, metrics)?,
+        problem: ProblemStatement::new(space, metrics)?.into(),
         initial_points: Vec::new(),
         algorithm: Algorithm::RandomSearch,
         seed: 1,
@@ -95,7 +95,7 @@ fn study(id: &str) -> Result<Study> {
         prior_studies: Vec::new(),
         max_trials: None,
         trial_lease: None,
-        config: Value::Null,
+        config: Value::Null.into(),
         state: StudyState::Active,
         state_reason: String::new(),
         create_time: Timestamp::now(),

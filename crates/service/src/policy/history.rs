@@ -4,6 +4,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::num::NonZeroUsize;
 use std::pin::pin;
+use std::sync::Arc;
 
 use futures::TryStreamExt;
 use jiff::Timestamp;
@@ -31,7 +32,7 @@ pub(super) struct StudyHistory {
     study: StudyId,
     /// Tells studies of one name apart.
     create_time: Timestamp,
-    problem: ProblemStatement,
+    problem: Arc<ProblemStatement>,
     algorithm: &'static str,
     designer: Box<dyn Designer>,
     /// Revision of the study up to which the trials below are known.
@@ -76,7 +77,7 @@ impl StudyHistory {
         let mut history = Self {
             study: study.id.clone(),
             create_time: study.create_time,
-            problem: study.problem.clone(),
+            problem: Arc::clone(&study.problem),
             algorithm: study.algorithm.as_str(),
             designer: designer(&[])?,
             revision: 0,
@@ -269,7 +270,7 @@ impl StudyHistory {
 
     /// Takes over the completed trials of `prior` that are points of this study's space; the others are returned.
     async fn learn_from(&mut self, store: &dyn Store, prior: &StudyId) -> Result<Option<SourceStudy>, StoreError> {
-        let problem = store.study(prior).await?.problem.clone();
+        let problem = ProblemStatement::clone(&store.study(prior).await?.problem);
         let mut foreign = Vec::new();
         let mut trials = pin!(pages::trials(store, prior));
         while let Some(trial) = trials.try_next().await? {

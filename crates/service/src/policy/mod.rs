@@ -14,7 +14,9 @@ use std::time::Instant;
 use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 use tunesmith_algorithms::designer::{Designer, DesignerError};
 use tunesmith_algorithms::designers::{Automatic, GpBandit, GridSearch, InitialPoints, RandomSearch};
-use tunesmith_algorithms::problem::{AlgorithmName, Origin, ParameterValues, TrialId, TrialSuggestion};
+use tunesmith_algorithms::problem::{
+    AlgorithmName, Origin, ParameterValues, ProblemStatement, TrialId, TrialSuggestion,
+};
 use tunesmith_algorithms::transfer::SourceStudy;
 
 use self::history::StudyHistory;
@@ -279,7 +281,7 @@ impl Policy {
 /// [`DesignerError::Unsupported`] if it cannot search the study's space, cannot learn from earlier studies though it learns,
 /// or if an initial point is none of the space.
 pub fn designer(study: &Study, earlier: &[SourceStudy]) -> Result<Box<dyn Designer>, DesignerError> {
-    let problem = study.problem.clone();
+    let problem = ProblemStatement::clone(&study.problem);
     let designer: Box<dyn Designer> = match &study.algorithm {
         Algorithm::Automatic => Box::new(Automatic::with_source_studies(problem, study.seed, earlier)?),
         Algorithm::GaussianProcessBandit => Box::new(GpBandit::with_source_studies(problem, study.seed, earlier)?),

@@ -26,7 +26,7 @@ fn study(id: &str) -> StudyFields {
     let metrics = vec![MetricSpec { name: "loss".to_owned(), goal: Goal::Minimize }];
     StudyFields {
         id: id.parse().unwrap(),
-        problem: ProblemStatement::new(space, metrics).unwrap(),
+        problem: ProblemStatement::new(space, metrics).unwrap().into(),
         algorithm: Algorithm::Automatic,
         seed: 7,
         stopping_rule: None,
@@ -36,7 +36,7 @@ fn study(id: &str) -> StudyFields {
         initial_points: Vec::new(),
         max_trials: None,
         trial_lease: None,
-        config: serde_json::Value::Null,
+        config: serde_json::Value::Null.into(),
         state: StudyState::Active,
         state_reason: String::new(),
         create_time: Timestamp::UNIX_EPOCH,

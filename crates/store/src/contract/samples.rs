@@ -129,7 +129,7 @@ fn study_over(id: &str, parameters: Vec<ParameterSpec>, initial_points: Vec<Para
     ];
     Study::restore(StudyFields {
         id: id.parse().unwrap(),
-        problem: ProblemStatement::new(SearchSpace::new(parameters).unwrap(), metrics).unwrap(),
+        problem: ProblemStatement::new(SearchSpace::new(parameters).unwrap(), metrics).unwrap().into(),
         initial_points,
         algorithm: Algorithm::GridSearch { double_resolution: BTreeMap::from([("rate".to_owned(), 10)]) },
         seed: u64::MAX,
@@ -139,7 +139,7 @@ fn study_over(id: &str, parameters: Vec<ParameterSpec>, initial_points: Vec<Para
         prior_studies: vec!["earlier-1".parse().unwrap()],
         max_trials: Some(u64::MAX),
         trial_lease: Some(Duration::new(90, 500_000_000)),
-        config: serde_json::json!({"metrics": [{"metric": "accuracy"}]}),
+        config: serde_json::json!({"metrics": [{"metric": "accuracy"}]}).into(),
         state: StudyState::Active,
         state_reason: String::new(),
         create_time: at(0),

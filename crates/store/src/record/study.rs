@@ -58,7 +58,7 @@ pub(crate) fn encode_study(study: &Study) -> (Vec<u8>, Progress) {
         prior_studies: prior_studies.iter().map(ToString::to_string).collect(),
         max_trials: *max_trials,
         trial_lease: *trial_lease,
-        config: config.clone(),
+        config: (**config).clone(),
         state: *state,
         state_reason: state_reason.clone(),
         create_time: *create_time,
@@ -77,7 +77,7 @@ pub(crate) fn decode_study(bytes: &[u8], progress: Progress) -> Result<Study, Re
     let prior_studies: Result<_, _> = record.prior_studies.iter().map(|id| id.parse()).collect();
     Ok(Study::restore(StudyFields {
         id: record.id.parse().map_err(RecordError::malformed)?,
-        problem: ProblemStatement::new(space, metrics).map_err(RecordError::malformed)?,
+        problem: ProblemStatement::new(space, metrics).map_err(RecordError::malformed)?.into(),
         initial_points: record.initial_points.into_iter().map(point).collect(),
         algorithm: record.algorithm,
         seed: record.seed,
@@ -87,7 +87,7 @@ pub(crate) fn decode_study(bytes: &[u8], progress: Progress) -> Result<Study, Re
         prior_studies: prior_studies.map_err(RecordError::malformed)?,
         max_trials: record.max_trials,
         trial_lease: record.trial_lease,
-        config: record.config,
+        config: record.config.into(),
         state: record.state,
         state_reason: record.state_reason,
         create_time: record.create_time,

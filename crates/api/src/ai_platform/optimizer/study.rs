@@ -48,7 +48,7 @@ impl From<&Study> for StudyMessage {
     fn from(study: &Study) -> Self {
         Self {
             name: study_name(&study.id),
-            study_config: study.config.clone(),
+            study_config: (*study.config).clone(),
             state: study.state.into(),
             create_time: study.create_time,
             inactive_reason: match study.state {
