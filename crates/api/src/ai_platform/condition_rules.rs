@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use tunesmith_algorithms::problem::ParameterValue;
 
-use super::rules::Violations;
+use super::violations::Violations;
 use super::{Additions, HyperparameterSpec, ParameterSpec, ParameterType, ParentValue, nearest};
 
 /// Checks the conditions of `additions` against the parameters of `spec`.

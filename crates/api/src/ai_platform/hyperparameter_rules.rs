@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use super::condition_rules::check_conditions;
-use super::foreknowledge_rules::check_foreknowledge;
-use super::rules::Violations;
+use super::prior_knowledge_rules::check_prior_knowledge;
 use super::scalars::LARGEST_EXACT_INTEGER;
+use super::violations::Violations;
 use super::{
     Additions, Algorithm, Double, HyperparameterSpec, ParameterSpec, ParameterType, RESERVED_METRIC_TAGS, ScaleType,
 };
@@ -63,7 +63,7 @@ pub(super) fn check_hyperparameters(spec: &HyperparameterSpec, additions: &Addit
     }
     check_resolutions(spec, additions, violations);
     check_conditions(spec, additions, violations);
-    check_foreknowledge(spec, additions, violations);
+    check_prior_knowledge(spec, additions, violations);
     if additions.early_stopping.is_some() && !spec.enable_trial_early_stopping {
         violations.warning(
             "tunesmith.earlyStopping",

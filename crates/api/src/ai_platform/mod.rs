@@ -12,13 +12,13 @@
 
 mod additions;
 mod condition_rules;
-mod foreknowledge_rules;
 mod hyperparameter_rules;
 mod hyperparameters;
 pub mod iam;
 pub mod job;
 pub mod optimizer;
 pub mod plan;
+mod prior_knowledge_rules;
 pub mod project;
 pub mod proto_json;
 mod replica_config;
@@ -27,6 +27,7 @@ mod rules;
 mod scalars;
 mod study_spec;
 mod training_input;
+mod violations;
 mod without_effect;
 
 pub use additions::{
@@ -38,10 +39,11 @@ pub use hyperparameters::{
     ScaleType,
 };
 pub use replica_config::{AcceleratorConfig, AcceleratorType, DiskConfig, ReplicaConfig};
-pub use rules::{Severity, Violation, check};
+pub use rules::check;
 pub use scalars::{Double, DurationError, Int64, ProtoDuration};
 pub use study_spec::{StudySpec, StudySpecError, study_spec};
 pub use training_input::{EncryptionConfig, ScaleTier, Scheduling, TrainingInput};
+pub use violations::{Severity, Violation};
 pub use without_effect::without_effect;
 
 /// Whether a field is left out of canonical JSON.

@@ -4,10 +4,10 @@
 //! `packageUris`, `masterConfig.imageUri`, or a command), and that one of `runtimeVersion` and `masterConfig.imageUri`
 //! is needed on AI Platform, is for the caller, who knows the command line.
 
-use std::fmt::Display;
 use std::time::Duration;
 
 use super::hyperparameter_rules::check_hyperparameters;
+use super::violations::{Violation, Violations};
 use super::{Additions, Int64, ProtoDuration, ReplicaConfig, ScaleTier, Scheduling, TrainingInput};
 
 /// Most packages of a job.
@@ -20,30 +20,6 @@ const BOOT_DISK_TYPES: [&str; 2] = ["pd-ssd", "pd-standard"];
 const MIN_WAIT_TIME: Duration = Duration::from_secs(1800);
 /// Highest `priority`.
 const MAX_PRIORITY: i32 = 1000;
-
-/// How bad a [`Violation`] is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Severity {
-    /// The input is refused.
-    Error,
-    /// The input is accepted, but probably not what was meant.
-    Warning,
-}
-
-/// A rule that one field of a `TrainingInput` breaks.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Violation {
-    /// Path of the field from the `TrainingInput`, such as `hyperparameters.params[2].minValue`.
-    pub field: String,
-    /// Whether it is refused.
-    pub severity: Severity,
-    /// What is wrong, naming the value.
-    pub message: String,
-    /// What is allowed.
-    pub allowed: String,
-    /// What to write instead, where that can be guessed.
-    pub help: Option<String>,
-}
 
 /// Checks every rule; the violations come in no particular order. Nothing of [`Severity::Error`] means accepted.
 pub fn check(input: &TrainingInput) -> Vec<Violation> {
@@ -89,48 +65,7 @@ pub fn check(input: &TrainingInput) -> Vec<Violation> {
             }
         }
     }
-    violations.0
-}
-
-/// Collects violations.
-#[derive(Default)]
-pub(super) struct Violations(Vec<Violation>);
-
-impl Violations {
-    pub(super) fn error(&mut self, field: impl Display, message: impl Display, allowed: impl Display) {
-        self.push(Severity::Error, field, message, allowed, None);
-    }
-
-    pub(super) fn error_with_help(
-        &mut self,
-        field: impl Display,
-        message: impl Display,
-        allowed: impl Display,
-        help: Option<String>,
-    ) {
-        self.push(Severity::Error, field, message, allowed, help);
-    }
-
-    pub(super) fn warning(&mut self, field: impl Display, message: impl Display, allowed: impl Display) {
-        self.push(Severity::Warning, field, message, allowed, None);
-    }
-
-    fn push(
-        &mut self,
-        severity: Severity,
-        field: impl Display,
-        message: impl Display,
-        allowed: impl Display,
-        help: Option<String>,
-    ) {
-        self.0.push(Violation {
-            field: field.to_string(),
-            severity,
-            message: message.to_string(),
-            allowed: allowed.to_string(),
-            help,
-        });
-    }
+    violations.into_vec()
 }
 
 fn replica_configs(input: &TrainingInput) -> impl Iterator<Item = (&'static str, &ReplicaConfig)> {

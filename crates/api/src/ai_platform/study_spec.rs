@@ -7,7 +7,7 @@ use tunesmith_algorithms::problem::{
 };
 
 use super::condition_rules::parent_value;
-use super::foreknowledge_rules::{initial_values, parameter_prior};
+use super::prior_knowledge_rules::{initial_values, parameter_prior};
 use super::{
     Additions, Algorithm, EarlyStopping, FinalMeasurement, GoalType, HyperparameterSpec, ParameterCondition,
     ParameterType,

@@ -6,13 +6,13 @@ use std::fmt;
 use tunesmith_algorithms::problem::{self, ParameterValue, ParameterValues, SMALLEST_SPREAD};
 
 use super::condition_rules::parent_value;
-use super::rules::Violations;
+use super::violations::Violations;
 use super::{
     Additions, Algorithm, HyperparameterSpec, ParameterPrior, ParameterSpec, ParameterType, ParentValue, nearest,
 };
 
 /// Checks what `additions` say of the parameters of `spec` before the first trial.
-pub(super) fn check_foreknowledge(spec: &HyperparameterSpec, additions: &Additions, violations: &mut Violations) {
+pub(super) fn check_prior_knowledge(spec: &HyperparameterSpec, additions: &Additions, violations: &mut Violations) {
     let mut first_use: HashMap<&str, usize> = HashMap::new();
     for (index, prior) in additions.priors.iter().enumerate() {
         let path = format!("tunesmith.priors[{index}]");
