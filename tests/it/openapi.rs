@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use tunesmith_http::openapi::document;
+use tunesmith_http::openapi_document::document;
 
 use crate::python::interpreter;
 use crate::server::Server;

@@ -176,7 +176,7 @@ impl Rules {
     async fn allowed_by_job(&self, call: &Call, caller: &Caller, permission: Permission) -> bool {
         let Some(id) = call.job.as_ref().and_then(|job| JobId::new(&call.project, job).ok()) else { return false };
         let job = self.jobs.job(&id).await;
-        job.is_ok_and(|job| super::job_iam::allows(&job.policy, caller.principal(), permission))
+        job.is_ok_and(|job| super::job_policy::allows(&job.policy, caller.principal(), permission))
     }
 
     fn record(&self, call: &Call, principal: &str, status: u16) {

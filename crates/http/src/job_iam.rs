@@ -7,19 +7,19 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 use super::body::Body;
 use super::examples;
-use super::jobs::{Api, job_id};
-use super::names::Names;
+use super::job_policy::allows;
+use super::names::{Names, job_id};
 use super::openapi::Operation;
 use super::query::Query;
 use super::routes::Routes;
+use super::state::JobsState;
 use super::status::{ApiError, Code};
-use tunesmith_access::{Caller, Permission, Role};
+use tunesmith_access::{Caller, Permission};
 use tunesmith_api::ai_platform::iam::{
-    Binding, Policy, SetIamPolicyRequest, TestIamPermissionsRequest, TestIamPermissionsResponse,
+    Policy, SetIamPolicyRequest, TestIamPermissionsRequest, TestIamPermissionsResponse,
 };
 use tunesmith_api::ai_platform::proto_json;
 use tunesmith_domain::{Job, JobChange, TransitionError};
@@ -32,7 +32,7 @@ const MAX_MEMBERS: usize = 1500;
 const MAX_GROUPS: usize = 250;
 
 /// `routes`, and those of policies.
-pub(super) fn routes(routes: Routes<Api>) -> Routes<Api> {
+pub(super) fn routes(routes: Routes<JobsState>) -> Routes<JobsState> {
     routes
         .add(
             Operation::get(
@@ -78,7 +78,7 @@ struct GetQuery {
 }
 
 async fn get(
-    State(api): State<Api>,
+    State(api): State<JobsState>,
     Names([project, id]): Names<2>,
     Query(query): Query<GetQuery>,
 ) -> Result<Json<Policy>, ApiError> {
@@ -101,7 +101,7 @@ fn stored(job: &Job) -> Result<Policy, ApiError> {
 }
 
 async fn set(
-    State(api): State<Api>,
+    State(api): State<JobsState>,
     Names([project, id]): Names<2>,
     Body(request): Body<SetIamPolicyRequest>,
 ) -> Result<Json<Policy>, ApiError> {
@@ -142,7 +142,7 @@ async fn set(
 
 /// Which of the asked permissions the caller has; of a job that is not there, none.
 async fn test(
-    State(api): State<Api>,
+    State(api): State<JobsState>,
     Extension(caller): Extension<Caller>,
     Names([project, id]): Names<2>,
     Body(request): Body<TestIamPermissionsRequest>,
@@ -162,30 +162,4 @@ async fn test(
         None => caller == Caller::Anonymous,
     };
     Ok(Json(TestIamPermissionsResponse { permissions: request.permissions.into_iter().filter(has).collect() }))
-}
-
-/// Whether a job's policy gives `principal` a role with `permission`. Conditions are not evaluated: a binding that has
-/// one allows nothing.
-pub(super) fn allows(policy: &Value, principal: &str, permission: Permission) -> bool {
-    let policy = Policy::deserialize(policy).unwrap_or_default();
-    let is_member = |member: &String| {
-        member == principal || member == "allUsers" || (member == "allAuthenticatedUsers" && principal != "anonymous")
-    };
-    policy.bindings.iter().any(|binding| {
-        binding.condition.is_none()
-            && binding.role.parse().is_ok_and(|role: Role| role.allows(permission))
-            && binding.members.iter().any(is_member)
-    })
-}
-
-/// The policy of a new job: whoever creates it owns it.
-pub(super) fn policy_of_creator(caller: &Caller) -> Value {
-    match caller {
-        Caller::Anonymous => Value::Null,
-        Caller::Known(token) => {
-            let members = vec![token.principal.to_string()];
-            let owner = Binding { role: Role::JobOwner.to_string(), members, condition: None };
-            json!(Policy { bindings: vec![owner], ..Policy::default() })
-        }
-    }
 }

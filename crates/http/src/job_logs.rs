@@ -11,8 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::jobs::job_id;
-use super::names::Names;
+use super::names::{Names, job_id};
 use super::openapi::Operation;
 use super::paging::{self, Page};
 use super::query::Query;

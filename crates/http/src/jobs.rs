@@ -15,11 +15,14 @@ use super::body::Body;
 use super::examples;
 use super::job_filter::JobFilter;
 use super::job_iam;
-use super::names::{self, Names};
+use super::job_policy;
+use super::names::{self, Names, job_id};
 use super::openapi::Operation;
+use super::packages;
 use super::paging::{self, Page};
 use super::query::Query;
 use super::routes::{Dispatch, Routes};
+use super::state::JobsState;
 use super::status::{ApiError, Code};
 use tunesmith_access::{Caller, Permission};
 use tunesmith_api::ai_platform::job::{JobList, JobRequest, JobResource, job_resource};
@@ -35,20 +38,11 @@ use tunesmith_service::{StudySpec, Submission};
 const DEFAULT_PAGE_SIZE: usize = 20;
 const MAX_PAGE_SIZE: usize = 100;
 
-/// What the handlers need.
-#[derive(Clone)]
-pub(super) struct Api {
-    pub(super) jobs: Arc<Jobs>,
-    packages: Packages,
-    /// From where relative paths of jobs are taken.
-    working_directory: PathBuf,
-}
-
 const JOBS: &str = "/v1/projects/{project}/jobs";
 const JOB: &str = "/v1/projects/{project}/jobs/{job}";
 
 /// The routes.
-pub(super) fn routes() -> Routes<Api> {
+pub(super) fn routes() -> Routes<JobsState> {
     let routes = Routes::new()
         .add(
             Operation::post(JOBS, "ml.projects.jobs.create", "Creates a job, which is then run.")
@@ -95,15 +89,11 @@ pub(super) fn router(
     working_directory: PathBuf,
     dispatch: &Arc<Dispatch>,
 ) -> Router {
-    routes().with_state(Api { jobs, packages, working_directory }, dispatch)
-}
-
-pub(super) fn job_id(project: &str, id: &str) -> Result<JobId, ApiError> {
-    JobId::new(project, id).map_err(|error| ApiError::invalid("name", error.to_string()))
+    routes().with_state(JobsState { jobs, packages, working_directory }, dispatch)
 }
 
 async fn create(
-    State(api): State<Api>,
+    State(api): State<JobsState>,
     Extension(caller): Extension<Caller>,
     Names([project]): Names<1>,
     Body(request): Body<JobRequest>,
@@ -117,7 +107,7 @@ async fn create(
     check_input(&input)?;
     let command_line = CommandLine { working_directory: api.working_directory.clone(), ..CommandLine::default() };
     let refuse = |error: &dyn std::error::Error| ApiError::invalid("trainingInput", error.to_string());
-    let placed = super::packages::resolved(&api.packages, &project, &input)?;
+    let placed = packages::resolved(&api.packages, &project, &input)?;
     let plan = job_plan(&placed, &command_line).map_err(|error| refuse(&error))?;
     let study = job_study(&input).map_err(|error| refuse(&error))?;
     let submission = Submission {
@@ -128,7 +118,7 @@ async fn create(
         seed: input.tunesmith.seed,
         training_input: serde_json::to_value(&input).map_err(|error| refuse(&error))?,
         plan,
-        policy: super::job_iam::policy_of_creator(&caller),
+        policy: job_policy::policy_of_creator(&caller),
     };
     let random_seed = rand::rng().next_u64();
     let job = api.jobs.create(submission, random_seed).await?;
@@ -176,7 +166,7 @@ struct ListQuery {
 }
 
 async fn list(
-    State(api): State<Api>,
+    State(api): State<JobsState>,
     Names([project]): Names<1>,
     Query(query): Query<ListQuery>,
 ) -> Result<Json<JobList>, ApiError> {
@@ -194,12 +184,12 @@ async fn list(
     Ok(Json(JobList { jobs: resources, next_page_token }))
 }
 
-async fn get(State(api): State<Api>, Names([project, id]): Names<2>) -> Result<Json<JobResource>, ApiError> {
+async fn get(State(api): State<JobsState>, Names([project, id]): Names<2>) -> Result<Json<JobResource>, ApiError> {
     Ok(Json(resource(&api.jobs.report(&job_id(&project, &id)?).await?)))
 }
 
 async fn cancel(
-    State(api): State<Api>,
+    State(api): State<JobsState>,
     Names([project, id]): Names<2>,
     Body(_): Body<Empty>,
 ) -> Result<Json<Empty>, ApiError> {
@@ -217,7 +207,7 @@ struct PatchQuery {
 }
 
 async fn patch(
-    State(api): State<Api>,
+    State(api): State<JobsState>,
     Names([project, id]): Names<2>,
     Query(query): Query<PatchQuery>,
     Body(request): Body<JobRequest>,

@@ -9,7 +9,7 @@ use percent_encoding::percent_decode_str;
 use tunesmith_algorithms::problem::TrialId;
 
 use super::status::{ApiError, Code};
-use tunesmith_domain::StudyId;
+use tunesmith_domain::{JobId, StudyId};
 use tunesmith_service::studies::TrialRef;
 
 /// The names in the path of a request, decoded, in their order: of `/v1/projects/p/jobs/j:cancel` these are `p` and `j`.
@@ -65,6 +65,11 @@ pub(super) fn project(name: &str) -> Result<&str, ApiError> {
 /// Whether a project can have a location of that name.
 pub(super) fn location(project: &str, location: &str) -> Result<(), ApiError> {
     study_id(project, location, "any").map(|_| ())
+}
+
+/// The job that two segments of a path name.
+pub(super) fn job_id(project: &str, id: &str) -> Result<JobId, ApiError> {
+    JobId::new(project, id).map_err(|error| ApiError::invalid("name", error.to_string()))
 }
 
 /// The study that three segments of a path name.

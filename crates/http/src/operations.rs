@@ -17,8 +17,8 @@ use super::body::Body;
 use super::names::{Names, study_id};
 use super::openapi;
 use super::routes::Routes;
+use super::state::StudiesState;
 use super::status::{ApiError, Code};
-use super::studies_api::Api;
 use super::trials::{MAX_SUGGESTIONS, messages};
 use tunesmith_access::Permission;
 use tunesmith_api::ai_platform::optimizer::operation::{
@@ -35,7 +35,7 @@ use tunesmith_service::studies::{
 use tunesmith_store::StoreError;
 
 /// `routes`, and those of operations.
-pub(super) fn routes(routes: Routes<Api>) -> Routes<Api> {
+pub(super) fn routes(routes: Routes<StudiesState>) -> Routes<StudiesState> {
     routes
         .add(
             openapi::Operation::get(
@@ -128,7 +128,11 @@ impl Task {
 }
 
 /// Starts a suggestion; the operation is done if the suggestion is ready soon.
-pub(super) async fn suggest(api: &Api, study: StudyId, request: SuggestionRequest) -> Result<Operation, ApiError> {
+pub(super) async fn suggest(
+    api: &StudiesState,
+    study: StudyId,
+    request: SuggestionRequest,
+) -> Result<Operation, ApiError> {
     // The operation's ID has milliseconds.
     let start_time = time(api.clock.now().as_millisecond());
     let operation = SuggestionOperation { study, request, start_time };
@@ -138,7 +142,7 @@ pub(super) async fn suggest(api: &Api, study: StudyId, request: SuggestionReques
 
 /// The message of a suggestion operation.
 async fn suggestion(
-    api: &Api,
+    api: &StudiesState,
     operation: &SuggestionOperation,
     progress: SuggestionProgress,
 ) -> Result<Operation, ApiError> {
@@ -156,7 +160,7 @@ async fn suggestion(
 }
 
 /// The response of a suggestion that returned `trials`.
-async fn done(api: &Api, study: &Study, trials: &[Trial], task: &Task) -> Result<Progress, ApiError> {
+async fn done(api: &StudiesState, study: &Study, trials: &[Trial], task: &Task) -> Result<Progress, ApiError> {
     let Task::Suggested { state, begun, ended, .. } = task else { return Ok(Progress::Running) };
     Ok(Progress::Done(OperationResponse::Suggest(SuggestTrialsResponse {
         trials: messages(&api.studies, study, trials).await?,
@@ -167,7 +171,7 @@ async fn done(api: &Api, study: &Study, trials: &[Trial], task: &Task) -> Result
 }
 
 /// Checks whether a trial should stop; the operation is done.
-pub(super) async fn check_early_stopping(api: &Api, key: &TrialRef) -> Result<Operation, ApiError> {
+pub(super) async fn check_early_stopping(api: &StudiesState, key: &TrialRef) -> Result<Operation, ApiError> {
     let should_stop = api.studies.should_stop(key).await?;
     let begun = api.clock.now().as_millisecond();
     let task =
@@ -224,7 +228,7 @@ fn task(project: &str, location: &str, id: &str) -> Result<(Task, StudyId), ApiE
 }
 
 async fn get(
-    State(api): State<Api>,
+    State(api): State<StudiesState>,
     Names([project, location, operation]): Names<3>,
 ) -> Result<Json<Operation>, ApiError> {
     let (task, study) = task(&project, &location, &operation)?;
@@ -255,7 +259,7 @@ async fn get(
 }
 
 /// The trials of these numbers as they are now, without those that were deleted.
-async fn existing(api: &Api, study: &StudyId, ranges: &[(u64, u64)]) -> Result<Vec<Trial>, ApiError> {
+async fn existing(api: &StudiesState, study: &StudyId, ranges: &[(u64, u64)]) -> Result<Vec<Trial>, ApiError> {
     let mut trials = Vec::new();
     for id in ranges.iter().flat_map(|(first, last)| *first..=*last).take(MAX_SUGGESTIONS) {
         match api.studies.trial(study, TrialId(id)).await {

@@ -52,7 +52,7 @@ pub fn router(service: Service) -> Router {
     let dispatch = Arc::new(Dispatch { authorization, time_limit: request_timeout });
     let routes = Router::new()
         .merge(super::health::router(Arc::clone(&jobs), &dispatch))
-        .merge(super::openapi::router(&dispatch))
+        .merge(super::openapi_document::router(&dispatch))
         .merge(super::projects::router(&dispatch))
         .merge(super::studies_api::router(studies, clock, &dispatch))
         .merge(super::trial_reports::router(reports, &dispatch))

@@ -13,8 +13,8 @@ use super::names::{self, Names, study_id};
 use super::openapi::Operation;
 use super::query::Query;
 use super::routes::Routes;
+use super::state::StudiesState;
 use super::status::ApiError;
-use super::studies_api::Api;
 use tunesmith_access::Permission;
 use tunesmith_api::ai_platform::optimizer::{StudyList, StudyMessage, StudyRequest, study_plan};
 use tunesmith_api::ai_platform::rpc::Empty;
@@ -24,7 +24,7 @@ const STUDIES: &str = "/v1/projects/{project}/locations/{location}/studies";
 const STUDY: &str = "/v1/projects/{project}/locations/{location}/studies/{study}";
 
 /// `routes`, and those of studies.
-pub(super) fn routes(routes: Routes<Api>) -> Routes<Api> {
+pub(super) fn routes(routes: Routes<StudiesState>) -> Routes<StudiesState> {
     routes
         .add(
             Operation::post(STUDIES, "ml.projects.locations.studies.create", "Creates a study.")
@@ -64,7 +64,7 @@ struct CreateQuery {
 }
 
 async fn create(
-    State(api): State<Api>,
+    State(api): State<StudiesState>,
     Names([project, location]): Names<2>,
     Query(query): Query<CreateQuery>,
     Body(request): Body<StudyRequest>,
@@ -105,20 +105,26 @@ async fn create(
 }
 
 async fn get(
-    State(api): State<Api>,
+    State(api): State<StudiesState>,
     Names([project, location, study]): Names<3>,
 ) -> Result<Json<StudyMessage>, ApiError> {
     let study = api.studies.study(&study_id(&project, &location, &study)?).await?;
     Ok(Json(StudyMessage::from(&study)))
 }
 
-async fn list(State(api): State<Api>, Names([project, location]): Names<2>) -> Result<Json<StudyList>, ApiError> {
+async fn list(
+    State(api): State<StudiesState>,
+    Names([project, location]): Names<2>,
+) -> Result<Json<StudyList>, ApiError> {
     names::location(&project, &location)?;
     let studies = api.studies.studies(&project, &location).await?;
     Ok(Json(StudyList { studies: studies.iter().map(StudyMessage::from).collect() }))
 }
 
-async fn delete(State(api): State<Api>, Names([project, location, study]): Names<3>) -> Result<Json<Empty>, ApiError> {
+async fn delete(
+    State(api): State<StudiesState>,
+    Names([project, location, study]): Names<3>,
+) -> Result<Json<Empty>, ApiError> {
     api.studies.delete_study(&study_id(&project, &location, &study)?).await?;
     Ok(Json(Empty {}))
 }

@@ -11,8 +11,8 @@ use super::names::{Names, study_id, trial_ref};
 use super::openapi::Operation;
 use super::request_key::RequestKey;
 use super::routes::Routes;
+use super::state::StudiesState;
 use super::status::ApiError;
-use super::studies_api::Api;
 use tunesmith_access::Permission;
 use tunesmith_api::ai_platform::optimizer::{
     self, AddMeasurementRequest, CompleteTrialRequest, PublishedNames, SuggestTrialsRequest, TrialList, TrialMessage,
@@ -36,7 +36,7 @@ macro_rules! trials {
 }
 
 /// `routes`, and those of trials.
-pub(super) fn routes(routes: Routes<Api>) -> Routes<Api> {
+pub(super) fn routes(routes: Routes<StudiesState>) -> Routes<StudiesState> {
     let get = |path, id, summary| Operation::get(path, id, summary).or_not_found();
     let post = |path, id, summary| Operation::post(path, id, summary).or_not_found().or_conflict();
     routes
@@ -119,7 +119,7 @@ pub(super) fn routes(routes: Routes<Api>) -> Routes<Api> {
 }
 
 async fn suggest(
-    State(api): State<Api>,
+    State(api): State<StudiesState>,
     Names([project, location, study]): Names<3>,
     Body(request): Body<SuggestTrialsRequest>,
 ) -> Result<Json<optimizer::Operation>, ApiError> {
@@ -128,7 +128,7 @@ async fn suggest(
 }
 
 async fn list_optimal(
-    State(api): State<Api>,
+    State(api): State<StudiesState>,
     Names([project, location, study]): Names<3>,
     Body(_): Body<Empty>,
 ) -> Result<Json<TrialList>, ApiError> {
@@ -138,7 +138,7 @@ async fn list_optimal(
 }
 
 async fn add_measurement(
-    State(api): State<Api>,
+    State(api): State<StudiesState>,
     Names(names): Names<4>,
     RequestKey(request_key): RequestKey,
     Body(request): Body<AddMeasurementRequest>,
@@ -150,7 +150,7 @@ async fn add_measurement(
 }
 
 async fn complete(
-    State(api): State<Api>,
+    State(api): State<StudiesState>,
     Names(names): Names<4>,
     Body(request): Body<CompleteTrialRequest>,
 ) -> Result<Json<TrialMessage>, ApiError> {
@@ -158,7 +158,7 @@ async fn complete(
 }
 
 async fn stop(
-    State(api): State<Api>,
+    State(api): State<StudiesState>,
     Names(names): Names<4>,
     Body(_): Body<Empty>,
 ) -> Result<Json<TrialMessage>, ApiError> {
@@ -166,7 +166,7 @@ async fn stop(
 }
 
 async fn check_early_stopping(
-    State(api): State<Api>,
+    State(api): State<StudiesState>,
     Names(names): Names<4>,
     Body(_): Body<Empty>,
 ) -> Result<Json<optimizer::Operation>, ApiError> {
@@ -174,7 +174,7 @@ async fn check_early_stopping(
 }
 
 async fn create(
-    State(api): State<Api>,
+    State(api): State<StudiesState>,
     Names([project, location, study]): Names<3>,
     RequestKey(request_key): RequestKey,
     Body(request): Body<TrialRequest>,
@@ -192,13 +192,13 @@ async fn create(
     message(&api.studies, &api.studies.create_trial(&id, parameters, result, request_key).await?).await
 }
 
-async fn get(State(api): State<Api>, Names(names): Names<4>) -> Result<Json<TrialMessage>, ApiError> {
+async fn get(State(api): State<StudiesState>, Names(names): Names<4>) -> Result<Json<TrialMessage>, ApiError> {
     let key = key(&names)?;
     message(&api.studies, &api.studies.trial_of_study(&key.study, key.trial).await?).await
 }
 
 async fn list(
-    State(api): State<Api>,
+    State(api): State<StudiesState>,
     Names([project, location, study]): Names<3>,
 ) -> Result<Json<TrialList>, ApiError> {
     let study = api.studies.study(&study_id(&project, &location, &study)?).await?;
@@ -206,7 +206,7 @@ async fn list(
     Ok(Json(TrialList { trials: messages(&api.studies, &study, &trials).await? }))
 }
 
-async fn delete(State(api): State<Api>, Names(names): Names<4>) -> Result<Json<Empty>, ApiError> {
+async fn delete(State(api): State<StudiesState>, Names(names): Names<4>) -> Result<Json<Empty>, ApiError> {
     let key = key(&names)?;
     api.studies.delete_trial(&key.study, key.trial).await?;
     Ok(Json(Empty {}))

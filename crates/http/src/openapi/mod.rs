@@ -8,10 +8,7 @@ mod operation;
 mod parameters;
 mod schemas;
 
-use std::sync::{Arc, OnceLock};
-
 use axum::http::Method;
-use axum::{Json, Router};
 use serde_json::Value;
 use utoipa::openapi::link::{Link, LinkBuilder};
 use utoipa::openapi::path::{HttpMethod, OperationBuilder, Paths};
@@ -26,7 +23,6 @@ pub(super) use self::operation::{Documented, Operation, RequiredAccess, Text};
 pub(super) use self::parameters::query_names;
 use self::schemas::Schemas;
 use super::names::parameter_names;
-use super::routes::{Dispatch, Routes};
 
 /// Name of the way to show a token.
 const BEARER: &str = "bearer";
@@ -56,42 +52,8 @@ const ERRORS: [(u16, &str); 11] = [
     (504, "The answer would have taken too long."),
 ];
 
-/// The route of the document itself.
-fn routes() -> Routes<()> {
-    let operation = Operation::get("/openapi.json", "openapi", "This document.").open();
-    Routes::new().add(operation, async || Json(served().clone()))
-}
-
-/// `/openapi.json`.
-pub(super) fn router(dispatch: &Arc<Dispatch>) -> Router {
-    routes().with_state((), dispatch)
-}
-
-fn served() -> &'static Value {
-    static DOCUMENT: OnceLock<Value> = OnceLock::new();
-    DOCUMENT.get_or_init(document)
-}
-
-/// The document, as published in `schemas/openapi.json`.
-pub fn document() -> Value {
-    described(&operations())
-}
-
-/// All methods of the service.
-pub(super) fn operations() -> Vec<Operation> {
-    routes()
-        .operations()
-        .chain(super::health::routes().operations())
-        .chain(super::jobs::routes().operations())
-        .chain(super::job_logs::routes().operations())
-        .chain(super::studies_api::routes().operations())
-        .chain(super::packages::routes().operations())
-        .chain(super::projects::routes().operations())
-        .chain(super::trial_reports::routes().operations())
-        .collect()
-}
-
-fn described(operations: &[Operation]) -> Value {
+/// The document of the server whose methods are `operations`.
+pub(super) fn document(operations: &[Operation]) -> Value {
     let mut schemas = Schemas::default();
     let error = schemas.answer(super::status::error_schema);
     let messages: Vec<_> = operations
