@@ -15,7 +15,7 @@ use tunesmith_packages::Environments;
 use tunesmith_service::clock::{Clock, SystemClock};
 use tunesmith_service::jobs::{Jobs, Workplace};
 use tunesmith_service::packages::Packages;
-use tunesmith_service::policy::Policy;
+use tunesmith_service::search_policy::SearchPolicy;
 use tunesmith_service::studies::Studies;
 use tunesmith_service::{LiveTrials, TrialReports};
 
@@ -38,7 +38,7 @@ pub(super) async fn compose(data_dir: &Arc<DataDir>, settings: Settings<'_>) -> 
     let store = data_dir.store().await?;
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let policy = Arc::new(Policy::new(Arc::clone(&store), processors));
+    let policy = Arc::new(SearchPolicy::new(Arc::clone(&store), processors));
     let live = Arc::new(LiveTrials::default());
     let studies = Arc::new(Studies::new(Arc::clone(&store), Arc::clone(&policy), Arc::clone(&clock)));
     let jobs = Arc::new(Jobs::new(Workplace {

@@ -25,7 +25,7 @@ use tunesmith_executor::local::{LocalExecutor, LocalSettings};
 use tunesmith_http::server;
 use tunesmith_packages::Environments;
 use tunesmith_service::clock::{Clock, SystemClock};
-use tunesmith_service::policy::Policy;
+use tunesmith_service::search_policy::SearchPolicy;
 use tunesmith_service::{
     Control, JobOutcome, JobPlan, JobRunner, LiveTrials, Submission, Submitted, TrialReports, job_secret, submit,
 };
@@ -200,7 +200,7 @@ async fn carry_out(args: &RunArgs, submission: Submission, json: bool) -> anyhow
             container_options: args.container.options.clone(),
             container_run_options: args.container.run_options.clone(),
         })),
-        policy: Arc::new(Policy::new(Arc::clone(&store), 1)),
+        policy: Arc::new(SearchPolicy::new(Arc::clone(&store), 1)),
         environments: Arc::new(Environments::new(data_dir.environments())),
         live,
         clock,

@@ -19,7 +19,7 @@ use super::state::JobsState;
 use super::status::{ApiError, Code};
 use tunesmith_access::{Caller, Permission};
 use tunesmith_api::ai_platform::iam::{
-    Policy, SetIamPolicyRequest, TestIamPermissionsRequest, TestIamPermissionsResponse,
+    IamPolicy, SetIamPolicyRequest, TestIamPermissionsRequest, TestIamPermissionsResponse,
 };
 use tunesmith_api::ai_platform::proto_json;
 use tunesmith_domain::{Job, JobChange, TransitionError};
@@ -81,7 +81,7 @@ async fn get(
     State(api): State<JobsState>,
     Names([project, id]): Names<2>,
     Query(query): Query<GetQuery>,
-) -> Result<Json<Policy>, ApiError> {
+) -> Result<Json<IamPolicy>, ApiError> {
     let version = query.requested_policy_version;
     if !matches!(version, 0 | 1 | 3) {
         return Err(ApiError::invalid("options.requestedPolicyVersion", format!("{version} is none of 0, 1 and 3")));
@@ -90,11 +90,11 @@ async fn get(
 }
 
 /// The policy that was set, an empty one if none was.
-fn stored(job: &Job) -> Result<Policy, ApiError> {
+fn stored(job: &Job) -> Result<IamPolicy, ApiError> {
     if job.policy.is_null() {
-        return Ok(Policy::default());
+        return Ok(IamPolicy::default());
     }
-    Policy::deserialize(&job.policy).map_err(|error| {
+    IamPolicy::deserialize(&job.policy).map_err(|error| {
         tracing::error!(job.id = %job.id, %error, "a stored policy cannot be read");
         ApiError::new(Code::Internal, "the job's policy cannot be read; the server's log says more")
     })
@@ -104,7 +104,7 @@ async fn set(
     State(api): State<JobsState>,
     Names([project, id]): Names<2>,
     Body(request): Body<SetIamPolicyRequest>,
-) -> Result<Json<Policy>, ApiError> {
+) -> Result<Json<IamPolicy>, ApiError> {
     let id = job_id(&project, &id)?;
     let policy = request.policy.ok_or_else(|| ApiError::invalid("policy", "is required"))?;
     if !matches!(policy.version, 0 | 1 | 3) {
@@ -133,7 +133,7 @@ async fn set(
         return Err(StoreError::Refused(TransitionError::Outdated { resource }).into());
     }
     let etag = STANDARD.encode((job.revision + 1).to_be_bytes());
-    let policy = Policy { etag, ..policy };
+    let policy = IamPolicy { etag, ..policy };
     let change = serde_json::to_value(&policy)
         .map_err(|error| ApiError::invalid("policy", format!("cannot be kept: {error}")))?;
     api.jobs.change(&id, JobChange::SetPolicy { policy: change }).await?;

@@ -4,12 +4,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use tunesmith_access::{Caller, Permission, Role};
-use tunesmith_api::ai_platform::iam::{Binding, Policy};
+use tunesmith_api::ai_platform::iam::{Binding, IamPolicy};
 
 /// Whether a job's policy gives `principal` a role with `permission`. Conditions are not evaluated: a binding that has
 /// one allows nothing.
 pub(super) fn allows(policy: &Value, principal: &str, permission: Permission) -> bool {
-    let policy = Policy::deserialize(policy).unwrap_or_default();
+    let policy = IamPolicy::deserialize(policy).unwrap_or_default();
     let is_member = |member: &String| {
         member == principal || member == "allUsers" || (member == "allAuthenticatedUsers" && principal != "anonymous")
     };
@@ -27,7 +27,7 @@ pub(super) fn policy_of_creator(caller: &Caller) -> Value {
         Caller::Known(token) => {
             let members = vec![token.principal.to_string()];
             let owner = Binding { role: Role::JobOwner.to_string(), members, condition: None };
-            json!(Policy { bindings: vec![owner], ..Policy::default() })
+            json!(IamPolicy { bindings: vec![owner], ..IamPolicy::default() })
         }
     }
 }

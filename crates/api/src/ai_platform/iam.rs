@@ -8,7 +8,8 @@ use super::is_default;
 /// Who may do what with a job.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-pub struct Policy {
+#[schemars(rename = "Policy")]
+pub struct IamPolicy {
     /// 0, 1 or 3.
     #[serde(skip_serializing_if = "is_default")]
     pub version: i32,
@@ -99,7 +100,7 @@ pub enum LogType {
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct SetIamPolicyRequest {
     /// The policy; required.
-    pub policy: Option<Policy>,
+    pub policy: Option<IamPolicy>,
     /// Which of its fields are set. Always taken as `bindings, etag`, the default.
     pub update_mask: String,
 }

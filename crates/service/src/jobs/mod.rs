@@ -16,7 +16,7 @@ use super::plan::{JobPlan, PlanError};
 use super::runner::{CANCELLED_BY_USER, Control, JobOutcome, JobRunner, RunError, until_at_least, until_true};
 use super::{LiveTrials, Submission, SubmitError, Submitted, job_secret, submit};
 use crate::clock::Clock;
-use crate::policy::Policy;
+use crate::search_policy::SearchPolicy;
 use tunesmith_domain::{Job, JobChange, JobId, JobState, Study, TransitionError, Trial};
 use tunesmith_executor::Executor;
 use tunesmith_packages::Environments;
@@ -36,7 +36,7 @@ pub struct Workplace {
     /// Processes.
     pub executor: Arc<dyn Executor>,
     /// Suggestions.
-    pub policy: Arc<Policy>,
+    pub policy: Arc<SearchPolicy>,
     /// Installed packages.
     pub environments: Arc<Environments>,
     /// Trials that run now.

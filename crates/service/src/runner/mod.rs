@@ -23,7 +23,7 @@ use super::early_stopping::EarlyStopping;
 use super::live_trials::LiveTrials;
 use super::plan::{JobPlan, PlanError};
 use crate::clock::Clock;
-use crate::policy::{Policy, PolicyError, Proposal, error_text};
+use crate::search_policy::{Proposal, SearchPolicy, SearchPolicyError, error_text};
 use tunesmith_domain::{Job, JobChange, JobId, JobState, NewTrial, Study, StudyChange, StudyState, Trial, TrialStart};
 use tunesmith_executor::{Executor, ExecutorError};
 use tunesmith_packages::Environments;
@@ -92,7 +92,7 @@ pub struct JobRunner {
     /// Processes.
     pub executor: Arc<dyn Executor>,
     /// Suggestions.
-    pub policy: Arc<Policy>,
+    pub policy: Arc<SearchPolicy>,
     /// Installed packages.
     pub environments: Arc<Environments>,
     /// Trials that run now.
@@ -322,7 +322,7 @@ impl Tuning {
         loop {
             let proposal = match runner.policy.propose(&self.study.id).await {
                 Ok(proposal) => proposal,
-                Err(PolicyError::Store(error)) => return Err(error.into()),
+                Err(SearchPolicyError::Store(error)) => return Err(error.into()),
                 Err(error) => {
                     let change = StudyChange::Deactivate { reason: error_text(&error) };
                     self.study = runner.store.change_study(&self.study.id, change).await?;

@@ -16,7 +16,7 @@ use tunesmith_store::MemoryStore;
 fn optimizer() -> (Studies, Arc<ManualClock>) {
     let store = Arc::new(MemoryStore::new());
     let clock = Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH));
-    let policy = Arc::new(Policy::new(store.clone(), 2));
+    let policy = Arc::new(SearchPolicy::new(store.clone(), 2));
     (Studies::new(store, policy, clock.clone()), clock)
 }
 
@@ -166,7 +166,7 @@ async fn studies_that_are_forgotten_to_save_memory_go_on_as_before() {
     let mut told = Vec::new();
     for memory in [usize::MAX, 0] {
         let store = Arc::new(MemoryStore::new());
-        let policy = Arc::new(Policy::with_memory(store.clone(), 2, memory));
+        let policy = Arc::new(SearchPolicy::with_memory(store.clone(), 2, memory));
         let optimizer = Studies::new(store, policy, Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH)));
         let ids: Vec<StudyId> = ["p/l/a", "p/l/b", "p/l/c"].map(|id| id.parse().unwrap()).into();
         for id in &ids {

@@ -83,7 +83,7 @@ pub struct Reservation(u64);
 
 /// Why there is no proposal.
 #[derive(Debug, thiserror::Error)]
-pub enum PolicyError {
+pub enum SearchPolicyError {
     /// The history could not be read.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -126,13 +126,13 @@ struct Computed {
 }
 
 /// Proposes trials for any number of studies of one store.
-pub struct Policy {
+pub struct SearchPolicy {
     store: Arc<dyn Store>,
     processors: Arc<Semaphore>,
     studies: Remembered,
 }
 
-impl Policy {
+impl SearchPolicy {
     /// A policy that computes at most `processors` suggestions at once; at least 1.
     pub fn new(store: Arc<dyn Store>, processors: usize) -> Self {
         Self::with_memory(store, processors, MEMORY)
@@ -147,8 +147,8 @@ impl Policy {
     /// The next point of `study`, given all that the store knows now.
     ///
     /// # Errors
-    /// [`PolicyError`]; nothing was changed.
-    pub async fn propose(&self, study: &StudyId) -> Result<Proposal, PolicyError> {
+    /// [`SearchPolicyError`]; nothing was changed.
+    pub async fn propose(&self, study: &StudyId) -> Result<Proposal, SearchPolicyError> {
         let study = self.store.study(study).await?;
         let Computed { suggestions, .. } = self.compute(&study, NonZeroUsize::MIN, Purpose::Proposal).await?;
         Ok(match suggestions.points.into_iter().next() {
@@ -164,14 +164,14 @@ impl Policy {
     /// answers in its place.
     ///
     /// # Errors
-    /// [`PolicyError`]; nothing was changed.
-    pub async fn suggest(&self, study: &Study, count: NonZeroUsize) -> Result<Suggestions, PolicyError> {
+    /// [`SearchPolicyError`]; nothing was changed.
+    pub async fn suggest(&self, study: &Study, count: NonZeroUsize) -> Result<Suggestions, SearchPolicyError> {
         let failure = match self.compute(study, count, Purpose::Reservation).await {
             Ok(Computed { suggestions, algorithm, source }) => {
                 telemetry().suggested(algorithm, source, suggestions.points.len());
                 return Ok(suggestions);
             }
-            Err(error @ PolicyError::Store(_)) => return Err(error),
+            Err(error @ SearchPolicyError::Store(_)) => return Err(error),
             Err(error) => error_text(&error),
         };
         // The state that the algorithm kept may be the cause of its failure.
@@ -181,7 +181,7 @@ impl Policy {
         let mut history = StudyHistory::open(&*self.store, &Study::restore(fallback)).await?;
         history.refresh(&*self.store).await?;
         let computed = history.suggestions(study, count, Purpose::Proposal);
-        let computed = computed.map_err(|source| PolicyError::Designer { study: study.id.clone(), source })?;
+        let computed = computed.map_err(|source| SearchPolicyError::Designer { study: study.id.clone(), source })?;
         Ok(Suggestions { failure: Some(failure), ..computed.suggestions })
     }
 
@@ -215,7 +215,12 @@ impl Policy {
         self.studies.forget(study);
     }
 
-    async fn compute(&self, study: &Study, count: NonZeroUsize, purpose: Purpose) -> Result<Computed, PolicyError> {
+    async fn compute(
+        &self,
+        study: &Study,
+        count: NonZeroUsize,
+        purpose: Purpose,
+    ) -> Result<Computed, SearchPolicyError> {
         let begin = Instant::now();
         let history = self.history(study).await?.lock_owned().await;
         // Acquired after the lock of the study: a request that waits for a study occupies no processor.
@@ -232,7 +237,7 @@ impl Policy {
         study: &Study,
         count: NonZeroUsize,
         purpose: Purpose,
-    ) -> Result<Computed, PolicyError> {
+    ) -> Result<Computed, SearchPolicyError> {
         let begin = Instant::now();
         if !history.is_of(study) {
             *history = StudyHistory::open(&*self.store, study).await?;
@@ -256,13 +261,13 @@ impl Policy {
         } else {
             let study = study.clone();
             let computing = tokio::task::spawn_blocking(move || compute(&study)).await;
-            computing.map_err(|source| PolicyError::Interrupted { study: id.clone(), source })?
+            computing.map_err(|source| SearchPolicyError::Interrupted { study: id.clone(), source })?
         };
         self.studies.weigh(&id, bytes);
-        outcome.map_err(|source| PolicyError::Designer { study: id, source })
+        outcome.map_err(|source| SearchPolicyError::Designer { study: id, source })
     }
 
-    async fn history(&self, study: &Study) -> Result<Arc<tokio::sync::Mutex<StudyHistory>>, PolicyError> {
+    async fn history(&self, study: &Study) -> Result<Arc<tokio::sync::Mutex<StudyHistory>>, SearchPolicyError> {
         if let Some(history) = self.studies.get(&study.id) {
             return Ok(history);
         }

@@ -11,7 +11,7 @@ use tunesmith_algorithms::problem::{
 };
 use tunesmith_algorithms::transfer::SourceStudy;
 
-use super::{Computed, PolicyError, Purpose, Reservation, StudyEnd, Suggestions};
+use super::{Computed, Purpose, Reservation, SearchPolicyError, StudyEnd, Suggestions};
 use tunesmith_domain::{Study, StudyId, Trial, TrialState};
 use tunesmith_store::{FEW, Store, StoreError};
 use tunesmith_telemetry::SuggestionSource;
@@ -69,9 +69,10 @@ impl StudyHistory {
     /// Their trials that are points of this study's space count as its own: it is the same question, perhaps in a wider
     /// or narrower range, and what is known need not be tried again. The others teach its designer as trials of a study
     /// of another space.
-    pub(super) async fn open(store: &dyn Store, study: &Study) -> Result<Self, PolicyError> {
+    pub(super) async fn open(store: &dyn Store, study: &Study) -> Result<Self, SearchPolicyError> {
         let designer = |earlier: &[SourceStudy]| {
-            super::designer(study, earlier).map_err(|source| PolicyError::Designer { study: study.id.clone(), source })
+            super::designer(study, earlier)
+                .map_err(|source| SearchPolicyError::Designer { study: study.id.clone(), source })
         };
         let mut history = Self {
             study: study.id.clone(),
