@@ -1,4 +1,4 @@
-//! The OpenAPI document, and the server held against it.
+//! Comparison of the OpenAPI document with the server.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::python::interpreter;
 use crate::server::Server;
 use crate::support::Workspace;
 
-/// `TUNESMITH_UPDATE_SCHEMA=1 cargo test --test it openapi::` writes the file anew.
+/// With `TUNESMITH_UPDATE_SCHEMA=1 cargo test --test it openapi::`, writes the file.
 #[test]
 fn the_published_document_is_the_generated_one() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/openapi.json");
@@ -70,7 +70,7 @@ fn what_is_documented_is_served_and_nothing_else() {
     }
 }
 
-/// The methods of `ml v1` that this service has.
+/// The methods of `ml v1` that the server has.
 const PUBLISHED: &str = "
     ml.projects.getConfig
     ml.projects.jobs.cancel
@@ -104,7 +104,7 @@ const PUBLISHED: &str = "
     ml.projects.operations.list
 ";
 
-/// What schemathesis holds against every answer.
+/// The checks of schemathesis for each response.
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,\
     response_headers_conformance,negative_data_rejection,unsupported_method,allow_header_conformance,\
     use_after_free,ensure_resource_availability";
@@ -154,7 +154,7 @@ fn thousands_of_made_up_requests_are_answered_as_documented() {
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
-    // Not a run that tested nothing.
+    // Fails if no request was generated.
     let generated = text.lines().find_map(|line| line.trim().split_once(" generated, "));
     let generated: usize = generated.and_then(|(count, _)| count.parse().ok()).unwrap();
     assert!(generated > 2000, "{text}");

@@ -81,7 +81,7 @@ fn a_silent_client_loses_its_trial_and_is_refused_afterwards() {
     let (first, _) = suggest(&server, "killed", 1);
     let (status, _) = complete(&server, &json!({"name": "projects/p/locations/us-central1/studies/s/trials/2"}), 1.0);
     assert_eq!(status, 404);
-    // The only trial there may be: another client gets it as soon as the server has taken it back.
+    // The study has a single trial: another client gets it after the server has taken it back.
     let again = loop {
         let (trials, _) = suggest(&server, "next", 1);
         if let [trial] = &trials[..] {
@@ -108,7 +108,7 @@ fn what_was_acknowledged_is_there_after_the_server_was_killed() {
     assert_eq!(suggest(&server, "c", 2).0, pending);
     let (_, trial) = server.get(&format!("{STUDY}/trials/1"));
     assert_eq!(trial["finalMeasurement"]["metrics"], json!([{"metric": "loss", "value": 0.5}]));
-    // Completing again has no other effect, completing otherwise is refused.
+    // A repeated completion has no further effect; one with another result is refused.
     assert_eq!(complete(&server, &done[0], 0.5).1, trial);
     assert_eq!(complete(&server, &done[0], 0.6).0, 400);
 }

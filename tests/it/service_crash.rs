@@ -1,4 +1,4 @@
-//! Nothing that a server has acknowledged is lost, or given twice, when it is killed under load.
+//! Acknowledged changes survive when the server is killed under load, and no trial is assigned twice.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 use crate::server::Server;
 use crate::support::Workspace;
 
-/// How often the server is killed, unless `TUNESMITH_SERVICE_CRASH_ROUNDS` says otherwise.
+/// Number of kills, unless set by `TUNESMITH_SERVICE_CRASH_ROUNDS`.
 const ROUNDS: usize = 40;
 
 const CLIENTS: usize = 50;
 
 const STUDIES: &str = "v1/projects/p/locations/l/studies";
 
-/// What clients were told: by the number of each trial.
+/// The responses to clients, by trial number.
 #[derive(Default)]
 struct Told {
     given: BTreeMap<String, (String, Value)>,
@@ -94,7 +94,7 @@ fn a_change_asked_for_twice_by_clients_that_gave_up_in_between_is_one_effect() {
     for (number, (method, path, body, again)) in changes.iter().enumerate() {
         let headers = format!("{json_type}idempotency-key: change-{number}\r\n");
         server.abandon(method, path, &headers, &body.to_string());
-        // The abandoned request takes effect whenever the server comes to it, before or after this one.
+        // The abandoned request takes effect before or after this one.
         let (first, _) = server.send(method, path, &headers, &body.to_string());
         let (second, answer) = server.send(method, path, &headers, &body.to_string());
         assert!(first == 200 || first == *again, "{method} {path}: {first}");
@@ -110,19 +110,19 @@ fn a_change_asked_for_twice_by_clients_that_gave_up_in_between_is_one_effect() {
     assert_eq!(told[0]["measurements"].as_array().map(Vec::len), Some(1));
 }
 
-/// Clients at work until the server is killed, which happens after so many answers as differs from round to round.
+/// Runs clients until the server is killed, after a number of responses that differs from round to round.
 async fn load(server: Server, round: usize, told: &Mutex<Told>) {
     let answers = AtomicUsize::new(0);
     let (enough, reached) = (60 + 37 * round % 151, tokio::sync::Notify::new());
     let address = server.address;
-    // The client asks for one though no request is encrypted. Whoever was first has installed the same.
+    // The client requires a provider although no request is encrypted. Another test may have installed it already.
     drop(rustls::crypto::ring::default_provider().install_default());
     let client = Client::new();
     let work = (0..CLIENTS).map(|number| {
         let (client, answers, reached) = (client.clone(), &answers, &reached);
         async move {
             let name = format!("client-{number}");
-            // The end of the server is the end of the round.
+            // The end of the server ends the round.
             while let Some(()) = pair(&client, address, &name, told).await {
                 if answers.fetch_add(1, Ordering::Relaxed) == enough {
                     reached.notify_one();
@@ -137,12 +137,12 @@ async fn load(server: Server, round: usize, told: &Mutex<Told>) {
     tokio::join!(futures::future::join_all(work), killer);
 }
 
-/// A trial asked for, reported on, and completed; nothing once the server does not answer.
+/// Requests a trial, reports on it and completes it; `None` if the server does not respond.
 async fn pair(client: &Client, address: SocketAddr, name: &str, told: &Mutex<Told>) -> Option<()> {
     let request = json!({"suggestionCount": 1, "clientId": name});
     let operation = post(client, address, &format!("{STUDIES}/s/trials:suggest"), &request).await?;
     if operation["done"] != json!(true) {
-        // The trial is the client's all the same, and it asks again.
+        // The trial belongs to the client, which requests it again.
         return Some(());
     }
     let trial = &operation["response"]["trials"][0];

@@ -1,5 +1,5 @@
-//! Every answer to clients at once can be explained by one order of their requests, in which each takes effect at one
-//! moment between its sending and its answer (Herlihy and Wing 1990; searched as by Wing and Gong 1993).
+//! All responses to concurrent clients are linearisable: they can be explained by one order of the requests, in which
+//! each takes effect at one moment between request and response (Herlihy and Wing 1990; search by Wing and Gong 1993).
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Mutex;
@@ -12,13 +12,13 @@ use crate::support::Workspace;
 
 const STUDIES: &str = "/v1/projects/p/locations/l/studies";
 
-/// How many studies are tried, unless `TUNESMITH_ORDER_STUDIES` says otherwise.
+/// Number of studies, unless set by `TUNESMITH_ORDER_STUDIES`.
 const STUDIES_TRIED: u64 = 24;
 
 const CLIENTS: u8 = 4;
 const REQUESTS: usize = 8;
 
-/// So many points there are to suggest.
+/// Number of points in the search space.
 const POINTS: usize = 9;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +34,7 @@ enum Request {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Answer {
-    /// The number and point of the trial that is given; none if there are no more.
+    /// The number and point of the suggested trial; `None` if there are no more.
     Given(Option<(u64, String)>),
     /// The state, the number of reports, and the result of a trial.
     Trial {
@@ -56,7 +56,7 @@ struct Event {
     answer: Answer,
 }
 
-/// The study as one thread would keep it.
+/// A sequential model of the study.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 struct Model {
     trials: BTreeMap<u64, ModelTrial>,
@@ -74,7 +74,7 @@ struct ModelTrial {
 }
 
 impl Model {
-    /// Whether `answer` is what the model would have answered now; if so, its effect is made.
+    /// Whether the model would return `answer` now; if so, applies the request to the model.
     fn explains(&mut self, client: u8, request: &Request, answer: &Answer) -> bool {
         match (request, answer) {
             (Request::Suggest, Answer::Given(given)) => self.gives(client, given.as_ref()),
@@ -160,7 +160,7 @@ impl Model {
             trial.owner = Some(client);
             return given == Some(&(*id, trial.point.clone()));
         }
-        // What is deleted is forgotten, and may be tried again.
+        // A deleted point may be suggested again.
         let there = self.trials.values().filter(|trial| trial.state != "DELETED");
         let tried: HashSet<String> = there.map(|trial| trial.point.clone()).collect();
         match given {
@@ -197,7 +197,7 @@ fn point_text(point: u8) -> String {
     json!([{"parameter": "a", "intValue": point.to_string()}]).to_string()
 }
 
-/// Whether some order of `events` explains them all.
+/// Whether an order of `events` explains all responses.
 fn is_explained(events: &[Event]) -> bool {
     let mut seen = HashSet::new();
     let mut open = vec![(0_u64, Model::default())];

@@ -1,4 +1,4 @@
-//! Traces over OTLP, as a collector gets them. Built with `--features otlp`.
+//! Traces over OTLP, as received by a collector. Built with `--features otlp`.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;

@@ -1,4 +1,4 @@
-//! The forms of requests and answers, down to the bytes.
+//! The exact form of requests and responses.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ const STUDIES: &str = "/v1/projects/p/locations/l/studies";
 const STUDY: &str = "/v1/projects/p/locations/l/studies/s";
 const JSON: &str = "content-type: application/json\r\n";
 
-/// What is answered to `request`, bytes as they are sent: head and body.
+/// The response to the raw bytes of `request`: head and body.
 fn exchange(server: &Server, request: &[u8]) -> (String, Value) {
     let mut stream = TcpStream::connect(server.address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -37,7 +37,7 @@ fn server(workspace: &Workspace) -> Server {
     server
 }
 
-/// The error's HTTP status, the name of its code, and its message, after a check of its form.
+/// The HTTP status, the name of the code, and the message of an error, after a check of its form.
 fn error((status, answer): (u16, Value)) -> (u16, String, String) {
     let error = &answer["error"];
     assert_eq!(error["code"], status, "{answer}");
@@ -158,14 +158,14 @@ fn messages_may_come_in_every_form_that_proto3_knows() {
     for (index, form) in forms.iter().enumerate() {
         let (status, created) = server.post(&format!("{STUDIES}?studyId=form{index}"), form);
         assert_eq!(status, 200, "{created}");
-        // Defaults are left out, 64-bit integers are text.
+        // Defaults are omitted, 64-bit integers are text.
         assert_eq!(created["studyConfig"], expected["studyConfig"]);
         assert_eq!(
             created["studyConfig"]["parameters"][0]["integerValueSpec"],
             json!({"minValue": "1", "maxValue": "5"})
         );
     }
-    // What says nothing may be left out, with its content type.
+    // An empty body may be omitted, with its content type.
     let request = json!({"suggestionCount": "2", "clientId": "c"});
     let (status, operation) = server.post(&format!("{STUDY}/trials:suggest"), &request);
     assert_eq!(status, 200, "{operation}");
@@ -182,7 +182,7 @@ fn messages_may_come_in_every_form_that_proto3_knows() {
     let (status, completed) = server.send("POST", &format!("/v1/{trial}:complete"), "", "");
     assert_eq!((status, &completed["state"]), (200, &json!("COMPLETED")), "{completed}");
     assert_eq!(completed["finalMeasurement"]["metrics"], metrics);
-    // A colon may be percent-encoded, and so may anything else.
+    // A colon may be percent-encoded, and so may any other character.
     let (status, stopped) = server.send("POST", "/v1/projects/%70/locations/l/studies/s/trials/2%3Astop", "", "");
     assert_eq!((status, &stopped["state"]), (200, &json!("STOPPING")), "{stopped}");
 }

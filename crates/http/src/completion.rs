@@ -1,4 +1,5 @@
-//! Handlers run to their end, also if the client disconnects or the time limit is over: no change is left half done.
+//! Handlers run to completion, also if the client disconnects or the time limit is exceeded, so no change is applied in
+//! part.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -13,7 +14,7 @@ use futures::future::BoxFuture;
 /// A handler that panicked.
 pub(super) type Panic = Box<dyn Any + Send>;
 
-/// Why a handler gave no answer.
+/// Why a handler returned no response.
 pub(super) enum NoAnswer {
     /// It panicked.
     Panicked,

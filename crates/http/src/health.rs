@@ -1,4 +1,4 @@
-//! Whether the service lives, whether it can serve, and what it counts.
+//! Liveness, readiness and metrics of the server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::status::{ApiError, Code};
 use tunesmith_service::jobs::Jobs;
 use tunesmith_telemetry::telemetry;
 
-/// How long the store may take to answer a service that is ready.
+/// Time limit for the store to respond in a readiness check.
 const STORE_LIMIT: Duration = Duration::from_secs(2);
 
 /// `/healthz`, `/readyz` and `/metrics`.
@@ -28,12 +28,12 @@ pub(super) fn routes() -> Routes<Arc<Jobs>> {
         })
 }
 
-/// The routes, answered from `jobs`.
+/// The router of `jobs`.
 pub(super) fn router(jobs: Arc<Jobs>, dispatch: &Arc<Dispatch>) -> Router {
     routes().with_state(jobs, dispatch)
 }
 
-/// Ready as long as the store answers.
+/// The server is ready while the store responds.
 async fn ready(State(jobs): State<Arc<Jobs>>) -> Result<StatusCode, ApiError> {
     let unavailable = |text: &str| Err(ApiError::new(Code::Unavailable, text));
     match tokio::time::timeout(STORE_LIMIT, jobs.answers()).await {

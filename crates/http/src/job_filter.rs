@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use tunesmith_domain::Job;
 
-/// Which jobs are wanted: those that satisfy every term.
+/// Selects the jobs that satisfy every term.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct JobFilter {
     terms: Vec<Term>,
@@ -14,7 +14,7 @@ pub(super) struct JobFilter {
 struct Term {
     attribute: Attribute,
     value: String,
-    /// The value is only how the attribute begins.
+    /// Whether the value is only a prefix.
     is_prefix: bool,
 }
 
@@ -59,7 +59,7 @@ impl FromStr for JobFilter {
 }
 
 impl JobFilter {
-    /// Whether `job` is wanted.
+    /// Whether `job` satisfies every term.
     pub(super) fn accepts(&self, job: &Job) -> bool {
         self.terms.iter().all(|term| {
             let state = job.state.to_string();

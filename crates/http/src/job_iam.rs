@@ -1,5 +1,5 @@
-//! `getIamPolicy`, `setIamPolicy` and `testIamPermissions` of a job. A job's policy gives roles on this job to
-//! principals who lack them in its project.
+//! `getIamPolicy`, `setIamPolicy` and `testIamPermissions` of a job. A job's policy grants roles on this job to
+//! principals that lack them in its project.
 
 use axum::Json;
 use axum::extract::{Extension, State};
@@ -26,12 +26,12 @@ use tunesmith_domain::{Job, JobChange, TransitionError};
 use tunesmith_service::jobs::JobsError;
 use tunesmith_store::StoreError;
 
-/// Most principals in a policy.
+/// Maximum number of members of a policy.
 const MAX_MEMBERS: usize = 1500;
-/// Most groups among them.
+/// Maximum number of groups among them.
 const MAX_GROUPS: usize = 250;
 
-/// `routes`, and those of policies.
+/// Adds the routes of policies to `routes`.
 pub(super) fn routes(routes: Routes<JobsState>) -> Routes<JobsState> {
     routes
         .add(
@@ -67,11 +67,11 @@ pub(super) fn routes(routes: Routes<JobsState>) -> Routes<JobsState> {
         )
 }
 
-/// Which form of a policy is wanted.
+/// The requested version of a policy.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct GetQuery {
-    /// 0, 1 or 3.
+    /// Version of the format: 0, 1 or 3.
     #[serde(rename = "options.requestedPolicyVersion")]
     #[schemars(extend("enum" = [0, 1, 3]))]
     requested_policy_version: i32,
@@ -89,7 +89,7 @@ async fn get(
     stored(&api.jobs.report(&job_id(&project, &id)?).await?.job).map(Json)
 }
 
-/// The policy that was set, an empty one if none was.
+/// The stored policy; an empty one if none was set.
 fn stored(job: &Job) -> Result<IamPolicy, ApiError> {
     if job.policy.is_null() {
         return Ok(IamPolicy::default());
@@ -140,7 +140,7 @@ async fn set(
     Ok(Json(policy))
 }
 
-/// Which of the asked permissions the caller has; of a job that is not there, none.
+/// The tested permissions that the caller has; none if the job does not exist.
 async fn test(
     State(api): State<JobsState>,
     Extension(caller): Extension<Caller>,
@@ -158,7 +158,7 @@ async fn test(
     };
     let has = |name: &String| match Permission::named(name) {
         Some(permission) => caller.may(permission, id.parts().0) || allows(&job.policy, caller.principal(), permission),
-        // Of permissions that nobody is asked for here, only who may do everything has any.
+        // Only the unrestricted caller has permissions that this server does not define.
         None => caller == Caller::Anonymous,
     };
     Ok(Json(TestIamPermissionsResponse { permissions: request.permissions.into_iter().filter(has).collect() }))

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use tunesmith_access::{Caller, Permission, Role};
 use tunesmith_api::ai_platform::iam::{Binding, IamPolicy};
 
-/// Whether a job's policy gives `principal` a role with `permission`. Conditions are not evaluated: a binding that has
-/// one allows nothing.
+/// Whether a job's policy grants `principal` a role with `permission`. Conditions are not evaluated: a binding with a
+/// condition allows nothing.
 pub(super) fn allows(policy: &Value, principal: &str, permission: Permission) -> bool {
     let policy = IamPolicy::deserialize(policy).unwrap_or_default();
     let is_member = |member: &String| {
@@ -20,7 +20,7 @@ pub(super) fn allows(policy: &Value, principal: &str, permission: Permission) ->
     })
 }
 
-/// The policy of a new job: whoever creates it owns it.
+/// The policy of a new job: its creator has the role of owner.
 pub(super) fn policy_of_creator(caller: &Caller) -> Value {
     match caller {
         Caller::Anonymous => Value::Null,

@@ -34,7 +34,7 @@ use tunesmith_service::jobs::{JobReport, Jobs};
 use tunesmith_service::packages::Packages;
 use tunesmith_service::{StudySpec, Submission};
 
-/// How many jobs a list has, unless the client says otherwise, and at most.
+/// Default and maximum number of jobs in a page.
 const DEFAULT_PAGE_SIZE: usize = 20;
 const MAX_PAGE_SIZE: usize = 100;
 
@@ -81,8 +81,7 @@ pub(super) fn routes() -> Routes<JobsState> {
     job_iam::routes(routes)
 }
 
-/// The routes, answered by `jobs`, which run what is in `packages`; relative paths in jobs are taken from
-/// `working_directory`.
+/// The router of jobs. Relative paths in jobs are resolved against `working_directory`.
 pub(super) fn router(
     jobs: Arc<Jobs>,
     packages: Packages,
@@ -125,7 +124,7 @@ async fn create(
     Ok(Json(resource(&api.jobs.report(&job.id).await?)))
 }
 
-/// The job to be continued is one of the same project.
+/// Interprets the previous job of `study` as one of the same project.
 fn in_project(study: StudySpec, project: &str) -> Result<StudySpec, ApiError> {
     let previous = study.resume_previous_job.as_ref().map(|job| job_id(project, job.parts().1)).transpose()?;
     Ok(StudySpec { resume_previous_job: previous, ..study })
@@ -151,17 +150,17 @@ pub(super) fn etag(job: &Job) -> String {
     STANDARD.encode(job.revision.to_be_bytes())
 }
 
-/// Which jobs are wanted.
+/// A selection of jobs.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 struct ListQuery {
-    /// `attribute:value` terms joined by ` AND `; a value may end with `*`. Attributes: jobId, state, errorMessage,
+    /// Terms `attribute:value`, joined by ` AND `; a value may end with `*`. Attributes: jobId, state, errorMessage,
     /// labels.KEY.
     filter: String,
-    /// At most how many; default 20, at most 100.
+    /// Maximum number of jobs; default 20, at most 100.
     #[schemars(range(min = 0))]
     page_size: i32,
-    /// The `nextPageToken` of the page before.
+    /// The `nextPageToken` of the previous page.
     page_token: String,
 }
 
@@ -197,12 +196,12 @@ async fn cancel(
     Ok(Json(Empty {}))
 }
 
-/// What is changed.
+/// The fields to change.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(extend("required" = ["updateMask"]))]
 struct PatchQuery {
-    /// `labels`, or `labels,etag` to change only what nobody has changed since.
+    /// `labels`, or `labels,etag` to reject the change if the job has changed since the etag was read.
     update_mask: String,
 }
 

@@ -1,7 +1,7 @@
 //! `projects.locations.operations`: suggestions and checks for early stopping.
 //!
-//! The ID of an operation is its content in base64url: the request, and its result if that was known when it was answered.
-//! So every operation can be read after a restart of the server.
+//! The ID of an operation is its content in base64url: the request, and the result if it was known at the time of the
+//! response. So every operation can be read after a restart of the server.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -34,7 +34,7 @@ use tunesmith_service::studies::{
 };
 use tunesmith_store::StoreError;
 
-/// `routes`, and those of operations.
+/// Adds the routes of operations to `routes`.
 pub(super) fn routes(routes: Routes<StudiesState>) -> Routes<StudiesState> {
     routes
         .add(
@@ -80,7 +80,7 @@ enum Task {
 
 impl Task {
     fn id(&self) -> String {
-        // Numbers and text only, so that this cannot fail.
+        // Serialising numbers and text does not fail.
         URL_SAFE_NO_PAD.encode(serde_json::to_vec(self).unwrap_or_default())
     }
 
@@ -133,7 +133,7 @@ pub(super) async fn suggest(
     study: StudyId,
     request: SuggestionRequest,
 ) -> Result<Operation, ApiError> {
-    // The operation's ID has milliseconds.
+    // The ID of an operation has a resolution of milliseconds.
     let start_time = time(api.clock.now().as_millisecond());
     let operation = SuggestionOperation { study, request, start_time };
     let progress = api.studies.start_suggestion(&operation).await?;
@@ -214,7 +214,7 @@ fn message(task: &Task, progress: Progress) -> Operation {
     Operation::new(name, metadata, progress)
 }
 
-/// The task of an operation's ID, if its study is at this location.
+/// The task of an operation's ID, if its study is at the given location.
 fn task(project: &str, location: &str, id: &str) -> Result<(Task, StudyId), ApiError> {
     let not_found = || ApiError::new(Code::NotFound, format!("operation {id} does not exist"));
     let task = Task::of(id).ok_or_else(not_found)?;
@@ -258,7 +258,7 @@ async fn get(
     Ok(Json(message(&task, progress)))
 }
 
-/// The trials of these numbers as they are now, without those that were deleted.
+/// The current state of the trials in `ranges`, without deleted ones.
 async fn existing(api: &StudiesState, study: &StudyId, ranges: &[(u64, u64)]) -> Result<Vec<Trial>, ApiError> {
     let mut trials = Vec::new();
     for id in ranges.iter().flat_map(|(first, last)| *first..=*last).take(MAX_SUGGESTIONS) {
@@ -271,7 +271,7 @@ async fn existing(api: &StudiesState, study: &StudyId, ranges: &[(u64, u64)]) ->
     Ok(trials)
 }
 
-/// A suggestion that is begun comes to its end; its trials are the client's.
+/// A started suggestion is not interrupted; its trials belong to the client.
 async fn cancel(
     Names([project, location, operation]): Names<3>,
     Body(_): Body<Empty>,

@@ -1,5 +1,5 @@
-//! `PUT` and `GET /v1/projects/{project}/packages/{sha256}/{file name}`, which AI Platform does not have: it took packages
-//! from buckets. The answer's `uri` is for `packageUris` of the project's jobs.
+//! `PUT` and `GET /v1/projects/{project}/packages/{sha256}/{file name}`. AI Platform has no such methods: its packages
+//! are in buckets. The `uri` of the response is for `packageUris` of the project's jobs.
 
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ use tunesmith_access::Permission;
 use tunesmith_api::ai_platform::TrainingInput;
 use tunesmith_service::packages::{PackageName, Packages, PackagesError, Upload};
 
-/// How many pieces of a body wait for the disk.
+/// Maximum number of parts of a body that wait to be written.
 const WAITING_PIECES: usize = 4;
 
-/// Factor by which an upload may take longer than other requests.
+/// Factor for the time limit of an upload.
 const UPLOAD_TIME_FACTOR: u32 = 10;
 
 const PACKAGE: &str = "/v1/projects/{project}/packages/{sha256}/{file_name}";
@@ -45,7 +45,7 @@ pub(super) fn routes() -> Routes<Packages> {
         )
 }
 
-/// The routes, answered from `packages`. Bodies are as large as that allows.
+/// The router of `packages`, which also define the size limit of bodies.
 pub(super) fn router(packages: Packages, dispatch: &Arc<Dispatch>) -> Router {
     routes().with_state(packages, dispatch)
 }
@@ -89,7 +89,7 @@ async fn take(
                 break;
             }
         };
-        // Whoever writes has met an error, which is told below.
+        // The writer has failed; its error is returned below.
         if pieces.send(piece).await.is_err() {
             break;
         }
@@ -111,11 +111,11 @@ async fn take(
 
 enum Piece {
     Bytes(Bytes),
-    /// The body is whole.
+    /// End of the body.
     End,
 }
 
-/// Writes what comes, and keeps it if it is whole.
+/// Writes the received parts, and keeps the package if the body is complete.
 fn write(mut upload: Upload, mut pieces: mpsc::Receiver<Piece>) -> Result<Option<u64>, PackagesError> {
     while let Some(piece) = pieces.blocking_recv() {
         match piece {
@@ -130,7 +130,7 @@ fn message(name: &PackageName, size_bytes: u64) -> Value {
     json!({"name": name.resource_name(), "uri": name.uri(), "sizeBytes": size_bytes.to_string()})
 }
 
-/// `input` with the files of uploaded packages of `project` in place of their names.
+/// `input` with the local paths of uploaded packages of `project` instead of their URIs.
 pub(super) fn resolved(packages: &Packages, project: &str, input: &TrainingInput) -> Result<TrainingInput, ApiError> {
     let mut resolved = input.clone();
     for (index, uri) in resolved.package_uris.iter_mut().enumerate() {

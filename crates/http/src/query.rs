@@ -1,4 +1,4 @@
-//! Reading query parameters.
+//! Parsing of query parameters.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -9,8 +9,8 @@ use super::names::decode;
 use super::status::{ApiError, Code};
 use tunesmith_api::ai_platform::proto_json::{self, MessageError};
 
-/// Parameters that every method of Google's services takes. Those that choose another form of the answer than ours are
-/// refused, the others have no effect.
+/// Standard parameters of Google services. Values that select an unsupported response format are rejected; the other
+/// parameters have no effect.
 const STANDARD: [&str; 10] = [
     "$.xgafv",
     "access_token",
@@ -24,7 +24,7 @@ const STANDARD: [&str; 10] = [
     "upload_protocol",
 ];
 
-/// The parameters of one method.
+/// The query parameters of a method.
 pub(super) struct Query<T>(pub(super) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
@@ -40,7 +40,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
     }
 }
 
-/// Switches are words in a query; numbers may be text in a message as well.
+/// In a query, Boolean values are words; numbers may be text, as in a message.
 fn typed((name, text): (String, String)) -> (String, Value) {
     match text.as_str() {
         "true" => (name, Value::Bool(true)),
@@ -49,7 +49,7 @@ fn typed((name, text): (String, String)) -> (String, Value) {
     }
 }
 
-/// Whether a method with the parameters `known` takes `query`.
+/// Checks that `query` contains only the parameters `known` and standard parameters.
 pub(super) fn check(query: &str, known: &[String]) -> Result<(), ApiError> {
     let refuse = |name: &str, description: String| Err(ApiError::invalid(name, description));
     let pairs = pairs(query)?;

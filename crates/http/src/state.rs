@@ -13,7 +13,7 @@ use tunesmith_service::studies::Studies;
 pub(super) struct JobsState {
     pub(super) jobs: Arc<Jobs>,
     pub(super) packages: Packages,
-    /// The folder that relative paths of jobs start from.
+    /// The folder against which relative paths of jobs are resolved.
     pub(super) working_directory: PathBuf,
 }
 

@@ -23,7 +23,7 @@ use tunesmith_domain::{Study, StudyFields, StudyId, StudyState};
 const STUDIES: &str = "/v1/projects/{project}/locations/{location}/studies";
 const STUDY: &str = "/v1/projects/{project}/locations/{location}/studies/{study}";
 
-/// `routes`, and those of studies.
+/// Adds the routes of studies to `routes`.
 pub(super) fn routes(routes: Routes<StudiesState>) -> Routes<StudiesState> {
     routes
         .add(
@@ -57,7 +57,7 @@ pub(super) fn routes(routes: Routes<StudiesState>) -> Routes<StudiesState> {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(extend("required" = ["studyId"]))]
 struct CreateQuery {
-    /// The study's ID.
+    /// ID of the study.
     #[serde(default)]
     #[schemars(regex(pattern = "^[A-Za-z0-9_.-]{1,128}$"))]
     study_id: String,

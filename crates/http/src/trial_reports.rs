@@ -1,5 +1,5 @@
-//! `GET /v1/{trial}` and `POST /v1/{trial}:addMeasurement` for the program of a running trial, which shows the token
-//! that it was given: `authorization: Bearer $TUNESMITH_TOKEN`.
+//! `GET /v1/{trial}` and `POST /v1/{trial}:addMeasurement` for the program of a running trial, which authenticates with
+//! the token in its environment: `authorization: Bearer $TUNESMITH_TOKEN`.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ pub(super) fn routes() -> Routes<TrialReports> {
         )
 }
 
-/// The routes, answered from `reports`.
+/// The router of `reports`.
 pub(super) fn router(reports: TrialReports, dispatch: &Arc<Dispatch>) -> Router {
     routes().with_state(reports, dispatch)
 }

@@ -22,20 +22,20 @@ use tunesmith_api::ai_platform::rpc::Empty;
 use tunesmith_domain::{Study, Trial};
 use tunesmith_service::studies::{ReportedOutcome, Studies, StudiesError, SuggestionRequest, TrialOfStudy, TrialRef};
 
-/// Most trials in one request.
+/// Maximum number of trials in one request.
 pub(super) const MAX_SUGGESTIONS: usize = 1000;
 
-/// Most bytes of a client's ID: it is part of the names of its operations, which must fit into a path.
+/// Maximum length of a client's ID in bytes: it is part of the names of operations, which must fit into a path.
 const MAX_CLIENT_ID_LENGTH: usize = 1024;
 
-/// A path of trials, or below them.
+/// The path of trials, or a path below it.
 macro_rules! trials {
     ($more:literal) => {
         concat!("/v1/projects/{project}/locations/{location}/studies/{study}/trials", $more)
     };
 }
 
-/// `routes`, and those of trials.
+/// Adds the routes of trials to `routes`.
 pub(super) fn routes(routes: Routes<StudiesState>) -> Routes<StudiesState> {
     let get = |path, id, summary| Operation::get(path, id, summary).or_not_found();
     let post = |path, id, summary| Operation::post(path, id, summary).or_not_found().or_conflict();

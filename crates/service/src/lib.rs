@@ -1,7 +1,7 @@
-//! The use cases: submit a job, run it to its end, take a trainer's report.
+//! The use cases: submit and run jobs, record reports of trainers, suggest trials to clients.
 //!
-//! Not here: wire formats, terminals, what a store or an executor is made of. Everything that happens is told as
-//! [`JobEvent`]s, which the command line or a server may show.
+//! Wire formats, terminals, and the implementations of stores and executors are in other crates. Progress is emitted as
+//! [`JobEvent`]s, which the command line or a server may display.
 
 pub mod clock;
 mod early_stopping;

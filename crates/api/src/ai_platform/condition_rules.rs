@@ -1,4 +1,4 @@
-//! The rules of `tunesmith.conditions`, and what its values stand for.
+//! The rules of `tunesmith.conditions`, and the meaning of its values.
 
 use std::collections::HashMap;
 
@@ -50,7 +50,7 @@ pub(super) fn check_conditions(spec: &HyperparameterSpec, additions: &Additions,
 fn check_parent(path: &str, parent: &ParameterSpec, values: &[ParentValue], violations: &mut Violations) {
     let name = &parent.parameter_name;
     let allowed = match parent.parameter_type {
-        // Reported where it stands.
+        // Reported by the rules of the parameter.
         ParameterType::ParameterTypeUnspecified => return,
         ParameterType::Double => {
             violations.error(
@@ -83,11 +83,11 @@ fn check_parent(path: &str, parent: &ParameterSpec, values: &[ParentValue], viol
     }
 }
 
-/// Reports each parameter from which parents lead back to itself.
+/// Reports each parameter that is its own ancestor.
 fn check_circles(additions: &Additions, conditions: &HashMap<&str, usize>, violations: &mut Violations) {
     let parent = |name: &str| conditions.get(name).map(|&index| additions.conditions[index].parent.as_str());
     for (&name, index) in conditions {
-        // A parameter that is its own parent is reported already.
+        // A parameter that is its own parent is already reported.
         let Some(first) = parent(name).filter(|parent| *parent != name) else { continue };
         let mut above = std::iter::successors(Some(first), |name| parent(name)).take(conditions.len());
         if above.any(|ancestor| ancestor == name) {
@@ -100,7 +100,7 @@ fn check_circles(additions: &Additions, conditions: &HashMap<&str, usize>, viola
     }
 }
 
-/// What `written` means as a value of `parent`; `None` if that cannot have it.
+/// The value of `parent` that `written` stands for; `None` if `parent` does not have it.
 pub(super) fn parent_value(parent: &ParameterSpec, written: &ParentValue) -> Option<ParameterValue> {
     let text = written.0.as_str();
     match parent.parameter_type {

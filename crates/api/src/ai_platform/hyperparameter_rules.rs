@@ -12,7 +12,7 @@ use super::{
 use tunesmith_algorithms::problem::MAX_DISCRETE_VALUES;
 use tunesmith_domain::JobId;
 
-/// Checks `spec` with what our additions say of it.
+/// Checks `spec` together with the additions that refer to it.
 pub(super) fn check_hyperparameters(spec: &HyperparameterSpec, additions: &Additions, violations: &mut Violations) {
     check_counts(spec, violations);
     let tag = spec.hyperparameter_metric_tag.as_str();

@@ -1,4 +1,4 @@
-//! The rules of `tunesmith.priors` and `tunesmith.initialTrials`, and what their values stand for.
+//! The rules of `tunesmith.priors` and `tunesmith.initialTrials`, and the meaning of their values.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -11,7 +11,7 @@ use super::{
     Additions, Algorithm, HyperparameterSpec, ParameterPrior, ParameterSpec, ParameterType, ParentValue, nearest,
 };
 
-/// Checks what `additions` say of the parameters of `spec` before the first trial.
+/// Checks the priors and the initial trials of `additions` against the parameters of `spec`.
 pub(super) fn check_prior_knowledge(spec: &HyperparameterSpec, additions: &Additions, violations: &mut Violations) {
     let mut first_use: HashMap<&str, usize> = HashMap::new();
     for (index, prior) in additions.priors.iter().enumerate() {
@@ -104,13 +104,13 @@ fn value_count(parameter: &ParameterSpec) -> usize {
     parameter.categorical_values.len().max(parameter.discrete_values.len())
 }
 
-/// The weights of feasible values.
+/// The weights of values that the parameter has.
 fn weighed(parameter: &ParameterSpec, prior: &ParameterPrior) -> Vec<(ParameterValue, f64)> {
     let weights = prior.weights.iter();
     weights.filter_map(|(value, weight)| Some((value_of(parameter, &ParentValue(value.clone()))?, weight.0))).collect()
 }
 
-/// Reports parameters that have a value though their parent has another one than they need.
+/// Reports parameters with a value that do not exist for the given value of their parent.
 fn check_active(
     index: usize,
     values: &BTreeMap<String, ParentValue>,
@@ -135,7 +135,7 @@ fn check_active(
     }
 }
 
-/// Whether `value` of the parameter `parent` means one of `values`; also if it means nothing, which is reported already.
+/// Whether `value` of the parameter `parent` is one of `values`. True for an invalid value, which is already reported.
 fn is_among(spec: &HyperparameterSpec, parent: &str, value: &ParentValue, values: &[ParentValue]) -> bool {
     let meaning = |value: &ParentValue| find(spec, parent).and_then(|parent| parent_value(parent, value));
     meaning(value).is_none_or(|value| values.iter().any(|other| meaning(other).as_ref() == Some(&value)))
@@ -180,7 +180,7 @@ fn find<'a>(spec: &'a HyperparameterSpec, name: &str) -> Option<&'a ParameterSpe
     spec.params.iter().find(|parameter| parameter.parameter_name == name)
 }
 
-/// What `written` means as a value of `parameter`; `None` if that cannot have it.
+/// The value of `parameter` that `written` stands for; `None` if the parameter does not have it.
 fn value_of(parameter: &ParameterSpec, written: &ParentValue) -> Option<ParameterValue> {
     if parameter.parameter_type != ParameterType::Double {
         return parent_value(parameter, written);
@@ -189,7 +189,7 @@ fn value_of(parameter: &ParameterSpec, written: &ParentValue) -> Option<Paramete
     (parameter.min_value?.0..=parameter.max_value?.0).contains(&value).then_some(ParameterValue::Double(value))
 }
 
-/// The prior that `prior` describes; `None` if it breaks a rule.
+/// The prior that `prior` describes; `None` if it violates a rule.
 pub(super) fn parameter_prior(parameter: &ParameterSpec, prior: &ParameterPrior) -> Option<problem::ParameterPrior> {
     Some(match &prior.mode {
         Some(mode) => {
@@ -200,7 +200,7 @@ pub(super) fn parameter_prior(parameter: &ParameterSpec, prior: &ParameterPrior)
     })
 }
 
-/// The values that an initial trial gives; `None` if one is of no parameter or infeasible.
+/// The values of an initial trial; `None` if one is infeasible or belongs to no parameter.
 pub(super) fn initial_values(
     spec: &HyperparameterSpec,
     values: &BTreeMap<String, ParentValue>,

@@ -1,8 +1,8 @@
-//! The published rules that types alone cannot hold, checked all at once.
+//! The published rules that the types do not express. All violations are reported together.
 //!
-//! Not here: rules that depend on how a job is launched. That a program must be named (`pythonModule` with
-//! `packageUris`, `masterConfig.imageUri`, or a command), and that one of `runtimeVersion` and `masterConfig.imageUri`
-//! is needed on AI Platform, is for the caller, who knows the command line.
+//! Rules that depend on the command line are checked elsewhere: that a program is given (`pythonModule` with
+//! `packageUris`, `masterConfig.imageUri`, or a command), and that AI Platform needs one of `runtimeVersion` and
+//! `masterConfig.imageUri`.
 
 use std::time::Duration;
 
@@ -10,18 +10,19 @@ use super::hyperparameter_rules::check_hyperparameters;
 use super::violations::{Violation, Violations};
 use super::{Additions, Int64, ProtoDuration, ReplicaConfig, ScaleTier, Scheduling, TrainingInput};
 
-/// Most packages of a job.
+/// Maximum number of packages of a job.
 const MAX_PACKAGES: usize = 100;
-/// The Python versions that AI Platform knew.
+/// The Python versions of AI Platform.
 const PYTHON_VERSIONS: [&str; 3] = ["3.7", "3.5", "2.7"];
-/// The boot disks that AI Platform knew.
+/// The boot disk types of AI Platform.
 const BOOT_DISK_TYPES: [&str; 2] = ["pd-ssd", "pd-standard"];
-/// Shortest `maxWaitTime`.
+/// Minimum of `maxWaitTime`.
 const MIN_WAIT_TIME: Duration = Duration::from_secs(1800);
-/// Highest `priority`.
+/// Maximum of `priority`.
 const MAX_PRIORITY: i32 = 1000;
 
-/// Checks every rule; the violations come in no particular order. Nothing of [`Severity::Error`] means accepted.
+/// Checks every rule, and returns the violations in no particular order. The input is valid if none has
+/// [`Severity::Error`].
 pub fn check(input: &TrainingInput) -> Vec<Violation> {
     let mut violations = Violations::default();
     check_machines(input, &mut violations);
@@ -97,7 +98,7 @@ fn check_machines(input: &TrainingInput, violations: &mut Violations) {
         if count <= 0 {
             continue;
         }
-        // The scale tier may still come from the command line: only one that is given can contradict.
+        // The scale tier may still come from the command line, so only a given one can contradict the counts.
         if input.scale_tier.is_some() && !custom {
             violations.error(
                 &field,
@@ -222,7 +223,7 @@ fn check_additions(additions: &Additions, violations: &mut Violations) {
         violations.error("tunesmith.trialTimeLimit", "is zero", "longer than 0s");
     }
     for (index, requirement) in additions.requirements.iter().enumerate() {
-        // What starts with a dash would be an option of pip.
+        // pip would parse a leading dash as an option.
         if requirement.trim().is_empty() || requirement.trim_start().starts_with('-') {
             violations.error(
                 format_args!("tunesmith.requirements[{index}]"),

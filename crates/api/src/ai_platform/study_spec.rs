@@ -1,4 +1,4 @@
-//! From `HyperparameterSpec` to the words of the engine.
+//! Conversion of a `HyperparameterSpec` to domain types.
 
 use tunesmith_algorithms::designers::completed_point;
 use tunesmith_algorithms::problem::{
@@ -13,31 +13,31 @@ use super::{
     ParameterType,
 };
 
-/// The study of a tuning job, and how many trials it has.
+/// The study of a tuning job, and its numbers of trials.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StudySpec {
-    /// What is searched.
+    /// The search space and the metric.
     pub problem: ProblemStatement,
     /// Points to be tried first, in order.
     pub initial_points: Vec<ParameterValues>,
-    /// How.
+    /// The search algorithm.
     pub algorithm: tunesmith_domain::Algorithm,
-    /// Whether and how running trials are stopped early.
+    /// The rule for early stopping.
     pub stopping_rule: Option<tunesmith_domain::StoppingRule>,
-    /// Which report becomes a trial's result.
+    /// The report that becomes the result of a trial.
     pub final_measurement: tunesmith_domain::FinalMeasurement,
-    /// How many trials in all, at least 1.
+    /// Maximum number of trials, at least 1.
     pub max_trials: u32,
-    /// How many trials run at once, at least 1.
+    /// Maximum number of trials at the same time, at least 1.
     pub max_parallel_trials: u32,
-    /// How many failed trials fail the job; 0 leaves it to the service.
+    /// Number of failed trials after which the job fails; 0: the service decides.
     pub max_failed_trials: u32,
 }
 
-/// Why a spec is not a study. A spec that [`super::check`] accepts gives none of these.
+/// Why a spec does not describe a study. Does not occur for a spec that [`super::check`] accepts.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum StudySpecError {
-    /// A parameter breaks a rule.
+    /// A parameter violates a rule.
     #[error("parameter {index} cannot be searched")]
     Parameter {
         /// Its index in `params`.
@@ -52,24 +52,24 @@ pub enum StudySpecError {
         /// Its index in `params`.
         index: usize,
     },
-    /// A condition names no parameter, or no value of it.
+    /// A condition has an unknown parent, or a value that its parent does not have.
     #[error("the condition of parameter {parameter:?} names no parent, or no value of its parent")]
     Condition {
         /// The conditional parameter.
         parameter: String,
     },
-    /// A prior names no value of its parameter.
+    /// A prior has a value that its parameter does not have.
     #[error("the prior of parameter {parameter:?} names none of its values")]
     Prior {
         /// The parameter.
         parameter: String,
     },
-    /// An initial trial is no point of the space.
+    /// An initial trial is outside the search space.
     #[error("initial trial {index} is no point of the search space")]
     InitialTrial {
         /// Its index.
         index: usize,
-        /// Why; `None` if a value has the wrong form.
+        /// The cause; `None` if a value has the wrong form.
         #[source]
         source: Option<ValueError>,
     },
@@ -81,10 +81,10 @@ pub enum StudySpecError {
     Problem(#[from] ProblemError),
 }
 
-/// The study that `spec`, with our additions, asks for.
+/// The study that `spec` and `additions` describe.
 ///
 /// # Errors
-/// [`StudySpecError`] if `spec` breaks a rule that [`super::check`] would have reported.
+/// [`StudySpecError`] if `spec` violates a rule that [`super::check`] reports.
 pub fn study_spec(spec: &HyperparameterSpec, additions: &Additions) -> Result<StudySpec, StudySpecError> {
     let mut parameters = Vec::with_capacity(spec.params.len());
     for (index, parameter) in spec.params.iter().enumerate() {
@@ -155,7 +155,7 @@ fn condition(spec: &HyperparameterSpec, condition: &ParameterCondition) -> Resul
     Ok(Condition::new(condition.parent.as_str(), values.ok_or_else(fault)?))
 }
 
-/// The number that an optional count stands for; negative ones are 0.
+/// The value of an optional count; negative counts are 0.
 fn count(count: Option<i32>) -> u32 {
     u32::try_from(count.unwrap_or(0)).unwrap_or(0)
 }
@@ -299,7 +299,7 @@ mod tests {
     }
 
     proptest! {
-        /// What the rules accept is a study, so no error can come up later.
+        /// Accepted specs are valid studies, so no error occurs later.
         #[test]
         fn the_rules_refuse_what_is_no_study(params in prop::collection::vec(parameters(), 0..3)) {
             let spec = HyperparameterSpec { params, ..HyperparameterSpec::default() };

@@ -2,27 +2,27 @@
 
 use std::fmt::Display;
 
-/// How bad a [`Violation`] is.
+/// The severity of a [`Violation`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
-    /// The input is refused.
+    /// The input is rejected.
     Error,
-    /// The input is accepted, but probably not what was meant.
+    /// The input is accepted, but is probably a mistake.
     Warning,
 }
 
-/// A rule that one field of a `TrainingInput` breaks.
+/// A violated rule and the field that violates it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
     /// Path of the field from the `TrainingInput`, such as `hyperparameters.params[2].minValue`.
     pub field: String,
-    /// Whether it is refused.
+    /// Whether the input is rejected.
     pub severity: Severity,
-    /// What is wrong, naming the value.
+    /// What is wrong, with the value.
     pub message: String,
-    /// What is allowed.
+    /// The allowed values.
     pub allowed: String,
-    /// What to write instead, where that can be guessed.
+    /// A suggested correction, where one can be guessed.
     pub help: Option<String>,
 }
 

@@ -1,8 +1,8 @@
-//! The OpenAPI 3.1 document of the service, made from the table of its routes.
+//! Generation of the server's OpenAPI 3.1 document from the table of its routes.
 //!
-//! Schemas are those that `schemars` derives from the wire types, which the configuration's schema is made of as well.
-//! What is sent and what is answered differ (a 64-bit integer may be sent as a number, and is answered as text), so a
-//! type that is both has two schemas; that of what is sent is then called `...Input`.
+//! `schemars` derives the schemas from the wire types, as for the configuration's schema. Requests and responses differ
+//! (a 64-bit integer may be a number in a request, and is text in a response), so a type that is used in both has two
+//! schemas; that of requests then has the suffix `Input`.
 
 mod operation;
 mod parameters;
@@ -24,10 +24,10 @@ pub(super) use self::parameters::query_names;
 use self::schemas::Schemas;
 use super::names::parameter_names;
 
-/// Name of the way to show a token.
+/// Name of the security scheme.
 const BEARER: &str = "bearer";
 
-/// Of the whole document.
+/// Description of the document.
 const DESCRIPTION: &str = "\
 Jobs and studies as AI Platform Training & Optimizer (`ml v1`) has them; what that does not have is under `tunesmith`.
 
@@ -37,7 +37,7 @@ names and query parameters are refused. Besides its own query parameters every m
 `prettyPrint`, `fields`, `key`, `quotaUser`, `access_token`, `oauth_token`, `uploadType`, `upload_protocol` and \
 `$.xgafv`, without effect. A body that says nothing may be left out.";
 
-/// What each error status is for.
+/// Descriptions of the error responses, by status.
 const ERRORS: [(u16, &str); 11] = [
     (400, "The request is wrong, or the state does not allow it."),
     (401, "The caller did not show a token that is known."),
@@ -79,9 +79,9 @@ pub(super) fn document(operations: &[Operation]) -> Value {
     finished(&document, schemas.definitions)
 }
 
-/// As JSON, with the schemas, which the types of the document cannot hold in full.
+/// The JSON document with `definitions`, which the types of utoipa cannot represent in full.
 fn finished(document: &OpenApi, definitions: serde_json::Map<String, Value>) -> Value {
-    // Text and numbers only, so that this cannot fail.
+    // Serialising text and numbers does not fail.
     let mut document = serde_json::to_value(document).unwrap_or_default();
     document["components"]["schemas"] = Value::Object(definitions);
     document
@@ -133,7 +133,7 @@ fn described_operation(
     }
     let token = SecurityRequirement::new(BEARER, [] as [&str; 0]);
     match operation.access {
-        // A service that listens on this machine alone may do without tokens.
+        // A server that listens only on this machine may work without tokens.
         RequiredAccess::Token | RequiredAccess::Permission(_) => {
             builder.securities(Some([SecurityRequirement::default(), token]))
         }
@@ -142,7 +142,7 @@ fn described_operation(
     }
 }
 
-/// Links to the methods of what `operation` makes, by the last words of their IDs.
+/// Links to the methods of the resource that `operation` creates, by the last words of their IDs.
 fn links(operation: &Operation, all: &[Operation]) -> Vec<(String, Link)> {
     let Some((made, expression)) = operation.makes else { return Vec::new() };
     let below = format!("{}/{{{made}}}", operation.path);

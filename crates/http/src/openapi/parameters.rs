@@ -8,10 +8,10 @@ use utoipa::openapi::{RefOr, Required, Schema};
 use super::operation::Operation;
 use crate::names::parameter_names;
 
-/// The SHA-256 of nothing.
+/// The SHA-256 of empty input.
 const EXAMPLE_HASH: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-/// What the names in paths are: pattern, example, description.
+/// Pattern, example and description of a name in a path.
 fn name(name: &str) -> (&'static str, &'static str, &'static str) {
     match name {
         "project" => ("^[A-Za-z0-9_.:-]{1,128}$", "my-project", "A project; there need not be anything in it."),
@@ -91,7 +91,7 @@ fn query(operation: &Operation) -> (Map<String, Value>, Vec<String>) {
     (properties, required.filter_map(|name| name.as_str().map(str::to_owned)).collect())
 }
 
-/// `value` as a schema of the document. Those of parameters are so simple that nothing is lost.
+/// `value` as a schema of utoipa, which represents the simple schemas of parameters in full.
 fn schema(value: Value) -> Option<RefOr<Schema>> {
     serde_json::from_value(value).ok().map(RefOr::T)
 }

@@ -1,9 +1,9 @@
-//! From what a client says that came of a trial to its result.
+//! The result of a trial from the outcome that its client reports.
 
 use super::{ReportedOutcome, StudiesError};
 use tunesmith_domain::{Completion, FinalMeasurement, Measurement, Study};
 
-/// What comes of a trial of `study` that reported `curve`, by step.
+/// The outcome of a trial of `study` with the measurements `curve`, by step.
 ///
 /// # Errors
 /// [`StudiesError::MissingMetric`] if a measured outcome is not complete.
@@ -29,7 +29,7 @@ pub(super) fn completion(
     })
 }
 
-/// A result, unless a value is not finite.
+/// A measured outcome; infeasible if a value is not finite.
 fn measured(measurement: Measurement) -> Completion {
     match measurement.metrics.iter().find(|metric| !metric.value.is_finite()) {
         None => Completion::Succeeded { final_measurement: measurement },
@@ -39,7 +39,7 @@ fn measured(measurement: Measurement) -> Completion {
     }
 }
 
-/// The report that is the result: the last, or the best by the first metric.
+/// The measurement that is the result: the last one, or the best one by the first metric.
 fn chosen<'a>(study: &Study, curve: &'a [Measurement]) -> Option<&'a Measurement> {
     let mut complete = curve.iter().filter(|measurement| missing_metric(study, measurement).is_none());
     let metric = study.problem.metrics().first()?;

@@ -67,7 +67,7 @@ fn key(study: &StudyId, trial: &Trial) -> TrialRef {
 #[tokio::test]
 async fn an_algorithm_that_fails_is_replaced_and_in_the_end_given_up_without_harm_to_others() {
     let (optimizer, _) = optimizer();
-    // A grid of doubles without a resolution, which the interfaces refuse.
+    // A grid of doubles without a resolution, which the interfaces reject.
     let grid = Algorithm::GridSearch { double_resolution: Default::default() };
     let bad = Study::restore(StudyFields { algorithm: grid, ..study("p/l/bad") });
     let good = Study::restore(study("p/l/good"));

@@ -1,4 +1,4 @@
-//! From `StudyConfig` to the words of the engine, with every rule that it breaks.
+//! Conversion of a `StudyConfig` to domain types, with all violated rules.
 
 use std::time::Duration;
 
@@ -11,31 +11,31 @@ use super::{ParameterNames, PublishedNames};
 use crate::ai_platform::rpc::FieldViolation;
 use crate::ai_platform::{Algorithm, FinalMeasurement, GoalType, ParameterType};
 
-/// What a `StudyConfig` asks for.
+/// A study as described by a `StudyConfig`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StudyPlan {
-    /// What is searched.
+    /// The search space and the metrics.
     pub problem: ProblemStatement,
-    /// How.
+    /// The search algorithm.
     pub algorithm: tunesmith_domain::Algorithm,
-    /// Whether and how running trials are stopped early.
+    /// The rule for early stopping.
     pub stopping_rule: Option<tunesmith_domain::StoppingRule>,
-    /// Along what the rule compares curves.
+    /// The axis along which the rule compares curves.
     pub stopping_axis: tunesmith_domain::CurveAxis,
-    /// Which report becomes the result of a trial that is completed without one.
+    /// The report that becomes the result of a trial that is completed without one.
     pub final_measurement: tunesmith_domain::FinalMeasurement,
-    /// Key of all randomness, if it is given.
+    /// The random seed, if it is given.
     pub seed: Option<u64>,
-    /// How many trials there may be in all.
+    /// Maximum number of trials.
     pub max_trials: Option<u64>,
-    /// How long the owner of a trial may be silent.
+    /// Time without a request of its client after which a trial is assigned to another client.
     pub trial_lease: Option<Duration>,
 }
 
-/// What `config` asks for.
+/// The study that `config` describes.
 ///
 /// # Errors
-/// Every rule that it breaks.
+/// All violated rules.
 pub fn study_plan(config: &StudyConfig) -> Result<StudyPlan, Vec<FieldViolation>> {
     let mut reading = Reading { names: ParameterNames::of(config), violations: Vec::new() };
     let metrics = reading.metrics(config);
@@ -123,7 +123,7 @@ impl Reading {
         metrics.collect()
     }
 
-    /// Adds `spec` and its children to `parameters`. `path` are the indices that lead to it.
+    /// Adds `spec` and its children to `parameters`. `path` contains the indices of `spec` in the configuration.
     fn parameter(
         &mut self,
         spec: &StudyParameterSpec,
@@ -155,7 +155,7 @@ impl Reading {
         }
     }
 
-    /// Exactly the one value spec of the type may be there, and a condition only on a child.
+    /// Reports missing and superfluous value specs, and conditions of parameters that have no parent.
     fn check_shape(&mut self, spec: &StudyParameterSpec, field: &str) {
         let specs = [
             ("doubleValueSpec", ParameterType::Double, spec.double_value_spec.is_some()),
@@ -272,7 +272,7 @@ impl Reading {
         (Some(rule), axis)
     }
 
-    /// Refuses names that would be published as other ones: `x#2` beside `x`, both children of one parent.
+    /// Reports names that would be published as other names: `x#2` beside `x`, both children of one parent.
     fn check_published_names(&mut self, space: &SearchSpace) {
         let published = PublishedNames::of(space);
         let misread = self.names.stored().filter(|(stored, given)| published.published(stored) != *given);

@@ -9,7 +9,7 @@ fn config(parameters: &Value, more: Value) -> StudyConfig {
     serde_json::from_value(config).unwrap()
 }
 
-/// Two children of one name, for different values of their parent, one of which has a child in turn.
+/// Two children of one name, for different values of their parent; one of them has a child.
 fn branches() -> Value {
     json!([{"parameter": "model", "type": "CATEGORICAL", "categoricalValueSpec": {"values": ["tree", "net", "none"]},
     "childParameterSpecs": [
