@@ -13,7 +13,7 @@ use crate::support::Workspace;
 
 /// With `TUNESMITH_UPDATE_SCHEMA=1 cargo test --test it openapi::`, writes the file.
 #[test]
-fn the_published_document_is_the_generated_one() {
+fn published_document_is_up_to_date() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/openapi.json");
     let generated = format!("{:#}\n", document());
     if std::env::var_os("TUNESMITH_UPDATE_SCHEMA").is_some() {
@@ -44,7 +44,7 @@ fn methods(document: &Value) -> Vec<(String, String, String)> {
 }
 
 #[test]
-fn what_is_documented_is_served_and_nothing_else() {
+fn documented_methods_and_no_others_are_served() {
     let workspace = Workspace::new("");
     let server = Server::start(&workspace, &[]);
     let (status, served) = server.get("/openapi.json");
@@ -110,7 +110,7 @@ const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_co
     use_after_free,ensure_resource_availability";
 
 #[test]
-fn thousands_of_made_up_requests_are_answered_as_documented() {
+fn responses_to_generated_requests_match_the_document() {
     let python = interpreter(&["schemathesis==4.32.5"]);
     let hooks = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/clients/schemathesis_hooks.py");
     let workspace = Workspace::new("");

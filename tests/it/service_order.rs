@@ -80,13 +80,13 @@ impl Model {
             (Request::Suggest, Answer::Given(given)) => self.gives(client, given.as_ref()),
             (Request::Create { point, key }, Answer::Trial { id, .. }) => {
                 if let Some((known, trial)) = self.trials.iter().find(|(_, trial)| trial.created_by == Some(*key)) {
-                    return *known == *id && trial.is_told_by(answer);
+                    return *known == *id && trial.matches(answer);
                 }
                 let new = ModelTrial::new("REQUESTED", None, point_text(*point));
                 let trial = ModelTrial { created_by: Some(*key), ..new };
-                let is_told = *id == self.next_id() && !self.complete && trial.is_told_by(answer);
+                let matches = *id == self.next_id() && !self.complete && trial.matches(answer);
                 self.trials.insert(*id, trial);
-                is_told
+                matches
             }
             (Request::Create { key, .. }, Answer::Refused(404)) => {
                 self.trials.values().any(|trial| trial.created_by == Some(*key) && trial.state == "DELETED")
@@ -112,7 +112,7 @@ impl Model {
         match request {
             Request::Report { key, .. } => {
                 if trial.reports.contains(key) {
-                    return trial.is_told_by(answer);
+                    return trial.matches(answer);
                 }
                 if is_final {
                     return *answer == Answer::Refused(400);
@@ -121,7 +121,7 @@ impl Model {
                 if trial.state == "REQUESTED" {
                     trial.state = "ACTIVE";
                 }
-                trial.is_told_by(answer)
+                trial.matches(answer)
             }
             Request::Complete { value, .. } => {
                 if is_final && trial.result != Some(*value) {
@@ -129,21 +129,21 @@ impl Model {
                 }
                 trial.state = "COMPLETED";
                 trial.result = Some(*value);
-                trial.is_told_by(answer)
+                trial.matches(answer)
             }
             Request::Stop { .. } => match trial.state {
                 "REQUESTED" => *answer == Answer::Refused(400),
                 "ACTIVE" => {
                     trial.state = "STOPPING";
-                    trial.is_told_by(answer)
+                    trial.matches(answer)
                 }
-                _ => trial.is_told_by(answer),
+                _ => trial.matches(answer),
             },
             Request::Delete { .. } => {
                 trial.state = "DELETED";
                 *answer == Answer::Done
             }
-            _ => trial.is_told_by(answer),
+            _ => trial.matches(answer),
         }
     }
 
@@ -187,7 +187,7 @@ impl ModelTrial {
         Self { state, owner, point, reports: Vec::new(), created_by: None, result: None }
     }
 
-    fn is_told_by(&self, answer: &Answer) -> bool {
+    fn matches(&self, answer: &Answer) -> bool {
         let Answer::Trial { state, reports, result, .. } = answer else { return false };
         (self.state, self.reports.len(), self.result) == (state.as_str(), *reports, *result)
     }
@@ -222,7 +222,7 @@ fn is_explained(events: &[Event]) -> bool {
 }
 
 #[test]
-fn every_answer_to_clients_at_once_is_explained_by_one_order_of_their_requests() {
+fn responses_to_concurrent_clients_are_linearisable() {
     let workspace = Workspace::new("");
     let server = Server::start(&workspace, &[]);
     let studies = std::env::var("TUNESMITH_ORDER_STUDIES").map_or(STUDIES_TRIED, |studies| studies.parse().unwrap());
@@ -250,12 +250,12 @@ fn every_answer_to_clients_at_once_is_explained_by_one_order_of_their_requests()
             }
         });
         let events = events.into_inner().unwrap();
-        assert!(is_explained(&events), "study s{seed}: no order explains\n{}", told(&events));
+        assert!(is_explained(&events), "study s{seed}: no order explains\n{}", described(&events));
     }
 }
 
 /// A line for each request, in the order in which they were sent.
-fn told(events: &[Event]) -> String {
+fn described(events: &[Event]) -> String {
     let mut events: Vec<&Event> = events.iter().collect();
     events.sort_by_key(|event| event.sent);
     let begin = events[0].sent;
@@ -343,7 +343,7 @@ fn id_of(trial: &Value) -> u64 {
 }
 
 #[test]
-fn an_answer_that_no_order_explains_is_found() {
+fn responses_that_are_not_linearisable_are_detected() {
     let now = Instant::now();
     let given = |client, id| Event {
         client,

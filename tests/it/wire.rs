@@ -52,7 +52,7 @@ fn assert_error(answer: (u16, Value), status: u16, code: &str, message: &str) {
 }
 
 #[test]
-fn every_wrong_request_is_answered_with_a_status_of_google() {
+fn invalid_requests_are_answered_with_a_google_status() {
     let workspace = Workspace::new("");
     let server = server(&workspace);
     let suggest = format!("{STUDY}/trials:suggest");
@@ -64,7 +64,7 @@ fn every_wrong_request_is_answered_with_a_status_of_google() {
     assert_error(send("{\"clientId\":\n 1,}"), 400, invalid, "not JSON: trailing comma at line 2 column 4");
     assert_error(send("{\"clientId\": \"c\"} {}"), 400, invalid, "trailing characters at line 1 column 19");
     assert_error(send("[]"), 400, invalid, "invalid type: sequence");
-    assert_error(send("{\"clientId\": \"a\", \"clientId\": \"b\"}"), 400, invalid, "\"clientId\" is there twice");
+    assert_error(send("{\"clientId\": \"a\", \"clientId\": \"b\"}"), 400, invalid, "\"clientId\" is given twice");
     assert_error(
         server.get("/v1/projects/p/nothing"),
         404,
@@ -100,7 +100,7 @@ fn every_wrong_request_is_answered_with_a_status_of_google() {
 }
 
 #[test]
-fn a_wrong_field_is_told_by_its_path() {
+fn invalid_field_is_reported_by_its_path() {
     let workspace = Workspace::new("");
     let server = server(&workspace);
     let create = |config: Value| {
@@ -126,7 +126,7 @@ fn a_wrong_field_is_told_by_its_path() {
 }
 
 #[test]
-fn messages_may_come_in_every_form_that_proto3_knows() {
+fn messages_are_accepted_in_every_proto3_json_form() {
     let workspace = Workspace::new("");
     let server = server(&workspace);
     let forms = [
@@ -188,7 +188,7 @@ fn messages_may_come_in_every_form_that_proto3_knows() {
 }
 
 #[test]
-fn standard_query_parameters_do_no_harm_and_unknown_ones_are_refused() {
+fn standard_query_parameters_have_no_effect_and_unknown_ones_are_rejected() {
     let workspace = Workspace::new("");
     let server = server(&workspace);
     let study = server.get(STUDY);
@@ -220,7 +220,7 @@ fn standard_query_parameters_do_no_harm_and_unknown_ones_are_refused() {
 }
 
 #[test]
-fn projects_tell_of_their_locations_operations_and_configuration() {
+fn projects_have_locations_operations_and_configuration() {
     let workspace = Workspace::new("");
     let server = server(&workspace);
     let location = |name: &str| json!({"name": format!("projects/example.com:p/locations/{name}"), "capabilities": [{"type": "TRAINING"}]});

@@ -145,9 +145,9 @@ impl Rules {
         let shown = shown.ok_or_else(|| refuse("send the header `authorization: Bearer TOKEN`"))?;
         let recognised = access.keeper.recognise(shown.trim(), self.clock.now()).map_err(|error| {
             tracing::error!(error = &error as &dyn std::error::Error, "tokens cannot be read");
-            ApiError::new(Code::Internal, "the server's tokens cannot be read; its log says more")
+            ApiError::new(Code::Internal, "the server's tokens cannot be read; see its log")
         })?;
-        recognised.ok_or_else(|| refuse("the token is unknown, was revoked, or has ended"))
+        recognised.ok_or_else(|| refuse("the token is unknown, was revoked, or has expired"))
     }
 
     async fn check(&self, call: &Call, caller: Result<Caller, ApiError>) -> Result<Admission, ApiError> {

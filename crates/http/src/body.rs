@@ -49,7 +49,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Report<T> {
 
 /// The error for a body that exceeds the size limit.
 pub(super) fn too_large() -> ApiError {
-    ApiError::new(Code::PayloadTooLarge, "the body is larger than the service takes")
+    ApiError::new(Code::PayloadTooLarge, "the body exceeds the size limit")
 }
 
 fn is_json(content_type: &str) -> bool {

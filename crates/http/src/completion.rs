@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_handler_continues_after_its_client_disconnected() {
+    async fn handler_continues_after_its_client_disconnects() {
         let (release, released) = oneshot::channel();
         let (end, ended) = oneshot::channel();
         let mut request = Box::pin(run(handler(released, end), Duration::from_secs(60)));
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_handler_continues_after_its_time_limit() {
+    async fn handler_continues_after_its_time_limit() {
         let (release, released) = oneshot::channel();
         let (end, ended) = oneshot::channel();
         let answer = run(handler(released, end), Duration::ZERO).await;
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_is_no_answer() {
+    async fn panic_is_reported_as_a_missing_response() {
         let answer = run(async { panic!("a fault of the handler") }, Duration::from_secs(60)).await;
         assert!(matches!(answer, Err(NoAnswer::Panicked)));
     }

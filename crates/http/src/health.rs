@@ -20,9 +20,9 @@ const STORE_LIMIT: Duration = Duration::from_secs(2);
 pub(super) fn routes() -> Routes<Arc<Jobs>> {
     let get = |path, id, summary| Operation::get(path, id, summary).open();
     Routes::new()
-        .add(get("/healthz", "healthz", "Whether the service lives."), async || StatusCode::OK)
-        .add(get("/readyz", "readyz", "Whether the service can serve.").or(StatusCode::SERVICE_UNAVAILABLE), ready)
-        .add(get("/metrics", "metrics", "What the service counts, in OpenMetrics' text format."), async || Text {
+        .add(get("/healthz", "healthz", "Checks whether the server is alive."), async || StatusCode::OK)
+        .add(get("/readyz", "readyz", "Checks whether the server is ready.").or(StatusCode::SERVICE_UNAVAILABLE), ready)
+        .add(get("/metrics", "metrics", "Gets the metrics in OpenMetrics text format."), async || Text {
             content_type: tunesmith_telemetry::CONTENT_TYPE,
             text: telemetry().text(),
         })
@@ -40,7 +40,7 @@ async fn ready(State(jobs): State<Arc<Jobs>>) -> Result<StatusCode, ApiError> {
         Ok(Ok(())) => Ok(StatusCode::OK),
         Ok(Err(error)) => {
             tracing::error!(error = &error as &dyn std::error::Error, "the store does not answer");
-            unavailable("the store does not answer; the server's log says more")
+            unavailable("the store does not answer; see the server's log")
         }
         Err(_) => unavailable("the store does not answer in time"),
     }

@@ -46,7 +46,9 @@ impl FromStr for JobFilter {
                 other => match other.strip_prefix("labels.") {
                     Some(key) => Attribute::Label(key.to_owned()),
                     None => {
-                        return Err(format!("{other:?} is no attribute: use jobId, state, errorMessage or labels.KEY"));
+                        return Err(format!(
+                            "unknown attribute {other:?}: use jobId, state, errorMessage or labels.KEY"
+                        ));
                     }
                 },
             };
@@ -80,7 +82,7 @@ mod tests {
     use tunesmith_store::contract::samples;
 
     #[test]
-    fn every_term_must_hold() {
+    fn filter_requires_every_term() {
         let job = samples::job("rnn_7");
         for (filter, expected) in [
             ("", true),

@@ -38,7 +38,7 @@ pub(super) fn routes(routes: Routes<JobsState>) -> Routes<JobsState> {
             Operation::get(
                 "/v1/projects/{project}/jobs/{job}:getIamPolicy",
                 "ml.projects.jobs.getIamPolicy",
-                "Tells a job's policy, an empty one if none was set.",
+                "Gets a job's IAM policy; an empty one if none was set.",
             )
             .permission(Permission::JobsGetIamPolicy)
             .or_not_found(),
@@ -48,7 +48,7 @@ pub(super) fn routes(routes: Routes<JobsState>) -> Routes<JobsState> {
             Operation::post(
                 "/v1/projects/{project}/jobs/{job}:setIamPolicy",
                 "ml.projects.jobs.setIamPolicy",
-                "Sets a job's policy.",
+                "Sets a job's IAM policy.",
             )
             .permission(Permission::JobsSetIamPolicy)
             .example(examples::POLICY)
@@ -60,7 +60,7 @@ pub(super) fn routes(routes: Routes<JobsState>) -> Routes<JobsState> {
             Operation::post(
                 "/v1/projects/{project}/jobs/{job}:testIamPermissions",
                 "ml.projects.jobs.testIamPermissions",
-                "Tells which of some permissions the caller has; none of a job that is not there.",
+                "Gets the tested permissions that the caller has on a job; none if the job does not exist.",
             )
             .example(examples::PERMISSIONS),
             test,
@@ -84,7 +84,7 @@ async fn get(
 ) -> Result<Json<IamPolicy>, ApiError> {
     let version = query.requested_policy_version;
     if !matches!(version, 0 | 1 | 3) {
-        return Err(ApiError::invalid("options.requestedPolicyVersion", format!("{version} is none of 0, 1 and 3")));
+        return Err(ApiError::invalid("options.requestedPolicyVersion", format!("{version} is not 0, 1 or 3")));
     }
     stored(&api.jobs.report(&job_id(&project, &id)?).await?.job).map(Json)
 }
@@ -96,7 +96,7 @@ fn stored(job: &Job) -> Result<IamPolicy, ApiError> {
     }
     IamPolicy::deserialize(&job.policy).map_err(|error| {
         tracing::error!(job.id = %job.id, %error, "a stored policy cannot be read");
-        ApiError::new(Code::Internal, "the job's policy cannot be read; the server's log says more")
+        ApiError::new(Code::Internal, "the job's policy cannot be read; see the server's log")
     })
 }
 
@@ -108,7 +108,7 @@ async fn set(
     let id = job_id(&project, &id)?;
     let policy = request.policy.ok_or_else(|| ApiError::invalid("policy", "is required"))?;
     if !matches!(policy.version, 0 | 1 | 3) {
-        return Err(ApiError::invalid("policy.version", format!("{} is none of 0, 1 and 3", policy.version)));
+        return Err(ApiError::invalid("policy.version", format!("{} is not 0, 1 or 3", policy.version)));
     }
     for (index, binding) in policy.bindings.iter().enumerate() {
         let field = |name: &str| format!("policy.bindings[{index}].{name}");
@@ -135,7 +135,7 @@ async fn set(
     let etag = STANDARD.encode((job.revision + 1).to_be_bytes());
     let policy = IamPolicy { etag, ..policy };
     let change = serde_json::to_value(&policy)
-        .map_err(|error| ApiError::invalid("policy", format!("cannot be kept: {error}")))?;
+        .map_err(|error| ApiError::invalid("policy", format!("cannot be stored: {error}")))?;
     api.jobs.change(&id, JobChange::SetPolicy { policy: change }).await?;
     Ok(Json(policy))
 }

@@ -148,6 +148,6 @@ async fn blocking<T: Send + 'static>(
     let done = tokio::task::spawn_blocking(work).await;
     done.unwrap_or_else(|error| Err(std::io::Error::other(error))).map_err(|error| {
         tracing::error!(error = &error as &dyn std::error::Error, "logs cannot be read");
-        ApiError::new(Code::Internal, "the logs cannot be read; the server's log says more")
+        ApiError::new(Code::Internal, "the logs cannot be read; see the server's log")
     })
 }

@@ -45,7 +45,7 @@ const JOB: &str = "/v1/projects/{project}/jobs/{job}";
 pub(super) fn routes() -> Routes<JobsState> {
     let routes = Routes::new()
         .add(
-            Operation::post(JOBS, "ml.projects.jobs.create", "Creates a job, which is then run.")
+            Operation::post(JOBS, "ml.projects.jobs.create", "Creates a job and runs it.")
                 .permission(Permission::JobsCreate)
                 .example(examples::JOB)
                 .makes("job", "$response.body#/jobId")
@@ -54,7 +54,7 @@ pub(super) fn routes() -> Routes<JobsState> {
         )
         .add(Operation::get(JOBS, "ml.projects.jobs.list", "Lists jobs.").permission(Permission::JobsList), list)
         .add(
-            Operation::get(JOB, "ml.projects.jobs.get", "Tells of a job and its trials, best first.")
+            Operation::get(JOB, "ml.projects.jobs.get", "Gets a job with its successful trials, best first.")
                 .permission(Permission::JobsGet)
                 .or_not_found(),
             get,
@@ -71,7 +71,7 @@ pub(super) fn routes() -> Routes<JobsState> {
             Operation::post(
                 "/v1/projects/{project}/jobs/{job}:cancel",
                 "ml.projects.jobs.cancel",
-                "Cancels a job: at once while it waits, otherwise as soon as its programs have ended.",
+                "Cancels a job: a queued one immediately, a running one after its programs have ended.",
             )
             .permission(Permission::JobsCancel)
             .or_not_found()
@@ -100,7 +100,7 @@ async fn create(
     let id = JobId::new(&project, &request.job_id);
     let id = id.map_err(|error| ApiError::invalid("jobId", error.to_string()))?;
     if request.prediction_input.is_some() {
-        return Err(ApiError::invalid("predictionInput", "this service trains; it does no batch prediction"));
+        return Err(ApiError::invalid("predictionInput", "batch prediction is not supported"));
     }
     let input = request.training_input.ok_or_else(|| ApiError::invalid("trainingInput", "is required"))?;
     check_input(&input)?;
@@ -217,7 +217,7 @@ async fn patch(
         return Err(ApiError::invalid("updateMask", format!("{other:?} cannot be changed; labels and etag can")));
     }
     if !fields.contains(&"labels") {
-        return Err(ApiError::invalid("updateMask", "must have labels, the only thing that can be changed"));
+        return Err(ApiError::invalid("updateMask", "must contain labels, the only field that can be changed"));
     }
     let revision = if fields.contains(&"etag") { Some(revision_of(&request.etag)?) } else { None };
     let job = api.jobs.change(&id, JobChange::SetLabels { labels: request.labels, revision }).await?;
@@ -227,6 +227,6 @@ async fn patch(
 fn revision_of(etag: &str) -> Result<u64, ApiError> {
     let bytes = proto_json::bytes(etag).ok_or_else(|| ApiError::invalid("etag", "is not base64"))?;
     let bytes = <[u8; 8]>::try_from(bytes)
-        .map_err(|_| ApiError::new(Code::Aborted, "the etag is none of this job: read it again"))?;
+        .map_err(|_| ApiError::new(Code::Aborted, "the etag was not issued for this job: read the job again"))?;
     Ok(u64::from_be_bytes(bytes))
 }

@@ -64,7 +64,7 @@ pub enum TlsError {
     #[error("the certificate and the key cannot be used")]
     Pair(#[from] rustls::Error),
     /// The local address of the listener cannot be read.
-    #[error("the address that is listened on is not known")]
+    #[error("the local address cannot be read")]
     Address(#[from] io::Error),
 }
 
@@ -78,7 +78,7 @@ impl Connections {
         let chain = CertificateDer::pem_file_iter(certificate).and_then(Iterator::collect::<Result<Vec<_>, _>>);
         let chain = chain.map_err(|error| bad(certificate, "certificate", error.to_string()))?;
         if chain.is_empty() {
-            return Err(bad(certificate, "certificate", "it has none".to_owned()));
+            return Err(bad(certificate, "certificate", "none was found".to_owned()));
         }
         let key = PrivateKeyDer::from_pem_file(key).map_err(|error| bad(key, "private key", error.to_string()))?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -103,8 +103,8 @@ async fn agree(listener: TcpListener, acceptor: TlsAcceptor, send: mpsc::Sender<
             match tokio::time::timeout(HANDSHAKE_LIMIT, acceptor.accept(stream)).await {
                 // The send fails only after the receiver was dropped.
                 Ok(Ok(stream)) => drop(send.send((Box::new(stream), peer)).await),
-                Ok(Err(error)) => tracing::debug!(%peer, %error, "a client did not agree on a key"),
-                Err(_) => tracing::debug!(%peer, "a client took too long to agree on a key"),
+                Ok(Err(error)) => tracing::debug!(%peer, %error, "a TLS handshake failed"),
+                Err(_) => tracing::debug!(%peer, "a TLS handshake timed out"),
             }
         });
     }

@@ -34,8 +34,8 @@ impl<S: Send + Sync, const N: usize> FromRequestParts<S> for Names<N> {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         let names = parts.extensions.remove::<PathNames>().map(|PathNames(names)| names).unwrap_or_default();
         let names = <[String; N]>::try_from(names).map_err(|names| {
-            tracing::error!(path = parts.uri.path(), expected = N, ?names, "a route does not fit its handler");
-            ApiError::new(Code::Internal, "the service failed; its log says more")
+            tracing::error!(path = parts.uri.path(), expected = N, ?names, "a route does not match its handler");
+            ApiError::new(Code::Internal, "internal error; see the server's log")
         })?;
         Ok(Self(names))
     }

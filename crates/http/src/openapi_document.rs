@@ -50,7 +50,7 @@ mod tests {
     use crate::openapi::RequiredAccess;
 
     #[test]
-    fn methods_that_need_no_permission_are_listed_here() {
+    fn only_listed_methods_need_no_permission() {
         let without_permission: Vec<&str> = operations()
             .iter()
             .filter(|operation| !matches!(operation.access, RequiredAccess::Permission(_)))

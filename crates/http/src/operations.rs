@@ -41,7 +41,7 @@ pub(super) fn routes(routes: Routes<StudiesState>) -> Routes<StudiesState> {
             openapi::Operation::get(
                 "/v1/projects/{project}/locations/{location}/operations/{operation}",
                 "ml.projects.locations.operations.get",
-                "Tells of an operation, and its answer once it is done.",
+                "Gets an operation, with its response once it is done.",
             )
             .permission(Permission::OperationsGet)
             .or_not_found(),
@@ -51,7 +51,7 @@ pub(super) fn routes(routes: Routes<StudiesState>) -> Routes<StudiesState> {
             openapi::Operation::post(
                 "/v1/projects/{project}/locations/{location}/operations/{operation}:cancel",
                 "ml.projects.locations.operations.cancel",
-                "Cancels an operation. A suggestion that is begun comes to its end all the same.",
+                "Cancels an operation. A started suggestion is not interrupted.",
             )
             .permission(Permission::OperationsCancel)
             .or_not_found(),
@@ -63,7 +63,14 @@ pub(super) fn routes(routes: Routes<StudiesState>) -> Routes<StudiesState> {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 enum Task {
     /// Trials were requested.
-    Suggest { study: String, client: String, count: usize, lease_millis: Option<u64>, begun: i64 },
+    Suggest {
+        study: String,
+        client: String,
+        count: usize,
+        lease_millis: Option<u64>,
+        #[serde(rename = "begun")]
+        started: i64,
+    },
     /// Trials were returned: ranges of numbers, first and last inclusive.
     Suggested {
         study: String,
@@ -71,11 +78,18 @@ enum Task {
         count: usize,
         trials: Vec<(u64, u64)>,
         state: StudyStateName,
-        begun: i64,
+        #[serde(rename = "begun")]
+        started: i64,
         ended: i64,
     },
     /// A check for early stopping was answered.
-    CheckEarlyStopping { study: String, trial: u64, should_stop: bool, begun: i64 },
+    CheckEarlyStopping {
+        study: String,
+        trial: u64,
+        should_stop: bool,
+        #[serde(rename = "begun")]
+        started: i64,
+    },
 }
 
 impl Task {
@@ -95,7 +109,7 @@ impl Task {
             client: request.client_id.clone(),
             count: request.count.get(),
             lease_millis: request.lease.map(|lease| u64::try_from(lease.as_millis()).unwrap_or(u64::MAX)),
-            begun: start_time.as_millisecond(),
+            started: start_time.as_millisecond(),
         }
     }
 
@@ -113,7 +127,7 @@ impl Task {
             count: operation.request.count.get(),
             trials,
             state: suggested.study.state.into(),
-            begun: operation.start_time.as_millisecond(),
+            started: operation.start_time.as_millisecond(),
             ended: end_time.as_millisecond(),
         }
     }
@@ -161,11 +175,11 @@ async fn suggestion(
 
 /// The response of a suggestion that returned `trials`.
 async fn done(api: &StudiesState, study: &Study, trials: &[Trial], task: &Task) -> Result<Progress, ApiError> {
-    let Task::Suggested { state, begun, ended, .. } = task else { return Ok(Progress::Running) };
+    let Task::Suggested { state, started, ended, .. } = task else { return Ok(Progress::Running) };
     Ok(Progress::Done(OperationResponse::Suggest(SuggestTrialsResponse {
         trials: messages(&api.studies, study, trials).await?,
         study_state: *state,
-        start_time: time(*begun),
+        start_time: time(*started),
         end_time: time(*ended),
     })))
 }
@@ -173,14 +187,14 @@ async fn done(api: &StudiesState, study: &Study, trials: &[Trial], task: &Task) 
 /// Checks whether a trial should stop; the operation is done.
 pub(super) async fn check_early_stopping(api: &StudiesState, key: &TrialRef) -> Result<Operation, ApiError> {
     let should_stop = api.studies.should_stop(key).await?;
-    let begun = api.clock.now().as_millisecond();
+    let started = api.clock.now().as_millisecond();
     let task =
-        Task::CheckEarlyStopping { study: key.study.as_str().to_owned(), trial: key.trial.0, should_stop, begun };
-    Ok(message(&task, checked(should_stop, begun)))
+        Task::CheckEarlyStopping { study: key.study.as_str().to_owned(), trial: key.trial.0, should_stop, started };
+    Ok(message(&task, checked(should_stop, started)))
 }
 
-fn checked(should_stop: bool, begun: i64) -> Progress {
-    let time = time(begun);
+fn checked(should_stop: bool, started: i64) -> Progress {
+    let time = time(started);
     let response = CheckTrialEarlyStoppingStateResponse { should_stop, start_time: time, end_time: time };
     Progress::Done(OperationResponse::CheckEarlyStopping(response))
 }
@@ -195,17 +209,17 @@ fn message(task: &Task, progress: Progress) -> Operation {
     let name = format!("projects/{project}/locations/{location}/operations/{}", task.id());
     let study_name = study.as_ref().map_or_else(|_| String::new(), study_name);
     let metadata = match task {
-        Task::Suggest { client, count, begun, .. } | Task::Suggested { client, count, begun, .. } => {
+        Task::Suggest { client, count, started, .. } | Task::Suggested { client, count, started, .. } => {
             OperationMetadata::Suggest(SuggestTrialsMetadata {
                 study: study_name,
                 client_id: client.clone(),
                 suggestion_count: *count,
-                create_time: time(*begun),
+                create_time: time(*started),
             })
         }
-        Task::CheckEarlyStopping { trial, begun, .. } => {
+        Task::CheckEarlyStopping { trial, started, .. } => {
             OperationMetadata::CheckEarlyStopping(CheckTrialEarlyStoppingStateMetadata {
-                create_time: time(*begun),
+                create_time: time(*started),
                 study: study_name,
                 trial: TrialId(*trial).to_string(),
             })
@@ -233,17 +247,17 @@ async fn get(
 ) -> Result<Json<Operation>, ApiError> {
     let (task, study) = task(&project, &location, &operation)?;
     let progress = match &task {
-        Task::CheckEarlyStopping { should_stop, begun, .. } => checked(*should_stop, *begun),
+        Task::CheckEarlyStopping { should_stop, started, .. } => checked(*should_stop, *started),
         Task::Suggested { trials, .. } => {
             let study = api.studies.study(&study).await?;
             let trials = existing(&api, &study.id, trials).await?;
             done(&api, &study, &trials, &task).await?
         }
-        Task::Suggest { client, count, lease_millis, begun, .. } => {
+        Task::Suggest { client, count, lease_millis, started, .. } => {
             let count = NonZeroUsize::new(*count).unwrap_or(NonZeroUsize::MIN);
             let lease = lease_millis.map(Duration::from_millis);
             let request = SuggestionRequest { client_id: client.clone(), count, lease };
-            let operation = SuggestionOperation { study, request, start_time: time(*begun) };
+            let operation = SuggestionOperation { study, request, start_time: time(*started) };
             let progress = match api.studies.suggestion_progress(&operation).await? {
                 SuggestionProgress::Running => Progress::Running,
                 SuggestionProgress::Failed(error) => Progress::Failed(ApiError::from(&*error).status()),

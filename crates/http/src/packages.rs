@@ -32,13 +32,13 @@ const PACKAGE: &str = "/v1/projects/{project}/packages/{sha256}/{file_name}";
 pub(super) fn routes() -> Routes<Packages> {
     Routes::new()
         .add(
-            Operation::get(PACKAGE, "tunesmith.projects.packages.get", "Tells of a package.")
+            Operation::get(PACKAGE, "tunesmith.projects.packages.get", "Gets a package.")
                 .permission(Permission::JobsCreate)
                 .or_not_found(),
             read,
         )
         .add(
-            Operation::put(PACKAGE, "tunesmith.projects.packages.put", "Takes a package, whose bytes are the body.")
+            Operation::put(PACKAGE, "tunesmith.projects.packages.put", "Uploads a package; the body is its content.")
                 .permission(Permission::JobsCreate)
                 .time_limit_factor(UPLOAD_TIME_FACTOR),
             take,
@@ -85,7 +85,7 @@ async fn take(
         let piece = match bytes {
             Ok(bytes) => Piece::Bytes(bytes),
             Err(error) => {
-                broken = Some(ApiError::new(Code::InvalidArgument, format!("the body broke off: {error}")));
+                broken = Some(ApiError::new(Code::InvalidArgument, format!("the body ended early: {error}")));
                 break;
             }
         };
@@ -100,12 +100,12 @@ async fn take(
     drop(pieces);
     let written = writing.await.map_err(|error| {
         tracing::error!(error = &error as &dyn std::error::Error, "a package was not written");
-        ApiError::new(Code::Internal, "the package was not written; the server's log says more")
+        ApiError::new(Code::Internal, "the package was not written; see the server's log")
     })??;
     match (broken, written) {
         (Some(error), _) => Err(error),
         (None, Some(size)) => Ok(Json(message(&name, size))),
-        (None, None) => Err(ApiError::new(Code::InvalidArgument, "the body broke off")),
+        (None, None) => Err(ApiError::new(Code::InvalidArgument, "the body ended early")),
     }
 }
 
@@ -150,8 +150,8 @@ impl From<PackagesError> for ApiError {
                 Self::invalid("body", error.to_string())
             }
             PackagesError::Io { .. } => {
-                tracing::error!(error = &error as &dyn std::error::Error, "a package cannot be kept or found");
-                Self::new(Code::Internal, "the package cannot be kept or found; the server's log says more")
+                tracing::error!(error = &error as &dyn std::error::Error, "a package cannot be stored or found");
+                Self::new(Code::Internal, "the package cannot be stored or found; see the server's log")
             }
         }
     }

@@ -27,7 +27,7 @@ impl<T: FromStr> Page<T> {
             Err(_) => return Err(ApiError::invalid("pageSize", format!("{page_size} is negative"))),
         };
         let read = || String::from_utf8(URL_SAFE_NO_PAD.decode(page_token).ok()?).ok()?.parse().ok();
-        let no_token = || ApiError::invalid("pageToken", "is none of this service");
+        let no_token = || ApiError::invalid("pageToken", "not issued by this server");
         let after = if page_token.is_empty() { None } else { Some(read().ok_or_else(no_token)?) };
         Ok(Self { limit, after })
     }
@@ -43,7 +43,7 @@ mod tests {
     use super::{Page, token};
 
     #[test]
-    fn a_page_is_read_with_its_bounds() {
+    fn page_size_is_bounded() {
         let page = |size, token: &str| Page::<u32>::read(size, token, 20, 100).map(|page| (page.limit, page.after));
         assert_eq!(page(0, "").unwrap(), (20, None));
         assert_eq!(page(7, &token("12")).unwrap(), (7, Some(12)));

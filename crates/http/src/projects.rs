@@ -33,7 +33,7 @@ pub(super) fn routes() -> Routes<()> {
             Operation::get(
                 "/v1/projects/{project}:getConfig",
                 "ml.projects.getConfig",
-                "Tells which accounts the service acts as.",
+                "Gets the service accounts of the service.",
             )
             .permission(Permission::ProjectsGetConfig),
             get_config,
@@ -47,27 +47,35 @@ pub(super) fn routes() -> Routes<()> {
             Operation::get(
                 "/v1/projects/{project}/locations/{location}",
                 "ml.projects.locations.get",
-                "Tells of a location.",
+                "Gets a location.",
             )
             .permission(Permission::LocationsGet),
             get_location,
         )
         .add(
-            Operation::get(OPERATIONS, "ml.projects.operations.list", "Lists operations without a location: none.")
-                .permission(Permission::OperationsList),
+            Operation::get(
+                OPERATIONS,
+                "ml.projects.operations.list",
+                "Lists operations without a location; always empty.",
+            )
+            .permission(Permission::OperationsList),
             list_operations,
         )
         .add(
-            Operation::get(OPERATION, "ml.projects.operations.get", "Tells of an operation without a location.")
-                .permission(Permission::OperationsGet)
-                .or_not_found(),
+            Operation::get(
+                OPERATION,
+                "ml.projects.operations.get",
+                "Gets an operation without a location; none exists.",
+            )
+            .permission(Permission::OperationsGet)
+            .or_not_found(),
             get_operation,
         )
         .add(
             Operation::post(
                 CANCEL_OPERATION,
                 "ml.projects.operations.cancel",
-                "Cancels an operation without a location.",
+                "Cancels an operation without a location; none exists.",
             )
             .permission(Permission::OperationsCancel)
             .or_not_found(),
@@ -114,7 +122,7 @@ fn first_page(page_size: i32, page_token: &str) -> Result<(), ApiError> {
         return Err(ApiError::invalid("pageSize", format!("{page_size} is negative")));
     }
     if !page_token.is_empty() {
-        return Err(ApiError::invalid("pageToken", "is none of this service"));
+        return Err(ApiError::invalid("pageToken", "not issued by this server"));
     }
     Ok(())
 }

@@ -35,7 +35,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
         let own: Map<String, Value> = own.into_iter().filter(|(name, _)| !is_standard(name)).map(typed).collect();
         proto_json::from_object(own).map(Self).map_err(|error| match error {
             MessageError::Field { field, description } => ApiError::invalid(&field, description),
-            other => ApiError::new(Code::InvalidArgument, format!("the query: {other}")),
+            other => ApiError::new(Code::InvalidArgument, format!("invalid query: {other}")),
         })
     }
 }
@@ -58,7 +58,7 @@ pub(super) fn check(query: &str, known: &[String]) -> Result<(), ApiError> {
             return refuse(name, format!("unknown name {name:?}: this method has no such query parameter"));
         }
         if pairs[..index].iter().any(|(earlier, _)| earlier == name) {
-            return refuse(name, "is there twice".to_owned());
+            return refuse(name, "is given twice".to_owned());
         }
         let allowed: &[&str] = match name.as_str() {
             "alt" => &["json"],
@@ -67,7 +67,7 @@ pub(super) fn check(query: &str, known: &[String]) -> Result<(), ApiError> {
             _ => continue,
         };
         if !allowed.contains(&value.as_str()) {
-            return refuse(name, format!("{value:?} is not possible here; allowed: {}", allowed.join(", ")));
+            return refuse(name, format!("{value:?} is not supported; allowed: {}", allowed.join(", ")));
         }
     }
     Ok(())
@@ -78,8 +78,10 @@ fn is_standard(name: &str) -> bool {
 }
 
 fn pairs(query: &str) -> Result<Vec<(String, String)>, ApiError> {
-    let refuse =
-        |part: &str| ApiError::new(Code::InvalidArgument, format!("the query: {part:?} is not percent-encoded UTF-8"));
+    let refuse = |part: &str| {
+        let text = format!("invalid query: {part:?} is not percent-encoded UTF-8");
+        ApiError::new(Code::InvalidArgument, text)
+    };
     let text = |part: &str| decode(&part.replace('+', " ")).ok_or_else(|| refuse(part));
     let pairs = query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));

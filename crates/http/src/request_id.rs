@@ -40,7 +40,7 @@ mod tests {
     use super::{HEADER, RequestId};
 
     #[test]
-    fn an_id_is_the_clients_if_it_can_be_used() {
+    fn valid_id_of_the_client_is_kept() {
         let of = |value: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(HEADER, value.parse().unwrap());

@@ -147,11 +147,11 @@ async fn answer<S: Clone + Send + Sync + 'static>(group: Arc<Group<S>>, request:
             let limit = dispatch.time_limit * entry.operation.time_limit_factor;
             completion::run(handler, limit).await.unwrap_or_else(|no_answer| match no_answer {
                 NoAnswer::Panicked => {
-                    tracing::error!("a request led to a panic");
-                    ApiError::new(Code::Internal, "the service failed; its log says more").into_response()
+                    tracing::error!("a handler panicked");
+                    ApiError::new(Code::Internal, "internal error; see the server's log").into_response()
                 }
                 NoAnswer::TimedOut => {
-                    let text = format!("there was no answer within {limit:?}; what was asked for may still happen");
+                    let text = format!("no response within {limit:?}; the request may still take effect");
                     ApiError::new(Code::DeadlineExceeded, text).into_response()
                 }
             })
@@ -187,7 +187,7 @@ impl<S> Group<S> {
             return Err(bad_path(format!("the path {:?} is not percent-encoded UTF-8", parts.uri.path())));
         }
         let given = RawPathParams::from_request_parts(parts, &()).await;
-        let given = given.map_err(|error| bad_path(format!("the path: {error}")))?;
+        let given = given.map_err(|error| bad_path(format!("invalid path: {error}")))?;
         let mut names: Vec<String> = given.iter().map(|(_, name)| name.to_owned()).collect();
         let method = match self.last {
             LastSegment::Fixed => String::new(),

@@ -263,7 +263,7 @@ impl From<&StoreError> for ApiError {
             | StoreError::NotApplied { .. }
             | StoreError::Unknown { .. } => {
                 tracing::error!(error = error as &dyn std::error::Error, "the store failed");
-                return Self::new(Code::Internal, "the store failed; the server's log says more");
+                return Self::new(Code::Internal, "the store failed; see the server's log");
             }
         };
         let is_lost =

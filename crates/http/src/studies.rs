@@ -40,13 +40,13 @@ pub(super) fn routes(routes: Routes<StudiesState>) -> Routes<StudiesState> {
             list,
         )
         .add(
-            Operation::get(STUDY, "ml.projects.locations.studies.get", "Tells of a study.")
+            Operation::get(STUDY, "ml.projects.locations.studies.get", "Gets a study.")
                 .permission(Permission::StudiesGet)
                 .or_not_found(),
             get,
         )
         .add(
-            Operation::delete(STUDY, "ml.projects.locations.studies.delete", "Removes a study with its trials.")
+            Operation::delete(STUDY, "ml.projects.locations.studies.delete", "Deletes a study and its trials.")
                 .permission(Permission::StudiesDelete)
                 .or_not_found(),
             delete,
@@ -75,12 +75,13 @@ async fn create(
     let id = StudyId::new(&project, &location, &query.study_id);
     let id = id.map_err(|error| ApiError::invalid("studyId", error.to_string()))?;
     if id.is_of_job() {
-        return Err(ApiError::invalid("parent", format!("the location {location:?} is kept for the studies of jobs")));
+        let text = format!("the location {location:?} is reserved for the studies of jobs");
+        return Err(ApiError::invalid("parent", text));
     }
     let config = request.study_config.ok_or_else(|| ApiError::invalid("studyConfig", "is required"))?;
     let plan = study_plan(&config).map_err(ApiError::violations)?;
     let config = serde_json::to_value(&config)
-        .map_err(|error| ApiError::invalid("studyConfig", format!("cannot be kept: {error}")))?;
+        .map_err(|error| ApiError::invalid("studyConfig", format!("cannot be stored: {error}")))?;
     let study = Study::restore(StudyFields {
         id,
         problem: plan.problem,

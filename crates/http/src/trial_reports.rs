@@ -27,7 +27,7 @@ pub(super) fn routes() -> Routes<TrialReports> {
             Operation::get(
                 "/v1/projects/{project}/locations/jobs/studies/{study}/trials/{trial}",
                 "tunesmith.jobs.trials.get",
-                "Tells the program of a job's trial of its trial.",
+                "Gets a trial of a job, for its program.",
             )
             .or_not_found()
             .of_trial_program(),
@@ -37,7 +37,7 @@ pub(super) fn routes() -> Routes<TrialReports> {
             Operation::post(
                 "/v1/projects/{project}/locations/jobs/studies/{study}/trials/{trial}:addMeasurement",
                 "tunesmith.jobs.trials.addMeasurement",
-                "Adds a measurement to the curve of a job's trial, for its program.",
+                "Adds a measurement to a trial of a job, for its program.",
             )
             .example(examples::MEASUREMENT)
             .or_not_found()

@@ -44,7 +44,7 @@ pub(super) fn routes(routes: Routes<StudiesState>) -> Routes<StudiesState> {
             post(
                 trials!(":suggest"),
                 "ml.projects.locations.studies.trials.suggest",
-                "Gives a client the trials it has, or new ones.",
+                "Suggests trials: those that the client owns already, or new ones.",
             )
             .permission(Permission::TrialsCreate)
             .example(examples::SUGGEST),
@@ -54,13 +54,13 @@ pub(super) fn routes(routes: Routes<StudiesState>) -> Routes<StudiesState> {
             post(
                 trials!(":listOptimalTrials"),
                 "ml.projects.locations.studies.trials.listOptimalTrials",
-                "Lists the best trial, with several metrics those that none is better than in all of them.",
+                "Lists the optimal trials: the best one, or the Pareto front of several metrics.",
             )
             .permission(Permission::TrialsList),
             list_optimal,
         )
         .add(
-            post(trials!(""), "ml.projects.locations.studies.trials.create", "Adds a point of the user's own.")
+            post(trials!(""), "ml.projects.locations.studies.trials.create", "Creates a user-supplied trial.")
                 .permission(Permission::TrialsCreate)
                 .example(examples::TRIAL),
             create,
@@ -71,12 +71,12 @@ pub(super) fn routes(routes: Routes<StudiesState>) -> Routes<StudiesState> {
             list,
         )
         .add(
-            get(trials!("/{trial}"), "ml.projects.locations.studies.trials.get", "Tells of a trial.")
+            get(trials!("/{trial}"), "ml.projects.locations.studies.trials.get", "Gets a trial.")
                 .permission(Permission::TrialsGet),
             self::get,
         )
         .add(
-            Operation::delete(trials!("/{trial}"), "ml.projects.locations.studies.trials.delete", "Removes a trial.")
+            Operation::delete(trials!("/{trial}"), "ml.projects.locations.studies.trials.delete", "Deletes a trial.")
                 .permission(Permission::TrialsDelete)
                 .or_not_found()
                 .or_conflict(),
@@ -102,7 +102,7 @@ pub(super) fn routes(routes: Routes<StudiesState>) -> Routes<StudiesState> {
             post(
                 trials!("/{trial}:checkEarlyStoppingState"),
                 "ml.projects.locations.studies.trials.checkEarlyStoppingState",
-                "Tells whether a trial should stop.",
+                "Checks whether a trial should stop.",
             )
             .permission(Permission::TrialsUpdate),
             check_early_stopping,
@@ -111,7 +111,7 @@ pub(super) fn routes(routes: Routes<StudiesState>) -> Routes<StudiesState> {
             post(
                 trials!("/{trial}:stop"),
                 "ml.projects.locations.studies.trials.stop",
-                "Asks a trial's client to stop.",
+                "Requests the client of a trial to stop.",
             )
             .permission(Permission::TrialsUpdate),
             stop,
@@ -243,7 +243,7 @@ fn outcome(request: CompleteTrialRequest) -> Result<ReportedOutcome, ApiError> {
         return Ok(ReportedOutcome::Infeasible(infeasible_reason(request.infeasible_reason)));
     }
     if !request.infeasible_reason.is_empty() {
-        return Err(ApiError::invalid("infeasibleReason", "belongs to trialInfeasible alone"));
+        return Err(ApiError::invalid("infeasibleReason", "only with trialInfeasible"));
     }
     Ok(match request.final_measurement {
         Some(measurement) => ReportedOutcome::Measured(measurement.into_measurement("finalMeasurement")?),

@@ -18,7 +18,7 @@ pub(super) fn check_conditions(spec: &HyperparameterSpec, additions: &Additions,
             if !names.contains(&name.as_str()) {
                 violations.error_with_help(
                     format_args!("{path}.{field}"),
-                    format_args!("{name:?} is no parameter of this config"),
+                    format_args!("{name:?} is not a parameter of this config"),
                     format_args!("names of parameters: {}", names.join(", ")),
                     nearest(name, names.iter().copied()).map(|name| format!("did you mean `{name}`?")),
                 );
@@ -55,7 +55,7 @@ fn check_parent(path: &str, parent: &ParameterSpec, values: &[ParentValue], viol
         ParameterType::Double => {
             violations.error(
                 format_args!("{path}.parent"),
-                format_args!("{name:?} is a DOUBLE, whose single values a search would never meet"),
+                format_args!("{name:?} is a DOUBLE, which cannot be a parent"),
                 "an INTEGER, DISCRETE or CATEGORICAL parameter",
             );
             return;
@@ -93,7 +93,7 @@ fn check_circles(additions: &Additions, conditions: &HashMap<&str, usize>, viola
         if above.any(|ancestor| ancestor == name) {
             violations.error(
                 format_args!("tunesmith.conditions[{index}].parent"),
-                format_args!("{first:?} is itself conditional on {name:?}, directly or by others between"),
+                format_args!("{first:?} is itself conditional on {name:?}, directly or indirectly"),
                 "a parameter that exists without this one",
             );
         }

@@ -186,7 +186,7 @@ pub(super) fn origin_schema(_: &mut SchemaGenerator) -> Schema {
         "type": "object",
         "properties": {
             "algorithm": { "type": "string", "description": "The algorithm." },
-            "step": { "type": "string", "description": "Its step, if it learns." },
+            "step": { "type": "string", "description": "The step of the algorithm, if it has several." },
         },
         "required": ["algorithm"],
     })

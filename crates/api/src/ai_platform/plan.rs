@@ -28,7 +28,7 @@ pub struct CommandLine {
 pub enum PlanningError {
     /// No program is given.
     #[error(
-        "nothing says what to run: give a command after `--`, or --package-path with --module-name, or packageUris \
+        "no program is given: give a command after `--`, or --package-path with --module-name, or packageUris \
          with pythonModule, or masterConfig.imageUri"
     )]
     NoProgram,
@@ -39,7 +39,9 @@ pub enum PlanningError {
     #[error("a module is given, but no package with it: give --package-path, or packageUris")]
     NoPackage,
     /// Two programs.
-    #[error("masterConfig.imageUri excludes --package-path, packageUris and a module: a container brings its program")]
+    #[error(
+        "masterConfig.imageUri excludes --package-path, packageUris and a module: the container image contains the program"
+    )]
     TwoPrograms,
     /// A number of replicas is out of range.
     #[error("{field} is {value}; 0 to 1000 are allowed")]

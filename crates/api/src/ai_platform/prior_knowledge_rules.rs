@@ -60,7 +60,7 @@ fn check_prior(path: &str, parameter: &ParameterSpec, prior: &ParameterPrior, vi
         return;
     }
     if prior.mode.is_none() && (prior.confidence.is_some() || prior.spread.is_some()) {
-        violations.error(path, "confidence and spread are those of a mode", "weights alone, or a mode");
+        violations.error(path, "confidence and spread require a mode", "weights alone, or a mode");
     }
     if let Some(mode) = &prior.mode {
         if is_categorical {
@@ -70,7 +70,8 @@ fn check_prior(path: &str, parameter: &ParameterSpec, prior: &ParameterPrior, vi
             check_value(format!("{path}.mode"), parameter, mode, violations);
         }
         if prior.confidence.is_some() && prior.spread.is_some() {
-            violations.error(format_args!("{path}.spread"), "confidence says the same", "confidence or spread");
+            let field = format_args!("{path}.spread");
+            violations.error(field, "cannot be combined with confidence", "confidence or spread");
         }
         if let Some(spread) = prior.spread
             && !(SMALLEST_SPREAD..=1.0).contains(&spread.0)
@@ -89,7 +90,7 @@ fn check_prior(path: &str, parameter: &ParameterSpec, prior: &ParameterPrior, vi
         check_value(format!("{path}.weights.{value}"), parameter, &ParentValue(value.clone()), violations);
         if !(weight.0.is_finite() && weight.0 > 0.0) {
             let field = format_args!("{path}.weights.{value}");
-            violations.error(field, format_args!("{weight} is no weight"), "a finite number above 0");
+            violations.error(field, format_args!("{weight} is not a weight"), "a finite number above 0");
         }
     }
     let weighed = weighed(parameter, prior);
@@ -128,7 +129,7 @@ fn check_active(
             Some(value) if !is_among(spec, &condition.parent, value, &condition.values) => violations.error(
                 field,
                 format_args!("{:?} does not exist where {:?} is {:?}", condition.parameter, condition.parent, value.0),
-                "only parameters that exist beside the others",
+                "only parameters that exist for the other values",
             ),
             Some(_) => {}
         }
@@ -170,7 +171,7 @@ fn unknown(spec: &HyperparameterSpec, field: impl fmt::Display, name: &str, viol
     let names: Vec<&str> = spec.params.iter().map(|parameter| parameter.parameter_name.as_str()).collect();
     violations.error_with_help(
         field,
-        format_args!("{name:?} is no parameter of this config"),
+        format_args!("{name:?} is not a parameter of this config"),
         format_args!("names of parameters: {}", names.join(", ")),
         nearest(name, names.iter().copied()).map(|name| format!("did you mean `{name}`?")),
     );

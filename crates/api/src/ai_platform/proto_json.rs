@@ -126,7 +126,7 @@ impl<'de> Visitor<'de> for Unique {
         while let Some(key) = entries.next_key::<String>()? {
             let value = entries.next_value_seed(Unique)?;
             if object.contains_key(&key) {
-                return Err(A::Error::custom(format_args!("the key {key:?} is there twice")));
+                return Err(A::Error::custom(format_args!("the key {key:?} is given twice")));
             }
             object.insert(key, value);
         }
@@ -215,7 +215,7 @@ impl<'de> Deserializer<'de> for Proto {
             let camel = camel_case(&name);
             let name = if fields.contains(&name.as_str()) || !fields.contains(&camel.as_str()) { name } else { camel };
             if object.contains_key(&name) {
-                return Err(Error::custom(format_args!("the field {name:?} is there twice")));
+                return Err(Error::custom(format_args!("the field {name:?} is given twice")));
             }
             object.insert(name, value);
         }
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_come_in_both_alphabets() {
+    fn base64_is_decoded_in_both_alphabets() {
         for text in ["-_8", "+/8=", "+/8"] {
             assert_eq!(bytes(text), Some(vec![0xfb, 0xff]), "{text}");
         }
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_by_field() {
+    fn errors_name_the_field() {
         for (text, error) in [
             ("{\n \"goal\": }", "the body is not JSON: expected value at line 2 column 10"),
             ("{} {}", "the body is not JSON: trailing characters at line 1 column 4"),
@@ -338,13 +338,13 @@ mod tests {
             (r#"{"stepCount": 1.8014398509481985e16}"#, "stepCount: invalid value"),
             (r#"{"colour": null}"#, "colour: unknown field `colour`"),
         ] {
-            let told = message(text).unwrap_err();
-            assert!(told.starts_with(error), "{text}: {told}");
+            let actual = message(text).unwrap_err();
+            assert!(actual.starts_with(error), "{text}: {actual}");
         }
         assert!(
-            message(r#"{"goal": "MAXIMIZE", "goal": "MINIMIZE"}"#).unwrap_err().contains("\"goal\" is there twice")
+            message(r#"{"goal": "MAXIMIZE", "goal": "MINIMIZE"}"#).unwrap_err().contains("\"goal\" is given twice")
         );
-        assert!(message(r#"{"isDone": true, "is_done": true}"#).unwrap_err().contains("\"isDone\" is there twice"));
+        assert!(message(r#"{"isDone": true, "is_done": true}"#).unwrap_err().contains("\"isDone\" is given twice"));
         assert!(matches!(read::<Message>(b"{\"names\": [\"\xff\"]}"), Err(MessageError::Syntax(_))));
     }
 }

@@ -141,7 +141,7 @@ fn check_program(input: &TrainingInput, violations: &mut Violations) {
     if !master.image_uri.is_empty() && !input.runtime_version.is_empty() {
         violations.error(
             "runtimeVersion",
-            format_args!("{:?} is given beside a container image", input.runtime_version),
+            format_args!("{:?} is given together with a container image", input.runtime_version),
             "exactly one of runtimeVersion and masterConfig.imageUri",
         );
     }
@@ -149,7 +149,7 @@ fn check_program(input: &TrainingInput, violations: &mut Violations) {
         let other = if master.container_command.is_empty() { "containerArgs" } else { "containerCommand" };
         violations.error(
             "args",
-            format_args!("are given beside masterConfig.{other}"),
+            format_args!("are given together with masterConfig.{other}"),
             "either args, or containerCommand and containerArgs",
         );
     }

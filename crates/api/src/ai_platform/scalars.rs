@@ -270,7 +270,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn integers_come_as_numbers_or_text_and_leave_as_text() {
+    fn integers_are_parsed_from_numbers_or_text_and_written_as_text() {
         for value in [json!(-3), json!("-3")] {
             assert_eq!(from_value::<Int64>(value).unwrap(), Int64(-3));
         }
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn small_integers_come_as_numbers_or_text_too() {
+    fn small_integers_are_parsed_from_numbers_or_text() {
         let read = |value| int32_or_text(value).map_err(|error: serde_json::Error| error.to_string());
         assert_eq!(read(json!(7)), Ok(Some(7)));
         assert_eq!(read(json!("-7")), Ok(Some(-7)));
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn doubles_come_as_numbers_or_text_and_whole_ones_leave_without_a_point() {
+    fn doubles_are_parsed_from_numbers_or_text_and_whole_ones_written_without_a_point() {
         assert_eq!(from_value::<Double>(json!("1e-4")).unwrap(), Double(1e-4));
         assert_eq!(from_value::<Double>(json!(7)).unwrap(), Double(7.0));
         assert!(from_value::<Double>(json!("seven")).is_err());

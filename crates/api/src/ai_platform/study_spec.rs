@@ -65,7 +65,7 @@ pub enum StudySpecError {
         parameter: String,
     },
     /// An initial trial is outside the search space.
-    #[error("initial trial {index} is no point of the search space")]
+    #[error("initial trial {index} is outside the search space")]
     InitialTrial {
         /// Its index.
         index: usize,
@@ -192,7 +192,7 @@ mod tests {
     use crate::ai_platform::{self, Double, ScaleType as Scale, Severity, TrainingInput};
 
     #[test]
-    fn a_spec_becomes_the_study_it_describes() {
+    fn spec_is_converted_to_a_study() {
         let json = serde_json::json!({
             "goal": "MINIMIZE", "maxTrials": 9, "maxParallelTrials": 2, "maxFailedTrials": 3,
             "hyperparameterMetricTag": "loss", "enableTrialEarlyStopping": true, "algorithm": "GRID_SEARCH",
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_given_has_its_published_default() {
+    fn missing_fields_have_their_published_defaults() {
         let json = r#"{"params": [{"parameterName": "a", "type": "CATEGORICAL", "categoricalValues": ["x"]}]}"#;
         let study = study_spec(&serde_json::from_str(json).unwrap(), &Additions::default()).unwrap();
         assert_eq!((study.max_trials, study.max_parallel_trials, study.max_failed_trials), (1, 1, 0));
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stopping_rule_is_chosen_under_our_key_and_switched_on_under_theirs() {
+    fn additions_select_the_stopping_rule_that_enable_trial_early_stopping_enables() {
         let rule = |additions: &str, enabled: bool| {
             let params = serde_json::json!([{"parameterName": "a", "type": "CATEGORICAL", "categoricalValues": ["x"]}]);
             let spec = serde_json::json!({"enableTrialEarlyStopping": enabled, "params": params});
@@ -301,7 +301,7 @@ mod tests {
     proptest! {
         /// Accepted specs are valid studies, so no error occurs later.
         #[test]
-        fn the_rules_refuse_what_is_no_study(params in prop::collection::vec(parameters(), 0..3)) {
+        fn accepted_specs_are_valid_studies(params in prop::collection::vec(parameters(), 0..3)) {
             let spec = HyperparameterSpec { params, ..HyperparameterSpec::default() };
             let study = study_spec(&spec, &Additions::default());
             let input = TrainingInput { hyperparameters: Some(spec), ..TrainingInput::default() };

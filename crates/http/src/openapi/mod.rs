@@ -29,27 +29,27 @@ const BEARER: &str = "bearer";
 
 /// Description of the document.
 const DESCRIPTION: &str = "\
-Jobs and studies as AI Platform Training & Optimizer (`ml v1`) has them; what that does not have is under `tunesmith`.
+Jobs and studies in the form of AI Platform Training & Optimizer (`ml v1`). Additions are under the key `tunesmith`.
 
-Messages follow proto3's JSON rules: fields at their default may be left out, `null` is absent, 64-bit integers are \
-answered as text, fields may also be sent by their names in the protocol buffer (`study_config`), and unknown fields, \
-names and query parameters are refused. Besides its own query parameters every method takes `alt` (`json` only), \
+Messages follow proto3's JSON rules: fields at their default may be omitted, `null` is an absent field, 64-bit integers \
+in responses are text, and fields in requests may have their protocol buffer names (`study_config`). Unknown fields, \
+names and query parameters are rejected. Every method also accepts the query parameters `alt` (`json` only), \
 `prettyPrint`, `fields`, `key`, `quotaUser`, `access_token`, `oauth_token`, `uploadType`, `upload_protocol` and \
-`$.xgafv`, without effect. A body that says nothing may be left out.";
+`$.xgafv`, without effect. An empty body may be omitted.";
 
 /// Descriptions of the error responses, by status.
 const ERRORS: [(u16, &str); 11] = [
-    (400, "The request is wrong, or the state does not allow it."),
-    (401, "The caller did not show a token that is known."),
-    (403, "The caller may not do this."),
-    (404, "There is no such thing."),
-    (409, "There is such a thing already, or it was changed by somebody else."),
+    (400, "The request is invalid, or not allowed in the current state."),
+    (401, "The request has no valid token."),
+    (403, "The caller lacks the required permission."),
+    (404, "The resource does not exist."),
+    (409, "The resource exists already, or was changed concurrently."),
     (413, "The body is too large."),
-    (415, "The body is not JSON by its content type."),
-    (429, "The caller asks too often."),
-    (500, "The service failed."),
-    (503, "The service cannot answer now."),
-    (504, "The answer would have taken too long."),
+    (415, "The content type of the body is not JSON."),
+    (429, "The caller exceeds a limit."),
+    (500, "The server failed."),
+    (503, "The server is temporarily unavailable."),
+    (504, "The time limit was exceeded; the request may still take effect."),
 ];
 
 /// The document of the server whose methods are `operations`.
@@ -103,7 +103,7 @@ fn described_operation(
     body: Option<RefOr<Schema>>,
     answer: Option<RefOr<Schema>>,
 ) -> OperationBuilder {
-    let mut success = ResponseBuilder::new().description("It was done.");
+    let mut success = ResponseBuilder::new().description("Success.");
     if let Some(schema) = answer {
         success = success.content("application/json", Content::new(Some(schema)));
     }
@@ -170,7 +170,7 @@ fn components(error: RefOr<Schema>) -> Components {
     }
     let bearer = HttpBuilder::new()
         .scheme(HttpAuthScheme::Bearer)
-        .description(Some("A token of `tunesmith tokens create`, or that of a trial."));
+        .description(Some("A token created by `tunesmith tokens create`, or the token of a trial."));
     components.add_security_scheme(BEARER, SecurityScheme::Http(bearer.build()));
     components
 }

@@ -311,12 +311,12 @@ impl StudyHistory {
         if self.designer.capabilities().learns {
             tracing::info!(
                 study.name = %study, prior.name = %prior, trials,
-                "trials of the earlier study are no points of this search space and teach it as those of another one"
+                "trials of the source study are outside this search space and are used as trials of another one"
             );
         } else {
             tracing::warn!(
                 study.name = %study, prior.name = %prior, trials,
-                "trials of the earlier study are no points of this search space; the algorithm leaves them out"
+                "trials of the source study are outside this search space; the algorithm does not use them"
             );
         }
         Ok(Some(SourceStudy { problem, completed: foreign }))

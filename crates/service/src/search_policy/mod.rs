@@ -72,7 +72,7 @@ impl StudyEnd {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Exhausted => "search space exhausted",
-            Self::MaxTrials => "the maximal number of trials is reached",
+            Self::MaxTrials => "the maximum number of trials is reached",
         }
     }
 }
@@ -296,7 +296,7 @@ pub fn designer(study: &Study, earlier: &[SourceStudy]) -> Result<Box<dyn Design
     }
     let first =
         InitialPoints::new(&study.problem, study.initial_points.clone(), designer).map_err(|(index, error)| {
-            let reason = format!("point {index} is none of the search space: {error}");
+            let reason = format!("point {index} is outside the search space: {error}");
             DesignerError::Unsupported { algorithm: AlgorithmName::InitialTrials.as_str(), reason }
         })?;
     Ok(Box::new(first))

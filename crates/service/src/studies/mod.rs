@@ -48,7 +48,7 @@ pub enum StudiesError {
         study: StudyId,
     },
     /// A point outside the search space.
-    #[error("the parameters are no point of the study's search space: {0}")]
+    #[error("the parameters are outside the study's search space: {0}")]
     ForeignPoint(#[source] ValueError),
     /// A result lacks a metric of the study.
     #[error("metric {metric:?} is missing; the study's metrics are {}", expected.join(", "))]

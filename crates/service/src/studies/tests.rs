@@ -65,7 +65,7 @@ fn key(study: &StudyId, trial: &Trial) -> TrialRef {
 }
 
 #[tokio::test]
-async fn an_algorithm_that_fails_is_replaced_and_in_the_end_given_up_without_harm_to_others() {
+async fn failing_algorithm_is_replaced_and_finally_deactivates_only_its_study() {
     let (optimizer, _) = optimizer();
     // A grid of doubles without a resolution, which the interfaces reject.
     let grid = Algorithm::GridSearch { double_resolution: Default::default() };
@@ -88,7 +88,7 @@ async fn an_algorithm_that_fails_is_replaced_and_in_the_end_given_up_without_har
 }
 
 #[tokio::test]
-async fn a_prepared_suggestion_is_the_one_that_would_be_computed_on_demand() {
+async fn prepared_suggestion_equals_the_one_computed_on_demand() {
     let (prepared, _) = optimizer();
     let (on_demand, _) = optimizer();
     let id: StudyId = "p/l/s".parse().unwrap();
@@ -111,7 +111,7 @@ async fn a_prepared_suggestion_is_the_one_that_would_be_computed_on_demand() {
 }
 
 #[tokio::test]
-async fn curves_are_compared_by_elapsed_time_where_the_study_says_so() {
+async fn curves_are_compared_by_elapsed_time_if_configured() {
     for (axis, expected) in [(CurveAxis::Step, false), (CurveAxis::ElapsedTime, true)] {
         let (optimizer, _) = optimizer();
         let fields = StudyFields { stopping_rule: Some(StoppingRule::Median), stopping_axis: axis, ..study("p/l/s") };
@@ -140,7 +140,7 @@ async fn curves_are_compared_by_elapsed_time_where_the_study_says_so() {
 }
 
 #[tokio::test]
-async fn asking_whether_to_stop_keeps_a_trial_alive_for_its_owner_alone() {
+async fn early_stopping_check_renews_the_lease_of_the_owner_only() {
     let (optimizer, clock) = optimizer();
     let fields = StudyFields { trial_lease: Some(std::time::Duration::from_secs(60)), ..study("p/l/s") };
     let study = optimizer.create_study(Study::restore(fields)).await.unwrap();
@@ -162,8 +162,8 @@ async fn asking_whether_to_stop_keeps_a_trial_alive_for_its_owner_alone() {
 }
 
 #[tokio::test]
-async fn studies_that_are_forgotten_to_save_memory_go_on_as_before() {
-    let mut told = Vec::new();
+async fn dropping_cached_histories_does_not_change_suggestions() {
+    let mut suggested = Vec::new();
     for memory in [usize::MAX, 0] {
         let store = Arc::new(MemoryStore::new());
         let policy = Arc::new(SearchPolicy::with_memory(store.clone(), 2, memory));
@@ -182,15 +182,15 @@ async fn studies_that_are_forgotten_to_save_memory_go_on_as_before() {
                 optimizer.complete(&key(id, &trial), outcome).await.unwrap();
             }
         }
-        told.push(points);
+        suggested.push(points);
     }
-    assert_eq!(told[0], told[1]);
-    let distinct: std::collections::BTreeSet<u64> = told[0].iter().map(|x| x.to_bits()).collect();
-    assert!(distinct.len() >= 8, "{told:?}");
+    assert_eq!(suggested[0], suggested[1]);
+    let distinct: std::collections::BTreeSet<u64> = suggested[0].iter().map(|x| x.to_bits()).collect();
+    assert!(distinct.len() >= 8, "{suggested:?}");
 }
 
 #[tokio::test]
-async fn a_request_that_is_sent_again_has_one_effect() {
+async fn repeated_request_has_one_effect() {
     let (optimizer, _) = optimizer();
     let study = optimizer.create_study(Study::restore(study("p/l/s"))).await.unwrap();
     let create = async |key: &str| {
@@ -213,11 +213,11 @@ async fn a_request_that_is_sent_again_has_one_effect() {
     assert_eq!(add(loss(2, 2.0, 0.4), Some("m2")).await, 2);
     assert_eq!(add(loss(1, 1.0, 0.5), Some("m1")).await, 2, "its key is known");
     assert_eq!(add(loss(2, 2.0, 0.4), None).await, 2, "it is the latest one again");
-    assert_eq!(add(loss(2, 2.0, 0.3), None).await, 3, "it tells something else");
+    assert_eq!(add(loss(2, 2.0, 0.3), None).await, 3, "another report");
 }
 
 #[tokio::test]
-async fn the_sweeper_takes_trials_back_and_completes_those_that_were_stopping() {
+async fn expired_trials_are_taken_back_and_stopping_ones_completed() {
     let (optimizer, clock) = optimizer();
     let fields = StudyFields { trial_lease: Some(std::time::Duration::from_secs(60)), ..study("p/l/s") };
     let study = optimizer.create_study(Study::restore(fields)).await.unwrap();

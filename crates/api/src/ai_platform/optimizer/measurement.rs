@@ -57,7 +57,7 @@ impl MeasurementMessage {
         }
         for (index, metric) in self.metrics.iter().enumerate() {
             if self.metrics[..index].iter().any(|earlier| earlier.metric == metric.metric) {
-                return refuse(&format!("metrics[{index}].metric"), format!("{:?} is there twice", metric.metric));
+                return refuse(&format!("metrics[{index}].metric"), format!("{:?} is given twice", metric.metric));
             }
         }
         Ok(Measurement {

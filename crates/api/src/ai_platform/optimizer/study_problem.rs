@@ -62,7 +62,7 @@ pub fn study_plan(config: &StudyConfig) -> Result<StudyPlan, Vec<FieldViolation>
         && let Some(double) =
             parameters.iter().find(|spec: &&ParameterSpec| matches!(spec.kind(), ParameterKind::Double { .. }))
     {
-        let reason = format!("GRID_SEARCH takes no parameter of type DOUBLE, such as {:?}", double.name());
+        let reason = format!("GRID_SEARCH does not support parameters of type DOUBLE, such as {:?}", double.name());
         reading.refuse("algorithm".to_owned(), reason);
     }
     let problem = if reading.violations.is_empty() { reading.problem(parameters, metrics) } else { None };
@@ -110,7 +110,7 @@ impl Reading {
             if metric.metric.is_empty() {
                 self.refuse(field, "a metric needs a name");
             } else if config.metrics[..index].iter().any(|earlier| earlier.metric == metric.metric) {
-                self.refuse(field, format!("{:?} is there twice", metric.metric));
+                self.refuse(field, format!("{:?} is given twice", metric.metric));
             }
         }
         let metrics = config.metrics.iter().map(|metric| MetricSpec {

@@ -206,7 +206,7 @@ pub fn point(space: &SearchSpace, parameters: &[TrialParameter]) -> Result<Param
         |index: usize, description: String| Err(FieldViolation { field: format!("parameters[{index}]"), description });
     for (index, parameter) in parameters.iter().enumerate() {
         if given.insert(&parameter.parameter, (index, parameter)).is_some() {
-            return refuse(index, format!("{:?} is there twice", parameter.parameter));
+            return refuse(index, format!("{:?} is given twice", parameter.parameter));
         }
     }
     let mut values = ParameterValues::new();
@@ -236,7 +236,7 @@ pub fn point(space: &SearchSpace, parameters: &[TrialParameter]) -> Result<Param
         values.insert(spec.name().to_owned(), value);
     }
     if let Some((name, (index, _))) = given.into_iter().next() {
-        return refuse(index, format!("{name:?} is no parameter of the study that exists for these values"));
+        return refuse(index, format!("{name:?} is not a parameter of the study, or does not exist for these values"));
     }
     Ok(values)
 }

@@ -23,7 +23,7 @@ fn branches() -> Value {
 }
 
 #[test]
-fn a_name_that_would_be_published_as_another_is_refused() {
+fn name_published_as_another_is_rejected() {
     let parameters = json!([{"parameter": "model", "type": "CATEGORICAL", "categoricalValueSpec": {"values": ["a", "b"]},
         "childParameterSpecs": [
             {"parameter": "size", "type": "DOUBLE", "doubleValueSpec": {"maxValue": 1},
@@ -36,7 +36,7 @@ fn a_name_that_would_be_published_as_another_is_refused() {
 }
 
 #[test]
-fn children_of_one_name_are_parameters_of_their_own() {
+fn children_of_one_name_are_separate_parameters() {
     let config = config(&branches(), json!({}));
     let plan = study_plan(&config).unwrap();
     let space = plan.problem.search_space();
@@ -67,7 +67,7 @@ fn children_of_one_name_are_parameters_of_their_own() {
 }
 
 #[test]
-fn every_rule_that_is_broken_is_told_at_once() {
+fn all_violations_are_reported_together() {
     let parameters = json!([
         {"parameter": "a", "type": "DOUBLE", "doubleValueSpec": {"minValue": 2, "maxValue": 1}},
         {"parameter": "b", "type": "INTEGER"},
@@ -107,7 +107,7 @@ fn every_rule_that_is_broken_is_told_at_once() {
 }
 
 #[test]
-fn what_is_asked_for_is_what_the_study_gets() {
+fn study_plan_has_the_configured_values() {
     let parameters = json!([{"parameter": "a", "type": "INTEGER", "scaleType": "UNIT_LOG_SCALE",
         "integerValueSpec": {"minValue": "1", "maxValue": "9007199254740993"}}]);
     let more = json!({
