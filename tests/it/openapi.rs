@@ -62,7 +62,7 @@ fn documented_methods_and_no_others_are_served() {
     }
     let published = PUBLISHED.lines().map(|line| line.trim_start().to_owned()).filter(|line| !line.is_empty());
     for id in published {
-        assert!(methods.iter().any(|(_, _, known)| *known == id), "{id} is published and not there");
+        assert!(methods.iter().any(|(_, _, known)| *known == id), "{id} is published and missing");
     }
     for (_, path, _) in methods.iter().filter(|(_, path, _)| path.contains("/v1/")) {
         assert!(!is_there("POST", &format!("{path}/more")), "{path}/more");

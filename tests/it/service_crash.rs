@@ -47,11 +47,7 @@ fn acknowledged_changes_survive_kills_under_load() {
     let server = Server::start(&workspace, &[]);
     let trials = server.get(&format!("/{STUDIES}/s/trials")).1["trials"].as_array().unwrap().clone();
     let acknowledged = acknowledged.into_inner().unwrap();
-    assert!(
-        acknowledged.completed.len() >= rounds,
-        "there was too little load: {} completed",
-        acknowledged.completed.len()
-    );
+    assert!(acknowledged.completed.len() >= rounds, "the load was too low: {} completed", acknowledged.completed.len());
     let mut open = BTreeMap::new();
     for (number, trial) in (1..).zip(&trials) {
         let id = number.to_string();
@@ -71,7 +67,7 @@ fn acknowledged_changes_survive_kills_under_load() {
         }
     }
     let last = acknowledged.given.keys().filter_map(|id| id.parse::<usize>().ok()).max().unwrap();
-    assert!(trials.len() >= last, "trial {last} was given and is not there");
+    assert!(trials.len() >= last, "trial {last} was assigned and is missing");
 }
 
 #[test]
@@ -154,7 +150,7 @@ async fn pair(client: &Client, address: SocketAddr, name: &str, acknowledged: &M
     let id = trial_name.rsplit('/').next().unwrap().to_owned();
     let given = (name.to_owned(), trial["parameters"].clone());
     let before = acknowledged.lock().unwrap().given.insert(id.clone(), given.clone());
-    assert!(before.is_none_or(|before| before == given), "trial {id} was given to two clients");
+    assert!(before.is_none_or(|before| before == given), "trial {id} was assigned to two clients");
     let value = trial["parameters"][0]["floatValue"].as_f64().unwrap();
     let metrics = json!([{"metric": "loss", "value": value}]);
     let measurement = json!({"measurement": {"stepCount": "1", "metrics": metrics}});

@@ -353,6 +353,6 @@ fn responses_that_are_not_linearisable_are_detected() {
         answer: Answer::Given(Some((id, point_text(id as u8)))),
     };
     assert!(is_explained(&[given(0, 2), given(1, 1)]));
-    assert!(!is_explained(&[given(0, 1), given(1, 1)]), "a trial is given to two clients");
-    assert!(!is_explained(&[given(0, 1), given(1, 3)]), "a number is left out");
+    assert!(!is_explained(&[given(0, 1), given(1, 1)]), "a trial is assigned to two clients");
+    assert!(!is_explained(&[given(0, 1), given(1, 3)]), "a number is omitted");
 }

@@ -1,6 +1,4 @@
-//! HTTP routes: wire types, mapping and status codes.
-//!
-//! The use cases are in `tunesmith-service`, the wire types in `tunesmith-api`.
+#![doc = include_str!("../README.md")]
 
 pub mod authorization;
 mod body;
@@ -31,5 +29,6 @@ mod state;
 mod status;
 mod studies;
 mod studies_api;
+mod trial_messages;
 mod trial_reports;
 mod trials;

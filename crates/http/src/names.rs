@@ -97,6 +97,6 @@ pub(super) fn no_method(what: &str) -> ApiError {
 /// The response to an HTTP method that is not one of the methods `allowed` of a path.
 pub(super) fn wrong_method(path: &str, method: &Method, allowed: &[&Method]) -> Response {
     let allowed: Vec<&str> = allowed.iter().map(|method| method.as_str()).collect();
-    let text = format!("{path} does not have the method {method}; it has {}", allowed.join(", "));
+    let text = format!("{path} does not support the method {method}; allowed: {}", allowed.join(", "));
     ([(ALLOW, allowed.join(", "))], ApiError::new(Code::MethodNotAllowed, text)).into_response()
 }

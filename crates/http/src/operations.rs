@@ -19,7 +19,7 @@ use super::openapi;
 use super::routes::Routes;
 use super::state::StudiesState;
 use super::status::{ApiError, Code};
-use super::trials::{MAX_SUGGESTIONS, messages};
+use super::trial_messages::{MAX_SUGGESTIONS, messages};
 use tunesmith_access::Permission;
 use tunesmith_api::ai_platform::optimizer::operation::{
     CheckTrialEarlyStoppingStateMetadata, CheckTrialEarlyStoppingStateResponse, OperationMetadata, OperationResponse,

@@ -13,17 +13,14 @@ use super::request_key::RequestKey;
 use super::routes::Routes;
 use super::state::StudiesState;
 use super::status::ApiError;
+use super::trial_messages::{MAX_SUGGESTIONS, messages};
 use tunesmith_access::Permission;
 use tunesmith_api::ai_platform::optimizer::{
     self, AddMeasurementRequest, CompleteTrialRequest, PublishedNames, SuggestTrialsRequest, TrialList, TrialMessage,
     TrialRequest, point,
 };
 use tunesmith_api::ai_platform::rpc::Empty;
-use tunesmith_domain::{Study, Trial};
-use tunesmith_service::studies::{ReportedOutcome, Studies, StudiesError, SuggestionRequest, TrialOfStudy, TrialRef};
-
-/// Maximum number of trials in one request.
-pub(super) const MAX_SUGGESTIONS: usize = 1000;
+use tunesmith_service::studies::{ReportedOutcome, Studies, SuggestionRequest, TrialOfStudy, TrialRef};
 
 /// Maximum length of a client's ID in bytes: it is part of the names of operations, which must fit into a path.
 const MAX_CLIENT_ID_LENGTH: usize = 1024;
@@ -259,19 +256,4 @@ async fn message(studies: &Studies, answered: &TrialOfStudy) -> Result<Json<Tria
     let TrialOfStudy { study, trial } = answered;
     let curve = studies.measurements(&study.id, trial).await?;
     Ok(Json(TrialMessage::new(study, &PublishedNames::of(study.problem.search_space()), trial, &curve)))
-}
-
-/// `trials` of `study` with their measurements.
-pub(super) async fn messages(
-    studies: &Studies,
-    study: &Study,
-    trials: &[Trial],
-) -> Result<Vec<TrialMessage>, StudiesError> {
-    let names = PublishedNames::of(study.problem.search_space());
-    let mut messages = Vec::with_capacity(trials.len());
-    for trial in trials {
-        let curve = studies.measurements(&study.id, trial).await?;
-        messages.push(TrialMessage::new(study, &names, trial, &curve));
-    }
-    Ok(messages)
 }

@@ -51,14 +51,14 @@ pub(super) struct StudyHistory {
     /// Number of times that reservations were taken back.
     reservation: u64,
     /// Number of changes of the history.
-    knowledge: u64,
+    version: u64,
     prepared: Option<Prepared>,
 }
 
 /// Points that were computed in advance.
 struct Prepared {
-    /// The value of [`StudyHistory::knowledge`] for which they were computed.
-    knowledge: u64,
+    /// The value of [`StudyHistory::version`] for which they were computed.
+    version: u64,
     first_id: TrialId,
     count: NonZeroUsize,
     points: Vec<TrialSuggestion>,
@@ -71,8 +71,8 @@ impl StudyHistory {
     /// differ; they are not tried again. The other trials are passed to the designer as trials of a study with another
     /// search space.
     pub(super) async fn open(store: &dyn Store, study: &Study) -> Result<Self, SearchPolicyError> {
-        let designer = |earlier: &[SourceStudy]| {
-            super::designer(study, earlier)
+        let designer = |sources: &[SourceStudy]| {
+            super::designer(study, sources)
                 .map_err(|source| SearchPolicyError::Designer { study: study.id.clone(), source })
         };
         let mut history = Self {
@@ -90,15 +90,15 @@ impl StudyHistory {
             last_id: TrialId(0),
             reserved: BTreeSet::new(),
             reservation: 0,
-            knowledge: 0,
+            version: 0,
             prepared: None,
         };
-        let mut earlier = Vec::new();
+        let mut sources = Vec::new();
         for prior in &study.prior_studies {
-            earlier.extend(history.learn_from(store, prior).await?);
+            sources.extend(history.add_source(store, prior).await?);
         }
-        if !earlier.is_empty() {
-            history.designer = designer(&earlier)?;
+        if !sources.is_empty() {
+            history.designer = designer(&sources)?;
         }
         Ok(history)
     }
@@ -147,8 +147,7 @@ impl StudyHistory {
     pub(super) fn prepared(&mut self, study: &Study, count: NonZeroUsize, purpose: Purpose) -> Option<Computed> {
         let (first_id, count, _) = self.next(study, count);
         let prepared = self.prepared.as_ref()?;
-        let is_current =
-            (prepared.knowledge, prepared.first_id, Some(prepared.count)) == (self.knowledge, first_id, count);
+        let is_current = (prepared.version, prepared.first_id, Some(prepared.count)) == (self.version, first_id, count);
         let points = is_current.then(|| prepared.points.clone())?;
         Some(self.give_out(first_id, points, None, purpose, SuggestionSource::Prepared))
     }
@@ -165,10 +164,10 @@ impl StudyHistory {
             return Ok(self.give_out(first_id, Vec::new(), end, purpose, SuggestionSource::Computed));
         };
         let request = SuggestRequest { first_trial_id: self.designer_id(first_id), count };
-        let points = self.designer.suggest(self.known(), request)?;
+        let points = self.designer.suggest(self.as_history(), request)?;
         let end = if points.len() < count.get() { Some(StudyEnd::Exhausted) } else { end };
         if end.is_none() {
-            self.prepared = Some(Prepared { knowledge: self.knowledge, first_id, count, points: points.clone() });
+            self.prepared = Some(Prepared { version: self.version, first_id, count, points: points.clone() });
         }
         Ok(self.give_out(first_id, points, end, purpose, SuggestionSource::Computed))
     }
@@ -212,7 +211,7 @@ impl StudyHistory {
             return;
         }
         self.reservation += 1;
-        self.knowledge += 1;
+        self.version += 1;
         for id in std::mem::take(&mut self.reserved) {
             self.no_longer_pending(self.designer_id(id));
         }
@@ -224,7 +223,7 @@ impl StudyHistory {
     }
 
     /// The history as the designer gets it.
-    fn known(&self) -> History<'_> {
+    fn as_history(&self) -> History<'_> {
         History { completed: &self.completed, pending: &self.pending }
     }
 
@@ -233,7 +232,7 @@ impl StudyHistory {
         self.last_id = self.last_id.max(trial.id);
         self.reserved.remove(&trial.id);
         if trial.state == TrialState::Deleted {
-            self.knowledge += 1;
+            self.version += 1;
             self.forget(id);
             return;
         }
@@ -245,7 +244,7 @@ impl StudyHistory {
         if !self.completed_ids.insert(id) {
             return;
         }
-        self.knowledge += 1;
+        self.version += 1;
         let outcome = outcome(trial, self.problem.metrics());
         self.completed.push(CompletedTrial { id, parameters: trial.parameters.clone(), outcome });
     }
@@ -255,7 +254,7 @@ impl StudyHistory {
         let Entry::Vacant(place) = self.pending_index.entry(id) else { return false };
         place.insert(self.pending.len());
         self.pending.push(PendingTrial { id, parameters: parameters.clone() });
-        self.knowledge += 1;
+        self.version += 1;
         true
     }
 
@@ -277,7 +276,7 @@ impl StudyHistory {
     }
 
     /// Adds the completed trials of `prior` that lie in this study's search space, and returns the others.
-    async fn learn_from(&mut self, store: &dyn Store, prior: &StudyId) -> Result<Option<SourceStudy>, StoreError> {
+    async fn add_source(&mut self, store: &dyn Store, prior: &StudyId) -> Result<Option<SourceStudy>, StoreError> {
         let problem = store.study(prior).await?.problem.clone();
         let mut after = None;
         let mut foreign = Vec::new();

@@ -5,7 +5,7 @@
 //! the policy allows.
 
 mod history;
-mod remembered;
+mod history_cache;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use tunesmith_algorithms::transfer::SourceStudy;
 
 use self::history::StudyHistory;
 pub use self::history::outcome;
-use self::remembered::Remembered;
+use self::history_cache::HistoryCache;
 use tunesmith_domain::{Algorithm, Study, StudyFields, StudyId};
 use tunesmith_store::{FEW, Store, StoreError};
 use tunesmith_telemetry::{SuggestionPhase, SuggestionSource, telemetry};
@@ -129,7 +129,7 @@ struct Computed {
 pub struct SearchPolicy {
     store: Arc<dyn Store>,
     processors: Arc<Semaphore>,
-    studies: Remembered,
+    histories: HistoryCache,
 }
 
 impl SearchPolicy {
@@ -141,7 +141,7 @@ impl SearchPolicy {
     /// As [`Self::new`]. The least recently used histories are dropped when all histories together take more than
     /// approximately `memory` bytes.
     pub fn with_memory(store: Arc<dyn Store>, processors: usize, memory: usize) -> Self {
-        Self { store, processors: Arc::new(Semaphore::new(processors.max(1))), studies: Remembered::new(memory) }
+        Self { store, processors: Arc::new(Semaphore::new(processors.max(1))), histories: HistoryCache::new(memory) }
     }
 
     /// The next point of `study`, given the current state of the store.
@@ -187,7 +187,7 @@ impl SearchPolicy {
 
     /// Drops points for which no trial was created, and points that were suggested after them.
     pub async fn take_back(&self, study: &StudyId, reservation: Reservation) {
-        if let Some(history) = self.studies.get(study) {
+        if let Some(history) = self.histories.get(study) {
             history.lock().await.take_back(reservation);
         }
     }
@@ -212,7 +212,7 @@ impl SearchPolicy {
 
     /// Drops the cached history of `study`.
     pub fn forget(&self, study: &StudyId) {
-        self.studies.forget(study);
+        self.histories.remove(study);
     }
 
     async fn compute(
@@ -263,16 +263,16 @@ impl SearchPolicy {
             let computing = tokio::task::spawn_blocking(move || compute(&study)).await;
             computing.map_err(|source| SearchPolicyError::Interrupted { study: id.clone(), source })?
         };
-        self.studies.weigh(&id, bytes);
+        self.histories.set_size(&id, bytes);
         outcome.map_err(|source| SearchPolicyError::Designer { study: id, source })
     }
 
     async fn history(&self, study: &Study) -> Result<Arc<tokio::sync::Mutex<StudyHistory>>, SearchPolicyError> {
-        if let Some(history) = self.studies.get(&study.id) {
+        if let Some(history) = self.histories.get(&study.id) {
             return Ok(history);
         }
         let fresh = StudyHistory::open(&*self.store, study).await?;
-        Ok(self.studies.get_or_insert(&study.id, fresh))
+        Ok(self.histories.get_or_insert(&study.id, fresh))
     }
 }
 
@@ -283,11 +283,11 @@ impl SearchPolicy {
 /// # Errors
 /// [`DesignerError::Unsupported`] if the algorithm cannot search the study's space or cannot use source studies
 /// although it uses results, or if an initial point lies outside the space.
-pub fn designer(study: &Study, earlier: &[SourceStudy]) -> Result<Box<dyn Designer>, DesignerError> {
+pub fn designer(study: &Study, sources: &[SourceStudy]) -> Result<Box<dyn Designer>, DesignerError> {
     let problem = study.problem.clone();
     let designer: Box<dyn Designer> = match &study.algorithm {
-        Algorithm::Automatic => Box::new(Automatic::with_source_studies(problem, study.seed, earlier)?),
-        Algorithm::GaussianProcessBandit => Box::new(GpBandit::with_source_studies(problem, study.seed, earlier)?),
+        Algorithm::Automatic => Box::new(Automatic::with_source_studies(problem, study.seed, sources)?),
+        Algorithm::GaussianProcessBandit => Box::new(GpBandit::with_source_studies(problem, study.seed, sources)?),
         Algorithm::GridSearch { double_resolution } => Box::new(GridSearch::new(&problem, double_resolution)?),
         Algorithm::RandomSearch => Box::new(RandomSearch::new(&problem, study.seed)),
     };

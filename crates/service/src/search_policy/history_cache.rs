@@ -8,8 +8,8 @@ use tunesmith_domain::StudyId;
 
 type Shared = Arc<tokio::sync::Mutex<StudyHistory>>;
 
-/// Histories by study.
-pub(super) struct Remembered {
+/// The cached histories by study.
+pub(super) struct HistoryCache {
     memory: usize,
     histories: Mutex<Histories>,
 }
@@ -27,7 +27,7 @@ struct Entry {
     bytes: usize,
 }
 
-impl Remembered {
+impl HistoryCache {
     /// A cache of `memory` bytes, which always keeps the history that was used last.
     pub(super) fn new(memory: usize) -> Self {
         Self { memory, histories: Mutex::default() }
@@ -55,7 +55,7 @@ impl Remembered {
 
     /// Sets the size of the history of `study`, and drops the least recently used histories if the memory limit is
     /// exceeded. A dropped history remains usable for its holders.
-    pub(super) fn weigh(&self, study: &StudyId, bytes: usize) {
+    pub(super) fn set_size(&self, study: &StudyId, bytes: usize) {
         let mut histories = self.lock();
         if let Some(entry) = histories.by_study.get_mut(study) {
             entry.bytes = bytes;
@@ -68,7 +68,7 @@ impl Remembered {
     }
 
     /// Drops the history of `study`.
-    pub(super) fn forget(&self, study: &StudyId) {
+    pub(super) fn remove(&self, study: &StudyId) {
         self.lock().by_study.remove(study);
     }
 
