@@ -81,9 +81,9 @@ fn invalid_requests_are_answered_with_a_google_status() {
     assert_error(server.get("/v1/projects/p/jobs?filter=%zz"), 400, invalid, "percent-encoded");
     assert_error(server.get("/v1/projects/p%20q/jobs"), 400, invalid, "\"p q\" is not a valid ID");
     let large = format!("{{\"clientId\": \"{}\"}}", "a".repeat(4 << 20));
-    assert_error(send(&large), 413, invalid, "larger");
+    assert_error(send(&large), 413, invalid, "size limit");
     let overridden = server.send("POST", STUDY, "x-http-method-override: GET\r\n", &large);
-    assert_error(overridden, 413, invalid, "larger");
+    assert_error(overridden, 413, invalid, "size limit");
     let (head, _) =
         exchange(&server, format!("PUT {STUDY} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").as_bytes());
     assert!(head.contains("\r\nallow: get, delete"), "{head}");
