@@ -19,7 +19,7 @@ use tunesmith_packages::Environments;
 use tunesmith_service::clock::{Clock, SystemClock};
 use tunesmith_service::jobs::Jobs;
 use tunesmith_service::packages::Packages;
-use tunesmith_service::policy::Policy;
+use tunesmith_service::search_policy::SearchPolicy;
 use tunesmith_service::studies::Studies;
 use tunesmith_service::{JobServices, LiveTrials, TrialReports};
 use tunesmith_store::Store;
@@ -58,7 +58,7 @@ pub(crate) struct Application {
 pub(crate) async fn compose(data_dir: &Arc<DataDir>, container: ContainerOptions) -> anyhow::Result<Application> {
     let store = data_dir.store().await?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let policy = Arc::new(Policy::new(Arc::clone(&store), processors().get()));
+    let policy = Arc::new(SearchPolicy::new(Arc::clone(&store), processors().get()));
     let live = Arc::new(LiveTrials::default());
     let jobs = Jobs::new(JobServices {
         store: Arc::clone(&store),

@@ -111,6 +111,20 @@ fn creator_of_a_job_owns_it_and_can_share_it() {
 }
 
 #[test]
+fn encoded_location_of_jobs_does_not_bypass_authorisation() {
+    let workspace = Workspace::new("");
+    let viewer = token(&workspace, &["--principal", "user:view@x", "--role", "ml.viewer"]);
+    let server = Server::start(&workspace, &[]);
+    // Only the plain path is that of the method for programs of trials, which checks the token of the trial.
+    let path = "/v1/projects/p1/locations/%6Aobs/studies/mine/trials/1";
+    assert_eq!(status(&server.get(path)), (401, "UNAUTHENTICATED"));
+    assert_eq!(status(&server.send("GET", path, &bearer("unknown"), "")), (401, "UNAUTHENTICATED"));
+    assert_eq!(status(&server.send("GET", path, &bearer(&viewer), "")), (404, "NOT_FOUND"));
+    let report = server.send("POST", &format!("{path}:addMeasurement"), "content-type: application/json\r\n", "{}");
+    assert_eq!(status(&report), (401, "UNAUTHENTICATED"));
+}
+
+#[test]
 fn request_limit_applies_to_each_principal_separately() {
     let workspace = Workspace::new("");
     let greedy = token(&workspace, &["--principal", "user:greedy@x", "--role", "ml.viewer"]);

@@ -1,19 +1,19 @@
-//! The OpenAPI document, and the server held against it.
+//! Comparison of the OpenAPI document with the server.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use tunesmith_http::openapi::document;
+use tunesmith_http::openapi_document::document;
 
 use crate::python::interpreter;
 use crate::server::Server;
 use crate::support::Workspace;
 
-/// `TUNESMITH_UPDATE_SCHEMA=1 cargo test --test it openapi::` writes the file anew.
+/// With `TUNESMITH_UPDATE_SCHEMA=1 cargo test --test it openapi::`, writes the file.
 #[test]
-fn the_published_document_is_the_generated_one() {
+fn published_document_is_up_to_date() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/openapi.json");
     let generated = format!("{:#}\n", document());
     if std::env::var_os("TUNESMITH_UPDATE_SCHEMA").is_some() {
@@ -44,7 +44,7 @@ fn methods(document: &Value) -> Vec<(String, String, String)> {
 }
 
 #[test]
-fn what_is_documented_is_served_and_nothing_else() {
+fn documented_methods_and_no_others_are_served() {
     let workspace = Workspace::new("");
     let server = Server::start(&workspace, &[]);
     let (status, served) = server.get("/openapi.json");
@@ -62,7 +62,7 @@ fn what_is_documented_is_served_and_nothing_else() {
     }
     let published = PUBLISHED.lines().map(|line| line.trim_start().to_owned()).filter(|line| !line.is_empty());
     for id in published {
-        assert!(methods.iter().any(|(_, _, known)| *known == id), "{id} is published and not there");
+        assert!(methods.iter().any(|(_, _, known)| *known == id), "{id} is published and missing");
     }
     for (_, path, _) in methods.iter().filter(|(_, path, _)| path.contains("/v1/")) {
         assert!(!is_there("POST", &format!("{path}/more")), "{path}/more");
@@ -70,7 +70,7 @@ fn what_is_documented_is_served_and_nothing_else() {
     }
 }
 
-/// The methods of `ml v1` that this service has.
+/// The methods of `ml v1` that the server has.
 const PUBLISHED: &str = "
     ml.projects.getConfig
     ml.projects.jobs.cancel
@@ -104,13 +104,13 @@ const PUBLISHED: &str = "
     ml.projects.operations.list
 ";
 
-/// What schemathesis holds against every answer.
+/// The checks of schemathesis for each response.
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,\
     response_headers_conformance,negative_data_rejection,unsupported_method,allow_header_conformance,\
     use_after_free,ensure_resource_availability";
 
 #[test]
-fn thousands_of_made_up_requests_are_answered_as_documented() {
+fn responses_to_generated_requests_match_the_document() {
     let python = interpreter(&["schemathesis==4.32.5"]);
     let hooks = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/clients/schemathesis_hooks.py");
     let workspace = Workspace::new("");
@@ -154,7 +154,7 @@ fn thousands_of_made_up_requests_are_answered_as_documented() {
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
-    // Not a run that tested nothing.
+    // Fails if no request was generated.
     let generated = text.lines().find_map(|line| line.trim().split_once(" generated, "));
     let generated: usize = generated.and_then(|(count, _)| count.parse().ok()).unwrap();
     assert!(generated > 2000, "{text}");

@@ -38,14 +38,14 @@ fn complete(server: &Server, trial: &Value, loss: f64) -> (u16, Value) {
 }
 
 #[test]
-fn the_published_python_client_drives_a_study_from_its_creation_to_its_deletion() {
+fn published_python_client_runs_a_whole_study() {
     let workspace = Workspace::new("");
     let server = Server::start(&workspace, &[]);
     server.drive("optimizer.py", &[]);
 }
 
 #[test]
-fn clients_share_a_finite_space_without_a_point_given_twice() {
+fn concurrent_clients_get_each_point_of_a_finite_space_once() {
     let workspace = Workspace::new("");
     let server = Server::start(&workspace, &[]);
     assert_eq!(server.post(&format!("{STUDIES}?studyId=s"), &finite_study(&json!({"seed": "3"}))).0, 200);
@@ -73,7 +73,7 @@ fn clients_share_a_finite_space_without_a_point_given_twice() {
 }
 
 #[test]
-fn a_silent_client_loses_its_trial_and_is_refused_afterwards() {
+fn expired_lease_is_reassigned_and_the_former_owner_refused() {
     let workspace = Workspace::new("");
     let server = Server::start(&workspace, &[]);
     let study = finite_study(&json!({"trialLease": "0.05s", "maxTrials": "1"}));
@@ -81,7 +81,7 @@ fn a_silent_client_loses_its_trial_and_is_refused_afterwards() {
     let (first, _) = suggest(&server, "killed", 1);
     let (status, _) = complete(&server, &json!({"name": "projects/p/locations/us-central1/studies/s/trials/2"}), 1.0);
     assert_eq!(status, 404);
-    // The only trial there may be: another client gets it as soon as the server has taken it back.
+    // The study has a single trial: another client gets it after the server has taken it back.
     let again = loop {
         let (trials, _) = suggest(&server, "next", 1);
         if let [trial] = &trials[..] {
@@ -96,7 +96,7 @@ fn a_silent_client_loses_its_trial_and_is_refused_afterwards() {
 }
 
 #[test]
-fn what_was_acknowledged_is_there_after_the_server_was_killed() {
+fn acknowledged_changes_survive_a_killed_server() {
     let workspace = Workspace::new("");
     let server = Server::start(&workspace, &[]);
     assert_eq!(server.post(&format!("{STUDIES}?studyId=s"), &finite_study(&json!({"seed": "1"}))).0, 200);
@@ -108,13 +108,13 @@ fn what_was_acknowledged_is_there_after_the_server_was_killed() {
     assert_eq!(suggest(&server, "c", 2).0, pending);
     let (_, trial) = server.get(&format!("{STUDY}/trials/1"));
     assert_eq!(trial["finalMeasurement"]["metrics"], json!([{"metric": "loss", "value": 0.5}]));
-    // Completing again has no other effect, completing otherwise is refused.
+    // A repeated completion has no further effect; one with another result is refused.
     assert_eq!(complete(&server, &done[0], 0.5).1, trial);
     assert_eq!(complete(&server, &done[0], 0.6).0, 400);
 }
 
 #[test]
-fn bad_requests_are_answered_by_the_field_that_is_wrong() {
+fn bad_requests_are_rejected_with_the_invalid_field() {
     let workspace = Workspace::new("");
     let server = Server::start(&workspace, &[]);
     assert_eq!(server.post(&format!("{STUDIES}?studyId=s"), &finite_study(&json!({}))).0, 200);

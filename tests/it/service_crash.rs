@@ -1,4 +1,4 @@
-//! Nothing that a server has acknowledged is lost, or given twice, when it is killed under load.
+//! Acknowledged changes survive when the server is killed under load, and no trial is assigned twice.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -11,27 +11,27 @@ use serde_json::{Value, json};
 use crate::server::Server;
 use crate::support::Workspace;
 
-/// How often the server is killed, unless `TUNESMITH_SERVICE_CRASH_ROUNDS` says otherwise.
+/// Number of kills, unless set by `TUNESMITH_SERVICE_CRASH_ROUNDS`.
 const ROUNDS: usize = 40;
 
 const CLIENTS: usize = 50;
 
 const STUDIES: &str = "v1/projects/p/locations/l/studies";
 
-/// What clients were told: by the number of each trial.
+/// The responses to clients, by trial number.
 #[derive(Default)]
-struct Told {
+struct Acknowledged {
     given: BTreeMap<String, (String, Value)>,
     completed: BTreeMap<String, f64>,
     reported: BTreeMap<String, usize>,
 }
 
 #[test]
-fn nothing_acknowledged_is_lost_or_given_twice_when_the_server_is_killed_under_load() {
+fn acknowledged_changes_survive_kills_under_load() {
     let rounds = std::env::var("TUNESMITH_SERVICE_CRASH_ROUNDS").map_or(ROUNDS, |rounds| rounds.parse().unwrap());
     let workspace = Workspace::new("");
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let told = Mutex::new(Told::default());
+    let acknowledged = Mutex::new(Acknowledged::default());
     let server = Server::start(&workspace, &[]);
     let study = json!({"studyConfig": {
         "metrics": [{"metric": "loss", "goal": "MINIMIZE"}],
@@ -42,36 +42,36 @@ fn nothing_acknowledged_is_lost_or_given_twice_when_the_server_is_killed_under_l
     server.kill();
     for round in 0..rounds {
         let server = Server::start(&workspace, &[]);
-        runtime.block_on(load(server, round, &told));
+        runtime.block_on(load(server, round, &acknowledged));
     }
     let server = Server::start(&workspace, &[]);
     let trials = server.get(&format!("/{STUDIES}/s/trials")).1["trials"].as_array().unwrap().clone();
-    let told = told.into_inner().unwrap();
-    assert!(told.completed.len() >= rounds, "there was too little load: {} completed", told.completed.len());
+    let acknowledged = acknowledged.into_inner().unwrap();
+    assert!(acknowledged.completed.len() >= rounds, "the load was too low: {} completed", acknowledged.completed.len());
     let mut open = BTreeMap::new();
     for (number, trial) in (1..).zip(&trials) {
         let id = number.to_string();
         assert_eq!(trial["name"], format!("projects/p/locations/l/studies/s/trials/{id}"), "numbers have no gaps");
-        if let Some((client, parameters)) = told.given.get(&id) {
+        if let Some((client, parameters)) = acknowledged.given.get(&id) {
             assert_eq!((trial["clientId"].as_str(), &trial["parameters"]), (Some(client.as_str()), parameters));
         }
-        if let Some(value) = told.completed.get(&id) {
+        if let Some(value) = acknowledged.completed.get(&id) {
             assert_eq!(trial["finalMeasurement"]["metrics"][0]["value"], *value, "trial {id}");
         }
         let stored = trial["measurements"].as_array().map_or(0, Vec::len);
-        let reported = told.reported.get(&id).copied().unwrap_or(0);
+        let reported = acknowledged.reported.get(&id).copied().unwrap_or(0);
         assert!(stored >= reported, "trial {id}: {reported} reports were acknowledged, {stored} are stored");
         if trial["state"] == "ACTIVE" {
             let other = open.insert(trial["clientId"].as_str().unwrap().to_owned(), id);
             assert_eq!(other, None, "a client has one trial at a time");
         }
     }
-    let last = told.given.keys().filter_map(|id| id.parse::<usize>().ok()).max().unwrap();
-    assert!(trials.len() >= last, "trial {last} was given and is not there");
+    let last = acknowledged.given.keys().filter_map(|id| id.parse::<usize>().ok()).max().unwrap();
+    assert!(trials.len() >= last, "trial {last} was assigned and is missing");
 }
 
 #[test]
-fn a_change_asked_for_twice_by_clients_that_gave_up_in_between_is_one_effect() {
+fn change_repeated_after_an_abandoned_request_has_one_effect() {
     let workspace = Workspace::new("");
     let server = Server::start(&workspace, &[]);
     let json_type = "content-type: application/json\r\n";
@@ -94,7 +94,7 @@ fn a_change_asked_for_twice_by_clients_that_gave_up_in_between_is_one_effect() {
     for (number, (method, path, body, again)) in changes.iter().enumerate() {
         let headers = format!("{json_type}idempotency-key: change-{number}\r\n");
         server.abandon(method, path, &headers, &body.to_string());
-        // The abandoned request takes effect whenever the server comes to it, before or after this one.
+        // The abandoned request takes effect before or after this one.
         let (first, _) = server.send(method, path, &headers, &body.to_string());
         let (second, answer) = server.send(method, path, &headers, &body.to_string());
         assert!(first == 200 || first == *again, "{method} {path}: {first}");
@@ -103,27 +103,27 @@ fn a_change_asked_for_twice_by_clients_that_gave_up_in_between_is_one_effect() {
             server.wait(answer);
         }
     }
-    let (_, told) = server.get(&trials);
-    let told = told["trials"].as_array().unwrap();
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!((&told[0]["state"], &told[0]["parameters"][0]["floatValue"]), (&json!("COMPLETED"), &json!(0.25)));
-    assert_eq!(told[0]["measurements"].as_array().map(Vec::len), Some(1));
+    let (_, stored) = server.get(&trials);
+    let stored = stored["trials"].as_array().unwrap();
+    assert_eq!(stored.len(), 1, "{stored:?}");
+    assert_eq!((&stored[0]["state"], &stored[0]["parameters"][0]["floatValue"]), (&json!("COMPLETED"), &json!(0.25)));
+    assert_eq!(stored[0]["measurements"].as_array().map(Vec::len), Some(1));
 }
 
-/// Clients at work until the server is killed, which happens after so many answers as differs from round to round.
-async fn load(server: Server, round: usize, told: &Mutex<Told>) {
+/// Runs clients until the server is killed, after a number of responses that differs from round to round.
+async fn load(server: Server, round: usize, acknowledged: &Mutex<Acknowledged>) {
     let answers = AtomicUsize::new(0);
     let (enough, reached) = (60 + 37 * round % 151, tokio::sync::Notify::new());
     let address = server.address;
-    // The client asks for one though no request is encrypted. Whoever was first has installed the same.
+    // The client requires a provider although no request is encrypted. Another test may have installed it already.
     drop(rustls::crypto::ring::default_provider().install_default());
     let client = Client::new();
     let work = (0..CLIENTS).map(|number| {
         let (client, answers, reached) = (client.clone(), &answers, &reached);
         async move {
             let name = format!("client-{number}");
-            // The end of the server is the end of the round.
-            while let Some(()) = pair(&client, address, &name, told).await {
+            // The end of the server ends the round.
+            while let Some(()) = pair(&client, address, &name, acknowledged).await {
                 if answers.fetch_add(1, Ordering::Relaxed) == enough {
                     reached.notify_one();
                 }
@@ -137,28 +137,28 @@ async fn load(server: Server, round: usize, told: &Mutex<Told>) {
     tokio::join!(futures::future::join_all(work), killer);
 }
 
-/// A trial asked for, reported on, and completed; nothing once the server does not answer.
-async fn pair(client: &Client, address: SocketAddr, name: &str, told: &Mutex<Told>) -> Option<()> {
+/// Requests a trial, reports on it and completes it; `None` if the server does not respond.
+async fn pair(client: &Client, address: SocketAddr, name: &str, acknowledged: &Mutex<Acknowledged>) -> Option<()> {
     let request = json!({"suggestionCount": 1, "clientId": name});
     let operation = post(client, address, &format!("{STUDIES}/s/trials:suggest"), &request).await?;
     if operation["done"] != json!(true) {
-        // The trial is the client's all the same, and it asks again.
+        // The trial belongs to the client, which requests it again.
         return Some(());
     }
     let trial = &operation["response"]["trials"][0];
     let trial_name = trial["name"].as_str().unwrap();
     let id = trial_name.rsplit('/').next().unwrap().to_owned();
     let given = (name.to_owned(), trial["parameters"].clone());
-    let before = told.lock().unwrap().given.insert(id.clone(), given.clone());
-    assert!(before.is_none_or(|before| before == given), "trial {id} was given to two clients");
+    let before = acknowledged.lock().unwrap().given.insert(id.clone(), given.clone());
+    assert!(before.is_none_or(|before| before == given), "trial {id} was assigned to two clients");
     let value = trial["parameters"][0]["floatValue"].as_f64().unwrap();
     let metrics = json!([{"metric": "loss", "value": value}]);
     let measurement = json!({"measurement": {"stepCount": "1", "metrics": metrics}});
     post(client, address, &format!("v1/{trial_name}:addMeasurement"), &measurement).await?;
-    told.lock().unwrap().reported.insert(id.clone(), 1);
+    acknowledged.lock().unwrap().reported.insert(id.clone(), 1);
     let completion = json!({"finalMeasurement": {"stepCount": "2", "metrics": metrics}});
     post(client, address, &format!("v1/{trial_name}:complete"), &completion).await?;
-    told.lock().unwrap().completed.insert(id, value);
+    acknowledged.lock().unwrap().completed.insert(id, value);
     Some(())
 }
 

@@ -1,5 +1,5 @@
-//! Every answer to clients at once can be explained by one order of their requests, in which each takes effect at one
-//! moment between its sending and its answer (Herlihy and Wing 1990; searched as by Wing and Gong 1993).
+//! All responses to concurrent clients are linearisable: they can be explained by one order of the requests, in which
+//! each takes effect at one moment between request and response (Herlihy and Wing 1990; search by Wing and Gong 1993).
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Mutex;
@@ -12,13 +12,13 @@ use crate::support::Workspace;
 
 const STUDIES: &str = "/v1/projects/p/locations/l/studies";
 
-/// How many studies are tried, unless `TUNESMITH_ORDER_STUDIES` says otherwise.
+/// Number of studies, unless set by `TUNESMITH_ORDER_STUDIES`.
 const STUDIES_TRIED: u64 = 24;
 
 const CLIENTS: u8 = 4;
 const REQUESTS: usize = 8;
 
-/// So many points there are to suggest.
+/// Number of points in the search space.
 const POINTS: usize = 9;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +34,7 @@ enum Request {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Answer {
-    /// The number and point of the trial that is given; none if there are no more.
+    /// The number and point of the suggested trial; `None` if there are no more.
     Given(Option<(u64, String)>),
     /// The state, the number of reports, and the result of a trial.
     Trial {
@@ -56,7 +56,7 @@ struct Event {
     answer: Answer,
 }
 
-/// The study as one thread would keep it.
+/// A sequential model of the study.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 struct Model {
     trials: BTreeMap<u64, ModelTrial>,
@@ -74,19 +74,19 @@ struct ModelTrial {
 }
 
 impl Model {
-    /// Whether `answer` is what the model would have answered now; if so, its effect is made.
+    /// Whether the model would return `answer` now; if so, applies the request to the model.
     fn explains(&mut self, client: u8, request: &Request, answer: &Answer) -> bool {
         match (request, answer) {
             (Request::Suggest, Answer::Given(given)) => self.gives(client, given.as_ref()),
             (Request::Create { point, key }, Answer::Trial { id, .. }) => {
                 if let Some((known, trial)) = self.trials.iter().find(|(_, trial)| trial.created_by == Some(*key)) {
-                    return *known == *id && trial.is_told_by(answer);
+                    return *known == *id && trial.matches(answer);
                 }
                 let new = ModelTrial::new("REQUESTED", None, point_text(*point));
                 let trial = ModelTrial { created_by: Some(*key), ..new };
-                let is_told = *id == self.next_id() && !self.complete && trial.is_told_by(answer);
+                let matches = *id == self.next_id() && !self.complete && trial.matches(answer);
                 self.trials.insert(*id, trial);
-                is_told
+                matches
             }
             (Request::Create { key, .. }, Answer::Refused(404)) => {
                 self.trials.values().any(|trial| trial.created_by == Some(*key) && trial.state == "DELETED")
@@ -112,7 +112,7 @@ impl Model {
         match request {
             Request::Report { key, .. } => {
                 if trial.reports.contains(key) {
-                    return trial.is_told_by(answer);
+                    return trial.matches(answer);
                 }
                 if is_final {
                     return *answer == Answer::Refused(400);
@@ -121,7 +121,7 @@ impl Model {
                 if trial.state == "REQUESTED" {
                     trial.state = "ACTIVE";
                 }
-                trial.is_told_by(answer)
+                trial.matches(answer)
             }
             Request::Complete { value, .. } => {
                 if is_final && trial.result != Some(*value) {
@@ -129,21 +129,21 @@ impl Model {
                 }
                 trial.state = "COMPLETED";
                 trial.result = Some(*value);
-                trial.is_told_by(answer)
+                trial.matches(answer)
             }
             Request::Stop { .. } => match trial.state {
                 "REQUESTED" => *answer == Answer::Refused(400),
                 "ACTIVE" => {
                     trial.state = "STOPPING";
-                    trial.is_told_by(answer)
+                    trial.matches(answer)
                 }
-                _ => trial.is_told_by(answer),
+                _ => trial.matches(answer),
             },
             Request::Delete { .. } => {
                 trial.state = "DELETED";
                 *answer == Answer::Done
             }
-            _ => trial.is_told_by(answer),
+            _ => trial.matches(answer),
         }
     }
 
@@ -160,7 +160,7 @@ impl Model {
             trial.owner = Some(client);
             return given == Some(&(*id, trial.point.clone()));
         }
-        // What is deleted is forgotten, and may be tried again.
+        // A deleted point may be suggested again.
         let there = self.trials.values().filter(|trial| trial.state != "DELETED");
         let tried: HashSet<String> = there.map(|trial| trial.point.clone()).collect();
         match given {
@@ -187,7 +187,7 @@ impl ModelTrial {
         Self { state, owner, point, reports: Vec::new(), created_by: None, result: None }
     }
 
-    fn is_told_by(&self, answer: &Answer) -> bool {
+    fn matches(&self, answer: &Answer) -> bool {
         let Answer::Trial { state, reports, result, .. } = answer else { return false };
         (self.state, self.reports.len(), self.result) == (state.as_str(), *reports, *result)
     }
@@ -197,7 +197,7 @@ fn point_text(point: u8) -> String {
     json!([{"parameter": "a", "intValue": point.to_string()}]).to_string()
 }
 
-/// Whether some order of `events` explains them all.
+/// Whether an order of `events` explains all responses.
 fn is_explained(events: &[Event]) -> bool {
     let mut seen = HashSet::new();
     let mut open = vec![(0_u64, Model::default())];
@@ -222,7 +222,7 @@ fn is_explained(events: &[Event]) -> bool {
 }
 
 #[test]
-fn every_answer_to_clients_at_once_is_explained_by_one_order_of_their_requests() {
+fn responses_to_concurrent_clients_are_linearisable() {
     let workspace = Workspace::new("");
     let server = Server::start(&workspace, &[]);
     let studies = std::env::var("TUNESMITH_ORDER_STUDIES").map_or(STUDIES_TRIED, |studies| studies.parse().unwrap());
@@ -250,12 +250,12 @@ fn every_answer_to_clients_at_once_is_explained_by_one_order_of_their_requests()
             }
         });
         let events = events.into_inner().unwrap();
-        assert!(is_explained(&events), "study s{seed}: no order explains\n{}", told(&events));
+        assert!(is_explained(&events), "study s{seed}: no order explains\n{}", described(&events));
     }
 }
 
 /// A line for each request, in the order in which they were sent.
-fn told(events: &[Event]) -> String {
+fn described(events: &[Event]) -> String {
     let mut events: Vec<&Event> = events.iter().collect();
     events.sort_by_key(|event| event.sent);
     let begin = events[0].sent;
@@ -343,7 +343,7 @@ fn id_of(trial: &Value) -> u64 {
 }
 
 #[test]
-fn an_answer_that_no_order_explains_is_found() {
+fn responses_that_are_not_linearisable_are_detected() {
     let now = Instant::now();
     let given = |client, id| Event {
         client,
@@ -353,6 +353,6 @@ fn an_answer_that_no_order_explains_is_found() {
         answer: Answer::Given(Some((id, point_text(id as u8)))),
     };
     assert!(is_explained(&[given(0, 2), given(1, 1)]));
-    assert!(!is_explained(&[given(0, 1), given(1, 1)]), "a trial is given to two clients");
-    assert!(!is_explained(&[given(0, 1), given(1, 3)]), "a number is left out");
+    assert!(!is_explained(&[given(0, 1), given(1, 1)]), "a trial is assigned to two clients");
+    assert!(!is_explained(&[given(0, 1), given(1, 3)]), "a number is omitted");
 }

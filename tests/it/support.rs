@@ -15,7 +15,7 @@ pub(crate) struct Workspace {
     folder: TempDir,
 }
 
-/// What a finished command said.
+/// The exit status and output of a finished command.
 #[derive(Debug)]
 pub(crate) struct Finished {
     pub(crate) code: Option<i32>,
@@ -24,7 +24,7 @@ pub(crate) struct Finished {
 }
 
 impl Workspace {
-    /// With `config` as `hptuning_config.yaml`.
+    /// A workspace with `config` as `hptuning_config.yaml`.
     pub(crate) fn new(config: &str) -> Self {
         let workspace = Self { folder: TempDir::new().unwrap() };
         workspace.write("hptuning_config.yaml", config);
@@ -82,7 +82,7 @@ impl Workspace {
 }
 
 impl Finished {
-    /// Panics with everything that was said unless the exit code is `code`.
+    /// Panics with the whole output unless the exit code is `code`.
     #[track_caller]
     pub(crate) fn expect(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
@@ -101,7 +101,7 @@ pub(crate) fn finished(output: Output) -> Finished {
 /// Reads `output` up to a line with `text`.
 #[track_caller]
 pub(crate) fn wait_for_line(output: impl Read, text: &str) {
-    // One byte at a time, so that nothing behind the line is taken away from the next reader.
+    // Reads single bytes, so that nothing after the line is consumed.
     let mut reader = BufReader::with_capacity(1, output);
     let mut line = String::new();
     while reader.read_line(&mut line).unwrap() > 0 {
@@ -119,7 +119,7 @@ pub(crate) fn signal(child: &Child, signal: Signal) {
     kill_process(pid, signal).unwrap();
 }
 
-/// Processes whose environment or arguments hold `text`, with their arguments. The caller itself does not count.
+/// Processes whose environment or arguments contain `text`, with their arguments, without the calling process.
 pub(crate) fn processes_with(text: &str) -> Vec<(u32, String)> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {

@@ -1,4 +1,4 @@
-//! Traces over OTLP, as a collector gets them. Built with `--features otlp`.
+//! Traces over OTLP, as received by a collector. Built with `--features otlp`.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -42,8 +42,8 @@ fn each_request_is_a_span_with_its_id() {
     (&stream).write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").unwrap();
     assert!(first.starts_with("POST /v1/traces "), "{first}");
     let text = String::from_utf8_lossy(&body);
-    for told in ["tunesmith", "request", "request-17", "/healthz"] {
-        assert!(text.contains(told), "{told} is not in {text:?}");
+    for expected in ["tunesmith", "request", "request-17", "/healthz"] {
+        assert!(text.contains(expected), "{expected} is not in {text:?}");
     }
     server.kill().unwrap();
     server.wait().unwrap();

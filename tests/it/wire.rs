@@ -1,4 +1,4 @@
-//! The forms of requests and answers, down to the bytes.
+//! The exact form of requests and responses.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ const STUDIES: &str = "/v1/projects/p/locations/l/studies";
 const STUDY: &str = "/v1/projects/p/locations/l/studies/s";
 const JSON: &str = "content-type: application/json\r\n";
 
-/// What is answered to `request`, bytes as they are sent: head and body.
+/// The response to the raw bytes of `request`: head and body.
 fn exchange(server: &Server, request: &[u8]) -> (String, Value) {
     let mut stream = TcpStream::connect(server.address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -37,7 +37,7 @@ fn server(workspace: &Workspace) -> Server {
     server
 }
 
-/// The error's HTTP status, the name of its code, and its message, after a check of its form.
+/// The HTTP status, the name of the code, and the message of an error, after a check of its form.
 fn error((status, answer): (u16, Value)) -> (u16, String, String) {
     let error = &answer["error"];
     assert_eq!(error["code"], status, "{answer}");
@@ -52,7 +52,7 @@ fn assert_error(answer: (u16, Value), status: u16, code: &str, message: &str) {
 }
 
 #[test]
-fn every_wrong_request_is_answered_with_a_status_of_google() {
+fn invalid_requests_are_answered_with_a_google_status() {
     let workspace = Workspace::new("");
     let server = server(&workspace);
     let suggest = format!("{STUDY}/trials:suggest");
@@ -64,7 +64,7 @@ fn every_wrong_request_is_answered_with_a_status_of_google() {
     assert_error(send("{\"clientId\":\n 1,}"), 400, invalid, "not JSON: trailing comma at line 2 column 4");
     assert_error(send("{\"clientId\": \"c\"} {}"), 400, invalid, "trailing characters at line 1 column 19");
     assert_error(send("[]"), 400, invalid, "invalid type: sequence");
-    assert_error(send("{\"clientId\": \"a\", \"clientId\": \"b\"}"), 400, invalid, "\"clientId\" is there twice");
+    assert_error(send("{\"clientId\": \"a\", \"clientId\": \"b\"}"), 400, invalid, "\"clientId\" is given twice");
     assert_error(
         server.get("/v1/projects/p/nothing"),
         404,
@@ -74,16 +74,16 @@ fn every_wrong_request_is_answered_with_a_status_of_google() {
     assert_error(server.get("/v2/projects"), 404, "NOT_FOUND", "/v2/projects");
     assert_error(server.get(&format!("{STUDY}:copy")), 404, "NOT_FOUND", "studies/s:copy");
     assert_error(server.get(&format!("{STUDY}/trials:list")), 404, "NOT_FOUND", "trials:list");
-    assert_error(server.send("PUT", STUDY, JSON, "{}"), 405, "UNIMPLEMENTED", "it has GET, DELETE");
-    assert_error(server.get(&suggest), 405, "UNIMPLEMENTED", "it has POST");
+    assert_error(server.send("PUT", STUDY, JSON, "{}"), 405, "UNIMPLEMENTED", "allowed: GET, DELETE");
+    assert_error(server.get(&suggest), 405, "UNIMPLEMENTED", "allowed: POST");
     assert_error(server.get("/v1/projects/p/jobs/a%2"), 400, invalid, "percent-encoded");
     assert_error(server.get("/v1/projects/p/jobs/a%ff"), 400, invalid, "percent-encoded");
     assert_error(server.get("/v1/projects/p/jobs?filter=%zz"), 400, invalid, "percent-encoded");
     assert_error(server.get("/v1/projects/p%20q/jobs"), 400, invalid, "\"p q\" is not a valid ID");
     let large = format!("{{\"clientId\": \"{}\"}}", "a".repeat(4 << 20));
-    assert_error(send(&large), 413, invalid, "larger");
+    assert_error(send(&large), 413, invalid, "size limit");
     let overridden = server.send("POST", STUDY, "x-http-method-override: GET\r\n", &large);
-    assert_error(overridden, 413, invalid, "larger");
+    assert_error(overridden, 413, invalid, "size limit");
     let (head, _) =
         exchange(&server, format!("PUT {STUDY} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").as_bytes());
     assert!(head.contains("\r\nallow: get, delete"), "{head}");
@@ -100,7 +100,7 @@ fn every_wrong_request_is_answered_with_a_status_of_google() {
 }
 
 #[test]
-fn a_wrong_field_is_told_by_its_path() {
+fn invalid_field_is_reported_by_its_path() {
     let workspace = Workspace::new("");
     let server = server(&workspace);
     let create = |config: Value| {
@@ -126,7 +126,7 @@ fn a_wrong_field_is_told_by_its_path() {
 }
 
 #[test]
-fn messages_may_come_in_every_form_that_proto3_knows() {
+fn messages_are_accepted_in_every_proto3_json_form() {
     let workspace = Workspace::new("");
     let server = server(&workspace);
     let forms = [
@@ -158,14 +158,14 @@ fn messages_may_come_in_every_form_that_proto3_knows() {
     for (index, form) in forms.iter().enumerate() {
         let (status, created) = server.post(&format!("{STUDIES}?studyId=form{index}"), form);
         assert_eq!(status, 200, "{created}");
-        // Defaults are left out, 64-bit integers are text.
+        // Defaults are omitted, 64-bit integers are text.
         assert_eq!(created["studyConfig"], expected["studyConfig"]);
         assert_eq!(
             created["studyConfig"]["parameters"][0]["integerValueSpec"],
             json!({"minValue": "1", "maxValue": "5"})
         );
     }
-    // What says nothing may be left out, with its content type.
+    // An empty body may be omitted, with its content type.
     let request = json!({"suggestionCount": "2", "clientId": "c"});
     let (status, operation) = server.post(&format!("{STUDY}/trials:suggest"), &request);
     assert_eq!(status, 200, "{operation}");
@@ -182,13 +182,13 @@ fn messages_may_come_in_every_form_that_proto3_knows() {
     let (status, completed) = server.send("POST", &format!("/v1/{trial}:complete"), "", "");
     assert_eq!((status, &completed["state"]), (200, &json!("COMPLETED")), "{completed}");
     assert_eq!(completed["finalMeasurement"]["metrics"], metrics);
-    // A colon may be percent-encoded, and so may anything else.
+    // A colon may be percent-encoded, and so may any other character.
     let (status, stopped) = server.send("POST", "/v1/projects/%70/locations/l/studies/s/trials/2%3Astop", "", "");
     assert_eq!((status, &stopped["state"]), (200, &json!("STOPPING")), "{stopped}");
 }
 
 #[test]
-fn standard_query_parameters_do_no_harm_and_unknown_ones_are_refused() {
+fn standard_query_parameters_have_no_effect_and_unknown_ones_are_rejected() {
     let workspace = Workspace::new("");
     let server = server(&workspace);
     let study = server.get(STUDY);
@@ -220,7 +220,7 @@ fn standard_query_parameters_do_no_harm_and_unknown_ones_are_refused() {
 }
 
 #[test]
-fn projects_tell_of_their_locations_operations_and_configuration() {
+fn projects_have_locations_operations_and_configuration() {
     let workspace = Workspace::new("");
     let server = server(&workspace);
     let location = |name: &str| json!({"name": format!("projects/example.com:p/locations/{name}"), "capabilities": [{"type": "TRAINING"}]});

@@ -1,7 +1,7 @@
 //! The offline benchmark: search algorithms, ours and others', on problems whose answers are known.
 //!
 //! What is compared and how it is judged is the crate `tunesmith-benchmark`; this room adds what needs files, processes
-//! and a clock. It knows nothing of jobs, studies or stores: algorithms are called as [`tunesmith_service::policy`] calls them.
+//! and a clock. It knows nothing of jobs, studies or stores: algorithms are called as [`tunesmith_service::search_policy`] calls them.
 
 mod children;
 mod contestants;

@@ -1,5 +1,3 @@
-//! Wire formats and their mapping to the domain: AI Platform's `ml v1`.
-//!
-//! HTTP routes are not here; see the crate `tunesmith-http`.
+#![doc = include_str!("../README.md")]
 
 pub mod ai_platform;

@@ -1,7 +1,7 @@
-//! Authorisation of requests, and their record in the audit log.
+//! Authorisation of requests, and their audit records.
 //!
-//! A request is authorised after it was routed: the route states the permission that its method needs, and the names in the
-//! path are those that the handler gets.
+//! A request is authorised after routing: the route defines the permission that its method requires, and authorisation
+//! and handler use the same decoded names of the path.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,15 +22,15 @@ use tunesmith_service::clock::Clock;
 use tunesmith_service::jobs::Jobs;
 use tunesmith_telemetry::telemetry;
 
-/// The rules of access of a server: who may make requests, how many, and where they are recorded.
+/// The access rules of a server: authentication, rate limits and audit logs.
 pub struct Access {
     /// Authenticates callers by their tokens.
     pub authenticator: Authenticator,
     /// The limits of each caller.
     pub limits: Limits,
-    /// The record of every change.
+    /// The log of every change.
     pub admin_activity: AuditLog,
-    /// The record of every read, if it is kept.
+    /// The log of every read; `None`: reads are not logged.
     pub data_access: Option<AuditLog>,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Authorization {
 
 struct Rules {
     access: Access,
-    /// Has the jobs whose IAM policies allow requests.
+    /// Provides the jobs, whose IAM policies may allow requests.
     jobs: Arc<Jobs>,
     clock: Arc<dyn Clock>,
 }
@@ -50,7 +50,7 @@ struct Rules {
 /// The method of the API that a request calls, with what its authorisation and its record need.
 #[derive(Debug, Clone)]
 pub(super) struct Call {
-    /// The method as the API's discovery document names it.
+    /// The method's ID in the API's discovery document.
     pub(super) method: &'static str,
     required: RequiredAccess,
     /// Whether it may change something.
@@ -76,7 +76,7 @@ impl Call {
         }
     }
 
-    /// The call of a method that does not exist. Any valid token allows it to be answered so.
+    /// The call of a method that does not exist. Any valid token is sufficient.
     pub(super) fn unknown(parts: &Parts) -> Self {
         Self::with("unknown", RequiredAccess::Token, parts)
     }
@@ -145,9 +145,9 @@ impl Rules {
         let shown = shown.ok_or_else(|| refuse("send the header `authorization: Bearer TOKEN`"))?;
         let recognised = access.authenticator.authenticate(shown.trim(), self.clock.now()).map_err(|error| {
             tracing::error!(error = &error as &dyn std::error::Error, "tokens cannot be read");
-            ApiError::new(Code::Internal, "the server's tokens cannot be read; its log says more")
+            ApiError::new(Code::Internal, "the server's tokens cannot be read; see its log")
         })?;
-        recognised.ok_or_else(|| refuse("the token is unknown, was revoked, or has ended"))
+        recognised.ok_or_else(|| refuse("the token is unknown, was revoked, or has expired"))
     }
 
     async fn check(&self, call: &Call, caller: Result<Caller, ApiError>) -> Result<Admission, ApiError> {
@@ -176,7 +176,7 @@ impl Rules {
     async fn allowed_by_job(&self, call: &Call, caller: &Caller, permission: Permission) -> bool {
         let Some(id) = call.job.as_ref().and_then(|job| JobId::new(&call.project, job).ok()) else { return false };
         let job = self.jobs.job(&id).await;
-        job.is_ok_and(|job| super::job_iam::allows(&job.policy, caller.principal(), permission))
+        job.is_ok_and(|job| super::job_policy::allows(&job.policy, caller.principal(), permission))
     }
 
     fn record(&self, call: &Call, principal: &str, status: u16) {

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use super::status::{ApiError, Code};
 use tunesmith_api::ai_platform::proto_json::{self, MessageError};
 
-/// A JSON body. An absent one is `{}`, as AI Platform's clients leave it out where it says nothing.
+/// A JSON body. An absent body is `{}`, since AI Platform's clients omit an empty message.
 pub(super) struct Body<T>(pub(super) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
@@ -35,7 +35,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     }
 }
 
-/// A JSON body whatever its content type says: the programs of trials report with the simplest of clients.
+/// A JSON body of any content type: programs of trials may report with simple clients.
 pub(super) struct Report<T>(pub(super) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Report<T> {
@@ -47,9 +47,9 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Report<T> {
     }
 }
 
-/// The body is larger than the service takes.
+/// The error for a body that exceeds the size limit.
 pub(super) fn too_large() -> ApiError {
-    ApiError::new(Code::PayloadTooLarge, "the body is larger than the service takes")
+    ApiError::new(Code::PayloadTooLarge, "the body exceeds the size limit")
 }
 
 fn is_json(content_type: &str) -> bool {

@@ -1,4 +1,5 @@
-//! Handlers run to their end, also if the client disconnects or the time limit is over: no change is left half done.
+//! Handlers run to completion, also if the client disconnects or the time limit is exceeded, so no change is applied in
+//! part.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -13,7 +14,7 @@ use futures::future::BoxFuture;
 /// A handler that panicked.
 pub(super) type Panic = Box<dyn Any + Send>;
 
-/// Why a handler gave no answer.
+/// Why a handler returned no response.
 pub(super) enum NoAnswer {
     /// It panicked.
     Panicked,
@@ -76,7 +77,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_handler_continues_after_its_client_disconnected() {
+    async fn handler_continues_after_its_client_disconnects() {
         let (release, released) = oneshot::channel();
         let (end, ended) = oneshot::channel();
         let mut request = Box::pin(run(handler(released, end), Duration::from_secs(60)));
@@ -87,7 +88,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_handler_continues_after_its_time_limit() {
+    async fn handler_continues_after_its_time_limit() {
         let (release, released) = oneshot::channel();
         let (end, ended) = oneshot::channel();
         let answer = run(handler(released, end), Duration::ZERO).await;
@@ -97,7 +98,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_is_no_answer() {
+    async fn panic_is_reported_as_a_missing_response() {
         let answer = run(async { panic!("a fault of the handler") }, Duration::from_secs(60)).await;
         assert!(matches!(answer, Err(NoAnswer::Panicked)));
     }

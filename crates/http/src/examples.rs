@@ -1,6 +1,6 @@
-//! Bodies that stand as examples in the OpenAPI document.
+//! Examples of request bodies in the OpenAPI document.
 
-/// Of a tuning job.
+/// A tuning job.
 pub(super) const JOB: &str = r#"{
     "jobId": "census_1",
     "labels": {"team": "growth"},
@@ -27,7 +27,7 @@ pub(super) const JOB: &str = r#"{
     }
 }"#;
 
-/// Of a study with a parameter that exists for some values of another one.
+/// A study with a conditional parameter.
 pub(super) const STUDY: &str = r#"{
     "studyConfig": {
         "metrics": [{"metric": "loss", "goal": "MINIMIZE"}],
@@ -54,7 +54,7 @@ pub(super) const STUDY: &str = r#"{
     }
 }"#;
 
-/// Of a user's own point.
+/// A user-supplied trial.
 pub(super) const TRIAL: &str = r#"{
     "parameters": [
         {"parameter": "layers", "intValue": "2"},
@@ -62,23 +62,23 @@ pub(super) const TRIAL: &str = r#"{
     ]
 }"#;
 
-/// Of a request for trials.
+/// A request for trials.
 pub(super) const SUGGEST: &str = r#"{"suggestionCount": 1, "clientId": "worker-1"}"#;
 
-/// Of a report.
+/// A measurement.
 pub(super) const MEASUREMENT: &str =
     r#"{"measurement": {"stepCount": "100", "elapsedTime": "2.5s", "metrics": [{"metric": "loss", "value": 0.25}]}}"#;
 
-/// Of a result.
+/// A result.
 pub(super) const COMPLETE: &str =
     r#"{"finalMeasurement": {"stepCount": "1000", "metrics": [{"metric": "loss", "value": 0.125}]}}"#;
 
-/// Of a policy.
+/// A policy.
 pub(super) const POLICY: &str =
     r#"{"policy": {"bindings": [{"role": "roles/ml.jobOwner", "members": ["user:someone@example.com"]}]}}"#;
 
-/// Of permissions.
+/// Permissions to test.
 pub(super) const PERMISSIONS: &str = r#"{"permissions": ["ml.jobs.get", "ml.jobs.cancel"]}"#;
 
-/// Of a change of labels.
+/// A change of labels.
 pub(super) const LABELS: &str = r#"{"labels": {"team": "research"}}"#;

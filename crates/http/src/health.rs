@@ -1,4 +1,4 @@
-//! Whether the service lives, whether it can serve, and what it counts.
+//! Liveness, readiness and metrics of the server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,34 +13,34 @@ use super::status::{ApiError, Code};
 use tunesmith_service::jobs::Jobs;
 use tunesmith_telemetry::telemetry;
 
-/// How long the store may take to answer a service that is ready.
+/// Time limit for the store to respond in a readiness check.
 const STORE_LIMIT: Duration = Duration::from_secs(2);
 
 /// `/healthz`, `/readyz` and `/metrics`.
 pub(super) fn routes() -> Routes<Arc<Jobs>> {
     let get = |path, id, summary| Operation::get(path, id, summary).open();
     Routes::new()
-        .add(get("/healthz", "healthz", "Whether the service lives."), async || StatusCode::OK)
-        .add(get("/readyz", "readyz", "Whether the service can serve.").or(StatusCode::SERVICE_UNAVAILABLE), ready)
-        .add(get("/metrics", "metrics", "What the service counts, in OpenMetrics' text format."), async || Text {
+        .add(get("/healthz", "healthz", "Checks whether the server is alive."), async || StatusCode::OK)
+        .add(get("/readyz", "readyz", "Checks whether the server is ready.").or(StatusCode::SERVICE_UNAVAILABLE), ready)
+        .add(get("/metrics", "metrics", "Gets the metrics in OpenMetrics text format."), async || Text {
             content_type: tunesmith_telemetry::CONTENT_TYPE,
             text: telemetry().text(),
         })
 }
 
-/// The routes, answered from `jobs`.
+/// The router of `jobs`.
 pub(super) fn router(jobs: Arc<Jobs>, dispatch: &Arc<Dispatch>) -> Router {
     routes().with_state(jobs, dispatch)
 }
 
-/// Ready as long as the store answers.
+/// The server is ready while the store responds.
 async fn ready(State(jobs): State<Arc<Jobs>>) -> Result<StatusCode, ApiError> {
     let unavailable = |text: &str| Err(ApiError::new(Code::Unavailable, text));
     match tokio::time::timeout(STORE_LIMIT, jobs.check_store()).await {
         Ok(Ok(())) => Ok(StatusCode::OK),
         Ok(Err(error)) => {
             tracing::error!(error = &error as &dyn std::error::Error, "the store does not answer");
-            unavailable("the store does not answer; the server's log says more")
+            unavailable("the store does not answer; see the server's log")
         }
         Err(_) => unavailable("the store does not answer in time"),
     }

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use tunesmith_domain::Job;
 
-/// Which jobs are wanted: those that satisfy every term.
+/// Selects the jobs that satisfy every term.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct JobFilter {
     terms: Vec<Term>,
@@ -14,7 +14,7 @@ pub(super) struct JobFilter {
 struct Term {
     attribute: Attribute,
     value: String,
-    /// The value is only how the attribute begins.
+    /// Whether the value is only a prefix.
     is_prefix: bool,
 }
 
@@ -46,7 +46,9 @@ impl FromStr for JobFilter {
                 other => match other.strip_prefix("labels.") {
                     Some(key) => Attribute::Label(key.to_owned()),
                     None => {
-                        return Err(format!("{other:?} is no attribute: use jobId, state, errorMessage or labels.KEY"));
+                        return Err(format!(
+                            "unknown attribute {other:?}: use jobId, state, errorMessage or labels.KEY"
+                        ));
                     }
                 },
             };
@@ -59,7 +61,7 @@ impl FromStr for JobFilter {
 }
 
 impl JobFilter {
-    /// Whether `job` is wanted.
+    /// Whether `job` satisfies every term.
     pub(super) fn accepts(&self, job: &Job) -> bool {
         self.terms.iter().all(|term| {
             let state = job.state.to_string();
@@ -80,7 +82,7 @@ mod tests {
     use tunesmith_store::contract::samples;
 
     #[test]
-    fn every_term_must_hold() {
+    fn filter_requires_every_term() {
         let job = samples::job("rnn_7");
         for (filter, expected) in [
             ("", true),

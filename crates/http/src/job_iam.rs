@@ -1,5 +1,5 @@
-//! `getIamPolicy`, `setIamPolicy` and `testIamPermissions` of a job. A job's policy gives roles on this job to
-//! principals who lack them in its project.
+//! `getIamPolicy`, `setIamPolicy` and `testIamPermissions` of a job. A job's policy grants roles on this job to
+//! principals that lack them in its project.
 
 use axum::Json;
 use axum::extract::{Extension, State};
@@ -7,38 +7,38 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 use super::body::Body;
 use super::examples;
-use super::jobs::{Api, job_id};
-use super::names::Names;
+use super::job_policy::allows;
+use super::names::{Names, job_id};
 use super::openapi::Operation;
 use super::query::Query;
 use super::routes::Routes;
+use super::state::JobsState;
 use super::status::{ApiError, Code};
-use tunesmith_access::{Caller, Permission, Role};
+use tunesmith_access::{Caller, Permission};
 use tunesmith_api::ai_platform::iam::{
-    Binding, IamPolicy, SetIamPolicyRequest, TestIamPermissionsRequest, TestIamPermissionsResponse,
+    IamPolicy, SetIamPolicyRequest, TestIamPermissionsRequest, TestIamPermissionsResponse,
 };
 use tunesmith_api::ai_platform::proto_json;
 use tunesmith_domain::{Job, JobChange, TransitionError};
 use tunesmith_service::jobs::JobsError;
 use tunesmith_store::StoreError;
 
-/// Most principals in a policy.
+/// Maximum number of members of a policy.
 const MAX_MEMBERS: usize = 1500;
-/// Most groups among them.
+/// Maximum number of groups among them.
 const MAX_GROUPS: usize = 250;
 
-/// `routes`, and those of policies.
-pub(super) fn routes(routes: Routes<Api>) -> Routes<Api> {
+/// Adds the routes of policies to `routes`.
+pub(super) fn routes(routes: Routes<JobsState>) -> Routes<JobsState> {
     routes
         .add(
             Operation::get(
                 "/v1/projects/{project}/jobs/{job}:getIamPolicy",
                 "ml.projects.jobs.getIamPolicy",
-                "Tells a job's policy, an empty one if none was set.",
+                "Gets a job's IAM policy; an empty one if none was set.",
             )
             .permission(Permission::JobsGetIamPolicy)
             .or_not_found(),
@@ -48,7 +48,7 @@ pub(super) fn routes(routes: Routes<Api>) -> Routes<Api> {
             Operation::post(
                 "/v1/projects/{project}/jobs/{job}:setIamPolicy",
                 "ml.projects.jobs.setIamPolicy",
-                "Sets a job's policy.",
+                "Sets a job's IAM policy.",
             )
             .permission(Permission::JobsSetIamPolicy)
             .example(examples::POLICY)
@@ -60,55 +60,55 @@ pub(super) fn routes(routes: Routes<Api>) -> Routes<Api> {
             Operation::post(
                 "/v1/projects/{project}/jobs/{job}:testIamPermissions",
                 "ml.projects.jobs.testIamPermissions",
-                "Tells which of some permissions the caller has; none of a job that is not there.",
+                "Gets the tested permissions that the caller has on a job; none if the job does not exist.",
             )
             .example(examples::PERMISSIONS),
             test,
         )
 }
 
-/// Which form of a policy is wanted.
+/// The requested version of a policy.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct GetQuery {
-    /// 0, 1 or 3.
+    /// Version of the format: 0, 1 or 3.
     #[serde(rename = "options.requestedPolicyVersion")]
     #[schemars(extend("enum" = [0, 1, 3]))]
     requested_policy_version: i32,
 }
 
 async fn get(
-    State(api): State<Api>,
+    State(api): State<JobsState>,
     Names([project, id]): Names<2>,
     Query(query): Query<GetQuery>,
 ) -> Result<Json<IamPolicy>, ApiError> {
     let version = query.requested_policy_version;
     if !matches!(version, 0 | 1 | 3) {
-        return Err(ApiError::invalid("options.requestedPolicyVersion", format!("{version} is none of 0, 1 and 3")));
+        return Err(ApiError::invalid("options.requestedPolicyVersion", format!("{version} is not 0, 1 or 3")));
     }
     stored(&api.jobs.report(&job_id(&project, &id)?).await?.job).map(Json)
 }
 
-/// The policy that was set, an empty one if none was.
+/// The stored policy; an empty one if none was set.
 fn stored(job: &Job) -> Result<IamPolicy, ApiError> {
     if job.policy.is_null() {
         return Ok(IamPolicy::default());
     }
     IamPolicy::deserialize(&job.policy).map_err(|error| {
         tracing::error!(job.id = %job.id, %error, "a stored policy cannot be read");
-        ApiError::new(Code::Internal, "the job's policy cannot be read; the server's log says more")
+        ApiError::new(Code::Internal, "the job's policy cannot be read; see the server's log")
     })
 }
 
 async fn set(
-    State(api): State<Api>,
+    State(api): State<JobsState>,
     Names([project, id]): Names<2>,
     Body(request): Body<SetIamPolicyRequest>,
 ) -> Result<Json<IamPolicy>, ApiError> {
     let id = job_id(&project, &id)?;
     let policy = request.policy.ok_or_else(|| ApiError::invalid("policy", "is required"))?;
     if !matches!(policy.version, 0 | 1 | 3) {
-        return Err(ApiError::invalid("policy.version", format!("{} is none of 0, 1 and 3", policy.version)));
+        return Err(ApiError::invalid("policy.version", format!("{} is not 0, 1 or 3", policy.version)));
     }
     for (index, binding) in policy.bindings.iter().enumerate() {
         let field = |name: &str| format!("policy.bindings[{index}].{name}");
@@ -135,14 +135,14 @@ async fn set(
     let etag = STANDARD.encode((job.revision + 1).to_be_bytes());
     let policy = IamPolicy { etag, ..policy };
     let change = serde_json::to_value(&policy)
-        .map_err(|error| ApiError::invalid("policy", format!("cannot be kept: {error}")))?;
+        .map_err(|error| ApiError::invalid("policy", format!("cannot be stored: {error}")))?;
     api.jobs.change(&id, JobChange::SetPolicy { policy: change }).await?;
     Ok(Json(policy))
 }
 
-/// Which of the asked permissions the caller has; of a job that is not there, none.
+/// The tested permissions that the caller has; none if the job does not exist.
 async fn test(
-    State(api): State<Api>,
+    State(api): State<JobsState>,
     Extension(caller): Extension<Caller>,
     Names([project, id]): Names<2>,
     Body(request): Body<TestIamPermissionsRequest>,
@@ -158,34 +158,8 @@ async fn test(
     };
     let has = |name: &String| match Permission::named(name) {
         Some(permission) => caller.may(permission, id.parts().0) || allows(&job.policy, caller.principal(), permission),
-        // Of permissions that nobody is asked for here, only who may do everything has any.
+        // Only the unrestricted caller has permissions that this server does not define.
         None => caller == Caller::Anonymous,
     };
     Ok(Json(TestIamPermissionsResponse { permissions: request.permissions.into_iter().filter(has).collect() }))
-}
-
-/// Whether a job's policy gives `principal` a role with `permission`. Conditions are not evaluated: a binding that has
-/// one allows nothing.
-pub(super) fn allows(policy: &Value, principal: &str, permission: Permission) -> bool {
-    let policy = IamPolicy::deserialize(policy).unwrap_or_default();
-    let is_member = |member: &String| {
-        member == principal || member == "allUsers" || (member == "allAuthenticatedUsers" && principal != "anonymous")
-    };
-    policy.bindings.iter().any(|binding| {
-        binding.condition.is_none()
-            && binding.role.parse().is_ok_and(|role: Role| role.allows(permission))
-            && binding.members.iter().any(is_member)
-    })
-}
-
-/// The policy of a new job: whoever creates it owns it.
-pub(super) fn policy_of_creator(caller: &Caller) -> Value {
-    match caller {
-        Caller::Anonymous => Value::Null,
-        Caller::Authenticated(token) => {
-            let members = vec![token.principal.to_string()];
-            let owner = Binding { role: Role::JobOwner.to_string(), members, condition: None };
-            json!(IamPolicy { bindings: vec![owner], ..IamPolicy::default() })
-        }
-    }
 }

@@ -1,4 +1,5 @@
-//! `GET jobs/{job}/logs` and `GET jobs/{job}/logs/{log}`, which AI Platform does not have: its logs were another service.
+//! `GET jobs/{job}/logs` and `GET jobs/{job}/logs/{log}`. AI Platform has no such methods: its logs are part of another
+//! service.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,8 +12,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::jobs::job_id;
-use super::names::Names;
+use super::names::{Names, job_id};
 use super::openapi::Operation;
 use super::paging::{self, Page};
 use super::query::Query;
@@ -22,14 +22,14 @@ use tunesmith_access::Permission;
 use tunesmith_service::job_logs::{self, LogFile, LogName};
 use tunesmith_service::jobs::Jobs;
 
-/// How many logs a list has, unless the client says otherwise, and at most.
+/// Default and maximum number of logs in a page.
 const DEFAULT_PAGE_SIZE: usize = 1000;
 const MAX_PAGE_SIZE: usize = 1000;
 
-/// Most bytes of a log in one answer.
+/// Maximum number of bytes of a log in a response.
 const CHUNK_BYTES: usize = 256 << 10;
 
-/// How much earlier than the clock the time of a change may be that is recorded by a file system.
+/// Allowed difference between the clock and the modification times of a file system.
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(2);
 
 /// The routes.
@@ -56,25 +56,25 @@ pub(super) fn routes() -> Routes<Arc<Jobs>> {
         )
 }
 
-/// The routes, answered by `jobs`.
+/// The router of the logs of `jobs`.
 pub(super) fn router(jobs: Arc<Jobs>, dispatch: &Arc<Dispatch>) -> Router {
     routes().with_state(jobs, dispatch)
 }
 
-/// Which logs are wanted.
+/// A selection of logs.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 struct ListQuery {
-    /// Only those of this trial.
+    /// Only logs of this trial.
     trial: Option<u64>,
-    /// Only those of this task, such as `master-0`.
+    /// Only logs of this task, such as `master-0`.
     task: String,
-    /// Only logs that were written to since then: the `readTime` of an earlier answer.
+    /// Only logs that were written since this time: the `readTime` of a previous response.
     modified_since: Option<Timestamp>,
-    /// At most how many; default and most 1000.
+    /// Maximum number of logs; default and maximum 1000.
     #[schemars(range(min = 0))]
     page_size: i32,
-    /// The `nextPageToken` of the page before.
+    /// The `nextPageToken` of the previous page.
     page_token: String,
 }
 
@@ -84,7 +84,7 @@ async fn list(
     Query(query): Query<ListQuery>,
 ) -> Result<Json<Value>, ApiError> {
     let Page { limit, after } = Page::read(query.page_size, &query.page_token, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)?;
-    // Both are asked for before the files are looked at: what an ended job wrote is then all there.
+    // Both are read before the files: the logs of an ended job are then complete.
     let read_time = Timestamp::now();
     let (state, directory) = jobs.state_and_directory(&job_id(&project, &job)?).await?;
     let mut logs = blocking(move || job_logs::logs(&directory, query.trial)).await?;
@@ -121,11 +121,11 @@ fn message(project: &str, job: &str, log: &LogFile) -> Value {
     message
 }
 
-/// Which part is wanted.
+/// A selection of a part of a log.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct ReadQuery {
-    /// From which byte; the `nextOffset` of the part before.
+    /// Offset of the first byte; the `nextOffset` of the previous part.
     offset: u64,
 }
 
@@ -141,13 +141,13 @@ async fn read(
     Ok(Json(json!({"text": chunk.text, "nextOffset": chunk.next_offset.to_string()})))
 }
 
-/// Reads files where that may block.
+/// Runs file operations on a thread that may block.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
 ) -> Result<T, ApiError> {
     let done = tokio::task::spawn_blocking(work).await;
     done.unwrap_or_else(|error| Err(std::io::Error::other(error))).map_err(|error| {
         tracing::error!(error = &error as &dyn std::error::Error, "logs cannot be read");
-        ApiError::new(Code::Internal, "the logs cannot be read; the server's log says more")
+        ApiError::new(Code::Internal, "the logs cannot be read; see the server's log")
     })
 }

@@ -15,11 +15,14 @@ use super::body::Body;
 use super::examples;
 use super::job_filter::JobFilter;
 use super::job_iam;
-use super::names::{self, Names};
+use super::job_policy;
+use super::names::{self, Names, job_id};
 use super::openapi::Operation;
+use super::packages;
 use super::paging::{self, Page};
 use super::query::Query;
 use super::routes::{Dispatch, Routes};
+use super::state::JobsState;
 use super::status::{ApiError, Code};
 use tunesmith_access::{Caller, Permission};
 use tunesmith_api::ai_platform::job::{JobList, JobRequest, JobResource, job_resource};
@@ -31,27 +34,18 @@ use tunesmith_service::Submission;
 use tunesmith_service::jobs::{JobReport, Jobs};
 use tunesmith_service::packages::Packages;
 
-/// How many jobs a list has, unless the client says otherwise, and at most.
+/// Default and maximum number of jobs in a page.
 const DEFAULT_PAGE_SIZE: usize = 20;
 const MAX_PAGE_SIZE: usize = 100;
-
-/// What the handlers need.
-#[derive(Clone)]
-pub(super) struct Api {
-    pub(super) jobs: Arc<Jobs>,
-    packages: Packages,
-    /// From where relative paths of jobs are taken.
-    working_directory: PathBuf,
-}
 
 const JOBS: &str = "/v1/projects/{project}/jobs";
 const JOB: &str = "/v1/projects/{project}/jobs/{job}";
 
 /// The routes.
-pub(super) fn routes() -> Routes<Api> {
+pub(super) fn routes() -> Routes<JobsState> {
     let routes = Routes::new()
         .add(
-            Operation::post(JOBS, "ml.projects.jobs.create", "Creates a job, which is then run.")
+            Operation::post(JOBS, "ml.projects.jobs.create", "Creates a job and runs it.")
                 .permission(Permission::JobsCreate)
                 .example(examples::JOB)
                 .makes("job", "$response.body#/jobId")
@@ -60,7 +54,7 @@ pub(super) fn routes() -> Routes<Api> {
         )
         .add(Operation::get(JOBS, "ml.projects.jobs.list", "Lists jobs.").permission(Permission::JobsList), list)
         .add(
-            Operation::get(JOB, "ml.projects.jobs.get", "Tells of a job and its trials, best first.")
+            Operation::get(JOB, "ml.projects.jobs.get", "Gets a job with its successful trials, best first.")
                 .permission(Permission::JobsGet)
                 .or_not_found(),
             get,
@@ -77,7 +71,7 @@ pub(super) fn routes() -> Routes<Api> {
             Operation::post(
                 "/v1/projects/{project}/jobs/{job}:cancel",
                 "ml.projects.jobs.cancel",
-                "Cancels a job: at once while it waits, otherwise as soon as its programs have ended.",
+                "Cancels a job: a queued one immediately, a running one after its programs have ended.",
             )
             .permission(Permission::JobsCancel)
             .or_not_found()
@@ -87,23 +81,18 @@ pub(super) fn routes() -> Routes<Api> {
     job_iam::routes(routes)
 }
 
-/// The routes, answered by `jobs`, which run what is in `packages`; relative paths in jobs are taken from
-/// `working_directory`.
+/// The router of jobs. Relative paths in jobs are resolved against `working_directory`.
 pub(super) fn router(
     jobs: Arc<Jobs>,
     packages: Packages,
     working_directory: PathBuf,
     dispatch: &Arc<Dispatch>,
 ) -> Router {
-    routes().with_state(Api { jobs, packages, working_directory }, dispatch)
-}
-
-pub(super) fn job_id(project: &str, id: &str) -> Result<JobId, ApiError> {
-    JobId::new(project, id).map_err(|error| ApiError::invalid("name", error.to_string()))
+    routes().with_state(JobsState { jobs, packages, working_directory }, dispatch)
 }
 
 async fn create(
-    State(api): State<Api>,
+    State(api): State<JobsState>,
     Extension(caller): Extension<Caller>,
     Names([project]): Names<1>,
     Body(request): Body<JobRequest>,
@@ -111,13 +100,13 @@ async fn create(
     let id = JobId::new(&project, &request.job_id);
     let id = id.map_err(|error| ApiError::invalid("jobId", error.to_string()))?;
     if request.prediction_input.is_some() {
-        return Err(ApiError::invalid("predictionInput", "this service trains; it does no batch prediction"));
+        return Err(ApiError::invalid("predictionInput", "batch prediction is not supported"));
     }
     let input = request.training_input.ok_or_else(|| ApiError::invalid("trainingInput", "is required"))?;
     check_input(&input)?;
     let command_line = CommandLine { working_directory: api.working_directory.clone(), ..CommandLine::default() };
     let refuse = |error: &dyn std::error::Error| ApiError::invalid("trainingInput", error.to_string());
-    let placed = super::packages::resolved(&api.packages, &project, &input)?;
+    let placed = packages::resolved(&api.packages, &project, &input)?;
     let plan = job_plan(&placed, &command_line).map_err(|error| refuse(&error))?;
     let study = job_study(&input).map_err(|error| refuse(&error))?;
     // The previous job is one of the same project.
@@ -132,7 +121,7 @@ async fn create(
         seed: input.tunesmith.seed,
         training_input: serde_json::to_value(&input).map_err(|error| refuse(&error))?,
         plan,
-        policy: super::job_iam::policy_of_creator(&caller),
+        policy: job_policy::policy_of_creator(&caller),
     };
     let random_seed = rand::rng().next_u64();
     let job = api.jobs.create(submission, random_seed).await?;
@@ -159,22 +148,22 @@ pub(super) fn etag(job: &Job) -> String {
     STANDARD.encode(job.revision.to_be_bytes())
 }
 
-/// Which jobs are wanted.
+/// A selection of jobs.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 struct ListQuery {
-    /// `attribute:value` terms joined by ` AND `; a value may end with `*`. Attributes: jobId, state, errorMessage,
+    /// Terms `attribute:value`, joined by ` AND `; a value may end with `*`. Attributes: jobId, state, errorMessage,
     /// labels.KEY.
     filter: String,
-    /// At most how many; default 20, at most 100.
+    /// Maximum number of jobs; default 20, at most 100.
     #[schemars(range(min = 0))]
     page_size: i32,
-    /// The `nextPageToken` of the page before.
+    /// The `nextPageToken` of the previous page.
     page_token: String,
 }
 
 async fn list(
-    State(api): State<Api>,
+    State(api): State<JobsState>,
     Names([project]): Names<1>,
     Query(query): Query<ListQuery>,
 ) -> Result<Json<JobList>, ApiError> {
@@ -192,12 +181,12 @@ async fn list(
     Ok(Json(JobList { jobs: resources, next_page_token }))
 }
 
-async fn get(State(api): State<Api>, Names([project, id]): Names<2>) -> Result<Json<JobResource>, ApiError> {
+async fn get(State(api): State<JobsState>, Names([project, id]): Names<2>) -> Result<Json<JobResource>, ApiError> {
     Ok(Json(resource(&api.jobs.report(&job_id(&project, &id)?).await?)))
 }
 
 async fn cancel(
-    State(api): State<Api>,
+    State(api): State<JobsState>,
     Names([project, id]): Names<2>,
     Body(_): Body<Empty>,
 ) -> Result<Json<Empty>, ApiError> {
@@ -205,17 +194,17 @@ async fn cancel(
     Ok(Json(Empty {}))
 }
 
-/// What is changed.
+/// The fields to change.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(extend("required" = ["updateMask"]))]
 struct PatchQuery {
-    /// `labels`, or `labels,etag` to change only what nobody has changed since.
+    /// `labels`, or `labels,etag` to reject the change if the job has changed since the etag was read.
     update_mask: String,
 }
 
 async fn patch(
-    State(api): State<Api>,
+    State(api): State<JobsState>,
     Names([project, id]): Names<2>,
     Query(query): Query<PatchQuery>,
     Body(request): Body<JobRequest>,
@@ -226,7 +215,7 @@ async fn patch(
         return Err(ApiError::invalid("updateMask", format!("{other:?} cannot be changed; labels and etag can")));
     }
     if !fields.contains(&"labels") {
-        return Err(ApiError::invalid("updateMask", "must have labels, the only thing that can be changed"));
+        return Err(ApiError::invalid("updateMask", "must contain labels, the only field that can be changed"));
     }
     let revision = if fields.contains(&"etag") { Some(revision_of(&request.etag)?) } else { None };
     let job = api.jobs.change(&id, JobChange::SetLabels { labels: request.labels, revision }).await?;
@@ -236,6 +225,6 @@ async fn patch(
 fn revision_of(etag: &str) -> Result<u64, ApiError> {
     let bytes = proto_json::bytes(etag).ok_or_else(|| ApiError::invalid("etag", "is not base64"))?;
     let bytes = <[u8; 8]>::try_from(bytes)
-        .map_err(|_| ApiError::new(Code::Aborted, "the etag is none of this job: read it again"))?;
+        .map_err(|_| ApiError::new(Code::Aborted, "the etag was not issued for this job: read the job again"))?;
     Ok(u64::from_be_bytes(bytes))
 }

@@ -1,6 +1,4 @@
-//! HTTP routes: wire types, mapping and status codes.
-//!
-//! The use cases are in `tunesmith-service`, the wire types in `tunesmith-api`.
+#![doc = include_str!("../README.md")]
 
 pub mod authorization;
 mod body;
@@ -10,11 +8,13 @@ mod health;
 mod job_filter;
 mod job_iam;
 mod job_logs;
+mod job_policy;
 mod jobs;
 pub mod listener;
 mod method_override;
 mod names;
-pub mod openapi;
+mod openapi;
+pub mod openapi_document;
 mod operations;
 mod packages;
 mod paging;
@@ -25,8 +25,10 @@ mod request_key;
 mod request_log;
 mod routes;
 pub mod server;
+mod state;
 mod status;
 mod studies;
 mod studies_api;
+mod trial_messages;
 mod trial_reports;
 mod trials;

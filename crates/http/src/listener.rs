@@ -1,4 +1,4 @@
-//! Connections of the service, with or without TLS.
+//! Connections of the server, with or without TLS.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,33 +16,33 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio_rustls::TlsAcceptor;
 
-/// How long the other end may take to agree on a key.
+/// Time limit of a TLS handshake.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
 
-/// How many agreed connections may wait to be served.
+/// Maximum number of connections that wait to be served after their handshake.
 const BACKLOG: usize = 128;
 
-/// How long to wait after an error of the system, such as too many open files.
+/// Pause after a system error, such as too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The other end of a connection.
+/// The remote address of a connection.
 #[derive(Debug, Clone, Copy)]
 pub struct Peer(pub SocketAddr);
 
-/// A stream of bytes in both directions.
+/// A bidirectional stream of bytes.
 pub trait Io: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Io for T {}
 
 /// Accepts connections.
 pub enum Connections {
-    /// As they come.
+    /// Without TLS.
     Plain(TcpListener),
-    /// After the other end has agreed on a key. One that takes its time holds nobody else up.
+    /// With TLS, after the handshake. A slow handshake does not delay other connections.
     Tls {
-        /// Those that have agreed.
+        /// Connections whose handshake is complete.
         agreed: mpsc::Receiver<(Box<dyn Io>, SocketAddr)>,
-        /// Where they are accepted.
+        /// The local address.
         address: SocketAddr,
     },
 }
@@ -50,21 +50,21 @@ pub enum Connections {
 /// Why TLS cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file has no certificate or key in PEM form.
+    /// A file contains no certificate or key in PEM format.
     #[error("{path} has no usable {what}: {reason}")]
     File {
         /// The file.
         path: String,
-        /// What was looked for.
+        /// The expected content.
         what: &'static str,
-        /// Why it is not there.
+        /// The cause.
         reason: String,
     },
-    /// The certificate and the key do not fit.
+    /// The certificate and the key do not match.
     #[error("the certificate and the key cannot be used")]
     Pair(#[from] rustls::Error),
-    /// The listener has no address.
-    #[error("the address that is listened on is not known")]
+    /// The local address of the listener cannot be read.
+    #[error("the local address cannot be read")]
     Address(#[from] io::Error),
 }
 
@@ -78,7 +78,7 @@ impl Connections {
         let chain = CertificateDer::pem_file_iter(certificate).and_then(Iterator::collect::<Result<Vec<_>, _>>);
         let chain = chain.map_err(|error| bad(certificate, "certificate", error.to_string()))?;
         if chain.is_empty() {
-            return Err(bad(certificate, "certificate", "it has none".to_owned()));
+            return Err(bad(certificate, "certificate", "none was found".to_owned()));
         }
         let key = PrivateKeyDer::from_pem_file(key).map_err(|error| bad(key, "private key", error.to_string()))?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -91,7 +91,7 @@ impl Connections {
     }
 }
 
-/// Accepts connections and sends on those that agree, until nobody takes them any more.
+/// Accepts connections and sends those whose handshake succeeds, until the receiver is dropped.
 async fn agree(listener: TcpListener, acceptor: TlsAcceptor, send: mpsc::Sender<(Box<dyn Io>, SocketAddr)>) {
     loop {
         let (stream, peer) = tokio::select! {
@@ -101,21 +101,21 @@ async fn agree(listener: TcpListener, acceptor: TlsAcceptor, send: mpsc::Sender<
         let (acceptor, send) = (acceptor.clone(), send.clone());
         tokio::spawn(async move {
             match tokio::time::timeout(HANDSHAKE_LIMIT, acceptor.accept(stream)).await {
-                // Whoever served them has gone.
+                // The send fails only after the receiver was dropped.
                 Ok(Ok(stream)) => drop(send.send((Box::new(stream), peer)).await),
-                Ok(Err(error)) => tracing::debug!(%peer, %error, "a client did not agree on a key"),
-                Err(_) => tracing::debug!(%peer, "a client took too long to agree on a key"),
+                Ok(Err(error)) => tracing::debug!(%peer, %error, "a TLS handshake failed"),
+                Err(_) => tracing::debug!(%peer, "a TLS handshake timed out"),
             }
         });
     }
 }
 
-/// The next connection; errors of the system pass.
+/// The next connection. System errors are logged, and the accept is repeated.
 async fn next(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {
-                // Answers are small and whole: they need not wait for more.
+                // Responses are written whole, so delaying small packets has no benefit.
                 let _ = stream.set_nodelay(true);
                 return (stream, peer);
             }
@@ -139,7 +139,7 @@ impl Listener for Connections {
             }
             Self::Tls { agreed, .. } => match agreed.recv().await {
                 Some(agreed) => agreed,
-                // The task that agrees has ended, which only the end of the process brings about.
+                // The handshake task ends only with the process.
                 None => std::future::pending().await,
             },
         }

@@ -9,7 +9,7 @@ use super::status::{ApiError, Code};
 
 const HEADER: &str = "x-http-method-override";
 
-/// The request that `request` stands for, if its body is at most `limit` bytes.
+/// The request that `request` stands for, whose body is at most `limit` bytes.
 pub(super) async fn resolve(request: Request, limit: usize) -> Result<Request, ApiError> {
     let Some(method) = request.headers().get(HEADER) else { return Ok(request) };
     let refuse = |text: String| ApiError::new(Code::InvalidArgument, text);

@@ -1,7 +1,7 @@
 //! `projects.locations.operations`: suggestions and checks for early stopping.
 //!
-//! The ID of an operation is its content in base64url: the request, and its result if that was known when it was answered.
-//! So every operation can be read after a restart of the server.
+//! The ID of an operation is its content in base64url: the request, and the result if it was known at the time of the
+//! response. So every operation can be read after a restart of the server.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -17,9 +17,9 @@ use super::body::Body;
 use super::names::{Names, study_id};
 use super::openapi;
 use super::routes::Routes;
+use super::state::StudiesState;
 use super::status::{ApiError, Code};
-use super::studies_api::Api;
-use super::trials::{MAX_SUGGESTIONS, messages};
+use super::trial_messages::{MAX_SUGGESTIONS, messages};
 use tunesmith_access::Permission;
 use tunesmith_api::ai_platform::optimizer::operation::{
     CheckTrialEarlyStoppingStateMetadata, CheckTrialEarlyStoppingStateResponse, OperationMetadata, OperationResponse,
@@ -34,14 +34,14 @@ use tunesmith_service::studies::{
 };
 use tunesmith_store::StoreError;
 
-/// `routes`, and those of operations.
-pub(super) fn routes(routes: Routes<Api>) -> Routes<Api> {
+/// Adds the routes of operations to `routes`.
+pub(super) fn routes(routes: Routes<StudiesState>) -> Routes<StudiesState> {
     routes
         .add(
             openapi::Operation::get(
                 "/v1/projects/{project}/locations/{location}/operations/{operation}",
                 "ml.projects.locations.operations.get",
-                "Tells of an operation, and its answer once it is done.",
+                "Gets an operation, with its response once it is done.",
             )
             .permission(Permission::OperationsGet)
             .or_not_found(),
@@ -51,7 +51,7 @@ pub(super) fn routes(routes: Routes<Api>) -> Routes<Api> {
             openapi::Operation::post(
                 "/v1/projects/{project}/locations/{location}/operations/{operation}:cancel",
                 "ml.projects.locations.operations.cancel",
-                "Cancels an operation. A suggestion that is begun comes to its end all the same.",
+                "Cancels an operation. A started suggestion is not interrupted.",
             )
             .permission(Permission::OperationsCancel)
             .or_not_found(),
@@ -63,7 +63,14 @@ pub(super) fn routes(routes: Routes<Api>) -> Routes<Api> {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 enum Task {
     /// Trials were requested.
-    Suggest { study: String, client: String, count: usize, lease_millis: Option<u64>, begun: i64 },
+    Suggest {
+        study: String,
+        client: String,
+        count: usize,
+        lease_millis: Option<u64>,
+        #[serde(rename = "begun")]
+        started: i64,
+    },
     /// Trials were returned: ranges of numbers, first and last inclusive.
     Suggested {
         study: String,
@@ -71,16 +78,23 @@ enum Task {
         count: usize,
         trials: Vec<(u64, u64)>,
         state: StudyStateName,
-        begun: i64,
+        #[serde(rename = "begun")]
+        started: i64,
         ended: i64,
     },
     /// A check for early stopping was answered.
-    CheckEarlyStopping { study: String, trial: u64, should_stop: bool, begun: i64 },
+    CheckEarlyStopping {
+        study: String,
+        trial: u64,
+        should_stop: bool,
+        #[serde(rename = "begun")]
+        started: i64,
+    },
 }
 
 impl Task {
     fn id(&self) -> String {
-        // Numbers and text only, so that this cannot fail.
+        // Serialising numbers and text does not fail.
         URL_SAFE_NO_PAD.encode(serde_json::to_vec(self).unwrap_or_default())
     }
 
@@ -95,7 +109,7 @@ impl Task {
             client: request.client_id.clone(),
             count: request.count.get(),
             lease_millis: request.lease.map(|lease| u64::try_from(lease.as_millis()).unwrap_or(u64::MAX)),
-            begun: start_time.as_millisecond(),
+            started: start_time.as_millisecond(),
         }
     }
 
@@ -113,7 +127,7 @@ impl Task {
             count: operation.request.count.get(),
             trials,
             state: suggested.study.state.into(),
-            begun: operation.start_time.as_millisecond(),
+            started: operation.start_time.as_millisecond(),
             ended: end_time.as_millisecond(),
         }
     }
@@ -128,8 +142,12 @@ impl Task {
 }
 
 /// Starts a suggestion; the operation is done if the suggestion is ready soon.
-pub(super) async fn suggest(api: &Api, study: StudyId, request: SuggestionRequest) -> Result<Operation, ApiError> {
-    // The operation's ID has milliseconds.
+pub(super) async fn suggest(
+    api: &StudiesState,
+    study: StudyId,
+    request: SuggestionRequest,
+) -> Result<Operation, ApiError> {
+    // The ID of an operation has a resolution of milliseconds.
     let start_time = time(api.clock.now().as_millisecond());
     let operation = SuggestionOperation { study, request, start_time };
     let progress = api.studies.start_suggestion(&operation).await?;
@@ -138,7 +156,7 @@ pub(super) async fn suggest(api: &Api, study: StudyId, request: SuggestionReques
 
 /// The message of a suggestion operation.
 async fn suggestion(
-    api: &Api,
+    api: &StudiesState,
     operation: &SuggestionOperation,
     progress: SuggestionProgress,
 ) -> Result<Operation, ApiError> {
@@ -156,27 +174,27 @@ async fn suggestion(
 }
 
 /// The response of a suggestion that returned `trials`.
-async fn done(api: &Api, study: &Study, trials: &[Trial], task: &Task) -> Result<Progress, ApiError> {
-    let Task::Suggested { state, begun, ended, .. } = task else { return Ok(Progress::Running) };
+async fn done(api: &StudiesState, study: &Study, trials: &[Trial], task: &Task) -> Result<Progress, ApiError> {
+    let Task::Suggested { state, started, ended, .. } = task else { return Ok(Progress::Running) };
     Ok(Progress::Done(OperationResponse::Suggest(SuggestTrialsResponse {
         trials: messages(&api.studies, study, trials).await?,
         study_state: *state,
-        start_time: time(*begun),
+        start_time: time(*started),
         end_time: time(*ended),
     })))
 }
 
 /// Checks whether a trial should stop; the operation is done.
-pub(super) async fn check_early_stopping(api: &Api, key: &TrialRef) -> Result<Operation, ApiError> {
+pub(super) async fn check_early_stopping(api: &StudiesState, key: &TrialRef) -> Result<Operation, ApiError> {
     let should_stop = api.studies.should_stop(key).await?;
-    let begun = api.clock.now().as_millisecond();
+    let started = api.clock.now().as_millisecond();
     let task =
-        Task::CheckEarlyStopping { study: key.study.as_str().to_owned(), trial: key.trial.0, should_stop, begun };
-    Ok(message(&task, checked(should_stop, begun)))
+        Task::CheckEarlyStopping { study: key.study.as_str().to_owned(), trial: key.trial.0, should_stop, started };
+    Ok(message(&task, checked(should_stop, started)))
 }
 
-fn checked(should_stop: bool, begun: i64) -> Progress {
-    let time = time(begun);
+fn checked(should_stop: bool, started: i64) -> Progress {
+    let time = time(started);
     let response = CheckTrialEarlyStoppingStateResponse { should_stop, start_time: time, end_time: time };
     Progress::Done(OperationResponse::CheckEarlyStopping(response))
 }
@@ -191,17 +209,17 @@ fn message(task: &Task, progress: Progress) -> Operation {
     let name = format!("projects/{project}/locations/{location}/operations/{}", task.id());
     let study_name = study.as_ref().map_or_else(|_| String::new(), study_name);
     let metadata = match task {
-        Task::Suggest { client, count, begun, .. } | Task::Suggested { client, count, begun, .. } => {
+        Task::Suggest { client, count, started, .. } | Task::Suggested { client, count, started, .. } => {
             OperationMetadata::Suggest(SuggestTrialsMetadata {
                 study: study_name,
                 client_id: client.clone(),
                 suggestion_count: *count,
-                create_time: time(*begun),
+                create_time: time(*started),
             })
         }
-        Task::CheckEarlyStopping { trial, begun, .. } => {
+        Task::CheckEarlyStopping { trial, started, .. } => {
             OperationMetadata::CheckEarlyStopping(CheckTrialEarlyStoppingStateMetadata {
-                create_time: time(*begun),
+                create_time: time(*started),
                 study: study_name,
                 trial: TrialId(*trial).to_string(),
             })
@@ -210,7 +228,7 @@ fn message(task: &Task, progress: Progress) -> Operation {
     Operation::new(name, metadata, progress)
 }
 
-/// The task of an operation's ID, if its study is at this location.
+/// The task of an operation's ID, if its study is at the given location.
 fn task(project: &str, location: &str, id: &str) -> Result<(Task, StudyId), ApiError> {
     let not_found = || ApiError::new(Code::NotFound, format!("operation {id} does not exist"));
     let task = Task::of(id).ok_or_else(not_found)?;
@@ -224,22 +242,22 @@ fn task(project: &str, location: &str, id: &str) -> Result<(Task, StudyId), ApiE
 }
 
 async fn get(
-    State(api): State<Api>,
+    State(api): State<StudiesState>,
     Names([project, location, operation]): Names<3>,
 ) -> Result<Json<Operation>, ApiError> {
     let (task, study) = task(&project, &location, &operation)?;
     let progress = match &task {
-        Task::CheckEarlyStopping { should_stop, begun, .. } => checked(*should_stop, *begun),
+        Task::CheckEarlyStopping { should_stop, started, .. } => checked(*should_stop, *started),
         Task::Suggested { trials, .. } => {
             let study = api.studies.study(&study).await?;
             let trials = existing(&api, &study.id, trials).await?;
             done(&api, &study, &trials, &task).await?
         }
-        Task::Suggest { client, count, lease_millis, begun, .. } => {
+        Task::Suggest { client, count, lease_millis, started, .. } => {
             let count = NonZeroUsize::new(*count).unwrap_or(NonZeroUsize::MIN);
             let lease = lease_millis.map(Duration::from_millis);
             let request = SuggestionRequest { client_id: client.clone(), count, lease };
-            let operation = SuggestionOperation { study, request, start_time: time(*begun) };
+            let operation = SuggestionOperation { study, request, start_time: time(*started) };
             let progress = match api.studies.suggestion_progress(&operation).await? {
                 SuggestionProgress::Running => Progress::Running,
                 SuggestionProgress::Failed(error) => Progress::Failed(ApiError::from(&*error).status()),
@@ -254,8 +272,8 @@ async fn get(
     Ok(Json(message(&task, progress)))
 }
 
-/// The trials of these numbers as they are now, without those that were deleted.
-async fn existing(api: &Api, study: &StudyId, ranges: &[(u64, u64)]) -> Result<Vec<Trial>, ApiError> {
+/// The current state of the trials in `ranges`, without deleted ones.
+async fn existing(api: &StudiesState, study: &StudyId, ranges: &[(u64, u64)]) -> Result<Vec<Trial>, ApiError> {
     let mut trials = Vec::new();
     for id in ranges.iter().flat_map(|(first, last)| *first..=*last).take(MAX_SUGGESTIONS) {
         match api.studies.trial(study, TrialId(id)).await {
@@ -267,7 +285,7 @@ async fn existing(api: &Api, study: &StudyId, ranges: &[(u64, u64)]) -> Result<V
     Ok(trials)
 }
 
-/// A suggestion that is begun comes to its end; its trials are the client's.
+/// A started suggestion is not interrupted; its trials belong to the client.
 async fn cancel(
     Names([project, location, operation]): Names<3>,
     Body(_): Body<Empty>,

@@ -1,5 +1,5 @@
-//! `PUT` and `GET /v1/projects/{project}/packages/{sha256}/{file name}`, which AI Platform does not have: it took packages
-//! from buckets. The answer's `uri` is for `packageUris` of the project's jobs.
+//! `PUT` and `GET /v1/projects/{project}/packages/{sha256}/{file name}`. AI Platform has no such methods: its packages
+//! are in buckets. The `uri` of the response is for `packageUris` of the project's jobs.
 
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ use tunesmith_access::Permission;
 use tunesmith_api::ai_platform::TrainingInput;
 use tunesmith_service::packages::{PackageName, Packages, PackagesError, Upload};
 
-/// How many pieces of a body wait for the disk.
+/// Maximum number of parts of a body that wait to be written.
 const WAITING_PIECES: usize = 4;
 
-/// Factor by which an upload may take longer than other requests.
+/// Factor for the time limit of an upload.
 const UPLOAD_TIME_FACTOR: u32 = 10;
 
 const PACKAGE: &str = "/v1/projects/{project}/packages/{sha256}/{file_name}";
@@ -32,20 +32,20 @@ const PACKAGE: &str = "/v1/projects/{project}/packages/{sha256}/{file_name}";
 pub(super) fn routes() -> Routes<Packages> {
     Routes::new()
         .add(
-            Operation::get(PACKAGE, "tunesmith.projects.packages.get", "Tells of a package.")
+            Operation::get(PACKAGE, "tunesmith.projects.packages.get", "Gets a package.")
                 .permission(Permission::JobsCreate)
                 .or_not_found(),
             read,
         )
         .add(
-            Operation::put(PACKAGE, "tunesmith.projects.packages.put", "Takes a package, whose bytes are the body.")
+            Operation::put(PACKAGE, "tunesmith.projects.packages.put", "Uploads a package; the body is its content.")
                 .permission(Permission::JobsCreate)
                 .time_limit_factor(UPLOAD_TIME_FACTOR),
             take,
         )
 }
 
-/// The routes, answered from `packages`. Bodies are as large as that allows.
+/// The router of `packages`, which also define the size limit of bodies.
 pub(super) fn router(packages: Packages, dispatch: &Arc<Dispatch>) -> Router {
     routes().with_state(packages, dispatch)
 }
@@ -85,11 +85,11 @@ async fn take(
         let piece = match bytes {
             Ok(bytes) => Piece::Bytes(bytes),
             Err(error) => {
-                broken = Some(ApiError::new(Code::InvalidArgument, format!("the body broke off: {error}")));
+                broken = Some(ApiError::new(Code::InvalidArgument, format!("the body ended early: {error}")));
                 break;
             }
         };
-        // Whoever writes has met an error, which is told below.
+        // The writer has failed; its error is returned below.
         if pieces.send(piece).await.is_err() {
             break;
         }
@@ -100,22 +100,22 @@ async fn take(
     drop(pieces);
     let written = writing.await.map_err(|error| {
         tracing::error!(error = &error as &dyn std::error::Error, "a package was not written");
-        ApiError::new(Code::Internal, "the package was not written; the server's log says more")
+        ApiError::new(Code::Internal, "the package was not written; see the server's log")
     })??;
     match (broken, written) {
         (Some(error), _) => Err(error),
         (None, Some(size)) => Ok(Json(message(&name, size))),
-        (None, None) => Err(ApiError::new(Code::InvalidArgument, "the body broke off")),
+        (None, None) => Err(ApiError::new(Code::InvalidArgument, "the body ended early")),
     }
 }
 
 enum Piece {
     Bytes(Bytes),
-    /// The body is whole.
+    /// End of the body.
     End,
 }
 
-/// Writes what comes, and keeps it if it is whole.
+/// Writes the received parts, and keeps the package if the body is complete.
 fn write(mut upload: Upload, mut pieces: mpsc::Receiver<Piece>) -> Result<Option<u64>, PackagesError> {
     while let Some(piece) = pieces.blocking_recv() {
         match piece {
@@ -130,7 +130,7 @@ fn message(name: &PackageName, size_bytes: u64) -> Value {
     json!({"name": name.resource_name(), "uri": name.uri(), "sizeBytes": size_bytes.to_string()})
 }
 
-/// `input` with the files of uploaded packages of `project` in place of their names.
+/// `input` with the local paths of uploaded packages of `project` instead of their URIs.
 pub(super) fn resolved(packages: &Packages, project: &str, input: &TrainingInput) -> Result<TrainingInput, ApiError> {
     let mut resolved = input.clone();
     for (index, uri) in resolved.package_uris.iter_mut().enumerate() {
@@ -150,8 +150,8 @@ impl From<PackagesError> for ApiError {
                 Self::invalid("body", error.to_string())
             }
             PackagesError::Io { .. } => {
-                tracing::error!(error = &error as &dyn std::error::Error, "a package cannot be kept or found");
-                Self::new(Code::Internal, "the package cannot be kept or found; the server's log says more")
+                tracing::error!(error = &error as &dyn std::error::Error, "a package cannot be stored or found");
+                Self::new(Code::Internal, "the package cannot be stored or found; see the server's log")
             }
         }
     }

@@ -1,4 +1,4 @@
-//! `pageSize`, `pageToken` and `nextPageToken`: long lists in pieces.
+//! `pageSize`, `pageToken` and `nextPageToken` of lists.
 
 use std::str::FromStr;
 
@@ -7,19 +7,19 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::status::ApiError;
 
-/// The piece of a list that a client asks for.
+/// A page of a list, as requested.
 pub(super) struct Page<T> {
-    /// How many entries it has at most.
+    /// Maximum number of entries.
     pub(super) limit: usize,
-    /// What it comes after; `None`: it is the first.
+    /// The entry before the page; `None` for the first page.
     pub(super) after: Option<T>,
 }
 
 impl<T: FromStr> Page<T> {
-    /// Reads `pageSize`, where 0 is `default` and more than `most` is `most`, and `pageToken`.
+    /// Parses `pageSize` and `pageToken`. A size of 0 means `default`; the maximum is `most`.
     ///
     /// # Errors
-    /// If the size is negative, or the token none of [`token`].
+    /// An error if the size is negative, or the token was not issued by [`token`].
     pub(super) fn read(page_size: i32, page_token: &str, default: usize, most: usize) -> Result<Self, ApiError> {
         let limit = match usize::try_from(page_size) {
             Ok(0) => default,
@@ -27,13 +27,13 @@ impl<T: FromStr> Page<T> {
             Err(_) => return Err(ApiError::invalid("pageSize", format!("{page_size} is negative"))),
         };
         let read = || String::from_utf8(URL_SAFE_NO_PAD.decode(page_token).ok()?).ok()?.parse().ok();
-        let no_token = || ApiError::invalid("pageToken", "is none of this service");
+        let no_token = || ApiError::invalid("pageToken", "not issued by this server");
         let after = if page_token.is_empty() { None } else { Some(read().ok_or_else(no_token)?) };
         Ok(Self { limit, after })
     }
 }
 
-/// The token of the page after the entry of this name.
+/// The token of the page after the entry named `last`.
 pub(super) fn token(last: &str) -> String {
     URL_SAFE_NO_PAD.encode(last)
 }
@@ -43,7 +43,7 @@ mod tests {
     use super::{Page, token};
 
     #[test]
-    fn a_page_is_read_with_its_bounds() {
+    fn page_size_is_bounded() {
         let page = |size, token: &str| Page::<u32>::read(size, token, 20, 100).map(|page| (page.limit, page.after));
         assert_eq!(page(0, "").unwrap(), (20, None));
         assert_eq!(page(7, &token("12")).unwrap(), (7, Some(12)));

@@ -1,4 +1,4 @@
-//! `projects` and `projects.locations`: what does not depend on jobs or studies.
+//! `projects` and `projects.locations`: methods that do not depend on jobs or studies.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use tunesmith_api::ai_platform::optimizer::operation::OperationList;
 use tunesmith_api::ai_platform::project::{Capability, CapabilityType, GetConfigResponse, Location, LocationList};
 use tunesmith_api::ai_platform::rpc::Empty;
 
-/// The one place that this service runs in; any other name is taken as well, since clients have theirs in their code.
+/// The only listed location. Other names are accepted, since clients contain the names of AI Platform's locations.
 const LOCATION: &str = "local";
 
 const OPERATIONS: &str = "/v1/projects/{project}/operations";
@@ -33,7 +33,7 @@ pub(super) fn routes() -> Routes<()> {
             Operation::get(
                 "/v1/projects/{project}:getConfig",
                 "ml.projects.getConfig",
-                "Tells which accounts the service acts as.",
+                "Gets the service accounts of the service.",
             )
             .permission(Permission::ProjectsGetConfig),
             get_config,
@@ -47,27 +47,35 @@ pub(super) fn routes() -> Routes<()> {
             Operation::get(
                 "/v1/projects/{project}/locations/{location}",
                 "ml.projects.locations.get",
-                "Tells of a location.",
+                "Gets a location.",
             )
             .permission(Permission::LocationsGet),
             get_location,
         )
         .add(
-            Operation::get(OPERATIONS, "ml.projects.operations.list", "Lists operations without a location: none.")
-                .permission(Permission::OperationsList),
+            Operation::get(
+                OPERATIONS,
+                "ml.projects.operations.list",
+                "Lists operations without a location; always empty.",
+            )
+            .permission(Permission::OperationsList),
             list_operations,
         )
         .add(
-            Operation::get(OPERATION, "ml.projects.operations.get", "Tells of an operation without a location.")
-                .permission(Permission::OperationsGet)
-                .or_not_found(),
+            Operation::get(
+                OPERATION,
+                "ml.projects.operations.get",
+                "Gets an operation without a location; none exists.",
+            )
+            .permission(Permission::OperationsGet)
+            .or_not_found(),
             get_operation,
         )
         .add(
             Operation::post(
                 CANCEL_OPERATION,
                 "ml.projects.operations.cancel",
-                "Cancels an operation without a location.",
+                "Cancels an operation without a location; none exists.",
             )
             .permission(Permission::OperationsCancel)
             .or_not_found(),
@@ -75,46 +83,46 @@ pub(super) fn routes() -> Routes<()> {
         )
 }
 
-/// The routes, answered.
+/// The router of projects.
 pub(super) fn router(dispatch: &Arc<Dispatch>) -> Router {
     routes().with_state((), dispatch)
 }
 
-/// Which part of a list is wanted.
+/// A selection of a page.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 struct PageQuery {
-    /// At most how many; 0: the service decides.
+    /// Maximum number of entries; 0: the server decides.
     #[schemars(range(min = 0))]
     page_size: i32,
-    /// The `nextPageToken` of the part before.
+    /// The `nextPageToken` of the previous page.
     page_token: String,
 }
 
-/// Which operations are wanted.
+/// A selection of operations.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 struct OperationsQuery {
-    /// Which operations; without effect, since there are none.
+    /// Filter of operations; no effect, since the list is empty.
     #[serde(rename = "filter")]
     _filter: String,
-    /// At most how many; 0: the service decides.
+    /// Maximum number of entries; 0: the server decides.
     #[schemars(range(min = 0))]
     page_size: i32,
-    /// The `nextPageToken` of the part before.
+    /// The `nextPageToken` of the previous page.
     page_token: String,
-    /// Whether a part is better than nothing; without effect.
+    /// Whether partial results are acceptable; no effect.
     #[serde(rename = "returnPartialSuccess")]
     _return_partial_success: bool,
 }
 
-/// Everything stands on the first page.
+/// Checks the parameters of a list with a single page.
 fn first_page(page_size: i32, page_token: &str) -> Result<(), ApiError> {
     if page_size < 0 {
         return Err(ApiError::invalid("pageSize", format!("{page_size} is negative")));
     }
     if !page_token.is_empty() {
-        return Err(ApiError::invalid("pageToken", "is none of this service"));
+        return Err(ApiError::invalid("pageToken", "not issued by this server"));
     }
     Ok(())
 }
@@ -160,7 +168,7 @@ async fn cancel_operation(Names([project, id]): Names<2>, Body(_): Body<Empty>) 
     Err(no_operation(&project, &id))
 }
 
-/// All operations of this service have a location.
+/// The error for an operation without a location, which does not exist.
 fn no_operation(project: &str, id: &str) -> ApiError {
     match names::project(project) {
         Ok(_) => ApiError::new(Code::NotFound, format!("operation {id} does not exist")),

@@ -1,4 +1,4 @@
-//! Reading query parameters.
+//! Parsing of query parameters.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -9,8 +9,8 @@ use super::names::decode;
 use super::status::{ApiError, Code};
 use tunesmith_api::ai_platform::proto_json::{self, MessageError};
 
-/// Parameters that every method of Google's services takes. Those that choose another form of the answer than ours are
-/// refused, the others have no effect.
+/// Standard parameters of Google services. Values that select an unsupported response format are rejected; the other
+/// parameters have no effect.
 const STANDARD: [&str; 10] = [
     "$.xgafv",
     "access_token",
@@ -24,7 +24,7 @@ const STANDARD: [&str; 10] = [
     "upload_protocol",
 ];
 
-/// The parameters of one method.
+/// The query parameters of a method.
 pub(super) struct Query<T>(pub(super) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
@@ -35,12 +35,12 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
         let own: Map<String, Value> = own.into_iter().filter(|(name, _)| !is_standard(name)).map(typed).collect();
         proto_json::from_object(own).map(Self).map_err(|error| match error {
             MessageError::Field { field, description } => ApiError::invalid(&field, description),
-            other => ApiError::new(Code::InvalidArgument, format!("the query: {other}")),
+            other => ApiError::new(Code::InvalidArgument, format!("invalid query: {other}")),
         })
     }
 }
 
-/// Switches are words in a query; numbers may be text in a message as well.
+/// In a query, Boolean values are words; numbers may be text, as in a message.
 fn typed((name, text): (String, String)) -> (String, Value) {
     match text.as_str() {
         "true" => (name, Value::Bool(true)),
@@ -49,7 +49,7 @@ fn typed((name, text): (String, String)) -> (String, Value) {
     }
 }
 
-/// Whether a method with the parameters `known` takes `query`.
+/// Checks that `query` contains only the parameters `known` and standard parameters.
 pub(super) fn check(query: &str, known: &[String]) -> Result<(), ApiError> {
     let refuse = |name: &str, description: String| Err(ApiError::invalid(name, description));
     let pairs = pairs(query)?;
@@ -58,7 +58,7 @@ pub(super) fn check(query: &str, known: &[String]) -> Result<(), ApiError> {
             return refuse(name, format!("unknown name {name:?}: this method has no such query parameter"));
         }
         if pairs[..index].iter().any(|(earlier, _)| earlier == name) {
-            return refuse(name, "is there twice".to_owned());
+            return refuse(name, "is given twice".to_owned());
         }
         let allowed: &[&str] = match name.as_str() {
             "alt" => &["json"],
@@ -67,7 +67,7 @@ pub(super) fn check(query: &str, known: &[String]) -> Result<(), ApiError> {
             _ => continue,
         };
         if !allowed.contains(&value.as_str()) {
-            return refuse(name, format!("{value:?} is not possible here; allowed: {}", allowed.join(", ")));
+            return refuse(name, format!("{value:?} is not supported; allowed: {}", allowed.join(", ")));
         }
     }
     Ok(())
@@ -78,8 +78,10 @@ fn is_standard(name: &str) -> bool {
 }
 
 fn pairs(query: &str) -> Result<Vec<(String, String)>, ApiError> {
-    let refuse =
-        |part: &str| ApiError::new(Code::InvalidArgument, format!("the query: {part:?} is not percent-encoded UTF-8"));
+    let refuse = |part: &str| {
+        let text = format!("invalid query: {part:?} is not percent-encoded UTF-8");
+        ApiError::new(Code::InvalidArgument, text)
+    };
     let text = |part: &str| decode(&part.replace('+', " ")).ok_or_else(|| refuse(part));
     let pairs = query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));

@@ -1,12 +1,12 @@
-//! The ID of a request: the client's own, or a drawn one. It stands in the answer, in the log and in the audit log.
+//! The ID of a request, given by the client or drawn at random. It is part of the response, the log and the audit log.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use rand::Rng;
 
-/// The header that carries it.
+/// The header of the ID.
 pub(super) const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Longest ID that is taken from a client.
+/// Maximum length of a client's ID.
 const MAX_LENGTH: usize = 128;
 
 /// The ID of one request: up to 128 printable ASCII characters without spaces.
@@ -14,7 +14,7 @@ const MAX_LENGTH: usize = 128;
 pub(super) struct RequestId(String);
 
 impl RequestId {
-    /// What the client calls it, if that can be used, or else a new one.
+    /// The ID in the request's header, if it is valid; otherwise a new one.
     pub(super) fn of(headers: &HeaderMap) -> Self {
         let given = headers.get(HEADER).and_then(|value| value.to_str().ok());
         let given =
@@ -40,7 +40,7 @@ mod tests {
     use super::{HEADER, RequestId};
 
     #[test]
-    fn an_id_is_the_clients_if_it_can_be_used() {
+    fn valid_id_of_the_client_is_kept() {
         let of = |value: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(HEADER, value.parse().unwrap());

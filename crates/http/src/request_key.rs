@@ -1,4 +1,4 @@
-//! `Idempotency-Key`: what a client calls a change that it may have to ask for more than once.
+//! `Idempotency-Key`: a client's name for a change that it may request more than once.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -7,10 +7,10 @@ use super::status::ApiError;
 
 const HEADER: &str = "idempotency-key";
 
-/// Longest key.
+/// Maximum length of a key.
 const MAX_LENGTH: usize = 64;
 
-/// The key of a request, if it has one: a request that is sent again with it has one effect.
+/// The key of a request, if it has one. Repeated requests with the same key have one effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RequestKey(pub(super) Option<String>);
 

@@ -1,4 +1,4 @@
-//! The outermost layer: every request gets an ID and is counted and logged.
+//! The outermost layer: assigns an ID to every request, counts it and logs it.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ use tunesmith_telemetry::telemetry;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MethodName(pub(super) &'static str);
 
-/// Answers a request, counts it, and logs it under its ID.
+/// Handles a request, counts it, and logs it under its ID.
 pub(super) async fn answer(mut request: Request, next: Next) -> Response {
     let begin = Instant::now();
     let id = RequestId::of(request.headers());

@@ -1,8 +1,8 @@
-//! The table of the service's methods: each with its path, its permission, its handler, and its OpenAPI description.
+//! The table of the server's methods, each with its path, permission, handler and OpenAPI description.
 //!
-//! Paths are as published, `/v1/projects/{project}/jobs/{job}:cancel`. What follows a colon is part of the last segment, so
-//! methods that differ by it alone are one route of the axum router, and are told apart here. A request is routed once:
-//! the names in its path are decoded, then it is authorised, then its handler gets the same names.
+//! Paths are as published, `/v1/projects/{project}/jobs/{job}:cancel`. Text after a colon is part of the last segment,
+//! so methods that differ only in it share a route of the axum router and are distinguished here. A request is routed
+//! once: the names in its path are decoded, the request is authorised, and its handler gets the same names.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use super::query;
 use super::request_log::MethodName;
 use super::status::{ApiError, Code};
 
-/// What every method of the service shares.
+/// The parts that all methods share.
 pub(super) struct Dispatch {
     pub(super) authorization: Authorization,
     /// Time limit of a request.
@@ -97,13 +97,13 @@ struct Group<S> {
 enum LastSegment {
     /// Fixed text.
     Fixed,
-    /// A name, which a custom method may follow.
+    /// A name, optionally followed by a custom method.
     Name,
-    /// Fixed text, which a custom method follows.
+    /// Fixed text followed by a custom method.
     FixedWithMethod,
 }
 
-/// The route of the axum router for a path of the table.
+/// The route of the axum router for `path`.
 fn route(path: &str) -> (String, LastSegment) {
     let (parent, segment) = path.rsplit_once('/').unwrap_or(("", path));
     match segment.split_once(':') {
@@ -147,11 +147,11 @@ async fn answer<S: Clone + Send + Sync + 'static>(group: Arc<Group<S>>, request:
             let limit = dispatch.time_limit * entry.operation.time_limit_factor;
             completion::run(handler, limit).await.unwrap_or_else(|no_answer| match no_answer {
                 NoAnswer::Panicked => {
-                    tracing::error!("a request led to a panic");
-                    ApiError::new(Code::Internal, "the service failed; its log says more").into_response()
+                    tracing::error!("a handler panicked");
+                    ApiError::new(Code::Internal, "internal error; see the server's log").into_response()
                 }
                 NoAnswer::TimedOut => {
-                    let text = format!("there was no answer within {limit:?}; what was asked for may still happen");
+                    let text = format!("no response within {limit:?}; the request may still take effect");
                     ApiError::new(Code::DeadlineExceeded, text).into_response()
                 }
             })
@@ -162,7 +162,7 @@ async fn answer<S: Clone + Send + Sync + 'static>(group: Arc<Group<S>>, request:
     named(&call, response)
 }
 
-/// Answers a request for a method that does not exist with `refusal`, if the caller may have any answer.
+/// Responds to a request for a method that does not exist: with `refusal`, if the caller is authenticated.
 pub(super) async fn unknown(dispatch: &Dispatch, parts: &Parts, refusal: Response) -> Response {
     let call = Call::unknown(parts);
     match dispatch.authorization.admit(&call, &parts.headers).await {
@@ -180,14 +180,14 @@ fn named(call: &Call, mut response: Response) -> Response {
 }
 
 impl<S> Group<S> {
-    /// The method that a request calls, and the names in its path.
+    /// The called method, and the names in the path.
     async fn find(&self, parts: &mut Parts) -> Result<(&Entry<S>, PathNames), Response> {
         let bad_path = |text: String| ApiError::new(Code::InvalidArgument, text).into_response();
         if decode(parts.uri.path()).is_none() {
             return Err(bad_path(format!("the path {:?} is not percent-encoded UTF-8", parts.uri.path())));
         }
         let given = RawPathParams::from_request_parts(parts, &()).await;
-        let given = given.map_err(|error| bad_path(format!("the path: {error}")))?;
+        let given = given.map_err(|error| bad_path(format!("invalid path: {error}")))?;
         let mut names: Vec<String> = given.iter().map(|(_, name)| name.to_owned()).collect();
         let method = match self.last {
             LastSegment::Fixed => String::new(),

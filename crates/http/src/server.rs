@@ -1,4 +1,4 @@
-//! The whole service as one router: routes, and the layers around them.
+//! The router of the whole server: routes and layers.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,15 +19,15 @@ use tunesmith_service::jobs::Jobs;
 use tunesmith_service::packages::Packages;
 use tunesmith_service::studies::Studies;
 
-/// Largest size of a request's body in bytes.
+/// Maximum size of a request's body in bytes.
 const BODY_LIMIT: usize = 4 << 20;
 
 /// Time limit of a report to [`reports_router`].
 const REPORT_TIME_LIMIT: Duration = Duration::from_secs(60);
 
-/// The services that answer requests.
+/// The services behind the routes.
 pub struct Service {
-    /// Studies whose trials are run by their users.
+    /// Studies whose trials are run by clients.
     pub studies: Arc<Studies>,
     /// Jobs.
     pub jobs: Arc<Jobs>,
@@ -35,24 +35,24 @@ pub struct Service {
     pub packages: Packages,
     /// Reports of the jobs' trials.
     pub reports: TrialReports,
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// The folder that relative paths of jobs start from.
+    /// The folder against which relative paths of jobs are resolved.
     pub working_directory: PathBuf,
-    /// Who may make requests, and where they are recorded; `None` for the owner of the data folder, who may do everything.
+    /// Access rules and audit logs; `None`: every request is allowed, as for the owner of the data folder.
     pub access: Option<Access>,
     /// Time limit of a request.
     pub request_timeout: Duration,
 }
 
-/// The router of the whole service.
+/// The router of the whole server.
 pub fn router(service: Service) -> Router {
     let Service { studies, jobs, packages, reports, clock, working_directory, access, request_timeout } = service;
     let authorization = Authorization::new(access, Arc::clone(&jobs), Arc::clone(&clock));
     let dispatch = Arc::new(Dispatch { authorization, time_limit: request_timeout });
     let routes = Router::new()
         .merge(super::health::router(Arc::clone(&jobs), &dispatch))
-        .merge(super::openapi::router(&dispatch))
+        .merge(super::openapi_document::router(&dispatch))
         .merge(super::projects::router(&dispatch))
         .merge(super::studies_api::router(studies, clock, &dispatch))
         .merge(super::trial_reports::router(reports, &dispatch))
@@ -62,7 +62,7 @@ pub fn router(service: Service) -> Router {
     layered(routes, dispatch)
 }
 
-/// The router of the requests that the programs of jobs make.
+/// The router of reports from the programs of jobs.
 pub fn reports_router(reports: TrialReports) -> Router {
     let dispatch = Arc::new(Dispatch { authorization: Authorization::open(), time_limit: REPORT_TIME_LIMIT });
     layered(super::trial_reports::router(reports, &dispatch), dispatch)

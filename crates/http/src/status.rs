@@ -17,49 +17,49 @@ use tunesmith_service::studies::StudiesError;
 use tunesmith_service::{ReportError, SubmitError};
 use tunesmith_store::StoreError;
 
-/// An error as a client sees it.
+/// An error response.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ApiError {
     code: Code,
     message: String,
-    /// The fields of the request that are wrong, and the rules they break.
+    /// The invalid fields of the request, with the violated rules.
     violations: Vec<FieldViolation>,
-    /// When to try again.
+    /// Delay before a repeated request.
     retry_after: Option<Duration>,
-    /// What happened, for programs: the reason of a `google.rpc.ErrorInfo`.
+    /// The reason of a `google.rpc.ErrorInfo`, for programs.
     reason: Option<&'static str>,
 }
 
-/// The `google.rpc.Code`s that are answered.
+/// The codes of `google.rpc.Code` in responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Code {
-    /// The request is wrong whatever the state.
+    /// The request is invalid in any state.
     InvalidArgument,
     /// The state does not allow the request.
     FailedPrecondition,
-    /// The caller may not do that.
+    /// The caller lacks a permission.
     PermissionDenied,
-    /// The caller asks for too much.
+    /// The caller exceeds a limit.
     ResourceExhausted,
-    /// The service cannot do it now.
+    /// The server is temporarily unable to respond.
     Unavailable,
-    /// It took too long.
+    /// The time limit was exceeded.
     DeadlineExceeded,
-    /// The caller did not say who it is, or not convincingly.
+    /// The caller is not authenticated.
     Unauthenticated,
-    /// There is no such thing.
+    /// The resource does not exist.
     NotFound,
-    /// There is such a thing already.
+    /// The resource exists already.
     AlreadyExists,
-    /// Somebody else was faster; try again.
+    /// A concurrent change was made first; the client may try again.
     Aborted,
-    /// The body is too large: `INVALID_ARGUMENT` with an HTTP status of its own.
+    /// The body is too large: `INVALID_ARGUMENT` with its own HTTP status.
     PayloadTooLarge,
-    /// The body is of another type: `INVALID_ARGUMENT` with an HTTP status of its own.
+    /// The body has an unsupported content type: `INVALID_ARGUMENT` with its own HTTP status.
     UnsupportedMediaType,
-    /// There is such a path, but not with this HTTP method: `UNIMPLEMENTED` with an HTTP status of its own.
+    /// The path exists, but not with this HTTP method: `UNIMPLEMENTED` with its own HTTP status.
     MethodNotAllowed,
-    /// A fault on this side.
+    /// A failure of the server.
     Internal,
 }
 
@@ -98,7 +98,7 @@ impl Code {
         }
     }
 
-    /// Its number in `google.rpc.Code`.
+    /// The number of the code in `google.rpc.Code`.
     fn number(self) -> i32 {
         match self {
             Self::InvalidArgument | Self::PayloadTooLarge | Self::UnsupportedMediaType => 3,
@@ -118,22 +118,22 @@ impl Code {
 }
 
 impl ApiError {
-    /// The HTTP status of the answer.
+    /// The HTTP status of the response.
     pub(super) fn http_status(&self) -> StatusCode {
         self.code.http()
     }
 
-    /// An error with a text for people.
+    /// An error with a message for people.
     pub(super) fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), violations: Vec::new(), retry_after: None, reason: None }
     }
 
-    /// A request whose `field` breaks a rule.
+    /// The error for an invalid `field`.
     pub(super) fn invalid(field: &str, description: impl Into<String>) -> Self {
         Self::violations(vec![FieldViolation { field: field.to_owned(), description: description.into() }])
     }
 
-    /// A request whose fields break rules.
+    /// The error for invalid fields.
     pub(super) fn violations(violations: Vec<FieldViolation>) -> Self {
         let messages = violations.iter().map(|violation| format!("{}: {}", violation.field, violation.description));
         Self {
@@ -145,7 +145,7 @@ impl ApiError {
         }
     }
 
-    /// The same, with the advice to try again after `wait`.
+    /// Adds a recommended delay before a repeated request.
     pub(super) fn retry_after(self, wait: Duration) -> Self {
         Self { retry_after: Some(wait), ..self }
     }
@@ -177,7 +177,7 @@ impl IntoResponse for ApiError {
             response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         if let Some(wait) = self.retry_after {
-            // Whole seconds, at least the wait.
+            // Rounded up to whole seconds.
             let seconds = wait.as_secs_f64().ceil() as u64;
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
@@ -185,7 +185,7 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// The schema of what every error is answered with.
+/// The schema of error responses.
 pub(super) fn error_schema(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<ErrorAnswer>()
 }
@@ -263,7 +263,7 @@ impl From<&StoreError> for ApiError {
             | StoreError::NotApplied { .. }
             | StoreError::Unknown { .. } => {
                 tracing::error!(error = error as &dyn std::error::Error, "the store failed");
-                return Self::new(Code::Internal, "the store failed; the server's log says more");
+                return Self::new(Code::Internal, "the store failed; see the server's log");
             }
         };
         let is_lost =

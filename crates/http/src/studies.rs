@@ -12,8 +12,8 @@ use super::names::{self, Names, study_id};
 use super::openapi::Operation;
 use super::query::Query;
 use super::routes::Routes;
+use super::state::StudiesState;
 use super::status::ApiError;
-use super::studies_api::Api;
 use tunesmith_access::Permission;
 use tunesmith_api::ai_platform::optimizer::{StudyList, StudyMessage, StudyRequest, study_plan};
 use tunesmith_api::ai_platform::rpc::Empty;
@@ -23,8 +23,8 @@ use tunesmith_service::NewStudy;
 const STUDIES: &str = "/v1/projects/{project}/locations/{location}/studies";
 const STUDY: &str = "/v1/projects/{project}/locations/{location}/studies/{study}";
 
-/// `routes`, and those of studies.
-pub(super) fn routes(routes: Routes<Api>) -> Routes<Api> {
+/// Adds the routes of studies to `routes`.
+pub(super) fn routes(routes: Routes<StudiesState>) -> Routes<StudiesState> {
     routes
         .add(
             Operation::post(STUDIES, "ml.projects.locations.studies.create", "Creates a study.")
@@ -40,13 +40,13 @@ pub(super) fn routes(routes: Routes<Api>) -> Routes<Api> {
             list,
         )
         .add(
-            Operation::get(STUDY, "ml.projects.locations.studies.get", "Tells of a study.")
+            Operation::get(STUDY, "ml.projects.locations.studies.get", "Gets a study.")
                 .permission(Permission::StudiesGet)
                 .or_not_found(),
             get,
         )
         .add(
-            Operation::delete(STUDY, "ml.projects.locations.studies.delete", "Removes a study with its trials.")
+            Operation::delete(STUDY, "ml.projects.locations.studies.delete", "Deletes a study and its trials.")
                 .permission(Permission::StudiesDelete)
                 .or_not_found(),
             delete,
@@ -57,14 +57,14 @@ pub(super) fn routes(routes: Routes<Api>) -> Routes<Api> {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(extend("required" = ["studyId"]))]
 struct CreateQuery {
-    /// The study's ID.
+    /// ID of the study.
     #[serde(default)]
     #[schemars(regex(pattern = "^[A-Za-z0-9_.-]{1,128}$"))]
     study_id: String,
 }
 
 async fn create(
-    State(api): State<Api>,
+    State(api): State<StudiesState>,
     Names([project, location]): Names<2>,
     Query(query): Query<CreateQuery>,
     Body(request): Body<StudyRequest>,
@@ -75,12 +75,13 @@ async fn create(
     let id = StudyId::new(&project, &location, &query.study_id);
     let id = id.map_err(|error| ApiError::invalid("studyId", error.to_string()))?;
     if id.is_of_job() {
-        return Err(ApiError::invalid("parent", format!("the location {location:?} is kept for the studies of jobs")));
+        let text = format!("the location {location:?} is reserved for the studies of jobs");
+        return Err(ApiError::invalid("parent", text));
     }
     let config = request.study_config.ok_or_else(|| ApiError::invalid("studyConfig", "is required"))?;
     let plan = study_plan(&config).map_err(ApiError::violations)?;
     let config = serde_json::to_value(&config)
-        .map_err(|error| ApiError::invalid("studyConfig", format!("cannot be kept: {error}")))?;
+        .map_err(|error| ApiError::invalid("studyConfig", format!("cannot be stored: {error}")))?;
     let study = plan.spec.into_study(NewStudy {
         id,
         seed: plan.seed.unwrap_or_else(|| rand::rng().next_u64()),
@@ -93,20 +94,26 @@ async fn create(
 }
 
 async fn get(
-    State(api): State<Api>,
+    State(api): State<StudiesState>,
     Names([project, location, study]): Names<3>,
 ) -> Result<Json<StudyMessage>, ApiError> {
     let study = api.studies.study(&study_id(&project, &location, &study)?).await?;
     Ok(Json(StudyMessage::from(&study)))
 }
 
-async fn list(State(api): State<Api>, Names([project, location]): Names<2>) -> Result<Json<StudyList>, ApiError> {
+async fn list(
+    State(api): State<StudiesState>,
+    Names([project, location]): Names<2>,
+) -> Result<Json<StudyList>, ApiError> {
     names::location(&project, &location)?;
     let studies = api.studies.studies(&project, &location).await?;
     Ok(Json(StudyList { studies: studies.iter().map(StudyMessage::from).collect() }))
 }
 
-async fn delete(State(api): State<Api>, Names([project, location, study]): Names<3>) -> Result<Json<Empty>, ApiError> {
+async fn delete(
+    State(api): State<StudiesState>,
+    Names([project, location, study]): Names<3>,
+) -> Result<Json<Empty>, ApiError> {
     api.studies.delete_study(&study_id(&project, &location, &study)?).await?;
     Ok(Json(Empty {}))
 }

@@ -5,23 +5,17 @@ use std::sync::Arc;
 use axum::Router;
 
 use super::routes::{Dispatch, Routes};
+use super::state::StudiesState;
 use super::{operations, studies, trials};
 use tunesmith_service::clock::Clock;
 use tunesmith_service::studies::Studies;
 
-/// The state of the handlers.
-#[derive(Clone)]
-pub(super) struct Api {
-    pub(super) studies: Arc<Studies>,
-    pub(super) clock: Arc<dyn Clock>,
-}
-
 /// The routes.
-pub(super) fn routes() -> Routes<Api> {
+pub(super) fn routes() -> Routes<StudiesState> {
     studies::routes(operations::routes(trials::routes(Routes::new())))
 }
 
 /// The router of studies.
 pub(super) fn router(studies: Arc<Studies>, clock: Arc<dyn Clock>, dispatch: &Arc<Dispatch>) -> Router {
-    routes().with_state(Api { studies, clock }, dispatch)
+    routes().with_state(StudiesState { studies, clock }, dispatch)
 }

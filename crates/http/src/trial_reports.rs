@@ -1,5 +1,5 @@
-//! `GET /v1/{trial}` and `POST /v1/{trial}:addMeasurement` for the program of a running trial, which shows the token
-//! that it was given: `authorization: Bearer $TUNESMITH_TOKEN`.
+//! `GET /v1/{trial}` and `POST /v1/{trial}:addMeasurement` for the program of a running trial, which authenticates with
+//! the token in its environment: `authorization: Bearer $TUNESMITH_TOKEN`.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub(super) fn routes() -> Routes<TrialReports> {
             Operation::get(
                 "/v1/projects/{project}/locations/jobs/studies/{study}/trials/{trial}",
                 "tunesmith.jobs.trials.get",
-                "Tells the program of a job's trial of its trial.",
+                "Gets a trial of a job, for its program.",
             )
             .or_not_found()
             .of_trial_program(),
@@ -37,7 +37,7 @@ pub(super) fn routes() -> Routes<TrialReports> {
             Operation::post(
                 "/v1/projects/{project}/locations/jobs/studies/{study}/trials/{trial}:addMeasurement",
                 "tunesmith.jobs.trials.addMeasurement",
-                "Adds a measurement to the curve of a job's trial, for its program.",
+                "Adds a measurement to a trial of a job, for its program.",
             )
             .example(examples::MEASUREMENT)
             .or_not_found()
@@ -47,7 +47,7 @@ pub(super) fn routes() -> Routes<TrialReports> {
         )
 }
 
-/// The routes, answered from `reports`.
+/// The router of `reports`.
 pub(super) fn router(reports: TrialReports, dispatch: &Arc<Dispatch>) -> Router {
     routes().with_state(reports, dispatch)
 }

@@ -11,32 +11,29 @@ use super::names::{Names, study_id, trial_ref};
 use super::openapi::Operation;
 use super::request_key::RequestKey;
 use super::routes::Routes;
+use super::state::StudiesState;
 use super::status::ApiError;
-use super::studies_api::Api;
+use super::trial_messages::{MAX_SUGGESTIONS, messages};
 use tunesmith_access::Permission;
 use tunesmith_api::ai_platform::optimizer::{
     self, AddMeasurementRequest, CompleteTrialRequest, PublishedNames, SuggestTrialsRequest, TrialList, TrialMessage,
     TrialRequest, point,
 };
 use tunesmith_api::ai_platform::rpc::Empty;
-use tunesmith_domain::{Study, Trial};
-use tunesmith_service::studies::{ReportedOutcome, Studies, StudiesError, SuggestionRequest, TrialOfStudy, TrialRef};
+use tunesmith_service::studies::{ReportedOutcome, Studies, SuggestionRequest, TrialOfStudy, TrialRef};
 
-/// Most trials in one request.
-pub(super) const MAX_SUGGESTIONS: usize = 1000;
-
-/// Most bytes of a client's ID: it is part of the names of its operations, which must fit into a path.
+/// Maximum length of a client's ID in bytes: it is part of the names of operations, which must fit into a path.
 const MAX_CLIENT_ID_LENGTH: usize = 1024;
 
-/// A path of trials, or below them.
+/// The path of trials, or a path below it.
 macro_rules! trials {
     ($more:literal) => {
         concat!("/v1/projects/{project}/locations/{location}/studies/{study}/trials", $more)
     };
 }
 
-/// `routes`, and those of trials.
-pub(super) fn routes(routes: Routes<Api>) -> Routes<Api> {
+/// Adds the routes of trials to `routes`.
+pub(super) fn routes(routes: Routes<StudiesState>) -> Routes<StudiesState> {
     let get = |path, id, summary| Operation::get(path, id, summary).or_not_found();
     let post = |path, id, summary| Operation::post(path, id, summary).or_not_found().or_conflict();
     routes
@@ -44,7 +41,7 @@ pub(super) fn routes(routes: Routes<Api>) -> Routes<Api> {
             post(
                 trials!(":suggest"),
                 "ml.projects.locations.studies.trials.suggest",
-                "Gives a client the trials it has, or new ones.",
+                "Suggests trials: those that the client owns already, or new ones.",
             )
             .permission(Permission::TrialsCreate)
             .example(examples::SUGGEST),
@@ -54,13 +51,13 @@ pub(super) fn routes(routes: Routes<Api>) -> Routes<Api> {
             post(
                 trials!(":listOptimalTrials"),
                 "ml.projects.locations.studies.trials.listOptimalTrials",
-                "Lists the best trial, with several metrics those that none is better than in all of them.",
+                "Lists the optimal trials: the best one, or the Pareto front of several metrics.",
             )
             .permission(Permission::TrialsList),
             list_optimal,
         )
         .add(
-            post(trials!(""), "ml.projects.locations.studies.trials.create", "Adds a point of the user's own.")
+            post(trials!(""), "ml.projects.locations.studies.trials.create", "Creates a user-supplied trial.")
                 .permission(Permission::TrialsCreate)
                 .example(examples::TRIAL),
             create,
@@ -71,12 +68,12 @@ pub(super) fn routes(routes: Routes<Api>) -> Routes<Api> {
             list,
         )
         .add(
-            get(trials!("/{trial}"), "ml.projects.locations.studies.trials.get", "Tells of a trial.")
+            get(trials!("/{trial}"), "ml.projects.locations.studies.trials.get", "Gets a trial.")
                 .permission(Permission::TrialsGet),
             self::get,
         )
         .add(
-            Operation::delete(trials!("/{trial}"), "ml.projects.locations.studies.trials.delete", "Removes a trial.")
+            Operation::delete(trials!("/{trial}"), "ml.projects.locations.studies.trials.delete", "Deletes a trial.")
                 .permission(Permission::TrialsDelete)
                 .or_not_found()
                 .or_conflict(),
@@ -102,7 +99,7 @@ pub(super) fn routes(routes: Routes<Api>) -> Routes<Api> {
             post(
                 trials!("/{trial}:checkEarlyStoppingState"),
                 "ml.projects.locations.studies.trials.checkEarlyStoppingState",
-                "Tells whether a trial should stop.",
+                "Checks whether a trial should stop.",
             )
             .permission(Permission::TrialsUpdate),
             check_early_stopping,
@@ -111,7 +108,7 @@ pub(super) fn routes(routes: Routes<Api>) -> Routes<Api> {
             post(
                 trials!("/{trial}:stop"),
                 "ml.projects.locations.studies.trials.stop",
-                "Asks a trial's client to stop.",
+                "Requests the client of a trial to stop.",
             )
             .permission(Permission::TrialsUpdate),
             stop,
@@ -119,7 +116,7 @@ pub(super) fn routes(routes: Routes<Api>) -> Routes<Api> {
 }
 
 async fn suggest(
-    State(api): State<Api>,
+    State(api): State<StudiesState>,
     Names([project, location, study]): Names<3>,
     Body(request): Body<SuggestTrialsRequest>,
 ) -> Result<Json<optimizer::Operation>, ApiError> {
@@ -128,7 +125,7 @@ async fn suggest(
 }
 
 async fn list_optimal(
-    State(api): State<Api>,
+    State(api): State<StudiesState>,
     Names([project, location, study]): Names<3>,
     Body(_): Body<Empty>,
 ) -> Result<Json<TrialList>, ApiError> {
@@ -138,7 +135,7 @@ async fn list_optimal(
 }
 
 async fn add_measurement(
-    State(api): State<Api>,
+    State(api): State<StudiesState>,
     Names(names): Names<4>,
     RequestKey(request_key): RequestKey,
     Body(request): Body<AddMeasurementRequest>,
@@ -150,7 +147,7 @@ async fn add_measurement(
 }
 
 async fn complete(
-    State(api): State<Api>,
+    State(api): State<StudiesState>,
     Names(names): Names<4>,
     Body(request): Body<CompleteTrialRequest>,
 ) -> Result<Json<TrialMessage>, ApiError> {
@@ -158,7 +155,7 @@ async fn complete(
 }
 
 async fn stop(
-    State(api): State<Api>,
+    State(api): State<StudiesState>,
     Names(names): Names<4>,
     Body(_): Body<Empty>,
 ) -> Result<Json<TrialMessage>, ApiError> {
@@ -166,7 +163,7 @@ async fn stop(
 }
 
 async fn check_early_stopping(
-    State(api): State<Api>,
+    State(api): State<StudiesState>,
     Names(names): Names<4>,
     Body(_): Body<Empty>,
 ) -> Result<Json<optimizer::Operation>, ApiError> {
@@ -174,7 +171,7 @@ async fn check_early_stopping(
 }
 
 async fn create(
-    State(api): State<Api>,
+    State(api): State<StudiesState>,
     Names([project, location, study]): Names<3>,
     RequestKey(request_key): RequestKey,
     Body(request): Body<TrialRequest>,
@@ -192,13 +189,13 @@ async fn create(
     message(&api.studies, &api.studies.create_trial(&id, parameters, result, request_key).await?).await
 }
 
-async fn get(State(api): State<Api>, Names(names): Names<4>) -> Result<Json<TrialMessage>, ApiError> {
+async fn get(State(api): State<StudiesState>, Names(names): Names<4>) -> Result<Json<TrialMessage>, ApiError> {
     let key = key(&names)?;
     message(&api.studies, &api.studies.trial_of_study(&key.study, key.trial).await?).await
 }
 
 async fn list(
-    State(api): State<Api>,
+    State(api): State<StudiesState>,
     Names([project, location, study]): Names<3>,
 ) -> Result<Json<TrialList>, ApiError> {
     let study = api.studies.study(&study_id(&project, &location, &study)?).await?;
@@ -206,7 +203,7 @@ async fn list(
     Ok(Json(TrialList { trials: messages(&api.studies, &study, &trials).await? }))
 }
 
-async fn delete(State(api): State<Api>, Names(names): Names<4>) -> Result<Json<Empty>, ApiError> {
+async fn delete(State(api): State<StudiesState>, Names(names): Names<4>) -> Result<Json<Empty>, ApiError> {
     let key = key(&names)?;
     api.studies.delete_trial(&key.study, key.trial).await?;
     Ok(Json(Empty {}))
@@ -243,7 +240,7 @@ fn outcome(request: CompleteTrialRequest) -> Result<ReportedOutcome, ApiError> {
         return Ok(ReportedOutcome::Infeasible(infeasible_reason(request.infeasible_reason)));
     }
     if !request.infeasible_reason.is_empty() {
-        return Err(ApiError::invalid("infeasibleReason", "belongs to trialInfeasible alone"));
+        return Err(ApiError::invalid("infeasibleReason", "only with trialInfeasible"));
     }
     Ok(match request.final_measurement {
         Some(measurement) => ReportedOutcome::Measured(measurement.into_measurement("finalMeasurement")?),
@@ -259,19 +256,4 @@ async fn message(studies: &Studies, answered: &TrialOfStudy) -> Result<Json<Tria
     let TrialOfStudy { study, trial } = answered;
     let curve = studies.measurements(&study.id, trial).await?;
     Ok(Json(TrialMessage::new(study, &PublishedNames::of(study.problem.search_space()), trial, &curve)))
-}
-
-/// `trials` of `study` with their measurements.
-pub(super) async fn messages(
-    studies: &Studies,
-    study: &Study,
-    trials: &[Trial],
-) -> Result<Vec<TrialMessage>, StudiesError> {
-    let names = PublishedNames::of(study.problem.search_space());
-    let mut messages = Vec::with_capacity(trials.len());
-    for trial in trials {
-        let curve = studies.measurements(&study.id, trial).await?;
-        messages.push(TrialMessage::new(study, &names, trial, &curve));
-    }
-    Ok(messages)
 }

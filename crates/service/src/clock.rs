@@ -1,4 +1,4 @@
-//! Where the service gets the time from, so that tests can set it.
+//! The clock of the service, which tests can replace.
 
 use std::sync::Mutex;
 
@@ -6,11 +6,11 @@ use jiff::Timestamp;
 
 /// A source of the current time.
 pub trait Clock: Send + Sync + 'static {
-    /// The time now. May go backwards, as the machine's clock may.
+    /// The current time. May go backwards, like the system clock.
     fn now(&self) -> Timestamp;
 }
 
-/// The machine's clock.
+/// The system clock.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -20,14 +20,14 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that stands still until it is set.
+/// A clock that does not advance until it is set.
 #[derive(Debug)]
 pub struct ManualClock {
     now: Mutex<Timestamp>,
 }
 
 impl ManualClock {
-    /// A clock that shows `now`.
+    /// A clock at `now`.
     pub fn new(now: Timestamp) -> Self {
         Self { now: Mutex::new(now) }
     }

@@ -1,4 +1,4 @@
-//! Applies a study's stopping rule to running trials: keeps the curves of the completed ones and of those that run.
+//! Applies a study's stopping rule to running trials, and keeps the curves of completed and running trials.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,10 +12,10 @@ use tunesmith_algorithms::problem::{Goal, TrialId};
 use tunesmith_domain::{CurveAxis, Measurement, Study, StudyId, Trial, TrialState};
 use tunesmith_store::{Store, StoreError};
 
-/// How many measurements are read at once.
+/// Maximum number of measurements in one read.
 const BATCH: usize = 10_000;
 
-/// One study's stopping rule with what it has learnt.
+/// The stopping rule of one study, with the curves of its trials.
 pub(super) struct EarlyStopping {
     study: StudyId,
     metric: String,
@@ -28,9 +28,9 @@ pub(super) struct EarlyStopping {
 #[derive(Default)]
 struct Learnt {
     completed: Vec<Completed>,
-    /// The newest curves of trials that run.
+    /// The current curves of running trials.
     running: BTreeMap<TrialId, Vec<CurvePoint>>,
-    /// Made from the completed trials when it is first needed after a change.
+    /// Built from the completed trials on first use after a change.
     prepared: Option<PreparedStoppingRule>,
 }
 
@@ -40,7 +40,7 @@ struct Completed {
 }
 
 impl EarlyStopping {
-    /// The rule of `study`, which has learnt nothing yet.
+    /// The rule of `study`, without curves.
     pub(super) fn new(rule: tunesmith_domain::StoppingRule, study: &Study) -> Self {
         let metric = &study.problem.metrics()[0];
         Self {
@@ -57,7 +57,7 @@ impl EarlyStopping {
         }
     }
 
-    /// Reads the curve of `trial`, if it has a result. To be called once for each trial.
+    /// Adds the curve of `trial`, if the trial has a result. Must be called once for each trial.
     pub(super) async fn learn(&self, store: &dyn Store, trial: &Trial) -> Result<(), StoreError> {
         if trial.state != TrialState::Succeeded {
             self.lock().running.remove(&trial.id);
@@ -80,12 +80,12 @@ impl EarlyStopping {
         Ok(())
     }
 
-    /// The curve of what a trial reported.
+    /// The curve of a trial's measurements.
     pub(super) fn points(&self, reports: &[Measurement]) -> Vec<CurvePoint> {
         let points = reports.iter().filter_map(|report| {
             let step = match self.axis {
                 CurveAxis::Step => report.step,
-                // Whole milliseconds; a curve is compared at the places of its reports.
+                // Whole milliseconds; a curve is compared at the positions of its reports.
                 CurveAxis::ElapsedTime => (report.elapsed_secs? * 1e3) as i64,
             };
             Some(CurvePoint { step, value: report.value(&self.metric)? })
@@ -93,7 +93,7 @@ impl EarlyStopping {
         points.collect()
     }
 
-    /// Why the running `trial` with this curve is to be stopped, if it is.
+    /// The reason to stop the running `trial` with this curve, if there is one.
     pub(super) fn decide(&self, trial: TrialId, curve: Vec<CurvePoint>) -> Option<String> {
         let mut learnt = self.lock();
         let Learnt { completed, running, prepared } = &mut *learnt;

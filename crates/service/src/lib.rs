@@ -1,8 +1,7 @@
-//! The use cases: submitting and running jobs, suggesting and completing trials, accepting the reports of trainers.
+//! The use cases: submit and run jobs, record reports of trainers, suggest trials to clients.
 //!
-//! Wire formats, terminals, and the implementations of stores and executors are not part of this crate. The run of a
-//! job
-//! emits [`JobEvent`]s, which the command line displays.
+//! Wire formats, terminals, and the implementations of stores and executors are in other crates. Progress is emitted as
+//! [`JobEvent`]s, which the command line or a server may display.
 
 pub mod clock;
 mod early_stopping;
@@ -12,9 +11,9 @@ pub mod jobs;
 mod live_trials;
 pub mod packages;
 pub mod pages;
-pub mod policy;
 mod reports;
 mod runner;
+pub mod search_policy;
 mod secret;
 pub mod studies;
 mod study_spec;

@@ -21,7 +21,7 @@ use super::output::print;
 use super::results::Results;
 use crate::data_dir::DataDir;
 use tunesmith_domain::{Algorithm, JobId, StoppingRule, Study, Trial};
-use tunesmith_service::policy;
+use tunesmith_service::search_policy;
 
 #[derive(Debug, Args)]
 pub(super) struct ExplainArgs {
@@ -117,7 +117,7 @@ fn trials(study: &Study, trials: &[Trial]) -> (Vec<CompletedTrial>, Vec<PendingT
     for trial in trials {
         let (id, parameters) = (trial.id, trial.parameters.clone());
         if trial.state.is_final() {
-            let outcome = policy::outcome(trial, study.problem.metrics());
+            let outcome = search_policy::outcome(trial, study.problem.metrics());
             completed.push(CompletedTrial { id, parameters, outcome });
         } else {
             pending.push(PendingTrial { id, parameters });

@@ -1,10 +1,10 @@
-//! The rules of `tunesmith.conditions`, and what its values stand for.
+//! The rules of `tunesmith.conditions`, and the meaning of its values.
 
 use std::collections::HashMap;
 
 use tunesmith_algorithms::problem::ParameterValue;
 
-use super::rules::Violations;
+use super::violations::Violations;
 use super::{Additions, HyperparameterSpec, ParameterSpec, ParameterType, ParentValue, nearest};
 
 /// Checks the conditions of `additions` against the parameters of `spec`.
@@ -18,7 +18,7 @@ pub(super) fn check_conditions(spec: &HyperparameterSpec, additions: &Additions,
             if !names.contains(&name.as_str()) {
                 violations.error_with_help(
                     format_args!("{path}.{field}"),
-                    format_args!("{name:?} is no parameter of this config"),
+                    format_args!("{name:?} is not a parameter of this config"),
                     format_args!("names of parameters: {}", names.join(", ")),
                     nearest(name, names.iter().copied()).map(|name| format!("did you mean `{name}`?")),
                 );
@@ -50,12 +50,12 @@ pub(super) fn check_conditions(spec: &HyperparameterSpec, additions: &Additions,
 fn check_parent(path: &str, parent: &ParameterSpec, values: &[ParentValue], violations: &mut Violations) {
     let name = &parent.parameter_name;
     let allowed = match parent.parameter_type {
-        // Reported where it stands.
+        // Reported by the rules of the parameter.
         ParameterType::ParameterTypeUnspecified => return,
         ParameterType::Double => {
             violations.error(
                 format_args!("{path}.parent"),
-                format_args!("{name:?} is a DOUBLE, whose single values a search would never meet"),
+                format_args!("{name:?} is a DOUBLE, which cannot be a parent"),
                 "an INTEGER, DISCRETE or CATEGORICAL parameter",
             );
             return;
@@ -83,24 +83,24 @@ fn check_parent(path: &str, parent: &ParameterSpec, values: &[ParentValue], viol
     }
 }
 
-/// Reports each parameter from which parents lead back to itself.
+/// Reports each parameter that is its own ancestor.
 fn check_circles(additions: &Additions, conditions: &HashMap<&str, usize>, violations: &mut Violations) {
     let parent = |name: &str| conditions.get(name).map(|&index| additions.conditions[index].parent.as_str());
     for (&name, index) in conditions {
-        // A parameter that is its own parent is reported already.
+        // A parameter that is its own parent is already reported.
         let Some(first) = parent(name).filter(|parent| *parent != name) else { continue };
         let mut above = std::iter::successors(Some(first), |name| parent(name)).take(conditions.len());
         if above.any(|ancestor| ancestor == name) {
             violations.error(
                 format_args!("tunesmith.conditions[{index}].parent"),
-                format_args!("{first:?} is itself conditional on {name:?}, directly or by others between"),
+                format_args!("{first:?} is itself conditional on {name:?}, directly or indirectly"),
                 "a parameter that exists without this one",
             );
         }
     }
 }
 
-/// What `written` means as a value of `parent`; `None` if that cannot have it.
+/// The value of `parent` that `written` stands for; `None` if `parent` does not have it.
 pub(super) fn parent_value(parent: &ParameterSpec, written: &ParentValue) -> Option<ParameterValue> {
     let text = written.0.as_str();
     match parent.parameter_type {

@@ -3,16 +3,16 @@
 use std::collections::HashMap;
 
 use super::condition_rules::check_conditions;
-use super::foreknowledge_rules::check_foreknowledge;
-use super::rules::Violations;
+use super::prior_knowledge_rules::check_prior_knowledge;
 use super::scalars::LARGEST_EXACT_INTEGER;
+use super::violations::Violations;
 use super::{
     Additions, Algorithm, Double, HyperparameterSpec, ParameterSpec, ParameterType, RESERVED_METRIC_TAGS, ScaleType,
 };
 use tunesmith_algorithms::problem::MAX_DISCRETE_VALUES;
 use tunesmith_domain::JobId;
 
-/// Checks `spec` with what our additions say of it.
+/// Checks `spec` together with the additions that refer to it.
 pub(super) fn check_hyperparameters(spec: &HyperparameterSpec, additions: &Additions, violations: &mut Violations) {
     check_counts(spec, violations);
     let tag = spec.hyperparameter_metric_tag.as_str();
@@ -20,7 +20,7 @@ pub(super) fn check_hyperparameters(spec: &HyperparameterSpec, additions: &Addit
         violations.error(
             "hyperparameters.hyperparameterMetricTag",
             format_args!("{tag:?} is reserved for the bookkeeping of the hypertune package"),
-            format_args!("any tag but {}", RESERVED_METRIC_TAGS.join(", ")),
+            format_args!("any tag except {}", RESERVED_METRIC_TAGS.join(", ")),
         );
     }
     if !spec.resume_previous_job_id.is_empty()
@@ -63,7 +63,7 @@ pub(super) fn check_hyperparameters(spec: &HyperparameterSpec, additions: &Addit
     }
     check_resolutions(spec, additions, violations);
     check_conditions(spec, additions, violations);
-    check_foreknowledge(spec, additions, violations);
+    check_prior_knowledge(spec, additions, violations);
     if additions.early_stopping.is_some() && !spec.enable_trial_early_stopping {
         violations.warning(
             "tunesmith.earlyStopping",
@@ -105,14 +105,14 @@ fn check_name(path: &str, parameter: &ParameterSpec, violations: &mut Violations
     } else if name.contains(|c: char| c.is_whitespace() || c == '=') {
         violations.warning(
             format_args!("{path}.parameterName"),
-            format_args!("{name:?} makes a command-line flag that few programs can read"),
-            "best letters, digits, '_' and '-'",
+            format_args!("{name:?} is a command-line flag that few programs can parse"),
+            "recommended: letters, digits, '_' and '-'",
         );
     } else if matches!(name, "job-dir" | "job_dir") {
         violations.warning(
             format_args!("{path}.parameterName"),
             format_args!("{name:?} is also the flag of the job's output folder"),
-            "best a name of its own",
+            "recommended: another name",
         );
     }
 }
@@ -152,7 +152,7 @@ fn check_parameter(path: &str, parameter: &ParameterSpec, violations: &mut Viola
                     violations.warning(
                         format_args!("{path}.{field}"),
                         format_args!("{bound} is ignored for a DISCRETE parameter"),
-                        "discreteValues alone say what is allowed",
+                        "discreteValues alone define the allowed values",
                     );
                 }
             }
@@ -189,7 +189,7 @@ fn check_range(path: &str, parameter: &ParameterSpec, violations: &mut Violation
         let problem = if !bound.0.is_finite() {
             Some(("is not a finite number", "a finite number"))
         } else if integer && bound.0.fract() != 0.0 {
-            Some(("is not whole", "a whole number for INTEGER"))
+            Some(("is not a whole number", "a whole number for INTEGER"))
         } else if integer && bound.0.abs() > LARGEST_EXACT_INTEGER {
             Some(("is too large to be exact", "a whole number from -2^53 to 2^53"))
         } else {
@@ -232,7 +232,7 @@ fn check_scale(path: &str, field: &str, scale: ScaleType, min: Double, violation
     if min.0 <= 0.0 {
         violations.error(
             format_args!("{path}.{field}"),
-            format_args!("{min} has no place on a logarithmic scale"),
+            format_args!("{min} is not possible on a logarithmic scale"),
             format_args!("above 0 with {name}"),
         );
     }

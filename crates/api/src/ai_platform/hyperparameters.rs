@@ -1,4 +1,4 @@
-//! `HyperparameterSpec`: what is tuned, towards which goal, with how many trials.
+//! `HyperparameterSpec`: the parameters, the goal and the number of trials of a tuning job.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,31 +6,31 @@ use serde::{Deserialize, Serialize};
 use super::scalars::int32_or_text;
 use super::{Double, is_default};
 
-/// The metric tag of a spec that names none.
+/// The default metric tag.
 pub const DEFAULT_METRIC_TAG: &str = "training/hptuning/metric";
 
 /// Keys of the lines that the `hypertune` package writes: a metric of such a name would overwrite them.
 pub const RESERVED_METRIC_TAGS: [&str; 4] = ["trial", "global_step", "checkpoint_path", "timestamp"];
 
-/// What is tuned, towards which goal, with how many trials.
+/// The parameters, the goal and the number of trials of a tuning job.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(extend("required" = ["goal", "params"]))]
 pub struct HyperparameterSpec {
-    /// Which way the metric is better.
+    /// Whether the metric is maximised or minimised.
     pub goal: GoalType,
     /// The parameters, at least one, with different names.
     #[schemars(length(min = 1))]
     pub params: Vec<ParameterSpec>,
-    /// How many trials in all, at least 1. Default 1.
+    /// Maximum number of trials, at least 1. Default 1.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "int32_or_text")]
     #[schemars(range(min = 1), extend("type" = ["integer", "string", "null"], "pattern" = "^-?[0-9]+$"))]
     pub max_trials: Option<i32>,
-    /// How many trials run at once, at least 1. Default 1.
+    /// Maximum number of trials at the same time, at least 1. Default 1.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "int32_or_text")]
     #[schemars(range(min = 1), extend("type" = ["integer", "string", "null"], "pattern" = "^-?[0-9]+$"))]
     pub max_parallel_trials: Option<i32>,
-    /// How many failed trials fail the job; 0, the default, leaves it to the service.
+    /// Number of failed trials after which the job fails; 0, the default: the service decides.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "int32_or_text")]
     #[schemars(range(min = 0), extend("type" = ["integer", "string", "null"], "pattern" = "^-?[0-9]+$"))]
     pub max_failed_trials: Option<i32>,
@@ -38,25 +38,26 @@ pub struct HyperparameterSpec {
     /// `checkpoint_path` and `timestamp` are reserved.
     #[serde(skip_serializing_if = "is_default")]
     pub hyperparameter_metric_tag: String,
-    /// An earlier job whose study is continued, with its trials as knowledge.
+    /// A previous job whose study is continued; its trials are used by the search.
     #[serde(skip_serializing_if = "is_default")]
     pub resume_previous_job_id: String,
-    /// Stop trials early that will hardly become the best; `tunesmith.earlyStopping` chooses by which rule.
+    /// Whether trials that are unlikely to become the best are stopped early; `tunesmith.earlyStopping` selects the
+    /// rule.
     #[serde(skip_serializing_if = "is_default")]
     pub enable_trial_early_stopping: bool,
-    /// How points are chosen.
+    /// The search algorithm.
     #[serde(skip_serializing_if = "is_default")]
     pub algorithm: Algorithm,
 }
 
 impl HyperparameterSpec {
-    /// The tag under which trainers report the metric, the default if the spec names none.
+    /// The tag under which trainers report the metric, or its default.
     pub fn metric_tag(&self) -> &str {
         if self.hyperparameter_metric_tag.is_empty() { DEFAULT_METRIC_TAG } else { &self.hyperparameter_metric_tag }
     }
 }
 
-/// Which way the metric is better.
+/// Whether the metric is maximised or minimised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum GoalType {
@@ -69,23 +70,23 @@ pub enum GoalType {
     Minimize,
 }
 
-/// How points are chosen.
+/// The search algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Algorithm {
-    /// The algorithm that serves the problem best, chosen by rule: usually Bayesian optimisation. The default.
+    /// The default: an algorithm that is chosen by the properties of the problem, usually Bayesian optimisation.
     #[default]
     AlgorithmUnspecified,
-    /// Every point of a grid once. Every parameter must be `INTEGER`, `CATEGORICAL` or `DISCRETE`, or have an entry in
-    /// `tunesmith.doubleResolution`.
+    /// Every point of a grid, each once. Every parameter must be `INTEGER`, `CATEGORICAL` or `DISCRETE`, or have an
+    /// entry in `tunesmith.doubleResolution`.
     GridSearch,
-    /// Independent draws.
+    /// Independent random points.
     RandomSearch,
-    /// Bayesian optimisation by a Gaussian process, by the name that the Optimizer has for the default.
+    /// Bayesian optimisation with a Gaussian process; the Optimizer's name of its default algorithm.
     GaussianProcessBandit,
 }
 
-/// One parameter.
+/// A parameter.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(extend("required" = ["parameterName", "type"]))]
@@ -93,7 +94,7 @@ pub struct ParameterSpec {
     /// The name; the trainer gets the value as `--<parameterName>=<value>`.
     #[schemars(length(min = 1))]
     pub parameter_name: String,
-    /// The kind of its values.
+    /// The type of the parameter's values.
     #[serde(rename = "type")]
     pub parameter_type: ParameterType,
     /// Lower bound, inclusive; required for `DOUBLE` and `INTEGER`, whole for `INTEGER`, unset for `CATEGORICAL`.
@@ -114,21 +115,21 @@ pub struct ParameterSpec {
     pub scale_type: ScaleType,
 }
 
-/// The kind of a parameter's values.
+/// The type of a parameter's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ParameterType {
-    /// An error.
+    /// Invalid.
     #[default]
     #[schemars(skip)]
     ParameterTypeUnspecified,
-    /// Real numbers of a range.
+    /// Real numbers in a range.
     Double,
-    /// Whole numbers of a range.
+    /// Whole numbers in a range.
     Integer,
-    /// Texts without order.
+    /// Unordered texts.
     Categorical,
-    /// Listed numbers.
+    /// A list of numbers.
     Discrete,
 }
 
@@ -136,13 +137,13 @@ pub enum ParameterType {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ScaleType {
-    /// Evenly, the default.
+    /// Linear; the default.
     #[default]
     None,
-    /// Evenly.
+    /// Linear.
     UnitLinearScale,
-    /// Logarithmically, finest near the lower bound; needs a strictly positive range.
+    /// Logarithmic, with the finest resolution near the lower bound; the range must be strictly positive.
     UnitLogScale,
-    /// Logarithmically, finest near the upper bound; needs a strictly positive range.
+    /// Logarithmic, with the finest resolution near the upper bound; the range must be strictly positive.
     UnitReverseLogScale,
 }

@@ -1,38 +1,38 @@
-//! Access policies of jobs.
+//! IAM policies of jobs.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::is_default;
 
-/// Who may do what with a job.
+/// An IAM policy: the roles of principals on a job.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(rename = "Policy")]
 pub struct IamPolicy {
-    /// 0, 1 or 3.
+    /// Version of the format: 0, 1 or 3.
     #[serde(skip_serializing_if = "is_default")]
     pub version: i32,
-    /// Roles, and who has them.
+    /// Roles, each with its members.
     #[serde(skip_serializing_if = "is_default")]
     pub bindings: Vec<Binding>,
-    /// What is logged.
+    /// Configuration of audit logs. Stored without effect.
     #[serde(skip_serializing_if = "is_default")]
     pub audit_configs: Vec<AuditConfig>,
-    /// Changes with every change of the policy, in base64.
+    /// Changes with every change of the policy; base64.
     #[serde(skip_serializing_if = "is_default")]
     pub etag: String,
 }
 
-/// A role, and who has it.
+/// A role and its members.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Binding {
     /// The role.
     pub role: String,
-    /// Who has it, at least one.
+    /// The principals that have the role, at least one.
     pub members: Vec<String>,
-    /// Under which condition. It is kept, and has no effect.
+    /// Condition of the binding. Stored, but not evaluated: a binding with a condition allows nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub condition: Option<Expression>,
 }
@@ -42,70 +42,70 @@ pub struct Binding {
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Expr")]
 pub struct Expression {
-    /// In the Common Expression Language.
+    /// The condition in the Common Expression Language.
     #[serde(skip_serializing_if = "is_default")]
     pub expression: String,
-    /// What it is called.
+    /// Title.
     #[serde(skip_serializing_if = "is_default")]
     pub title: String,
-    /// What it is for.
+    /// Description.
     #[serde(skip_serializing_if = "is_default")]
     pub description: String,
-    /// Where it comes from.
+    /// Origin of the expression, such as a file name and a position.
     #[serde(skip_serializing_if = "is_default")]
     pub location: String,
 }
 
-/// What is logged of the use of a service.
+/// The audit configuration of a service.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct AuditConfig {
     /// The service.
     #[serde(skip_serializing_if = "is_default")]
     pub service: String,
-    /// What is logged.
+    /// The kinds of access that are logged.
     #[serde(skip_serializing_if = "is_default")]
     pub audit_log_configs: Vec<AuditLogConfig>,
 }
 
-/// A kind of use that is logged.
+/// A kind of access that is logged.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct AuditLogConfig {
-    /// The kind.
+    /// The kind of access.
     #[serde(skip_serializing_if = "is_default")]
     pub log_type: LogType,
-    /// Who is left out.
+    /// Principals whose access is not logged.
     #[serde(skip_serializing_if = "is_default")]
     pub exempted_members: Vec<String>,
 }
 
-/// A kind of use.
+/// A kind of access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum LogType {
-    /// None.
+    /// Unspecified.
     #[default]
     LogTypeUnspecified,
-    /// Reading policies.
+    /// Reading of administrative data, such as policies.
     AdminRead,
-    /// Writing data.
+    /// Writing of data.
     DataWrite,
-    /// Reading data.
+    /// Reading of data.
     DataRead,
 }
 
-/// A policy to be set.
+/// A request to set a policy.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct SetIamPolicyRequest {
     /// The policy; required.
     pub policy: Option<IamPolicy>,
-    /// Which of its fields are set. Always taken as `bindings, etag`, the default.
+    /// The fields to set. Ignored: `bindings` and `etag`, the default, are always set.
     pub update_mask: String,
 }
 
-/// Permissions that somebody may have.
+/// A request to test permissions.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TestIamPermissionsRequest {
@@ -113,7 +113,7 @@ pub struct TestIamPermissionsRequest {
     pub permissions: Vec<String>,
 }
 
-/// Those permissions that the caller has.
+/// The tested permissions that the caller has.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct TestIamPermissionsResponse {
     /// The permissions.

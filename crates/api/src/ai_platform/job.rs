@@ -1,4 +1,4 @@
-//! The `Job` resource of AI Platform, as `--output` writes it.
+//! The `Job` resource of AI Platform, as written by `--output`.
 
 use std::collections::BTreeMap;
 
@@ -11,46 +11,46 @@ use super::{Int64, TrainingInput};
 use tunesmith_algorithms::problem::{Goal, Origin};
 use tunesmith_domain::{Job, JobState, Measurement, Study, Trial, TrialState};
 
-/// A job. Fields at their defaults are left out, int64 fields are strings.
+/// A job. Fields at their defaults are omitted, and 64-bit integers are strings.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Job")]
 pub struct JobResource {
-    /// Its name in the project.
+    /// ID of the job in its project.
     job_id: String,
-    /// What is done.
+    /// The training input.
     #[schemars(with = "TrainingInput")]
     training_input: serde_json::Value,
-    /// When it was created.
+    /// Creation time.
     create_time: Timestamp,
-    /// When it was begun.
+    /// Start time.
     #[serde(skip_serializing_if = "Option::is_none")]
     start_time: Option<Timestamp>,
-    /// When it came to its end.
+    /// End time.
     #[serde(skip_serializing_if = "Option::is_none")]
     end_time: Option<Timestamp>,
-    /// Where it stands.
+    /// State of the job.
     #[serde(serialize_with = "serialize_state")]
     #[schemars(schema_with = "state_schema")]
     state: JobState,
-    /// Why it failed or was cancelled.
+    /// Reason for the failure or cancellation.
     #[serde(skip_serializing_if = "String::is_empty")]
     error_message: String,
-    /// What came of it so far.
+    /// Output so far.
     training_output: TrainingOutput,
     /// Labels by key.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     labels: BTreeMap<String, String>,
-    /// How many jobs are begun before it, while it is `QUEUED`.
+    /// Number of jobs that start before this one, while it is `QUEUED`.
     #[serde(skip_serializing_if = "Option::is_none")]
     job_position: Option<Int64>,
-    /// Changes with every change of the job, in base64.
+    /// Changes with every change of the job; base64.
     #[serde(skip_serializing_if = "Option::is_none")]
     etag: Option<String>,
 }
 
 impl JobResource {
-    /// As a service tells it: with what it takes to change the job, and how many jobs are begun before it.
+    /// Adds the etag and the position in the queue, which only a server knows.
     #[must_use]
     pub fn served(mut self, etag: String, position: Option<usize>) -> Self {
         self.etag = Some(etag);
@@ -59,20 +59,20 @@ impl JobResource {
     }
 }
 
-/// A job as a client sends it. What the service alone decides is accepted and has no effect.
+/// A job in a request. Fields that only the service sets are accepted and ignored.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(rename = "JobInput")]
 pub struct JobRequest {
-    /// Its name in the project.
+    /// ID of the job in its project.
     pub job_id: String,
-    /// What is to be done.
+    /// The training input; required.
     pub training_input: Option<TrainingInput>,
     /// Labels by key.
     pub labels: BTreeMap<String, String>,
-    /// Of a change: the state of the job that it was made for.
+    /// In an update: the etag of the job that the update is based on.
     pub etag: String,
-    /// Batch prediction, which this service does not do.
+    /// Batch prediction, which is not supported.
     pub prediction_input: Option<Value>,
     #[serde(rename = "createTime")]
     _create_time: Value,
@@ -92,33 +92,33 @@ pub struct JobRequest {
     _prediction_output: Value,
 }
 
-/// Some jobs.
+/// A page of jobs.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ListJobsResponse")]
 pub struct JobList {
-    /// The jobs, by name.
+    /// The jobs, by ID.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub jobs: Vec<JobResource>,
-    /// What asks for the next ones; absent if there are none.
+    /// Token of the next page; absent on the last page.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub next_page_token: String,
 }
 
-/// What came of a job.
+/// The output of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct TrainingOutput {
-    /// How many trials were successful.
+    /// Number of successful trials.
     #[serde(skip_serializing_if = "Option::is_none")]
     completed_trial_count: Option<Int64>,
     /// The successful trials, best first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     trials: Vec<HyperparameterOutput>,
-    /// Whether the job tunes.
+    /// Whether the job is a tuning job.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     is_hyperparameter_tuning_job: bool,
-    /// The metric.
+    /// The metric tag.
     #[serde(skip_serializing_if = "Option::is_none")]
     hyperparameter_metric_tag: Option<String>,
 }
@@ -127,34 +127,34 @@ struct TrainingOutput {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct HyperparameterOutput {
-    /// Its number.
+    /// Number of the trial.
     trial_id: String,
-    /// Its point, as text.
+    /// Parameter values, as text.
     hyperparameters: BTreeMap<String, String>,
-    /// Its result.
+    /// The result.
     final_metric: HyperparameterMetric,
-    /// Whether it was stopped before its end.
+    /// Whether the trial was stopped early.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     is_trial_stopped_early: bool,
-    /// When it was begun.
+    /// Start time.
     #[serde(skip_serializing_if = "Option::is_none")]
     start_time: Option<Timestamp>,
-    /// When it came to its end.
+    /// End time.
     #[serde(skip_serializing_if = "Option::is_none")]
     end_time: Option<Timestamp>,
-    /// Where it stands.
+    /// State of the job.
     #[serde(serialize_with = "serialize_state")]
     #[schemars(schema_with = "state_schema")]
     state: JobState,
-    /// What AI Platform does not tell.
+    /// Tunesmith's additions.
     #[serde(skip_serializing_if = "Option::is_none")]
     tunesmith: Option<OutputAdditions>,
 }
 
-/// Our own additions to a trial's output.
+/// Tunesmith's additions to a trial's output.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 struct OutputAdditions {
-    /// What proposed the trial.
+    /// The algorithm and the step that proposed the trial.
     #[schemars(schema_with = "origin_schema")]
     origin: Origin,
 }
@@ -192,13 +192,13 @@ pub(super) fn origin_schema(_: &mut SchemaGenerator) -> Schema {
         "type": "object",
         "properties": {
             "algorithm": { "type": "string", "description": "The algorithm." },
-            "step": { "type": "string", "description": "Its step, if it learns." },
+            "step": { "type": "string", "description": "The step of the algorithm, if it has several." },
         },
         "required": ["algorithm"],
     })
 }
 
-/// The resource of `job`, with the successful ones of `trials` best first, as published.
+/// The resource of `job`, with the successful trials of `trials`, best first, as published.
 pub fn job_resource(job: &Job, study: Option<&Study>, trials: &[Trial]) -> JobResource {
     let training_output = match study {
         Some(study) => tuning_output(study, trials),
@@ -256,7 +256,7 @@ fn hyperparameter_output(trial: &Trial, metric: &str) -> Option<HyperparameterOu
     })
 }
 
-/// Trials with a result from the best to the worst, ties by number, then those without one by number.
+/// `trials`, those with a result first, from best to worst; ties and trials without a result by number.
 pub fn best_first<'a>(trials: &'a [Trial], metric: &str, goal: Goal) -> Vec<&'a Trial> {
     let value = |trial: &Trial| trial.final_measurement.as_ref().and_then(|m: &Measurement| m.value(metric));
     let mut sorted: Vec<&Trial> = trials.iter().collect();

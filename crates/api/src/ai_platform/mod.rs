@@ -7,18 +7,18 @@
 //! | `hyperparameters.params` | the search space of the study's problem |
 //! | `hyperparameterMetricTag`, `goal` | the study's only metric |
 //!
-//! Reading follows proto3's JSON rules, so numbers may come as text; what is written is canonical: 64-bit integers as
-//! text, durations as `"3.5s"`, fields at their default left out.
+//! Messages are parsed by proto3's JSON rules, so numbers may be text. Written messages are canonical: 64-bit integers
+//! are text, durations have the form `"3.5s"`, and fields at their default are omitted.
 
 mod additions;
 mod condition_rules;
-mod foreknowledge_rules;
 mod hyperparameter_rules;
 mod hyperparameters;
 pub mod iam;
 pub mod job;
 pub mod optimizer;
 pub mod plan;
+mod prior_knowledge_rules;
 pub mod project;
 pub mod proto_json;
 mod replica_config;
@@ -27,6 +27,7 @@ mod rules;
 mod scalars;
 mod study_spec;
 mod training_input;
+mod violations;
 mod without_effect;
 
 pub use additions::{
@@ -38,21 +39,22 @@ pub use hyperparameters::{
     ScaleType,
 };
 pub use replica_config::{AcceleratorConfig, AcceleratorType, DiskConfig, ReplicaConfig};
-pub use rules::{Severity, Violation, check};
+pub use rules::check;
 pub use scalars::{Double, DurationError, Int64, ProtoDuration};
 pub use study_spec::{StudySpecError, TuningSpec, study_spec};
 pub use training_input::{EncryptionConfig, ScaleTier, Scheduling, TrainingInput};
+pub use violations::{Severity, Violation};
 pub use without_effect::without_effect;
 
-/// Whether a field is left out of canonical JSON.
+/// Whether a field is omitted from canonical JSON.
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// Below this Jaro-Winkler similarity two names have nothing to do with each other. A guess, tried on typing errors.
+/// Names below this Jaro-Winkler similarity are treated as unrelated. A guess, tried on typing errors.
 const SIMILAR: f64 = 0.75;
 
-/// The candidate most like `name`, whatever the case of its letters; `None` if none is alike.
+/// The candidate most similar to `name`, ignoring case; `None` if no candidate is similar.
 pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let plain = |text: &str| text.to_lowercase().replace(['_', '-', ' '], "");
     candidates

@@ -1,4 +1,4 @@
-//! From `TrainingInput` and the command line to the plan that a job is carried out by.
+//! Conversion of a `TrainingInput` and the command line to the plan of a job.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use super::{ProtoDuration, ReplicaConfig, TrainingInput, study_spec};
 use tunesmith_domain::{IdError, JobId, JobPlan, ProgramPlan, ReplicaPlan, Role};
 use tunesmith_service::StudySpec;
 
-/// What a user says beside the configuration.
+/// The command line of a job, besides its configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CommandLine {
     /// `--package-path`, absolute.
@@ -16,31 +16,33 @@ pub struct CommandLine {
     pub module_name: Option<String>,
     /// `--job-dir`.
     pub job_dir: Option<String>,
-    /// What stands after `--`: arguments of the trainer, or, if the configuration names none, the trainer itself.
+    /// The arguments after `--`: the trainer's arguments or, if the configuration names no trainer, its command.
     pub command: Vec<String>,
-    /// Where the command was given, absolute.
+    /// The working directory of the command, absolute.
     pub working_directory: PathBuf,
 }
 
-/// Why configuration and command line together are not a job.
+/// Why a configuration and a command line do not describe a job.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanningError {
-    /// Nobody says what to run.
+    /// No program is given.
     #[error(
-        "nothing says what to run: give a command after `--`, or --package-path with --module-name, or packageUris \
+        "no program is given: give a command after `--`, or --package-path with --module-name, or packageUris \
          with pythonModule, or masterConfig.imageUri"
     )]
     NoProgram,
-    /// Packages, but no module.
+    /// Packages without a module.
     #[error("packageUris are given, but no module to run: give --module-name, or pythonModule")]
     NoModule,
-    /// A module, but no package.
+    /// A module without a package.
     #[error("a module is given, but no package with it: give --package-path, or packageUris")]
     NoPackage,
-    /// Two programs at once.
-    #[error("masterConfig.imageUri excludes --package-path, packageUris and a module: a container brings its program")]
+    /// Two programs.
+    #[error(
+        "masterConfig.imageUri excludes --package-path, packageUris and a module: the container image contains the program"
+    )]
     TwoPrograms,
-    /// A number of replicas that is out of range.
+    /// A number of replicas is out of range.
     #[error("{field} is {value}; 0 to 1000 are allowed")]
     ReplicaCount {
         /// The field.
@@ -48,18 +50,18 @@ pub enum PlanningError {
         /// Its value.
         value: i64,
     },
-    /// The job to be continued has a name that no job can have.
+    /// The ID of the previous job is invalid.
     #[error("hyperparameters.resumePreviousJobId")]
     PreviousJob(#[from] IdError),
-    /// The hyperparameters are not a study; the reader of the file should have said so.
+    /// The hyperparameters do not describe a study. A checked configuration does not cause this.
     #[error("hyperparameters")]
     Study(#[from] super::StudySpecError),
 }
 
-/// Most replicas of one role. They all run on this machine.
+/// Maximum number of replicas of one role. All run on this machine.
 const MAX_REPLICAS: i64 = 1000;
 
-/// The study that the configuration asks for, if it is a tuning job.
+/// The study of a tuning job; `None` without hyperparameters.
 ///
 /// # Errors
 /// [`PlanningError::Study`].
@@ -80,7 +82,7 @@ pub fn previous_job(input: &TrainingInput) -> Result<Option<JobId>, PlanningErro
 /// The plan of the job.
 ///
 /// # Errors
-/// [`PlanningError`] names what is missing or too much.
+/// [`PlanningError`], which names what is missing or contradictory.
 pub fn job_plan(input: &TrainingInput, command_line: &CommandLine) -> Result<JobPlan, PlanningError> {
     let image = input.master_config.as_ref().map_or("", |config| config.image_uri.as_str());
     let program = if image.is_empty() {
@@ -126,7 +128,7 @@ pub fn job_plan(input: &TrainingInput, command_line: &CommandLine) -> Result<Job
 
 fn local_program(input: &TrainingInput, command_line: &CommandLine) -> Result<ProgramPlan, PlanningError> {
     let module = command_line.module_name.clone().unwrap_or_else(|| input.python_module.clone());
-    // A folder given on the command line takes the place of the packages in the configuration, as gcloud had it.
+    // A package folder on the command line replaces the packages in the configuration, as with gcloud.
     let package_uris = if command_line.package_path.is_some() { Vec::new() } else { input.package_uris.clone() };
     let has_package = command_line.package_path.is_some() || !package_uris.is_empty();
     match (has_package, module.is_empty()) {
@@ -142,7 +144,7 @@ fn local_program(input: &TrainingInput, command_line: &CommandLine) -> Result<Pr
         }
         (false, false) => Err(PlanningError::NoPackage),
         (false, true) => match &input.master_config {
-            // A container's command without its image is a command of this machine.
+            // A container command without an image is run on this machine.
             Some(config) if !config.container_command.is_empty() => {
                 let argv = config.container_command.iter().chain(&config.container_args).cloned().collect();
                 Ok(ProgramPlan::Command { argv })
@@ -192,7 +194,7 @@ fn replicas(input: &TrainingInput, master: &ProgramPlan) -> Result<Vec<ReplicaPl
     Ok(replicas)
 }
 
-/// What a replica runs if not what the master runs: its own image, or the master's with its own arguments.
+/// The program of a replica that differs from the master's: its own image, or the master's with its own arguments.
 fn replica_program(master: &ProgramPlan, config: Option<&ReplicaConfig>) -> Option<ProgramPlan> {
     let ProgramPlan::Container { image, .. } = master else { return None };
     let config = config?;
@@ -200,7 +202,7 @@ fn replica_program(master: &ProgramPlan, config: Option<&ReplicaConfig>) -> Opti
     Some(container(image, Some(config)))
 }
 
-/// A path of this machine is taken from where the command was given; an address is left alone.
+/// A relative local path is resolved against the working directory; a URI is returned unchanged.
 fn absolute(job_dir: String, working_directory: &std::path::Path) -> String {
     if job_dir.contains("://") { job_dir } else { working_directory.join(job_dir).display().to_string() }
 }

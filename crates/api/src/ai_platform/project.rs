@@ -1,33 +1,33 @@
-//! What a project has besides jobs and studies: locations, and the service's own configuration.
+//! Messages about projects: locations, and the configuration of the service.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{AcceleratorType, Int64};
 
-/// Where a service runs.
+/// A location.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Location {
-    /// `projects/{project}/locations/{location}`.
+    /// Resource name: `projects/{project}/locations/{location}`.
     pub name: String,
-    /// What can be done there.
+    /// Capabilities of the location.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub capabilities: Vec<Capability>,
 }
 
-/// What can be done at a location.
+/// A capability of a location.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Capability {
-    /// What.
+    /// The capability.
     #[serde(rename = "type")]
     pub capability_type: CapabilityType,
-    /// With which accelerators.
+    /// Available accelerators.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub available_accelerators: Vec<AcceleratorType>,
 }
 
-/// What a service can do.
+/// A capability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum CapabilityType {
@@ -35,7 +35,7 @@ pub enum CapabilityType {
     Training,
 }
 
-/// Some locations.
+/// A list of locations.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ListLocationsResponse")]
@@ -43,32 +43,32 @@ pub struct LocationList {
     /// The locations.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub locations: Vec<Location>,
-    /// What asks for the next ones; absent if there are none.
+    /// Token of the next page; absent on the last page.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub next_page_token: String,
 }
 
-/// The accounts that the service acts as. This one acts as nobody but its own process, so nothing is told.
+/// The service accounts of the service. This service has none, so all fields are empty.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GetConfigResponse {
-    /// The account.
+    /// The service account.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub service_account: String,
-    /// Its project's number.
+    /// Project number of the service account.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_account_project: Option<Int64>,
-    /// More accounts.
+    /// Further accounts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config: Option<ServiceConfig>,
 }
 
-/// More accounts that the service acts as.
+/// Further service accounts.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Config")]
 pub struct ServiceConfig {
-    /// For TPUs.
+    /// The service account for TPUs.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub tpu_service_account: String,
 }

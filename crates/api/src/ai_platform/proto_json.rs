@@ -1,8 +1,7 @@
-//! Reading a message from JSON by proto3's rules, with the path of the field that is wrong.
+//! Parsing of messages from JSON by proto3's rules, with the path of an invalid field.
 //!
-//! On top of what the types' own `Deserialize` says: `null` is an absent field, fields may also be called by their names
-//! in the protocol buffer (`study_config`), numbers may come as text, a message is an object and nothing else, and no
-//! field may be there twice.
+//! In addition to the types' own `Deserialize`: `null` is an absent field, fields may have their names in the protocol
+//! buffer (`study_config`), numbers may be text, a message must be an object, and fields must not be repeated.
 
 use std::fmt;
 
@@ -17,29 +16,29 @@ use super::Double;
 
 type Error = serde_json::Error;
 
-/// Why a text is not the message that is expected.
+/// Why a text is not the expected message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
-    /// It is not JSON.
+    /// Invalid JSON.
     #[error("the body is not JSON: {0}")]
     Syntax(String),
-    /// It is JSON, but not the message.
+    /// JSON that is not the message.
     #[error("the body is not as expected: {0}")]
     Whole(String),
-    /// One field is wrong.
+    /// An invalid field.
     #[error("{field}: {description}")]
     Field {
         /// Its path, such as `studyConfig.parameters[0].type`.
         field: String,
-        /// What is wrong.
+        /// What is wrong with the field.
         description: String,
     },
 }
 
-/// The message that `bytes` hold.
+/// Parses a message from `bytes`.
 ///
 /// # Errors
-/// The first thing that is wrong, by line and column if it is the syntax, otherwise by field.
+/// The first error, by line and column for syntax errors, otherwise by field.
 pub fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, MessageError> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let value = Unique.deserialize(&mut deserializer).map_err(|error| MessageError::Syntax(error.to_string()))?;
@@ -47,10 +46,10 @@ pub fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, MessageError> {
     from_value(value)
 }
 
-/// The message whose fields are those of `object`.
+/// Parses a message from the fields of `object`.
 ///
 /// # Errors
-/// The first field that is wrong.
+/// The first invalid field.
 pub fn from_object<T: DeserializeOwned>(object: Map<String, Value>) -> Result<T, MessageError> {
     from_value(Value::Object(object))
 }
@@ -63,12 +62,12 @@ fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, MessageError> {
     })
 }
 
-/// The bytes that `text` stands for: base64 in either alphabet, with padding or without it.
+/// Decodes base64 in either alphabet, with or without padding.
 pub fn bytes(text: &str) -> Option<Vec<u8>> {
     STANDARD_NO_PAD.decode(text.trim_end_matches('=').replace('-', "+").replace('_', "/")).ok()
 }
 
-/// Reads any JSON in which no key is there twice.
+/// Deserialises any JSON without repeated keys.
 struct Unique;
 
 impl<'de> DeserializeSeed<'de> for Unique {
@@ -127,7 +126,7 @@ impl<'de> Visitor<'de> for Unique {
         while let Some(key) = entries.next_key::<String>()? {
             let value = entries.next_value_seed(Unique)?;
             if object.contains_key(&key) {
-                return Err(A::Error::custom(format_args!("the key {key:?} is there twice")));
+                return Err(A::Error::custom(format_args!("the key {key:?} is given twice")));
             }
             object.insert(key, value);
         }
@@ -135,7 +134,7 @@ impl<'de> Visitor<'de> for Unique {
     }
 }
 
-/// A value, read by proto3's rules.
+/// A value that is deserialised by proto3's rules.
 struct Proto(Value);
 
 impl<'de> IntoDeserializer<'de, Error> for Proto {
@@ -146,7 +145,7 @@ impl<'de> IntoDeserializer<'de, Error> for Proto {
     }
 }
 
-/// Whole numbers may come as text, or with a fraction of zero.
+/// Whole numbers may be text, or have a fraction of zero.
 fn whole(value: Value) -> Value {
     let read = |text: &str| text.parse::<i64>().map(Number::from).or_else(|_| text.parse::<u64>().map(Number::from));
     match &value {
@@ -216,7 +215,7 @@ impl<'de> Deserializer<'de> for Proto {
             let camel = camel_case(&name);
             let name = if fields.contains(&name.as_str()) || !fields.contains(&camel.as_str()) { name } else { camel };
             if object.contains_key(&name) {
-                return Err(Error::custom(format_args!("the field {name:?} is there twice")));
+                return Err(Error::custom(format_args!("the field {name:?} is given twice")));
             }
             object.insert(name, value);
         }
@@ -312,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_come_in_both_alphabets() {
+    fn base64_is_decoded_in_both_alphabets() {
         for text in ["-_8", "+/8=", "+/8"] {
             assert_eq!(bytes(text), Some(vec![0xfb, 0xff]), "{text}");
         }
@@ -321,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_by_field() {
+    fn errors_name_the_field() {
         for (text, error) in [
             ("{\n \"goal\": }", "the body is not JSON: expected value at line 2 column 10"),
             ("{} {}", "the body is not JSON: trailing characters at line 1 column 4"),
@@ -339,13 +338,13 @@ mod tests {
             (r#"{"stepCount": 1.8014398509481985e16}"#, "stepCount: invalid value"),
             (r#"{"colour": null}"#, "colour: unknown field `colour`"),
         ] {
-            let told = message(text).unwrap_err();
-            assert!(told.starts_with(error), "{text}: {told}");
+            let actual = message(text).unwrap_err();
+            assert!(actual.starts_with(error), "{text}: {actual}");
         }
         assert!(
-            message(r#"{"goal": "MAXIMIZE", "goal": "MINIMIZE"}"#).unwrap_err().contains("\"goal\" is there twice")
+            message(r#"{"goal": "MAXIMIZE", "goal": "MINIMIZE"}"#).unwrap_err().contains("\"goal\" is given twice")
         );
-        assert!(message(r#"{"isDone": true, "is_done": true}"#).unwrap_err().contains("\"isDone\" is there twice"));
+        assert!(message(r#"{"isDone": true, "is_done": true}"#).unwrap_err().contains("\"isDone\" is given twice"));
         assert!(matches!(read::<Message>(b"{\"names\": [\"\xff\"]}"), Err(MessageError::Syntax(_))));
     }
 }

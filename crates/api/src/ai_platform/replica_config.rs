@@ -1,4 +1,4 @@
-//! What the replicas of a job run in.
+//! Containers and machines of replicas.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use super::{Int64, is_default};
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct ReplicaConfig {
-    /// The container image to run. Workers, parameter servers and evaluators use the master's if they have none.
+    /// The container image to run. Without it, workers, parameter servers and evaluators use the master's image.
     #[serde(skip_serializing_if = "is_default")]
     pub image_uri: String,
     /// Replaces the entry point of the image and drops its default arguments. Excludes `args`.
@@ -25,7 +25,7 @@ pub struct ReplicaConfig {
     /// The boot disk of each machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disk_config: Option<DiskConfig>,
-    /// TensorFlow version of the TPU image, with a custom container on TPUs.
+    /// TensorFlow version of the TPU image, for a custom container on TPUs.
     #[serde(skip_serializing_if = "is_default")]
     pub tpu_tf_version: String,
 }
@@ -34,10 +34,10 @@ pub struct ReplicaConfig {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct AcceleratorConfig {
-    /// How many.
+    /// Number of accelerators.
     #[serde(skip_serializing_if = "is_default")]
     pub count: Int64,
-    /// Which.
+    /// Type of the accelerators.
     #[serde(rename = "type", skip_serializing_if = "is_default")]
     pub accelerator_type: AcceleratorType,
 }
@@ -71,7 +71,7 @@ pub enum AcceleratorType {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct DiskConfig {
-    /// Size in GB, at least 1; 100 if it is not given.
+    /// Size in GB, at least 1. Default 100.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "int32_or_text")]
     #[schemars(range(min = 1), extend("type" = ["integer", "string", "null"], "pattern" = "^-?[0-9]+$"))]
     pub boot_disk_size_gb: Option<i32>,

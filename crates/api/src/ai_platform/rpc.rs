@@ -1,31 +1,31 @@
-//! Messages that all of Google's services share: nothing, and errors.
+//! Messages that all Google services share: empty messages and errors.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// `google.protobuf.Empty`: there is nothing to say.
+/// `google.protobuf.Empty`: an empty message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Empty {}
 
-/// What is answered to a request that was not carried out.
+/// The body of an error response.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "Error")]
 pub struct ErrorAnswer {
-    /// Why.
+    /// The error.
     pub error: ErrorStatus,
 }
 
-/// `google.rpc.Status`, in the form of an HTTP answer.
+/// `google.rpc.Status`, in the form of an HTTP response.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ErrorStatus {
     /// The HTTP status.
     pub code: u16,
-    /// A text for people.
+    /// Message for people.
     pub message: String,
     /// Name of the `google.rpc.Code`.
     pub status: &'static str,
-    /// Which fields of the request are wrong.
+    /// Details, such as the invalid fields of the request.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<ErrorDetail>,
 }
@@ -35,47 +35,47 @@ pub struct ErrorStatus {
 pub struct Status {
     /// The `google.rpc.Code`.
     pub code: i32,
-    /// A text for people.
+    /// Message for people.
     pub message: String,
-    /// Which fields of the request are wrong.
+    /// Details, such as the invalid fields of the request.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<ErrorDetail>,
 }
 
-/// More about an error.
+/// Details of an error.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "@type")]
 pub enum ErrorDetail {
-    /// Fields of the request are wrong.
+    /// Invalid fields of the request.
     #[serde(rename = "type.googleapis.com/google.rpc.BadRequest")]
     BadRequest(BadRequest),
-    /// What happened, for programs.
+    /// The reason of the error, for programs.
     #[serde(rename = "type.googleapis.com/google.rpc.ErrorInfo")]
     ErrorInfo(ErrorInfo),
 }
 
-/// What happened, for programs.
+/// The reason of an error, for programs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ErrorInfo {
-    /// A word in capitals, such as `TRIAL_LOST`.
+    /// The reason in capitals, such as `TRIAL_LOST`.
     pub reason: &'static str,
-    /// Who made that word.
+    /// The service that defines the reason.
     pub domain: &'static str,
 }
 
-/// Fields of a request that are wrong.
+/// The invalid fields of a request.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BadRequest {
-    /// Each, and the rule that it breaks.
+    /// The invalid fields, each with the violated rule.
     pub field_violations: Vec<FieldViolation>,
 }
 
-/// A field of a request that is wrong.
+/// An invalid field of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FieldViolation {
-    /// Its path, such as `studyConfig.parameters[0].type`.
+    /// Path of the field, such as `studyConfig.parameters[0].type`.
     pub field: String,
-    /// What is wrong with it.
+    /// What is wrong with the field.
     pub description: String,
 }

@@ -1,51 +1,28 @@
-//! The published rules that types alone cannot hold, checked all at once.
+//! The published rules that the types do not express. All violations are reported together.
 //!
-//! Not here: rules that depend on how a job is launched. That a program must be named (`pythonModule` with
-//! `packageUris`, `masterConfig.imageUri`, or a command), and that one of `runtimeVersion` and `masterConfig.imageUri`
-//! is needed on AI Platform, is for the caller, who knows the command line.
+//! Rules that depend on the command line are checked elsewhere: that a program is given (`pythonModule` with
+//! `packageUris`, `masterConfig.imageUri`, or a command), and that AI Platform needs one of `runtimeVersion` and
+//! `masterConfig.imageUri`.
 
-use std::fmt::Display;
 use std::time::Duration;
 
 use super::hyperparameter_rules::check_hyperparameters;
+use super::violations::{Violation, Violations};
 use super::{Additions, Int64, ProtoDuration, ReplicaConfig, ScaleTier, Scheduling, TrainingInput};
 
-/// Most packages of a job.
+/// Maximum number of packages of a job.
 const MAX_PACKAGES: usize = 100;
-/// The Python versions that AI Platform knew.
+/// The Python versions of AI Platform.
 const PYTHON_VERSIONS: [&str; 3] = ["3.7", "3.5", "2.7"];
-/// The boot disks that AI Platform knew.
+/// The boot disk types of AI Platform.
 const BOOT_DISK_TYPES: [&str; 2] = ["pd-ssd", "pd-standard"];
-/// Shortest `maxWaitTime`.
+/// Minimum of `maxWaitTime`.
 const MIN_WAIT_TIME: Duration = Duration::from_secs(1800);
-/// Highest `priority`.
+/// Maximum of `priority`.
 const MAX_PRIORITY: i32 = 1000;
 
-/// How bad a [`Violation`] is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Severity {
-    /// The input is refused.
-    Error,
-    /// The input is accepted, but probably not what was meant.
-    Warning,
-}
-
-/// A rule that one field of a `TrainingInput` breaks.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Violation {
-    /// Path of the field from the `TrainingInput`, such as `hyperparameters.params[2].minValue`.
-    pub field: String,
-    /// Whether it is refused.
-    pub severity: Severity,
-    /// What is wrong, naming the value.
-    pub message: String,
-    /// What is allowed.
-    pub allowed: String,
-    /// What to write instead, where that can be guessed.
-    pub help: Option<String>,
-}
-
-/// Checks every rule; the violations come in no particular order. Nothing of [`Severity::Error`] means accepted.
+/// Checks every rule, and returns the violations in no particular order. The input is valid if none has
+/// [`Severity::Error`].
 pub fn check(input: &TrainingInput) -> Vec<Violation> {
     let mut violations = Violations::default();
     check_machines(input, &mut violations);
@@ -89,48 +66,7 @@ pub fn check(input: &TrainingInput) -> Vec<Violation> {
             }
         }
     }
-    violations.0
-}
-
-/// Collects violations.
-#[derive(Default)]
-pub(super) struct Violations(Vec<Violation>);
-
-impl Violations {
-    pub(super) fn error(&mut self, field: impl Display, message: impl Display, allowed: impl Display) {
-        self.push(Severity::Error, field, message, allowed, None);
-    }
-
-    pub(super) fn error_with_help(
-        &mut self,
-        field: impl Display,
-        message: impl Display,
-        allowed: impl Display,
-        help: Option<String>,
-    ) {
-        self.push(Severity::Error, field, message, allowed, help);
-    }
-
-    pub(super) fn warning(&mut self, field: impl Display, message: impl Display, allowed: impl Display) {
-        self.push(Severity::Warning, field, message, allowed, None);
-    }
-
-    fn push(
-        &mut self,
-        severity: Severity,
-        field: impl Display,
-        message: impl Display,
-        allowed: impl Display,
-        help: Option<String>,
-    ) {
-        self.0.push(Violation {
-            field: field.to_string(),
-            severity,
-            message: message.to_string(),
-            allowed: allowed.to_string(),
-            help,
-        });
-    }
+    violations.into_vec()
 }
 
 fn replica_configs(input: &TrainingInput) -> impl Iterator<Item = (&'static str, &ReplicaConfig)> {
@@ -162,7 +98,7 @@ fn check_machines(input: &TrainingInput, violations: &mut Violations) {
         if count <= 0 {
             continue;
         }
-        // The scale tier may still come from the command line: only one that is given can contradict.
+        // The scale tier may still come from the command line, so only a given one can contradict the counts.
         if input.scale_tier.is_some() && !custom {
             violations.error(
                 &field,
@@ -205,7 +141,7 @@ fn check_program(input: &TrainingInput, violations: &mut Violations) {
     if !master.image_uri.is_empty() && !input.runtime_version.is_empty() {
         violations.error(
             "runtimeVersion",
-            format_args!("{:?} is given beside a container image", input.runtime_version),
+            format_args!("{:?} is given together with a container image", input.runtime_version),
             "exactly one of runtimeVersion and masterConfig.imageUri",
         );
     }
@@ -213,7 +149,7 @@ fn check_program(input: &TrainingInput, violations: &mut Violations) {
         let other = if master.container_command.is_empty() { "containerArgs" } else { "containerCommand" };
         violations.error(
             "args",
-            format_args!("are given beside masterConfig.{other}"),
+            format_args!("are given together with masterConfig.{other}"),
             "either args, or containerCommand and containerArgs",
         );
     }
@@ -287,7 +223,7 @@ fn check_additions(additions: &Additions, violations: &mut Violations) {
         violations.error("tunesmith.trialTimeLimit", "is zero", "longer than 0s");
     }
     for (index, requirement) in additions.requirements.iter().enumerate() {
-        // What starts with a dash would be an option of pip.
+        // pip would parse a leading dash as an option.
         if requirement.trim().is_empty() || requirement.trim_start().starts_with('-') {
             violations.error(
                 format_args!("tunesmith.requirements[{index}]"),

@@ -1,4 +1,4 @@
-//! Scalars that proto3's JSON mapping writes otherwise than Rust would.
+//! Scalars whose proto3 JSON form differs from serde's.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,10 +9,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Above this, not every whole number is a double.
+/// The largest number up to which every whole number is a double.
 pub(super) const LARGEST_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
 
-/// A 64-bit integer: read from a JSON number or decimal text, written as text.
+/// A 64-bit integer: parsed from a JSON number or decimal text, written as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Int64(pub i64);
 
@@ -79,15 +79,16 @@ impl JsonSchema for Int64 {
     }
 }
 
-/// Reads an optional 32-bit integer from a JSON number or decimal text.
+/// Parses an optional 32-bit integer from a JSON number or decimal text.
 pub(super) fn int32_or_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i32>, D::Error> {
     let Some(Int64(value)) = Option::deserialize(deserializer)? else { return Ok(None) };
     i32::try_from(value).map(Some).map_err(|_| D::Error::invalid_value(Unexpected::Signed(value), &"a 32-bit integer"))
 }
 
-/// A double: read from a JSON number or from text such as `"1e-4"`, written as a number; whole ones without a point.
+/// A double: parsed from a JSON number or from text such as `"1e-4"`, written as a number, without a decimal point if
+/// it is whole.
 ///
-/// May be NaN or infinite (`"NaN"`, `"Infinity"`, `"-Infinity"`), as proto3 allows: the rules refuse that.
+/// May be NaN or infinite (`"NaN"`, `"Infinity"`, `"-Infinity"`), as in proto3; the rules reject such values.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
 pub struct Double(pub f64);
 
@@ -101,7 +102,7 @@ impl fmt::Display for Double {
 }
 
 impl Double {
-    /// The value as an integer, if it is whole and within the range where doubles are exact (2^53).
+    /// The value as an integer, if it is whole and at most 2^53 in magnitude, where doubles are exact.
     pub fn as_exact_integer(self) -> Option<i64> {
         (self.0.fract() == 0.0 && self.0.abs() <= LARGEST_EXACT_INTEGER).then_some(self.0 as i64)
     }
@@ -158,7 +159,7 @@ impl<'de> Deserialize<'de> for Double {
                     "NaN" => Some(f64::NAN),
                     "Infinity" => Some(f64::INFINITY),
                     "-Infinity" => Some(f64::NEG_INFINITY),
-                    // Not by another spelling of these.
+                    // Rust's other spellings of NaN and infinity are rejected.
                     _ => text.parse().ok().filter(|number: &f64| number.is_finite()),
                 };
                 number.map(Double).ok_or_else(|| E::invalid_value(Unexpected::Str(text), &self))
@@ -192,7 +193,7 @@ impl JsonSchema for Double {
     }
 }
 
-/// A span of time, not negative: seconds with up to nine decimals and an `s`, such as `"3600s"`.
+/// A duration, not negative: seconds with up to nine decimals and an `s`, such as `"3600s"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct ProtoDuration(pub Duration);
 
@@ -207,7 +208,7 @@ impl fmt::Display for ProtoDuration {
     }
 }
 
-/// A text that is not a [`ProtoDuration`].
+/// A text is not a [`ProtoDuration`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a duration such as \"3600s\"")]
 pub struct DurationError {
@@ -269,7 +270,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn integers_come_as_numbers_or_text_and_leave_as_text() {
+    fn integers_are_parsed_from_numbers_or_text_and_written_as_text() {
         for value in [json!(-3), json!("-3")] {
             assert_eq!(from_value::<Int64>(value).unwrap(), Int64(-3));
         }
@@ -280,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn small_integers_come_as_numbers_or_text_too() {
+    fn small_integers_are_parsed_from_numbers_or_text() {
         let read = |value| int32_or_text(value).map_err(|error: serde_json::Error| error.to_string());
         assert_eq!(read(json!(7)), Ok(Some(7)));
         assert_eq!(read(json!("-7")), Ok(Some(-7)));
@@ -289,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn doubles_come_as_numbers_or_text_and_whole_ones_leave_without_a_point() {
+    fn doubles_are_parsed_from_numbers_or_text_and_whole_ones_written_without_a_point() {
         assert_eq!(from_value::<Double>(json!("1e-4")).unwrap(), Double(1e-4));
         assert_eq!(from_value::<Double>(json!(7)).unwrap(), Double(7.0));
         assert!(from_value::<Double>(json!("seven")).is_err());

@@ -1,4 +1,4 @@
-//! From `HyperparameterSpec` to the words of the engine.
+//! Conversion of a `HyperparameterSpec` to domain types.
 
 use tunesmith_algorithms::designers::completed_point;
 use tunesmith_algorithms::problem::{
@@ -9,7 +9,7 @@ use tunesmith_algorithms::problem::{
 use tunesmith_service::StudySpec;
 
 use super::condition_rules::parent_value;
-use super::foreknowledge_rules::{initial_values, parameter_prior};
+use super::prior_knowledge_rules::{initial_values, parameter_prior};
 use super::{
     Additions, Algorithm, EarlyStopping, FinalMeasurement, GoalType, HyperparameterSpec, ParameterCondition,
     ParameterType,
@@ -28,10 +28,10 @@ pub struct TuningSpec {
     pub max_failed_trials: u32,
 }
 
-/// Why a spec is not a study. A spec that [`super::check`] accepts gives none of these.
+/// Why a spec does not describe a study. Does not occur for a spec that [`super::check`] accepts.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum StudySpecError {
-    /// A parameter breaks a rule.
+    /// A parameter violates a rule.
     #[error("parameter {index} cannot be searched")]
     Parameter {
         /// Its index in `params`.
@@ -46,24 +46,24 @@ pub enum StudySpecError {
         /// Its index in `params`.
         index: usize,
     },
-    /// A condition names no parameter, or no value of it.
+    /// A condition has an unknown parent, or a value that its parent does not have.
     #[error("the condition of parameter {parameter:?} names no parent, or no value of its parent")]
     Condition {
         /// The conditional parameter.
         parameter: String,
     },
-    /// A prior names no value of its parameter.
+    /// A prior has a value that its parameter does not have.
     #[error("the prior of parameter {parameter:?} names none of its values")]
     Prior {
         /// The parameter.
         parameter: String,
     },
-    /// An initial trial is no point of the space.
-    #[error("initial trial {index} is no point of the search space")]
+    /// An initial trial is outside the search space.
+    #[error("initial trial {index} is outside the search space")]
     InitialTrial {
         /// Its index.
         index: usize,
-        /// Why; `None` if a value has the wrong form.
+        /// The cause; `None` if a value has the wrong form.
         #[source]
         source: Option<ValueError>,
     },
@@ -75,7 +75,7 @@ pub enum StudySpecError {
     Problem(#[from] ProblemError),
 }
 
-/// The study that `spec`, with our additions, asks for.
+/// The study that `spec` and `additions` describe.
 ///
 /// # Errors
 /// [`StudySpecError`] if `spec` breaks a rule that [`super::check`] would have reported.
@@ -155,7 +155,7 @@ fn condition(spec: &HyperparameterSpec, condition: &ParameterCondition) -> Resul
     Ok(Condition::new(condition.parent.as_str(), values.ok_or_else(fault)?))
 }
 
-/// The number that an optional count stands for; negative ones are 0.
+/// The value of an optional count; negative counts are 0.
 fn count(count: Option<i32>) -> u32 {
     u32::try_from(count.unwrap_or(0)).unwrap_or(0)
 }
@@ -192,7 +192,7 @@ mod tests {
     use crate::ai_platform::{self, Double, ScaleType as Scale, Severity, TrainingInput};
 
     #[test]
-    fn a_spec_becomes_the_study_it_describes() {
+    fn spec_is_converted_to_a_study() {
         let json = serde_json::json!({
             "goal": "MINIMIZE", "maxTrials": 9, "maxParallelTrials": 2, "maxFailedTrials": 3,
             "hyperparameterMetricTag": "loss", "enableTrialEarlyStopping": true, "algorithm": "GRID_SEARCH",
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_given_has_its_published_default() {
+    fn missing_fields_have_their_published_defaults() {
         let json = r#"{"params": [{"parameterName": "a", "type": "CATEGORICAL", "categoricalValues": ["x"]}]}"#;
         let tuning = study_spec(&serde_json::from_str(json).unwrap(), &Additions::default()).unwrap();
         assert_eq!((tuning.max_trials, tuning.max_parallel_trials, tuning.max_failed_trials), (1, 1, 0));
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stopping_rule_is_chosen_under_our_key_and_switched_on_under_theirs() {
+    fn additions_select_the_stopping_rule_that_enable_trial_early_stopping_enables() {
         let rule = |additions: &str, enabled: bool| {
             let params = serde_json::json!([{"parameterName": "a", "type": "CATEGORICAL", "categoricalValues": ["x"]}]);
             let spec = serde_json::json!({"enableTrialEarlyStopping": enabled, "params": params});
@@ -301,9 +301,9 @@ mod tests {
     }
 
     proptest! {
-        /// What the rules accept is a study, so no error can come up later.
+        /// Accepted specs are valid studies, so no error occurs later.
         #[test]
-        fn the_rules_refuse_what_is_no_study(params in prop::collection::vec(parameters(), 0..3)) {
+        fn accepted_specs_are_valid_studies(params in prop::collection::vec(parameters(), 0..3)) {
             let spec = HyperparameterSpec { params, ..HyperparameterSpec::default() };
             let study = study_spec(&spec, &Additions::default());
             let input = TrainingInput { hyperparameters: Some(spec), ..TrainingInput::default() };

@@ -1,4 +1,4 @@
-//! `TrainingInput`: what a training job runs, on what, and what it tunes.
+//! `TrainingInput`: the program, the machines and the hyperparameters of a training job.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,33 +8,33 @@ use super::{Additions, HyperparameterSpec, Int64, ProtoDuration, ReplicaConfig, 
 
 /// The input of a training job. With `hyperparameters` the job is a tuning job.
 ///
-/// Fields that AI Platform requires but that a command line may supply (`scaleTier`, `region`, `packageUris`,
-/// `pythonModule`) may be absent.
+/// Fields that AI Platform requires but that the command line may supply (`scaleTier`, `region`, `packageUris`,
+/// `pythonModule`) are optional.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct TrainingInput {
-    /// The set of machines. Without effect in a local run.
+    /// The set of machines. No effect in a local run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scale_tier: Option<ScaleTier>,
-    /// Machine type of the master; required with `CUSTOM`. Without effect in a local run.
+    /// Machine type of the master; required with `CUSTOM`. No effect in a local run.
     #[serde(skip_serializing_if = "is_default")]
     pub master_type: String,
-    /// Machine type of workers; required if there are any. Without effect in a local run.
+    /// Machine type of workers; required if there are any. No effect in a local run.
     #[serde(skip_serializing_if = "is_default")]
     pub worker_type: String,
-    /// Machine type of parameter servers; required if there are any. Without effect in a local run.
+    /// Machine type of parameter servers; required if there are any. No effect in a local run.
     #[serde(skip_serializing_if = "is_default")]
     pub parameter_server_type: String,
-    /// Machine type of evaluators; required if there are any. Without effect in a local run.
+    /// Machine type of evaluators; required if there are any. No effect in a local run.
     #[serde(skip_serializing_if = "is_default")]
     pub evaluator_type: String,
-    /// How many workers; only with `CUSTOM`. Default 0.
+    /// Number of workers; only with `CUSTOM`. Default 0.
     #[serde(skip_serializing_if = "is_default")]
     pub worker_count: Int64,
-    /// How many parameter servers; only with `CUSTOM`. Default 0.
+    /// Number of parameter servers; only with `CUSTOM`. Default 0.
     #[serde(skip_serializing_if = "is_default")]
     pub parameter_server_count: Int64,
-    /// How many evaluators; only with `CUSTOM`. Default 0.
+    /// Number of evaluators; only with `CUSTOM`. Default 0.
     #[serde(skip_serializing_if = "is_default")]
     pub evaluator_count: Int64,
     /// Container and machine of the master.
@@ -49,7 +49,7 @@ pub struct TrainingInput {
     /// Container and machine of evaluators.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evaluator_config: Option<ReplicaConfig>,
-    /// Python packages with the training program and what it depends on, at most 100.
+    /// Python packages with the training program and its dependencies, at most 100.
     #[serde(skip_serializing_if = "is_default")]
     #[schemars(length(max = 100))]
     pub package_uris: Vec<String>,
@@ -59,40 +59,40 @@ pub struct TrainingInput {
     /// Arguments of the program. Excludes `containerCommand` and `containerArgs`.
     #[serde(skip_serializing_if = "is_default")]
     pub args: Vec<String>,
-    /// What is tuned.
+    /// The hyperparameters of a tuning job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hyperparameters: Option<HyperparameterSpec>,
-    /// The region to run in. Without effect in a local run.
+    /// The region. No effect in a local run.
     #[serde(skip_serializing_if = "is_default")]
     pub region: String,
-    /// Where the program keeps its output; each trial gets a folder of its own below it, as `--job-dir`.
+    /// The output folder of the program; each trial gets a subfolder, as `--job-dir`.
     #[serde(skip_serializing_if = "is_default")]
     pub job_dir: String,
-    /// AI Platform runtime version. Excludes `masterConfig.imageUri`. Without effect in a local run.
+    /// AI Platform runtime version. Excludes `masterConfig.imageUri`. No effect in a local run.
     #[serde(skip_serializing_if = "is_default")]
     pub runtime_version: String,
-    /// Python version: 3.7, 3.5 or 2.7. Without effect in a local run.
+    /// Python version: 3.7, 3.5 or 2.7. No effect in a local run.
     #[serde(skip_serializing_if = "is_default")]
     pub python_version: String,
-    /// Limits of time, and the place in the queue.
+    /// Time limits and priority.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduling: Option<Scheduling>,
-    /// Keys of the customer. Without effect in a local run.
+    /// Customer-managed encryption keys. No effect in a local run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub encryption_config: Option<EncryptionConfig>,
-    /// The network to peer with. Without effect in a local run.
+    /// The network to peer with. No effect in a local run.
     #[serde(skip_serializing_if = "is_default")]
     pub network: String,
-    /// The account to run as. Without effect in a local run.
+    /// The service account of the program. No effect in a local run.
     #[serde(skip_serializing_if = "is_default")]
     pub service_account: String,
-    /// `TF_CONFIG` calls the master `chief`.
+    /// Whether `TF_CONFIG` names the master `chief`.
     #[serde(skip_serializing_if = "is_default")]
     pub use_chief_in_tf_config: bool,
-    /// An interactive shell into the containers. Without effect in a local run.
+    /// Whether the containers have an interactive shell. No effect in a local run.
     #[serde(skip_serializing_if = "is_default")]
     pub enable_web_access: bool,
-    /// Tunesmith's own additions; everything outside this key is as AI Platform published it.
+    /// Tunesmith's additions; all other fields are as published by AI Platform.
     #[serde(skip_serializing_if = "is_default")]
     pub tunesmith: Additions,
 }
@@ -115,28 +115,28 @@ pub enum ScaleTier {
     /// One machine with a TPU.
     #[serde(rename = "BASIC_TPU")]
     BasicTpu,
-    /// As `masterType`, `workerCount` and the like say.
+    /// As given by `masterType`, `workerCount` and similar fields.
     #[serde(rename = "CUSTOM")]
     Custom,
 }
 
-/// Limits of time, and the place in the queue.
+/// Time limits and priority.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Scheduling {
-    /// How long the job may run, counted from `RUNNING`; it is cancelled when the time is over. Default `604800s`.
+    /// Maximum running time, from the state `RUNNING`; the job is then cancelled. Default `604800s`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_running_time: Option<ProtoDuration>,
-    /// How long the job may wait before it is `RUNNING`, at least `1800s`; no limit by default.
+    /// Maximum time until the state `RUNNING`, at least `1800s`. No limit by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_wait_time: Option<ProtoDuration>,
-    /// 0 to 1000, higher first. Default 0.
+    /// Priority from 0 to 1000, higher first. Default 0.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "int32_or_text")]
     #[schemars(range(min = 0, max = 1000), extend("type" = ["integer", "string", "null"], "pattern" = "^-?[0-9]+$"))]
     pub priority: Option<i32>,
 }
 
-/// Keys of the customer.
+/// Customer-managed encryption keys.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct EncryptionConfig {

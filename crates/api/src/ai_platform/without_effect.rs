@@ -1,8 +1,8 @@
-//! Which fields a local run keeps but cannot honour.
+//! Fields that have no effect in a local run.
 
 use super::TrainingInput;
 
-/// Paths of the fields of `input` that have no effect in a local run, in the order AI Platform lists them.
+/// Paths of the fields of `input` that have no effect in a local run, in the order of AI Platform's reference.
 pub fn without_effect(input: &TrainingInput) -> Vec<String> {
     let mut fields: Vec<String> = [
         ("scaleTier", input.scale_tier.is_some()),
@@ -38,7 +38,7 @@ pub fn without_effect(input: &TrainingInput) -> Vec<String> {
         fields.extend(machine.into_iter().filter(|(_, given)| *given).map(|(field, _)| format!("{name}.{field}")));
     }
     if let Some(scheduling) = &input.scheduling {
-        // One job at a time has no queue to wait in.
+        // A local run has one job, so there is no queue.
         if scheduling.max_wait_time.is_some() {
             fields.push("scheduling.maxWaitTime".to_owned());
         }

@@ -1,17 +1,14 @@
-//! The OpenAPI 3.1 document of the service, made from the table of its routes.
+//! Generation of the server's OpenAPI 3.1 document from the table of its routes.
 //!
-//! Schemas are those that `schemars` derives from the wire types, which the configuration's schema is made of as well.
-//! What is sent and what is answered differ (a 64-bit integer may be sent as a number, and is answered as text), so a
-//! type that is both has two schemas; that of what is sent is then called `...Input`.
+//! `schemars` derives the schemas from the wire types, as for the configuration's schema. Requests and responses differ
+//! (a 64-bit integer may be a number in a request, and is text in a response), so a type that is used in both has two
+//! schemas; that of requests then has the suffix `Input`.
 
 mod operation;
 mod parameters;
 mod schemas;
 
-use std::sync::{Arc, OnceLock};
-
 use axum::http::Method;
-use axum::{Json, Router};
 use serde_json::Value;
 use utoipa::openapi::link::{Link, LinkBuilder};
 use utoipa::openapi::path::{HttpMethod, OperationBuilder, Paths};
@@ -26,72 +23,37 @@ pub(super) use self::operation::{Documented, Operation, RequiredAccess, Text};
 pub(super) use self::parameters::query_names;
 use self::schemas::Schemas;
 use super::names::parameter_names;
-use super::routes::{Dispatch, Routes};
 
-/// Name of the way to show a token.
+/// Name of the security scheme.
 const BEARER: &str = "bearer";
 
-/// Of the whole document.
+/// Description of the document.
 const DESCRIPTION: &str = "\
-Jobs and studies as AI Platform Training & Optimizer (`ml v1`) has them; what that does not have is under `tunesmith`.
+Jobs and studies in the form of AI Platform Training & Optimizer (`ml v1`). Additions are under the key `tunesmith`.
 
-Messages follow proto3's JSON rules: fields at their default may be left out, `null` is absent, 64-bit integers are \
-answered as text, fields may also be sent by their names in the protocol buffer (`study_config`), and unknown fields, \
-names and query parameters are refused. Besides its own query parameters every method takes `alt` (`json` only), \
+Messages follow proto3's JSON rules: fields at their default may be omitted, `null` is an absent field, 64-bit integers \
+in responses are text, and fields in requests may have their protocol buffer names (`study_config`). Unknown fields, \
+names and query parameters are rejected. Every method also accepts the query parameters `alt` (`json` only), \
 `prettyPrint`, `fields`, `key`, `quotaUser`, `access_token`, `oauth_token`, `uploadType`, `upload_protocol` and \
-`$.xgafv`, without effect. A body that says nothing may be left out.";
+`$.xgafv`, without effect. An empty body may be omitted.";
 
-/// What each error status is for.
+/// Descriptions of the error responses, by status.
 const ERRORS: [(u16, &str); 11] = [
-    (400, "The request is wrong, or the state does not allow it."),
-    (401, "The caller did not show a token that is known."),
-    (403, "The caller may not do this."),
-    (404, "There is no such thing."),
-    (409, "There is such a thing already, or it was changed by somebody else."),
+    (400, "The request is invalid, or not allowed in the current state."),
+    (401, "The request has no valid token."),
+    (403, "The caller lacks the required permission."),
+    (404, "The resource does not exist."),
+    (409, "The resource exists already, or was changed concurrently."),
     (413, "The body is too large."),
-    (415, "The body is not JSON by its content type."),
-    (429, "The caller asks too often."),
-    (500, "The service failed."),
-    (503, "The service cannot answer now."),
-    (504, "The answer would have taken too long."),
+    (415, "The content type of the body is not JSON."),
+    (429, "The caller exceeds a limit."),
+    (500, "The server failed."),
+    (503, "The server is temporarily unavailable."),
+    (504, "The time limit was exceeded; the request may still take effect."),
 ];
 
-/// The route of the document itself.
-fn routes() -> Routes<()> {
-    let operation = Operation::get("/openapi.json", "openapi", "This document.").open();
-    Routes::new().add(operation, async || Json(served().clone()))
-}
-
-/// `/openapi.json`.
-pub(super) fn router(dispatch: &Arc<Dispatch>) -> Router {
-    routes().with_state((), dispatch)
-}
-
-fn served() -> &'static Value {
-    static DOCUMENT: OnceLock<Value> = OnceLock::new();
-    DOCUMENT.get_or_init(document)
-}
-
-/// The document, as published in `schemas/openapi.json`.
-pub fn document() -> Value {
-    described(&operations())
-}
-
-/// All methods of the service.
-pub(super) fn operations() -> Vec<Operation> {
-    routes()
-        .operations()
-        .chain(super::health::routes().operations())
-        .chain(super::jobs::routes().operations())
-        .chain(super::job_logs::routes().operations())
-        .chain(super::studies_api::routes().operations())
-        .chain(super::packages::routes().operations())
-        .chain(super::projects::routes().operations())
-        .chain(super::trial_reports::routes().operations())
-        .collect()
-}
-
-fn described(operations: &[Operation]) -> Value {
+/// The document of the server whose methods are `operations`.
+pub(super) fn document(operations: &[Operation]) -> Value {
     let mut schemas = Schemas::default();
     let error = schemas.answer(super::status::error_schema);
     let messages: Vec<_> = operations
@@ -117,9 +79,9 @@ fn described(operations: &[Operation]) -> Value {
     finished(&document, schemas.definitions)
 }
 
-/// As JSON, with the schemas, which the types of the document cannot hold in full.
+/// The JSON document with `definitions`, which the types of utoipa cannot represent in full.
 fn finished(document: &OpenApi, definitions: serde_json::Map<String, Value>) -> Value {
-    // Text and numbers only, so that this cannot fail.
+    // Serialising text and numbers does not fail.
     let mut document = serde_json::to_value(document).unwrap_or_default();
     document["components"]["schemas"] = Value::Object(definitions);
     document
@@ -141,7 +103,7 @@ fn described_operation(
     body: Option<RefOr<Schema>>,
     answer: Option<RefOr<Schema>>,
 ) -> OperationBuilder {
-    let mut success = ResponseBuilder::new().description("It was done.");
+    let mut success = ResponseBuilder::new().description("Success.");
     if let Some(schema) = answer {
         success = success.content("application/json", Content::new(Some(schema)));
     }
@@ -171,7 +133,7 @@ fn described_operation(
     }
     let token = SecurityRequirement::new(BEARER, [] as [&str; 0]);
     match operation.access {
-        // A service that listens on this machine alone may do without tokens.
+        // A server that listens only on this machine may work without tokens.
         RequiredAccess::Token | RequiredAccess::Permission(_) => {
             builder.securities(Some([SecurityRequirement::default(), token]))
         }
@@ -180,7 +142,7 @@ fn described_operation(
     }
 }
 
-/// Links to the methods of what `operation` makes, by the last words of their IDs.
+/// Links to the methods of the resource that `operation` creates, by the last words of their IDs.
 fn links(operation: &Operation, all: &[Operation]) -> Vec<(String, Link)> {
     let Some((made, expression)) = operation.makes else { return Vec::new() };
     let below = format!("{}/{{{made}}}", operation.path);
@@ -208,7 +170,7 @@ fn components(error: RefOr<Schema>) -> Components {
     }
     let bearer = HttpBuilder::new()
         .scheme(HttpAuthScheme::Bearer)
-        .description(Some("A token of `tunesmith tokens create`, or that of a trial."));
+        .description(Some("A token created by `tunesmith tokens create`, or the token of a trial."));
     components.add_security_scheme(BEARER, SecurityScheme::Http(bearer.build()));
     components
 }

@@ -1,4 +1,4 @@
-//! What is told of one method of the service: partly said where its route is, partly read off its handler.
+//! The description of a method: partly given with its route, partly derived from the types of its handler.
 
 use std::collections::BTreeSet;
 
@@ -16,41 +16,41 @@ use crate::query::Query;
 use crate::request_key::RequestKey;
 use crate::status::ApiError;
 
-/// Makes the schema of a type.
+/// Generates the schema of a type.
 pub(super) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
-/// A method of the service.
+/// A method of the server.
 #[derive(Debug, Clone)]
 pub(crate) struct Operation {
     pub(crate) method: Method,
-    /// With names in braces; what follows a colon is a custom method.
+    /// Names are in braces; text after a colon is a custom method.
     pub(crate) path: &'static str,
     pub(crate) id: &'static str,
     pub(super) summary: &'static str,
-    /// Besides 200.
+    /// Error statuses of responses.
     pub(super) statuses: BTreeSet<u16>,
     pub(super) query: Option<SchemaOf>,
     pub(super) body: Option<SchemaOf>,
-    /// Whether its body is bytes of any kind.
+    /// Whether the body is arbitrary bytes.
     pub(super) takes_bytes: bool,
     /// An example of the body, as JSON.
     pub(super) example: Option<&'static str>,
     pub(super) answer: Option<SchemaOf>,
-    /// The content type of an answer that is text.
+    /// The content type of a text response.
     pub(super) text: Option<&'static str>,
-    /// Whether a request that is sent again under the same `Idempotency-Key` is known as such.
+    /// Whether the method accepts an `Idempotency-Key`.
     pub(super) takes_key: bool,
-    /// What the thing that it makes is called in the paths of others, and where the answer or the request has its name.
+    /// The name in other paths of the resource that the method creates, and the OpenAPI expression for its value.
     pub(super) makes: Option<(&'static str, &'static str)>,
     pub(crate) access: RequiredAccess,
-    /// Factor by which it may take longer than other methods.
+    /// Factor for the time limit of requests.
     pub(crate) time_limit_factor: u32,
 }
 
-/// What the caller of a method needs.
+/// The access that a method requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RequiredAccess {
-    /// Nothing.
+    /// None.
     None,
     /// The token of the running trial, which the handler checks.
     TrialToken,
@@ -61,27 +61,27 @@ pub(crate) enum RequiredAccess {
 }
 
 impl Operation {
-    /// The method `id`, which reads.
+    /// A method that reads.
     pub(crate) fn get(path: &'static str, id: &'static str, summary: &'static str) -> Self {
         Self::new(Method::GET, path, id, summary)
     }
 
-    /// The method `id`, which acts.
+    /// A custom method or one that creates.
     pub(crate) fn post(path: &'static str, id: &'static str, summary: &'static str) -> Self {
         Self::new(Method::POST, path, id, summary)
     }
 
-    /// The method `id`, which puts something in its place.
+    /// A method that stores a resource under a given name.
     pub(crate) fn put(path: &'static str, id: &'static str, summary: &'static str) -> Self {
         Self::new(Method::PUT, path, id, summary)
     }
 
-    /// The method `id`, which changes.
+    /// A method that changes a resource.
     pub(crate) fn patch(path: &'static str, id: &'static str, summary: &'static str) -> Self {
         Self::new(Method::PATCH, path, id, summary)
     }
 
-    /// The method `id`, which removes.
+    /// A method that deletes a resource.
     pub(crate) fn delete(path: &'static str, id: &'static str, summary: &'static str) -> Self {
         Self::new(Method::DELETE, path, id, summary)
     }
@@ -112,47 +112,48 @@ impl Operation {
         self
     }
 
-    /// Allows it `factor` times the time limit of other methods.
+    /// Multiplies the time limit of the method by `factor`.
     pub(crate) fn time_limit_factor(mut self, factor: u32) -> Self {
         self.time_limit_factor = factor;
         self
     }
 
-    /// It may also be answered with `status`.
+    /// Adds `status` to the error statuses.
     pub(crate) fn or(mut self, status: StatusCode) -> Self {
         self.statuses.insert(status.as_u16());
         self
     }
 
-    /// What it names may not be there.
+    /// Adds the status of a resource that does not exist.
     pub(crate) fn or_not_found(self) -> Self {
         self.or(StatusCode::NOT_FOUND)
     }
 
-    /// What it names may be there already, or have been changed by somebody else.
+    /// Adds the status of a resource that exists already or was changed concurrently.
     pub(crate) fn or_conflict(self) -> Self {
         self.or(StatusCode::CONFLICT)
     }
 
-    /// A body that it may be sent, as JSON.
+    /// Adds an example of the body, as JSON.
     pub(crate) fn example(mut self, body: &'static str) -> Self {
         self.example = Some(body);
         self
     }
 
-    /// It makes what is `{name}` in the paths of others; `expression` (of an OpenAPI link) says where its name stands.
+    /// Marks the method as one that creates the resource `{name}` of other paths; `expression` is the OpenAPI link
+    /// expression for its value.
     pub(crate) fn makes(mut self, name: &'static str, expression: &'static str) -> Self {
         self.makes = Some((name, expression));
         self
     }
 
-    /// It is for the program of a trial.
+    /// Requires the token of a running trial.
     pub(crate) fn of_trial_program(mut self) -> Self {
         self.access = RequiredAccess::TrialToken;
         self
     }
 
-    /// It is for anybody, and says nothing that is worth protecting.
+    /// Requires no token. For methods without confidential data.
     pub(crate) fn open(mut self) -> Self {
         self.access = RequiredAccess::None;
         self.statuses = BTreeSet::from([400, 500, 504]);
@@ -160,9 +161,9 @@ impl Operation {
     }
 }
 
-/// What a handler takes out of a request.
+/// An input of a handler.
 pub(crate) trait Input {
-    /// Says so.
+    /// Adds the input to the description of a method.
     fn describe(_: &mut Operation) {}
 }
 
@@ -171,7 +172,7 @@ impl<T> Input for Extension<T> {}
 impl Input for HeaderMap {}
 impl<const N: usize> Input for Names<N> {}
 
-/// Bytes as they are.
+/// Arbitrary bytes.
 impl Input for axum::body::Body {
     fn describe(operation: &mut Operation) {
         operation.takes_bytes = true;
@@ -204,9 +205,9 @@ impl<T: JsonSchema> Input for Report<T> {
     }
 }
 
-/// What a handler answers.
+/// An output of a handler.
 pub(crate) trait Answer {
-    /// Says so.
+    /// Adds the output to the description of a method.
     fn describe(operation: &mut Operation);
 }
 
@@ -216,7 +217,7 @@ impl<T: JsonSchema> Answer for Json<T> {
     }
 }
 
-/// An answer that is text, not JSON.
+/// A text response.
 pub(crate) struct Text {
     pub(crate) content_type: &'static str,
     pub(crate) text: String,
@@ -230,7 +231,7 @@ impl IntoResponse for Text {
 
 impl Answer for Text {
     fn describe(operation: &mut Operation) {
-        // The only text that is answered.
+        // The only text response of the server.
         operation.text = Some("application/openmetrics-text");
     }
 }
@@ -245,9 +246,9 @@ impl<A: Answer> Answer for Result<A, ApiError> {
     }
 }
 
-/// A handler that takes `I` and answers `A`.
+/// A handler with the inputs `I` and the output `A`.
 pub(crate) trait Documented<I, A> {
-    /// Says so.
+    /// Adds inputs and output to the description of a method.
     fn describe(operation: &mut Operation);
 }
 

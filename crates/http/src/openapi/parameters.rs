@@ -8,23 +8,25 @@ use utoipa::openapi::{RefOr, Required, Schema};
 use super::operation::Operation;
 use crate::names::parameter_names;
 
-/// The SHA-256 of nothing.
+/// The SHA-256 of empty input.
 const EXAMPLE_HASH: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-/// What the names in paths are: pattern, example, description.
+/// Pattern, example and description of a name in a path.
 fn name(name: &str) -> (&'static str, &'static str, &'static str) {
     match name {
-        "project" => ("^[A-Za-z0-9_.:-]{1,128}$", "my-project", "A project; there need not be anything in it."),
-        "location" => ("^[A-Za-z0-9_.-]{1,128}$", "us-central1", "A location; any name will do."),
-        "job" => ("^[A-Za-z][A-Za-z0-9_]{0,127}$", "census_1", "A job's ID."),
-        "study" => ("^[A-Za-z0-9_.-]{1,128}$", "example", "A study's ID."),
-        "trial" => {
-            ("^[0-9]{1,18}(~[0-9]{1,18})?$", "1", "A trial's number, after a lost lease with its attempt: `7~2`.")
-        }
+        "project" => ("^[A-Za-z0-9_.:-]{1,128}$", "my-project", "A project. Any valid name is accepted."),
+        "location" => ("^[A-Za-z0-9_.-]{1,128}$", "us-central1", "A location. Any valid name is accepted."),
+        "job" => ("^[A-Za-z][A-Za-z0-9_]{0,127}$", "census_1", "ID of a job."),
+        "study" => ("^[A-Za-z0-9_.-]{1,128}$", "example", "ID of a study."),
+        "trial" => (
+            "^[0-9]{1,18}(~[0-9]{1,18})?$",
+            "1",
+            "Number of a trial; after an expired lease followed by the attempt, as in `7~2`.",
+        ),
         "sha256" => ("^[0-9a-f]{64}$", EXAMPLE_HASH, "The SHA-256 of a package's bytes."),
         "file_name" => ("^[^/]+$", "trainer-1.0.tar.gz", "The file name of a package."),
-        "log" => ("^[^/]+$", "attempt-1.master-0.stdout", "A log, as the list names it."),
-        _ => ("^[A-Za-z0-9_-]+$", "e30", "An operation, as it was answered."),
+        "log" => ("^[^/]+$", "attempt-1.master-0.stdout", "Name of a log, as listed."),
+        _ => ("^[A-Za-z0-9_-]+$", "e30", "ID of an operation."),
     }
 }
 
@@ -58,7 +60,7 @@ pub(super) fn of(operation: &Operation) -> Vec<Parameter> {
         );
     }
     if operation.takes_key {
-        let description = "What the client calls this change: sent again under the same key it has one effect.";
+        let description = "The client's name for this change: repeated requests with the same key have one effect.";
         parameters.push(
             ParameterBuilder::new()
                 .name("Idempotency-Key")
@@ -91,7 +93,7 @@ fn query(operation: &Operation) -> (Map<String, Value>, Vec<String>) {
     (properties, required.filter_map(|name| name.as_str().map(str::to_owned)).collect())
 }
 
-/// `value` as a schema of the document. Those of parameters are so simple that nothing is lost.
+/// `value` as a schema of utoipa, which represents the simple schemas of parameters in full.
 fn schema(value: Value) -> Option<RefOr<Schema>> {
     serde_json::from_value(value).ok().map(RefOr::T)
 }

@@ -1,4 +1,4 @@
-//! The schemas of messages: of those that are sent, and of those that are answered.
+//! The schemas of messages in requests and responses.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use utoipa::openapi::{Ref, RefOr, Schema};
 
 use super::operation::SchemaOf;
 
-/// Where the document keeps them.
+/// The location of the schemas in the document.
 const HOME: &str = "#/components/schemas/";
 
 /// Collects schemas.
@@ -18,10 +18,10 @@ pub(super) struct Schemas {
     answered: SchemaGenerator,
 }
 
-/// All schemas, under names of their own.
+/// All schemas, with unique names.
 pub(super) struct Finished {
     pub(super) definitions: Map<String, Value>,
-    /// Messages that are sent and called otherwise than their type.
+    /// Request messages whose schema is not named after their type.
     renamed: BTreeSet<String>,
 }
 
@@ -47,17 +47,17 @@ impl Default for Schemas {
 }
 
 impl Schemas {
-    /// The schema of a message that is sent.
+    /// Adds the schema of a request.
     pub(super) fn sent(&mut self, schema: SchemaOf) -> MessageSchema {
         MessageSchema { name: name(&schema(&mut self.sent).to_value()), is_sent: true }
     }
 
-    /// The schema of a message that is answered.
+    /// Adds the schema of a response.
     pub(super) fn answer(&mut self, schema: SchemaOf) -> MessageSchema {
         MessageSchema { name: name(&schema(&mut self.answered).to_value()), is_sent: false }
     }
 
-    /// Gives a message that is sent another name if one that is answered has the same name and another schema.
+    /// Renames each request schema that has the name of a different response schema.
     pub(super) fn finish(mut self) -> Finished {
         let mut sent = self.sent.take_definitions(true);
         for schema in sent.values_mut() {
@@ -88,7 +88,7 @@ impl Schemas {
 }
 
 impl Finished {
-    /// What refers to a schema.
+    /// A reference to a schema.
     pub(super) fn reference(&self, schema: MessageSchema) -> RefOr<Schema> {
         if schema.name.is_empty() {
             return RefOr::T(Schema::default());
@@ -98,7 +98,7 @@ impl Finished {
     }
 }
 
-/// The name of the definition that `schema` refers to; empty if it stands for itself.
+/// The name of the definition that `schema` refers to; empty if `schema` is not a reference.
 fn name(schema: &Value) -> String {
     schema["$ref"].as_str().and_then(|reference| reference.strip_prefix(HOME)).unwrap_or_default().to_owned()
 }
@@ -117,7 +117,7 @@ fn with_names(mut schema: Value, renamed: &BTreeSet<String>) -> Value {
     schema
 }
 
-/// Fields of a message that is sent may be `null`, unless they are required.
+/// Fields of a request may be `null`, unless they are required.
 fn allow_null(schema: &mut Value) {
     visit(schema, &mut |object| {
         let required: Vec<Value> = object.get("required").and_then(Value::as_array).cloned().unwrap_or_default();

@@ -23,7 +23,7 @@ use super::JobEvent;
 use super::live_trials::LiveTrials;
 use super::secret::job_secret;
 use crate::clock::Clock;
-use crate::policy::{Policy, error_text};
+use crate::search_policy::{SearchPolicy, error_text};
 use tunesmith_domain::{Job, JobChange, JobId, JobPlan, JobState, PlanError, Trial};
 use tunesmith_executor::{Executor, ExecutorError};
 use tunesmith_packages::Environments;
@@ -87,7 +87,7 @@ pub struct JobServices {
     /// Runs the programs.
     pub executor: Arc<dyn Executor>,
     /// Suggests the parameters of trials.
-    pub policy: Arc<Policy>,
+    pub policy: Arc<SearchPolicy>,
     /// Installs Python packages.
     pub environments: Arc<Environments>,
     /// The running trials, to which reports over HTTP are assigned.

@@ -13,7 +13,7 @@ use super::{Context, Control, JobOutcome, RunError, until_at_least};
 use crate::JobEvent;
 use crate::early_stopping::EarlyStopping;
 use crate::pages;
-use crate::policy::{PolicyError, Proposal, error_text};
+use crate::search_policy::{Proposal, SearchPolicyError, error_text};
 use tunesmith_domain::{JobState, NewTrial, Study, StudyChange, StudyState, Trial, TrialStart};
 use tunesmith_store::StoreError;
 
@@ -106,7 +106,7 @@ impl Tuning {
         loop {
             let proposal = match services.policy.propose(&self.study.id).await {
                 Ok(proposal) => proposal,
-                Err(PolicyError::Store(error)) => return Err(error.into()),
+                Err(SearchPolicyError::Store(error)) => return Err(error.into()),
                 Err(error) => {
                     let change = StudyChange::Deactivate { reason: error_text(&error) };
                     self.study = services.store.change_study(&self.study.id, change).await?;

@@ -1,9 +1,9 @@
-//! Converts the outcome that a client reports for a trial into the change of the trial.
+//! The result of a trial from the outcome that its client reports.
 
 use super::{ReportedOutcome, StudiesError};
 use tunesmith_domain::{Completion, Measurement, Study, final_measurement};
 
-/// The completion of a trial of `study` that has the measurements `curve`.
+/// The outcome of a trial of `study` with the measurements `curve`, by step.
 ///
 /// # Errors
 /// [`StudiesError::MissingMetric`] if a measured outcome lacks a metric of the study.

@@ -26,7 +26,7 @@ use self::suggestion::AlgorithmFailures;
 pub use self::suggestion::{Suggested, SuggestionRequest};
 use crate::clock::Clock;
 use crate::pages;
-use crate::policy::{Policy, PolicyError};
+use crate::search_policy::{SearchPolicy, SearchPolicyError};
 use tunesmith_domain::{Measurement, Study, StudyId, Trial, TrialChange, TrialState};
 use tunesmith_store::{Store, StoreError};
 use tunesmith_telemetry::telemetry;
@@ -42,7 +42,7 @@ pub enum StudiesError {
     Store(#[from] StoreError),
     /// No suggestion could be computed.
     #[error(transparent)]
-    NoSuggestion(PolicyError),
+    NoSuggestion(SearchPolicyError),
     /// The study belongs to a job, and only the job's runner may change its trials.
     #[error("study {study} belongs to a job: its trials are run by the service")]
     OfJob {
@@ -50,7 +50,7 @@ pub enum StudiesError {
         study: StudyId,
     },
     /// A point outside the search space.
-    #[error("the parameters are no point of the study's search space: {0}")]
+    #[error("the parameters are outside the study's search space: {0}")]
     ForeignPoint(#[source] ValueError),
     /// A result lacks a metric of the study.
     #[error("metric {metric:?} is missing; the study's metrics are {}", expected.join(", "))]
@@ -62,10 +62,10 @@ pub enum StudiesError {
     },
 }
 
-impl From<PolicyError> for StudiesError {
-    fn from(error: PolicyError) -> Self {
+impl From<SearchPolicyError> for StudiesError {
+    fn from(error: SearchPolicyError) -> Self {
         match error {
-            PolicyError::Store(error) => Self::Store(error),
+            SearchPolicyError::Store(error) => Self::Store(error),
             error => Self::NoSuggestion(error),
         }
     }
@@ -113,7 +113,7 @@ pub enum ReportedOutcome {
 /// The use cases of studies whose trials are run by their users.
 pub struct Studies {
     store: Arc<dyn Store>,
-    policy: Arc<Policy>,
+    policy: Arc<SearchPolicy>,
     clock: Arc<dyn Clock>,
     /// Suggestions of one study are computed one after the other; they become durable together.
     study_queues: KeyedQueues<StudyId>,
@@ -126,7 +126,7 @@ pub struct Studies {
 
 impl Studies {
     /// The studies of `store`.
-    pub fn new(store: Arc<dyn Store>, policy: Arc<Policy>, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(store: Arc<dyn Store>, policy: Arc<SearchPolicy>, clock: Arc<dyn Clock>) -> Self {
         Self {
             store,
             policy,

@@ -41,7 +41,7 @@ pub enum SuggestionProgress {
     /// The suggestion is complete.
     Done {
         /// The result.
-        suggested: Suggested,
+        suggested: Box<Suggested>,
         /// Time at which it was complete.
         end_time: Timestamp,
     },
@@ -71,7 +71,10 @@ impl Studies {
             async move { studies.suggest(&operation.study, &operation.request).await }
         });
         if let Ok(outcome) = tokio::time::timeout(INLINE_LIMIT, &mut work).await {
-            return outcome.map(|suggested| SuggestionProgress::Done { suggested, end_time: self.clock.now() });
+            return outcome.map(|suggested| SuggestionProgress::Done {
+                suggested: Box::new(suggested),
+                end_time: self.clock.now(),
+            });
         }
         self.continue_in_background(operation, work);
         Ok(SuggestionProgress::Running)
@@ -107,7 +110,9 @@ impl Studies {
         let (studies, operation) = (Arc::clone(self), operation.clone());
         tokio::spawn(async move {
             let progress = match work.await {
-                Ok(suggested) => SuggestionProgress::Done { suggested, end_time: studies.clock.now() },
+                Ok(suggested) => {
+                    SuggestionProgress::Done { suggested: Box::new(suggested), end_time: studies.clock.now() }
+                }
                 Err(error) => SuggestionProgress::Failed(Arc::new(error)),
             };
             sender.send_replace(progress);

@@ -1,4 +1,4 @@
-//! The stopping rules of studies that are asked about, with what they have learnt.
+//! The stopping rules of studies, with the curves of their trials.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -19,15 +19,15 @@ pub(super) struct StoppingRules {
 }
 
 struct Learnt {
-    /// Tells studies of one name apart.
+    /// Distinguishes studies of the same name.
     create_time: Timestamp,
     rule: EarlyStopping,
-    /// Revision of the study up to which final trials are learnt.
+    /// Revision of the study up to which final trials have been read.
     revision: u64,
 }
 
 impl StoppingRules {
-    /// Why `trial`, which reported `curve`, should stop, if it should.
+    /// The reason to stop `trial` with the measurements `curve`, if there is one.
     pub(super) async fn decide(
         &self,
         store: &dyn Store,
@@ -50,7 +50,7 @@ impl StoppingRules {
         Ok(learnt.rule.decide(trial, learnt.rule.points(curve)))
     }
 
-    /// Forgets what was learnt of `study`.
+    /// Drops the curves of `study`.
     pub(super) fn forget(&self, study: &StudyId) {
         self.rules().remove(study);
     }

@@ -13,10 +13,10 @@ use tunesmith_domain::{
 };
 use tunesmith_store::MemoryStore;
 
-fn optimizer() -> (Studies, Arc<ManualClock>) {
+fn studies() -> (Studies, Arc<ManualClock>) {
     let store = Arc::new(MemoryStore::new());
     let clock = Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH));
-    let policy = Arc::new(Policy::new(store.clone(), 2));
+    let policy = Arc::new(SearchPolicy::new(store.clone(), 2));
     (Studies::new(store, policy, clock.clone()), clock)
 }
 
@@ -65,144 +65,144 @@ fn key(study: &StudyId, trial: &Trial) -> TrialRef {
 }
 
 #[tokio::test]
-async fn an_algorithm_that_fails_is_replaced_and_in_the_end_given_up_without_harm_to_others() {
-    let (optimizer, _) = optimizer();
-    // A grid of doubles without a resolution, which the interfaces refuse.
+async fn failing_algorithm_is_replaced_and_finally_deactivates_only_its_study() {
+    let (studies, _) = studies();
+    // A grid of doubles without a resolution, which the interfaces reject.
     let grid = Algorithm::GridSearch { double_resolution: Default::default() };
     let bad = Study::restore(StudyFields { algorithm: grid, ..study("p/l/bad") });
     let good = Study::restore(study("p/l/good"));
     for study in [&bad, &good] {
-        optimizer.create_study(study.clone()).await.unwrap();
+        studies.create_study(study.clone()).await.unwrap();
     }
     for number in 1..=4 {
-        let suggested = optimizer.suggest(&bad.id, &request(&format!("c{number}"))).await.unwrap();
+        let suggested = studies.suggest(&bad.id, &request(&format!("c{number}"))).await.unwrap();
         assert_eq!(suggested.trials[0].origin.unwrap().algorithm, AlgorithmName::RandomSearch);
         let reason = suggested.trials[0].fallback_reason.as_deref().unwrap();
         assert!(reason.starts_with("study p/l/bad: the search algorithm failed: "), "{reason}");
     }
-    let suggested = optimizer.suggest(&bad.id, &request("c5")).await.unwrap();
+    let suggested = studies.suggest(&bad.id, &request("c5")).await.unwrap();
     assert_eq!((suggested.trials.len(), suggested.study.state), (0, StudyState::Inactive));
-    let reason = optimizer.study(&bad.id).await.unwrap().state_reason.clone();
+    let reason = studies.study(&bad.id).await.unwrap().state_reason.clone();
     assert!(reason.starts_with("the search algorithm failed 5 times in a row: "), "{reason}");
-    assert_eq!(optimizer.suggest(&good.id, &request("c")).await.unwrap().study.state, StudyState::Active);
+    assert_eq!(studies.suggest(&good.id, &request("c")).await.unwrap().study.state, StudyState::Active);
 }
 
 #[tokio::test]
-async fn a_prepared_suggestion_is_the_one_that_would_be_computed_on_demand() {
-    let (prepared, _) = optimizer();
-    let (on_demand, _) = optimizer();
+async fn prepared_suggestion_equals_the_one_computed_on_demand() {
+    let (prepared, _) = studies();
+    let (on_demand, _) = studies();
     let id: StudyId = "p/l/s".parse().unwrap();
-    for optimizer in [&prepared, &on_demand] {
-        optimizer.create_study(Study::restore(study("p/l/s"))).await.unwrap();
+    for studies in [&prepared, &on_demand] {
+        studies.create_study(Study::restore(study("p/l/s"))).await.unwrap();
     }
     for number in 0..12 {
         let trial = prepared.suggest(&id, &request("c")).await.unwrap().trials.remove(0);
         let other = on_demand.suggest(&id, &request("c")).await.unwrap().trials.remove(0);
         assert_eq!(trial.parameters, other.parameters, "trial {number}");
         let ParameterValue::Double(x) = trial.parameters["x"] else { panic!("{trial:?}") };
-        for (optimizer, is_forgetful) in [(&prepared, false), (&on_demand, true)] {
+        for (studies, is_forgetful) in [(&prepared, false), (&on_demand, true)] {
             let outcome = ReportedOutcome::Measured(loss(1, 1.0, (x - 0.3).powi(2)));
-            optimizer.complete(&key(&id, &trial), outcome).await.unwrap();
+            studies.complete(&key(&id, &trial), outcome).await.unwrap();
             if is_forgetful {
-                optimizer.policy.forget(&id);
+                studies.policy.forget(&id);
             }
         }
     }
 }
 
 #[tokio::test]
-async fn curves_are_compared_by_elapsed_time_where_the_study_says_so() {
+async fn curves_are_compared_by_elapsed_time_if_configured() {
     for (axis, expected) in [(CurveAxis::Step, false), (CurveAxis::ElapsedTime, true)] {
-        let (optimizer, _) = optimizer();
+        let (studies, _) = studies();
         let fields = StudyFields { stopping_rule: Some(StoppingRule::Median), stopping_axis: axis, ..study("p/l/s") };
-        let study = optimizer.create_study(Study::restore(fields)).await.unwrap();
+        let study = studies.create_study(Study::restore(fields)).await.unwrap();
         // Up to step 4 all others were worse, but up to the time of the last report all of them were better.
         for _ in 0..6 {
-            let trial = optimizer.suggest(&study.id, &request("c")).await.unwrap().trials.remove(0);
+            let trial = studies.suggest(&study.id, &request("c")).await.unwrap().trials.remove(0);
             for (step, value) in (1..=8).map(|step| (step, if step <= 4 { 9.0 } else { 0.1 })) {
-                optimizer.add_measurement(&key(&study.id, &trial), loss(step, step as f64, value), None).await.unwrap();
+                studies.add_measurement(&key(&study.id, &trial), loss(step, step as f64, value), None).await.unwrap();
             }
-            optimizer.complete(&key(&study.id, &trial), ReportedOutcome::FromCurve).await.unwrap();
+            studies.complete(&key(&study.id, &trial), ReportedOutcome::FromCurve).await.unwrap();
         }
-        let slow = optimizer.suggest(&study.id, &request("c")).await.unwrap().trials.remove(0);
+        let slow = studies.suggest(&study.id, &request("c")).await.unwrap().trials.remove(0);
         let key = key(&study.id, &slow);
         for step in 1..=4 {
-            optimizer.add_measurement(&key, loss(step, 2.0 * step as f64, 6.0), None).await.unwrap();
+            studies.add_measurement(&key, loss(step, 2.0 * step as f64, 6.0), None).await.unwrap();
         }
-        assert_eq!(optimizer.should_stop(&key).await.unwrap(), expected, "{axis:?}");
-        let state = optimizer.trial(&study.id, slow.id).await.unwrap().state;
+        assert_eq!(studies.should_stop(&key).await.unwrap(), expected, "{axis:?}");
+        let state = studies.trial(&study.id, slow.id).await.unwrap().state;
         assert_eq!(state == TrialState::Stopping, expected);
         if expected {
-            let done = optimizer.complete(&key, ReportedOutcome::FromCurve).await.unwrap();
+            let done = studies.complete(&key, ReportedOutcome::FromCurve).await.unwrap();
             assert!(done.trial.stopped_early);
         }
     }
 }
 
 #[tokio::test]
-async fn asking_whether_to_stop_keeps_a_trial_alive_for_its_owner_alone() {
-    let (optimizer, clock) = optimizer();
+async fn early_stopping_check_renews_the_lease_of_the_owner_only() {
+    let (studies, clock) = studies();
     let fields = StudyFields { trial_lease: Some(std::time::Duration::from_secs(60)), ..study("p/l/s") };
-    let study = optimizer.create_study(Study::restore(fields)).await.unwrap();
+    let study = studies.create_study(Study::restore(fields)).await.unwrap();
     let count = NonZeroUsize::new(2).unwrap();
-    let trials = optimizer.suggest(&study.id, &SuggestionRequest { count, ..request("c") }).await.unwrap().trials;
+    let trials = studies.suggest(&study.id, &SuggestionRequest { count, ..request("c") }).await.unwrap().trials;
     let [alive, silent] = &trials[..] else { panic!("{trials:?}") };
-    let ask = async |trial: &Trial| optimizer.should_stop(&key(&study.id, trial)).await;
-    optimizer.stop(&key(&study.id, alive)).await.unwrap();
+    let ask = async |trial: &Trial| studies.should_stop(&key(&study.id, trial)).await;
+    studies.stop(&key(&study.id, alive)).await.unwrap();
     for seconds in [50, 100, 150] {
         clock.set(Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds));
         assert!(ask(alive).await.unwrap(), "it is stopping, and has time to end");
-        optimizer.sweep().await.unwrap();
+        studies.sweep().await.unwrap();
     }
     let late = ask(silent).await.unwrap_err().to_string();
     assert!(late.contains("lease"), "{late}");
-    optimizer.suggest(&study.id, &request("next")).await.unwrap();
+    studies.suggest(&study.id, &request("next")).await.unwrap();
     let late = ask(silent).await.unwrap_err().to_string();
     assert!(late.contains("attempt 2"), "{late}");
 }
 
 #[tokio::test]
-async fn studies_that_are_forgotten_to_save_memory_go_on_as_before() {
-    let mut told = Vec::new();
+async fn dropping_cached_histories_does_not_change_suggestions() {
+    let mut suggested = Vec::new();
     for memory in [usize::MAX, 0] {
         let store = Arc::new(MemoryStore::new());
-        let policy = Arc::new(Policy::with_memory(store.clone(), 2, memory));
-        let optimizer = Studies::new(store, policy, Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH)));
+        let policy = Arc::new(SearchPolicy::with_memory(store.clone(), 2, memory));
+        let studies = Studies::new(store, policy, Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH)));
         let ids: Vec<StudyId> = ["p/l/a", "p/l/b", "p/l/c"].map(|id| id.parse().unwrap()).into();
         for id in &ids {
-            optimizer.create_study(Study::restore(study(id.as_str()))).await.unwrap();
+            studies.create_study(Study::restore(study(id.as_str()))).await.unwrap();
         }
         let mut points = Vec::new();
         for _ in 0..8 {
             for id in &ids {
-                let trial = optimizer.suggest(id, &request("c")).await.unwrap().trials.remove(0);
+                let trial = studies.suggest(id, &request("c")).await.unwrap().trials.remove(0);
                 let ParameterValue::Double(x) = trial.parameters["x"] else { panic!("{trial:?}") };
                 points.push(x);
                 let outcome = ReportedOutcome::Measured(loss(1, 1.0, (x - 0.3).powi(2)));
-                optimizer.complete(&key(id, &trial), outcome).await.unwrap();
+                studies.complete(&key(id, &trial), outcome).await.unwrap();
             }
         }
-        told.push(points);
+        suggested.push(points);
     }
-    assert_eq!(told[0], told[1]);
-    let distinct: std::collections::BTreeSet<u64> = told[0].iter().map(|x| x.to_bits()).collect();
-    assert!(distinct.len() >= 8, "{told:?}");
+    assert_eq!(suggested[0], suggested[1]);
+    let distinct: std::collections::BTreeSet<u64> = suggested[0].iter().map(|x| x.to_bits()).collect();
+    assert!(distinct.len() >= 8, "{suggested:?}");
 }
 
 #[tokio::test]
-async fn a_request_that_is_sent_again_has_one_effect() {
-    let (optimizer, _) = optimizer();
-    let study = optimizer.create_study(Study::restore(study("p/l/s"))).await.unwrap();
+async fn repeated_request_has_one_effect() {
+    let (studies, _) = studies();
+    let study = studies.create_study(Study::restore(study("p/l/s"))).await.unwrap();
     let create = async |key: &str| {
         let point = [("x".to_owned(), ParameterValue::Double(0.5))].into();
-        optimizer.create_trial(&study.id, point, None, Some(key.to_owned())).await.unwrap().trial.id
+        studies.create_trial(&study.id, point, None, Some(key.to_owned())).await.unwrap().trial.id
     };
     assert_eq!((create("a").await, create("a").await, create("b").await), (TrialId(1), TrialId(1), TrialId(2)));
-    let trial = optimizer.suggest(&study.id, &request("c")).await.unwrap().trials.remove(0);
+    let trial = studies.suggest(&study.id, &request("c")).await.unwrap().trials.remove(0);
     assert_eq!((trial.id, create("a").await), (TrialId(1), TrialId(1)), "also after it was given out");
     let add = async |measurement, key: Option<&str>| {
         let request_key = key.map(str::to_owned);
-        optimizer
+        studies
             .add_measurement(&self::key(&study.id, &trial), measurement, request_key)
             .await
             .unwrap()
@@ -213,50 +213,50 @@ async fn a_request_that_is_sent_again_has_one_effect() {
     assert_eq!(add(loss(2, 2.0, 0.4), Some("m2")).await, 2);
     assert_eq!(add(loss(1, 1.0, 0.5), Some("m1")).await, 2, "its key is known");
     assert_eq!(add(loss(2, 2.0, 0.4), None).await, 2, "it is the latest one again");
-    assert_eq!(add(loss(2, 2.0, 0.3), None).await, 3, "it tells something else");
+    assert_eq!(add(loss(2, 2.0, 0.3), None).await, 3, "another report");
 }
 
 #[tokio::test]
-async fn the_sweeper_takes_trials_back_and_completes_those_that_were_stopping() {
-    let (optimizer, clock) = optimizer();
+async fn expired_trials_are_taken_back_and_stopping_ones_completed() {
+    let (studies, clock) = studies();
     let fields = StudyFields { trial_lease: Some(std::time::Duration::from_secs(60)), ..study("p/l/s") };
-    let study = optimizer.create_study(Study::restore(fields)).await.unwrap();
+    let study = studies.create_study(Study::restore(fields)).await.unwrap();
     let count = NonZeroUsize::new(3).unwrap();
-    let trials = optimizer.suggest(&study.id, &SuggestionRequest { count, ..request("c") }).await.unwrap().trials;
+    let trials = studies.suggest(&study.id, &SuggestionRequest { count, ..request("c") }).await.unwrap().trials;
     let [silent, stopping, alive] = &trials[..] else { panic!("{trials:?}") };
-    optimizer.add_measurement(&key(&study.id, stopping), loss(1, 1.0, 0.5), None).await.unwrap();
-    optimizer.stop(&key(&study.id, stopping)).await.unwrap();
+    studies.add_measurement(&key(&study.id, stopping), loss(1, 1.0, 0.5), None).await.unwrap();
+    studies.stop(&key(&study.id, stopping)).await.unwrap();
     clock.set(Timestamp::UNIX_EPOCH + SignedDuration::from_secs(59));
-    optimizer.add_measurement(&key(&study.id, alive), loss(1, 1.0, 0.5), None).await.unwrap();
-    assert_eq!(optimizer.sweep().await.unwrap(), 0);
+    studies.add_measurement(&key(&study.id, alive), loss(1, 1.0, 0.5), None).await.unwrap();
+    assert_eq!(studies.sweep().await.unwrap(), 0);
     clock.set(Timestamp::UNIX_EPOCH + SignedDuration::from_secs(61));
-    assert_eq!(optimizer.sweep().await.unwrap(), 2);
-    assert_eq!(optimizer.sweep().await.unwrap(), 0);
+    assert_eq!(studies.sweep().await.unwrap(), 2);
+    assert_eq!(studies.sweep().await.unwrap(), 0);
 
-    let stopped = optimizer.trial(&study.id, stopping.id).await.unwrap();
+    let stopped = studies.trial(&study.id, stopping.id).await.unwrap();
     assert_eq!((stopped.state, stopped.stopped_early), (TrialState::Succeeded, true));
-    let next = optimizer.suggest(&study.id, &request("next")).await.unwrap().trials.remove(0);
+    let next = studies.suggest(&study.id, &request("next")).await.unwrap().trials.remove(0);
     assert_eq!((next.id, next.attempt, next.expired_leases), (silent.id, 2, 1));
-    let late = optimizer.complete(&key(&study.id, silent), ReportedOutcome::Measured(loss(1, 1.0, 0.1))).await;
+    let late = studies.complete(&key(&study.id, silent), ReportedOutcome::Measured(loss(1, 1.0, 0.1))).await;
     assert!(late.unwrap_err().to_string().contains("attempt 2"));
     let owned = TrialRef { attempt: Some(2), ..key(&study.id, silent) };
-    optimizer.complete(&owned, ReportedOutcome::Measured(loss(1, 1.0, 0.2))).await.unwrap();
-    let still = optimizer.suggest(&study.id, &request("c")).await.unwrap().trials.remove(0);
+    studies.complete(&owned, ReportedOutcome::Measured(loss(1, 1.0, 0.2))).await.unwrap();
+    let still = studies.suggest(&study.id, &request("c")).await.unwrap().trials.remove(0);
     assert_eq!(still.id, alive.id);
 }
 
 #[tokio::test]
 async fn best_final_measurement_skips_values_that_are_not_finite_and_names_them_if_there_is_no_other() {
-    let (optimizer, _) = optimizer();
+    let (studies, _) = studies();
     let fields = StudyFields { final_measurement: FinalMeasurement::Best, ..study("p/l/s") };
-    let study = optimizer.create_study(Study::restore(fields)).await.unwrap();
+    let study = studies.create_study(Study::restore(fields)).await.unwrap();
     let complete = async |values: &[f64]| {
-        let trial = optimizer.suggest(&study.id, &request("c")).await.unwrap().trials.remove(0);
+        let trial = studies.suggest(&study.id, &request("c")).await.unwrap().trials.remove(0);
         let key = key(&study.id, &trial);
         for (step, value) in (1..).zip(values) {
-            optimizer.add_measurement(&key, loss(step, 0.0, *value), None).await.unwrap();
+            studies.add_measurement(&key, loss(step, 0.0, *value), None).await.unwrap();
         }
-        optimizer.complete(&key, ReportedOutcome::FromCurve).await.unwrap().trial
+        studies.complete(&key, ReportedOutcome::FromCurve).await.unwrap().trial
     };
     let trial = complete(&[f64::NEG_INFINITY, 0.0, -0.0, f64::NAN]).await;
     assert_eq!(trial.final_measurement.as_ref().map(|measurement| measurement.step), Some(2));

@@ -1,4 +1,4 @@
-//! `Measurement`: what a trial reports.
+//! `Measurement`: a report of a trial.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use tunesmith_domain::{Measurement, MetricValue, Source};
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(rename = "Measurement")]
 pub struct MeasurementMessage {
-    /// Time since the trial's start.
+    /// Time since the start of the trial.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elapsed_time: Option<ProtoDuration>,
     /// Training step, not negative.
@@ -26,14 +26,14 @@ pub struct MeasurementMessage {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Metric")]
 pub struct MetricMessage {
-    /// Its name.
+    /// Name of the metric.
     pub metric: String,
-    /// Its value; one that is not finite makes the trial infeasible if it is its result.
+    /// The value. A trial whose result is not finite is infeasible.
     #[schemars(schema_with = "value_schema")]
     pub value: Double,
 }
 
-/// Unlike bounds, a metric may be no number at all.
+/// Unlike a bound, a metric may be NaN or infinite.
 fn value_schema(generator: &mut SchemaGenerator) -> Schema {
     if generator.contract().is_serialize() {
         return Double::json_schema(generator);
@@ -42,10 +42,10 @@ fn value_schema(generator: &mut SchemaGenerator) -> Schema {
 }
 
 impl MeasurementMessage {
-    /// The measurement; `field` is where it stands, for errors.
+    /// The measurement; `field` is its path in the request, for errors.
     ///
     /// # Errors
-    /// The first rule that it breaks.
+    /// The first violated rule.
     pub fn into_measurement(self, field: &str) -> Result<Measurement, FieldViolation> {
         let refuse =
             |part: &str, description: String| Err(FieldViolation { field: format!("{field}.{part}"), description });
@@ -57,7 +57,7 @@ impl MeasurementMessage {
         }
         for (index, metric) in self.metrics.iter().enumerate() {
             if self.metrics[..index].iter().any(|earlier| earlier.metric == metric.metric) {
-                return refuse(&format!("metrics[{index}].metric"), format!("{:?} is there twice", metric.metric));
+                return refuse(&format!("metrics[{index}].metric"), format!("{:?} is given twice", metric.metric));
             }
         }
         Ok(Measurement {

@@ -1,4 +1,4 @@
-//! The Optimizer's messages: studies, trials, measurements, as `ml v1` publishes them.
+//! The messages of the Optimizer: studies, trials, measurements, as published in `ml v1`.
 //!
 //! | Optimizer | here |
 //! |---|---|

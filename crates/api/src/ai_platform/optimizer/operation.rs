@@ -8,32 +8,32 @@ use super::TrialMessage;
 use super::study::StudyStateName;
 use crate::ai_platform::rpc::Status;
 
-/// An operation as a client sees it.
+/// A long-running operation.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Operation {
-    /// `projects/{project}/locations/{location}/operations/{operation}`.
+    /// Resource name: `projects/{project}/locations/{location}/operations/{operation}`.
     name: String,
-    /// What was asked for.
+    /// The request.
     metadata: OperationMetadata,
-    /// Whether it has come to its end.
+    /// Whether the operation has ended.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     done: bool,
-    /// Why there is no answer.
+    /// The error, if the operation failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Status>,
-    /// The answer.
+    /// The response, if the operation succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     response: Option<OperationResponse>,
 }
 
-/// Whether an operation has come to its end.
+/// The progress of an operation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Progress {
-    /// Not yet.
+    /// The operation is running.
     Running,
-    /// In vain.
+    /// The operation failed.
     Failed(Status),
-    /// With an answer.
+    /// The operation succeeded.
     Done(OperationResponse),
 }
 
@@ -49,26 +49,26 @@ impl Operation {
     }
 }
 
-/// What was asked for.
+/// The request of an operation.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "@type")]
 pub enum OperationMetadata {
-    /// Trials.
+    /// A request for trials.
     #[serde(rename = "type.googleapis.com/google.cloud.ml.v1.SuggestTrialsMetadata")]
     Suggest(SuggestTrialsMetadata),
-    /// Whether a trial should stop. The name is spelled as published.
+    /// A check for early stopping. The name is spelled as published.
     #[serde(rename = "type.googleapis.com/google.cloud.ml.v1.CheckTrialEarlyStoppingStateMetatdata")]
     CheckEarlyStopping(CheckTrialEarlyStoppingStateMetadata),
 }
 
-/// What is answered.
+/// The response of an operation.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "@type")]
 pub enum OperationResponse {
-    /// Trials.
+    /// Suggested trials.
     #[serde(rename = "type.googleapis.com/google.cloud.ml.v1.SuggestTrialsResponse")]
     Suggest(SuggestTrialsResponse),
-    /// Whether a trial should stop.
+    /// The result of a check for early stopping.
     #[serde(rename = "type.googleapis.com/google.cloud.ml.v1.CheckTrialEarlyStoppingStateResponse")]
     CheckEarlyStopping(CheckTrialEarlyStoppingStateResponse),
 }
@@ -79,34 +79,34 @@ pub enum OperationResponse {
 pub struct SuggestTrialsMetadata {
     /// Name of the study.
     pub study: String,
-    /// Who asked.
+    /// ID of the client.
     pub client_id: String,
-    /// For how many.
+    /// Number of requested trials.
     pub suggestion_count: usize,
-    /// When.
+    /// Time of the request.
     pub create_time: Timestamp,
 }
 
-/// Trials for the client that asked.
+/// The trials of a client.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SuggestTrialsResponse {
-    /// The trials. Fewer than were asked for if the study is over.
+    /// The trials. Fewer than requested if the study has no more.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub trials: Vec<TrialMessage>,
-    /// Where the study stands.
+    /// State of the study.
     pub study_state: StudyStateName,
-    /// When the computation began.
+    /// Start time of the computation.
     pub start_time: Timestamp,
-    /// When it ended.
+    /// End time of the computation.
     pub end_time: Timestamp,
 }
 
-/// A question whether a trial should stop.
+/// A check for early stopping.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CheckTrialEarlyStoppingStateMetadata {
-    /// When it was asked.
+    /// Time of the request.
     pub create_time: Timestamp,
     /// Name of the study.
     pub study: String,
@@ -114,19 +114,19 @@ pub struct CheckTrialEarlyStoppingStateMetadata {
     pub trial: String,
 }
 
-/// Whether a trial should stop.
+/// The result of a check for early stopping.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CheckTrialEarlyStoppingStateResponse {
-    /// Whether it should.
+    /// Whether the trial should stop.
     pub should_stop: bool,
-    /// When the computation began.
+    /// Start time of the computation.
     pub start_time: Timestamp,
-    /// When it ended.
+    /// End time of the computation.
     pub end_time: Timestamp,
 }
 
-/// Some operations.
+/// A list of operations.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ListOperationsResponse")]
@@ -134,7 +134,7 @@ pub struct OperationList {
     /// The operations.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<Operation>,
-    /// What asks for the next ones; absent if there are none.
+    /// Token of the next page; absent on the last page.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub next_page_token: String,
 }

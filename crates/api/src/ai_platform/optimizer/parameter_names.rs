@@ -1,5 +1,5 @@
-//! Parameters of one parent may share a name if they exist for different values of it. In a search space every parameter
-//! has a name of its own: the second parameter of a name is stored as `name#2`, the third as `name#3`.
+//! Parameters of one parent may share a name if they exist for different values of the parent. The names in a search
+//! space are unique: the second parameter of a name is stored as `name#2`, the third as `name#3`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use tunesmith_algorithms::problem::{ParameterSpec, SearchSpace};
 
 use super::study_config::{StudyConfig, StudyParameterSpec};
 
-/// The published names of those parameters of a search space that have another name in it.
+/// The published names of the parameters whose name in the search space differs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PublishedNames<'a>(BTreeMap<&'a str, &'a str>);
 
@@ -27,7 +27,7 @@ impl<'a> PublishedNames<'a> {
         Self(space.parameters().iter().filter_map(published).collect())
     }
 
-    /// The published name of the parameter that the search space calls `stored`.
+    /// The published name of the parameter `stored` of the search space.
     pub fn published<'b>(&self, stored: &'b str) -> &'b str
     where
         'a: 'b,
@@ -36,24 +36,24 @@ impl<'a> PublishedNames<'a> {
     }
 }
 
-/// The names that the parameters of a study configuration get in its search space.
+/// The names in the search space of the parameters of a study configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct ParameterNames {
-    /// The name in the search space by the indices that lead to a parameter.
+    /// The name in the search space by the indices of the path to a parameter.
     inner: BTreeMap<Vec<usize>, String>,
     /// The name in the configuration by the name in the search space.
     outer: BTreeMap<String, String>,
 }
 
 impl ParameterNames {
-    /// The names of a study's parameters.
+    /// The names of the parameters of `config`.
     pub(super) fn of(config: &StudyConfig) -> Self {
         let mut given = BTreeSet::new();
         visit(&config.parameters, &mut Vec::new(), &mut |_, spec| {
             given.insert(spec.parameter.clone());
         });
         let mut names = Self::default();
-        // Children of different parents may exist together, so there a name that comes twice stays an error.
+        // Children of different parents may exist in the same trial, so a repeated name is an error there.
         let mut homes: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         visit(&config.parameters, &mut Vec::new(), &mut |path, spec| {
             let home = path[..path.len() - 1].to_vec();
@@ -78,7 +78,7 @@ impl ParameterNames {
         self.outer.iter().map(|(stored, given)| (stored.as_str(), given.as_str()))
     }
 
-    /// The name in the search space of the parameter that the indices of `path` lead to.
+    /// The name in the search space of the parameter at `path`.
     pub(super) fn internal(&self, path: &[usize]) -> &str {
         self.inner.get(path).map_or("", String::as_str)
     }

@@ -1,4 +1,4 @@
-//! `Study`, as it is sent and answered.
+//! `Study`, in requests and responses.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -8,12 +8,12 @@ use serde_json::Value;
 use super::StudyConfig;
 use tunesmith_domain::{Study, StudyId, StudyState};
 
-/// A study as a client sends it. What the service alone decides is accepted and has no effect.
+/// A study in a request. Fields that only the service sets are accepted and ignored.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(rename = "StudyInput")]
 pub struct StudyRequest {
-    /// What is searched, and how.
+    /// The search space, the metrics and the algorithm.
     pub study_config: Option<StudyConfig>,
     #[serde(rename = "name")]
     _name: Value,
@@ -30,16 +30,16 @@ pub struct StudyRequest {
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Study")]
 pub struct StudyMessage {
-    /// `projects/{project}/locations/{location}/studies/{study}`.
+    /// Resource name: `projects/{project}/locations/{location}/studies/{study}`.
     name: String,
-    /// What is searched, and how.
+    /// The search space, the metrics and the algorithm.
     #[schemars(with = "StudyConfig")]
     study_config: Value,
-    /// Where it stands.
+    /// State of the study.
     state: StudyStateName,
-    /// When it was created.
+    /// Creation time.
     create_time: Timestamp,
-    /// Why it is `INACTIVE`.
+    /// Reason for the state `INACTIVE`.
     #[serde(skip_serializing_if = "String::is_empty")]
     inactive_reason: String,
 }
@@ -65,16 +65,16 @@ pub fn study_name(study: &StudyId) -> String {
     format!("projects/{project}/locations/{location}/studies/{id}")
 }
 
-/// Where a study stands.
+/// State of a study.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[schemars(rename = "StudyState")]
 pub enum StudyStateName {
-    /// Gives trials.
+    /// The study can suggest trials.
     Active,
-    /// Was stopped by a fault of its algorithm.
+    /// The study was stopped because its algorithm failed.
     Inactive,
-    /// All points have been tried, or as many as there may be.
+    /// All points have been tried, or the maximum number of trials is reached.
     Completed,
 }
 
@@ -88,11 +88,11 @@ impl From<StudyState> for StudyStateName {
     }
 }
 
-/// Some studies.
+/// A list of studies.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 #[schemars(rename = "ListStudiesResponse")]
 pub struct StudyList {
-    /// The studies, by name.
+    /// The studies, by ID.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub studies: Vec<StudyMessage>,
 }

@@ -1,67 +1,67 @@
-//! `StudyConfig`: what a study searches, and how.
+//! `StudyConfig`: the search space, the metrics and the algorithm of a study.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ai_platform::{Algorithm, Double, GoalType, Int64, ParameterType, ProtoDuration, is_default};
 
-/// What a study searches, and how.
+/// The search space, the metrics and the algorithm of a study.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct StudyConfig {
     /// The metrics, at least one, with different names.
     #[serde(skip_serializing_if = "is_default")]
     pub metrics: Vec<MetricSpec>,
-    /// The parameters that always exist, at least one.
+    /// The parameters that are not conditional, at least one.
     #[serde(skip_serializing_if = "is_default")]
     pub parameters: Vec<StudyParameterSpec>,
-    /// How points are chosen.
+    /// The search algorithm.
     #[serde(skip_serializing_if = "is_default")]
     pub algorithm: Algorithm,
-    /// Whether and how running trials are stopped early.
+    /// The rule for early stopping. None by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub automated_stopping_config: Option<AutomatedStoppingConfig>,
-    /// Additions of ours.
+    /// Tunesmith's additions.
     #[serde(skip_serializing_if = "is_default")]
     pub tunesmith: StudyAdditions,
 }
 
-/// Additions of ours to a study.
+/// Tunesmith's additions to a study.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct StudyAdditions {
-    /// Key of all randomness; drawn if absent.
+    /// The random seed; drawn at random if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<Int64>,
-    /// How many trials there may be in all.
+    /// Maximum number of trials.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_trials: Option<Int64>,
-    /// How long the owner of a trial may be silent before the trial is offered again; for ever if absent.
+    /// Time without a request of its client after which a trial is assigned to another client. Default: never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trial_lease: Option<ProtoDuration>,
-    /// Which report becomes the result of a trial that is completed without one.
+    /// The report that becomes the result of a trial that is completed without one.
     #[serde(skip_serializing_if = "is_default")]
     pub final_measurement: crate::ai_platform::FinalMeasurement,
 }
 
-/// One metric.
+/// A metric.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct MetricSpec {
-    /// Its name.
+    /// Name of the metric.
     pub metric: String,
-    /// Which way it is better.
+    /// Whether the metric is maximised or minimised.
     #[serde(skip_serializing_if = "is_default")]
     pub goal: GoalType,
 }
 
-/// One parameter, with those that hang on it.
+/// A parameter with its child parameters.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct StudyParameterSpec {
-    /// Its name.
+    /// Name of the parameter.
     pub parameter: String,
-    /// The kind of its values.
+    /// The type of the parameter's values.
     #[serde(rename = "type")]
     pub parameter_type: ParameterType,
     /// How the range is mapped to the unit interval.
@@ -79,16 +79,16 @@ pub struct StudyParameterSpec {
     /// The values of a `DISCRETE`, strictly increasing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub discrete_value_spec: Option<DoubleValues>,
-    /// Parameters that exist for some values of this one.
+    /// Parameters that exist only for some values of this one.
     #[serde(skip_serializing_if = "is_default")]
     pub child_parameter_specs: Vec<StudyParameterSpec>,
-    /// Of a child: for which values of its `CATEGORICAL` parent it exists.
+    /// For a child parameter: the values of a `CATEGORICAL` parent for which it exists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent_categorical_values: Option<TextValues>,
-    /// Of a child: for which values of its `DISCRETE` parent it exists.
+    /// For a child parameter: the values of a `DISCRETE` parent for which it exists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent_discrete_values: Option<DoubleValues>,
-    /// Of a child: for which values of its `INTEGER` parent it exists.
+    /// For a child parameter: the values of an `INTEGER` parent for which it exists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent_int_values: Option<IntegerValues>,
 }
@@ -97,14 +97,14 @@ pub struct StudyParameterSpec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum StudyScaleType {
-    /// Evenly, the default.
+    /// Linear; the default.
     #[default]
     ScaleTypeUnspecified,
-    /// Evenly.
+    /// Linear.
     UnitLinearScale,
-    /// Logarithmically, finest near the lower bound.
+    /// Logarithmic, with the finest resolution near the lower bound.
     UnitLogScale,
-    /// Logarithmically, finest near the upper bound.
+    /// Logarithmic, with the finest resolution near the upper bound.
     UnitReverseLogScale,
 }
 
@@ -128,7 +128,7 @@ pub struct IntegerValueSpec {
     pub max_value: Int64,
 }
 
-/// Some texts.
+/// A list of texts.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TextValues {
@@ -136,7 +136,7 @@ pub struct TextValues {
     pub values: Vec<String>,
 }
 
-/// Some numbers.
+/// A list of numbers.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct DoubleValues {
@@ -144,7 +144,7 @@ pub struct DoubleValues {
     pub values: Vec<Double>,
 }
 
-/// Some whole numbers.
+/// A list of whole numbers.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct IntegerValues {
@@ -152,23 +152,23 @@ pub struct IntegerValues {
     pub values: Vec<Int64>,
 }
 
-/// When running trials are stopped early. With neither rule, never.
+/// The rule for early stopping, at most one.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct AutomatedStoppingConfig {
-    /// A trial whose curve will hardly end as the best.
+    /// Stops trials whose extrapolated curve is unlikely to end as the best.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decay_curve_stopping_config: Option<StoppingConfig>,
-    /// A trial that was never as good as the others were on average.
+    /// Stops trials whose best value is worse than the median of the other trials' averages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub median_automated_stopping_config: Option<StoppingConfig>,
 }
 
-/// Along what curves are compared.
+/// The axis along which curves are compared.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct StoppingConfig {
-    /// By elapsed time instead of by step.
+    /// Whether curves are compared by elapsed time instead of by step.
     #[serde(skip_serializing_if = "is_default")]
     pub use_elapsed_time: bool,
 }

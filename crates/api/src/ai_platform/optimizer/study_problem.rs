@@ -1,4 +1,4 @@
-//! From `StudyConfig` to the words of the engine, with every rule that it breaks.
+//! Conversion of a `StudyConfig` to domain types, with all violated rules.
 
 use tunesmith_algorithms::problem::{
     Condition, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ProblemStatement, ScaleType, SearchSpace,
@@ -20,10 +20,10 @@ pub struct StudyPlan {
     pub seed: Option<u64>,
 }
 
-/// What `config` asks for.
+/// The study that `config` describes.
 ///
 /// # Errors
-/// Every rule that it breaks.
+/// All violated rules.
 pub fn study_plan(config: &StudyConfig) -> Result<StudyPlan, Vec<FieldViolation>> {
     let mut reading = Reading { names: ParameterNames::of(config), violations: Vec::new() };
     let metrics = reading.metrics(config);
@@ -50,7 +50,7 @@ pub fn study_plan(config: &StudyConfig) -> Result<StudyPlan, Vec<FieldViolation>
         && let Some(double) =
             parameters.iter().find(|spec: &&ParameterSpec| matches!(spec.kind(), ParameterKind::Double { .. }))
     {
-        let reason = format!("GRID_SEARCH takes no parameter of type DOUBLE, such as {:?}", double.name());
+        let reason = format!("GRID_SEARCH does not support parameters of type DOUBLE, such as {:?}", double.name());
         reading.refuse("algorithm".to_owned(), reason);
     }
     let problem = if reading.violations.is_empty() { reading.problem(parameters, metrics) } else { None };
@@ -99,7 +99,7 @@ impl Reading {
             if metric.metric.is_empty() {
                 self.refuse(field, "a metric needs a name");
             } else if config.metrics[..index].iter().any(|earlier| earlier.metric == metric.metric) {
-                self.refuse(field, format!("{:?} is there twice", metric.metric));
+                self.refuse(field, format!("{:?} is given twice", metric.metric));
             }
         }
         let metrics = config.metrics.iter().map(|metric| MetricSpec {
@@ -112,7 +112,7 @@ impl Reading {
         metrics.collect()
     }
 
-    /// Adds `spec` and its children to `parameters`. `path` are the indices that lead to it.
+    /// Adds `spec` and its children to `parameters`. `path` contains the indices of `spec` in the configuration.
     fn parameter(
         &mut self,
         spec: &StudyParameterSpec,
@@ -144,7 +144,7 @@ impl Reading {
         }
     }
 
-    /// Exactly the one value spec of the type may be there, and a condition only on a child.
+    /// Reports missing and superfluous value specs, and conditions of parameters that have no parent.
     fn check_shape(&mut self, spec: &StudyParameterSpec, field: &str) {
         let specs = [
             ("doubleValueSpec", ParameterType::Double, spec.double_value_spec.is_some()),
@@ -261,7 +261,7 @@ impl Reading {
         (Some(rule), axis)
     }
 
-    /// Refuses names that would be published as other ones: `x#2` beside `x`, both children of one parent.
+    /// Reports names that would be published as other names: `x#2` beside `x`, both children of one parent.
     fn check_published_names(&mut self, space: &SearchSpace) {
         let published = PublishedNames::of(space);
         let misread = self.names.stored().filter(|(stored, given)| published.published(stored) != *given);

@@ -1,4 +1,4 @@
-//! `Trial`, as it is sent and answered.
+//! `Trial`, in requests and responses.
 
 use std::collections::BTreeMap;
 
@@ -14,35 +14,35 @@ use crate::ai_platform::job::origin_schema;
 use crate::ai_platform::{Double, Int64, is_default};
 use tunesmith_domain::{Measurement, Study, StudyId, Trial, TrialState};
 
-/// The value of one parameter: exactly one of the three.
+/// The value of one parameter: exactly one of the three fields.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct TrialParameter {
     /// Name of the parameter.
     pub parameter: String,
-    /// Of a `DOUBLE` or `DISCRETE`.
+    /// Value of a `DOUBLE` or `DISCRETE` parameter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub float_value: Option<Double>,
-    /// Of an `INTEGER`.
+    /// Value of an `INTEGER` parameter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub int_value: Option<Int64>,
-    /// Of a `CATEGORICAL`.
+    /// Value of a `CATEGORICAL` parameter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub string_value: Option<String>,
 }
 
-/// A trial as a client sends it. What the service alone decides is accepted and has no effect.
+/// A trial in a request. Fields that only the service sets are accepted and ignored.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(rename = "TrialInput")]
 pub struct TrialRequest {
-    /// The point.
+    /// Parameter values.
     pub parameters: Vec<TrialParameter>,
-    /// Its result, if there is one.
+    /// The result, for a completed trial.
     pub final_measurement: Option<MeasurementMessage>,
-    /// Whether it has none.
+    /// Whether the trial has no result, and its parameters are not tried again.
     pub trial_infeasible: bool,
-    /// Why.
+    /// The reason; only with `trialInfeasible`.
     pub infeasible_reason: String,
     #[serde(rename = "name")]
     _name: Value,
@@ -63,68 +63,69 @@ pub struct TrialRequest {
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Trial")]
 pub struct TrialMessage {
-    /// `{study}/trials/{number}`; after a lease has expired, the number is followed by the attempt's, as in `7~2`.
+    /// Resource name: `{study}/trials/{number}`. After an expired lease the number is followed by that of the attempt,
+    /// as in `7~2`.
     name: String,
-    /// Where it stands.
+    /// State of the trial.
     state: TrialStateName,
-    /// The point.
+    /// Parameter values.
     parameters: Vec<TrialParameter>,
-    /// Its result.
+    /// The result.
     #[serde(skip_serializing_if = "Option::is_none")]
     final_measurement: Option<MeasurementMessage>,
-    /// What was reported, by step and elapsed time.
+    /// The measurements, by step and elapsed time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     measurements: Vec<MeasurementMessage>,
-    /// When its client got it.
+    /// Time at which the trial was assigned to its client.
     #[serde(skip_serializing_if = "Option::is_none")]
     start_time: Option<Timestamp>,
-    /// When it became `COMPLETED`.
+    /// Time at which the trial became `COMPLETED`.
     #[serde(skip_serializing_if = "Option::is_none")]
     end_time: Option<Timestamp>,
-    /// Who has it.
+    /// ID of the client that owns the trial.
     #[serde(skip_serializing_if = "String::is_empty")]
     client_id: String,
-    /// Whether it has no result, and its parameters are not tried again.
+    /// Whether the trial has no result, and its parameters are not tried again.
     #[serde(skip_serializing_if = "is_default")]
     trial_infeasible: bool,
-    /// Why.
+    /// Reason for being infeasible.
     #[serde(skip_serializing_if = "Option::is_none")]
     infeasible_reason: Option<String>,
-    /// What AI Platform does not tell.
+    /// Tunesmith's additions.
     #[serde(skip_serializing_if = "is_default")]
     tunesmith: TrialAdditions,
 }
 
-/// Where a trial stands.
+/// State of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[schemars(rename = "TrialState")]
 enum TrialStateName {
-    /// A user's own point that nobody has yet.
+    /// A user-supplied trial that is not assigned yet.
     Requested,
-    /// Somebody has it.
+    /// The trial is assigned to a client.
     Active,
-    /// Whoever has it shall stop.
+    /// The client that owns the trial is requested to stop.
     Stopping,
-    /// It has a result, or is infeasible.
+    /// The trial has a result, or is infeasible.
     Completed,
 }
 
-/// What AI Platform does not tell of a trial.
+/// Tunesmith's additions to a trial.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct TrialAdditions {
-    /// What proposed it.
+    /// The algorithm and the step that proposed the trial.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "origin_schema")]
     origin: Option<Origin>,
-    /// When its client loses it, unless there is a sign of life before.
+    /// End of the lease, unless the client renews it by a request.
     #[serde(skip_serializing_if = "Option::is_none")]
     lease_end_time: Option<Timestamp>,
-    /// How often it was taken back from a silent client.
+    /// Number of times that the trial was taken from a client after its lease had expired.
     #[serde(skip_serializing_if = "Option::is_none")]
     expired_leases: Option<Int64>,
-    /// Why random search proposed it in place of the study's algorithm, which failed.
+    /// Failure of the study's algorithm, if random search proposed the trial in its place.
     #[serde(skip_serializing_if = "Option::is_none")]
     fallback_reason: Option<String>,
 }
@@ -178,7 +179,7 @@ impl TrialMessage {
     }
 }
 
-/// Some trials.
+/// A list of trials.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 #[schemars(rename = "ListTrialsResponse")]
 pub struct TrialList {
@@ -187,17 +188,17 @@ pub struct TrialList {
     pub trials: Vec<TrialMessage>,
 }
 
-/// `{study}/trials/{number}`. After a lease has expired, the number is followed by that of the present attempt, as in
-/// `7~2`: it fences the former owner off, who knows the trial by another name.
+/// `{study}/trials/{number}`. After an expired lease the number is followed by that of the attempt, as in `7~2`: the
+/// former owner has another name for the trial, so its requests are refused.
 pub fn trial_name(study: &StudyId, trial: &Trial) -> String {
     let name = format!("{}/trials/{}", study_name(study), trial.id);
     if study.is_of_job() || trial.expired_leases == 0 { name } else { format!("{name}~{}", trial.attempt) }
 }
 
-/// The point of `space` that `parameters` name.
+/// The point of `space` with the values `parameters`.
 ///
 /// # Errors
-/// The first parameter that is unknown, not active, given twice, or of another type.
+/// The first parameter that is unknown, inactive, repeated, or of another type.
 pub fn point(space: &SearchSpace, parameters: &[TrialParameter]) -> Result<ParameterValues, FieldViolation> {
     let names = PublishedNames::of(space);
     let mut given: BTreeMap<&str, (usize, &TrialParameter)> = BTreeMap::new();
@@ -205,7 +206,7 @@ pub fn point(space: &SearchSpace, parameters: &[TrialParameter]) -> Result<Param
         |index: usize, description: String| Err(FieldViolation { field: format!("parameters[{index}]"), description });
     for (index, parameter) in parameters.iter().enumerate() {
         if given.insert(&parameter.parameter, (index, parameter)).is_some() {
-            return refuse(index, format!("{:?} is there twice", parameter.parameter));
+            return refuse(index, format!("{:?} is given twice", parameter.parameter));
         }
     }
     let mut values = ParameterValues::new();
@@ -235,7 +236,7 @@ pub fn point(space: &SearchSpace, parameters: &[TrialParameter]) -> Result<Param
         values.insert(spec.name().to_owned(), value);
     }
     if let Some((name, (index, _))) = given.into_iter().next() {
-        return refuse(index, format!("{name:?} is no parameter of the study that exists for these values"));
+        return refuse(index, format!("{name:?} is not a parameter of the study, or does not exist for these values"));
     }
     Ok(values)
 }

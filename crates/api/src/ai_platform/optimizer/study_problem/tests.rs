@@ -11,7 +11,7 @@ fn config(parameters: &Value, more: Value) -> StudyConfig {
     serde_json::from_value(config).unwrap()
 }
 
-/// Two children of one name, for different values of their parent, one of which has a child in turn.
+/// Two children of one name, for different values of their parent; one of them has a child.
 fn branches() -> Value {
     json!([{"parameter": "model", "type": "CATEGORICAL", "categoricalValueSpec": {"values": ["tree", "net", "none"]},
     "childParameterSpecs": [
@@ -25,7 +25,7 @@ fn branches() -> Value {
 }
 
 #[test]
-fn a_name_that_would_be_published_as_another_is_refused() {
+fn name_published_as_another_is_rejected() {
     let parameters = json!([{"parameter": "model", "type": "CATEGORICAL", "categoricalValueSpec": {"values": ["a", "b"]},
         "childParameterSpecs": [
             {"parameter": "size", "type": "DOUBLE", "doubleValueSpec": {"maxValue": 1},
@@ -38,7 +38,7 @@ fn a_name_that_would_be_published_as_another_is_refused() {
 }
 
 #[test]
-fn children_of_one_name_are_parameters_of_their_own() {
+fn children_of_one_name_are_separate_parameters() {
     let config = config(&branches(), json!({}));
     let plan = study_plan(&config).unwrap();
     let space = plan.spec.problem.search_space();
@@ -69,7 +69,7 @@ fn children_of_one_name_are_parameters_of_their_own() {
 }
 
 #[test]
-fn every_rule_that_is_broken_is_told_at_once() {
+fn all_violations_are_reported_together() {
     let parameters = json!([
         {"parameter": "a", "type": "DOUBLE", "doubleValueSpec": {"minValue": 2, "maxValue": 1}},
         {"parameter": "b", "type": "INTEGER"},
@@ -109,7 +109,7 @@ fn every_rule_that_is_broken_is_told_at_once() {
 }
 
 #[test]
-fn what_is_asked_for_is_what_the_study_gets() {
+fn study_plan_has_the_configured_values() {
     let parameters = json!([{"parameter": "a", "type": "INTEGER", "scaleType": "UNIT_LOG_SCALE",
         "integerValueSpec": {"minValue": "1", "maxValue": "9007199254740993"}}]);
     let more = json!({

@@ -1,4 +1,4 @@
-//! The rules of `tunesmith.priors` and `tunesmith.initialTrials`, and what their values stand for.
+//! The rules of `tunesmith.priors` and `tunesmith.initialTrials`, and the meaning of their values.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -6,13 +6,13 @@ use std::fmt;
 use tunesmith_algorithms::problem::{self, ParameterValue, ParameterValues, SMALLEST_SPREAD};
 
 use super::condition_rules::parent_value;
-use super::rules::Violations;
+use super::violations::Violations;
 use super::{
     Additions, Algorithm, HyperparameterSpec, ParameterPrior, ParameterSpec, ParameterType, ParentValue, nearest,
 };
 
-/// Checks what `additions` say of the parameters of `spec` before the first trial.
-pub(super) fn check_foreknowledge(spec: &HyperparameterSpec, additions: &Additions, violations: &mut Violations) {
+/// Checks the priors and the initial trials of `additions` against the parameters of `spec`.
+pub(super) fn check_prior_knowledge(spec: &HyperparameterSpec, additions: &Additions, violations: &mut Violations) {
     let mut first_use: HashMap<&str, usize> = HashMap::new();
     for (index, prior) in additions.priors.iter().enumerate() {
         let path = format!("tunesmith.priors[{index}]");
@@ -60,7 +60,7 @@ fn check_prior(path: &str, parameter: &ParameterSpec, prior: &ParameterPrior, vi
         return;
     }
     if prior.mode.is_none() && (prior.confidence.is_some() || prior.spread.is_some()) {
-        violations.error(path, "confidence and spread are those of a mode", "weights alone, or a mode");
+        violations.error(path, "confidence and spread require a mode", "weights alone, or a mode");
     }
     if let Some(mode) = &prior.mode {
         if is_categorical {
@@ -70,7 +70,8 @@ fn check_prior(path: &str, parameter: &ParameterSpec, prior: &ParameterPrior, vi
             check_value(format!("{path}.mode"), parameter, mode, violations);
         }
         if prior.confidence.is_some() && prior.spread.is_some() {
-            violations.error(format_args!("{path}.spread"), "confidence says the same", "confidence or spread");
+            let field = format_args!("{path}.spread");
+            violations.error(field, "cannot be combined with confidence", "confidence or spread");
         }
         if let Some(spread) = prior.spread
             && !(SMALLEST_SPREAD..=1.0).contains(&spread.0)
@@ -89,7 +90,7 @@ fn check_prior(path: &str, parameter: &ParameterSpec, prior: &ParameterPrior, vi
         check_value(format!("{path}.weights.{value}"), parameter, &ParentValue(value.clone()), violations);
         if !(weight.0.is_finite() && weight.0 > 0.0) {
             let field = format_args!("{path}.weights.{value}");
-            violations.error(field, format_args!("{weight} is no weight"), "a finite number above 0");
+            violations.error(field, format_args!("{weight} is not a weight"), "a finite number above 0");
         }
     }
     let weighed = weighed(parameter, prior);
@@ -104,13 +105,13 @@ fn value_count(parameter: &ParameterSpec) -> usize {
     parameter.categorical_values.len().max(parameter.discrete_values.len())
 }
 
-/// The weights of feasible values.
+/// The weights of values that the parameter has.
 fn weighed(parameter: &ParameterSpec, prior: &ParameterPrior) -> Vec<(ParameterValue, f64)> {
     let weights = prior.weights.iter();
     weights.filter_map(|(value, weight)| Some((value_of(parameter, &ParentValue(value.clone()))?, weight.0))).collect()
 }
 
-/// Reports parameters that have a value though their parent has another one than they need.
+/// Reports parameters with a value that do not exist for the given value of their parent.
 fn check_active(
     index: usize,
     values: &BTreeMap<String, ParentValue>,
@@ -128,14 +129,14 @@ fn check_active(
             Some(value) if !is_among(spec, &condition.parent, value, &condition.values) => violations.error(
                 field,
                 format_args!("{:?} does not exist where {:?} is {:?}", condition.parameter, condition.parent, value.0),
-                "only parameters that exist beside the others",
+                "only parameters that exist for the other values",
             ),
             Some(_) => {}
         }
     }
 }
 
-/// Whether `value` of the parameter `parent` means one of `values`; also if it means nothing, which is reported already.
+/// Whether `value` of the parameter `parent` is one of `values`. True for an invalid value, which is already reported.
 fn is_among(spec: &HyperparameterSpec, parent: &str, value: &ParentValue, values: &[ParentValue]) -> bool {
     let meaning = |value: &ParentValue| find(spec, parent).and_then(|parent| parent_value(parent, value));
     meaning(value).is_none_or(|value| values.iter().any(|other| meaning(other).as_ref() == Some(&value)))
@@ -170,7 +171,7 @@ fn unknown(spec: &HyperparameterSpec, field: impl fmt::Display, name: &str, viol
     let names: Vec<&str> = spec.params.iter().map(|parameter| parameter.parameter_name.as_str()).collect();
     violations.error_with_help(
         field,
-        format_args!("{name:?} is no parameter of this config"),
+        format_args!("{name:?} is not a parameter of this config"),
         format_args!("names of parameters: {}", names.join(", ")),
         nearest(name, names.iter().copied()).map(|name| format!("did you mean `{name}`?")),
     );
@@ -180,7 +181,7 @@ fn find<'a>(spec: &'a HyperparameterSpec, name: &str) -> Option<&'a ParameterSpe
     spec.params.iter().find(|parameter| parameter.parameter_name == name)
 }
 
-/// What `written` means as a value of `parameter`; `None` if that cannot have it.
+/// The value of `parameter` that `written` stands for; `None` if the parameter does not have it.
 fn value_of(parameter: &ParameterSpec, written: &ParentValue) -> Option<ParameterValue> {
     if parameter.parameter_type != ParameterType::Double {
         return parent_value(parameter, written);
@@ -189,7 +190,7 @@ fn value_of(parameter: &ParameterSpec, written: &ParentValue) -> Option<Paramete
     (parameter.min_value?.0..=parameter.max_value?.0).contains(&value).then_some(ParameterValue::Double(value))
 }
 
-/// The prior that `prior` describes; `None` if it breaks a rule.
+/// The prior that `prior` describes; `None` if it violates a rule.
 pub(super) fn parameter_prior(parameter: &ParameterSpec, prior: &ParameterPrior) -> Option<problem::ParameterPrior> {
     Some(match &prior.mode {
         Some(mode) => {
@@ -200,7 +201,7 @@ pub(super) fn parameter_prior(parameter: &ParameterSpec, prior: &ParameterPrior)
     })
 }
 
-/// The values that an initial trial gives; `None` if one is of no parameter or infeasible.
+/// The values of an initial trial; `None` if one is infeasible or belongs to no parameter.
 pub(super) fn initial_values(
     spec: &HyperparameterSpec,
     values: &BTreeMap<String, ParentValue>,

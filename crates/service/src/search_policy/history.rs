@@ -1,4 +1,4 @@
-//! What a study's designer knows: its completed and pending trials, kept up to date by reading only what changed.
+//! The history that a study's designer uses: completed and pending trials, updated by reading only changes.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -14,65 +14,67 @@ use tunesmith_algorithms::problem::{
 };
 use tunesmith_algorithms::transfer::SourceStudy;
 
-use super::{Computed, PolicyError, Purpose, Reservation, StudyEnd, Suggestions};
+use super::{Computed, Purpose, Reservation, SearchPolicyError, StudyEnd, Suggestions};
 use crate::pages;
 use tunesmith_domain::{Study, StudyId, Trial, TrialState};
 use tunesmith_store::{Store, StoreError};
 use tunesmith_telemetry::SuggestionSource;
 
-/// What a trial takes, encoded and not, with its parameters by name.
+/// Estimated memory of a trial, encoded and decoded, with its parameters by name.
 const TRIAL_BYTES: usize = 1024;
 
-/// At most so many trials are in the model, which keeps so many square matrices of them.
+/// Estimated maximum number of trials in the model, whose memory is quadratic in it.
 const MODELLED: usize = 1000;
 const MATRICES: usize = 3;
 
-/// A study's trials in the form of a designer, with the designer.
+/// A study's designer, and the study's trials in the form that the designer uses.
 pub(super) struct StudyHistory {
     study: StudyId,
-    /// Tells studies of one name apart.
+    /// Distinguishes studies of the same name.
     create_time: Timestamp,
     problem: Arc<ProblemStatement>,
     algorithm: &'static str,
     designer: Box<dyn Designer>,
-    /// Revision of the study up to which the trials below are known.
+    /// Revision of the study up to which its trials have been read.
     revision: u64,
-    /// Trials of earlier studies. To the designer they come before the study's own: it counts on from them.
+    /// Number of trials of source studies in the history. To the designer they precede the study's own trials, whose
+    /// numbers are shifted by it.
     prior_count: u64,
     completed: Vec<CompletedTrial>,
     pending: Vec<PendingTrial>,
-    /// Place in `pending` of each pending trial.
+    /// Index in `pending` of each pending trial.
     pending_index: HashMap<TrialId, usize>,
     completed_ids: HashSet<TrialId>,
-    /// The highest number of a trial that was read.
+    /// The highest trial number that has been read.
     last_id: TrialId,
-    /// Numbers of the pending trials that are on their way to the store.
+    /// Numbers of reserved trials that are not in the store yet.
     reserved: BTreeSet<TrialId>,
-    /// Counts how often reservations were taken back.
+    /// Number of times that reservations were taken back.
     reservation: u64,
-    /// Counts what the designer was told.
-    knowledge: u64,
+    /// Number of changes of the history.
+    version: u64,
     prepared: Option<Prepared>,
 }
 
-/// Points that were computed for a history.
+/// Points that were computed in advance.
 struct Prepared {
-    /// What the designer knew.
-    knowledge: u64,
+    /// The value of [`StudyHistory::version`] for which they were computed.
+    version: u64,
     first_id: TrialId,
     count: NonZeroUsize,
     points: Vec<TrialSuggestion>,
 }
 
 impl StudyHistory {
-    /// An empty history of `study`, but for what its earlier studies teach.
+    /// An empty history of `study`, except for the trials of its source studies.
     ///
-    /// Their trials that are points of this study's space count as its own: it is the same question, perhaps in a wider
-    /// or narrower range, and what is known need not be tried again. The others teach its designer as trials of a study
-    /// of another space.
-    pub(super) async fn open(store: &dyn Store, study: &Study) -> Result<Self, PolicyError> {
-        let designer = |earlier: &[SourceStudy]| {
-            super::designer(study, earlier).map_err(|source| PolicyError::Designer { study: study.id.clone(), source })
+    /// Trials of source studies that lie in this study's search space become part of its history, also if the ranges
+    /// differ; they are not tried again. The other trials are passed to the designer as trials of a study with another
+    /// search space.
+    pub(super) async fn open(store: &dyn Store, study: &Study) -> Result<Self, SearchPolicyError> {
+        let designer = |sources: &[SourceStudy]| {
+            super::designer(study, sources)
+                .map_err(|source| SearchPolicyError::Designer { study: study.id.clone(), source })
         };
         let mut history = Self {
             study: study.id.clone(),
@@ -89,15 +91,15 @@ impl StudyHistory {
             last_id: TrialId(0),
             reserved: BTreeSet::new(),
             reservation: 0,
-            knowledge: 0,
+            version: 0,
             prepared: None,
         };
-        let mut earlier = Vec::new();
+        let mut sources = Vec::new();
         for prior in &study.prior_studies {
-            earlier.extend(history.learn_from(store, prior).await?);
+            sources.extend(history.add_source(store, prior).await?);
         }
-        if !earlier.is_empty() {
-            history.designer = designer(&earlier)?;
+        if !sources.is_empty() {
+            history.designer = designer(&sources)?;
         }
         Ok(history)
     }
@@ -107,24 +109,24 @@ impl StudyHistory {
         self.algorithm
     }
 
-    /// Roughly how much memory it takes: the trials, and the matrices of a model of so many of them as are modelled.
+    /// Estimated memory in bytes: the trials, and the matrices of a model of as many of them as it can contain.
     pub(super) fn bytes(&self) -> usize {
         let trials = self.completed.len() + self.pending.len();
         let modelled = if self.designer.capabilities().learns { trials.min(MODELLED) } else { 0 };
         trials * TRIAL_BYTES + MATRICES * modelled * modelled * size_of::<f64>()
     }
 
-    /// Whether computing takes its time: an algorithm that learns nothing answers at once.
+    /// Whether a computation can take long. Algorithms without a model respond immediately.
     pub(super) fn computes_long(&self) -> bool {
         self.designer.capabilities().learns
     }
 
-    /// Whether this is the history of `study`, and not of one of the same name that was deleted.
+    /// Whether this is the history of `study`, and not of a deleted study of the same name.
     pub(super) fn is_of(&self, study: &Study) -> bool {
         self.create_time == study.create_time
     }
 
-    /// Reads what has changed since the last call.
+    /// Reads the changes since the last call.
     pub(super) async fn refresh(&mut self, store: &dyn Store) -> Result<(), StoreError> {
         let study = self.study.clone();
         let mut changed = pin!(pages::changed_trials(store, &study, self.revision));
@@ -135,12 +137,12 @@ impl StudyHistory {
         Ok(())
     }
 
-    /// The points for the next trials of `study`, if they were computed before and nothing has changed since.
+    /// The points for the next trials of `study`, if they were computed in advance and the history has not changed
+    /// since.
     pub(super) fn prepared(&mut self, study: &Study, count: NonZeroUsize, purpose: Purpose) -> Option<Computed> {
         let (first_id, count, _) = self.next(study, count);
         let prepared = self.prepared.as_ref()?;
-        let is_current =
-            (prepared.knowledge, prepared.first_id, Some(prepared.count)) == (self.knowledge, first_id, count);
+        let is_current = (prepared.version, prepared.first_id, Some(prepared.count)) == (self.version, first_id, count);
         let points = is_current.then(|| prepared.points.clone())?;
         Some(self.give_out(first_id, points, None, purpose, SuggestionSource::Prepared))
     }
@@ -157,17 +159,18 @@ impl StudyHistory {
             return Ok(self.give_out(first_id, Vec::new(), end, purpose, SuggestionSource::Computed));
         };
         let request = SuggestRequest { first_trial_id: self.designer_id(first_id), count };
-        let points = self.designer.suggest(self.known(), request)?;
+        let points = self.designer.suggest(self.as_history(), request)?;
         let end = if points.len() < count.get() { Some(StudyEnd::Exhausted) } else { end };
         if end.is_none() {
-            self.prepared = Some(Prepared { knowledge: self.knowledge, first_id, count, points: points.clone() });
+            self.prepared = Some(Prepared { version: self.version, first_id, count, points: points.clone() });
         }
         Ok(self.give_out(first_id, points, end, purpose, SuggestionSource::Computed))
     }
 
-    /// The number of the next trial, how many trials there may be from then on, at most `count`, and why not more.
+    /// The number of the next trial, the possible number of new trials, at most `count`, and the reason if it is less
+    /// than `count`.
     fn next(&self, study: &Study, count: NonZeroUsize) -> (TrialId, Option<NonZeroUsize>, Option<StudyEnd>) {
-        // Trials may have been read that the study, as it was read before, does not count yet.
+        // Trials may have been read that `study`, which was read before, does not count yet.
         let last = self.reserved.last().map_or(self.last_id, |last| self.last_id.max(*last));
         let first_id = study.next_trial_id.max(last.offset(1));
         let left = study.max_trials.map_or(u64::MAX, |most| most.saturating_sub(first_id.0.saturating_sub(1)));
@@ -197,25 +200,25 @@ impl StudyHistory {
         Computed { suggestions, algorithm: self.algorithm, source }
     }
 
-    /// Forgets points that were reserved and have no trials, unless that was done since `reservation`.
+    /// Removes reserved points without trials, unless reservations were taken back since `reservation`.
     pub(super) fn take_back(&mut self, reservation: Reservation) {
         if reservation != Reservation(self.reservation) {
             return;
         }
         self.reservation += 1;
-        self.knowledge += 1;
+        self.version += 1;
         for id in std::mem::take(&mut self.reserved) {
             self.no_longer_pending(self.designer_id(id));
         }
     }
 
-    /// The number by which the designer knows the study's trial `id`.
+    /// The number of the study's trial `id` in the designer's history.
     fn designer_id(&self, id: TrialId) -> TrialId {
         id.offset(self.prior_count)
     }
 
-    /// What the designer is told.
-    fn known(&self) -> History<'_> {
+    /// The history as the designer gets it.
+    fn as_history(&self) -> History<'_> {
         History { completed: &self.completed, pending: &self.pending }
     }
 
@@ -224,7 +227,7 @@ impl StudyHistory {
         self.last_id = self.last_id.max(trial.id);
         self.reserved.remove(&trial.id);
         if trial.state == TrialState::Deleted {
-            self.knowledge += 1;
+            self.version += 1;
             self.forget(id);
             return;
         }
@@ -236,18 +239,17 @@ impl StudyHistory {
         if !self.completed_ids.insert(id) {
             return;
         }
-        self.knowledge += 1;
+        self.version += 1;
         let outcome = outcome(trial, self.problem.metrics());
         self.completed.push(CompletedTrial { id, parameters: trial.parameters.clone(), outcome });
     }
 
-    /// Adds a pending trial, and tells whether it is new. Another change of one that is pending already does not concern
-    /// the designer.
+    /// Adds a pending trial; returns whether it is new. Other changes of a pending trial do not affect the designer.
     fn add_pending(&mut self, id: TrialId, parameters: &ParameterValues) -> bool {
         let Entry::Vacant(place) = self.pending_index.entry(id) else { return false };
         place.insert(self.pending.len());
         self.pending.push(PendingTrial { id, parameters: parameters.clone() });
-        self.knowledge += 1;
+        self.version += 1;
         true
     }
 
@@ -260,7 +262,7 @@ impl StudyHistory {
         }
     }
 
-    /// Forgets a trial that its user has taken away.
+    /// Removes a deleted trial.
     fn forget(&mut self, id: TrialId) {
         self.no_longer_pending(id);
         if self.completed_ids.remove(&id) {
@@ -268,8 +270,8 @@ impl StudyHistory {
         }
     }
 
-    /// Takes over the completed trials of `prior` that are points of this study's space; the others are returned.
-    async fn learn_from(&mut self, store: &dyn Store, prior: &StudyId) -> Result<Option<SourceStudy>, StoreError> {
+    /// Adds the completed trials of `prior` that lie in this study's search space, and returns the others.
+    async fn add_source(&mut self, store: &dyn Store, prior: &StudyId) -> Result<Option<SourceStudy>, StoreError> {
         let problem = ProblemStatement::clone(&store.study(prior).await?.problem);
         let mut foreign = Vec::new();
         let mut trials = pin!(pages::trials(store, prior));
@@ -296,19 +298,19 @@ impl StudyHistory {
         if self.designer.capabilities().learns {
             tracing::info!(
                 study.name = %study, prior.name = %prior, trials,
-                "trials of the earlier study are no points of this search space and teach it as those of another one"
+                "trials of the source study are outside this search space and are used as trials of another one"
             );
         } else {
             tracing::warn!(
                 study.name = %study, prior.name = %prior, trials,
-                "trials of the earlier study are no points of this search space; the algorithm leaves them out"
+                "trials of the source study are outside this search space; the algorithm does not use them"
             );
         }
         Ok(Some(SourceStudy { problem, completed: foreign }))
     }
 }
 
-/// A final trial's result as algorithms see it; infeasible if it lacks one of the metrics.
+/// The result of a final trial for algorithms; infeasible if a metric is missing.
 pub fn outcome(trial: &Trial, metrics: &[MetricSpec]) -> TrialOutcome {
     let values = trial.final_measurement.as_ref().and_then(|measurement| {
         metrics.iter().map(|metric| measurement.value(&metric.name)).collect::<Option<Vec<f64>>>()

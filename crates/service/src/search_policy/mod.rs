@@ -1,11 +1,11 @@
-//! Runs a search algorithm for a study: brings its knowledge up to date and asks for the next point.
+//! Runs the search algorithm of a study: updates its history and computes the next points.
 //!
-//! A designer is a pure function, so all that is kept between calls (the history read so far, the designer itself) is
-//! an optimisation: losing it costs time, never a different answer. Computing happens on blocking threads, at most as
-//! many at once as the policy was given.
+//! A designer is a pure function, so all state between calls (the history read so far, the designer) is a cache: losing
+//! it costs time and does not change the result. Points are computed on blocking threads, at most as many at once as
+//! the policy allows.
 
 mod history;
-mod remembered;
+mod history_cache;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -21,71 +21,71 @@ use tunesmith_algorithms::transfer::SourceStudy;
 
 use self::history::StudyHistory;
 pub use self::history::outcome;
-use self::remembered::Remembered;
+use self::history_cache::HistoryCache;
 use tunesmith_domain::{Algorithm, Study, StudyFields, StudyId};
 use tunesmith_store::{FEW, Store, StoreError};
 use tunesmith_telemetry::{SuggestionPhase, SuggestionSource, telemetry};
 
-/// How many bytes may be spent on what is remembered of studies, roughly.
+/// Approximate limit of the memory for cached histories in bytes.
 const MEMORY: usize = 512 << 20;
 
-/// The next point of a study, as far as it is known now.
+/// The next point of a study, given its current trials.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Proposal {
-    /// Try this as trial `id`.
+    /// A point for trial `id`.
     Trial {
-        /// The number it was computed for: the study's next one.
+        /// The number for which the point was computed: the study's next one.
         id: TrialId,
         /// The point.
         parameters: ParameterValues,
         /// What proposes it.
         origin: Origin,
     },
-    /// Every point of the search space has been given out.
+    /// Every point of the search space has been suggested.
     Exhausted,
 }
 
-/// The next points of a study, as far as they are known now.
+/// The next points of a study, given its current trials.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Suggestions {
-    /// The number that the first was computed for: the study's next one. The others follow it.
+    /// The number for which the first point was computed: the study's next one. The numbers of the others follow.
     pub first_id: TrialId,
     /// The points.
     pub points: Vec<TrialSuggestion>,
-    /// Why there are fewer points than were asked for.
+    /// The reason if there are fewer points than requested.
     pub end: Option<StudyEnd>,
-    /// What they are taken back by.
+    /// Identifies the points when they are taken back.
     pub reservation: Reservation,
-    /// Why the study's algorithm failed, if random search has answered in its place.
+    /// The failure of the study's algorithm, if the points are from random search.
     pub failure: Option<String>,
 }
 
 /// Why a study has no more points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StudyEnd {
-    /// Every point of the search space has been given out.
+    /// Every point of the search space has been suggested.
     Exhausted,
-    /// The study has as many trials as it may have.
+    /// The study has its maximum number of trials.
     MaxTrials,
 }
 
 impl StudyEnd {
-    /// The reason, for people.
+    /// The reason as a message for people.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Exhausted => "search space exhausted",
-            Self::MaxTrials => "the maximal number of trials is reached",
+            Self::MaxTrials => "the maximum number of trials is reached",
         }
     }
 }
 
-/// Points that count as pending before the store has their trials.
+/// Points that count as pending before their trials are in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reservation(u64);
 
-/// Why there is no proposal.
+/// Why no point was computed.
 #[derive(Debug, thiserror::Error)]
-pub enum PolicyError {
+pub enum SearchPolicyError {
     /// The history could not be read.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -98,7 +98,7 @@ pub enum PolicyError {
         #[source]
         source: DesignerError,
     },
-    /// The computation did not come to an end.
+    /// The computation was interrupted.
     #[error("study {study}: the search algorithm stopped unexpectedly")]
     Interrupted {
         /// The study.
@@ -109,48 +109,48 @@ pub enum PolicyError {
     },
 }
 
-/// What points are computed for.
+/// The purpose of a computation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Purpose {
-    /// Somebody may ask for them.
+    /// A later request.
     Preparation,
-    /// Somebody asks for them, and will ask again if they were given to others meanwhile.
+    /// A request that is repeated if its number was assigned to another trial.
     Proposal,
-    /// Trials are about to be created for them.
+    /// Trials that are about to be created.
     Reservation,
 }
 
-/// Points as they were computed or found ready.
+/// Points that were computed or prepared in advance.
 struct Computed {
     suggestions: Suggestions,
     algorithm: &'static str,
     source: SuggestionSource,
 }
 
-/// Proposes trials for any number of studies of one store.
-pub struct Policy {
+/// Suggests points for all studies of one store.
+pub struct SearchPolicy {
     store: Arc<dyn Store>,
     processors: Arc<Semaphore>,
-    studies: Remembered,
+    histories: HistoryCache,
 }
 
-impl Policy {
-    /// A policy that computes at most `processors` suggestions at once; at least 1.
+impl SearchPolicy {
+    /// A policy that runs at most `processors` computations at once, at least 1.
     pub fn new(store: Arc<dyn Store>, processors: usize) -> Self {
         Self::with_memory(store, processors, MEMORY)
     }
 
-    /// As [`Self::new`]; the studies that were not asked about for the longest time are forgotten when all together
-    /// take more than `memory` bytes, roughly.
+    /// As [`Self::new`]. The least recently used histories are dropped when all histories together take more than
+    /// approximately `memory` bytes.
     pub fn with_memory(store: Arc<dyn Store>, processors: usize, memory: usize) -> Self {
-        Self { store, processors: Arc::new(Semaphore::new(processors.max(1))), studies: Remembered::new(memory) }
+        Self { store, processors: Arc::new(Semaphore::new(processors.max(1))), histories: HistoryCache::new(memory) }
     }
 
-    /// The next point of `study`, given all that the store knows now.
+    /// The next point of `study`, given the current state of the store.
     ///
     /// # Errors
-    /// [`PolicyError`]; nothing was changed.
-    pub async fn propose(&self, study: &StudyId) -> Result<Proposal, PolicyError> {
+    /// [`SearchPolicyError`]; nothing was changed.
+    pub async fn propose(&self, study: &StudyId) -> Result<Proposal, SearchPolicyError> {
         let study = self.store.study(study).await?;
         let Computed { suggestions, .. } = self.compute(&study, NonZeroUsize::MIN, Purpose::Proposal).await?;
         Ok(match suggestions.points.into_iter().next() {
@@ -161,42 +161,42 @@ impl Policy {
         })
     }
 
-    /// The next `count` points of `study`, fewer if it may not have so many. From now on they count as pending, until
-    /// the store has trials for them or they are [taken back](Self::take_back). If its algorithm fails, random search
-    /// answers in its place.
+    /// The next `count` points of `study`, fewer if it cannot have so many more trials. They count as pending until the
+    /// store has their trials or they are [taken back](Self::take_back). If the study's algorithm fails, the points are
+    /// from random search.
     ///
     /// # Errors
-    /// [`PolicyError`]; nothing was changed.
-    pub async fn suggest(&self, study: &Study, count: NonZeroUsize) -> Result<Suggestions, PolicyError> {
+    /// [`SearchPolicyError`]; nothing was changed.
+    pub async fn suggest(&self, study: &Study, count: NonZeroUsize) -> Result<Suggestions, SearchPolicyError> {
         let failure = match self.compute(study, count, Purpose::Reservation).await {
             Ok(Computed { suggestions, algorithm, source }) => {
                 telemetry().suggested(algorithm, source, suggestions.points.len());
                 return Ok(suggestions);
             }
-            Err(error @ PolicyError::Store(_)) => return Err(error),
+            Err(error @ SearchPolicyError::Store(_)) => return Err(error),
             Err(error) => error_text(&error),
         };
-        // The state that the algorithm kept may be the cause of its failure.
+        // The cached state of the algorithm may be the cause of its failure.
         self.forget(&study.id);
         telemetry().suggested(study.algorithm.as_str(), SuggestionSource::Fallback, count.get());
         let fallback = StudyFields { algorithm: Algorithm::RandomSearch, ..(**study).clone() };
         let mut history = StudyHistory::open(&*self.store, &Study::restore(fallback)).await?;
         history.refresh(&*self.store).await?;
         let computed = history.suggestions(study, count, Purpose::Proposal);
-        let computed = computed.map_err(|source| PolicyError::Designer { study: study.id.clone(), source })?;
+        let computed = computed.map_err(|source| SearchPolicyError::Designer { study: study.id.clone(), source })?;
         Ok(Suggestions { failure: Some(failure), ..computed.suggestions })
     }
 
-    /// Forgets points that no trial was created for, and those that were suggested after them.
+    /// Drops points for which no trial was created, and points that were suggested after them.
     pub async fn take_back(&self, study: &StudyId, reservation: Reservation) {
-        if let Some(history) = self.studies.get(study) {
+        if let Some(history) = self.histories.get(study) {
             history.lock().await.take_back(reservation);
         }
     }
 
-    /// Computes the next point of `study` in the background if no other computation for the study runs and a processor is
-    /// free: a request for one point that arrives before anything changes finds it ready. Nothing is prepared for an
-    /// algorithm that learns nothing, whose points take no time to compute.
+    /// Computes the next point of `study` in the background if no other computation for the study runs and a processor
+    /// is free, so that a request for one point finds it ready if nothing has changed. Nothing is prepared for
+    /// algorithms without a model, whose computations are fast.
     pub fn prepare(self: &Arc<Self>, study: &Study) {
         if !study.algorithm.learns() {
             return;
@@ -212,15 +212,20 @@ impl Policy {
         });
     }
 
-    /// Drops what is remembered of `study`.
+    /// Drops the cached history of `study`.
     pub fn forget(&self, study: &StudyId) {
-        self.studies.forget(study);
+        self.histories.remove(study);
     }
 
-    async fn compute(&self, study: &Study, count: NonZeroUsize, purpose: Purpose) -> Result<Computed, PolicyError> {
+    async fn compute(
+        &self,
+        study: &Study,
+        count: NonZeroUsize,
+        purpose: Purpose,
+    ) -> Result<Computed, SearchPolicyError> {
         let begin = Instant::now();
         let history = self.history(study).await?.lock_owned().await;
-        // Acquired after the lock of the study: a request that waits for a study occupies no processor.
+        // Acquired after the lock of the study, so that a request that waits for a study occupies no processor.
         let processor = Arc::clone(&self.processors).acquire_owned().await;
         let processor = processor.expect("the semaphore is never closed");
         telemetry().suggestion_time(history.algorithm(), SuggestionPhase::Wait, begin.elapsed());
@@ -234,7 +239,7 @@ impl Policy {
         study: &Study,
         count: NonZeroUsize,
         purpose: Purpose,
-    ) -> Result<Computed, PolicyError> {
+    ) -> Result<Computed, SearchPolicyError> {
         let begin = Instant::now();
         if !history.is_of(study) {
             *history = StudyHistory::open(&*self.store, study).await?;
@@ -258,33 +263,33 @@ impl Policy {
         } else {
             let study = study.clone();
             let computing = tokio::task::spawn_blocking(move || compute(&study)).await;
-            computing.map_err(|source| PolicyError::Interrupted { study: id.clone(), source })?
+            computing.map_err(|source| SearchPolicyError::Interrupted { study: id.clone(), source })?
         };
-        self.studies.weigh(&id, bytes);
-        outcome.map_err(|source| PolicyError::Designer { study: id, source })
+        self.histories.set_size(&id, bytes);
+        outcome.map_err(|source| SearchPolicyError::Designer { study: id, source })
     }
 
-    async fn history(&self, study: &Study) -> Result<Arc<tokio::sync::Mutex<StudyHistory>>, PolicyError> {
-        if let Some(history) = self.studies.get(&study.id) {
+    async fn history(&self, study: &Study) -> Result<Arc<tokio::sync::Mutex<StudyHistory>>, SearchPolicyError> {
+        if let Some(history) = self.histories.get(&study.id) {
             return Ok(history);
         }
         let fresh = StudyHistory::open(&*self.store, study).await?;
-        Ok(self.studies.get_or_insert(&study.id, fresh))
+        Ok(self.histories.get_or_insert(&study.id, fresh))
     }
 }
 
-/// The designer that a study's algorithm names, after what `earlier` studies of other spaces teach, the oldest first;
-/// grid and random search, which learn nothing from results, learn nothing from those either. The study's initial points
-/// come first.
+/// The designer of a study, which uses `sources`, trials of source studies with other search spaces, the oldest first.
+/// Grid and random search ignore results, also those of source studies. The study's initial points precede those of its
+/// algorithm.
 ///
 /// # Errors
-/// [`DesignerError::Unsupported`] if it cannot search the study's space, cannot learn from earlier studies though it learns,
-/// or if an initial point is none of the space.
-pub fn designer(study: &Study, earlier: &[SourceStudy]) -> Result<Box<dyn Designer>, DesignerError> {
+/// [`DesignerError::Unsupported`] if the algorithm cannot search the study's space or cannot use source studies
+/// although it uses results, or if an initial point lies outside the space.
+pub fn designer(study: &Study, sources: &[SourceStudy]) -> Result<Box<dyn Designer>, DesignerError> {
     let problem = ProblemStatement::clone(&study.problem);
     let designer: Box<dyn Designer> = match &study.algorithm {
-        Algorithm::Automatic => Box::new(Automatic::with_source_studies(problem, study.seed, earlier)?),
-        Algorithm::GaussianProcessBandit => Box::new(GpBandit::with_source_studies(problem, study.seed, earlier)?),
+        Algorithm::Automatic => Box::new(Automatic::with_source_studies(problem, study.seed, sources)?),
+        Algorithm::GaussianProcessBandit => Box::new(GpBandit::with_source_studies(problem, study.seed, sources)?),
         Algorithm::GridSearch { double_resolution } => Box::new(GridSearch::new(&problem, double_resolution)?),
         Algorithm::RandomSearch => Box::new(RandomSearch::new(&problem, study.seed)),
     };
@@ -293,13 +298,13 @@ pub fn designer(study: &Study, earlier: &[SourceStudy]) -> Result<Box<dyn Design
     }
     let first =
         InitialPoints::new(&study.problem, study.initial_points.clone(), designer).map_err(|(index, error)| {
-            let reason = format!("point {index} is none of the search space: {error}");
+            let reason = format!("point {index} is outside the search space: {error}");
             DesignerError::Unsupported { algorithm: AlgorithmName::InitialTrials.as_str(), reason }
         })?;
     Ok(Box::new(first))
 }
 
-/// An error with all its causes, as one line.
+/// An error with all its causes, in one line.
 pub(crate) fn error_text(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")

@@ -1,4 +1,4 @@
-//! What is remembered of studies: no more than a budget, the latest used.
+//! A cache of histories with a memory limit; the least recently used ones are dropped.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,8 +8,8 @@ use tunesmith_domain::StudyId;
 
 type Shared = Arc<tokio::sync::Mutex<StudyHistory>>;
 
-/// Histories by study.
-pub(super) struct Remembered {
+/// The cached histories by study.
+pub(super) struct HistoryCache {
     memory: usize,
     histories: Mutex<Histories>,
 }
@@ -27,13 +27,13 @@ struct Entry {
     bytes: usize,
 }
 
-impl Remembered {
-    /// Remembers what fits in `memory` bytes, and always the study that was used last.
+impl HistoryCache {
+    /// A cache of `memory` bytes, which always keeps the history that was used last.
     pub(super) fn new(memory: usize) -> Self {
         Self { memory, histories: Mutex::default() }
     }
 
-    /// The history of `study`, if it is remembered. It counts as used.
+    /// The cached history of `study`. Counts as a use.
     pub(super) fn get(&self, study: &StudyId) -> Option<Shared> {
         let mut histories = self.lock();
         histories.now += 1;
@@ -43,7 +43,7 @@ impl Remembered {
         Some(Arc::clone(&entry.history))
     }
 
-    /// The history of `study`; `fresh` if there was none.
+    /// The cached history of `study`; inserts `fresh` if there is none.
     pub(super) fn get_or_insert(&self, study: &StudyId, fresh: StudyHistory) -> Shared {
         let mut histories = self.lock();
         histories.now += 1;
@@ -53,9 +53,9 @@ impl Remembered {
         Arc::clone(&histories.by_study.entry(study.clone()).or_insert_with(new).history)
     }
 
-    /// Notes that the history of `study` takes `bytes`, and forgets those that were not used for the longest time if all
-    /// take too much. Whoever holds one that is forgotten can go on with it.
-    pub(super) fn weigh(&self, study: &StudyId, bytes: usize) {
+    /// Sets the size of the history of `study`, and drops the least recently used histories if the memory limit is
+    /// exceeded. A dropped history remains usable for its holders.
+    pub(super) fn set_size(&self, study: &StudyId, bytes: usize) {
         let mut histories = self.lock();
         if let Some(entry) = histories.by_study.get_mut(study) {
             entry.bytes = bytes;
@@ -67,8 +67,8 @@ impl Remembered {
         }
     }
 
-    /// Forgets the history of `study`.
-    pub(super) fn forget(&self, study: &StudyId) {
+    /// Drops the history of `study`.
+    pub(super) fn remove(&self, study: &StudyId) {
         self.lock().by_study.remove(study);
     }
 
