@@ -4,6 +4,7 @@
 //! and a clock. It knows nothing of jobs, studies or stores: algorithms are called as [`tunesmith_service::policy`] calls them.
 
 mod children;
+mod compressed;
 mod contestants;
 mod environment;
 mod folder;

@@ -1,6 +1,6 @@
 //! What is refused, and how that is said: exit code 2 and one line that names the thing and what is possible.
 
-use super::{append, bench, bench_command, workspace};
+use super::{append, bench, bench_command, compress, workspace};
 use crate::support::finished;
 
 /// The message with which `args` are refused.
@@ -159,13 +159,35 @@ fn a_damaged_line_is_named() {
 }
 
 #[test]
+fn damaged_compressed_file_is_named() {
+    let workspace = workspace();
+    let comparison = "--suite bbob --dims 2 --problems f01 --algorithms random --budget 2 --seeds 3 --out out";
+    bench(&workspace, comparison).expect(0);
+    compress(&workspace, "out/runs.jsonl");
+    let path = workspace.path().join("out/runs.jsonl.zst");
+    let whole = std::fs::read(&path).unwrap();
+    let mut changed = whole.clone();
+    // The last four bytes are the checksum of the content.
+    *changed.last_mut().unwrap() ^= 1;
+    for damaged in [&changed, &whole[..whole.len() / 2], b"no Zstandard frame".as_slice()] {
+        std::fs::write(&path, damaged).unwrap();
+        for args in [comparison, "report out --out report", "compare out out"] {
+            let message = bench(&workspace, args).expect(2).stderr;
+            assert!(message.starts_with("error: cannot decompress out/runs.jsonl.zst: "), "{message}");
+            assert_eq!(message.lines().count(), 1);
+        }
+        assert_eq!(std::fs::read(&path).unwrap(), damaged, "nothing is lost");
+    }
+}
+
+#[test]
 fn reports_need_results_and_contestants_that_are_there() {
     let workspace = workspace();
     bench(&workspace, "--suite bbob --dims 2 --problems f01 --algorithms random --budget 2 --seeds 1 --out out")
         .expect(0);
     for (args, message) in [
-        ("report none --out report", "there are no results in none: it has no runs.jsonl"),
-        ("compare out none", "there are no results in none: it has no runs.jsonl"),
+        ("report none --out report", "there are no results in none: it has no runs.jsonl and no runs.jsonl.zst"),
+        ("compare out none", "there are no results in none: it has no runs.jsonl and no runs.jsonl.zst"),
         ("report out --out report --suites trained", "there are no runs to report on in out"),
         ("report out --out report --contestants gp", "no run of optimizer \"gp\"; there are runs of random"),
         ("report out --out report --baseline gp", "no run of optimizer \"gp\"; there are runs of random"),

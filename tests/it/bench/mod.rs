@@ -14,6 +14,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use serde_json::Value;
 
 use crate::support::{Finished, Workspace, finished, processes_with};
@@ -83,6 +84,15 @@ fn failure(record: &Value) -> Option<(String, String)> {
 /// Adds `text` to a file.
 fn append(path: &Path, text: &str) {
     std::fs::File::options().append(true).open(path).unwrap().write_all(text.as_bytes()).unwrap();
+}
+
+/// Replaces the file at `path` by its compressed form, `path` with `.zst`.
+fn compress(workspace: &Workspace, path: &str) {
+    let plain = workspace.path().join(path);
+    let text = std::fs::read(&plain).unwrap();
+    let compressed = compress_to_vec(text.as_slice(), CompressionLevel::Fastest);
+    std::fs::write(workspace.path().join(format!("{path}.zst")), compressed).unwrap();
+    std::fs::remove_file(plain).unwrap();
 }
 
 /// Waits until no process has anything to do with `workspace`; panics if one stays.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{bench, lines, records, workspace};
+use super::{bench, compress, lines, records, workspace};
 use crate::support::Workspace;
 
 /// Easy functions, so that few evaluations tell a search from random draws.
@@ -75,6 +75,26 @@ fn a_report_merges_folders_and_chooses() {
     );
     assert!(!chosen.stdout.contains("grid") && !chosen.stdout.contains("trained"), "{}", chosen.stdout);
     assert!(workspace.read("chosen/report.md").contains("\nRemark\n"));
+}
+
+#[test]
+fn compressed_folder_gives_the_same_report_and_takes_more_runs() {
+    let workspace = workspace();
+    let functions = "--suite bbob --dims 2 --problems f01,f08 --budget 4 --out out";
+    bench(&workspace, &format!("{functions} --algorithms random,quasi_random --seeds 2")).expect(0);
+    let plain = bench(&workspace, "report out --out plain").expect(0).stdout;
+    compress(&workspace, "out/runs.jsonl");
+    compress(&workspace, "out/invocations.jsonl");
+    assert_eq!(bench(&workspace, "report out --out compressed").expect(0).stdout, plain);
+    for name in ["report.md", "report.html"] {
+        assert_eq!(workspace.read(&format!("compressed/{name}")), workspace.read(&format!("plain/{name}")));
+    }
+
+    // The new runs go to the plain file, and both files are read.
+    bench(&workspace, &format!("{functions} --algorithms random,quasi_random --seeds 3")).expect(0);
+    assert_eq!(records(&workspace, "out").len(), 4);
+    let more = bench(&workspace, "report out --out more").expect(0).stdout;
+    assert!(more.contains("2 problems, 12 runs"), "{more}");
 }
 
 #[test]
