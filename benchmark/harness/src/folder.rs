@@ -126,7 +126,7 @@ impl ResultsFolder {
         self.known.values()
     }
 
-    /// Where contestants' standard error goes.
+    /// Where optimizers' standard error goes.
     pub fn logs(&self) -> PathBuf {
         self.path.join(LOGS)
     }

@@ -8,7 +8,7 @@ use comfy_table::{Table, presets};
 
 use crate::cli::output::print;
 use crate::cli::progress::say;
-use tunesmith_harness::ContestantSpec;
+use tunesmith_harness::OptimizerSpec;
 use tunesmith_harness::latency::{Latency, LatencyResult, LatencyRow, mixed_problem};
 
 /// Whose time, and at which numbers of completed trials.
@@ -17,7 +17,7 @@ pub(super) struct LatencyArgs {
     /// Our own algorithms.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "gp,random")]
     algorithms: Vec<String>,
-    /// Another program as a contestant, speaking JSON lines; may be given several times.
+    /// Another program as an optimizer, speaking JSON lines; may be given several times.
     #[arg(long, value_name = "[NAME=]COMMAND")]
     external: Vec<String>,
     /// Numbers of completed trials.
@@ -38,11 +38,11 @@ pub(super) struct LatencyArgs {
 }
 
 pub(super) fn run(args: &LatencyArgs) -> anyhow::Result<ExitCode> {
-    let own = args.algorithms.iter().filter(|text| !text.is_empty()).map(|text| ContestantSpec::parse(text));
-    let external = args.external.iter().map(|text| ContestantSpec::external(text));
-    let contestants = own.chain(external).collect::<Result<Vec<_>, _>>()?;
-    if contestants.is_empty() {
-        anyhow::bail!("nobody takes part: name contestants by --algorithms or --external");
+    let own = args.algorithms.iter().filter(|text| !text.is_empty()).map(|text| OptimizerSpec::parse(text));
+    let external = args.external.iter().map(|text| OptimizerSpec::external(text));
+    let optimizers = own.chain(external).collect::<Result<Vec<_>, _>>()?;
+    if optimizers.is_empty() {
+        anyhow::bail!("there is no optimizer: name one with --algorithms or --external");
     }
     if !(args.step_limit > 0.0 && args.step_limit <= 1e6) {
         anyhow::bail!("--step-limit {}: it is more than 0 and at most 1000000 seconds", args.step_limit);
@@ -51,17 +51,17 @@ pub(super) fn run(args: &LatencyArgs) -> anyhow::Result<ExitCode> {
     histories.sort_unstable();
     histories.dedup();
     let latency = Latency {
-        contestants,
+        optimizers,
         histories,
         repeats: args.repeats.into(),
         step_limit: Duration::from_secs_f64(args.step_limit),
-        // The history is told step by step, and the first suggestion may have to take it all in.
+        // The history is reported step by step, and the first suggestion may process all of it.
         answer_limit: Duration::from_secs_f64(args.step_limit * 20.0),
         program: std::env::current_exe()?,
     };
     let logs = tempfile::tempdir()?;
-    let mut tell = |row: &LatencyRow| say(&format!("{} n={}: {}", row.contestant, row.history, text(&row.result)));
-    let rows = latency.run(&mixed_problem()?, logs.path(), &mut tell)?;
+    let mut on_row = |row: &LatencyRow| say(&format!("{} n={}: {}", row.optimizer, row.history, text(&row.result)));
+    let rows = latency.run(&mixed_problem()?, logs.path(), &mut on_row)?;
     if let Some(path) = &args.out {
         let mut lines = String::new();
         for row in &rows {
@@ -74,15 +74,15 @@ pub(super) fn run(args: &LatencyArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A row for each contestant, a column for each number of completed trials.
+/// A row for each optimizer, a column for each number of completed trials.
 fn table(rows: &[LatencyRow], histories: &[usize], markdown: bool) -> Table {
     let mut table = Table::new();
     let header = histories.iter().map(|history| format!("n = {history}"));
     let style = if markdown { presets::ASCII_MARKDOWN } else { presets::UTF8_HORIZONTAL_ONLY };
     table.load_style(style).set_header([String::new()].into_iter().chain(header));
-    for of_contestant in rows.chunk_by(|a, b| a.contestant == b.contestant) {
-        let cells = of_contestant.iter().map(|row| text(&row.result));
-        table.add_row([of_contestant[0].contestant.clone()].into_iter().chain(cells));
+    for of_optimizer in rows.chunk_by(|a, b| a.optimizer == b.optimizer) {
+        let cells = of_optimizer.iter().map(|row| text(&row.result));
+        table.add_row([of_optimizer[0].optimizer.clone()].into_iter().chain(cells));
     }
     table
 }

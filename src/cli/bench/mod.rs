@@ -28,12 +28,13 @@ enum BenchCommand {
     Service(service::ServiceArgs),
     /// Write the report on some folders of results, merged.
     Report(report::ReportArgs),
-    /// Say what became better or worse between two folders of results; exit code 1 if something became worse.
+    /// Report what became better or worse between two folders of results; exit code 1 if something became worse.
     Compare(report::CompareArgs),
     /// List suites, algorithms, and the problems of a suite.
     List(list::ListArgs),
-    /// Be a contestant: answer the requests of a benchmark on standard input, a JSON object a line.
-    Contestant {
+    /// Be an optimizer: answer the requests of a benchmark on standard input, a JSON object a line.
+    #[command(name = "contestant")]
+    Optimizer {
         /// One of our algorithms, with options: gp, grid:doubles=5.
         algorithm: String,
     },
@@ -48,7 +49,7 @@ pub(super) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
         Some(BenchCommand::Report(args)) => report::report(&args),
         Some(BenchCommand::Compare(args)) => report::compare(&args),
         Some(BenchCommand::List(args)) => list::run(&args),
-        Some(BenchCommand::Contestant { algorithm }) => {
+        Some(BenchCommand::Optimizer { algorithm }) => {
             tunesmith_harness::serve(&algorithm, std::io::stdin().lock(), std::io::stdout().lock())?;
             Ok(ExitCode::SUCCESS)
         }

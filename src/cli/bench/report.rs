@@ -1,4 +1,4 @@
-//! `tunesmith bench report` and `tunesmith bench compare`: what results say.
+//! `tunesmith bench report` and `tunesmith bench compare`: reports on stored results.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ const WORSE: u8 = 1;
 /// Which results, and what to write.
 #[derive(Debug, clap::Args)]
 pub(super) struct ReportArgs {
-    /// Folders of results; of several runs of one contestant, problem and seed the last counts.
+    /// Folders of results; of several runs of one optimizer, problem and seed the last counts.
     #[arg(required = true, value_name = "DIR")]
     folders: Vec<PathBuf>,
     /// Where report.html and report.md go.
@@ -35,10 +35,10 @@ pub(super) struct ReportArgs {
 /// What the report is about.
 #[derive(Debug, Default, Clone, clap::Args)]
 pub(super) struct ReportOptions {
-    /// Only these contestants, in this order.
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
-    contestants: Vec<String>,
-    /// The contestant that the others are tested against [default: the first].
+    /// Only these optimizers, in this order.
+    #[arg(long = "contestants", value_name = "NAME,...", value_delimiter = ',')]
+    optimizers: Vec<String>,
+    /// The optimizer that the others are tested against [default: the first].
     #[arg(long, value_name = "NAME")]
     baseline: Option<String>,
     /// Only these suites.
@@ -53,13 +53,13 @@ pub(super) struct ReportOptions {
 }
 
 impl ReportOptions {
-    /// All there is, held against this contestant, or against the first by name.
+    /// All results, compared with this optimizer, or with the first by name.
     pub(super) fn against(baseline: Option<String>) -> Self {
         Self { baseline, ..Self::default() }
     }
 }
 
-/// Two folders of results of the same contestants.
+/// Two folders of results of the same optimizers.
 #[derive(Debug, clap::Args)]
 pub(super) struct CompareArgs {
     /// Results before a change.
@@ -71,9 +71,9 @@ pub(super) struct CompareArgs {
     /// Print Markdown.
     #[arg(long)]
     markdown: bool,
-    /// Only these contestants.
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
-    contestants: Vec<String>,
+    /// Only these optimizers.
+    #[arg(long = "contestants", value_name = "NAME,...", value_delimiter = ',')]
+    optimizers: Vec<String>,
 }
 
 pub(super) fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
@@ -81,7 +81,7 @@ pub(super) fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Compares the contestants of `folders`: prints the summary, and writes the page and the Markdown into `out`.
+/// Compares the optimizers of `folders`: prints the summary, and writes the page and the Markdown into `out`.
 pub(super) fn write(folders: &[PathBuf], out: &Path, options: &ReportOptions) -> anyhow::Result<()> {
     let (mut records, invocations) = read_results(folders)?;
     records.retain(|record| options.suites.is_empty() || options.suites.contains(&record.key.suite));
@@ -89,7 +89,7 @@ pub(super) fn write(folders: &[PathBuf], out: &Path, options: &ReportOptions) ->
         bail!("there are no runs to report on in {}", listed(folders));
     }
     let analysis = AnalysisOptions {
-        optimizers: options.contestants.clone(),
+        optimizers: options.optimizers.clone(),
         baseline: options.baseline.clone(),
         ..AnalysisOptions::default()
     };
@@ -112,7 +112,7 @@ pub(super) fn write(folders: &[PathBuf], out: &Path, options: &ReportOptions) ->
 pub(super) fn compare(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     let (old, _) = read_results(std::slice::from_ref(&args.old))?;
     let (new, invocations) = read_results(std::slice::from_ref(&args.new))?;
-    let analysis = AnalysisOptions { optimizers: args.contestants.clone(), ..AnalysisOptions::default() };
+    let analysis = AnalysisOptions { optimizers: args.optimizers.clone(), ..AnalysisOptions::default() };
     let change = compare_records(&old, &new, &analysis)?;
     let title = format!("From {} to {}", args.old.display(), args.new.display());
     let meta = meta(title, &new, &invocations, Vec::new());
@@ -145,7 +145,7 @@ fn meta(title: String, records: &[RunRecord], invocations: &[Invocation], notes:
         }
     }
     let versions = versions.into_iter().filter(|(_, known)| !known.is_empty());
-    let versions = versions.map(|(contestant, known)| (contestant.to_owned(), known.join(", "))).collect();
+    let versions = versions.map(|(optimizer, known)| (optimizer.to_owned(), known.join(", "))).collect();
     ReportMeta { title, commands, versions, machine, notes }
 }
 

@@ -10,9 +10,10 @@ use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 use jiff::Timestamp;
 use tokio::signal::unix::{SignalKind, signal};
+use tunesmith_algorithms::early_stopping::StoppingRuleKind;
 use tunesmith_algorithms::problem::{Goal, MetricSpec, ProblemStatement};
 use tunesmith_benchmark::problems::table::TableProblem;
-use tunesmith_benchmark::record::{Mode, Schedule, StoppingRule};
+use tunesmith_benchmark::record::{Mode, Schedule};
 
 use super::report::{ReportOptions, write as write_report};
 use crate::cli::INTERRUPTED;
@@ -20,7 +21,7 @@ use crate::cli::progress::say;
 use tunesmith_harness::recorded::{infer_statement, read_csv, read_job};
 use tunesmith_harness::suites::{REPLAY, Selection, Task, fixed_task, tasks};
 use tunesmith_harness::{
-    CommandProblem, Comparison, ContestantSpec, Invocation, Outcome, Progress, ResultsFolder, content_hash,
+    CommandProblem, Comparison, ComparisonOutcome, Invocation, OptimizerSpec, Progress, ResultsFolder, content_hash,
     kill_children, machine,
 };
 
@@ -53,26 +54,26 @@ pub(super) struct RunArgs {
     #[arg(long, value_enum, default_value_t = GoalArg::Minimize)]
     goal: GoalArg,
 
-    /// Our own algorithms, with options: gp, gp:acquisition=ucb, grid:doubles=5. The first is the one that the others are held against.
+    /// Our own algorithms, with options: gp, gp:acquisition=ucb, grid:doubles=5. The first is the one that the others are compared with.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "gp,random")]
     algorithms: Vec<String>,
-    /// Another program as a contestant, speaking JSON lines; may be given several times.
+    /// Another program as an optimizer, speaking JSON lines; may be given several times.
     #[arg(long, value_name = "[NAME=]COMMAND")]
     external: Vec<String>,
 
     /// Trials of each run.
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     budget: u32,
-    /// Runs of each contestant on each problem; the seed is also the number of a problem's instance.
+    /// Runs of each optimizer on each problem; the seed is also the number of a problem's instance.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     seeds: u32,
     /// Trials that run at once, on a virtual clock.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     parallel: u32,
-    /// When the next trial is asked for [default: sequential, or asynchronous with --parallel].
+    /// When the next trial is requested [default: sequential, or asynchronous with --parallel].
     #[arg(long, value_enum)]
     mode: Option<ModeArg>,
-    /// Random points, the same for every contestant, that come before its own.
+    /// Random points, the same for every optimizer, that come before its own.
     #[arg(long, value_name = "N", default_value_t = 0)]
     initial_points: u32,
     /// Stop running trials by this rule, on problems with learning curves.
@@ -85,7 +86,7 @@ pub(super) struct RunArgs {
     /// Runs at once. Suggestion times suffer if there are more than processors.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     jobs: u16,
-    /// Seconds that a contestant may take for one answer.
+    /// Seconds that an optimizer may take for one answer.
     #[arg(long, value_name = "SECONDS", default_value_t = 300.0)]
     answer_limit: f64,
     /// Store the point of each trial as well.
@@ -134,7 +135,7 @@ enum StoppingArg {
     Asha,
 }
 
-impl From<StoppingArg> for StoppingRule {
+impl From<StoppingArg> for StoppingRuleKind {
     fn from(rule: StoppingArg) -> Self {
         match rule {
             StoppingArg::Median => Self::Median,
@@ -145,8 +146,8 @@ impl From<StoppingArg> for StoppingRule {
 }
 
 pub(super) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
-    let contestants = contestants(args)?;
-    let baseline = contestants.first().map(|first| first.name().to_owned());
+    let optimizers = optimizers(args)?;
+    let baseline = optimizers.first().map(|first| first.name().to_owned());
     let schedule = schedule(args)?;
     if !(args.answer_limit > 0.0 && args.answer_limit <= 1e6) {
         bail!("--answer-limit {}: it is more than 0 and at most 1000000 seconds", args.answer_limit);
@@ -163,7 +164,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     }
     let comparison = Comparison {
         tasks,
-        contestants,
+        optimizers,
         seeds: args.seeds.into(),
         budget: args.budget as usize,
         schedule,
@@ -179,28 +180,28 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     })?;
     end_children_on_interrupt()?;
     let outcome = with_progress(|progress| comparison.run(&mut folder, progress))?;
-    tell(&outcome, &args.out);
+    report_outcome(&outcome, &args.out);
     drop(folder);
     let options = ReportOptions::against(baseline);
     write_report(std::slice::from_ref(&args.out), &args.out, &options)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn contestants(args: &RunArgs) -> anyhow::Result<Vec<ContestantSpec>> {
-    let mut contestants: Vec<ContestantSpec> = Vec::new();
-    let own = args.algorithms.iter().filter(|text| !text.is_empty()).map(|text| ContestantSpec::parse(text));
-    let external = args.external.iter().map(|text| ContestantSpec::external(text));
+fn optimizers(args: &RunArgs) -> anyhow::Result<Vec<OptimizerSpec>> {
+    let mut optimizers: Vec<OptimizerSpec> = Vec::new();
+    let own = args.algorithms.iter().filter(|text| !text.is_empty()).map(|text| OptimizerSpec::parse(text));
+    let external = args.external.iter().map(|text| OptimizerSpec::external(text));
     for spec in own.chain(external) {
         let spec = spec?;
-        if contestants.iter().any(|other| other.name() == spec.name()) {
-            bail!("two contestants are called {:?}: name one by --external NAME=COMMAND", spec.name());
+        if optimizers.iter().any(|other| other.name() == spec.name()) {
+            bail!("two optimizers are called {:?}: name one by --external NAME=COMMAND", spec.name());
         }
-        contestants.push(spec);
+        optimizers.push(spec);
     }
-    if contestants.is_empty() {
-        bail!("nobody takes part: name contestants by --algorithms or --external");
+    if optimizers.is_empty() {
+        bail!("there is no optimizer: name one with --algorithms or --external");
     }
-    Ok(contestants)
+    Ok(optimizers)
 }
 
 fn schedule(args: &RunArgs) -> anyhow::Result<Schedule> {
@@ -217,7 +218,7 @@ fn schedule(args: &RunArgs) -> anyhow::Result<Schedule> {
         parallel: args.parallel as usize,
         mode,
         initial_points: args.initial_points as usize,
-        early_stopping: args.early_stopping.map(StoppingRule::from),
+        early_stopping: args.early_stopping.map(StoppingRuleKind::from),
     })
 }
 
@@ -237,8 +238,8 @@ fn problems(args: &RunArgs) -> anyhow::Result<Vec<Task>> {
     Ok(tasks(&args.suite, &selection)?)
 }
 
-/// A file of trials as a problem: the resource of a job in JSON, or a CSV of `statement`, or else one that tells its own
-/// search space.
+/// A file of trials as a problem: the resource of a job in JSON, or a CSV of `statement`, or a CSV whose search
+/// space is inferred.
 fn replayed(path: &Path, statement: Option<ProblemStatement>, metric: MetricSpec) -> anyhow::Result<TableProblem> {
     let place = || path.display().to_string();
     let text = std::fs::read(path).with_context(place)?;
@@ -298,7 +299,7 @@ fn with_progress<T>(work: impl FnOnce(&(dyn Fn(Progress<'_>) + Sync)) -> T) -> T
     result
 }
 
-fn tell(outcome: &Outcome, folder: &Path) {
+fn report_outcome(outcome: &ComparisonOutcome, folder: &Path) {
     say(&format!(
         "{} runs are new, {} were there, {} failed; results are in {}",
         outcome.run,
@@ -306,10 +307,10 @@ fn tell(outcome: &Outcome, folder: &Path) {
         outcome.failed,
         folder.display()
     ));
-    for (contestant, reason) in &outcome.given_up {
-        say(&format!("warning: {contestant} failed three times in a row and was given up: {reason}"));
+    for (optimizer, reason) in &outcome.given_up {
+        say(&format!("warning: {optimizer} failed three times in a row and was given up: {reason}"));
     }
     if outcome.skipped > 0 {
-        say(&format!("warning: {} runs of contestants that were given up were left out", outcome.skipped));
+        say(&format!("warning: {} runs of optimizers that were given up were left out", outcome.skipped));
     }
 }

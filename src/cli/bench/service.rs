@@ -24,7 +24,7 @@ pub(super) struct ServiceArgs {
     /// Numbers of completed trials in the study, for the growth of costs.
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "100,100000")]
     grown: Vec<usize>,
-    /// Numbers of completed trials at which Bayesian optimisation is asked.
+    /// Numbers of completed trials at which Bayesian optimisation is measured.
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "50,100,1000,5000")]
     history: Vec<usize>,
     /// Suggestions of Bayesian optimisation at each, on demand and prepared.
@@ -60,14 +60,14 @@ pub(super) fn run(args: &ServiceArgs) -> anyhow::Result<ExitCode> {
         suggestions: args.suggestions,
         stored: args.stored,
     };
-    let tell = |row: &Row| {
+    let on_row = |row: &Row| {
         say(&format!(
             "{}, {} clients, {} completed: {:.0} pairs/s",
             row.what, row.clients, row.completed_before, row.pairs_per_second
         ));
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let result = runtime.block_on(load.run(tell))?;
+    let result = runtime.block_on(load.run(on_row))?;
     if let Some(path) = &args.out {
         let mut text = serde_json::to_string_pretty(&result)?;
         text.push('\n');

@@ -1,4 +1,4 @@
-//! What is refused, and how that is said: exit code 2 and one line that names the thing and what is possible.
+//! Invalid input: exit code 2 and one line that names the value and what is allowed.
 
 use super::{append, bench, bench_command, compress, workspace};
 use crate::support::finished;
@@ -12,7 +12,7 @@ fn refused(args: &str) -> String {
 }
 
 #[test]
-fn names_that_are_not_known_are_refused_with_those_that_are() {
+fn unknown_names_are_refused_with_the_known_names() {
     assert_eq!(
         refused("--suite nope"),
         "error: there is no suite \"nope\"; there are bbob, bbob-mixint, classic, noisy, conditional, categorical, \
@@ -53,7 +53,7 @@ fn noisy_names() -> String {
 }
 
 #[test]
-fn numbers_that_make_no_sense_are_refused_with_those_that_do() {
+fn invalid_numbers_are_refused_with_the_allowed_range() {
     assert_eq!(
         refused("--suite bbob --dims 1"),
         "error: suite \"bbob\", --dims 1: 1 dimensions are not supported by bbob: 2 to 40 are\n"
@@ -78,17 +78,17 @@ fn numbers_that_make_no_sense_are_refused_with_those_that_do() {
 }
 
 #[test]
-fn contestants_need_commands_and_different_names() {
-    let nobody = "error: nobody takes part: name contestants by --algorithms or --external\n";
-    assert_eq!(refused("--suite bbob --algorithms="), nobody);
-    assert_eq!(refused("latency --algorithms="), nobody);
+fn optimizers_need_commands_and_different_names() {
+    let none = "error: there is no optimizer: name one with --algorithms or --external\n";
+    assert_eq!(refused("--suite bbob --algorithms="), none);
+    assert_eq!(refused("latency --algorithms="), none);
     assert_eq!(
         refused("--suite bbob --algorithms gp,random,gp"),
-        "error: two contestants are called \"gp\": name one by --external NAME=COMMAND\n"
+        "error: two optimizers are called \"gp\": name one by --external NAME=COMMAND\n"
     );
     assert_eq!(
         refused("--suite bbob --external mine="),
-        "error: external contestant \"mine=\" has no command: write NAME=COMMAND or COMMAND\n"
+        "error: external optimizer \"mine=\" has no command: write NAME=COMMAND or COMMAND\n"
     );
     // Both are named by their program.
     let workspace = workspace();
@@ -96,12 +96,12 @@ fn contestants_need_commands_and_different_names() {
     command.args(["--external", "python3 a.py", "--external", "/usr/bin/python3 b.py"]);
     assert_eq!(
         finished(command.output().unwrap()).expect(2).stderr,
-        "error: two contestants are called \"python3\": name one by --external NAME=COMMAND\n"
+        "error: two optimizers are called \"python3\": name one by --external NAME=COMMAND\n"
     );
 }
 
 #[test]
-fn there_must_be_one_source_of_problems() {
+fn exactly_one_source_of_problems_is_required() {
     let nothing = refused("");
     assert!(nothing.contains("required arguments were not provided:\n  --suite <NAME,...>\n"), "{nothing}");
     let no_config = refused("--objective true");
@@ -119,7 +119,7 @@ fn there_must_be_one_source_of_problems() {
 }
 
 #[test]
-fn what_is_refused_leaves_no_folder() {
+fn refused_command_creates_no_folder() {
     let workspace = workspace();
     bench(&workspace, "--suite nope --out out").expect(2);
     bench(&workspace, "--objective true --config none.yaml --out out").expect(2);
@@ -127,7 +127,7 @@ fn what_is_refused_leaves_no_folder() {
 }
 
 #[test]
-fn a_damaged_line_is_named() {
+fn damaged_line_is_named() {
     let workspace = workspace();
     let comparison = "--suite bbob --dims 2 --problems f01 --algorithms random --budget 2 --seeds 3 --out out";
     bench(&workspace, comparison).expect(0);
@@ -181,7 +181,7 @@ fn damaged_compressed_file_is_named() {
 }
 
 #[test]
-fn reports_need_results_and_contestants_that_are_there() {
+fn reports_require_existing_results_and_optimizers() {
     let workspace = workspace();
     bench(&workspace, "--suite bbob --dims 2 --problems f01 --algorithms random --budget 2 --seeds 1 --out out")
         .expect(0);

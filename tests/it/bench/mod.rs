@@ -1,4 +1,4 @@
-//! `tunesmith bench` as a user has it: comparisons, other programs as contestants, interrupts, reports.
+//! `tunesmith bench` as a program: comparisons, other programs as optimizers, interrupts, reports.
 
 mod bad_input;
 mod comparison;
@@ -58,15 +58,15 @@ fn timeless(workspace: &Workspace, folder: &str) -> Vec<Value> {
     records
 }
 
-/// Problem, contestant and seed of a record.
+/// Problem, optimizer and seed of a record.
 fn key(record: &Value) -> (String, String, u64) {
     let text = |name: &str| record[name].as_str().unwrap().to_owned();
     (text("problem"), text("contestant"), record["seed"].as_u64().unwrap())
 }
 
-/// The records of one contestant, in the order in which they were written.
-fn of_contestant(records: &[Value], contestant: &str) -> Vec<Value> {
-    records.iter().filter(|record| record["contestant"] == contestant).cloned().collect()
+/// The records of one optimizer, in the order in which they were written.
+fn of_optimizer(records: &[Value], optimizer: &str) -> Vec<Value> {
+    records.iter().filter(|record| record["contestant"] == optimizer).cloned().collect()
 }
 
 /// The results of a record: a number each, `None` for an infeasible trial.
