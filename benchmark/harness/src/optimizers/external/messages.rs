@@ -338,7 +338,7 @@ mod tests {
         assert_eq!(point(json!({"solver": "adam"})).map(|point| point.len()), Ok(1));
         assert_eq!(point(json!({"solver": "sgd", "steps": 2, "decay": 0.5})).map(|point| point.len()), Ok(3));
         let inactive = "parameter \"decay\" has a value but is inactive: its parent \"steps\" has none of the values \
-                        that need it";
+                        that activate it";
         assert_eq!(point(json!({"solver": "sgd", "steps": 3, "decay": 0.5})), Err(inactive.to_owned()));
         let mut wrong = json;
         wrong["parameters"][1]["condition"]["values"] = json!([7]);
