@@ -1,4 +1,4 @@
-//! What the benchmark itself costs, beside the algorithms that it compares: problems, hypervolumes, tests, reports.
+//! The cost of the benchmark itself, beside the algorithms that it compares: problems, hypervolumes, tests, reports.
 #![expect(clippy::unwrap_used, reason = "a benchmark that fails has nothing to measure")]
 
 use std::hint::black_box;

@@ -1,4 +1,4 @@
-//! What a suggestion costs: encoding, fitting the Gaussian process, maximising the acquisition function, and all
+//! The cost of a suggestion: encoding, fitting the Gaussian process, maximising the acquisition function, and all
 //! together, for a space of six mixed parameters; beside it the algorithms that learn nothing, late in a long study.
 #![expect(clippy::unwrap_used, reason = "a benchmark that fails has nothing to measure")]
 

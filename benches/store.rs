@@ -1,4 +1,4 @@
-//! What a durable create and complete of a trial costs in each store, at 1, 8 and 64 callers, beside what the disk
+//! The cost of a durable create and complete of a trial in each store, at 1, 8 and 64 callers, beside what the disk
 //! allows: one row appended to an SQLite file by group commit, and a bare append with fsync.
 //!
 //! Each caller has a study of its own, as callers of different jobs have. One element is one pair of changes.

@@ -1,7 +1,7 @@
 //! The record of one run: one optimizer on one problem with one seed.
 
 use serde::{Deserialize, Serialize};
-use tunesmith_algorithms::early_stopping::{self, AshaRule, DecayCurveRule, MedianRule};
+use tunesmith_algorithms::early_stopping::StoppingRuleKind;
 use tunesmith_algorithms::problem::{Goal, ParameterValues};
 
 /// The record of one run: one line of a results file.
@@ -84,9 +84,9 @@ pub struct Schedule {
     /// Number of initial points, uniform in the search space and equal for all optimizers, before the optimizer's own.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub initial_points: usize,
-    /// The early stopping rule, if there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub early_stopping: Option<StoppingRule>,
+    /// The early stopping rule with its defaults, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "stopping_rule_name")]
+    pub early_stopping: Option<StoppingRuleKind>,
 }
 
 /// When the next trial is requested.
@@ -99,29 +99,6 @@ pub enum Mode {
     Batch,
     /// As soon as a running trial ends.
     Asynchronous,
-}
-
-/// An early stopping rule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StoppingRule {
-    /// [`tunesmith_algorithms::early_stopping::MedianRule`] with its defaults.
-    Median,
-    /// [`tunesmith_algorithms::early_stopping::DecayCurveRule`] with its defaults.
-    DecayCurve,
-    /// [`tunesmith_algorithms::early_stopping::AshaRule`] with its defaults.
-    Asha,
-}
-
-impl StoppingRule {
-    /// Returns the rule with its defaults.
-    pub fn rule(self) -> early_stopping::StoppingRule {
-        match self {
-            Self::Median => early_stopping::StoppingRule::Median(MedianRule::default()),
-            Self::DecayCurve => early_stopping::StoppingRule::DecayCurve(DecayCurveRule::default()),
-            Self::Asha => early_stopping::StoppingRule::Asha(AshaRule::default()),
-        }
-    }
 }
 
 /// The serialised form of [`crate::problem::Quality`].
@@ -160,6 +137,24 @@ pub enum Failure {
     Unsupported(String),
     /// The optimizer failed: it exited, timed out or sent an invalid answer.
     Failed(String),
+}
+
+/// Serialises a stopping rule as its name.
+mod stopping_rule_name {
+    use serde::de::{Deserialize, Deserializer, Error};
+    use serde::ser::{Serialize, Serializer};
+    use tunesmith_algorithms::early_stopping::StoppingRuleKind;
+
+    pub(super) fn serialize<S: Serializer>(rule: &Option<StoppingRuleKind>, serializer: S) -> Result<S::Ok, S::Error> {
+        rule.map(StoppingRuleKind::as_str).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<StoppingRuleKind>, D::Error> {
+        let name = Option::<String>::deserialize(deserializer)?;
+        name.map(|name| name.parse()).transpose().map_err(D::Error::custom)
+    }
 }
 
 fn every_second() -> impl Iterator<Item = f64> {
@@ -208,6 +203,16 @@ mod tests {
     fn the_optimizer_has_the_field_name_of_existing_files() {
         let line = serde_json::to_string(&record(Vec::new())).unwrap();
         assert!(line.contains(r#""contestant":"gp""#), "{line}");
+    }
+
+    #[test]
+    fn stopping_rule_is_serialised_as_its_name() {
+        let mut stopped = record(vec![1.0, 2.0, 3.0]);
+        stopped.key.schedule.early_stopping = Some(StoppingRuleKind::DecayCurve);
+        let line = serde_json::to_string(&stopped).unwrap();
+        assert!(line.contains(r#""early_stopping":"decay_curve""#), "{line}");
+        assert_eq!(serde_json::from_str::<RunRecord>(&line).unwrap().restored(), stopped);
+        assert!(serde_json::from_str::<RunRecord>(&line.replace("decay_curve", "convex")).is_err());
     }
 
     #[test]

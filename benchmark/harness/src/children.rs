@@ -1,4 +1,4 @@
-//! The processes that the benchmark has started and that still run, so that an interrupt can end them.
+//! The running child processes of the benchmark, so that an interrupt can end them.
 
 use std::collections::BTreeSet;
 use std::process::Child;
@@ -27,7 +27,7 @@ impl Group {
         self.0
     }
 
-    /// Kills what is left of the group. Its leader must not have been waited for: the id may be somebody else's then.
+    /// Kills the rest of the group. Its leader must not have been waited for, since its id may be reused then.
     pub(super) fn kill(&self) {
         kill(self.0);
     }
@@ -39,9 +39,9 @@ impl Drop for Group {
     }
 }
 
-/// Does `work`, during which [`kill_children`] waits; after it nothing is done, and the thread waits for the end of the
-/// process. Children must be started and results written in here: no child is left behind, no line is torn, and that a
-/// child was killed never counts as its own failure.
+/// Does `work`, during which [`kill_children`] waits. After [`kill_children`] it does nothing and parks the thread until
+/// the end of the process. Children must be started and results written in here: then no child is left behind, no line
+/// is torn, and a killed child does not count as failed.
 pub(super) fn unless_ending<T>(work: impl FnOnce() -> T) -> T {
     let ending = ENDING.read().unwrap_or_else(PoisonError::into_inner);
     if *ending {
@@ -53,8 +53,8 @@ pub(super) fn unless_ending<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Kills every running group, because this process is about to end: from here on no child is started and no result
-/// written, so that nobody who sees a child die takes it for the child's failure.
+/// Kills every running group before this process ends. From here on no child is started and no result written, so that
+/// a killed child is not recorded as failed.
 pub fn kill_children() {
     *ENDING.write().unwrap_or_else(PoisonError::into_inner) = true;
     for id in running().iter() {

@@ -1,23 +1,23 @@
-//! What results were made on.
+//! The machine of a run.
 
 use std::collections::BTreeMap;
 
-/// Operating system, processor, cores and memory, as far as the machine tells.
+/// Operating system, processor, cores and memory, as far as they are known.
 pub fn machine() -> BTreeMap<String, String> {
     let mut machine = BTreeMap::new();
-    let mut tell = |name: &str, value: Option<String>| {
+    let mut add = |name: &str, value: Option<String>| {
         if let Some(value) = value {
             machine.insert(name.to_owned(), value);
         }
     };
-    tell("system", first_line("/proc/sys/kernel/osrelease").map(|release| format!("Linux {release}")));
-    tell("distribution", field("/etc/os-release", "PRETTY_NAME=").map(|name| name.trim_matches('"').to_owned()));
-    tell(
+    add("system", first_line("/proc/sys/kernel/osrelease").map(|release| format!("Linux {release}")));
+    add("distribution", field("/etc/os-release", "PRETTY_NAME=").map(|name| name.trim_matches('"').to_owned()));
+    add(
         "processor",
         field("/proc/cpuinfo", "model name").map(|name| name.trim_start_matches([':', ' ', '\t']).to_owned()),
     );
-    tell("cores", std::thread::available_parallelism().ok().map(|cores| cores.to_string()));
-    tell("memory", field("/proc/meminfo", "MemTotal:").map(|memory| memory.trim().to_owned()));
+    add("cores", std::thread::available_parallelism().ok().map(|cores| cores.to_string()));
+    add("memory", field("/proc/meminfo", "MemTotal:").map(|memory| memory.trim().to_owned()));
     machine
 }
 

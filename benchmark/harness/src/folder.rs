@@ -1,8 +1,11 @@
 //! A folder of results: `runs.jsonl` with a line for each run, `invocations.jsonl` with a line for each command that
-//! added some, `logs/` with what contestants said on standard error.
+//! added runs, `logs/` with the standard error of optimizers.
 //!
-//! A line is written whole and synced when its run has ended, so an interrupted comparison goes on after its last whole
-//! run. The last line of a key counts.
+//! A line is written whole and synced when its run has ended, so an interrupted comparison continues after its last
+//! whole run. The last line of a key counts.
+//!
+//! Each file of lines may also be stored compressed, as `runs.jsonl.zst` and `invocations.jsonl.zst`. A compressed file
+//! is only read, before the plain one; new lines are appended to the plain file.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,9 +15,13 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use tunesmith_benchmark::record::{RunKey, RunRecord};
 
+use super::compressed::decompress;
+
 const RUNS: &str = "runs.jsonl";
 const INVOCATIONS: &str = "invocations.jsonl";
 const LOGS: &str = "logs";
+/// The suffix of a compressed file.
+const COMPRESSED: &str = ".zst";
 
 /// A folder of results that is open for more.
 #[derive(Debug)]
@@ -48,6 +55,15 @@ pub enum FolderError {
         #[source]
         source: std::io::Error,
     },
+    /// A compressed file cannot be decompressed.
+    #[error("cannot decompress {}", path.display())]
+    Compressed {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        source: std::io::Error,
+    },
     /// Another process writes there.
     #[error("another benchmark is running in {}", path.display())]
     Busy {
@@ -66,7 +82,7 @@ pub enum FolderError {
         source: serde_json::Error,
     },
     /// There are no results.
-    #[error("there are no results in {}: it has no {RUNS}", path.display())]
+    #[error("there are no results in {}: it has no {RUNS} and no {RUNS}{COMPRESSED}", path.display())]
     NoResults {
         /// The folder.
         path: PathBuf,
@@ -74,7 +90,7 @@ pub enum FolderError {
 }
 
 impl ResultsFolder {
-    /// Opens `path` for more results; makes it if it does not exist. What an interrupted write left is cut off.
+    /// Opens `path` for more results; creates it if it does not exist. Cuts off an incomplete last line.
     ///
     /// # Errors
     /// [`FolderError`]; [`FolderError::Busy`] while another process has it open.
@@ -89,11 +105,14 @@ impl ResultsFolder {
             std::fs::TryLockError::Error(source) => io(source),
         })?;
         let text = std::fs::read(&file).map_err(io)?;
-        let whole = whole_lines(&text);
-        if whole.len() < text.len() {
-            runs.set_len(whole.len() as u64).map_err(io)?;
+        let whole = whole_lines(&text).len();
+        if whole < text.len() {
+            runs.set_len(whole as u64).map_err(io)?;
         }
-        let known = parse(&file, whole)?;
+        let mut known = BTreeMap::new();
+        for (file, text) in stored(path, RUNS)? {
+            known.extend(parse(&file, &text)?);
+        }
         Ok(Self { path: path.to_owned(), runs, known })
     }
 
@@ -107,7 +126,7 @@ impl ResultsFolder {
         self.known.values()
     }
 
-    /// Where contestants' standard error goes.
+    /// Where optimizers' standard error goes.
     pub fn logs(&self) -> PathBuf {
         self.path.join(LOGS)
     }
@@ -134,40 +153,54 @@ impl ResultsFolder {
     }
 }
 
-/// Reads the records of some folders of results, merged: of several records of one run the last counts. What an
-/// interrupted write left is passed over, as is what another process is just writing.
+/// Reads the records of some folders of results, merged: of several records of one run the last counts. An incomplete
+/// last line, of an interrupted write or of a write in progress, is ignored.
 ///
 /// # Errors
-/// [`FolderError`]; [`FolderError::NoResults`] if one holds none.
+/// [`FolderError`]; [`FolderError::NoResults`] if a folder holds none.
 pub fn read_results(folders: &[PathBuf]) -> Result<(Vec<RunRecord>, Vec<Invocation>), FolderError> {
     let mut records = BTreeMap::new();
     let mut invocations = Vec::new();
     for folder in folders {
-        let file = folder.join(RUNS);
-        let text = match std::fs::read(&file) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Err(FolderError::NoResults { path: folder.clone() });
+        let runs = stored(folder, RUNS)?;
+        if runs.is_empty() {
+            return Err(FolderError::NoResults { path: folder.clone() });
+        }
+        for (file, text) in runs {
+            records.extend(parse(&file, &text)?);
+        }
+        // A folder without invocations is valid.
+        for (file, text) in stored(folder, INVOCATIONS)? {
+            for (line, bytes) in text.split_inclusive(|byte| *byte == b'\n').enumerate() {
+                let malformed = |source| FolderError::Malformed { path: file.clone(), line: line + 1, source };
+                invocations.push(serde_json::from_slice(bytes).map_err(malformed)?);
             }
-            Err(source) => return Err(FolderError::Io { path: file, source }),
-        };
-        records.extend(parse(&file, whole_lines(&text))?);
-        let file = folder.join(INVOCATIONS);
-        // Results without a note are results all the same.
-        let text = std::fs::read_to_string(&file).unwrap_or_default();
-        for (line, text) in text.split_inclusive('\n').filter(|text| text.ends_with('\n')).enumerate() {
-            let invocation = serde_json::from_str(text).map_err(|source| FolderError::Malformed {
-                path: file.clone(),
-                line: line + 1,
-                source,
-            })?;
-            invocations.push(invocation);
         }
     }
     Ok((records.into_values().collect(), invocations))
 }
 
-/// `text` up to its last line end.
+/// Returns the whole lines of the file `name` in `folder`, first of its compressed form, then of its plain form, each
+/// with its path. A form that does not exist is left out.
+fn stored(folder: &Path, name: &str) -> Result<Vec<(PathBuf, Vec<u8>)>, FolderError> {
+    let mut forms = Vec::new();
+    for (suffix, compressed) in [(COMPRESSED, true), ("", false)] {
+        let path = folder.join(format!("{name}{suffix}"));
+        let mut text = match std::fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(source) => return Err(FolderError::Io { path, source }),
+        };
+        if compressed {
+            text = decompress(&text).map_err(|source| FolderError::Compressed { path: path.clone(), source })?;
+        }
+        text.truncate(whole_lines(&text).len());
+        forms.push((path, text));
+    }
+    Ok(forms)
+}
+
+/// Returns `text` up to its last line end.
 pub(super) fn whole_lines(text: &[u8]) -> &[u8] {
     let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
     &text[..whole]

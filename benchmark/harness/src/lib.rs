@@ -1,15 +1,13 @@
-//! The offline benchmark: search algorithms, ours and others', on problems whose answers are known.
-//!
-//! What is compared and how it is judged is the crate `tunesmith-benchmark`; this room adds what needs files, processes
-//! and a clock. It knows nothing of jobs, studies or stores: algorithms are called as [`tunesmith_service::search_policy`] calls them.
+#![doc = include_str!("../README.md")]
 
 mod children;
-mod contestants;
+mod compressed;
 mod environment;
 mod folder;
 pub mod latency;
 pub mod load;
 mod objective;
+mod optimizers;
 pub mod recorded;
 pub mod report;
 mod runs;
@@ -17,8 +15,8 @@ pub mod suites;
 mod tables;
 
 pub use self::children::kill_children;
-pub use self::contestants::{ALGORITHMS, AlgorithmError, ContestantSpec, ContestantSpecError, serve};
 pub use self::environment::machine;
 pub use self::folder::{FolderError, Invocation, ResultsFolder, read_results};
 pub use self::objective::{CommandProblem, content_hash};
-pub use self::runs::{Comparison, Outcome, Progress};
+pub use self::optimizers::{ALGORITHMS, AlgorithmError, OptimizerSpec, OptimizerSpecError, serve};
+pub use self::runs::{Comparison, ComparisonOutcome, Progress};

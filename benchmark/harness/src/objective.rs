@@ -1,11 +1,11 @@
-//! A user's own command as a problem: real runs, in an order that algorithms choose.
+//! A user's command as a problem: real runs, in an order that algorithms choose.
 //!
 //! The command is called as a trainer is: one `--name=value` for each parameter, the metric under its name through the
 //! `hypertune` file, event files in the trial's job-dir, or a line `metric=value` on standard output. Evaluations run
 //! one after the other; the time that each took is its time on the virtual clock.
 //!
-//! Every evaluation is written down when it ends. A run that is taken up again asks for the same points and gets the
-//! stored answers until it comes to new ones.
+//! Every evaluation is stored when it ends. A resumed run requests the same points and gets the stored results until it
+//! reaches new points.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -23,8 +23,8 @@ use tunesmith_algorithms::problem::{ParameterValues, ProblemStatement};
 use tunesmith_benchmark::problem::{CurvePoint, Draw, Evaluation, Outcome, Problem, Profile, Quality};
 
 use super::children::{Group, unless_ending};
-use super::contestants::point_to_json;
 use super::folder::{FolderError, whole_lines};
+use super::optimizers::point_to_json;
 use tunesmith_domain::{FinalMeasurement, Measurement, final_measurement};
 use tunesmith_metrics::{Collector, CollectorConfig};
 
@@ -35,7 +35,7 @@ const TRIALS: &str = "trials";
 pub struct CommandProblem {
     profile: Profile,
     command: String,
-    /// Where evaluations and the files of trials are kept.
+    /// The folder of evaluations and of the files of trials.
     folder: PathBuf,
     stored: Mutex<Stored>,
 }
@@ -71,7 +71,7 @@ impl CommandProblem {
         let text = std::fs::read(&path).map_err(io)?;
         let whole = whole_lines(&text);
         if whole.len() < text.len() {
-            // The rest of a write that was interrupted.
+            // The rest of an interrupted write.
             file.set_len(whole.len() as u64).map_err(io)?;
         }
         for (line, bytes) in whole.split_inclusive(|byte| *byte == b'\n').enumerate() {
@@ -202,8 +202,8 @@ impl From<StoredEvaluation> for Evaluation {
     }
 }
 
-/// Step, time and value of each report of `metric`, by increasing step. Reports that do not say when they were made are
-/// taken to be evenly spread over the trial.
+/// Step, time and value of each report of `metric`, by increasing step. Reports without a time are
+/// spread evenly over the trial.
 fn curve(measurements: &[Measurement], metric: &str, duration_secs: f64) -> Vec<(u64, f64, f64)> {
     let mut reports: Vec<&Measurement> =
         measurements.iter().filter(|report| report.value(metric).is_some_and(f64::is_finite)).collect();
@@ -221,7 +221,7 @@ fn curve(measurements: &[Measurement], metric: &str, duration_secs: f64) -> Vec<
     reports.iter().enumerate().filter_map(point).collect()
 }
 
-/// Eight hexadecimal digits by which results of different contents are told apart.
+/// Eight hexadecimal digits that identify a content.
 pub fn content_hash(content: &[u8]) -> String {
     hex::encode(&Sha256::digest(content)[..4])
 }

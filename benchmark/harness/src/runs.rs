@@ -1,7 +1,6 @@
-//! All runs of a comparison: each contestant on each problem with each seed, several at once.
+//! The runs of a comparison: each optimizer on each problem with each seed, several at once.
 //!
-//! The order is seeds first, then problems, then contestants: however early a comparison is interrupted, what it has is
-//! balanced.
+//! The order is seeds first, then problems, then optimizers, so that the runs of an interrupted comparison are balanced.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -12,54 +11,54 @@ use tunesmith_benchmark::record::{Failure, RunKey, RunRecord, Schedule};
 use tunesmith_benchmark::simulation::{Plan, simulate};
 
 use super::children::unless_ending;
-use super::contestants::{ContestantSpec, StartedContestant};
 use super::folder::{FolderError, ResultsFolder};
+use super::optimizers::{OptimizerSpec, StartedOptimizer};
 use super::suites::Task;
 
-/// After so many failed runs in a row a contestant is not asked again: each may have cost a whole time limit.
+/// Number of failed runs in a row after which an optimizer is given up: each may have cost a whole time limit.
 const FAILURES_BEFORE_GIVING_UP: usize = 3;
 
-/// What is compared, and how.
+/// The parameters of a comparison.
 pub struct Comparison {
     /// The problems.
     pub tasks: Vec<Task>,
-    /// Who takes part.
-    pub contestants: Vec<ContestantSpec>,
-    /// Seeds 1 to this.
+    /// The optimizers.
+    pub optimizers: Vec<OptimizerSpec>,
+    /// The largest seed; the smallest is 1.
     pub seeds: u64,
     /// Trials of each run.
     pub budget: usize,
-    /// How they follow one another.
+    /// The schedule of the trials.
     pub schedule: Schedule,
-    /// How many runs at once; at least 1.
+    /// Number of runs at once; at least 1.
     pub jobs: usize,
-    /// How long a contestant may take for one answer.
+    /// The time limit of one answer of an optimizer.
     pub answer_limit: Duration,
-    /// Whether records hold the points.
+    /// Whether records contain the points.
     pub keep_points: bool,
     /// Whether runs that failed are run again.
     pub retry_failed: bool,
 }
 
-/// What came of a comparison.
+/// The counts of a finished comparison.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Outcome {
+pub struct ComparisonOutcome {
     /// Runs that were recorded before.
     pub known: usize,
     /// Runs that were recorded now.
     pub run: usize,
     /// Those of them that failed.
     pub failed: usize,
-    /// Runs of contestants that were given up.
+    /// Runs of optimizers that were given up.
     pub skipped: usize,
-    /// Contestants that were given up, with their last failure.
+    /// Optimizers that were given up, with their last failure.
     pub given_up: Vec<(String, String)>,
 }
 
-/// One thing that happened, for whoever watches.
+/// An event of a comparison.
 #[derive(Debug)]
 pub enum Progress<'a> {
-    /// So many runs are to be done.
+    /// The number of runs to carry out.
     Planned(usize),
     /// A run has ended.
     Ended(&'a RunRecord),
@@ -69,19 +68,19 @@ impl Comparison {
     /// Carries out the runs that `folder` does not have.
     ///
     /// # Errors
-    /// [`FolderError`] if a record cannot be written. A contestant's failure is a result.
+    /// [`FolderError`] if a record cannot be written. An optimizer's failure is a result.
     pub fn run(
         &self,
         folder: &mut ResultsFolder,
         progress: &(dyn Fn(Progress<'_>) + Sync),
-    ) -> Result<Outcome, FolderError> {
+    ) -> Result<ComparisonOutcome, FolderError> {
         let (todo, known) = self.todo(folder);
         progress(Progress::Planned(todo.len()));
         let logs = folder.logs();
         let shared = Mutex::new(Shared {
             folder,
             todo: todo.into_iter(),
-            outcome: Outcome { known, ..Outcome::default() },
+            outcome: ComparisonOutcome { known, ..ComparisonOutcome::default() },
             failures: HashMap::new(),
             error: None,
         });
@@ -102,7 +101,7 @@ impl Comparison {
         let mut known = 0;
         for seed in 1..=self.seeds {
             for (task, Task { suite, problem, .. }) in self.tasks.iter().enumerate() {
-                for (contestant, spec) in self.contestants.iter().enumerate() {
+                for (optimizer, spec) in self.optimizers.iter().enumerate() {
                     let key = RunKey {
                         suite: suite.clone(),
                         problem: problem.clone(),
@@ -115,7 +114,7 @@ impl Comparison {
                         |record: &RunRecord| self.retry_failed && matches!(record.failure, Some(Failure::Failed(_)));
                     match folder.find(&key) {
                         Some(record) if !again(record) => known += 1,
-                        _ => todo.push(Run { key, task, contestant }),
+                        _ => todo.push(Run { key, task, optimizer }),
                     }
                 }
             }
@@ -124,19 +123,19 @@ impl Comparison {
     }
 
     fn work(&self, shared: &Mutex<Shared<'_>>, logs: &Path, progress: &(dyn Fn(Progress<'_>) + Sync)) {
-        let mut started: HashMap<usize, StartedContestant> = HashMap::new();
+        let mut started: HashMap<usize, StartedOptimizer> = HashMap::new();
         let clock = Instant::now();
         loop {
             // Not `while let`, which would hold the lock through the body.
             let Some(run) = lock(shared).next() else { return };
             let task = &self.tasks[run.task];
             let problem = (task.make)(run.key.seed);
-            let spec = &self.contestants[run.contestant];
-            let contestant = started.entry(run.contestant).or_insert_with(|| spec.start(logs, self.answer_limit));
+            let spec = &self.optimizers[run.optimizer];
+            let optimizer = started.entry(run.optimizer).or_insert_with(|| spec.start(logs, self.answer_limit));
             let now = || clock.elapsed();
             let plan = Plan { key: &run.key, keep_points: self.keep_points, now: &now };
-            let mut record = simulate(&*problem, contestant, &plan);
-            record.version = contestant.version();
+            let mut record = simulate(&*problem, optimizer, &plan);
+            record.version = optimizer.version();
             unless_ending(|| {
                 progress(Progress::Ended(&record));
                 lock(shared).add(record);
@@ -148,20 +147,20 @@ impl Comparison {
 struct Run {
     key: RunKey,
     task: usize,
-    contestant: usize,
+    optimizer: usize,
 }
 
 struct Shared<'a> {
     folder: &'a mut ResultsFolder,
     todo: std::vec::IntoIter<Run>,
-    outcome: Outcome,
-    /// Failed runs in a row, by contestant.
+    outcome: ComparisonOutcome,
+    /// Failed runs in a row, by optimizer.
     failures: HashMap<String, usize>,
     error: Option<FolderError>,
 }
 
 impl Shared<'_> {
-    /// The next run of a contestant that is still trusted.
+    /// The next run of an optimizer that is not given up.
     fn next(&mut self) -> Option<Run> {
         if self.error.is_some() {
             return None;
@@ -176,15 +175,15 @@ impl Shared<'_> {
     }
 
     fn add(&mut self, record: RunRecord) {
-        let contestant = record.key.optimizer.clone();
+        let optimizer = record.key.optimizer.clone();
         self.outcome.run += 1;
-        let failures = self.failures.entry(contestant.clone()).or_default();
+        let failures = self.failures.entry(optimizer.clone()).or_default();
         match &record.failure {
             Some(Failure::Failed(reason)) => {
                 *failures += 1;
                 self.outcome.failed += 1;
                 if *failures == FAILURES_BEFORE_GIVING_UP {
-                    self.outcome.given_up.push((contestant.clone(), reason.clone()));
+                    self.outcome.given_up.push((optimizer.clone(), reason.clone()));
                 }
             }
             _ if *failures < FAILURES_BEFORE_GIVING_UP => *failures = 0,

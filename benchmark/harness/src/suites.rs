@@ -25,7 +25,7 @@ pub struct Task {
     pub make: Box<dyn Fn(u64) -> Arc<dyn Problem> + Send + Sync>,
 }
 
-/// Which problems of the suites take part.
+/// The selected problems of the suites.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
     /// Numbers of parameters, for suites whose problems have any number.
@@ -36,7 +36,7 @@ pub struct Selection {
     pub durations: bool,
 }
 
-/// What can be named, for messages and help.
+/// The names of all suites, for messages and help.
 pub const SUITES: [(&str, &str); 9] = [
     ("bbob", "the 24 noiseless functions of COCO, instance = seed; --dims 2 to 40"),
     ("bbob-mixint", "the same with integer parameters, as COCO's suite of that name; --dims 5, 10, 15 ... 40"),
@@ -49,7 +49,7 @@ pub const SUITES: [(&str, &str); 9] = [
     (TRAINED, "tables of real models, trained at many points of a mixed search space; smooth between them"),
 ];
 
-/// What a reader of results on a suite has to know of its answers; `None` where they are those of a formula.
+/// A remark on how the problems of a suite are evaluated; `None` for formulas.
 pub fn remark(suite: &str) -> Option<&'static str> {
     match suite {
         TRAINED => Some(
@@ -61,13 +61,13 @@ pub fn remark(suite: &str) -> Option<&'static str> {
     }
 }
 
-/// Why there are no problems of a suite.
+/// The reason why a suite has no problems.
 #[derive(Debug, thiserror::Error)]
 pub enum SuiteError {
     /// There is no such suite.
     #[error("there is no suite {name:?}; there are {}", SUITES.map(|(name, _)| name).join(", "))]
     Unknown {
-        /// What was asked for.
+        /// The given value.
         name: String,
     },
     /// A suite has no problem with so many parameters.
@@ -75,18 +75,18 @@ pub enum SuiteError {
     Dimensions {
         /// The suite.
         suite: &'static str,
-        /// What was asked for.
+        /// The given value.
         dimensions: usize,
-        /// What is possible.
+        /// The allowed values.
         #[source]
         source: BbobError,
     },
     /// No problem has this name.
     #[error("--problems {name:?} is no problem of the chosen suites; they have {known}")]
     NoSuchProblem {
-        /// What was asked for.
+        /// The given value.
         name: String,
-        /// What there is.
+        /// The known names.
         known: String,
     },
     /// A table that comes with the program is broken.
@@ -94,7 +94,7 @@ pub enum SuiteError {
     Tables(#[source] anyhow::Error),
 }
 
-/// The problems of the suites `names` that `selection` asks for, in the order of the suites.
+/// The problems of the suites `names` that `selection` contains, in the order of the suites.
 ///
 /// # Errors
 /// [`SuiteError`].
@@ -127,7 +127,7 @@ pub fn tasks(names: &[String], selection: &Selection) -> Result<Vec<Task>, Suite
             _ => return Err(SuiteError::Unknown { name: name.clone() }),
         }
     }
-    // A suite or a number of parameters may be asked for twice.
+    // A suite or a number of parameters may be given twice.
     let mut seen = BTreeSet::new();
     tasks.retain(|task| seen.insert((task.suite.clone(), task.problem.clone())));
     if selection.durations {

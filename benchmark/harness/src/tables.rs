@@ -1,4 +1,4 @@
-//! The tables of trained models that come with the program. `benches/tables/` tells how they were made.
+//! The tables of trained models that are part of the program. `benches/tables/` describes how they were made.
 
 use tunesmith_benchmark::problems::table::TableProblem;
 
@@ -39,7 +39,7 @@ pub(super) const TABLES: [CommittedTable; 9] = committed![
     "support-vectors-digits",
 ];
 
-/// Why a table is broken; none of those that are committed is.
+/// The reason why a table is invalid. The committed tables are valid.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum TablesError {
     /// Its search space cannot be read.

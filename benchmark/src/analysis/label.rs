@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::record::{Mode, RunRecord, Schedule, StoppingRule};
+use tunesmith_algorithms::early_stopping::StoppingRuleKind;
+
+use crate::record::{Mode, RunRecord, Schedule};
 
 /// The parts of the schedule that differ between records, and are therefore part of a label.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -43,9 +45,9 @@ impl Varying {
             && let Some(rule) = schedule.early_stopping
         {
             let rule = match rule {
-                StoppingRule::Median => "median stopping",
-                StoppingRule::DecayCurve => "decay-curve stopping",
-                StoppingRule::Asha => "successive halving",
+                StoppingRuleKind::Median => "median stopping",
+                StoppingRuleKind::DecayCurve => "decay-curve stopping",
+                StoppingRuleKind::Asha => "successive halving",
             };
             parts.push(rule.to_owned());
         }
@@ -68,7 +70,7 @@ mod tests {
         batch.key.schedule.mode = Mode::Batch;
         batch.key.schedule.parallel = 4;
         let mut stopped = batch.clone();
-        stopped.key.schedule.early_stopping = Some(StoppingRule::Median);
+        stopped.key.schedule.early_stopping = Some(StoppingRuleKind::Median);
 
         let same = Varying::among([&plain, &plain].into_iter());
         assert_eq!(same.label(&plain), "gp");

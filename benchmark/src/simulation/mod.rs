@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use tunesmith_algorithms::designer::{Designer, History, SuggestRequest};
 use tunesmith_algorithms::designers::RandomSearch;
-use tunesmith_algorithms::early_stopping::{self, CompletedCurve};
+use tunesmith_algorithms::early_stopping::{self, CompletedCurve, StoppingRule};
 use tunesmith_algorithms::problem::{CompletedTrial, ParameterValues, PendingTrial, TrialId, TrialOutcome};
 
 use self::running::{Ended, Event, Running};
@@ -190,8 +190,7 @@ impl<'a> Study<'a> {
         let Some(rule) = self.plan.key.schedule.early_stopping else { return };
         let completed = self.curves.iter().map(|(points, stopped)| CompletedCurve { points, stopped_early: *stopped });
         let others = self.running.reports_of_others(trial);
-        let decision = rule
-            .rule()
+        let decision = StoppingRule::from(rule)
             .prepare(metric.goal, completed)
             .decide(&self.running.reports(trial), others.iter().map(Vec::as_slice));
         if decision.is_stop() {

@@ -1,12 +1,12 @@
 use std::cell::Cell;
 
+use tunesmith_algorithms::early_stopping::StoppingRuleKind;
 use tunesmith_algorithms::problem::{
     Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ProblemStatement, ScaleType, SearchSpace,
 };
 
 use super::*;
 use crate::problem::{CurvePoint, Evaluation, Profile};
-use crate::record::StoppingRule;
 
 /// Whole numbers 1 to 100; the value is the number, and so is the duration. Trials report four times.
 struct Numbers {
@@ -160,7 +160,7 @@ fn initial_points_are_equal_for_all_optimizers_and_reported_with_their_results()
 #[test]
 fn the_median_rule_stops_a_trial_and_keeps_its_last_report() {
     let mut key = key(6, 1, Mode::Sequential);
-    key.schedule.early_stopping = Some(StoppingRule::Median);
+    key.schedule.early_stopping = Some(StoppingRuleKind::Median);
     let record = run(&mut scripted(&[10, 10, 10, 10, 10, 90]), &key);
     // The rule requires five completed trials and four reports: the sixth trial is stopped at its fourth of five
     // reports.
@@ -172,7 +172,7 @@ fn the_median_rule_stops_a_trial_and_keeps_its_last_report() {
 #[test]
 fn successive_halving_stops_a_trial_at_the_first_rung() {
     let mut key = key(3, 1, Mode::Sequential);
-    key.schedule.early_stopping = Some(StoppingRule::Asha);
+    key.schedule.early_stopping = Some(StoppingRuleKind::Asha);
     let record = run(&mut scripted(&[10, 10, 90]), &key);
     // Of three trials one passes step 1. The others had 14 there and this one 94.
     assert_eq!(record.stopped_early, [2]);
@@ -183,7 +183,7 @@ fn successive_halving_stops_a_trial_at_the_first_rung() {
 #[test]
 fn successive_halving_counts_running_trials() {
     let mut key = key(3, 3, Mode::Asynchronous);
-    key.schedule.early_stopping = Some(StoppingRule::Asha);
+    key.schedule.early_stopping = Some(StoppingRuleKind::Asha);
     let record = run(&mut scripted(&[10, 12, 90]), &key);
     // No trial has ended when trial 3 reports step 1, but both others have passed it.
     assert_eq!(record.stopped_early.len(), 1);
@@ -193,7 +193,7 @@ fn successive_halving_counts_running_trials() {
 #[test]
 fn the_decay_curve_rule_requires_ten_completed_trials() {
     let mut key = key(12, 1, Mode::Sequential);
-    key.schedule.early_stopping = Some(StoppingRule::DecayCurve);
+    key.schedule.early_stopping = Some(StoppingRuleKind::DecayCurve);
     let record = run(&mut scripted(&[10, 10, 90, 10, 10, 10, 10, 10, 10, 10, 90, 9]), &key);
     // Trial 11 is stopped at its fourth report. Trial 12 starts and ends below all others.
     assert_eq!(record.stopped_early, [10]);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use comfy_table::{Table, presets};
 
 use crate::cli::output::{notice, print};
-use tunesmith_harness::ContestantSpec;
+use tunesmith_harness::OptimizerSpec;
 use tunesmith_harness::latency::{Latency, LatencyResult, LatencyRow, mixed_problem};
 
 /// Arguments of `tunesmith bench latency`.
@@ -37,10 +37,10 @@ pub(super) struct LatencyArgs {
 }
 
 pub(super) fn run(args: &LatencyArgs) -> anyhow::Result<ExitCode> {
-    let own = args.algorithms.iter().filter(|text| !text.is_empty()).map(|text| ContestantSpec::parse(text));
-    let external = args.external.iter().map(|text| ContestantSpec::external(text));
-    let contestants = own.chain(external).collect::<Result<Vec<_>, _>>()?;
-    if contestants.is_empty() {
+    let own = args.algorithms.iter().filter(|text| !text.is_empty()).map(|text| OptimizerSpec::parse(text));
+    let external = args.external.iter().map(|text| OptimizerSpec::external(text));
+    let optimizers = own.chain(external).collect::<Result<Vec<_>, _>>()?;
+    if optimizers.is_empty() {
         anyhow::bail!("no optimizer is given: use --algorithms or --external");
     }
     if !(args.step_limit > 0.0 && args.step_limit <= 1e6) {
@@ -50,7 +50,7 @@ pub(super) fn run(args: &LatencyArgs) -> anyhow::Result<ExitCode> {
     histories.sort_unstable();
     histories.dedup();
     let latency = Latency {
-        contestants,
+        optimizers,
         histories,
         repeats: args.repeats.into(),
         step_limit: Duration::from_secs_f64(args.step_limit),
@@ -59,7 +59,7 @@ pub(super) fn run(args: &LatencyArgs) -> anyhow::Result<ExitCode> {
         program: std::env::current_exe()?,
     };
     let logs = tempfile::tempdir()?;
-    let mut report = |row: &LatencyRow| notice(&format!("{} n={}: {}", row.contestant, row.history, text(&row.result)));
+    let mut report = |row: &LatencyRow| notice(&format!("{} n={}: {}", row.optimizer, row.history, text(&row.result)));
     let rows = latency.run(&mixed_problem()?, logs.path(), &mut report)?;
     if let Some(path) = &args.out {
         let mut lines = String::new();
@@ -79,9 +79,9 @@ fn table(rows: &[LatencyRow], histories: &[usize], markdown: bool) -> Table {
     let header = histories.iter().map(|history| format!("n = {history}"));
     let style = if markdown { presets::ASCII_MARKDOWN } else { presets::UTF8_HORIZONTAL_ONLY };
     table.load_style(style).set_header([String::new()].into_iter().chain(header));
-    for of_contestant in rows.chunk_by(|a, b| a.contestant == b.contestant) {
-        let cells = of_contestant.iter().map(|row| text(&row.result));
-        table.add_row([of_contestant[0].contestant.clone()].into_iter().chain(cells));
+    for of_optimizer in rows.chunk_by(|a, b| a.optimizer == b.optimizer) {
+        let cells = of_optimizer.iter().map(|row| text(&row.result));
+        table.add_row([of_optimizer[0].optimizer.clone()].into_iter().chain(cells));
     }
     table
 }

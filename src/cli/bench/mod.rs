@@ -33,7 +33,8 @@ enum BenchCommand {
     /// List suites, algorithms, and the problems of a suite.
     List(list::ListArgs),
     /// Act as an external optimizer: answer the requests of a benchmark on standard input, one JSON object per line.
-    Contestant {
+    #[command(name = "contestant")]
+    Optimizer {
         /// Built-in algorithm with options, such as gp or grid:doubles=5.
         algorithm: String,
     },
@@ -48,7 +49,7 @@ pub(super) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
         Some(BenchCommand::Report(args)) => report::report(&args),
         Some(BenchCommand::Compare(args)) => report::compare(&args),
         Some(BenchCommand::List(args)) => list::run(&args),
-        Some(BenchCommand::Contestant { algorithm }) => {
+        Some(BenchCommand::Optimizer { algorithm }) => {
             tunesmith_harness::serve(&algorithm, std::io::stdin().lock(), std::io::stdout().lock())?;
             Ok(ExitCode::SUCCESS)
         }

@@ -35,8 +35,8 @@ pub(super) struct ReportArgs {
 #[derive(Debug, Default, Clone, clap::Args)]
 pub(super) struct ReportOptions {
     /// Only these optimizers, in this order.
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
-    contestants: Vec<String>,
+    #[arg(long = "contestants", value_name = "NAME,...", value_delimiter = ',')]
+    optimizers: Vec<String>,
     /// Optimizer that the others are tested against [default: the first].
     #[arg(long, value_name = "NAME")]
     baseline: Option<String>,
@@ -71,8 +71,8 @@ pub(super) struct CompareArgs {
     #[arg(long)]
     markdown: bool,
     /// Only these optimizers.
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
-    contestants: Vec<String>,
+    #[arg(long = "contestants", value_name = "NAME,...", value_delimiter = ',')]
+    optimizers: Vec<String>,
 }
 
 pub(super) fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
@@ -88,7 +88,7 @@ pub(super) fn write(folders: &[PathBuf], out: &Path, options: &ReportOptions) ->
         bail!("there are no runs to report on in {}", listed(folders));
     }
     let analysis = AnalysisOptions {
-        optimizers: options.contestants.clone(),
+        optimizers: options.optimizers.clone(),
         baseline: options.baseline.clone(),
         ..AnalysisOptions::default()
     };
@@ -111,7 +111,7 @@ pub(super) fn write(folders: &[PathBuf], out: &Path, options: &ReportOptions) ->
 pub(super) fn compare(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     let (old, _) = read_results(std::slice::from_ref(&args.old))?;
     let (new, invocations) = read_results(std::slice::from_ref(&args.new))?;
-    let analysis = AnalysisOptions { optimizers: args.contestants.clone(), ..AnalysisOptions::default() };
+    let analysis = AnalysisOptions { optimizers: args.optimizers.clone(), ..AnalysisOptions::default() };
     let change = compare_records(&old, &new, &analysis)?;
     let title = format!("From {} to {}", args.old.display(), args.new.display());
     let meta = meta(title, &new, &invocations, Vec::new());
@@ -144,7 +144,7 @@ fn meta(title: String, records: &[RunRecord], invocations: &[Invocation], notes:
         }
     }
     let versions = versions.into_iter().filter(|(_, known)| !known.is_empty());
-    let versions = versions.map(|(contestant, known)| (contestant.to_owned(), known.join(", "))).collect();
+    let versions = versions.map(|(optimizer, known)| (optimizer.to_owned(), known.join(", "))).collect();
     ReportMeta { title, commands, versions, machine, notes }
 }
 

@@ -10,9 +10,10 @@ use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 use jiff::Timestamp;
 use tokio::signal::unix::{SignalKind, signal};
+use tunesmith_algorithms::early_stopping::StoppingRuleKind;
 use tunesmith_algorithms::problem::{Goal, MetricSpec, ProblemStatement};
 use tunesmith_benchmark::problems::table::TableProblem;
-use tunesmith_benchmark::record::{Mode, Schedule, StoppingRule};
+use tunesmith_benchmark::record::{Mode, Schedule};
 
 use super::report::{ReportOptions, write as write_report};
 use crate::cli::INTERRUPTED;
@@ -20,7 +21,7 @@ use crate::cli::output::notice;
 use tunesmith_harness::recorded::{infer_statement, read_csv, read_job};
 use tunesmith_harness::suites::{REPLAY, Selection, Task, fixed_task, tasks};
 use tunesmith_harness::{
-    CommandProblem, Comparison, ContestantSpec, Invocation, Outcome, Progress, ResultsFolder, content_hash,
+    CommandProblem, Comparison, ComparisonOutcome, Invocation, OptimizerSpec, Progress, ResultsFolder, content_hash,
     kill_children, machine,
 };
 
@@ -136,7 +137,7 @@ enum StoppingArg {
     Asha,
 }
 
-impl From<StoppingArg> for StoppingRule {
+impl From<StoppingArg> for StoppingRuleKind {
     fn from(rule: StoppingArg) -> Self {
         match rule {
             StoppingArg::Median => Self::Median,
@@ -147,8 +148,8 @@ impl From<StoppingArg> for StoppingRule {
 }
 
 pub(super) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
-    let contestants = contestants(args)?;
-    let baseline = contestants.first().map(|first| first.name().to_owned());
+    let optimizers = optimizers(args)?;
+    let baseline = optimizers.first().map(|first| first.name().to_owned());
     let schedule = schedule(args)?;
     if !(args.answer_limit > 0.0 && args.answer_limit <= 1e6) {
         bail!("--answer-limit {}: it is more than 0 and at most 1000000 seconds", args.answer_limit);
@@ -165,7 +166,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     }
     let comparison = Comparison {
         tasks,
-        contestants,
+        optimizers,
         seeds: args.seeds.into(),
         budget: args.budget as usize,
         schedule,
@@ -188,21 +189,21 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn contestants(args: &RunArgs) -> anyhow::Result<Vec<ContestantSpec>> {
-    let mut contestants: Vec<ContestantSpec> = Vec::new();
-    let own = args.algorithms.iter().filter(|text| !text.is_empty()).map(|text| ContestantSpec::parse(text));
-    let external = args.external.iter().map(|text| ContestantSpec::external(text));
+fn optimizers(args: &RunArgs) -> anyhow::Result<Vec<OptimizerSpec>> {
+    let mut optimizers: Vec<OptimizerSpec> = Vec::new();
+    let own = args.algorithms.iter().filter(|text| !text.is_empty()).map(|text| OptimizerSpec::parse(text));
+    let external = args.external.iter().map(|text| OptimizerSpec::external(text));
     for spec in own.chain(external) {
         let spec = spec?;
-        if contestants.iter().any(|other| other.name() == spec.name()) {
+        if optimizers.iter().any(|other| other.name() == spec.name()) {
             bail!("two optimizers have the name {:?}: rename one with --external NAME=COMMAND", spec.name());
         }
-        contestants.push(spec);
+        optimizers.push(spec);
     }
-    if contestants.is_empty() {
+    if optimizers.is_empty() {
         bail!("no optimizer is given: use --algorithms or --external");
     }
-    Ok(contestants)
+    Ok(optimizers)
 }
 
 fn schedule(args: &RunArgs) -> anyhow::Result<Schedule> {
@@ -219,7 +220,7 @@ fn schedule(args: &RunArgs) -> anyhow::Result<Schedule> {
         parallel: args.parallel as usize,
         mode,
         initial_points: args.initial_points as usize,
-        early_stopping: args.early_stopping.map(StoppingRule::from),
+        early_stopping: args.early_stopping.map(StoppingRuleKind::from),
     })
 }
 
@@ -301,7 +302,7 @@ fn with_progress<T>(work: impl FnOnce(&(dyn Fn(Progress<'_>) + Sync)) -> T) -> T
     result
 }
 
-fn print_summary(outcome: &Outcome, folder: &Path) {
+fn print_summary(outcome: &ComparisonOutcome, folder: &Path) {
     notice(&format!(
         "{} runs are new, {} were there, {} failed; results are in {}",
         outcome.run,
@@ -309,8 +310,8 @@ fn print_summary(outcome: &Outcome, folder: &Path) {
         outcome.failed,
         folder.display()
     ));
-    for (contestant, reason) in &outcome.given_up {
-        notice(&format!("warning: {contestant} failed three times in a row and was given up: {reason}"));
+    for (optimizer, reason) in &outcome.given_up {
+        notice(&format!("warning: {optimizer} failed three times in a row and was given up: {reason}"));
     }
     if outcome.skipped > 0 {
         notice(&format!("warning: {} runs of optimizers that were given up were skipped", outcome.skipped));

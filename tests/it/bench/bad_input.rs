@@ -1,6 +1,6 @@
-//! What is refused, and how that is said: exit code 2 and one line that names the thing and what is possible.
+//! Invalid input: exit code 2 and one line that names the value and what is allowed.
 
-use super::{append, bench, bench_command, workspace};
+use super::{append, bench, bench_command, compress, workspace};
 use crate::support::finished;
 
 /// The message with which `args` are refused.
@@ -12,7 +12,7 @@ fn refused(args: &str) -> String {
 }
 
 #[test]
-fn names_that_are_not_known_are_refused_with_those_that_are() {
+fn unknown_names_are_refused_with_the_known_names() {
     assert_eq!(
         refused("--suite nope"),
         "error: there is no suite \"nope\"; there are bbob, bbob-mixint, classic, noisy, conditional, categorical, \
@@ -53,7 +53,7 @@ fn noisy_names() -> String {
 }
 
 #[test]
-fn numbers_that_make_no_sense_are_refused_with_those_that_do() {
+fn invalid_numbers_are_refused_with_the_allowed_range() {
     assert_eq!(
         refused("--suite bbob --dims 1"),
         "error: suite \"bbob\", --dims 1: 1 dimensions are not supported by bbob: 2 to 40 are\n"
@@ -78,7 +78,7 @@ fn numbers_that_make_no_sense_are_refused_with_those_that_do() {
 }
 
 #[test]
-fn contestants_need_commands_and_different_names() {
+fn optimizers_need_commands_and_different_names() {
     let no_optimizer = "error: no optimizer is given: use --algorithms or --external\n";
     assert_eq!(refused("--suite bbob --algorithms="), no_optimizer);
     assert_eq!(refused("latency --algorithms="), no_optimizer);
@@ -88,7 +88,7 @@ fn contestants_need_commands_and_different_names() {
     );
     assert_eq!(
         refused("--suite bbob --external mine="),
-        "error: external contestant \"mine=\" has no command: write NAME=COMMAND or COMMAND\n"
+        "error: external optimizer \"mine=\" has no command: write NAME=COMMAND or COMMAND\n"
     );
     // Both are named by their program.
     let workspace = workspace();
@@ -101,7 +101,7 @@ fn contestants_need_commands_and_different_names() {
 }
 
 #[test]
-fn there_must_be_one_source_of_problems() {
+fn exactly_one_source_of_problems_is_required() {
     let nothing = refused("");
     assert!(nothing.contains("required arguments were not provided:\n  --suite <NAME,...>\n"), "{nothing}");
     let no_config = refused("--objective true");
@@ -119,7 +119,7 @@ fn there_must_be_one_source_of_problems() {
 }
 
 #[test]
-fn what_is_refused_leaves_no_folder() {
+fn refused_command_creates_no_folder() {
     let workspace = workspace();
     bench(&workspace, "--suite nope --out out").expect(2);
     bench(&workspace, "--objective true --config none.yaml --out out").expect(2);
@@ -127,7 +127,7 @@ fn what_is_refused_leaves_no_folder() {
 }
 
 #[test]
-fn a_damaged_line_is_named() {
+fn damaged_line_is_named() {
     let workspace = workspace();
     let comparison = "--suite bbob --dims 2 --problems f01 --algorithms random --budget 2 --seeds 3 --out out";
     bench(&workspace, comparison).expect(0);
@@ -159,13 +159,35 @@ fn a_damaged_line_is_named() {
 }
 
 #[test]
-fn reports_need_results_and_contestants_that_are_there() {
+fn damaged_compressed_file_is_named() {
+    let workspace = workspace();
+    let comparison = "--suite bbob --dims 2 --problems f01 --algorithms random --budget 2 --seeds 3 --out out";
+    bench(&workspace, comparison).expect(0);
+    compress(&workspace, "out/runs.jsonl");
+    let path = workspace.path().join("out/runs.jsonl.zst");
+    let whole = std::fs::read(&path).unwrap();
+    let mut changed = whole.clone();
+    // The last four bytes are the checksum of the content.
+    *changed.last_mut().unwrap() ^= 1;
+    for damaged in [&changed, &whole[..whole.len() / 2], b"no Zstandard frame".as_slice()] {
+        std::fs::write(&path, damaged).unwrap();
+        for args in [comparison, "report out --out report", "compare out out"] {
+            let message = bench(&workspace, args).expect(2).stderr;
+            assert!(message.starts_with("error: cannot decompress out/runs.jsonl.zst: "), "{message}");
+            assert_eq!(message.lines().count(), 1);
+        }
+        assert_eq!(std::fs::read(&path).unwrap(), damaged, "nothing is lost");
+    }
+}
+
+#[test]
+fn reports_require_existing_results_and_optimizers() {
     let workspace = workspace();
     bench(&workspace, "--suite bbob --dims 2 --problems f01 --algorithms random --budget 2 --seeds 1 --out out")
         .expect(0);
     for (args, message) in [
-        ("report none --out report", "there are no results in none: it has no runs.jsonl"),
-        ("compare out none", "there are no results in none: it has no runs.jsonl"),
+        ("report none --out report", "there are no results in none: it has no runs.jsonl and no runs.jsonl.zst"),
+        ("compare out none", "there are no results in none: it has no runs.jsonl and no runs.jsonl.zst"),
         ("report out --out report --suites trained", "there are no runs to report on in out"),
         ("report out --out report --contestants gp", "no run of optimizer \"gp\"; there are runs of random"),
         ("report out --out report --baseline gp", "no run of optimizer \"gp\"; there are runs of random"),

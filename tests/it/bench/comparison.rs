@@ -1,4 +1,4 @@
-//! Comparisons of our own algorithms: what is recorded, taken up again, and the same each time.
+//! Comparisons of own algorithms: records, resumed comparisons, reproducible results.
 
 use serde_json::{Value, json};
 
@@ -6,21 +6,21 @@ use super::{bench, key, records, results, timeless, workspace};
 
 const COMPARISON: &str = "--suite bbob,trained --dims 2 --problems f01,f08,random-forest-wine \
                           --algorithms gp,random,grid:doubles=3 --budget 8";
-const CONTESTANTS: [&str; 3] = ["gp", "random", "grid:doubles=3"];
+const OPTIMIZERS: [&str; 3] = ["gp", "random", "grid:doubles=3"];
 const PROBLEMS: [(&str, &str); 3] = [("bbob", "f01/d02"), ("bbob", "f08/d02"), ("trained", "random-forest-wine")];
 
 #[test]
-fn each_contestant_on_each_problem_with_each_seed_is_a_record() {
+fn each_optimizer_on_each_problem_with_each_seed_is_a_record() {
     let workspace = workspace();
     let run = bench(&workspace, &format!("{COMPARISON} --seeds 2 --out out")).expect(0);
     assert!(run.stderr.contains("18 runs are new, 0 were there, 0 failed; results are in out\n"), "{}", run.stderr);
 
     let records = records(&workspace, "out");
-    // Seeds first, then problems, then contestants: what an interrupted comparison has is balanced.
+    // Seeds first, then problems, then optimizers: what an interrupted comparison has is balanced.
     let mut expected = Vec::new();
     for seed in 1..=2 {
         for (_, problem) in PROBLEMS {
-            expected.extend(CONTESTANTS.map(|contestant| (problem.to_owned(), contestant.to_owned(), seed)));
+            expected.extend(OPTIMIZERS.map(|optimizer| (problem.to_owned(), optimizer.to_owned(), seed)));
         }
     }
     assert_eq!(records.iter().map(key).collect::<Vec<_>>(), expected);
@@ -51,19 +51,19 @@ fn each_contestant_on_each_problem_with_each_seed_is_a_record() {
     }
 
     let (page, markdown) = (workspace.read("out/report.html"), workspace.read("out/report.md"));
-    for contestant in CONTESTANTS {
+    for optimizer in OPTIMIZERS {
         for text in [&page, &markdown, &run.stdout] {
-            assert!(text.contains(contestant), "{contestant} is missing");
+            assert!(text.contains(optimizer), "{optimizer} is missing");
         }
     }
     assert!(page.starts_with("<!DOCTYPE html>"), "{}", &page[..100]);
     assert!(run.stdout.starts_with("Search algorithms on bbob, trained\n"), "{}", run.stdout);
-    assert!(run.stdout.contains("3 contestants, 3 problems, 18 runs; each is tested against gp."), "{}", run.stdout);
+    assert!(run.stdout.contains("3 optimizers, 3 problems, 18 runs; each is tested against gp."), "{}", run.stdout);
     assert!(markdown.contains(&format!("tunesmith bench {COMPARISON} --seeds 2 --out out")), "{markdown}");
 }
 
 #[test]
-fn what_was_run_is_not_run_again_and_more_seeds_add_their_own() {
+fn recorded_runs_are_not_repeated_and_more_seeds_add_runs() {
     let workspace = workspace();
     bench(&workspace, &format!("{COMPARISON} --seeds 1 --out out")).expect(0);
     let first = workspace.read("out/runs.jsonl");
@@ -100,7 +100,7 @@ fn results_are_the_same_each_time_and_with_several_at_once() {
 }
 
 #[test]
-fn what_is_asked_for_twice_is_run_once() {
+fn repeated_names_are_run_once() {
     let workspace = workspace();
     let run = bench(
         &workspace,

@@ -1,16 +1,16 @@
-//! Other programs as contestants: good ones, and all kinds of bad ones.
+//! Other programs as optimizers: valid programs and failing ones.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
 use super::{
-    bench_command, failure, of_contestant, records, results, source, timeless, wait_until_nothing_runs, workspace,
+    bench_command, failure, of_optimizer, records, results, source, timeless, wait_until_nothing_runs, workspace,
 };
 use crate::support::{Finished, Workspace, finished};
 
-/// A random search that misbehaves, in the way that its argument says, when it is asked for the third point.
-const CONTESTANT: &str = r#"
+/// A random search that fails in the way of its argument at the third requested point.
+const OPTIMIZER: &str = r#"
 import json, os, random, sys, time
 way = sys.argv[1]
 for line in sys.stdin:
@@ -57,7 +57,7 @@ const PROBLEM: &str = "--suite bbob --dims 2 --problems f01 --algorithms random 
 
 fn with_script() -> Workspace {
     let workspace = workspace();
-    workspace.write("contestant.py", CONTESTANT);
+    workspace.write("optimizer.py", OPTIMIZER);
     workspace
 }
 
@@ -70,13 +70,13 @@ fn compare(workspace: &Workspace, args: &str, externals: &[String]) -> Finished 
     finished(command.output().unwrap())
 }
 
-/// The contestant that misbehaves like this, under that name.
+/// The optimizer that fails in this way, under the name of the way.
 fn misbehaving(workspace: &Workspace, way: &str) -> String {
-    format!("{way}=python3 {} {way}", workspace.path().join("contestant.py").display())
+    format!("{way}=python3 {} {way}", workspace.path().join("optimizer.py").display())
 }
 
 #[test]
-fn the_example_of_the_documentation_takes_part() {
+fn documented_example_runs() {
     let workspace = workspace();
     let climber = format!("hill-climber=python3 {}", source("examples/external_optimizer/hill_climber.py"));
     let mut command = bench_command(
@@ -87,7 +87,7 @@ fn the_example_of_the_documentation_takes_part() {
     let run = finished(command.args(["--external", &climber]).output().unwrap()).expect(0);
     assert!(run.stderr.contains("16 runs are new, 0 were there, 0 failed"), "{}", run.stderr);
     assert!(run.stdout.contains("hill-climber"), "{}", run.stdout);
-    let records = of_contestant(&records(&workspace, "out"), "hill-climber");
+    let records = of_optimizer(&records(&workspace, "out"), "hill-climber");
     assert_eq!(records.len(), 8);
     for record in records {
         assert_eq!(record["version"], "1.0");
@@ -102,7 +102,7 @@ fn the_example_of_the_documentation_takes_part() {
 }
 
 #[test]
-fn our_own_algorithms_are_the_same_behind_the_protocol() {
+fn own_algorithms_give_the_same_results_over_the_protocol() {
     let workspace = workspace();
     let mut command = bench_command(
         &workspace,
@@ -121,15 +121,15 @@ fn our_own_algorithms_are_the_same_behind_the_protocol() {
             record["contestant"] = algorithm.into();
             record
         };
-        let outside = of_contestant(&records, &format!("{algorithm}-outside"));
+        let outside = of_optimizer(&records, &format!("{algorithm}-outside"));
         let outside: Vec<Value> = outside.into_iter().map(renamed).collect();
-        assert_eq!(of_contestant(&records, algorithm), outside);
+        assert_eq!(of_optimizer(&records, algorithm), outside);
         assert!(outside.iter().all(|record| failure(record).is_none()), "{outside:?}");
     }
 }
 
 #[test]
-fn that_fail_are_told_and_given_up_while_the_others_go_on() {
+fn failing_optimizers_are_reported_and_given_up() {
     let workspace = with_script();
     let reasons = BTreeMap::from([
         ("dies", "it ended with exit code 3; the last line of its standard error: out of luck"),
@@ -149,7 +149,7 @@ fn that_fail_are_told_and_given_up_while_the_others_go_on() {
 
     let (records, markdown) = (records(&workspace, "out"), workspace.read("out/report.md"));
     for (way, expected) in reasons {
-        let failed = of_contestant(&records, way);
+        let failed = of_optimizer(&records, way);
         assert_eq!(failed.len(), 3, "{way} is given up after three failures");
         for record in failed {
             let (kind, reason) = failure(&record).unwrap();
@@ -168,25 +168,25 @@ fn that_fail_are_told_and_given_up_while_the_others_go_on() {
         let runs: u32 = rows.iter().map(|row| row[..1].parse::<u32>().unwrap()).sum();
         assert_eq!(runs, 3, "{way}: {markdown}");
     }
-    let (_, reason) = failure(&of_contestant(&records, "absent")[0]).unwrap();
+    let (_, reason) = failure(&of_optimizer(&records, "absent")[0]).unwrap();
     assert!(reason.starts_with("it ended with exit code 127; the last line of its standard error: "), "{reason}");
     assert!(run.stderr.contains("35 runs are new, 0 were there, 27 failed"), "{}", run.stderr);
     assert!(run.stderr.contains("warning: 9 runs of optimizers that were given up were skipped"), "{}", run.stderr);
     for whole in ["random", "good"] {
-        let whole = of_contestant(&records, whole);
+        let whole = of_optimizer(&records, whole);
         assert_eq!(whole.len(), 4);
         assert!(whole.iter().all(|record| failure(record).is_none() && results(record).len() == 5));
     }
 }
 
 #[test]
-fn that_hang_are_killed_at_the_limit() {
+fn hanging_optimizer_is_killed_at_the_limit() {
     let workspace = with_script();
     let hangs = misbehaving(&workspace, "hangs");
     let run = compare(&workspace, "--seeds 2 --answer-limit 1", &[hangs]).expect(0);
     wait_until_nothing_runs(&workspace);
     let records = records(&workspace, "out");
-    let reasons: Vec<_> = of_contestant(&records, "hangs").iter().map(failure).collect();
+    let reasons: Vec<_> = of_optimizer(&records, "hangs").iter().map(failure).collect();
     let reason = ("failed".to_owned(), "it gave no answer within 1 s".to_owned());
     assert_eq!(reasons, [Some(reason.clone()), Some(reason)]);
     assert!(run.stderr.contains("4 runs are new, 0 were there, 2 failed"), "{}", run.stderr);
@@ -194,16 +194,16 @@ fn that_hang_are_killed_at_the_limit() {
 }
 
 #[test]
-fn that_have_no_more_points_or_cannot_search_a_problem_have_not_failed() {
+fn exhausted_or_unsupporting_optimizer_has_not_failed() {
     let workspace = with_script();
     let externals = ["exhausted", "unsupported"].map(|way| misbehaving(&workspace, way));
     let run = compare(&workspace, "--seeds 4", &externals).expect(0);
     assert!(run.stderr.contains("12 runs are new, 0 were there, 0 failed"), "{}", run.stderr);
     let records = records(&workspace, "out");
-    for record in of_contestant(&records, "exhausted") {
+    for record in of_optimizer(&records, "exhausted") {
         assert_eq!((failure(&record), results(&record).len()), (None, 2));
     }
-    for record in of_contestant(&records, "unsupported") {
+    for record in of_optimizer(&records, "unsupported") {
         let reason = "only even numbers of parameters from 4".to_owned();
         assert_eq!(failure(&record), Some(("unsupported".to_owned(), reason)));
         assert!(results(&record).is_empty());
@@ -213,7 +213,7 @@ fn that_have_no_more_points_or_cannot_search_a_problem_have_not_failed() {
 }
 
 #[test]
-fn that_failed_are_run_again_if_asked() {
+fn failed_runs_are_repeated_on_request() {
     let workspace = with_script();
     let externals = [misbehaving(&workspace, "dies-at-times")];
     let broken = workspace.write("broken", "");
@@ -225,7 +225,7 @@ fn that_failed_are_run_again_if_asked() {
     let again = compare(&workspace, "--seeds 2 --retry-failed", &externals).expect(0);
     assert!(again.stderr.contains("2 runs are new, 2 were there, 0 failed"), "{}", again.stderr);
 
-    let records = of_contestant(&records(&workspace, "out"), "dies-at-times");
+    let records = of_optimizer(&records(&workspace, "out"), "dies-at-times");
     let failed: Vec<bool> = records.iter().map(|record| failure(record).is_some()).collect();
     assert_eq!(failed, [true, true, false, false], "the last record of a run counts");
     assert!(!workspace.read("out/report.md").contains("out of luck"));

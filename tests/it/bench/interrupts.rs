@@ -11,8 +11,8 @@ use serde_json::Value;
 use super::{append, bench, bench_command, key, records, timeless, wait_until_nothing_runs, workspace};
 use crate::support::{Workspace, finished, processes_with, signal};
 
-/// A random search that, in its third study, says so through a pipe and answers no more, unless a file forbids it.
-const CONTESTANT: &str = r#"
+/// A random search that reports its third study through a pipe and then sends no answers, unless a file exists.
+const OPTIMIZER: &str = r#"
 import json, os, random, sys, time
 studies = 0
 for line in sys.stdin:
@@ -38,10 +38,10 @@ struct Stuck {
 }
 
 impl Stuck {
-    /// A comparison with a contestant that gets stuck in its third study: it `sleeps` or `reads`.
+    /// A comparison with an optimizer that gets stuck in its third study: it `sleeps` or `reads`.
     fn new(argument: &'static str) -> Self {
         let workspace = workspace();
-        workspace.write("contestant.py", CONTESTANT);
+        workspace.write("optimizer.py", OPTIMIZER);
         assert!(Command::new("mkfifo").arg(workspace.path().join("pipe")).status().unwrap().success());
         Self { workspace, argument }
     }
@@ -49,12 +49,12 @@ impl Stuck {
     fn command(&self, out: &str) -> Command {
         let mut command = bench_command(&self.workspace, COMPARISON);
         command.arg(out);
-        let script = self.workspace.path().join("contestant.py");
+        let script = self.workspace.path().join("optimizer.py");
         command.arg("--external").arg(format!("stuck=python3 {} {}", script.display(), self.argument));
         command
     }
 
-    /// Starts the comparison and waits until its contestant is stuck.
+    /// Starts the comparison and waits until its optimizer is stuck.
     fn start(&self) -> Child {
         let child = self.command("out").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut said = String::new();
@@ -67,8 +67,7 @@ impl Stuck {
         self.workspace.path().join("out/runs.jsonl")
     }
 
-    /// Lets the contestant go on next time, takes the comparison up again, and compares with one that was never
-    /// interrupted.
+    /// Lets the optimizer continue, resumes the comparison, and compares it with an uninterrupted one.
     fn goes_on(&self, known: usize) {
         let before = self.workspace.read("out/runs.jsonl");
         self.workspace.write("go-on", "");
@@ -85,7 +84,7 @@ impl Stuck {
 }
 
 fn seeds_and_names(records: &[Value]) -> Vec<(u64, String)> {
-    records.iter().map(key).map(|(_, contestant, seed)| (seed, contestant)).collect()
+    records.iter().map(key).map(|(_, optimizer, seed)| (seed, optimizer)).collect()
 }
 
 fn first_five() -> Vec<(u64, String)> {
@@ -95,12 +94,12 @@ fn first_five() -> Vec<(u64, String)> {
 }
 
 #[test]
-fn an_interrupt_keeps_what_has_ended_and_leaves_no_process() {
+fn interrupt_keeps_ended_runs_and_leaves_no_process() {
     for interrupt in [Signal::INT, Signal::TERM] {
         let stuck = Stuck::new("sleeps");
         let child = stuck.start();
-        let script = stuck.workspace.path().join("contestant.py").display().to_string();
-        assert!(processes_with(&script).len() > 1, "the comparison and its contestant run");
+        let script = stuck.workspace.path().join("optimizer.py").display().to_string();
+        assert!(processes_with(&script).len() > 1, "the comparison and its optimizer run");
         signal(&child, interrupt);
         let run = finished(child.wait_with_output().unwrap()).expect(130);
         assert_eq!(run.stderr, "interrupted; the same command goes on\n");
@@ -112,7 +111,7 @@ fn an_interrupt_keeps_what_has_ended_and_leaves_no_process() {
 }
 
 #[test]
-fn a_killed_comparison_goes_on_and_a_torn_line_is_dropped() {
+fn killed_comparison_is_resumed_without_its_torn_line() {
     let stuck = Stuck::new("reads");
     let mut child = stuck.start();
     child.kill().unwrap();
@@ -121,7 +120,7 @@ fn a_killed_comparison_goes_on_and_a_torn_line_is_dropped() {
     append(&stuck.runs(), r#"{"suite":"bbob","problem":"f01/d02","se"#);
 
     let report = bench(&stuck.workspace, "report out --out report").expect(0);
-    assert!(report.stdout.contains("2 contestants, 1 problem, 5 runs"), "{}", report.stdout);
+    assert!(report.stdout.contains("2 optimizers, 1 problem, 5 runs"), "{}", report.stdout);
     stuck.goes_on(5);
 }
 

@@ -1,4 +1,4 @@
-//! `tunesmith bench` as a user has it: comparisons, other programs as contestants, interrupts, reports.
+//! `tunesmith bench` as a program: comparisons, other programs as optimizers, interrupts, reports.
 
 mod bad_input;
 mod comparison;
@@ -14,6 +14,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use serde_json::Value;
 
 use crate::support::{Finished, Workspace, finished, processes_with};
@@ -57,15 +58,15 @@ fn timeless(workspace: &Workspace, folder: &str) -> Vec<Value> {
     records
 }
 
-/// Problem, contestant and seed of a record.
+/// Problem, optimizer and seed of a record.
 fn key(record: &Value) -> (String, String, u64) {
     let text = |name: &str| record[name].as_str().unwrap().to_owned();
     (text("problem"), text("contestant"), record["seed"].as_u64().unwrap())
 }
 
-/// The records of one contestant, in the order in which they were written.
-fn of_contestant(records: &[Value], contestant: &str) -> Vec<Value> {
-    records.iter().filter(|record| record["contestant"] == contestant).cloned().collect()
+/// The records of one optimizer, in the order in which they were written.
+fn of_optimizer(records: &[Value], optimizer: &str) -> Vec<Value> {
+    records.iter().filter(|record| record["contestant"] == optimizer).cloned().collect()
 }
 
 /// The results of a record: a number each, `None` for an infeasible trial.
@@ -83,6 +84,15 @@ fn failure(record: &Value) -> Option<(String, String)> {
 /// Adds `text` to a file.
 fn append(path: &Path, text: &str) {
     std::fs::File::options().append(true).open(path).unwrap().write_all(text.as_bytes()).unwrap();
+}
+
+/// Replaces the file at `path` by its compressed form, `path` with `.zst`.
+fn compress(workspace: &Workspace, path: &str) {
+    let plain = workspace.path().join(path);
+    let text = std::fs::read(&plain).unwrap();
+    let compressed = compress_to_vec(text.as_slice(), CompressionLevel::Fastest);
+    std::fs::write(workspace.path().join(format!("{path}.zst")), compressed).unwrap();
+    std::fs::remove_file(plain).unwrap();
 }
 
 /// Waits until no process has anything to do with `workspace`; panics if one stays.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{bench, of_contestant, records, results, timeless, workspace};
+use super::{bench, of_optimizer, records, results, timeless, workspace};
 
 const TRAINED: &str = "--suite trained --problems neural-network-digits,gradient-boosting-diabetes \
                        --algorithms random,quasi_random --seeds 2";
@@ -24,7 +24,7 @@ fn trials_run_side_by_side_on_a_virtual_clock() {
             let ended = numbers(&record, "ended_secs");
             assert_eq!((ended.len(), results(&record).len()), (12, 12));
             assert!(ended[0] > 0.0 && ended.is_sorted(), "{ended:?}");
-            assert_eq!(numbers(&record, "suggest_ms").len(), asked, "a batch is asked for at once");
+            assert_eq!(numbers(&record, "suggest_ms").len(), asked, "a batch is one request");
         }
     }
     let [sequential, batch, asynchronous] =
@@ -111,19 +111,19 @@ fn initial_points_are_the_same_for_all() {
     .expect(0);
     let records = records(&workspace, "out");
     assert_eq!(records.len(), 16);
-    let first = of_contestant(&records, "gp");
-    for contestant in ["random", "quasi_random", "grid"] {
-        for (record, first) in of_contestant(&records, contestant).iter().zip(&first) {
+    let first = of_optimizer(&records, "gp");
+    for optimizer in ["random", "quasi_random", "grid"] {
+        for (record, first) in of_optimizer(&records, optimizer).iter().zip(&first) {
             assert_eq!(record["initial_points"], 5);
             assert_eq!((&record["problem"], &record["seed"]), (&first["problem"], &first["seed"]));
             assert_eq!(results(record)[..5], results(first)[..5]);
             assert_eq!(record["points"].as_array().unwrap()[..5], first["points"].as_array().unwrap()[..5]);
-            assert_eq!(numbers(record, "suggest_ms").len(), 3, "nobody is asked for initial points");
+            assert_eq!(numbers(record, "suggest_ms").len(), 3, "initial points are not requested");
         }
     }
-    for contestant in ["quasi_random", "grid"] {
+    for optimizer in ["quasi_random", "grid"] {
         let own =
-            |name| of_contestant(&records, name).iter().map(|record| record["points"][5].clone()).collect::<Vec<_>>();
-        assert_ne!(own(contestant), own("gp"), "after them each goes its own way");
+            |name| of_optimizer(&records, name).iter().map(|record| record["points"][5].clone()).collect::<Vec<_>>();
+        assert_ne!(own(optimizer), own("gp"), "after them each goes its own way");
     }
 }

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::{
-    append, bench_command, lines, of_contestant, records, results, timeless, wait_until_nothing_runs, workspace,
+    append, bench_command, lines, of_optimizer, records, results, timeless, wait_until_nothing_runs, workspace,
 };
 use crate::support::{Finished, Workspace, finished, signal};
 
@@ -119,7 +119,7 @@ fn every_trial_is_a_process_and_failing_ones_are_infeasible() {
 }
 
 #[test]
-fn what_was_evaluated_is_not_evaluated_again() {
+fn stored_evaluations_are_not_repeated() {
     let workspace = with_objective();
     compare(&workspace, "");
     let (calls_before, results_before) = (calls(&workspace), timeless(&workspace, "out"));
@@ -132,10 +132,10 @@ fn what_was_evaluated_is_not_evaluated_again() {
     assert_eq!(timeless(&workspace, "out"), results_before);
     assert_eq!(lines(&workspace, "out/evaluations.jsonl").len(), 4 * BUDGET);
 
-    // A new contestant starts processes for its own points only.
+    // A new optimizer starts processes for its own points only.
     let more = compare(&workspace, "--algorithms grid:doubles=2");
     assert!(more.stderr.contains("2 runs are new, 4 were there"), "{}", more.stderr);
-    let grid = of_contestant(&records(&workspace, "out"), "grid:doubles=2");
+    let grid = of_optimizer(&records(&workspace, "out"), "grid:doubles=2");
     assert_eq!(grid.len(), 2);
     assert_eq!(calls(&workspace)[..4 * BUDGET], calls_before);
     assert_eq!(calls(&workspace).len(), 6 * BUDGET);

@@ -22,7 +22,7 @@ fn best_known(record: &Value) -> f64 {
 }
 
 #[test]
-fn a_table_tells_its_own_search_space_or_gets_that_of_a_config() {
+fn search_space_of_a_table_is_inferred_or_configured() {
     let workspace = workspace();
     workspace.write("my table.csv", &table());
     let config = "
@@ -67,7 +67,7 @@ hyperparameters:
     };
     assert!(widest(&inferred) <= 1.0 && widest(&configured) > 1.0);
 
-    // Larger is better if one says so.
+    // --goal maximize.
     let maximised = compare("--metric loss --goal maximize", "maximised");
     assert!(
         maximised
@@ -91,7 +91,7 @@ fn another_content_is_another_problem() {
 }
 
 #[test]
-fn what_a_job_wrote_can_be_replayed() {
+fn files_of_a_job_can_be_replayed() {
     let workspace = Workspace::new(
         "
 hyperparameters:

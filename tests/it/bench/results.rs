@@ -1,18 +1,18 @@
-//! What is made of results: merged reports, comparisons of two folders, lists, latencies.
+//! Uses of results: merged reports, comparisons of two folders, lists, latencies.
 
 use serde_json::Value;
 
-use super::{bench, lines, records, workspace};
+use super::{bench, compress, lines, records, workspace};
 use crate::support::Workspace;
 
-/// Easy functions, so that few evaluations tell a search from random draws.
+/// Easy functions, on which few evaluations distinguish a search from random draws.
 const FUNCTIONS: &str = "--suite bbob --dims 2 --problems f01,f02,f05,f06,f08,f10,f11,f14 --budget 25 --seeds 2";
 
-/// Copies the runs of `contestant` in `from` to a new folder, under the name `called`.
-fn rename(workspace: &Workspace, from: &str, contestant: &str, to: &str, called: &str) {
+/// Copies the runs of `optimizer` in `from` to a new folder, under the name `called`.
+fn rename(workspace: &Workspace, from: &str, optimizer: &str, to: &str, called: &str) {
     let mut text = String::new();
     for mut record in records(workspace, from) {
-        if record["contestant"] == contestant {
+        if record["contestant"] == optimizer {
             record["contestant"] = called.into();
             text.push_str(&format!("{record}\n"));
         }
@@ -22,7 +22,7 @@ fn rename(workspace: &Workspace, from: &str, contestant: &str, to: &str, called:
 }
 
 #[test]
-fn compare_finds_what_became_worse_and_fails_then() {
+fn compare_fails_if_something_became_worse() {
     let workspace = workspace();
     bench(&workspace, &format!("{FUNCTIONS} --algorithms gp,random --out out")).expect(0);
     rename(&workspace, "out", "gp", "strong", "search");
@@ -56,12 +56,12 @@ fn a_report_merges_folders_and_chooses() {
 
     let merged = bench(&workspace, "report one two --out merged").expect(0);
     assert!(merged.stdout.starts_with("Search algorithms on bbob, trained\n"), "{}", merged.stdout);
-    assert!(merged.stdout.contains("3 contestants, 3 problems, 13 runs"), "{}", merged.stdout);
+    assert!(merged.stdout.contains("3 optimizers, 3 problems, 13 runs"), "{}", merged.stdout);
     assert_eq!(merged.stderr, "the whole report: merged/report.html\n");
     let (page, markdown) = (workspace.read("merged/report.html"), workspace.read("merged/report.md"));
     for text in [&page, &markdown] {
         assert!(text.contains("grid") && text.contains("random"), "{text}");
-        assert!(text.contains("tunesmith bench --suite trained"), "each command is told");
+        assert!(text.contains("tunesmith bench --suite trained"), "the report has each command");
     }
     assert!(!workspace.path().join("merged/runs.jsonl").exists(), "a report is no folder of results");
 
@@ -69,7 +69,7 @@ fn a_report_merges_folders_and_chooses() {
                 --title Chosen --note Remark";
     let chosen = bench(&workspace, args).expect(0);
     assert!(
-        chosen.stdout.starts_with("Chosen\n2 contestants, 2 problems, 8 runs; each is tested against quasi_random."),
+        chosen.stdout.starts_with("Chosen\n2 optimizers, 2 problems, 8 runs; each is tested against quasi_random."),
         "{}",
         chosen.stdout
     );
@@ -78,17 +78,37 @@ fn a_report_merges_folders_and_chooses() {
 }
 
 #[test]
-fn the_first_contestant_is_the_one_that_others_are_held_against() {
+fn compressed_folder_gives_the_same_report_and_takes_more_runs() {
+    let workspace = workspace();
+    let functions = "--suite bbob --dims 2 --problems f01,f08 --budget 4 --out out";
+    bench(&workspace, &format!("{functions} --algorithms random,quasi_random --seeds 2")).expect(0);
+    let plain = bench(&workspace, "report out --out plain").expect(0).stdout;
+    compress(&workspace, "out/runs.jsonl");
+    compress(&workspace, "out/invocations.jsonl");
+    assert_eq!(bench(&workspace, "report out --out compressed").expect(0).stdout, plain);
+    for name in ["report.md", "report.html"] {
+        assert_eq!(workspace.read(&format!("compressed/{name}")), workspace.read(&format!("plain/{name}")));
+    }
+
+    // The new runs go to the plain file, and both files are read.
+    bench(&workspace, &format!("{functions} --algorithms random,quasi_random --seeds 3")).expect(0);
+    assert_eq!(records(&workspace, "out").len(), 4);
+    let more = bench(&workspace, "report out --out more").expect(0).stdout;
+    assert!(more.contains("2 problems, 12 runs"), "{more}");
+}
+
+#[test]
+fn first_optimizer_is_the_baseline() {
     let workspace = workspace();
     let functions = "--suite bbob --dims 2 --problems f01,f08 --budget 4 --seeds 1";
     let run = bench(&workspace, &format!("{functions} --algorithms random,gp,grid --out out")).expect(0);
     assert!(run.stdout.contains("each is tested against random."), "{}", run.stdout);
     let run = bench(&workspace, &format!("{functions} --algorithms grid,random --out out")).expect(0);
-    assert!(run.stdout.contains("3 contestants, 2 problems, 6 runs; each is tested against grid."), "{}", run.stdout);
+    assert!(run.stdout.contains("3 optimizers, 2 problems, 6 runs; each is tested against grid."), "{}", run.stdout);
 }
 
 #[test]
-fn everything_there_is_can_be_listed() {
+fn list_contains_all_suites_algorithms_and_problems() {
     let workspace = workspace();
     let all = bench(&workspace, "list").expect(0).stdout;
     for name in [
@@ -118,7 +138,7 @@ fn everything_there_is_can_be_listed() {
 }
 
 #[test]
-fn latency_measures_each_contestant_at_each_history() {
+fn latency_measures_each_optimizer_at_each_history() {
     let workspace = workspace();
     let run = bench(
         &workspace,

@@ -1,9 +1,9 @@
-//! How long a suggestion takes, and how much memory, by the number of completed trials.
+//! Time and memory of a suggestion by the number of completed trials.
 //!
-//! Every contestant, ours too, is a process of its own behind the same pipe, one after the other in one run on one
-//! thread: figures of one run can be compared, those of different machines cannot. A history of random points is told
-//! first, unmeasured. Then each step is one result told and one suggestion asked, and its time is the wall time of both
-//! and the processor time that the contestant's processes used meanwhile.
+//! Every optimizer, also an own algorithm, is a separate process behind the same pipe. Optimizers run one after the other
+//! on one thread, so figures of one run can be compared; figures of different machines cannot. First a history of random
+//! points is reported, unmeasured. Then each step is one reported result and one requested suggestion. Its time is the
+//! wall time of both and the processor time of the optimizer's processes in the meantime.
 
 mod problem;
 
@@ -18,15 +18,15 @@ use tunesmith_benchmark::optimizer::{Optimizer, OptimizerError, StudyRequest, Tr
 use tunesmith_benchmark::problem::{Draw, Outcome, Problem};
 
 pub use self::problem::mixed_problem;
-use super::contestants::{ContestantSpec, External};
+use super::optimizers::{External, OptimizerSpec};
 
-/// Seed of histories and contestants.
+/// Seed of histories and optimizers.
 const SEED: u64 = 1;
 
-/// What is measured.
+/// The parameters of a measurement.
 pub struct Latency {
-    /// Whose.
-    pub contestants: Vec<ContestantSpec>,
+    /// The optimizers.
+    pub optimizers: Vec<OptimizerSpec>,
     /// Numbers of completed trials, increasing.
     pub histories: Vec<usize>,
     /// Measured steps at each; the median counts. At least 1.
@@ -35,24 +35,25 @@ pub struct Latency {
     pub step_limit: Duration,
     /// How long any answer may take.
     pub answer_limit: Duration,
-    /// This program, to start our own algorithms by.
+    /// This program, which runs the own algorithms.
     pub program: PathBuf,
 }
 
-/// One contestant at one number of completed trials.
+/// One optimizer at one number of completed trials.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LatencyRow {
-    /// Who.
-    pub contestant: String,
-    /// What it calls its version.
+    /// The name of the optimizer.
+    #[serde(rename = "contestant")]
+    pub optimizer: String,
+    /// Version that the optimizer reports.
     pub version: Option<String>,
     /// Completed trials.
     pub history: usize,
-    /// What was measured, or why not.
+    /// The measurement, or the reason why there is none.
     pub result: LatencyResult,
 }
 
-/// What was measured, or why not.
+/// The measurement, or the reason why there is none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LatencyResult {
@@ -60,7 +61,7 @@ pub enum LatencyResult {
     Measured {
         /// Wall time of one result and one suggestion, in milliseconds.
         wall_ms: f64,
-        /// Processor time of the contestant's processes in the meantime, in milliseconds.
+        /// Processor time of the optimizer's processes in the meantime, in milliseconds.
         processor_ms: f64,
         /// The most memory that its processes had resident, in MiB.
         memory_mib: f64,
@@ -72,7 +73,7 @@ pub enum LatencyResult {
 }
 
 impl Latency {
-    /// Measures one contestant after the other on `problem`, and tells of each row as it is known.
+    /// Measures one optimizer after the other on `problem`, and passes each row to `on_row` when it is known.
     ///
     /// # Errors
     /// [`DesignerError`] if no random points of the problem can be drawn.
@@ -80,29 +81,29 @@ impl Latency {
         &self,
         problem: &dyn Problem,
         logs: &Path,
-        tell: &mut dyn FnMut(&LatencyRow),
+        on_row: &mut dyn FnMut(&LatencyRow),
     ) -> Result<Vec<LatencyRow>, DesignerError> {
         let longest = self.histories.iter().max().copied().unwrap_or(0);
         let history = random_results(problem, longest)?;
         let mut rows = Vec::new();
-        for spec in &self.contestants {
+        for spec in &self.optimizers {
             let mut too_slow = false;
             for &count in &self.histories {
                 // A new process for each, so that its memory is that of this history.
-                let mut contestant = spec.in_own_process(&self.program, logs, self.answer_limit);
+                let mut optimizer = spec.in_own_process(&self.program, logs, self.answer_limit);
                 let result = if too_slow {
                     Ok(LatencyResult::LeftOut)
                 } else {
-                    self.measure(problem, &mut contestant, &history[..count])
+                    self.measure(problem, &mut optimizer, &history[..count])
                 };
                 let result = result.unwrap_or_else(|error| LatencyResult::Failed(error.to_string()));
                 too_slow |= match &result {
                     LatencyResult::Measured { wall_ms, .. } => *wall_ms > self.step_limit.as_secs_f64() * 1e3,
                     LatencyResult::LeftOut | LatencyResult::Failed(_) => true,
                 };
-                let version = contestant.version().map(str::to_owned);
-                let row = LatencyRow { contestant: spec.name().to_owned(), version, history: count, result };
-                tell(&row);
+                let version = optimizer.version().map(str::to_owned);
+                let row = LatencyRow { optimizer: spec.name().to_owned(), version, history: count, result };
+                on_row(&row);
                 rows.push(row);
             }
         }
@@ -112,11 +113,11 @@ impl Latency {
     fn measure(
         &self,
         problem: &dyn Problem,
-        contestant: &mut External,
+        optimizer: &mut External,
         history: &[TrialResult],
     ) -> Result<LatencyResult, OptimizerError> {
         let repeats = self.repeats.max(1);
-        contestant.create(&StudyRequest {
+        optimizer.create(&StudyRequest {
             problem: problem.statement().clone(),
             seed: SEED,
             budget: history.len() + repeats + 1,
@@ -124,27 +125,27 @@ impl Latency {
             constraints: problem.profile().constraints,
         })?;
         for result in history {
-            contestant.complete(result)?;
+            optimizer.complete(result)?;
         }
-        // The first suggestion pays for what is loaded late, and for a history that was told at once.
+        // The first suggestion includes late loading and the processing of the whole history.
         let mut trial = TrialId::FIRST.offset(history.len() as u64);
-        let mut points = contestant.suggest(&[trial])?;
+        let mut points = optimizer.suggest(&[trial])?;
         let (mut walls, mut processors) = (Vec::new(), Vec::new());
         for _ in 0..repeats {
             let Some(point) = points.pop() else { break };
             let result = evaluated(problem, trial, point);
             trial = trial.offset(1);
-            let usage = |contestant: &External| contestant.process_id().map(usage);
-            let before = usage(contestant);
+            let usage = |optimizer: &External| optimizer.process_id().map(usage);
+            let before = usage(optimizer);
             let began = Instant::now();
-            contestant.complete(&result)?;
-            points = contestant.suggest(&[trial])?;
+            optimizer.complete(&result)?;
+            points = optimizer.suggest(&[trial])?;
             walls.push(began.elapsed().as_secs_f64() * 1e3);
-            if let (Some(before), Some(after)) = (before, usage(contestant)) {
+            if let (Some(before), Some(after)) = (before, usage(optimizer)) {
                 processors.push((after.processor_secs - before.processor_secs).max(0.0) * 1e3);
             }
         }
-        let memory_mib = contestant.process_id().map_or(0.0, |id| usage(id).memory_mib);
+        let memory_mib = optimizer.process_id().map_or(0.0, |id| usage(id).memory_mib);
         Ok(LatencyResult::Measured { wall_ms: median(walls), processor_ms: median(processors), memory_mib })
     }
 }

@@ -1,4 +1,4 @@
-//! The same pairs on the bare store, which is what the disk allows: what a server adds is compared with it.
+//! The same pairs on the store without a server: the limit that the disk sets.
 
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -20,7 +20,7 @@ use tunesmith_domain::{
 };
 use tunesmith_store::Store;
 
-/// Lets `clients` create and complete trials, each in a study of its own, so that none waits for another's number.
+/// Creates and completes trials with `clients`, each in its own study, so that no client waits for a trial number.
 pub(super) async fn measure(
     open: &OpenStore,
     folder: &Path,

@@ -1,4 +1,4 @@
-//! Clients that ask for trials and complete them.
+//! Clients that request trials and complete them.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;

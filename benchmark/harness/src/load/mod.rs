@@ -1,7 +1,7 @@
-//! How fast the service answers: a load on a real server over HTTP, beside the bare store in the same run.
+//! The throughput and latency of the service: a load on a real server over HTTP, beside the store alone in the same run.
 //!
-//! A *pair* is one suggestion asked for and its trial completed. Each client asks for its next trial as soon as its last
-//! one is complete, or after a pause in which the server may prepare the next one. The server is a process of its own
+//! A *pair* is one requested suggestion and the completion of its trial. Each client requests its next trial as soon as
+//! its last one is complete, or after a pause in which the server may prepare the next one. The server is a process of its own
 //! that listens on the loopback interface, on a data folder that is made for the run.
 
 mod bare_store;
@@ -62,7 +62,7 @@ pub struct Load {
     pub pairs: NonZeroUsize,
     /// Numbers of completed trials in the study at the beginning, for the growth of costs.
     pub grown: Vec<usize>,
-    /// Numbers of completed trials at which Bayesian optimisation is asked.
+    /// Numbers of completed trials at which Bayesian optimisation is measured.
     pub history: Vec<usize>,
     /// Suggestions of Bayesian optimisation at each, on demand and prepared.
     pub suggestions: NonZeroUsize,
@@ -73,17 +73,17 @@ pub struct Load {
 /// One measurement.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
-    /// What was asked.
+    /// The request.
     pub what: String,
     /// Clients at once.
     pub clients: usize,
     /// Completed trials in the study at the beginning.
     pub completed_before: usize,
-    /// Pairs that were made.
+    /// Number of pairs.
     pub pairs: usize,
-    /// In so many seconds.
+    /// The duration in seconds.
     pub seconds: f64,
-    /// In each second.
+    /// Pairs per second.
     pub pairs_per_second: f64,
     /// Median time of a suggestion, in milliseconds.
     pub suggest_p50_ms: f64,
@@ -112,14 +112,14 @@ pub struct LoadResult {
 }
 
 impl Load {
-    /// Measures everything, and tells of each row as it is known.
+    /// Measures everything, and passes each row to `on_row` when it is known.
     ///
     /// # Errors
     /// If the server or its store fails.
-    pub async fn run(&self, mut tell: impl FnMut(&Row)) -> Result<LoadResult> {
+    pub async fn run(&self, mut on_row: impl FnMut(&Row)) -> Result<LoadResult> {
         let mut result = LoadResult::default();
         let mut add = |result: &mut LoadResult, row: Row| {
-            tell(&row);
+            on_row(&row);
             result.rows.push(row);
         };
         for &clients in &self.clients {
@@ -211,7 +211,7 @@ fn study_config(algorithm: &str) -> Value {
     }})
 }
 
-/// What a trial of [`study_config`] would come to, from its numbers in order and its category.
+/// The loss of a trial of [`study_config`], from its numbers in order and its category.
 fn loss(numbers: &[f64], category: &str) -> f64 {
     let squares = numbers.iter().zip([5.0, 5.0, 0.5, 32.0, 64.0]).map(|(value, scale)| (value / scale - 0.3).powi(2));
     squares.sum::<f64>() + if category == "y" { 0.0 } else { 0.2 }

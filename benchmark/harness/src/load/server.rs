@@ -34,7 +34,7 @@ impl Server {
         let output = process.stdout.take().context("the server's output")?;
         let line = BufReader::new(output).lines().next_line().await?.context("the server ended at once")?;
         let endpoint = line.strip_prefix("listening on ").context("the server's first line")?.to_owned();
-        // The client asks for one though no request is encrypted. Whoever was first has installed the same.
+        // The client needs a provider though no request is encrypted. An earlier call has installed the same one.
         drop(rustls::crypto::ring::default_provider().install_default());
         let client = Client::builder().pool_max_idle_per_host(1000).tcp_nodelay(true).build()?;
         let answer = client.get(format!("{endpoint}/readyz")).send().await?;

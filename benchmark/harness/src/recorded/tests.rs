@@ -134,7 +134,7 @@ fn wrong_columns_are_named() {
     let unknown = message("rate,depth,batch,activation,loss,los@3\n");
     let allowed = "rate, depth, batch, activation, loss, seconds, loss@STEP, trial_id, state";
     assert!(unknown.starts_with(&format!("line 1: column \"los@3\" is none of {allowed}")), "{unknown}");
-    // What an export has beside the trials' points may stay in a file that somebody edited.
+    // What an export has beside the trials' points may stay in an edited file.
     assert!(read("trial_id,state,rate,depth,batch,activation,loss\n7,DONE,0.1,1,8,relu,2\n").is_ok());
 }
 

@@ -8,7 +8,7 @@ mod tables;
 mod terminal;
 
 #[cfg(test)]
-mod made_up;
+mod synthetic_fixture;
 #[cfg(test)]
 mod tests;
 
@@ -16,7 +16,7 @@ pub use html::html;
 pub use markdown::{change_markdown, markdown};
 pub use terminal::{change_terminal, terminal};
 
-/// What a report says beside its numbers, so that others can make it again.
+/// The texts of a report beside its numbers, which allow others to reproduce it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReportMeta {
     /// The heading.

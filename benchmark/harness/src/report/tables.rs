@@ -22,7 +22,7 @@ pub(super) struct Cell {
     pub(super) tone: Tone,
 }
 
-/// What a cell says beyond its text.
+/// The mark of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tone {
     Plain,
@@ -73,16 +73,16 @@ fn transposed(columns: Vec<Vec<Cell>>) -> Vec<Vec<Cell>> {
     (0..rows).map(|row| columns.iter().map(|column| column[row].clone()).collect()).collect()
 }
 
-/// The mean rank of each contestant at the last checkpoint of each whole suite.
+/// The mean rank of each optimizer at the last checkpoint of each whole suite.
 pub(super) fn overview(comparison: &Comparison) -> Table {
     let mut columns = vec![comparison.optimizers.iter().map(Cell::plain).collect::<Vec<Cell>>()];
-    let mut names = vec!["contestant".to_owned()];
+    let mut names = vec!["optimizer".to_owned()];
     for group in whole_suites(comparison) {
         let Some(checkpoint) = group.checkpoints.last() else { continue };
         names.push(format!("{} @ {}", group.suite, checkpoint.evaluations));
-        let rank = |contestant: usize| {
+        let rank = |optimizer: usize| {
             let mut standings = checkpoint.standings.iter();
-            standings.find(|standing| standing.optimizer == contestant).map(|standing| standing.mean_rank)
+            standings.find(|standing| standing.optimizer == optimizer).map(|standing| standing.mean_rank)
         };
         let ranks: Vec<Option<f64>> = (0..comparison.optimizers.len()).map(rank).collect();
         columns.push(column(&ranks, true, two));
@@ -97,7 +97,7 @@ pub(super) fn whole_suites(comparison: &Comparison) -> impl Iterator<Item = &Gro
     comparison.groups.iter().filter(move |group| last.replace(&group.suite) != Some(&group.suite))
 }
 
-/// The contestants of a checkpoint, best first.
+/// The optimizers of a checkpoint, best first.
 pub(super) fn standings(comparison: &Comparison, checkpoint: &Checkpoint) -> Table {
     let rows = &checkpoint.standings;
     let names = rows.iter().map(|row| Cell::plain(&comparison.optimizers[row.optimizer])).collect();
@@ -111,7 +111,7 @@ pub(super) fn standings(comparison: &Comparison, checkpoint: &Checkpoint) -> Tab
         rows.iter().map(|row| Cell::plain(row.runs.to_string())).collect(),
     ];
     let coarse = format!("log10 gap, floor {}", threshold(comparison.coarse_floor));
-    let mut header = header(&["contestant", "mean rank", "log10 gap", "", "score", "runs"]);
+    let mut header = header(&["optimizer", "mean rank", "log10 gap", "", "score", "runs"]);
     header[3] = coarse;
     Table { header, rows: transposed(columns), note: standings_note(comparison, checkpoint) }
 }
@@ -126,8 +126,7 @@ fn standings_note(comparison: &Comparison, checkpoint: &Checkpoint) -> String {
             comparison.significance
         ));
         for clique in &ranking.cliques {
-            let names: Vec<&str> =
-                clique.iter().map(|&contestant| comparison.optimizers[contestant].as_str()).collect();
+            let names: Vec<&str> = clique.iter().map(|&optimizer| comparison.optimizers[optimizer].as_str()).collect();
             note.push_str(&format!(" No difference among: {}.", names.join(", ")));
         }
     }
@@ -141,7 +140,7 @@ fn standings_note(comparison: &Comparison, checkpoint: &Checkpoint) -> String {
     note
 }
 
-/// Each contestant against the baseline.
+/// Each optimizer against the baseline.
 pub(super) fn pairs(comparison: &Comparison, checkpoint: &Checkpoint) -> Table {
     let baseline = &comparison.optimizers[comparison.baseline];
     let rows = checkpoint.pairs.iter().map(|pair| {
@@ -157,7 +156,7 @@ pub(super) fn pairs(comparison: &Comparison, checkpoint: &Checkpoint) -> Table {
         ]
     });
     let mut names =
-        header(&["contestant", "", "log10 gap ± SE", "interval", "wins / losses", "p", "effect", "problems"]);
+        header(&["optimizer", "", "log10 gap ± SE", "interval", "wins / losses", "p", "effect", "problems"]);
     names[1] = format!("than {baseline}");
     let note = format!(
         "Difference of log10 gaps to {baseline}, over the problems both have; below 0 is better. p of Wilcoxon's \
@@ -179,20 +178,20 @@ pub(super) fn suggestion_times(comparison: &Comparison, group: &GroupComparison)
     let mut bins: Vec<(usize, usize)> = group.suggestion_times.iter().map(|time| (time.from, time.to)).collect();
     bins.sort_unstable();
     bins.dedup();
-    let mut header = vec!["contestant".to_owned()];
+    let mut header = vec!["optimizer".to_owned()];
     header.extend(bins.iter().map(|(from, to)| match *to {
         usize::MAX => format!("from {from}"),
         to => format!("{from} to {}", to - 1),
     }));
     let mut rows = Vec::new();
-    for (contestant, name) in comparison.optimizers.iter().enumerate() {
+    for (optimizer, name) in comparison.optimizers.iter().enumerate() {
         let find =
-            |from: usize| group.suggestion_times.iter().find(|time| time.optimizer == contestant && time.from == from);
+            |from: usize| group.suggestion_times.iter().find(|time| time.optimizer == optimizer && time.from == from);
         let cell = |(from, _): &(usize, usize)| match find(*from) {
             Some(time) => Cell::plain(format!("{} / {}", milliseconds(time.median_ms), milliseconds(time.p90_ms))),
             None => Cell::plain("-"),
         };
-        if group.suggestion_times.iter().any(|time| time.optimizer == contestant) {
+        if group.suggestion_times.iter().any(|time| time.optimizer == optimizer) {
             rows.push(std::iter::once(Cell::plain(name)).chain(bins.iter().map(cell)).collect());
         }
     }
@@ -219,11 +218,11 @@ pub(super) fn simulated_times(comparison: &Comparison, group: &GroupComparison) 
         "Over pairs of runs of one problem and seed: how many reached the final result of {baseline}; the median time to \
          it, as a multiple of the time {baseline} took; simulated time of whole runs; trials stopped early."
     );
-    let header = header(&["contestant", "reached", "time to reach", "total", "total / baseline", "stopped early"]);
+    let header = header(&["optimizer", "reached", "time to reach", "total", "total / baseline", "stopped early"]);
     (times.len() > 1).then(|| Table { header, rows: rows.collect(), note })
 }
 
-/// What failed, and what is not supported; `None` if all went well.
+/// The failed runs and the unsupported problems; `None` if there are none.
 pub(super) fn failures(comparison: &Comparison) -> Option<Table> {
     let rows = comparison.failures.iter().map(|failure| {
         let (kind, tone) =
@@ -238,8 +237,8 @@ pub(super) fn failures(comparison: &Comparison) -> Option<Table> {
             Cell::plain(&failure.reason),
         ]
     });
-    let header = header(&["contestant", "kind", "suite", "runs", "problems", "first", "reason"]);
-    let note = "A run that failed keeps its last result up to the budget. A contestant is left out where it does not \
+    let header = header(&["optimizer", "kind", "suite", "runs", "problems", "first", "reason"]);
+    let note = "A run that failed keeps its last result up to the budget. An optimizer is left out where it does not \
                 support the problem.";
     (!comparison.failures.is_empty()).then(|| Table { header, rows: rows.collect(), note: note.to_owned() })
 }
@@ -261,7 +260,7 @@ pub(super) fn change(change: &Change) -> Table {
         ]
     });
     let names = [
-        "contestant",
+        "optimizer",
         "group",
         "new is",
         "log10 gap ± SE",
@@ -281,7 +280,7 @@ pub(super) fn change(change: &Change) -> Table {
     Table { header: header(&names), rows: rows.collect(), note }
 }
 
-/// What stands in all reports about how the numbers came about.
+/// The notes on methods that every report has.
 pub(super) fn method(comparison: &Comparison) -> Vec<String> {
     let mut lines = vec![
         format!(
@@ -292,7 +291,7 @@ pub(super) fn method(comparison: &Comparison) -> Vec<String> {
             threshold(comparison.coarse_floor)
         ),
         "Before the first feasible result the gap is the worst of any result on the problem.".to_owned(),
-        "Seeds that all compared contestants have are averaged within each problem first; tests are over problems."
+        "Seeds that all compared optimizers have are averaged within each problem first; tests are over problems."
             .to_owned(),
     ];
     if let Some(random) = comparison.random {
@@ -309,7 +308,7 @@ pub(super) fn extent(comparison: &Comparison) -> String {
     let problems: usize = whole_suites(comparison).map(|group| group.problems).sum();
     format!(
         "{}, {}, {}; each is tested against {}.",
-        count(comparison.optimizers.len(), "contestant"),
+        count(comparison.optimizers.len(), "optimizer"),
         count(problems, "problem"),
         count(comparison.runs, "run"),
         comparison.optimizers[comparison.baseline]

@@ -1,9 +1,9 @@
-//! What reports hold, on made-up records.
+//! What reports hold, on synthetic records.
 
 use tunesmith_benchmark::analysis::compare_records;
 use tunesmith_benchmark::record::ResultValue;
 
-use super::made_up::{comparison, meta, options, records};
+use super::synthetic_fixture::{comparison, meta, options, records};
 use super::*;
 
 /// The page without plotly.js.
@@ -46,7 +46,7 @@ fn plot_data(page: &str, number: usize) -> (serde_json::Value, Vec<String>) {
 }
 
 #[test]
-fn plot_data_is_json_with_every_contestant() {
+fn plot_data_is_json_with_every_optimizer() {
     let (plot, names) = plot_data(&own_part(&html(&comparison(), &meta())), 1);
     assert_eq!(names, ["gp&lt;b&gt;&amp;", "tpe|fast", "random"]);
     assert_eq!(plot["data"][0]["y"].as_array().unwrap().len(), 50);
@@ -75,7 +75,7 @@ fn the_terminal_shows_the_end_of_each_group() {
 }
 
 #[test]
-fn a_change_is_told_with_its_gate() {
+fn change_report_has_its_decision() {
     let old = records();
     let mut new = old.clone();
     for result in new.iter_mut().flat_map(|record| &mut record.results) {

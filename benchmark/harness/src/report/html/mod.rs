@@ -23,7 +23,7 @@ fn escaped(text: &str) -> String {
     safe
 }
 
-/// Colours that are told apart also by colour-blind readers, after Okabe and Ito, "Color universal design", 2008, with
+/// Colours that colour-blind readers can also distinguish, after Okabe and Ito, "Color universal design", 2008, with
 /// two more and the yellow darkened for white ground.
 const PALETTE: [(u8, u8, u8); 10] = [
     (0, 114, 178),
@@ -38,13 +38,13 @@ const PALETTE: [(u8, u8, u8); 10] = [
     (140, 86, 75),
 ];
 
-/// The colour of a contestant by its index.
-fn colour(contestant: usize) -> (u8, u8, u8) {
-    PALETTE[contestant % PALETTE.len()]
+/// The colour of an optimizer by its index.
+fn colour(optimizer: usize) -> (u8, u8, u8) {
+    PALETTE[optimizer % PALETTE.len()]
 }
 
 /// [`colour`] in CSS.
-fn css_colour(contestant: usize) -> String {
-    let (red, green, blue) = colour(contestant);
+fn css_colour(optimizer: usize) -> String {
+    let (red, green, blue) = colour(optimizer);
     format!("#{red:02x}{green:02x}{blue:02x}")
 }

@@ -29,18 +29,18 @@ pub fn html(comparison: &Comparison, meta: &ReportMeta) -> String {
          <div class=\"layout\">\n<nav>\n<h2>Contents</h2>\n<ul>\n{}</ul>\n{}</nav>\n<main>\n{}</main>\n</div>\n{}\n\
          <script>{SCRIPT}</script>\n</body>\n</html>\n",
         page.contents,
-        contestants(comparison),
+        optimizers(comparison),
         page.body,
         plots::library(),
     )
 }
 
-/// The boxes that show and hide contestants.
-fn contestants(comparison: &Comparison) -> String {
-    let mut text = "<h2>Contestants in plots</h2>\n".to_owned();
+/// The boxes that show and hide optimizers.
+fn optimizers(comparison: &Comparison) -> String {
+    let mut text = "<h2>Optimizers in plots</h2>\n".to_owned();
     for (index, name) in comparison.optimizers.iter().enumerate() {
         text.push_str(&format!(
-            "<label><input type=\"checkbox\" checked data-contestant=\"{index}\"><span class=\"swatch\" \
+            "<label><input type=\"checkbox\" checked data-optimizer=\"{index}\"><span class=\"swatch\" \
              style=\"background: {}\"></span>{}</label>\n",
             css_colour(index),
             escaped(name)
@@ -120,7 +120,7 @@ impl Page {
             {
                 let caption = escaped(&checkpoint_title(group, checkpoint));
                 self.body.push_str(&format!(
-                    "<figure><figcaption>{caption}<span>Mean ranks, best on the left; a bar joins contestants that do \
+                    "<figure><figcaption>{caption}<span>Mean ranks, best on the left; a bar joins optimizers that do \
                      not differ.</span></figcaption>\n{svg}</figure>\n"
                 ));
             }

@@ -61,8 +61,8 @@ pub(super) fn targets(comparison: &Comparison, group: &GroupComparison) -> Optio
 /// Median suggestion times with their 90th percentile; `None` without times.
 pub(super) fn suggestion_times(comparison: &Comparison, group: &GroupComparison) -> Option<String> {
     let mut plot = Plot::new();
-    for contestant in 0..comparison.optimizers.len() {
-        let times = group.suggestion_times.iter().filter(|time| time.optimizer == contestant);
+    for optimizer in 0..comparison.optimizers.len() {
+        let times = group.suggestion_times.iter().filter(|time| time.optimizer == optimizer);
         let (mut x, mut median, mut p90) = (Vec::new(), Vec::new(), Vec::new());
         for time in times {
             x.push(time.from);
@@ -74,11 +74,11 @@ pub(super) fn suggestion_times(comparison: &Comparison, group: &GroupComparison)
         }
         let upper = Scatter::new(x.clone(), p90)
             .mode(Mode::Lines)
-            .name(format!("{}, p90", escaped(&comparison.optimizers[contestant])))
-            .line(Line::new().width(1.0).dash(DashType::Dot).color(solid(contestant)))
-            .legend_group(contestant.to_string())
+            .name(format!("{}, p90", escaped(&comparison.optimizers[optimizer])))
+            .line(Line::new().width(1.0).dash(DashType::Dot).color(solid(optimizer)))
+            .legend_group(optimizer.to_string())
             .show_legend(false);
-        plot.add_trace(line(comparison, contestant, x, median, Mode::LinesMarkers));
+        plot.add_trace(line(comparison, optimizer, x, median, Mode::LinesMarkers));
         plot.add_trace(upper);
     }
     let x_axis = Axis::new().title(title("results before the suggestion, from"));
@@ -87,18 +87,18 @@ pub(super) fn suggestion_times(comparison: &Comparison, group: &GroupComparison)
     (!group.suggestion_times.is_empty()).then(|| json(plot))
 }
 
-fn line<X, Y>(comparison: &Comparison, contestant: usize, x: Vec<X>, y: Vec<Y>, mode: Mode) -> Box<Scatter<X, Y>>
+fn line<X, Y>(comparison: &Comparison, optimizer: usize, x: Vec<X>, y: Vec<Y>, mode: Mode) -> Box<Scatter<X, Y>>
 where
     X: serde::Serialize + Clone + 'static,
     Y: serde::Serialize + Clone + 'static,
 {
-    let line = Line::new().width(2.2).color(solid(contestant));
-    let line = if contestant < PALETTE.len() { line } else { line.dash(DashType::Dash) };
+    let line = Line::new().width(2.2).color(solid(optimizer));
+    let line = if optimizer < PALETTE.len() { line } else { line.dash(DashType::Dash) };
     Scatter::new(x, y)
         .mode(mode)
-        .name(escaped(&comparison.optimizers[contestant]))
+        .name(escaped(&comparison.optimizers[optimizer]))
         .line(line)
-        .legend_group(contestant.to_string())
+        .legend_group(optimizer.to_string())
 }
 
 fn layout(x_axis: Axis, y_axis: Axis) -> Layout {
@@ -119,13 +119,13 @@ fn title(text: &str) -> Title {
     Title::with_text(text)
 }
 
-fn solid(contestant: usize) -> impl Color {
-    let (red, green, blue) = colour(contestant);
+fn solid(optimizer: usize) -> impl Color {
+    let (red, green, blue) = colour(optimizer);
     Rgb::new(red, green, blue)
 }
 
-fn faint(contestant: usize) -> impl Color {
-    let (red, green, blue) = colour(contestant);
+fn faint(optimizer: usize) -> impl Color {
+    let (red, green, blue) = colour(optimizer);
     Rgba::new(red, green, blue, 0.15)
 }
 

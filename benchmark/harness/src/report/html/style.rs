@@ -53,7 +53,7 @@ pre { background: var(--shade); border: 1px solid var(--line); border-radius: 6p
 @media print { nav { display: none; } .layout { display: block; } }
 ";
 
-/// Draws each plot when it comes into view, and shows and hides contestants in all of them.
+/// Draws each plot when it comes into view, and shows and hides optimizers in all of them.
 pub(super) const SCRIPT: &str = "
 (() => {
   const hidden = new Set();
@@ -76,10 +76,10 @@ pub(super) const SCRIPT: &str = "
     plots.forEach(draw);
   }
   window.addEventListener('beforeprint', () => plots.forEach(draw));
-  for (const box of document.querySelectorAll('nav input[data-contestant]')) {
+  for (const box of document.querySelectorAll('nav input[data-optimizer]')) {
     box.checked = true;
     box.addEventListener('change', () => {
-      if (box.checked) hidden.delete(box.dataset.contestant); else hidden.add(box.dataset.contestant);
+      if (box.checked) hidden.delete(box.dataset.optimizer); else hidden.add(box.dataset.optimizer);
       for (const element of drawn) Plotly.restyle(element, { visible: element.data.map(visible) });
     });
   }

@@ -1,6 +1,6 @@
-//! One of our algorithms as a contestant of another process: the other side of the protocol.
+//! An own algorithm as an optimizer of another process: the server side of the protocol.
 //!
-//! `bench latency` measures ours and others' through the same pipe, and other benchmarks can call us.
+//! `bench latency` measures all optimizers through the same pipe, and other benchmarks can call the own algorithms.
 
 use std::io::{BufRead, Write};
 
@@ -14,10 +14,10 @@ use super::in_process::InProcess;
 /// Answers the requests on `input` one by one on `output`, until `input` ends.
 ///
 /// # Errors
-/// Of reading or writing. A request that makes no sense is answered with an error.
+/// Of reading or writing. An invalid request is answered with an error.
 pub fn serve(algorithm: &str, input: impl BufRead, mut output: impl Write) -> anyhow::Result<()> {
     let algorithm: Algorithm = algorithm.parse()?;
-    let mut server = Server { name: algorithm.to_string(), contestant: InProcess::new(algorithm), problem: None };
+    let mut server = Server { name: algorithm.to_string(), optimizer: InProcess::new(algorithm), problem: None };
     for line in input.lines() {
         let answer = match serde_json::from_str::<Request>(&line?) {
             Ok(request) => server.answer(request),
@@ -33,7 +33,7 @@ pub fn serve(algorithm: &str, input: impl BufRead, mut output: impl Write) -> an
 
 struct Server {
     name: String,
-    contestant: InProcess,
+    optimizer: InProcess,
     problem: Option<ProblemStatement>,
 }
 
@@ -44,7 +44,7 @@ impl Server {
                 let constraints = problem.constraints;
                 let problem = problem.statement()?;
                 self.problem = Some(problem.clone());
-                let created = self.contestant.create(&StudyRequest { problem, seed, budget, parallel, constraints });
+                let created = self.optimizer.create(&StudyRequest { problem, seed, budget, parallel, constraints });
                 let version = format!("tunesmith {}", env!("CARGO_PKG_VERSION"));
                 let answer = Answer { name: Some(self.name.clone()), version: Some(version), ..Answer::default() };
                 match created {
@@ -54,12 +54,12 @@ impl Server {
             }
             Request::Suggest { trials } => {
                 let trials: Vec<TrialId> = trials.into_iter().map(TrialId).collect();
-                let points = self.contestant.suggest(&trials).map_err(|error| error.to_string())?;
+                let points = self.optimizer.suggest(&trials).map_err(|error| error.to_string())?;
                 let suggestions = Some(points.iter().map(point_to_json).collect());
                 Ok(Answer { suggestions, ..Answer::default() })
             }
             Request::Complete { trial, parameters, metrics, constraints, infeasible } => {
-                let problem = self.problem.as_ref().ok_or("no study was begun")?;
+                let problem = self.problem.as_ref().ok_or("no study was started")?;
                 let parameters = point_from_json(problem.search_space(), &parameters)?;
                 let values: Option<Vec<f64>> =
                     problem.metrics().iter().map(|metric| metrics.get(&metric.name).copied()).collect();
@@ -71,7 +71,7 @@ impl Server {
                 };
                 let trial = CompletedTrial { id: TrialId(trial), parameters, outcome };
                 let result = TrialResult { trial, values, constraints };
-                self.contestant.complete(&result).map_err(|error| error.to_string())?;
+                self.optimizer.complete(&result).map_err(|error| error.to_string())?;
                 Ok(Answer::default())
             }
         }

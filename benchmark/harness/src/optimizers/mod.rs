@@ -1,4 +1,4 @@
-//! Who takes part: our own algorithms by name, and other programs.
+//! The optimizers of a comparison: the own algorithms by name, and other programs.
 
 mod algorithm;
 mod external;
@@ -19,9 +19,9 @@ pub(crate) use self::external::messages::point_to_json;
 use self::in_process::InProcess;
 pub use self::server::serve;
 
-/// How a contestant is named and started.
+/// The name of an optimizer and the way to start it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ContestantSpec {
+pub struct OptimizerSpec {
     name: String,
     kind: Kind,
 }
@@ -32,29 +32,29 @@ enum Kind {
     External { command: String },
 }
 
-/// Why a text names no contestant.
+/// The reason why a text names no optimizer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ContestantSpecError {
+pub enum OptimizerSpecError {
     /// It is none of our algorithms.
     #[error(transparent)]
     Algorithm(#[from] AlgorithmError),
     /// There is no command to start.
-    #[error("external contestant {text:?} has no command: write NAME=COMMAND or COMMAND")]
+    #[error("external optimizer {text:?} has no command: write NAME=COMMAND or COMMAND")]
     NoCommand {
-        /// What was given.
+        /// The given text.
         text: String,
     },
 }
 
-/// What starts an external contestant among the names of algorithms.
+/// The prefix of an external optimizer among the names of algorithms.
 const EXTERNAL: &str = "external:";
 
-impl ContestantSpec {
+impl OptimizerSpec {
     /// One of our algorithms (`gp`, `grid:doubles=5`), or `external:` and what [`Self::external`] takes.
     ///
     /// # Errors
-    /// [`ContestantSpecError`].
-    pub fn parse(text: &str) -> Result<Self, ContestantSpecError> {
+    /// [`OptimizerSpecError`].
+    pub fn parse(text: &str) -> Result<Self, OptimizerSpecError> {
         if let Some(external) = text.strip_prefix(EXTERNAL) {
             return Self::external(external);
         }
@@ -65,8 +65,8 @@ impl ContestantSpec {
     /// `NAME=COMMAND`, or a command whose first word, without folders, is the name. The shell starts it.
     ///
     /// # Errors
-    /// [`ContestantSpecError::NoCommand`].
-    pub fn external(text: &str) -> Result<Self, ContestantSpecError> {
+    /// [`OptimizerSpecError::NoCommand`].
+    pub fn external(text: &str) -> Result<Self, OptimizerSpecError> {
         let is_name = |name: &str| {
             !name.is_empty() && name.chars().all(|letter| letter.is_alphanumeric() || "-_.:".contains(letter))
         };
@@ -78,29 +78,29 @@ impl ContestantSpec {
             }
         };
         if command.is_empty() || name.is_empty() {
-            return Err(ContestantSpecError::NoCommand { text: text.to_owned() });
+            return Err(OptimizerSpecError::NoCommand { text: text.to_owned() });
         }
         Ok(Self { name, kind: Kind::External { command: command.to_owned() } })
     }
 
-    /// The name under which its results stand.
+    /// The name in the records.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// A contestant of this kind. Standard error of other programs goes to a file in the folder `logs`; each of their
+    /// An optimizer of this kind. Standard error of other programs goes to a file in the folder `logs`; each of their
     /// answers may take up to `limit`.
-    pub(crate) fn start(&self, logs: &Path, limit: Duration) -> StartedContestant {
+    pub(crate) fn start(&self, logs: &Path, limit: Duration) -> StartedOptimizer {
         match &self.kind {
-            Kind::Own(algorithm) => StartedContestant::Own(InProcess::new(algorithm.clone())),
+            Kind::Own(algorithm) => StartedOptimizer::Own(InProcess::new(algorithm.clone())),
             Kind::External { command } => {
                 let log = logs.join(format!("{}.log", self.name.replace(':', "_")));
-                StartedContestant::External(External::new(command.clone(), log, limit))
+                StartedOptimizer::External(External::new(command.clone(), log, limit))
             }
         }
     }
 
-    /// The same contestant as a process of its own, so that its time and memory can be told apart.
+    /// The same optimizer as its own process, so that its time and memory can be measured.
     pub(crate) fn in_own_process(&self, program: &Path, logs: &Path, limit: Duration) -> External {
         let (command, log) = match &self.kind {
             Kind::External { command } => (command.clone(), &self.name),
@@ -113,14 +113,14 @@ impl ContestantSpec {
     }
 }
 
-/// A contestant that is ready to begin a study.
-pub(crate) enum StartedContestant {
+/// An optimizer that is ready to start a study.
+pub(crate) enum StartedOptimizer {
     Own(InProcess),
     External(External),
 }
 
-impl StartedContestant {
-    /// What it says of its version; ours is that of this program.
+impl StartedOptimizer {
+    /// The version that the optimizer reports; for an own algorithm that of this program.
     pub(crate) fn version(&self) -> Option<String> {
         match self {
             Self::Own(_) => Some(format!("tunesmith {}", env!("CARGO_PKG_VERSION"))),
@@ -128,25 +128,25 @@ impl StartedContestant {
         }
     }
 
-    fn contestant(&mut self) -> &mut dyn Optimizer {
+    fn inner(&mut self) -> &mut dyn Optimizer {
         match self {
-            Self::Own(contestant) => contestant,
-            Self::External(contestant) => contestant,
+            Self::Own(optimizer) => optimizer,
+            Self::External(optimizer) => optimizer,
         }
     }
 }
 
-impl Optimizer for StartedContestant {
+impl Optimizer for StartedOptimizer {
     fn create(&mut self, study: &StudyRequest) -> Result<(), OptimizerError> {
-        self.contestant().create(study)
+        self.inner().create(study)
     }
 
     fn suggest(&mut self, trials: &[TrialId]) -> Result<Vec<ParameterValues>, OptimizerError> {
-        self.contestant().suggest(trials)
+        self.inner().suggest(trials)
     }
 
     fn complete(&mut self, result: &TrialResult) -> Result<(), OptimizerError> {
-        self.contestant().complete(result)
+        self.inner().complete(result)
     }
 }
 
@@ -155,20 +155,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn contestants_are_named_by_the_user_or_by_their_program() {
-        let name = |text: &str| ContestantSpec::parse(text).unwrap().name().to_owned();
+    fn optimizers_are_named_by_the_user_or_by_their_program() {
+        let name = |text: &str| OptimizerSpec::parse(text).unwrap().name().to_owned();
         assert_eq!(name("gp"), "gp");
         assert_eq!(name("external:mine=python3 mine.py"), "mine");
         assert_eq!(name("external:benches/peers/run.sh optuna tpe"), "run.sh");
-        let command = |text: &str| match ContestantSpec::external(text).unwrap().kind {
+        let command = |text: &str| match OptimizerSpec::external(text).unwrap().kind {
             Kind::External { command } => command,
             Kind::Own(algorithm) => panic!("{algorithm}"),
         };
         assert_eq!(command("mine=python3 mine.py --beta=2"), "python3 mine.py --beta=2");
         assert_eq!(command("python3 mine.py --beta=2"), "python3 mine.py --beta=2");
         assert_eq!(
-            ContestantSpec::parse("external:mine=").unwrap_err().to_string(),
-            "external contestant \"mine=\" has no command: write NAME=COMMAND or COMMAND"
+            OptimizerSpec::parse("external:mine=").unwrap_err().to_string(),
+            "external optimizer \"mine=\" has no command: write NAME=COMMAND or COMMAND"
         );
     }
 }

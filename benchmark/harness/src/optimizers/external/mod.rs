@@ -1,4 +1,4 @@
-//! Contestants that are other programs.
+//! External optimizers: other programs.
 
 pub(super) mod messages;
 mod process;
@@ -13,13 +13,13 @@ use tunesmith_benchmark::optimizer::{Optimizer, OptimizerError, StudyRequest, Tr
 use self::messages::{Answer, Request, WireProblem, point_from_json, point_to_json};
 use self::process::Process;
 
-/// How much of an answer that makes no sense is quoted.
+/// The largest quoted part of an invalid answer.
 const QUOTED_CHARS: usize = 200;
 
 /// A child process that speaks the protocol of [`messages`].
 ///
-/// It is started with the first study and kept for the next; after a failure it is killed, and the next study begins
-/// with a new one.
+/// It is started with the first study and kept for the next. After a failure it is killed, and the next study starts a
+/// new one.
 pub(crate) struct External {
     command: String,
     log: PathBuf,
@@ -30,12 +30,12 @@ pub(crate) struct External {
 }
 
 impl External {
-    /// A contestant that `command` starts by the shell. An answer may take up to `limit`; standard error goes to `log`.
+    /// An optimizer that `command` starts by the shell. An answer may take up to `limit`; standard error goes to `log`.
     pub(crate) fn new(command: String, log: PathBuf, limit: Duration) -> Self {
         Self { command, log, limit, process: None, problem: None, version: None }
     }
 
-    /// What it said of its version when the last study began.
+    /// The version that it reported at the start of the last study.
     pub(crate) fn version(&self) -> Option<&str> {
         self.version.as_deref()
     }
@@ -48,7 +48,7 @@ impl External {
     fn ask(&mut self, request: &Request) -> Result<Answer, OptimizerError> {
         let answer = self.try_ask(request);
         if answer.is_err() {
-            // It may still be writing the answer to this request; no later one could be trusted.
+            // It may still write the answer to this request, so later answers would be unreliable.
             self.process = None;
         }
         answer.map_err(|reason| OptimizerError::Failed { reason })
@@ -91,7 +91,7 @@ impl Optimizer for External {
         let answer = self.ask(&Request::Suggest { trials: trials.iter().map(|trial| trial.0).collect() })?;
         let points = answer.suggestions.ok_or_else(|| "its answer to suggest has no \"suggestions\"".to_owned());
         let points = points.and_then(|points| {
-            let space = self.problem.as_ref().ok_or("no study was begun")?.search_space();
+            let space = self.problem.as_ref().ok_or("no study was started")?.search_space();
             let mut read = Vec::with_capacity(points.len());
             for point in &points {
                 read.push(point_from_json(space, point).map_err(|error| {

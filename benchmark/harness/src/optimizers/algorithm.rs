@@ -1,4 +1,4 @@
-//! Our search algorithms by name, with options: `gp`, `gp:acquisition=ucb:warp=off`, `grid:doubles=5`.
+//! The own search algorithms by name, with options: `gp`, `gp:acquisition=ucb:warp=off`, `grid:doubles=5`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,11 +12,11 @@ use tunesmith_algorithms::problem::{ParameterKind, ProblemStatement};
 
 use super::gaussian_process;
 
-/// One of our algorithms with its options.
+/// An own algorithm with its options.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Algorithm {
     name: Name,
-    /// As it was written, which is what results call it.
+    /// The given text, which is the name in the records.
     text: String,
 }
 
@@ -51,13 +51,13 @@ pub const ALGORITHMS: [(&str, &str, &str); 7] = [
 
 const DEFAULT_DOUBLES: u32 = 10;
 
-/// Why a text names no algorithm.
+/// The reason why a text names no algorithm.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AlgorithmError {
     /// There is no such algorithm.
     #[error("there is no algorithm {name:?}; there are {}", known())]
     Unknown {
-        /// What was asked for.
+        /// The given value.
         name: String,
     },
     /// It has no such option.
@@ -65,7 +65,7 @@ pub enum AlgorithmError {
     UnknownOption {
         /// The algorithm.
         algorithm: &'static str,
-        /// What was asked for.
+        /// The given value.
         option: String,
     },
     /// An option has a value that it cannot have.
@@ -75,9 +75,9 @@ pub enum AlgorithmError {
         algorithm: &'static str,
         /// The option.
         option: &'static str,
-        /// What was given.
+        /// The given text.
         value: String,
-        /// What is possible.
+        /// The allowed values.
         allowed: &'static str,
     },
     /// An option has no meaning without another one.
@@ -87,7 +87,7 @@ pub enum AlgorithmError {
         algorithm: &'static str,
         /// The option.
         option: &'static str,
-        /// The other one, with its value.
+        /// The needed option with its value.
         needed: &'static str,
     },
 }
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn algorithms_without_use_for_priors_say_so() {
+    fn algorithms_that_ignore_priors_are_described_so() {
         let kind = ParameterKind::Integer { min: 1, max: 9, scale: ScaleType::UnitLinear };
         let space = SearchSpace::new(vec![ParameterSpec::new("x", kind).unwrap()]).unwrap();
         let metric = MetricSpec { name: "y".to_owned(), goal: Goal::Minimize };
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_what_is_possible() {
+    fn errors_name_the_value_and_the_allowed_values() {
         let message = |text: &str| text.parse::<Algorithm>().unwrap_err().to_string();
         assert_eq!(
             message("anneal"),

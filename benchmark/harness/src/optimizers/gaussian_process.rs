@@ -73,7 +73,7 @@ fn bad(option: &'static str, value: &str, allowed: &'static str) -> AlgorithmErr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contestants::algorithm::Algorithm;
+    use crate::optimizers::algorithm::Algorithm;
 
     fn usual() -> GpBanditOptions {
         GpBanditOptions::default()
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_what_is_possible() {
+    fn errors_name_the_value_and_the_allowed_values() {
         for (text, expected) in [
             ("gp:acquisition=pi", "option \"acquisition\" of algorithm \"gp\" cannot be \"pi\": it is ei, ucb or mean"),
             (

@@ -1,4 +1,4 @@
-//! Contestants that are our own search algorithms, called as the service calls them: with the whole history each time.
+//! The own search algorithms as optimizers, called as the service calls them: with the whole history each time.
 
 use std::num::NonZeroUsize;
 
@@ -10,7 +10,7 @@ use tunesmith_benchmark::optimizer::{Optimizer, OptimizerError, StudyRequest, Tr
 
 use super::algorithm::Algorithm;
 
-/// One of our algorithms, and the study it is in.
+/// An own algorithm with its current study.
 pub(crate) struct InProcess {
     algorithm: Algorithm,
     study: Option<Study>,
@@ -18,7 +18,7 @@ pub(crate) struct InProcess {
 
 struct Study {
     designer: Box<dyn Designer>,
-    /// Whether the designer learns from the values of constraints; others are told that such trials failed.
+    /// Whether the designer learns from the values of constraints. Other designers get such trials as infeasible.
     sees_constraints: bool,
     completed: Vec<CompletedTrial>,
     pending: Vec<PendingTrial>,
@@ -30,19 +30,19 @@ impl InProcess {
     }
 
     fn study(&mut self) -> Result<&mut Study, OptimizerError> {
-        self.study.as_mut().ok_or_else(|| OptimizerError::Failed { reason: "no study was begun".to_owned() })
+        self.study.as_mut().ok_or_else(|| OptimizerError::Failed { reason: "no study was started".to_owned() })
     }
 }
 
 impl Optimizer for InProcess {
     fn create(&mut self, study: &StudyRequest) -> Result<(), OptimizerError> {
         self.study = None;
-        let mut designer = self.algorithm.designer(&study.problem, study.seed).map_err(contestant_error)?;
+        let mut designer = self.algorithm.designer(&study.problem, study.seed).map_err(optimizer_error)?;
         let capabilities = designer.capabilities();
         let sees_constraints = study.constraints > 0 && capabilities.learns && capabilities.constraints;
         if sees_constraints {
             let problem = constrained(&study.problem, study.constraints)?;
-            designer = self.algorithm.designer(&problem, study.seed).map_err(contestant_error)?;
+            designer = self.algorithm.designer(&problem, study.seed).map_err(optimizer_error)?;
         }
         self.study = Some(Study { designer, sees_constraints, completed: Vec::new(), pending: Vec::new() });
         Ok(())
@@ -54,7 +54,7 @@ impl Optimizer for InProcess {
             return Ok(Vec::new());
         };
         let request = SuggestRequest { first_trial_id: *first, count };
-        let suggestions = designer.suggest(History { completed, pending }, request).map_err(contestant_error)?;
+        let suggestions = designer.suggest(History { completed, pending }, request).map_err(optimizer_error)?;
         let points: Vec<ParameterValues> = suggestions.into_iter().map(|suggestion| suggestion.parameters).collect();
         let given_out = trials.iter().zip(&points);
         pending.extend(given_out.map(|(&id, point)| PendingTrial { id, parameters: point.clone() }));
@@ -83,7 +83,7 @@ fn constrained(problem: &ProblemStatement, count: usize) -> Result<ProblemStatem
     constrained.map_err(|error| OptimizerError::Failed { reason: error.to_string() })
 }
 
-fn contestant_error(error: DesignerError) -> OptimizerError {
+fn optimizer_error(error: DesignerError) -> OptimizerError {
     match error {
         DesignerError::Unsupported { reason, .. } => OptimizerError::Unsupported { reason },
         other => OptimizerError::Failed { reason: other.to_string() },

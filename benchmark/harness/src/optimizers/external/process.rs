@@ -1,4 +1,4 @@
-//! A child process that is spoken to in lines, with a limit on how long an answer may take.
+//! A child process that exchanges lines, with a time limit for each answer.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use crate::children::{Group, unless_ending};
 
-/// The longest answer; a contestant that never ends its line must not fill the memory.
+/// The longest answer; an endless line must not fill the memory.
 const LONGEST_ANSWER_BYTES: u64 = 16 << 20;
-/// How much of the end of standard error is read for a message.
+/// The number of bytes at the end of standard error that are read for a message.
 const TAIL_BYTES: u64 = 4096;
-/// Libraries start as many threads as there are cores unless they are told; contestants are compared on one.
+/// Variables that limit libraries to one thread, since optimizers are compared on one thread.
 const SINGLE_THREAD: [&str; 5] =
     ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "RAYON_NUM_THREADS"];
 
@@ -29,7 +29,7 @@ pub(super) struct Process {
     log: File,
 }
 
-/// What came from a child.
+/// An item of a child's output.
 enum Said {
     /// A line, without its end.
     Line(String),
@@ -39,7 +39,7 @@ enum Said {
     Nothing,
 }
 
-/// Why there is no answer.
+/// The reason for a missing answer.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ProcessError {
     #[error("cannot start {command:?}: {source}")]
@@ -81,7 +81,7 @@ impl Process {
         };
         let (requests, lines) = mpsc::channel();
         std::thread::spawn(move || write_lines(stdin, &lines));
-        // One line ahead at the most: whoever talks without end waits, and fills no memory.
+        // One line ahead at the most: a child that writes without end blocks and fills no memory.
         let (sender, answers) = mpsc::sync_channel(1);
         std::thread::spawn(move || {
             let mut reader = BufReader::new(stdout);
@@ -116,9 +116,9 @@ impl Process {
         }
     }
 
-    /// How the process ended, now that its output has.
+    /// The end of the process, after the end of its output.
     fn death(&mut self) -> ProcessError {
-        // It may have closed its output only: what is left of it has nothing more to say.
+        // It may have closed its output only; it is killed, since it can send no more answers.
         self.group.kill();
         let end = match self.child.wait() {
             Ok(status) => match (status.code(), status.signal()) {

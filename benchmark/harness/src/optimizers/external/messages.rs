@@ -1,7 +1,7 @@
-//! The lines that the benchmark and a contestant of another program exchange.
+//! The lines that the benchmark and an external optimizer exchange.
 //!
-//! One JSON object a line, in strict alternation: the benchmark asks, the contestant answers each request with one
-//! line. `examples/external_optimizer` describes the protocol for those who write a contestant.
+//! Each line is one JSON object. The benchmark sends a request, and the optimizer answers it with one line.
+//! `examples/external_optimizer` describes the protocol for authors of optimizers.
 
 use std::collections::BTreeMap;
 
@@ -12,29 +12,29 @@ use tunesmith_algorithms::problem::{
     SearchSpace,
 };
 
-/// A question of the benchmark.
+/// A request of the benchmark.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "method", rename_all = "snake_case")]
 pub(crate) enum Request {
-    /// Begins a study; the one before has ended.
+    /// Starts a study; the one before has ended.
     Create {
-        /// What to search.
+        /// The problem.
         problem: WireProblem,
-        /// For the contestant's random numbers.
+        /// For the optimizer's random numbers.
         seed: u64,
-        /// How many trials there will be.
+        /// Number of trials.
         budget: usize,
-        /// How many of them run at once.
+        /// Number of trials that run at once.
         parallel: usize,
     },
-    /// Asks for a point for each of these trials.
+    /// Requests a point for each of these trials.
     Suggest {
         /// Their numbers.
         trials: Vec<u64>,
     },
-    /// Tells the result of a trial.
+    /// Reports the result of a trial.
     Complete {
-        /// Its number; one that was never asked for if the benchmark chose the point.
+        /// Its number; one without a request if the benchmark chose the point.
         trial: u64,
         /// Its point.
         parameters: Map<String, Value>,
@@ -44,28 +44,28 @@ pub(crate) enum Request {
         /// Its constraints, feasible up to 0; absent if the problem has none.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         constraints: Vec<f64>,
-        /// Why it must not count, if so: it failed, or violates a constraint.
+        /// The reason why it is infeasible, if it is: it failed, or violates a constraint.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         infeasible: Option<String>,
     },
 }
 
-/// An answer of the contestant; which fields it needs depends on the request.
+/// An answer of the optimizer; which fields it needs depends on the request.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Answer {
-    /// To create: what it calls itself.
+    /// To create: its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<String>,
     /// To create: its version, with that of the library behind it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) version: Option<String>,
-    /// To create: why it cannot search this problem.
+    /// To create: the reason why it does not support this problem.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unsupported: Option<String>,
     /// To suggest: one point for each trial, fewer if the space is exhausted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) suggestions: Option<Vec<Map<String, Value>>>,
-    /// To any: what went wrong.
+    /// To any: the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<String>,
 }
@@ -149,7 +149,7 @@ impl WireProblem {
     /// The problem.
     ///
     /// # Errors
-    /// A message for people if it is none.
+    /// A message if it is no valid problem.
     pub(crate) fn statement(&self) -> Result<ProblemStatement, String> {
         let parent = |name: &str| self.parameters.iter().find(|other| other.parameter.name() == name);
         let parameters: Result<Vec<_>, _> = self.parameters.iter().map(|parameter| parameter.spec(&parent)).collect();
@@ -267,7 +267,7 @@ fn value_from_json(parameter: &ParameterSpec, value: &Value) -> Result<Parameter
 /// A point of `space` from a JSON object.
 ///
 /// # Errors
-/// A message for people that names the parameter and its value, if the object is not a point of the space.
+/// A message that names the parameter and its value, if the object is not a point of the space.
 pub(crate) fn point_from_json(space: &SearchSpace, object: &Map<String, Value>) -> Result<ParameterValues, String> {
     let mut point = ParameterValues::new();
     for (name, value) in object {
@@ -283,7 +283,7 @@ pub(crate) fn point_from_json(space: &SearchSpace, object: &Map<String, Value>) 
 fn whole_number(value: &Value) -> Option<i64> {
     value.as_i64().or_else(|| {
         let number = value.as_f64()?;
-        // 2^53: beyond it a float says nothing about its last digits.
+        // 2^53: beyond it a float does not hold every integer.
         (number.fract() == 0.0 && number.abs() <= 9_007_199_254_740_992.0).then_some(number as i64)
     })
 }
@@ -338,7 +338,7 @@ mod tests {
         assert_eq!(point(json!({"solver": "adam"})).map(|point| point.len()), Ok(1));
         assert_eq!(point(json!({"solver": "sgd", "steps": 2, "decay": 0.5})).map(|point| point.len()), Ok(3));
         let inactive = "parameter \"decay\" has a value but is inactive: its parent \"steps\" has none of the values \
-                        that need it";
+                        that activate it";
         assert_eq!(point(json!({"solver": "sgd", "steps": 3, "decay": 0.5})), Err(inactive.to_owned()));
         let mut wrong = json;
         wrong["parameters"][1]["condition"]["values"] = json!([7]);

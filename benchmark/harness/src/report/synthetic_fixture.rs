@@ -1,4 +1,4 @@
-//! Made-up records for the tests of reports: three contestants, eight problems, five seeds.
+//! Synthetic records for the tests of reports: three optimizers, eight problems, five seeds.
 
 use tunesmith_algorithms::problem::Goal;
 use tunesmith_benchmark::analysis::{AnalysisOptions, Comparison, compare_optimizers};
@@ -9,14 +9,14 @@ use super::ReportMeta;
 /// How many evaluations a run has.
 const BUDGET: usize = 50;
 
-/// Contestant `gp` gains most with each evaluation, then `tpe`, then `random`; one run of `tpe` failed.
+/// Optimizer `gp` gains most with each evaluation, then `tpe`, then `random`; one run of `tpe` failed.
 pub(super) fn records() -> Vec<RunRecord> {
     let mut records = Vec::new();
-    let contestants = [("gp<b>&", 0.11, 4.0), ("tpe|fast", 0.07, 1.5), ("random", 0.03, 0.02)];
-    for (contestant, (name, rate, milliseconds)) in contestants.into_iter().enumerate() {
+    let optimizers = [("gp<b>&", 0.11, 4.0), ("tpe|fast", 0.07, 1.5), ("random", 0.03, 0.02)];
+    for (optimizer, (name, rate, milliseconds)) in optimizers.into_iter().enumerate() {
         for problem in 1..=8 {
             for seed in 1..=5 {
-                records.push(run(name, contestant, rate, milliseconds, problem, seed));
+                records.push(run(name, optimizer, rate, milliseconds, problem, seed));
             }
         }
     }
@@ -26,10 +26,10 @@ pub(super) fn records() -> Vec<RunRecord> {
     records
 }
 
-fn run(name: &str, contestant: usize, rate: f64, milliseconds: f64, problem: usize, seed: u64) -> RunRecord {
+fn run(name: &str, optimizer: usize, rate: f64, milliseconds: f64, problem: usize, seed: u64) -> RunRecord {
     let value = |trial: usize| {
         // A number in [0, 1) without a generator: the fractional part of multiples of the golden ratio.
-        let key = (contestant * 10_007 + problem * 1009 + seed as usize * 101 + trial * 13) as f64;
+        let key = (optimizer * 10_007 + problem * 1009 + seed as usize * 101 + trial * 13) as f64;
         let noise = (key * 0.618_033_988_749_895).fract();
         10f64.powf(1.5 + 2.0 * noise - rate * trial as f64 * (0.6 + 0.1 * problem as f64))
     };
@@ -72,7 +72,7 @@ pub(super) fn comparison() -> Comparison {
 pub(super) fn meta() -> ReportMeta {
     let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     ReportMeta {
-        title: "Made up <contestants>".to_owned(),
+        title: "Synthetic <optimizers>".to_owned(),
         commands: vec!["tunesmith bench --suite bbob --dims 2,5 --budget 50 --seeds 5 --out made-up".to_owned()],
         versions: vec![pair("tunesmith", "0.1.0"), pair("optuna", "4.0.0")],
         machine: vec![pair("processor", "2 cores"), pair("memory", "4 GiB")],
