@@ -174,9 +174,9 @@ fn tokens_are_listed_without_their_secrets_and_invalid_ones_are_rejected() {
         let error = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.code() == Some(2) && error.contains(expected), "{error}");
     }
-    let revoke = workspace.command().args(["tokens", "revoke", "nobody", "--data-dir", "data"]).output().unwrap();
+    let revoke = workspace.command().args(["tokens", "revoke", "unknown", "--data-dir", "data"]).output().unwrap();
     assert_eq!(revoke.status.code(), Some(2));
-    assert!(String::from_utf8(revoke.stderr).unwrap().contains("there is no token nobody"));
+    assert!(String::from_utf8(revoke.stderr).unwrap().contains("there is no token unknown"));
 }
 
 #[test]

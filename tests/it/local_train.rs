@@ -106,7 +106,7 @@ if role == 'master':
             if other != 'master':
                 open(f'{other}-{i}').read()
                 with socket.create_connection(address(text)) as connection:
-                    print(other, i, 'says', connection.makefile().read())
+                    print(other, i, 'answers', connection.makefile().read())
 else:
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     if role != 'evaluator':
@@ -130,7 +130,7 @@ fn replicas_connect_through_tf_config() {
     let counts = ["--worker-count", "2", "--parameter-server-count", "1", "--evaluator-count", "1"];
     let run = train(&workspace, &[&["--distributed"][..], &counts].concat()).expect(0);
     let greetings =
-        ["ps 0 says hello from ps 0", "worker 0 says hello from worker 0", "worker 1 says hello from worker 1"];
+        ["ps 0 answers hello from ps 0", "worker 0 answers hello from worker 0", "worker 1 answers hello from worker 1"];
     assert_eq!(labelled(&run.stdout, "[master]"), greetings);
     for label in ["[worker 0]", "[worker 1]", "[ps 0]", "[evaluator 0]"] {
         assert_eq!(labelled(&run.stdout, label), ["the last word"], "{label}");

@@ -52,7 +52,7 @@ pub enum Step {
     /// A point of the initial design, or one far from all others: there are too few trials for a model.
     Start,
     /// The best point of the source studies, before this study has trials.
-    EarlierStudies,
+    SourceStudies,
     /// The maximum of the acquisition function near the best trials.
     TrustRegion,
     /// The maximum of the acquisition function over the whole space.
@@ -68,7 +68,7 @@ impl Step {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Start => "START",
-            Self::EarlierStudies => "EARLIER_STUDIES",
+            Self::SourceStudies => "EARLIER_STUDIES",
             Self::TrustRegion => "TRUST_REGION",
             Self::WholeSpace => "WHOLE_SPACE",
             Self::Model => "MODEL",

@@ -169,7 +169,7 @@ fn automatic_choice_uses_source_studies_before_the_parzen_estimator() {
         designer.suggest(History { completed, pending: &[] }, request).unwrap().remove(0)
     };
     let first = next(&automatic, &[]);
-    assert_eq!(first.origin, Origin::with_step(AlgorithmName::GaussianProcessBandit, Step::EarlierStudies));
+    assert_eq!(first.origin, Origin::with_step(AlgorithmName::GaussianProcessBandit, Step::SourceStudies));
     assert_eq!(first, next(&GpBandit::with_source_studies(problem.clone(), 3, &study).unwrap(), &[]));
     let completed = study[0].completed[..10].to_vec();
     assert_eq!(next(&automatic, &completed).origin.algorithm, AlgorithmName::TreeStructuredParzenEstimator);

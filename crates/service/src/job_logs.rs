@@ -111,7 +111,7 @@ impl LogName {
     }
 }
 
-/// The logs in the folder `job`, by trial, attempt, task and stream; of one trial, if `trial` says so. What blocks.
+/// The logs in the folder `job`, by trial, attempt, task and stream; of one trial only if `trial` names it. Blocks.
 ///
 /// # Errors
 /// Those of reading folders.
@@ -284,7 +284,7 @@ mod tests {
             "attempt-01.master-0.stdout",
             "attempt-1.../../x.stdout",
             "trial-1.attempt-1.worker-0/..stdout",
-            "trial-1.attempt-1.nobody-0.stdout",
+            "trial-1.attempt-1.unknown-0.stdout",
             "trial-1.trial-1.attempt-1.master-0.stdout",
         ] {
             assert!(name.parse::<LogName>().is_err(), "{name}");

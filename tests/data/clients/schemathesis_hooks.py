@@ -1,7 +1,7 @@
-"""Names things that are there, so that requests reach more than the answer "not found".
+"""Uses the names of existing resources, so that not every request is answered with "not found".
 
-They are taken instead of what schemathesis made up, most of the time and only where that was made to be accepted: what
-was made to be refused stays as it is.
+They replace most of the names that schemathesis generates for requests that should be accepted. Requests that should be
+refused stay as they are.
 """
 
 import ast

@@ -19,7 +19,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("telemetry", &[]),
     ("store", &["algorithms", "domain", "telemetry"]),
     ("executor", &["domain"]),
-    ("metrics", &["algorithms", "domain"]),
+    ("metrics", &["domain"]),
     ("packages", &[]),
     ("access", &[]),
     ("service", &["algorithms", "domain", "executor", "metrics", "packages", "store", "telemetry"]),

@@ -187,7 +187,7 @@ impl GpBandit {
         let by_model = match &self.source_models {
             // Before the first trial, the source studies alone determine the point.
             Some(source_models) if known == 0 => {
-                self.best_of_source_studies(source_models, state).map(|point| (point, Step::EarlierStudies))
+                self.best_of_source_studies(source_models, state).map(|point| (point, Step::SourceStudies))
             }
             // Every other of the first trials belongs to the initial design: its points test the source models better
             // than their own proposals do, and are useful even if the source models mislead.

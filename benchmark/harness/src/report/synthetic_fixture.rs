@@ -73,7 +73,7 @@ pub(super) fn meta() -> ReportMeta {
     let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     ReportMeta {
         title: "Synthetic <optimizers>".to_owned(),
-        commands: vec!["tunesmith bench --suite bbob --dims 2,5 --budget 50 --seeds 5 --out made-up".to_owned()],
+        commands: vec!["tunesmith bench --suite bbob --dims 2,5 --budget 50 --seeds 5 --out synthetic".to_owned()],
         versions: vec![pair("tunesmith", "0.1.0"), pair("optuna", "4.0.0")],
         machine: vec![pair("processor", "2 cores"), pair("memory", "4 GiB")],
         notes: vec!["Numbers of no meaning & no use.".to_owned()],

@@ -170,7 +170,7 @@ impl Studies {
     /// [`StoreError::NotFound`], [`StudiesError::OfJob`].
     pub async fn delete_study(&self, id: &StudyId) -> Result<(), StudiesError> {
         refuse_study_of_job(id)?;
-        let _turn = self.study_queues.enter(id).await;
+        let _entered = self.study_queues.enter(id).await;
         self.store.delete_study(id).await?;
         self.policy.forget(id);
         self.failures.forget(id);

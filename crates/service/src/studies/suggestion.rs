@@ -49,7 +49,7 @@ impl Studies {
         refuse_study_of_job(id)?;
         // The client owns trials that are on their way to the store and cannot be read yet.
         let _client = self.client_queues.enter(&(id.clone(), request.client_id.clone())).await;
-        let mut turn = self.study_queues.enter(id).await;
+        let mut entered = self.study_queues.enter(id).await;
         let mut study = self.store.study(id).await?;
         let lease = request.lease.or(study.trial_lease);
         let mut trials = self.known_trials(id, request, lease).await?;
@@ -57,14 +57,14 @@ impl Studies {
             if study.state != StudyState::Active {
                 break;
             }
-            let (new, after) = self.new_trials(turn, study, missing, &request.client_id, lease).await?;
+            let (new, after) = self.new_trials(entered, study, missing, &request.client_id, lease).await?;
             let is_complete = trials.len() + new.len() == request.count.get();
             trials.extend(new);
             study = after;
             if is_complete {
                 break;
             }
-            turn = self.study_queues.enter(id).await;
+            entered = self.study_queues.enter(id).await;
         }
         Ok(Suggested { study, trials })
     }
@@ -128,7 +128,7 @@ impl Studies {
     /// these trials become durable, since the search policy counts them as pending.
     async fn new_trials(
         &self,
-        turn: Entered<'_, StudyId>,
+        entered: Entered<'_, StudyId>,
         study: Study,
         count: NonZeroUsize,
         client_id: &str,
@@ -156,7 +156,7 @@ impl Studies {
             id = id.offset(1);
         }
         let created = if new.is_empty() {
-            drop(turn);
+            drop(entered);
             Ok(Vec::new())
         } else {
             let mut creation = self.store.create_trials(&study.id, new);
@@ -164,13 +164,13 @@ impl Studies {
                 match futures::poll!(&mut creation) {
                     Poll::Ready(created) => created,
                     Poll::Pending => {
-                        drop(turn);
+                        drop(entered);
                         creation.await
                     }
                 }
             } else {
                 let created = creation.await;
-                drop(turn);
+                drop(entered);
                 created
             }
         };

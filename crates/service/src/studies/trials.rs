@@ -66,7 +66,7 @@ impl Studies {
         request_key: Option<String>,
     ) -> Result<TrialOfStudy, StudiesError> {
         refuse_study_of_job(id)?;
-        let _turn = self.study_queues.enter(id).await;
+        let _entered = self.study_queues.enter(id).await;
         loop {
             let study = self.store.study(id).await?;
             if let Some(key) = &request_key

@@ -44,7 +44,8 @@ enum AlgorithmNameRecord {
 #[serde(remote = "Step", rename_all = "SCREAMING_SNAKE_CASE")]
 enum StepRecord {
     Start,
-    EarlierStudies,
+    #[serde(rename = "EARLIER_STUDIES")]
+    SourceStudies,
     TrustRegion,
     WholeSpace,
     Model,

@@ -101,7 +101,7 @@ fn a_trial_is_read_with_and_without_its_origin() {
 
 #[test]
 fn every_name_of_an_origin_is_stored_as_it_is_displayed() {
-    let steps = [Step::Start, Step::EarlierStudies, Step::TrustRegion, Step::WholeSpace, Step::Model, Step::Unused];
+    let steps = [Step::Start, Step::SourceStudies, Step::TrustRegion, Step::WholeSpace, Step::Model, Step::Unused];
     let algorithms = [
         AlgorithmName::GaussianProcessBandit,
         AlgorithmName::TreeStructuredParzenEstimator,
