@@ -129,8 +129,11 @@ fn replicas_connect_through_tf_config() {
     }
     let counts = ["--worker-count", "2", "--parameter-server-count", "1", "--evaluator-count", "1"];
     let run = train(&workspace, &[&["--distributed"][..], &counts].concat()).expect(0);
-    let greetings =
-        ["ps 0 answers hello from ps 0", "worker 0 answers hello from worker 0", "worker 1 answers hello from worker 1"];
+    let greetings = [
+        "ps 0 answers hello from ps 0",
+        "worker 0 answers hello from worker 0",
+        "worker 1 answers hello from worker 1",
+    ];
     assert_eq!(labelled(&run.stdout, "[master]"), greetings);
     for label in ["[worker 0]", "[worker 1]", "[ps 0]", "[evaluator 0]"] {
         assert_eq!(labelled(&run.stdout, label), ["the last word"], "{label}");

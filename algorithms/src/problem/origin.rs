@@ -52,6 +52,7 @@ pub enum Step {
     /// A point of the initial design, or one far from all others: there are too few trials for a model.
     Start,
     /// The best point of the source studies, before this study has trials.
+    #[serde(rename = "EARLIER_STUDIES")]
     SourceStudies,
     /// The maximum of the acquisition function near the best trials.
     TrustRegion,

@@ -20,6 +20,7 @@ mod record;
 mod sled;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+mod store_of_engine;
 
 use async_trait::async_trait;
 use jiff::Timestamp;

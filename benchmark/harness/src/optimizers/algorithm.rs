@@ -10,6 +10,7 @@ use tunesmith_algorithms::designers::{
 };
 use tunesmith_algorithms::problem::{ParameterKind, ProblemStatement};
 
+use super::catalogue::{ALGORITHMS, AlgorithmError, GAUSSIAN_PROCESS};
 use super::gaussian_process;
 
 /// An own algorithm with its options.
@@ -34,74 +35,7 @@ enum Name {
     },
 }
 
-/// What can be named, for messages and help: name, options, meaning.
-pub const ALGORITHMS: [(&str, &str, &str); 7] = [
-    ("auto", "", "the algorithm that serves the problem best, the service's default"),
-    (gaussian_process::NAME, gaussian_process::OPTIONS, "Gaussian process and expected improvement in a trust region"),
-    ("tpe", "", "multivariate tree-structured Parzen estimator, for categories and conditions"),
-    (
-        "cma_es",
-        "",
-        "covariance matrix adaptation with restarts, for long runs; no categorical parameters, ignores priors",
-    ),
-    ("random", "", "independent draws, uniform or from priors"),
-    ("quasi_random", "", "scrambled Sobol points; ignores priors"),
-    ("grid", "doubles=N", "every point of a grid, N along each double (10); ignores priors"),
-];
-
 const DEFAULT_DOUBLES: u32 = 10;
-
-/// The reason why a text names no algorithm.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum AlgorithmError {
-    /// There is no such algorithm.
-    #[error("there is no algorithm {name:?}; there are {}", known())]
-    Unknown {
-        /// The given value.
-        name: String,
-    },
-    /// It has no such option.
-    #[error("algorithm {algorithm:?} has no option {option:?}; {}", options(algorithm))]
-    UnknownOption {
-        /// The algorithm.
-        algorithm: &'static str,
-        /// The given value.
-        option: String,
-    },
-    /// An option has a value that it cannot have.
-    #[error("option {option:?} of algorithm {algorithm:?} cannot be {value:?}: it is {allowed}")]
-    BadOption {
-        /// The algorithm.
-        algorithm: &'static str,
-        /// The option.
-        option: &'static str,
-        /// The given text.
-        value: String,
-        /// The allowed values.
-        allowed: &'static str,
-    },
-    /// An option has no meaning without another one.
-    #[error("option {option:?} of algorithm {algorithm:?} is only for {needed}")]
-    LacksOption {
-        /// The algorithm.
-        algorithm: &'static str,
-        /// The option.
-        option: &'static str,
-        /// The needed option with its value.
-        needed: &'static str,
-    },
-}
-
-fn known() -> String {
-    ALGORITHMS.map(|(name, ..)| name).join(", ")
-}
-
-fn options(algorithm: &str) -> String {
-    match ALGORITHMS.iter().find(|(name, ..)| *name == algorithm) {
-        Some((_, options, _)) if !options.is_empty() => format!("it has {options}"),
-        _ => "it has none".to_owned(),
-    }
-}
 
 impl FromStr for Algorithm {
     type Err = AlgorithmError;
@@ -116,7 +50,7 @@ impl FromStr for Algorithm {
         let parts: Vec<(&str, &str)> = parts.map(|part| part.split_once('=').unwrap_or((part, ""))).collect();
         let unknown = |option: &str| AlgorithmError::UnknownOption { algorithm, option: option.to_owned() };
         let name = match (*algorithm, &parts[..]) {
-            (gaussian_process::NAME, parts) => Name::GaussianProcess(gaussian_process::parse(parts)?),
+            (GAUSSIAN_PROCESS, parts) => Name::GaussianProcess(gaussian_process::parse(parts)?),
             ("grid", parts) => Name::Grid { doubles: doubles(parts)? },
             (_, [(option, _), ..]) => return Err(unknown(option)),
             ("auto", []) => Name::Automatic,

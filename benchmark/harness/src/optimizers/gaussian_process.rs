@@ -3,14 +3,7 @@
 use tunesmith_algorithms::acquisition::{Criterion, DEFAULT_BETA};
 use tunesmith_algorithms::designers::{GpBanditOptions, InitialDesign};
 
-use super::algorithm::AlgorithmError;
-
-/// Name of the algorithm.
-pub(super) const NAME: &str = "gp";
-
-/// The options, for help and messages.
-pub(super) const OPTIONS: &str = "acquisition=ei|ucb|mean, beta=NUMBER, trust_region=on|off, \
-                                  start=star|space_filling, linear_term=on|off, warp=on|off";
+use super::catalogue::{AlgorithmError, GAUSSIAN_PROCESS};
 
 /// Reads options (name, value); of one that is given twice the last counts. What is not given is as the service has it.
 ///
@@ -45,7 +38,7 @@ pub(super) fn parse(parts: &[(&str, &str)]) -> Result<GpBanditOptions, Algorithm
             }
             "linear_term" => options.linear_term = switch("linear_term", value)?,
             "warp" => options.warp = switch("warp", value)?,
-            _ => return Err(AlgorithmError::UnknownOption { algorithm: NAME, option: option.to_owned() }),
+            _ => return Err(AlgorithmError::UnknownOption { algorithm: GAUSSIAN_PROCESS, option: option.to_owned() }),
         }
     }
     match (&mut options.acquisition, given_beta) {
@@ -54,7 +47,9 @@ pub(super) fn parse(parts: &[(&str, &str)]) -> Result<GpBanditOptions, Algorithm
             *beta = number;
             Ok(options)
         }
-        (_, Some(_)) => Err(AlgorithmError::LacksOption { algorithm: NAME, option: "beta", needed: "acquisition=ucb" }),
+        (_, Some(_)) => {
+            Err(AlgorithmError::LacksOption { algorithm: GAUSSIAN_PROCESS, option: "beta", needed: "acquisition=ucb" })
+        }
     }
 }
 
@@ -67,7 +62,7 @@ fn switch(option: &'static str, value: &str) -> Result<bool, AlgorithmError> {
 }
 
 fn bad(option: &'static str, value: &str, allowed: &'static str) -> AlgorithmError {
-    AlgorithmError::BadOption { algorithm: NAME, option, value: value.to_owned(), allowed }
+    AlgorithmError::BadOption { algorithm: GAUSSIAN_PROCESS, option, value: value.to_owned(), allowed }
 }
 
 #[cfg(test)]

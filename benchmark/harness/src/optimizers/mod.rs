@@ -1,6 +1,7 @@
 //! The optimizers of a comparison: the own algorithms by name, and other programs.
 
 mod algorithm;
+mod catalogue;
 mod external;
 mod gaussian_process;
 mod in_process;
@@ -13,7 +14,7 @@ use tunesmith_algorithms::problem::{ParameterValues, TrialId};
 use tunesmith_benchmark::optimizer::{Optimizer, OptimizerError, StudyRequest, TrialResult};
 
 use self::algorithm::Algorithm;
-pub use self::algorithm::{ALGORITHMS, AlgorithmError};
+pub use self::catalogue::{ALGORITHMS, AlgorithmError};
 pub(crate) use self::external::External;
 pub(crate) use self::external::messages::point_to_json;
 use self::in_process::InProcess;

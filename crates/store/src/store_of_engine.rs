@@ -1,0 +1,129 @@
+//! The [`Store`] that every engine is: its calls are implemented once, in [`super::changes`] and [`super::queries`].
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use super::engine::{Engine, Ranges};
+use super::{FEW, Store, StoreError, changes, queries};
+use tunesmith_domain::{
+    Job, JobChange, JobId, Measurement, NewTrial, Study, StudyChange, StudyId, Trial, TrialChange, TrialId,
+};
+
+#[async_trait]
+impl<E: Engine> Store for E {
+    fn keeps_order(&self) -> bool {
+        E::KEEPS_ORDER
+    }
+
+    async fn create_job(&self, job: Job, study: Option<Study>) -> Result<(), StoreError> {
+        self.write(move |records| changes::create_job(records, &job, study.as_ref())).await
+    }
+
+    async fn job(&self, id: &JobId) -> Result<Job, StoreError> {
+        let id = id.clone();
+        self.lookup(move |records| queries::job(records, &id)).await
+    }
+
+    async fn jobs(&self, after: Option<&JobId>, limit: usize) -> Result<Vec<Job>, StoreError> {
+        let after = after.cloned();
+        self.read(move |records| records.jobs(after.as_ref(), limit)).await
+    }
+
+    async fn change_job(&self, id: &JobId, change: JobChange) -> Result<Job, StoreError> {
+        let id = id.clone();
+        self.write(move |records| changes::change_job(records, &id, change.clone())).await
+    }
+
+    async fn create_study(&self, study: Study) -> Result<(), StoreError> {
+        self.write(move |records| changes::create_study(records, &study)).await
+    }
+
+    async fn studies(
+        &self,
+        project: &str,
+        location: &str,
+        after: Option<&StudyId>,
+        limit: usize,
+    ) -> Result<Vec<Study>, StoreError> {
+        let (project, location, after) = (project.to_owned(), location.to_owned(), after.cloned());
+        self.read(move |records| records.studies(&project, &location, after.as_ref(), limit)).await
+    }
+
+    async fn delete_study(&self, id: &StudyId) -> Result<(), StoreError> {
+        let id = id.clone();
+        self.write(move |records| changes::delete_study(records, &id)).await
+    }
+
+    async fn study(&self, id: &StudyId) -> Result<Study, StoreError> {
+        let id = id.clone();
+        self.lookup(move |records| queries::study(records, &id)).await
+    }
+
+    async fn change_study(&self, id: &StudyId, change: StudyChange) -> Result<Study, StoreError> {
+        let id = id.clone();
+        self.write(move |records| changes::change_study(records, &id, change.clone())).await
+    }
+
+    async fn create_trials(&self, study: &StudyId, trials: Vec<NewTrial>) -> Result<Vec<Trial>, StoreError> {
+        let study = study.clone();
+        self.write(move |records| changes::create_trials(records, &study, &trials)).await
+    }
+
+    async fn open_trials(
+        &self,
+        study: &StudyId,
+        after: Option<TrialId>,
+        limit: usize,
+    ) -> Result<Vec<Trial>, StoreError> {
+        let study = study.clone();
+        let query = move |records: &dyn Ranges| {
+            queries::study(records, &study)?;
+            records.open_trials(&study, after.unwrap_or(TrialId(0)), limit)
+        };
+        if limit <= FEW { self.lookup(query).await } else { self.read(query).await }
+    }
+
+    async fn overdue_trials(&self, at: Timestamp, limit: usize) -> Result<Vec<(StudyId, Trial)>, StoreError> {
+        self.read(move |records| records.overdue_trials(at, limit)).await
+    }
+
+    async fn trial(&self, study: &StudyId, id: TrialId) -> Result<Trial, StoreError> {
+        let study = study.clone();
+        self.lookup(move |records| queries::trial(records, &study, id)).await
+    }
+
+    async fn trials(&self, study: &StudyId, after: Option<TrialId>, limit: usize) -> Result<Vec<Trial>, StoreError> {
+        let study = study.clone();
+        self.read(move |records| queries::trials(records, &study, after, limit)).await
+    }
+
+    async fn trials_changed_since(
+        &self,
+        study: &StudyId,
+        revision: u64,
+        limit: usize,
+    ) -> Result<Vec<Trial>, StoreError> {
+        let study = study.clone();
+        let query = move |records: &dyn Ranges| {
+            queries::study(records, &study)?;
+            records.changed_trials(&study, revision, limit)
+        };
+        if limit <= FEW { self.lookup(query).await } else { self.read(query).await }
+    }
+
+    async fn change_trial(&self, study: &StudyId, id: TrialId, change: TrialChange) -> Result<Trial, StoreError> {
+        let study = study.clone();
+        self.write(move |records| changes::change_trial(records, &study, id, change.clone())).await
+    }
+
+    async fn measurements(
+        &self,
+        study: &StudyId,
+        trial: TrialId,
+        from: u64,
+        limit: usize,
+    ) -> Result<Vec<Measurement>, StoreError> {
+        let study = study.clone();
+        self.read(move |records| queries::measurements(records, &study, trial, from, limit)).await
+    }
+}
