@@ -13,6 +13,7 @@ mod requests;
 pub mod study;
 pub mod study_config;
 mod study_problem;
+mod study_rendering;
 pub mod trial;
 
 pub use measurement::MeasurementMessage;

@@ -1,11 +1,14 @@
 //! `Study`, in requests and responses.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
 use super::StudyConfig;
+use super::study_rendering::study_config;
 use tunesmith_domain::{Study, StudyId, StudyState};
 
 /// A study in a request. Fields that only the service sets are accepted and ignored.
@@ -34,7 +37,7 @@ pub struct StudyMessage {
     name: String,
     /// The search space, the metrics and the algorithm.
     #[schemars(with = "StudyConfig")]
-    study_config: Value,
+    study_config: StudyConfigMessage,
     /// State of the study.
     state: StudyStateName,
     /// Creation time.
@@ -44,11 +47,33 @@ pub struct StudyMessage {
     inactive_reason: String,
 }
 
+/// The configuration of a study.
+#[derive(Debug, Clone, PartialEq)]
+enum StudyConfigMessage {
+    /// As its client sent it.
+    AsSent(Arc<Value>),
+    /// Made from the study, which was created otherwise.
+    Rendered(Box<StudyConfig>),
+}
+
+impl Serialize for StudyConfigMessage {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::AsSent(config) => config.serialize(serializer),
+            Self::Rendered(config) => config.serialize(serializer),
+        }
+    }
+}
+
 impl From<&Study> for StudyMessage {
     fn from(study: &Study) -> Self {
         Self {
             name: study_name(&study.id),
-            study_config: (*study.config).clone(),
+            study_config: if study.config.is_null() {
+                StudyConfigMessage::Rendered(Box::new(study_config(study)))
+            } else {
+                StudyConfigMessage::AsSent(Arc::clone(&study.config))
+            },
             state: study.state.into(),
             create_time: study.create_time,
             inactive_reason: match study.state {

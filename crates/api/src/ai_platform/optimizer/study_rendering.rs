@@ -1,0 +1,160 @@
+//! Conversion of a study to a `StudyConfig`, for studies that were not created by one: those of jobs and of other protocols.
+//!
+//! Priors, initial points and the stopping rule ASHA have no place in a `StudyConfig` and are left out.
+
+use tunesmith_algorithms::problem::{Goal, ParameterKind, ParameterSpec, ParameterValue, ScaleType};
+
+use super::PublishedNames;
+use super::study_config::{
+    AutomatedStoppingConfig, DoubleValueSpec, DoubleValues, IntegerValueSpec, IntegerValues, MetricSpec,
+    StoppingConfig, StudyAdditions, StudyConfig, StudyParameterSpec, StudyScaleType, TextValues,
+};
+use crate::ai_platform::{Algorithm, Double, FinalMeasurement, GoalType, Int64, ParameterType, ProtoDuration};
+use tunesmith_domain::{CurveAxis, StoppingRule, Study};
+
+/// The configuration that describes `study`.
+pub(super) fn study_config(study: &Study) -> StudyConfig {
+    let space = study.problem.search_space();
+    let names = PublishedNames::of(space);
+    let metrics = study.problem.metrics().iter().map(|metric| MetricSpec {
+        metric: metric.name.clone(),
+        goal: match metric.goal {
+            Goal::Maximize => GoalType::Maximize,
+            Goal::Minimize => GoalType::Minimize,
+        },
+    });
+    StudyConfig {
+        metrics: metrics.collect(),
+        parameters: children(None, space.parameters(), &names),
+        algorithm: match study.algorithm {
+            tunesmith_domain::Algorithm::Automatic => Algorithm::AlgorithmUnspecified,
+            tunesmith_domain::Algorithm::GaussianProcessBandit => Algorithm::GaussianProcessBandit,
+            tunesmith_domain::Algorithm::GridSearch { .. } => Algorithm::GridSearch,
+            tunesmith_domain::Algorithm::RandomSearch => Algorithm::RandomSearch,
+        },
+        automated_stopping_config: study.stopping_rule.and_then(|rule| stopping(rule, study.stopping_axis)),
+        tunesmith: StudyAdditions {
+            seed: Some(Int64(study.seed.cast_signed())),
+            max_trials: study.max_trials.map(|count| Int64(count.cast_signed())),
+            trial_lease: study.trial_lease.map(ProtoDuration),
+            final_measurement: match study.final_measurement {
+                tunesmith_domain::FinalMeasurement::Last => FinalMeasurement::Last,
+                tunesmith_domain::FinalMeasurement::Best => FinalMeasurement::Best,
+            },
+        },
+    }
+}
+
+/// The parameters below `parent`, in order; `None`: those that are always active.
+fn children(parent: Option<&str>, all: &[ParameterSpec], names: &PublishedNames<'_>) -> Vec<StudyParameterSpec> {
+    let below = all.iter().filter(|spec| spec.condition().map(|condition| condition.parent()) == parent);
+    below.map(|spec| parameter(spec, all, names)).collect()
+}
+
+fn parameter(spec: &ParameterSpec, all: &[ParameterSpec], names: &PublishedNames<'_>) -> StudyParameterSpec {
+    let mut message = StudyParameterSpec {
+        parameter: names.published(spec.name()).to_owned(),
+        child_parameter_specs: children(Some(spec.name()), all, names),
+        ..StudyParameterSpec::default()
+    };
+    match spec.kind() {
+        ParameterKind::Double { min, max, scale } => {
+            message.parameter_type = ParameterType::Double;
+            message.scale_type = scale_type(*scale);
+            message.double_value_spec = Some(DoubleValueSpec { min_value: Double(*min), max_value: Double(*max) });
+        }
+        ParameterKind::Integer { min, max, scale } => {
+            message.parameter_type = ParameterType::Integer;
+            message.scale_type = scale_type(*scale);
+            message.integer_value_spec = Some(IntegerValueSpec { min_value: Int64(*min), max_value: Int64(*max) });
+        }
+        ParameterKind::Discrete { values, scale } => {
+            message.parameter_type = ParameterType::Discrete;
+            message.scale_type = scale_type(*scale);
+            message.discrete_value_spec = Some(DoubleValues { values: values.iter().copied().map(Double).collect() });
+        }
+        ParameterKind::Categorical { values } => {
+            message.parameter_type = ParameterType::Categorical;
+            message.categorical_value_spec = Some(TextValues { values: values.clone() });
+        }
+    }
+    if let Some(condition) = spec.condition() {
+        let (mut integers, mut numbers, mut texts) = (Vec::new(), Vec::new(), Vec::new());
+        for value in condition.values() {
+            match value {
+                ParameterValue::Integer(value) => integers.push(Int64(*value)),
+                ParameterValue::Double(value) | ParameterValue::Discrete(value) => numbers.push(Double(*value)),
+                ParameterValue::Categorical(value) => texts.push(value.clone()),
+            }
+        }
+        message.parent_int_values = (!integers.is_empty()).then_some(IntegerValues { values: integers });
+        message.parent_discrete_values = (!numbers.is_empty()).then_some(DoubleValues { values: numbers });
+        message.parent_categorical_values = (!texts.is_empty()).then_some(TextValues { values: texts });
+    }
+    message
+}
+
+fn scale_type(scale: ScaleType) -> StudyScaleType {
+    match scale {
+        ScaleType::UnitLinear => StudyScaleType::UnitLinearScale,
+        ScaleType::UnitLog => StudyScaleType::UnitLogScale,
+        ScaleType::UnitReverseLog => StudyScaleType::UnitReverseLogScale,
+    }
+}
+
+fn stopping(rule: StoppingRule, axis: CurveAxis) -> Option<AutomatedStoppingConfig> {
+    let config = Some(StoppingConfig { use_elapsed_time: axis == CurveAxis::ElapsedTime });
+    match rule {
+        StoppingRule::Median => {
+            Some(AutomatedStoppingConfig { median_automated_stopping_config: config, ..Default::default() })
+        }
+        StoppingRule::DecayCurve => {
+            Some(AutomatedStoppingConfig { decay_curve_stopping_config: config, ..Default::default() })
+        }
+        StoppingRule::Asha => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use serde_json::{Value, json};
+    use tunesmith_service::NewStudy;
+
+    use super::study_config;
+    use crate::ai_platform::optimizer::{StudyConfig, study_plan};
+
+    #[test]
+    fn a_rendered_study_describes_the_same_study() {
+        let config: StudyConfig = serde_json::from_value(json!({
+            "metrics": [{"metric": "loss", "goal": "MINIMIZE"}],
+            "parameters": [
+                {"parameter": "rate", "type": "DOUBLE", "scaleType": "UNIT_LOG_SCALE",
+                    "doubleValueSpec": {"minValue": 0.001, "maxValue": 1}},
+                {"parameter": "model", "type": "CATEGORICAL", "categoricalValueSpec": {"values": ["tree", "net"]},
+                    "childParameterSpecs": [
+                        {"parameter": "size", "type": "INTEGER", "scaleType": "UNIT_LINEAR_SCALE",
+                            "integerValueSpec": {"minValue": "1", "maxValue": "9"},
+                            "parentCategoricalValues": {"values": ["tree"]}},
+                        {"parameter": "size", "type": "DISCRETE", "scaleType": "UNIT_LINEAR_SCALE",
+                            "discreteValueSpec": {"values": [64, 128]},
+                            "parentCategoricalValues": {"values": ["net"]}, "childParameterSpecs": [
+                                {"parameter": "width", "type": "DOUBLE", "scaleType": "UNIT_REVERSE_LOG_SCALE",
+                                    "doubleValueSpec": {"minValue": 1, "maxValue": 2},
+                                    "parentDiscreteValues": {"values": [128]}}]}]}],
+            "algorithm": "RANDOM_SEARCH",
+            "automatedStoppingConfig": {"decayCurveStoppingConfig": {"useElapsedTime": true}},
+            "tunesmith": {"seed": "7", "maxTrials": "20", "trialLease": "60s", "finalMeasurement": "BEST"}
+        }))
+        .unwrap();
+        let plan = study_plan(&config).unwrap();
+        let study = plan.spec.into_study(NewStudy {
+            id: "p/l/s".parse().unwrap(),
+            seed: plan.seed.unwrap(),
+            prior_studies: Vec::new(),
+            config: Value::Null,
+            create_time: Timestamp::UNIX_EPOCH,
+        });
+        assert_eq!(study_config(&study), config);
+    }
+}
