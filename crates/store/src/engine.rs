@@ -27,7 +27,7 @@ pub(super) trait Engine: Send + Sync + 'static {
         query: impl FnOnce(&dyn Ranges) -> Result<T, StoreError> + Send + 'static,
     ) -> impl Future<Output = Result<T, StoreError>> + Send;
 
-    /// As [`Self::read`], for a query of at most [`FEW`] records.
+    /// As [`Self::read`], for a query of at most [`super::FEW`] records.
     fn lookup<T: Send + 'static>(
         &self,
         query: impl FnOnce(&dyn Ranges) -> Result<T, StoreError> + Send + 'static,

@@ -22,7 +22,7 @@ const MIN_WAIT_TIME: Duration = Duration::from_secs(1800);
 const MAX_PRIORITY: i32 = 1000;
 
 /// Checks every rule, and returns the violations in no particular order. The input is valid if none has
-/// [`Severity::Error`].
+/// [`super::Severity::Error`].
 pub fn check(input: &TrainingInput) -> Vec<Violation> {
     let mut violations = Violations::default();
     check_machines(input, &mut violations);
