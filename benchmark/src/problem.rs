@@ -86,7 +86,7 @@ pub enum Quality {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evaluation {
     /// The outcome.
-    pub outcome: Outcome,
+    pub outcome: EvaluationOutcome,
     /// The duration in simulated seconds; positive and finite.
     pub duration_secs: f64,
     /// Intermediate values of the first metric, by increasing step; empty if the trial reports only its final values.
@@ -95,7 +95,7 @@ pub struct Evaluation {
 
 /// The outcome of a trial.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Outcome {
+pub enum EvaluationOutcome {
     /// The trial has values.
     Measured {
         /// The values that the search algorithm receives: one finite value per metric, with noise.
@@ -131,6 +131,10 @@ impl Evaluation {
 
     /// Returns an evaluation that takes one simulated second and has no intermediate values.
     pub fn measured(observed: Vec<f64>, noiseless: Vec<f64>, constraints: Vec<f64>) -> Self {
-        Self { outcome: Outcome::Measured { observed, noiseless, constraints }, duration_secs: 1.0, curve: Vec::new() }
+        Self {
+            outcome: EvaluationOutcome::Measured { observed, noiseless, constraints },
+            duration_secs: 1.0,
+            curve: Vec::new(),
+        }
     }
 }

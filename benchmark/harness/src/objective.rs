@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use tunesmith_algorithms::problem::{ParameterValues, ProblemStatement};
-use tunesmith_benchmark::problem::{CurvePoint, Draw, Evaluation, Outcome, Problem, Profile, Quality};
+use tunesmith_benchmark::problem::{CurvePoint, Draw, Evaluation, EvaluationOutcome, Problem, Profile, Quality};
 
 use super::children::{Group, unless_ending};
 use super::folder::{FolderError, whole_lines};
@@ -183,7 +183,7 @@ impl Problem for CommandProblem {
                 evaluation.into()
             }
             Err(error) => Evaluation {
-                outcome: Outcome::Infeasible { reason: format!("the command could not be run: {error}") },
+                outcome: EvaluationOutcome::Infeasible { reason: format!("the command could not be run: {error}") },
                 duration_secs: 1.0,
                 curve: Vec::new(),
             },
@@ -194,8 +194,10 @@ impl Problem for CommandProblem {
 impl From<StoredEvaluation> for Evaluation {
     fn from(stored: StoredEvaluation) -> Self {
         let outcome = match stored.values {
-            Some(values) => Outcome::Measured { observed: values.clone(), noiseless: values, constraints: Vec::new() },
-            None => Outcome::Infeasible { reason: stored.reason.unwrap_or_default() },
+            Some(values) => {
+                EvaluationOutcome::Measured { observed: values.clone(), noiseless: values, constraints: Vec::new() }
+            }
+            None => EvaluationOutcome::Infeasible { reason: stored.reason.unwrap_or_default() },
         };
         let point = |(step, elapsed_secs, value)| CurvePoint { step, elapsed_secs, value };
         Self { outcome, duration_secs: stored.duration_secs, curve: stored.curve.into_iter().map(point).collect() }

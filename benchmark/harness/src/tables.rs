@@ -88,7 +88,7 @@ fn table(table: &CommittedTable) -> Result<TableProblem, TablesError> {
 #[cfg(test)]
 mod tests {
     use tunesmith_algorithms::problem::{Goal, ParameterKind, TrialId};
-    use tunesmith_benchmark::problem::{Draw, Outcome, Problem, Quality};
+    use tunesmith_benchmark::problem::{Draw, EvaluationOutcome, Problem, Quality};
 
     use super::super::recorded::{Place, parameter_value};
     use super::*;
@@ -124,7 +124,9 @@ mod tests {
                 let evaluation = problem.evaluate(&values.collect(), draw);
                 let objective = record[column("objective")].parse().ok();
                 match evaluation.outcome {
-                    Outcome::Measured { observed, .. } => assert_eq!(Some(observed[0]), objective, "{record:?}"),
+                    EvaluationOutcome::Measured { observed, .. } => {
+                        assert_eq!(Some(observed[0]), objective, "{record:?}")
+                    }
                     _ => assert_eq!(objective, None, "{record:?}"),
                 }
                 assert_eq!(evaluation.duration_secs, record[column("seconds")].parse::<f64>().unwrap());
@@ -160,7 +162,10 @@ mod tests {
                 });
                 let point = values.collect();
                 let answers = [&nearest, &means].map(|problem| problem.evaluate(&point, draw).outcome);
-                let [Outcome::Measured { observed: one, .. }, Outcome::Measured { observed: mean, .. }] = &answers
+                let [
+                    EvaluationOutcome::Measured { observed: one, .. },
+                    EvaluationOutcome::Measured { observed: mean, .. },
+                ] = &answers
                 else {
                     continue;
                 };

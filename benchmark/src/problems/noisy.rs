@@ -5,7 +5,7 @@ use tunesmith_algorithms::problem::ParameterValues;
 use tunesmith_algorithms::rng;
 
 use super::functions::{ackley, branin, hartmann6};
-use crate::problem::{Draw, Evaluation, Outcome, Problem, Profile};
+use crate::problem::{Draw, Evaluation, EvaluationOutcome, Problem, Profile};
 
 /// Returns the problems of the suite `noisy`: Branin with standard deviation 1 (its values range over 300), Hartmann
 /// with 6 variables and 0.2 (over 3.3) and Ackley in 6 dimensions with 1 (over 22).
@@ -68,7 +68,7 @@ impl<P: Problem> Problem for Noisy<P> {
             let standard: f64 = StandardNormal.sample(&mut rng);
             self.standard_deviation * standard
         };
-        if let Outcome::Measured { observed, .. } = &mut evaluation.outcome {
+        if let EvaluationOutcome::Measured { observed, .. } = &mut evaluation.outcome {
             for (metric, value) in observed.iter_mut().enumerate() {
                 let noise = noise();
                 *value += noise;
@@ -90,7 +90,7 @@ mod tests {
 
     /// Observed and noiseless values at an optimum.
     fn values(problem: &dyn Problem, point: &ParameterValues, seed: u64, trial: u64) -> (Vec<f64>, Vec<f64>) {
-        let Outcome::Measured { observed, noiseless, .. } =
+        let EvaluationOutcome::Measured { observed, noiseless, .. } =
             problem.evaluate(point, Draw { seed, trial: TrialId(trial) }).outcome
         else {
             panic!("no values")

@@ -15,7 +15,7 @@ mod tests;
 use tunesmith_algorithms::encoding::{Encoding, EncodingError, FeatureKind};
 use tunesmith_algorithms::problem::{MetricSpec, ParameterValues, ProblemStatement};
 
-use crate::problem::{CurvePoint, Draw, Evaluation, Outcome, Problem, Profile, Quality};
+use crate::problem::{CurvePoint, Draw, Evaluation, EvaluationOutcome, Problem, Profile, Quality};
 use crate::statistics::summary::median;
 
 /// Simulated duration of a trial if no row has a duration, in seconds.
@@ -311,8 +311,10 @@ fn evaluation(index: usize, row: TableRow, otherwise_secs: f64) -> Evaluation {
     });
     Evaluation {
         outcome: match row.values {
-            Some(values) => Outcome::Measured { observed: values.clone(), noiseless: values, constraints: Vec::new() },
-            None => Outcome::Infeasible { reason: format!("recorded trial {} was infeasible", index + 1) },
+            Some(values) => {
+                EvaluationOutcome::Measured { observed: values.clone(), noiseless: values, constraints: Vec::new() }
+            }
+            None => EvaluationOutcome::Infeasible { reason: format!("recorded trial {} was infeasible", index + 1) },
         },
         duration_secs,
         curve: curve.collect(),

@@ -3,7 +3,7 @@
 use tunesmith_algorithms::early_stopping::CurvePoint;
 use tunesmith_algorithms::problem::{ParameterValues, TrialId};
 
-use crate::problem::{Evaluation, Outcome};
+use crate::problem::{Evaluation, EvaluationOutcome};
 
 /// The running trials and the virtual clock.
 #[derive(Debug, Default)]
@@ -135,10 +135,10 @@ impl RunningTrial {
         let reports = self.reports();
         let (values, noiseless, constraints) = match (self.evaluation.outcome, stopped_at) {
             (_, Some(last)) => (Some(vec![last.value]), Some(vec![last.value]), Vec::new()),
-            (Outcome::Measured { observed, noiseless, constraints }, None) => {
+            (EvaluationOutcome::Measured { observed, noiseless, constraints }, None) => {
                 (Some(observed), Some(noiseless), constraints)
             }
-            (Outcome::Infeasible { .. }, None) => (None, None, Vec::new()),
+            (EvaluationOutcome::Infeasible { .. }, None) => (None, None, Vec::new()),
         };
         let Self { trial, point, stopped, .. } = self;
         Ended { trial, point, values, noiseless, constraints, stopped_early: stopped, reports }

@@ -15,7 +15,7 @@ use tunesmith_algorithms::designer::{Designer, DesignerError, History, SuggestRe
 use tunesmith_algorithms::designers::RandomSearch;
 use tunesmith_algorithms::problem::{CompletedTrial, ParameterValues, TrialId, TrialOutcome};
 use tunesmith_benchmark::optimizer::{Optimizer, OptimizerError, StudyRequest, TrialResult};
-use tunesmith_benchmark::problem::{Draw, Outcome, Problem};
+use tunesmith_benchmark::problem::{Draw, EvaluationOutcome, Problem};
 
 pub use self::problem::mixed_problem;
 use super::optimizers::{External, OptimizerSpec};
@@ -164,10 +164,10 @@ fn random_results(problem: &dyn Problem, count: usize) -> Result<Vec<TrialResult
 fn evaluated(problem: &dyn Problem, id: TrialId, parameters: ParameterValues) -> TrialResult {
     let evaluation = problem.evaluate(&parameters, Draw { seed: SEED, trial: id });
     let (outcome, values, constraints) = match evaluation.outcome {
-        Outcome::Measured { observed, constraints, .. } => {
+        EvaluationOutcome::Measured { observed, constraints, .. } => {
             (TrialOutcome::Measured { values: observed.clone(), stopped_early: false }, Some(observed), constraints)
         }
-        Outcome::Infeasible { .. } => (TrialOutcome::Infeasible, None, Vec::new()),
+        EvaluationOutcome::Infeasible { .. } => (TrialOutcome::Infeasible, None, Vec::new()),
     };
     TrialResult { trial: CompletedTrial { id, parameters, outcome }, values, constraints }
 }

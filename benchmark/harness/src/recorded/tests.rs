@@ -1,7 +1,7 @@
 use tunesmith_algorithms::problem::{
     Goal, MetricSpec, ParameterKind, ParameterValues, ProblemStatement, ScaleType, SearchSpace, TrialId,
 };
-use tunesmith_benchmark::problem::{Draw, Evaluation, Outcome, Problem, Quality};
+use tunesmith_benchmark::problem::{Draw, Evaluation, EvaluationOutcome, Problem, Quality};
 use tunesmith_benchmark::problems::table::TableProblem;
 
 use super::*;
@@ -50,8 +50,8 @@ fn evaluate(problem: &TableProblem, point: &ParameterValues) -> Evaluation {
 
 fn value(evaluation: &Evaluation) -> Option<f64> {
     match &evaluation.outcome {
-        Outcome::Measured { observed, .. } => Some(observed[0]),
-        Outcome::Infeasible { .. } => None,
+        EvaluationOutcome::Measured { observed, .. } => Some(observed[0]),
+        EvaluationOutcome::Infeasible { .. } => None,
     }
 }
 

@@ -34,7 +34,7 @@ use tunesmith_algorithms::problem::{
     SearchSpace,
 };
 
-use crate::problem::{Draw, Evaluation, Outcome, Problem, Profile, Quality};
+use crate::problem::{Draw, Evaluation, EvaluationOutcome, Problem, Profile, Quality};
 use functions::Function;
 
 pub use mixint::{BbobMixintProblem, bbob_mixint};
@@ -178,7 +178,7 @@ fn statement(kinds: impl Iterator<Item = ParameterKind>) -> ProblemStatement {
 /// Evaluates a point. A point outside the space is infeasible.
 fn evaluate(statement: &ProblemStatement, point: &ParameterValues, value: impl FnOnce(&[f64]) -> f64) -> Evaluation {
     if let Err(error) = statement.search_space().check(point) {
-        let outcome = Outcome::Infeasible { reason: error.to_string() };
+        let outcome = EvaluationOutcome::Infeasible { reason: error.to_string() };
         return Evaluation { outcome, duration_secs: 1.0, curve: Vec::new() };
     }
     let parameters = statement.search_space().parameters().iter();

@@ -93,7 +93,7 @@ fn a_trial_is_evaluated_at_its_coordinates() {
     assert_eq!(sphere.value(&[1.5, -2.0]), 79.48 + distance);
 
     point.insert("x02".to_owned(), ParameterValue::Double(5.5));
-    assert!(matches!(sphere.evaluate(&point, DRAW).outcome, Outcome::Infeasible { .. }));
+    assert!(matches!(sphere.evaluate(&point, DRAW).outcome, EvaluationOutcome::Infeasible { .. }));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use tunesmith_algorithms::encoding::Encoding;
 use tunesmith_algorithms::problem::TrialId;
 
 use super::*;
-use crate::problem::Outcome;
+use crate::problem::EvaluationOutcome;
 use crate::problems::descent::{descend, starts};
 
 #[test]
@@ -63,7 +63,7 @@ fn evaluations_contain_the_constraints() {
         .zip(functions())
         .map(|(problem, function)| {
             let draw = Draw { seed: 1, trial: TrialId(1) };
-            let Outcome::Measured { observed, noiseless, constraints } =
+            let EvaluationOutcome::Measured { observed, noiseless, constraints } =
                 problem.evaluate(function.minimizer(), draw).outcome
             else {
                 panic!("no values")

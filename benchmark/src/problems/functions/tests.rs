@@ -4,7 +4,7 @@ use tunesmith_algorithms::encoding::Encoding;
 use tunesmith_algorithms::problem::TrialId;
 
 use super::*;
-use crate::problem::Outcome;
+use crate::problem::EvaluationOutcome;
 use crate::problems::descent::{descend, starts};
 
 /// The functions of the suite and the additional one.
@@ -96,7 +96,9 @@ fn the_suite_has_unique_names_and_noiseless_values() {
     assert_eq!(names.len(), 27);
     let minimizer = branin().minimizers()[0].clone();
     let evaluation = suite[0].evaluate(&minimizer, Draw { seed: 1, trial: TrialId(1) });
-    let Outcome::Measured { observed, noiseless, constraints } = evaluation.outcome else { panic!("no values") };
+    let EvaluationOutcome::Measured { observed, noiseless, constraints } = evaluation.outcome else {
+        panic!("no values")
+    };
     assert!((observed[0] - 0.397887357729738).abs() < 1e-9);
     assert_eq!((observed, constraints), (noiseless, vec![]));
 }

@@ -9,7 +9,7 @@ use super::builders::point_of_doubles;
 use super::mixed::network_pareto_set;
 use super::*;
 use crate::hypervolume::{hypervolume, pareto_front};
-use crate::problem::Outcome;
+use crate::problem::EvaluationOutcome;
 
 fn volume(function: &MultiObjectiveFunction, points: &[ParameterValues]) -> f64 {
     let goals: Vec<Goal> = function.statement().metrics().iter().map(|metric| metric.goal).collect();
@@ -178,7 +178,7 @@ fn the_suite_has_unique_names_and_one_value_per_metric() {
     for problem in &suite {
         let encoding = Encoding::new(problem.statement().search_space());
         let point = encoding.decode(&vec![0.3; encoding.dimensions()]);
-        let Outcome::Measured { observed, noiseless, .. } =
+        let EvaluationOutcome::Measured { observed, noiseless, .. } =
             problem.evaluate(&point, Draw { seed: 1, trial: TrialId(1) }).outcome
         else {
             panic!("no values")

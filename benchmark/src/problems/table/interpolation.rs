@@ -23,7 +23,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::problem::{CurvePoint, Evaluation, Outcome};
+use crate::problem::{CurvePoint, Evaluation, EvaluationOutcome};
 
 /// Number of rows per dimension of a mean (measurement, docs/experiments/060).
 const NEIGHBOURS_PER_DIMENSION: usize = 4;
@@ -67,7 +67,7 @@ pub(super) fn blend(parts: &[(&Evaluation, f64)]) -> Evaluation {
     if let [(only, _)] = parts {
         return (*only).clone();
     }
-    let fails = |evaluation: &Evaluation| matches!(evaluation.outcome, Outcome::Infeasible { .. });
+    let fails = |evaluation: &Evaluation| matches!(evaluation.outcome, EvaluationOutcome::Infeasible { .. });
     let failed: f64 = parts.iter().filter(|(evaluation, _)| fails(evaluation)).map(|(_, share)| share).sum();
     let infeasible = failed > 0.5;
     let alike: Vec<(&Evaluation, f64)> =
@@ -78,19 +78,19 @@ pub(super) fn blend(parts: &[(&Evaluation, f64)]) -> Evaluation {
 
 /// Returns the outcome of evaluations that all have values or all have none; without values it is the reason of the
 /// first.
-fn outcome(alike: &[(&Evaluation, f64)]) -> Outcome {
+fn outcome(alike: &[(&Evaluation, f64)]) -> EvaluationOutcome {
     let measured: Vec<(&[f64], f64)> = alike
         .iter()
         .filter_map(|(evaluation, share)| match &evaluation.outcome {
-            Outcome::Measured { observed, .. } => Some((observed.as_slice(), *share)),
-            Outcome::Infeasible { .. } => None,
+            EvaluationOutcome::Measured { observed, .. } => Some((observed.as_slice(), *share)),
+            EvaluationOutcome::Infeasible { .. } => None,
         })
         .collect();
     let Some((first, _)) = measured.first() else { return alike[0].0.outcome.clone() };
     let metrics = 0..first.len();
     let values: Vec<f64> =
         metrics.map(|metric| mean(measured.iter().map(|(values, share)| (values[metric], *share)))).collect();
-    Outcome::Measured { observed: values.clone(), noiseless: values, constraints: Vec::new() }
+    EvaluationOutcome::Measured { observed: values.clone(), noiseless: values, constraints: Vec::new() }
 }
 
 fn curve(alike: &[(&Evaluation, f64)], duration_secs: f64) -> Vec<CurvePoint> {

@@ -102,7 +102,7 @@ fn durations_curves_and_failures_are_replayed() {
     let times: Vec<_> = full.curve.iter().map(|report| (report.step, report.elapsed_secs, report.value)).collect();
     assert_eq!(times, [(2, 1.5, 0.9), (4, 3.0, 0.7), (8, 6.0, 0.5)]);
     let failed = problem.evaluate(&point(0.1, 3, "a"), DRAW);
-    assert_eq!(failed.outcome, Outcome::Infeasible { reason: "recorded trial 2 was infeasible".into() });
+    assert_eq!(failed.outcome, EvaluationOutcome::Infeasible { reason: "recorded trial 2 was infeasible".into() });
     assert_eq!(failed.duration_secs, 2.0);
     // Without a duration of its own, the row has the mean of the others.
     assert_eq!(problem.evaluate(&point(0.1, 5, "a"), DRAW).duration_secs, 4.0);

@@ -51,12 +51,12 @@ pub(super) struct Started {
 pub(super) struct End {
     pub(super) format: u32,
     pub(super) token: String,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: AttemptOutcome,
 }
 
 /// The end of an attempt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) enum Outcome {
+pub(super) enum AttemptOutcome {
     Ended(ExitStatus),
     Lost { reason: String },
 }

@@ -24,7 +24,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use self::attempt::{Attempt, End, FORMAT, Outcome, StopRequest, Submission};
+use self::attempt::{Attempt, AttemptOutcome, End, FORMAT, StopRequest, Submission};
 use self::containers::Engine;
 use super::{
     Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec, ExecutorJobState, ExitStatus, Program, ProgramEnd, Role,
@@ -288,7 +288,7 @@ fn check(spec: &ExecutorJobSpec) -> Result<(), String> {
 
 /// Ends an attempt without supervisor: kills its remaining processes, then records the end. The caller must hold both
 /// locks.
-fn record_loss(attempt: &Attempt) -> io::Result<Outcome> {
+fn record_loss(attempt: &Attempt) -> io::Result<AttemptOutcome> {
     let submission = attempt.submission()?;
     let token = submission.as_ref().map(|submission| submission.token.clone()).unwrap_or_default();
     let started = attempt.has_started()?;
@@ -301,20 +301,20 @@ fn record_loss(attempt: &Attempt) -> io::Result<Outcome> {
         }
     }
     let outcome = match (started, attempt.stop_request()?) {
-        (false, Some(_)) => Outcome::Ended(ExitStatus {
+        (false, Some(_)) => AttemptOutcome::Ended(ExitStatus {
             end: ProgramEnd::NotStarted("it was stopped before it started".to_owned()),
             stopped: Some(StopReason::Requested),
         }),
-        (false, None) => Outcome::Lost { reason: "its supervisor died before the program started".to_owned() },
-        (true, _) => Outcome::Lost { reason: "its supervisor died while the program ran".to_owned() },
+        (false, None) => AttemptOutcome::Lost { reason: "its supervisor died before the program started".to_owned() },
+        (true, _) => AttemptOutcome::Lost { reason: "its supervisor died while the program ran".to_owned() },
     };
     attempt.write_end(&End { format: FORMAT, token, outcome: outcome.clone() }, true)?;
     Ok(outcome)
 }
 
-fn state_of(outcome: Outcome) -> ExecutorJobState {
+fn state_of(outcome: AttemptOutcome) -> ExecutorJobState {
     match outcome {
-        Outcome::Ended(status) => ExecutorJobState::Ended(status),
-        Outcome::Lost { reason } => ExecutorJobState::Lost { reason },
+        AttemptOutcome::Ended(status) => ExecutorJobState::Ended(status),
+        AttemptOutcome::Lost { reason } => ExecutorJobState::Lost { reason },
     }
 }

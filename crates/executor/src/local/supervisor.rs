@@ -23,7 +23,7 @@ use rustix::process::{
     Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, kill_process_group, set_child_subreaper, wait,
 };
 
-use super::attempt::{Attempt, End, FORMAT, Outcome, Started, Submission};
+use super::attempt::{Attempt, AttemptOutcome, End, FORMAT, Started, Submission};
 use super::launch;
 use super::processes::{TOKEN_VARIABLE, descendants};
 use crate::tf_config::Cluster;
@@ -297,7 +297,7 @@ impl Supervisor {
 
     fn record(self) -> io::Result<()> {
         let end = self.master_end.ok_or_else(|| io::Error::other("the master was not reaped"))?;
-        let outcome = Outcome::Ended(ExitStatus { end, stopped: self.stopped });
+        let outcome = AttemptOutcome::Ended(ExitStatus { end, stopped: self.stopped });
         let durable = self.begin.elapsed() >= MIN_SYNCED_RUN;
         self.attempt.write_end(&End { format: FORMAT, token: self.submission.token, outcome }, durable)
     }

@@ -83,7 +83,7 @@ struct WriterThread {
 }
 
 /// The outcome of a group of changes.
-enum Outcome {
+enum CommitOutcome {
     Committed,
     RolledBack(Arc<StoreError>),
     Unknown(Arc<rusqlite::Error>),
@@ -96,30 +96,30 @@ impl WriterThread {
             let begin = Instant::now();
             let outcome = self.commit(&mut group);
             telemetry().commit(group.len(), begin.elapsed());
-            self.stopped |= matches!(outcome, Outcome::Unknown(_));
+            self.stopped |= matches!(outcome, CommitOutcome::Unknown(_));
             for request in group.drain(..) {
                 request.answer(&outcome);
             }
         }
     }
 
-    fn commit(&self, group: &mut [Box<dyn Request>]) -> Outcome {
+    fn commit(&self, group: &mut [Box<dyn Request>]) -> CommitOutcome {
         if self.stopped {
             let source = "an earlier commit failed; restart the program".into();
-            return Outcome::RolledBack(Arc::new(StoreError::NotApplied { operation: "write", source }));
+            return CommitOutcome::RolledBack(Arc::new(StoreError::NotApplied { operation: "write", source }));
         }
         if let Err(source) = self.make_changes(group) {
             if !self.connection.is_autocommit()
                 && let Err(source) = self.execute("ROLLBACK")
             {
-                return Outcome::Unknown(Arc::new(source));
+                return CommitOutcome::Unknown(Arc::new(source));
             }
-            return Outcome::RolledBack(Arc::new(error::not_applied(&self.path, "write", source)));
+            return CommitOutcome::RolledBack(Arc::new(error::not_applied(&self.path, "write", source)));
         }
         match self.execute("COMMIT") {
             Ok(()) => {
                 self.count_commit();
-                Outcome::Committed
+                CommitOutcome::Committed
             }
             Err(source) => {
                 tracing::error!(store.path = %self.path.display(), error = %source, "a commit failed; the store stops");
@@ -128,7 +128,7 @@ impl WriterThread {
                 {
                     tracing::error!(store.path = %self.path.display(), error = %error, "the failed commit cannot be rolled back");
                 }
-                Outcome::Unknown(Arc::new(source))
+                CommitOutcome::Unknown(Arc::new(source))
             }
         }
     }
@@ -171,7 +171,7 @@ trait Request: Send {
     /// Runs the change; returns whether to commit it.
     fn run(&mut self, records: &SqliteRecords<'_>) -> bool;
     /// Sends the result to the caller.
-    fn answer(self: Box<Self>, outcome: &Outcome);
+    fn answer(self: Box<Self>, outcome: &CommitOutcome);
 }
 
 struct TypedRequest<T, F> {
@@ -189,15 +189,15 @@ where
         self.result.insert((self.change)(records)).is_ok()
     }
 
-    fn answer(self: Box<Self>, outcome: &Outcome) {
+    fn answer(self: Box<Self>, outcome: &CommitOutcome) {
         let result = match (self.result, outcome) {
             // A refused change keeps its own error, even if the group failed afterwards.
             (Some(Err(error)), _) => Err(error),
-            (Some(Ok(value)), Outcome::Committed) => Ok(value),
-            (Some(Ok(_)), Outcome::Unknown(source)) => {
+            (Some(Ok(value)), CommitOutcome::Committed) => Ok(value),
+            (Some(Ok(_)), CommitOutcome::Unknown(source)) => {
                 Err(StoreError::Unknown { source: Box::new(Arc::clone(source)) })
             }
-            (Some(Ok(_)) | None, Outcome::RolledBack(source)) => {
+            (Some(Ok(_)) | None, CommitOutcome::RolledBack(source)) => {
                 Err(StoreError::NotApplied { operation: "write", source: Box::new(Arc::clone(source)) })
             }
             (None, _) => Err(StoreError::NotApplied { operation: "write", source: "its group was rolled back".into() }),

@@ -3,7 +3,7 @@ use tunesmith_algorithms::problem::{
     SearchSpace, TrialId,
 };
 
-use crate::problem::{CurvePoint, Draw, Evaluation, Outcome, Problem, Quality};
+use crate::problem::{CurvePoint, Draw, Evaluation, EvaluationOutcome, Problem, Quality};
 use crate::problems::table::{TableProblem, TableRow};
 
 const DRAW: Draw = Draw { seed: 7, trial: TrialId::FIRST };
@@ -38,11 +38,11 @@ fn problem(rows: Vec<TableRow>) -> TableProblem {
 
 fn value(problem: &TableProblem, x: f64, kernel: Option<&str>) -> f64 {
     match problem.evaluate(&point(x, kernel), DRAW).outcome {
-        Outcome::Measured { observed, noiseless, constraints } => {
+        EvaluationOutcome::Measured { observed, noiseless, constraints } => {
             assert_eq!((observed.len(), &observed, constraints), (1, &noiseless, Vec::new()));
             observed[0]
         }
-        Outcome::Infeasible { reason } => panic!("{reason}"),
+        EvaluationOutcome::Infeasible { reason } => panic!("{reason}"),
     }
 }
 
@@ -110,8 +110,8 @@ fn a_point_is_infeasible_if_infeasible_rows_have_more_than_half_of_the_weight() 
     let problem =
         problem(vec![row(0.0, None, 1.0), row(0.2, None, 2.0), failed(0.4), failed(0.6), row(1.0, None, 9.0)]);
     let reason = |x: f64| match problem.evaluate(&point(x, None), DRAW).outcome {
-        Outcome::Infeasible { reason } => Some(reason),
-        Outcome::Measured { .. } => None,
+        EvaluationOutcome::Infeasible { reason } => Some(reason),
+        EvaluationOutcome::Measured { .. } => None,
     };
     assert_eq!(reason(0.55).as_deref(), Some("recorded trial 4 was infeasible"));
     assert_eq!(reason(0.4).as_deref(), Some("recorded trial 3 was infeasible"));
@@ -134,7 +134,7 @@ fn durations_and_curves_are_means_with_the_same_weights() {
     let report = |step, elapsed_secs, value| CurvePoint { step, elapsed_secs, value };
     assert_eq!(half_way.duration_secs, 4.0);
     assert_eq!(half_way.curve, [report(5, 2.0, 7.0), report(10, 4.0, 2.5)]);
-    let end = Outcome::Measured { observed: vec![2.5], noiseless: vec![2.5], constraints: Vec::new() };
+    let end = EvaluationOutcome::Measured { observed: vec![2.5], noiseless: vec![2.5], constraints: Vec::new() };
     assert_eq!(half_way.outcome, end);
     // A step that only one row reported has its value.
     let short = TableRow { duration_secs: Some(6.0), curve: vec![(5, 6.0)], ..row(0.75, None, 6.0) };
