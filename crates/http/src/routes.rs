@@ -138,27 +138,37 @@ async fn answer<S: Clone + Send + Sync + 'static>(group: Arc<Group<S>>, request:
         Err(error) => return named(&call, error.into_response()),
     };
     let principal = caller.principal().to_owned();
-    let response = match query::check(parts.uri.query().unwrap_or_default(), &entry.query) {
-        Err(error) => error.into_response(),
-        Ok(()) => {
-            parts.extensions.insert(caller);
-            parts.extensions.insert(names);
-            let handler = (entry.handler)(Request::from_parts(parts, body), group.state.clone());
-            let limit = dispatch.time_limit * entry.operation.time_limit_factor;
-            completion::run(handler, limit).await.unwrap_or_else(|no_answer| match no_answer {
-                NoAnswer::Panicked => {
-                    tracing::error!("a handler panicked");
-                    ApiError::new(Code::Internal, "internal error; see the server's log").into_response()
-                }
-                NoAnswer::TimedOut => {
-                    let text = format!("no response within {limit:?}; the request may still take effect");
-                    ApiError::new(Code::DeadlineExceeded, text).into_response()
-                }
-            })
+    if let Err(error) = query::check(parts.uri.query().unwrap_or_default(), &entry.query) {
+        let response = error.into_response();
+        dispatch.authorization.record(&call, &principal, response.status().as_u16());
+        return named(&call, response);
+    }
+    parts.extensions.insert(caller);
+    parts.extensions.insert(names);
+    let handler = (entry.handler)(Request::from_parts(parts, body), group.state.clone());
+    let limit = dispatch.time_limit * entry.operation.time_limit_factor;
+    // The record and the permit belong to the handler, which outlives a client that disconnects.
+    let work = {
+        let (dispatch, call, principal) = (Arc::clone(dispatch), call.clone(), principal.clone());
+        async move {
+            let _permit = permit;
+            let response = handler.await;
+            dispatch.authorization.record(&call, &principal, response.status().as_u16());
+            response
         }
     };
-    drop(permit);
-    dispatch.authorization.record(&call, &principal, response.status().as_u16());
+    let response = completion::run(work, limit).await.unwrap_or_else(|no_answer| match no_answer {
+        NoAnswer::Panicked => {
+            tracing::error!("a handler panicked");
+            let response = ApiError::new(Code::Internal, "internal error; see the server's log").into_response();
+            dispatch.authorization.record(&call, &principal, response.status().as_u16());
+            response
+        }
+        NoAnswer::TimedOut => {
+            let text = format!("no response within {limit:?}; the request may still take effect");
+            ApiError::new(Code::DeadlineExceeded, text).into_response()
+        }
+    });
     named(&call, response)
 }
 
