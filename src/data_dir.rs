@@ -108,8 +108,7 @@ enum Access {
 
 impl DataDir {
     /// Opens the folder `path` for this process alone, and creates it if it does not exist. `who` is the command line,
-    /// which
-    /// the error of other processes contains.
+    /// which the error of other processes contains.
     ///
     /// # Errors
     /// [`DataDirError::InUse`], [`DataDirError::OtherKind`] if it holds a store of another kind,
@@ -127,8 +126,7 @@ impl DataDir {
     }
 
     /// Opens an existing folder to read it. An SQLite store can be read while another process has it open; sled allows
-    /// one
-    /// process only, so the folder is locked as in [`Self::open`]. `who` is the command line.
+    /// one process only, so the folder is locked as in [`Self::open`]. `who` is the command line.
     ///
     /// # Errors
     /// [`DataDirError::NoStore`] if there is no folder or it holds no store; [`DataDirError::InUse`] for a sled store

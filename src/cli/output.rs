@@ -22,8 +22,7 @@ pub(super) struct Followed {
 
 impl Followed {
     /// Calls `each` with every line that was added to the file `path`, without its line break. A file that does not
-    /// exist
-    /// has no lines.
+    /// exist has no lines.
     ///
     /// # Errors
     /// If the file cannot be read, and the errors of `each`.

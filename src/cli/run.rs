@@ -229,8 +229,7 @@ async fn conclude(
 }
 
 /// Serves reports over HTTP on the loopback interface, and returns the base address. Takes the port of the earlier
-/// process
-/// if it is free, so that the programs which that process started can continue to report.
+/// process if it is free, so that the programs which that process started can continue to report.
 async fn serve_reports(directory: &Path, reports: TrialReports) -> anyhow::Result<String> {
     let remembered = directory.join("endpoint");
     let previous = std::fs::read_to_string(&remembered).ok().and_then(|text| text.trim().parse::<u16>().ok());
@@ -261,8 +260,7 @@ async fn serve_reports(directory: &Path, reports: TrialReports) -> anyhow::Resul
 }
 
 /// Returns the first part of a generated job name: the file name of the configuration, with other characters than
-/// letters
-/// and digits replaced by underscores.
+/// letters and digits replaced by underscores.
 fn name_prefix(config: &Path) -> String {
     let stem = config.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let name: String = stem.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();

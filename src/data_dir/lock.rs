@@ -71,8 +71,7 @@ impl Lock {
     }
 
     /// As [`Lock::take`], and calls `pause` while the lock is held on behalf of an ended process: a child that it was
-    /// just
-    /// starting when it was killed has a copy of the lock until it runs its program.
+    /// just starting when it was killed has a copy of the lock until it runs its program.
     fn take_pausing(folder: &Path, who: &str, mut pause: impl FnMut()) -> Result<Self, DataDirError> {
         let path = folder.join(FILE);
         let opened = File::options().read(true).write(true).create(true).truncate(false).open(&path);

@@ -1,6 +1,5 @@
 //! The marker of the kind of store in a folder. It is written once, after the store was created, so that a missing
-//! store
-//! is detected.
+//! store is detected.
 
 use std::fs::{self, File};
 use std::io::{self, Write};

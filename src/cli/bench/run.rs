@@ -241,8 +241,7 @@ fn problems(args: &RunArgs) -> anyhow::Result<Vec<Task>> {
 }
 
 /// Reads recorded trials as a problem: the JSON resource of a job, or a CSV file over the space of `statement`, which
-/// is
-/// inferred from the file if absent.
+/// is inferred from the file if absent.
 fn replayed(path: &Path, statement: Option<ProblemStatement>, metric: MetricSpec) -> anyhow::Result<TableProblem> {
     let place = || path.display().to_string();
     let text = std::fs::read(path).with_context(place)?;

@@ -65,8 +65,7 @@ impl Server {
     }
 
     /// Sends one request, and repeats it if the connection broke before the response. The idempotency key prevents a
-    /// second
-    /// effect.
+    /// second effect.
     pub(super) async fn send(&self, request: Request) -> Result<Answer, ClientError> {
         let key = format!("{:032x}", rand::random::<u128>());
         let outcome = match self.send_once(&request, &key).await {

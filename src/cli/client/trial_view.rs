@@ -8,8 +8,7 @@ use serde_json::Value;
 use super::request::{last_segment, list, text};
 
 /// The first columns of an exported study, as in `tunesmith run --export`. The parameters follow, and then the metrics
-/// if
-/// there are several.
+/// if there are several.
 const EXPORT_COLUMNS: [&str; 8] =
     ["trial_id", "state", "objective_value", "training_step", "stopped_early", "reason", "start_time", "end_time"];
 

@@ -1,6 +1,5 @@
 //! `tunesmith explain`: analyses the trials of a job: importance of the parameters, predicted optimum, calibration of
-//! the
-//! model. Reads a data folder, also while the job runs.
+//! the model. Reads a data folder, also while the job runs.
 
 mod analysis;
 mod sparkline;

@@ -3,8 +3,7 @@
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// Returns one bar for each of `values`: the lowest for `low`, the highest for `high`, and the middle one if the two
-/// are
-/// equal.
+/// are equal.
 pub(super) fn sparkline(values: &[f64], low: f64, high: f64) -> String {
     let bar = |value: &f64| {
         let share = if high > low { (value - low) / (high - low) } else { 0.5 };

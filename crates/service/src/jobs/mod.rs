@@ -1,8 +1,7 @@
 //! The jobs service: submits, runs, cancels and reports jobs.
 //!
 //! [`Jobs::run`] runs the queued jobs, several at once and by priority, and [`Jobs::run_one`] runs a single one. Jobs
-//! that
-//! an earlier process left unfinished are queued by [`Jobs::resume_unfinished`].
+//! that an earlier process left unfinished are queued by [`Jobs::resume_unfinished`].
 
 mod queue;
 
@@ -162,8 +161,7 @@ impl Jobs {
     }
 
     /// Returns up to `limit` jobs of `project` that `wanted` accepts, by ID, starting after `after`, and whether there
-    /// are
-    /// more.
+    /// are more.
     ///
     /// # Errors
     /// [`JobsError::Store`].

@@ -21,8 +21,7 @@ pub(super) struct EndedTrial<'a> {
 
 impl EndedTrial<'_> {
     /// Returns the result. A failed program has none, even if it reported measurements. A trial that was stopped early
-    /// has
-    /// its final measurement as the result, even if the program failed.
+    /// has its final measurement as the result, even if the program failed.
     pub(super) fn completion(self) -> Completion {
         let stopped_early = self.trial.state == TrialState::Stopping;
         if !stopped_early && let Some(reason) = self.failure() {
