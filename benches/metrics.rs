@@ -25,14 +25,14 @@ fn metrics(criterion: &mut Criterion) {
         })
         .collect();
     compare(criterion, "hypertune, 100 reports", &metric_file, hypertune.as_bytes(), 100, || CollectorConfig {
-        metric_file: metric_file.clone(),
+        metric_file: metric_file.clone().into(),
         ..nothing()
     });
 
     let stdout = folder.path().join("stdout.log");
     let lines: String = (1..=1_000_000).map(|step| format!("step={step} loss=0.5 {TAG}=0.25\n")).collect();
     compare(criterion, "standard output, 1e6 lines", &stdout, lines.as_bytes(), 1_000_000, || CollectorConfig {
-        stdout: Some(stdout.clone()),
+        stdout: Some(stdout.clone().into()),
         ..nothing()
     });
 
@@ -41,7 +41,7 @@ fn metrics(criterion: &mut Criterion) {
     let records: Vec<u8> = (0..100_000).flat_map(event_record).collect();
     let event_file = job_dir.join("events.out.tfevents.1");
     compare(criterion, "event file, 1e5 records", &event_file, &records, 100_000, || CollectorConfig {
-        event_dir: Some(job_dir.clone()),
+        event_dir: Some(job_dir.clone().into()),
         ..nothing()
     });
 
@@ -49,9 +49,9 @@ fn metrics(criterion: &mut Criterion) {
         let mut collector = Collector::new(
             CollectorConfig {
                 tag: TAG.to_owned(),
-                metric_file: metric_file.clone(),
-                event_dir: Some(job_dir.clone()),
-                stdout: Some(stdout.clone()),
+                metric_file: metric_file.clone().into(),
+                event_dir: Some(job_dir.clone().into()),
+                stdout: Some(stdout.clone().into()),
             },
             &[],
         );
@@ -96,7 +96,7 @@ fn read_all(collector: &mut Collector) -> usize {
 
 /// A configuration without any source.
 fn nothing() -> CollectorConfig {
-    CollectorConfig { tag: TAG.to_owned(), metric_file: PathBuf::from("/absent"), event_dir: None, stdout: None }
+    CollectorConfig { tag: TAG.to_owned(), metric_file: PathBuf::from("/absent").into(), event_dir: None, stdout: None }
 }
 
 /// A record as tensorboardX writes it: the tag's simple value at `step`.

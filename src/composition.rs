@@ -3,6 +3,7 @@
 //! This is the only module that names the concrete executor; [`DataDir`] names the concrete stores. `tunesmith run`,
 //! `tunesmith serve` and the commands on a data folder use the same [`Application`].
 
+use std::ffi::OsStr;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::Path;
 use std::sync::Arc;
@@ -12,10 +13,10 @@ use anyhow::Context;
 
 use crate::data_dir::DataDir;
 use tunesmith_access::{AuditLog, Authenticator, Limits, TokenFile, TokenFileError};
-use tunesmith_executor::local::{LocalExecutor, LocalSettings};
+use tunesmith_executor::local::{Identities, Identity, LocalExecutor, LocalSettings, PassedEnvironment};
 use tunesmith_http::authorization::Access;
 use tunesmith_http::server::Service;
-use tunesmith_packages::Environments;
+use tunesmith_packages::{Environments, PackageRules, ProgramUser};
 use tunesmith_service::clock::{Clock, SystemClock};
 use tunesmith_service::jobs::Jobs;
 use tunesmith_service::packages::Packages;
@@ -31,6 +32,19 @@ pub(crate) struct ContainerOptions {
     pub(crate) engine: Vec<String>,
     /// After `run`.
     pub(crate) run: Vec<String>,
+}
+
+/// What the programs of jobs inherit, and as whom they run.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Isolation {
+    /// The variables of this process that programs inherit.
+    pub(crate) environment: PassedEnvironment,
+    /// The users of programs.
+    pub(crate) identities: Identities,
+    /// Whether packages may be fetched from addresses that are not public.
+    pub(crate) private_packages: bool,
+    /// Maximum disk space of the logs of one attempt in bytes; `None` for any.
+    pub(crate) log_quota_bytes: Option<u64>,
 }
 
 /// Limits and records of a server with tokens.
@@ -55,16 +69,27 @@ pub(crate) struct Application {
 }
 
 /// Builds the services on `data_dir`. Starts no task and no program, and queues no job.
-pub(crate) async fn compose(data_dir: &Arc<DataDir>, container: ContainerOptions) -> anyhow::Result<Application> {
+pub(crate) async fn compose(
+    data_dir: &Arc<DataDir>,
+    container: ContainerOptions,
+    isolation: Isolation,
+) -> anyhow::Result<Application> {
     let store = data_dir.store().await?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let policy = Arc::new(SearchPolicy::new(Arc::clone(&store), processors().get()));
     let live = Arc::new(LiveTrials::default());
     let jobs = Jobs::new(JobServices {
         store: Arc::clone(&store),
-        executor: Arc::new(local_executor(data_dir.path(), container)?),
+        program_user: Box::new({
+            let identities = isolation.identities.clone();
+            move |project| {
+                let Identity { uid, gid, home, .. } = identities.of(project)?.clone();
+                Some(ProgramUser { uid, gid, home: home.into() })
+            }
+        }),
         policy: Arc::clone(&policy),
-        environments: Arc::new(Environments::new(data_dir.environments())),
+        environments: Arc::new(environments(data_dir, &isolation)),
+        executor: Arc::new(local_executor(data_dir.path(), container, isolation)?),
         live: Arc::clone(&live),
         clock: Arc::clone(&clock),
         directory: Box::new({
@@ -134,13 +159,30 @@ pub(crate) fn access(
 ///
 /// # Errors
 /// If the path of this program cannot be determined.
-pub(crate) fn local_executor(folder: &Path, container: ContainerOptions) -> anyhow::Result<LocalExecutor> {
+pub(crate) fn local_executor(
+    folder: &Path,
+    container: ContainerOptions,
+    isolation: Isolation,
+) -> anyhow::Result<LocalExecutor> {
     Ok(LocalExecutor::new(LocalSettings {
         supervisor: std::env::current_exe().context("this program's own file cannot be found")?,
         registry: folder.join("executions"),
         container_options: container.engine,
         container_run_options: container.run,
+        environment: isolation.environment,
+        identities: isolation.identities,
+        log_quota_bytes: isolation.log_quota_bytes,
     }))
+}
+
+/// Builds the cache of Python environments. Installers run code of the packages, so they inherit what programs inherit,
+/// and the settings of pip and uv.
+fn environments(data_dir: &DataDir, isolation: &Isolation) -> Environments {
+    let rules = PackageRules { allow_private_addresses: isolation.private_packages, ..PackageRules::default() };
+    let is_setting =
+        |name: &OsStr| ["PIP_", "UV_"].iter().any(|start| name.as_encoded_bytes().starts_with(start.as_bytes()));
+    let variables = std::env::vars_os().filter(|(name, _)| isolation.environment.selects(name) || is_setting(name));
+    Environments::new(data_dir.environments()).with_installer_variables(variables.collect()).with_rules(rules)
 }
 
 /// Returns the number of processors, at least 1.

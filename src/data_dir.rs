@@ -16,6 +16,7 @@
 mod error;
 mod lock;
 mod marker;
+mod private;
 
 use std::fmt;
 use std::fs;
@@ -117,6 +118,7 @@ impl DataDir {
         fs::create_dir_all(path).map_err(DataDirError::io("create", path))?;
         let path = path.canonicalize().map_err(DataDirError::io("find", path))?;
         let lock = Lock::take(&path, who)?;
+        private::make_private(&path).map_err(DataDirError::io("change the modes in", &path))?;
         if let Some(holds) = marker::held_kind(&path)?
             && holds != kind
         {

@@ -18,9 +18,9 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::INTERRUPTED;
 use super::output::{Followed, Writers, notice, write_line};
-use crate::composition::{ContainerOptions, local_executor};
+use crate::composition::{ContainerOptions, Isolation, local_executor};
 use tunesmith_api::ai_platform::Additions;
-use tunesmith_executor::local::{LocalExecutor, SUPERVISOR_LOG, log_files};
+use tunesmith_executor::local::{LocalExecutor, PassedEnvironment, SUPERVISOR_LOG, log_files};
 use tunesmith_executor::tf_config::role_name;
 use tunesmith_executor::{
     Executor, ExecutorJobId, ExecutorJobSpec, ExecutorJobState, Program, ProgramEnd, Replica, Role, StopMode,
@@ -77,7 +77,9 @@ pub(super) fn train(args: &TrainArgs) -> anyhow::Result<ExitCode> {
     // The temporary folder is removed when the job is over.
     let (folder, _temporary) = folder(args.data_dir.as_deref())?;
     let spec = spec(args, &folder)?;
-    let executor = local_executor(&folder, ContainerOptions::default())?;
+    // The trainer runs for the caller alone, as in the caller's shell.
+    let isolation = Isolation { environment: PassedEnvironment::all(), ..Isolation::default() };
+    let executor = local_executor(&folder, ContainerOptions::default(), isolation)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let outcome = runtime.block_on(run_job(&executor, spec));
     // Does not wait for a blocked write to standard output.
@@ -114,6 +116,7 @@ fn spec(args: &TrainArgs, folder: &Path) -> anyhow::Result<ExecutorJobSpec> {
         master_is_chief: false,
         environment: environment(args.package_path.as_deref(), module, &working_directory)?,
         working_directory,
+        program_folders: Vec::new(),
         directory: folder.join("local").join(id.to_string()),
         time_limit: None,
         grace: Additions::default().stop_grace_period(),

@@ -8,6 +8,7 @@ mod client;
 mod completions;
 mod explain;
 mod folder_args;
+mod isolation_args;
 mod local;
 mod logging;
 mod output;
@@ -23,6 +24,7 @@ mod validate;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use tunesmith_files::use_private_umask;
 
 use self::logging::LogFormat;
 use self::output::notice;
@@ -86,6 +88,9 @@ pub fn main() -> ExitCode {
             return ExitCode::from(BAD_INPUT);
         }
     };
+    if !matches!(cli.command, Command::Bench(_) | Command::Validate(_) | Command::Completions(_)) {
+        use_private_umask();
+    }
     let outcome = match cli.command {
         Command::Run(args) => run::run(*args, cli.log_format),
         Command::Serve(args) => serve::serve(&args),

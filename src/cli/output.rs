@@ -5,6 +5,8 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
+use tunesmith_files::Place;
+
 /// Whether a file may still grow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Writers {
@@ -33,10 +35,10 @@ impl Followed {
         mut each: impl FnMut(&[u8]) -> io::Result<()>,
     ) -> io::Result<()> {
         if !self.files.contains_key(path) {
-            match File::open(path) {
+            match Place::from(path.to_owned()).open() {
                 Ok(file) => self.files.insert(path.to_owned(), (BufReader::new(file), Vec::new())),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-                Err(error) => return Err(error),
+                Err(error) if error.is_not_found() => return Ok(()),
+                Err(error) => return Err(error.into()),
             };
         }
         let Some((reader, line)) = self.files.get_mut(path) else { return Ok(()) };

@@ -11,6 +11,7 @@ use tunesmith_algorithms::problem::Goal;
 use super::progress::duration_text;
 use tunesmith_api::ai_platform::job::{best_first, job_resource};
 use tunesmith_domain::{Job, Study, Trial, TrialState};
+use tunesmith_files::create_for_user;
 use tunesmith_service::pages;
 use tunesmith_store::{Store, StoreError};
 
@@ -166,8 +167,7 @@ fn replace_file(path: &Path, write: impl FnOnce(&mut std::fs::File) -> anyhow::R
         path.file_name().with_context(|| format!("{} is not the path of a file", path.display()))?.to_owned();
     name.push(".partial");
     let partial = path.with_file_name(name);
-    let mut file =
-        std::fs::File::create(&partial).with_context(|| format!("{} cannot be written", partial.display()))?;
+    let mut file = create_for_user(&partial).with_context(|| format!("{} cannot be written", partial.display()))?;
     write(&mut file)?;
     file.sync_all()?;
     std::fs::rename(&partial, path).with_context(|| format!("{} cannot be written", path.display()))

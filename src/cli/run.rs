@@ -13,19 +13,24 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 
 use super::folder_args::{ContainerArgs, DEFAULT_DATA_DIR, StoreChoice};
+use super::isolation_args::EnvironmentArgs;
 use super::logging::LogFormat;
 use super::output::{notice, print};
 use super::progress::Progress;
 use super::results::Results;
 use super::{BAD_INPUT, INTERRUPTED};
-use crate::composition;
+use crate::composition::{self, Isolation};
 use crate::data_dir::DataDir;
 use tunesmith_api::ai_platform::plan::{CommandLine, job_plan, job_study, previous_job};
 use tunesmith_config::HptuningConfig;
 use tunesmith_domain::{Job, JobId, JobPlan, JobState};
+use tunesmith_files::Place;
 use tunesmith_http::server;
 use tunesmith_service::{Control, JobOutcome, RunSettings, Submission, Submitted, TrialReports};
 use tunesmith_store::Store;
+
+/// Maximum size of the file that contains a port.
+const MAX_PORT_BYTES: u64 = 16;
 
 #[derive(Debug, Args)]
 pub(super) struct RunArgs {
@@ -64,6 +69,8 @@ pub(super) struct RunArgs {
     export: Option<PathBuf>,
     #[command(flatten)]
     container: ContainerArgs,
+    #[command(flatten)]
+    environment: EnvironmentArgs,
     /// Command of the trainer, or the arguments of the trainer if a package or an image is given.
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -117,7 +124,14 @@ fn submission(args: &RunArgs, config: &HptuningConfig) -> anyhow::Result<Submiss
 
 async fn run_job(args: &RunArgs, submission: Submission, json: bool) -> anyhow::Result<ExitCode> {
     let data_dir = Arc::new(DataDir::open(&args.data_dir, args.store.kind(), "tunesmith run")?);
-    let application = composition::compose(&data_dir, args.container.options()).await?;
+    let isolation = Isolation {
+        environment: args.environment.passed()?,
+        // The author of the configuration is the operator.
+        private_packages: true,
+        log_quota_bytes: args.environment.log_quota_bytes(),
+        ..Isolation::default()
+    };
+    let application = composition::compose(&data_dir, args.container.options()?, isolation).await?;
     let (store, jobs) = (&*application.store, &application.jobs);
     let submitted = jobs.submit(submission, rand::rng().next_u64()).await?;
     let job = submitted.job().clone();
@@ -232,7 +246,8 @@ async fn conclude(
 /// process if it is free, so that the programs which that process started can continue to report.
 async fn serve_reports(directory: &Path, reports: TrialReports) -> anyhow::Result<String> {
     let remembered = directory.join("endpoint");
-    let previous = std::fs::read_to_string(&remembered).ok().and_then(|text| text.trim().parse::<u16>().ok());
+    let text = Place::from(remembered.clone()).read(MAX_PORT_BYTES).ok().and_then(|text| String::from_utf8(text).ok());
+    let previous = text.and_then(|text| text.trim().parse::<u16>().ok());
     let bind = |port| TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
     let listener = match previous {
         Some(port) => match bind(port).await {
@@ -248,8 +263,8 @@ async fn serve_reports(directory: &Path, reports: TrialReports) -> anyhow::Resul
         None => bind(0).await?,
     };
     let address = listener.local_addr()?;
-    std::fs::write(&remembered, format!("{}\n", address.port()))
-        .with_context(|| format!("{} cannot be written", remembered.display()))?;
+    let written = Place::from(remembered.clone()).replace(format!("{}\n", address.port()).as_bytes(), false);
+    written.with_context(|| format!("{} cannot be written", remembered.display()))?;
     let router = server::reports_router(reports);
     tokio::spawn(async move {
         if let Err(error) = axum::serve(listener, router).await {

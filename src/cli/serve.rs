@@ -14,6 +14,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 
 use super::folder_args::{ContainerArgs, DEFAULT_DATA_DIR, StoreChoice};
+use super::isolation_args::{EnvironmentArgs, IdentityArgs};
 use super::output::print;
 use crate::composition::{self, AccessSettings};
 use crate::data_dir::DataDir;
@@ -66,6 +67,10 @@ pub(super) struct ServeArgs {
     data_access_log: bool,
     #[command(flatten)]
     container: ContainerArgs,
+    #[command(flatten)]
+    environment: EnvironmentArgs,
+    #[command(flatten)]
+    identity: IdentityArgs,
 }
 
 /// Serves until SIGINT or SIGTERM. Requests in flight are answered before the function returns.
@@ -80,6 +85,8 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
     let who = format!("tunesmith serve --listen {}", args.listen);
     let data_dir = Arc::new(DataDir::open(&args.data_dir, args.store.kind(), &who)?);
     let access = access(args, &data_dir)?;
+    let principals = access.authenticator.valid_principals(SystemClock.now())?;
+    let isolation = args.identity.isolation(&args.environment, principals)?;
     let listener = TcpListener::bind(args.listen).await.with_context(|| format!("cannot listen on {}", args.listen))?;
     let address = listener.local_addr()?;
     let connections = match (&args.tls_certificate, &args.tls_key) {
@@ -88,7 +95,7 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
     };
     let scheme = if args.tls_certificate.is_some() { "https" } else { "http" };
     let endpoint = args.public_url.clone().unwrap_or_else(|| format!("{scheme}://{}", reachable(address)));
-    let application = composition::compose(&data_dir, args.container.options()).await?;
+    let application = composition::compose(&data_dir, args.container.options()?, isolation).await?;
     application.packages.remove_unfinished()?;
     let jobs = Arc::clone(&application.jobs);
     jobs.resume_unfinished().await?;

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use crate::support::{Finished, Workspace, finished};
 
 /// Lower limits than podman's defaults, which a process without `CAP_SYS_RESOURCE` may not set.
-const RUN_OPTIONS: &str = "--ulimit nofile=1024:1024 --ulimit nproc=4096:4096";
+const RUN_OPTIONS: &str = "--ulimit nofile=1024:1024 --ulimit nproc=4096:4096 --env 'GREETING=two words'";
 
 /// A job of one trial whose program is `sh -c script`.
 fn config(script: &str, more: &str) -> String {
@@ -110,6 +110,7 @@ fn job_fails_with_installation_advice_if_there_is_no_container_engine() {
 #[test]
 fn trial_in_a_container_gets_its_arguments_environment_and_folders() {
     let script = "set -e; test $1 = --x=1; test $CLOUD_ML_TRIAL_ID = 1; test -n \"$TF_CONFIG\"; \
+                  test \"$GREETING\" = 'two words'; \
                   echo model > ${2#--job-dir=}/model; touch $CLOUD_ML_HP_METRIC_FILE; echo m=0.5";
     let workspace = Workspace::new(&config(script, ""));
     let podman = Podman::new();

@@ -31,6 +31,7 @@ impl Local {
             registry: self.0.path().join("registry"),
             container_options: Vec::new(),
             container_run_options: Vec::new(),
+            ..LocalSettings::default()
         })
     }
 }
@@ -130,6 +131,7 @@ async fn submitter_to_be_killed() {
         registry: Path::new(&directory).join("registry"),
         container_options: Vec::new(),
         container_run_options: Vec::new(),
+        ..LocalSettings::default()
     });
     run(&executor, &spec).await;
 }

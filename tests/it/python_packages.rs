@@ -14,7 +14,7 @@ use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use percent_encoding::percent_decode_str;
 use tempfile::TempDir;
-use tunesmith_packages::{EnvironmentRequest, Environments, Package, PackageError, SourceFolder};
+use tunesmith_packages::{EnvironmentRequest, Environments, Package, PackageError, PackageRules, SourceFolder};
 
 type Variables = BTreeMap<OsString, OsString>;
 
@@ -53,7 +53,8 @@ impl Fixture {
     }
 
     fn environments(&self) -> Environments {
-        Environments::with_variables(self.path("environments"), self.variables.clone())
+        let rules = PackageRules { allow_private_addresses: true, ..PackageRules::default() };
+        Environments::with_variables(self.path("environments"), self.variables.clone()).with_rules(rules)
     }
 
     /// Replaces a program by a script and sets `PATH` to its folder.
@@ -80,7 +81,7 @@ fn local(path: &Path) -> Package {
 }
 
 fn request(packages: Vec<Package>) -> EnvironmentRequest {
-    EnvironmentRequest { packages, requirements: Vec::new() }
+    EnvironmentRequest { packages, ..EnvironmentRequest::default() }
 }
 
 async fn failure(fixture: &Fixture, package: Package) -> PackageError {
@@ -206,7 +207,8 @@ async fn concurrent_callers_build_one_environment() {
 #[tokio::test]
 async fn failed_installation_is_reported_with_the_output() {
     let fixture = Fixture::new();
-    let request = EnvironmentRequest { packages: Vec::new(), requirements: vec!["not a requirement".to_owned()] };
+    let requirements = vec!["not a requirement".to_owned()];
+    let request = EnvironmentRequest { requirements, ..EnvironmentRequest::default() };
     let error = fixture.environments().prepare(&request).await.unwrap_err();
     let PackageError::InstallFailed { output, log, .. } = &error else { panic!("{error}") };
     assert!(output.contains("not a requirement"), "{output}");

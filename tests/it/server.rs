@@ -3,9 +3,10 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::python::interpreter;
@@ -26,7 +27,8 @@ impl Server {
     /// As [`Server::start`], at the given address.
     pub(crate) fn start_at(workspace: &Workspace, listen: SocketAddr, more: &[&str]) -> Self {
         let mut command = workspace.command();
-        command.args(["serve", "--listen", &listen.to_string(), "--data-dir", "data"]).args(more);
+        command.args(["serve", "--listen", &listen.to_string(), "--data-dir", "data"]);
+        command.arg("--allow-unisolated-programs").args(more);
         let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -46,6 +48,16 @@ impl Server {
     /// Sends one request without a body, and returns the status and the text.
     pub(crate) fn text(&self, method: &str, path: &str) -> (u16, String) {
         self.exchange(method, path, "", "")
+    }
+
+    /// Sends `signal` to the server.
+    pub(crate) fn signal(&mut self, signal: Signal) {
+        crate::support::signal(&self.process, signal);
+    }
+
+    /// Waits for the end of the server.
+    pub(crate) fn wait_for_end(&mut self) -> ExitStatus {
+        self.process.wait().unwrap()
     }
 
     /// Sends SIGKILL, and waits for the process to end.

@@ -135,9 +135,9 @@ impl CommandProblem {
         for (place, metric) in metrics.iter().enumerate() {
             let config = CollectorConfig {
                 tag: metric.name.clone(),
-                metric_file: metric_file.clone(),
-                event_dir: Some(folder.clone()),
-                stdout: Some(stdout.clone()),
+                metric_file: metric_file.clone().into(),
+                event_dir: Some(folder.clone().into()),
+                stdout: Some(stdout.clone().into()),
             };
             let measurements = Collector::new(config, &[]).finish();
             if place == 0 {

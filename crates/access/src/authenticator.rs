@@ -1,5 +1,6 @@
 //! Identification of callers by their tokens.
 
+use std::collections::BTreeSet;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::sync::{Mutex, PoisonError};
@@ -61,6 +62,17 @@ impl Authenticator {
         self.with_tokens(|tokens| tokens.iter().all(|token| token.has_expired(now)))
     }
 
+    /// Returns the number of principals with a token that is valid at `now`.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn valid_principals(&self, now: Timestamp) -> Result<usize, TokenFileError> {
+        self.with_tokens(|tokens| {
+            let valid = tokens.iter().filter(|token| !token.has_expired(now));
+            valid.map(|token| token.principal.as_str()).collect::<BTreeSet<_>>().len()
+        })
+    }
+
     /// Returns the caller with the token `secret`; `None` if the token is not valid at `now`.
     ///
     /// # Errors
@@ -104,6 +116,8 @@ mod tests {
         file.add(viewer.token.clone()).unwrap();
         file.add(admin.token.clone()).unwrap();
         assert!(!authenticator.has_no_valid_token(now).unwrap());
+        assert_eq!(authenticator.valid_principals(now).unwrap(), 2);
+        assert_eq!(authenticator.valid_principals(later).unwrap(), 1);
 
         let caller = authenticator.authenticate(&viewer.secret, now).unwrap().unwrap();
         assert_eq!(caller.principal(), "user:v@x");

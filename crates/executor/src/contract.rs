@@ -61,6 +61,7 @@ pub fn shell(harness: &dyn Harness, trial: u64, script: &str) -> ExecutorJobSpec
         master_is_chief: false,
         environment: BTreeMap::new(),
         working_directory: harness.directory().to_owned(),
+        program_folders: Vec::new(),
         time_limit: None,
         grace: Duration::from_secs(60),
     }

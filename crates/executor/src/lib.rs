@@ -81,10 +81,14 @@ pub struct ExecutorJobSpec {
     pub training_input: serde_json::Value,
     /// Whether the master is named `chief` in `TF_CONFIG` (`useChiefInTfConfig`).
     pub master_is_chief: bool,
-    /// Environment variables of every replica, in addition to those of this process.
+    /// Environment variables of every replica, in addition to those that the engine passes on.
     pub environment: BTreeMap<String, String>,
     /// Working directory of the programs.
     pub working_directory: PathBuf,
+    /// Folders that the programs write to, such as their job-dir. An engine that runs programs as another user creates
+    /// them as that user; otherwise they exist.
+    #[serde(default)]
+    pub program_folders: Vec<PathBuf>,
     /// Absolute path of the folder of this attempt. It contains all files that the executor writes (logs, exit
     /// status). Standard output and error of the master go to `stdout.log` and `stderr.log`, those of other replicas
     /// to `<role>-<index>-stdout.log` and `-stderr.log`.

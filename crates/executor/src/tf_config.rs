@@ -100,6 +100,7 @@ mod tests {
             master_is_chief: false,
             environment: BTreeMap::new(),
             working_directory: "/".into(),
+            program_folders: Vec::new(),
             directory: "/nowhere".into(),
             time_limit: None,
             grace: Duration::ZERO,

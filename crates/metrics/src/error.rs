@@ -14,7 +14,7 @@ pub enum CollectError {
         /// The cause.
         source: io::Error,
     },
-    /// The path of a file is a folder, pipe or device.
+    /// The path of a file is a folder, link, pipe or device, or leads through a link.
     #[error("{} is not a regular file", path.display())]
     NotAFile {
         /// The path.
@@ -28,6 +28,14 @@ pub enum CollectError {
         /// Its size when the problem was found.
         size_bytes: u64,
         /// The number of bytes that are read from its end.
+        read_bytes: u64,
+    },
+    /// The log is longer than any trainer's output; only its beginning is read.
+    #[error("{} has more than {read_bytes} bytes; the others are not read", path.display())]
+    TooLong {
+        /// The log.
+        path: PathBuf,
+        /// The number of bytes that are read from its beginning.
         read_bytes: u64,
     },
     /// A complete line of the metric file is not a JSON object in the format of `hypertune`. Such lines are ignored.

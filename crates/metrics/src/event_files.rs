@@ -1,9 +1,7 @@
 //! Reads the TensorFlow event files below a trial's job-dir.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
 
 use super::CollectError;
 use super::event_proto::Event;
@@ -12,6 +10,7 @@ use super::files::{self, FileId};
 use super::intake::{Intake, Report};
 use super::tfrecord::{Record, RecordReader};
 use tunesmith_domain::Source;
+use tunesmith_files::{OpenError, Place};
 
 /// Reads the records that are appended to the event files of one trial.
 #[derive(Debug)]
@@ -19,7 +18,7 @@ pub(super) struct EventFiles {
     tree: EventTree,
     /// The tag as cleaned by tensorboardX.
     cleaned_tag: String,
-    positions: BTreeMap<PathBuf, Position>,
+    positions: BTreeMap<Place, Position>,
 }
 
 /// The read position in one file.
@@ -36,7 +35,7 @@ struct Position {
 }
 
 impl EventFiles {
-    pub(super) fn new(folder: PathBuf, tag: &str) -> Self {
+    pub(super) fn new(folder: Place, tag: &str) -> Self {
         Self { tree: EventTree::new(folder), cleaned_tag: clean_tag(tag), positions: BTreeMap::new() }
     }
 
@@ -58,32 +57,32 @@ impl EventFiles {
     }
 
     fn read_files(&mut self, intake: &mut Intake) {
-        for path in self.tree.files() {
+        for place in self.tree.files() {
             if intake.is_full() {
                 return;
             }
-            if !self.positions.contains_key(path) {
-                self.positions.insert(path.clone(), Position::default());
+            if !self.positions.contains_key(place) {
+                self.positions.insert(place.clone(), Position::default());
             }
-            let Some(position) = self.positions.get_mut(path) else { continue };
-            if let Err(error) = position.read(path, &self.cleaned_tag, intake) {
-                files::note_io_error(path, error, intake);
+            let Some(position) = self.positions.get_mut(place) else { continue };
+            if let Err(error) = position.read(place, &self.cleaned_tag, intake) {
+                files::note_error(place, error, intake);
             }
         }
     }
 }
 
 impl Position {
-    fn read(&mut self, path: &Path, cleaned_tag: &str, intake: &mut Intake) -> io::Result<()> {
-        let Some(metadata) = files::stat(path, intake) else { return Ok(()) };
+    fn read(&mut self, place: &Place, cleaned_tag: &str, intake: &mut Intake) -> Result<(), OpenError> {
+        let Some(metadata) = files::stat(place, intake) else { return Ok(()) };
         if self.id == Some(files::file_id(&metadata)) && metadata.len() == self.size_read {
             return Ok(());
         }
-        let Some((file, metadata)) = files::open(path, intake) else { return Ok(()) };
+        let Some((file, metadata)) = files::open(place, intake) else { return Ok(()) };
         let id = files::file_id(&metadata);
         if self.id.is_some_and(|known| known != id) || metadata.len() < self.offset {
             // Measurements are identified by time and step, so reading the file again adds no duplicates.
-            intake.note_problem(CollectError::Restarted { path: path.to_owned() });
+            intake.note_problem(CollectError::Restarted { path: place.path() });
             *self = Self::default();
         }
         self.id = Some(id);
@@ -95,14 +94,14 @@ impl Position {
             let offset = records.offset();
             let step = match records.next_record()? {
                 Record::Data(data) => {
-                    self.take_event(data, offset, path, cleaned_tag, intake);
+                    self.take_event(data, offset, place, cleaned_tag, intake);
                     ControlFlow::Continue(())
                 }
                 Record::Skipped => ControlFlow::Continue(()),
                 Record::Incomplete => ControlFlow::Break(()),
                 Record::Corrupt(reason) => {
                     self.is_corrupt = true;
-                    intake.note_problem(CollectError::CorruptRecord { path: path.to_owned(), offset, reason });
+                    intake.note_problem(CollectError::CorruptRecord { path: place.path(), offset, reason });
                     ControlFlow::Break(())
                 }
             };
@@ -115,12 +114,12 @@ impl Position {
         Ok(())
     }
 
-    fn take_event(&mut self, data: &[u8], offset: u64, path: &Path, cleaned_tag: &str, intake: &mut Intake) {
+    fn take_event(&mut self, data: &[u8], offset: u64, place: &Place, cleaned_tag: &str, intake: &mut Intake) {
         let event = match Event::parse(data) {
             Ok(event) => event,
             Err(error) => {
                 if !std::mem::replace(&mut self.has_malformed, true) {
-                    let path = path.to_owned();
+                    let path = place.path();
                     intake.note_problem(CollectError::MalformedEvent { path, offset, reason: error.0 });
                 }
                 return;

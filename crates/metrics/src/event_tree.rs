@@ -1,16 +1,13 @@
 //! Search for event files below a folder while a trainer runs.
 //!
-//! Symbolic links below the folder are not followed, since they may form cycles or leave the trial's folder. The folder
-//! itself may be a symbolic link.
+//! Symbolic links below the folder are not followed, since they may form cycles or leave the trial's folder.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
 
 use super::CollectError;
 use super::files::{self, ChangeWatch};
 use super::intake::Intake;
+use tunesmith_files::{OpenError, Place};
 
 /// Maximum number of watched folders; each costs a `stat` per poll. A guess, far above the use of any trainer.
 const MAX_FOLDERS: usize = 10_000;
@@ -24,25 +21,25 @@ const NAME_PART: &[u8] = b"tfevents";
 /// The known folders and files. A folder is listed again only when it has changed.
 #[derive(Debug)]
 pub(super) struct EventTree {
-    root: PathBuf,
-    folders: BTreeMap<PathBuf, ChangeWatch>,
-    files: BTreeSet<PathBuf>,
+    root: Place,
+    folders: BTreeMap<Place, ChangeWatch>,
+    files: BTreeSet<Place>,
 }
 
 impl EventTree {
-    pub(super) fn new(root: PathBuf) -> Self {
+    pub(super) fn new(root: Place) -> Self {
         Self { folders: BTreeMap::from([(root.clone(), ChangeWatch::default())]), root, files: BTreeSet::new() }
     }
 
     /// All event files found so far, sorted by path, including removed ones.
-    pub(super) fn files(&self) -> &BTreeSet<PathBuf> {
+    pub(super) fn files(&self) -> &BTreeSet<Place> {
         &self.files
     }
 
     /// Searches the folders that have changed for new files.
     pub(super) fn search(&mut self, intake: &mut Intake) {
-        let mut changed: Vec<PathBuf> = Vec::new();
-        let mut gone: Vec<PathBuf> = Vec::new();
+        let mut changed: Vec<Place> = Vec::new();
+        let mut gone: Vec<Place> = Vec::new();
         for (path, watch) in &mut self.folders {
             match files::stat(path, intake) {
                 Some(metadata) if metadata.is_dir() && watch.must_read(&metadata) => changed.push(path.clone()),
@@ -61,7 +58,7 @@ impl EventTree {
                     if let Some(watch) = self.folders.get_mut(&path) {
                         watch.forget();
                     }
-                    files::note_io_error(&path, error, intake);
+                    files::note_error(&path, error, intake);
                 }
             }
         }
@@ -74,13 +71,11 @@ impl EventTree {
     }
 
     /// Lists one folder and returns its new subfolders.
-    fn list(&mut self, folder: &Path, intake: &mut Intake) -> io::Result<Vec<PathBuf>> {
+    fn list(&mut self, folder: &Place, intake: &mut Intake) -> Result<Vec<Place>, OpenError> {
         let mut new_folders = Vec::new();
-        for entry in fs::read_dir(folder)? {
-            let entry = entry?;
-            let kind = entry.file_type()?;
-            let path = entry.path();
-            if kind.is_dir() && !self.folders.contains_key(&path) {
+        for entry in folder.entries()? {
+            let path = folder.join(&entry.name);
+            if entry.is_folder && !self.folders.contains_key(&path) {
                 if self.folders.len() >= MAX_FOLDERS {
                     self.note_too_many("folders", MAX_FOLDERS, intake);
                     continue;
@@ -88,7 +83,7 @@ impl EventTree {
                 // The folder is listed now without a stamp, and again at the next search, which records the stamp.
                 self.folders.insert(path.clone(), ChangeWatch::default());
                 new_folders.push(path);
-            } else if kind.is_file() && is_event_file(&entry.file_name()) && !self.files.contains(&path) {
+            } else if entry.is_file && is_event_file(&entry.name) && !self.files.contains(&path) {
                 if self.files.len() >= MAX_FILES {
                     self.note_too_many("event files", MAX_FILES, intake);
                     continue;
@@ -100,7 +95,7 @@ impl EventTree {
     }
 
     fn note_too_many(&self, what: &'static str, limit: usize, intake: &mut Intake) {
-        intake.note_problem(CollectError::TooMany { path: self.root.clone(), what, limit });
+        intake.note_problem(CollectError::TooMany { path: self.root.path(), what, limit });
     }
 }
 

@@ -1,53 +1,37 @@
-//! File access that never blocks on pipes, and detection of changes.
+//! File access with notes about problems, and detection of changes.
 
-use std::fs::{File, Metadata, OpenOptions};
-use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::Path;
-
-use rustix::fs::OFlags;
+use std::fs::{File, Metadata};
+use std::os::unix::fs::MetadataExt;
 
 use super::CollectError;
 use super::intake::Intake;
+use tunesmith_files::{OpenError, Place};
 
-/// Opens `path` for reading and returns it with its metadata. Returns `None` if that fails; every error other than a
-/// missing file is noted.
-pub(super) fn open(path: &Path, intake: &mut Intake) -> Option<(File, Metadata)> {
-    // Without this flag, opening a pipe waits for a writer.
-    let flags = i32::try_from(OFlags::NONBLOCK.bits()).expect("open flags fit a C int");
-    let opened = OpenOptions::new()
-        .read(true)
-        .custom_flags(flags)
-        .open(path)
-        .and_then(|file| file.metadata().map(|metadata| (file, metadata)));
-    match opened {
-        Ok((file, metadata)) if metadata.is_file() => Some((file, metadata)),
-        Ok(_) => {
-            intake.note_problem(CollectError::NotAFile { path: path.to_owned() });
-            None
-        }
-        Err(error) => {
-            note_io_error(path, error, intake);
-            None
-        }
-    }
+/// Opens the regular file `place` for reading and returns it with its metadata. Returns `None` if that fails; every
+/// error other than a missing file is noted.
+pub(super) fn open(place: &Place, intake: &mut Intake) -> Option<(File, Metadata)> {
+    let opened =
+        place.open().and_then(|file| file.metadata().map(|metadata| (file, metadata)).map_err(OpenError::from));
+    noted(place, opened, intake)
 }
 
-/// Returns the metadata of `path`, following symbolic links. Errors are handled as in [`open`].
-pub(super) fn stat(path: &Path, intake: &mut Intake) -> Option<Metadata> {
-    match std::fs::metadata(path) {
-        Ok(metadata) => Some(metadata),
-        Err(error) => {
-            note_io_error(path, error, intake);
-            None
-        }
-    }
+/// Returns the metadata of `place`; those of a link itself. Errors are handled as in [`open`].
+pub(super) fn stat(place: &Place, intake: &mut Intake) -> Option<Metadata> {
+    noted(place, place.metadata(), intake)
 }
 
-/// Notes `error`, unless `path` does not exist: trainers may remove files.
-pub(super) fn note_io_error(path: &Path, error: io::Error, intake: &mut Intake) {
-    if error.kind() != io::ErrorKind::NotFound {
-        intake.note_problem(CollectError::Unreadable { path: path.to_owned(), source: error });
+fn noted<T>(place: &Place, result: Result<T, OpenError>, intake: &mut Intake) -> Option<T> {
+    result.map_err(|error| note_error(place, error, intake)).ok()
+}
+
+/// Notes `error`, unless `place` does not exist: trainers may remove files.
+pub(super) fn note_error(place: &Place, error: impl Into<OpenError>, intake: &mut Intake) {
+    match error.into() {
+        error if error.is_not_found() => {}
+        OpenError::Io(source) => intake.note_problem(CollectError::Unreadable { path: place.path(), source }),
+        OpenError::NotRegular | OpenError::TooLarge { .. } => {
+            intake.note_problem(CollectError::NotAFile { path: place.path() });
+        }
     }
 }
 

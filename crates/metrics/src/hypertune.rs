@@ -6,17 +6,16 @@
 //! that was never made. Two readings cannot contain the same wrong line, since the old text is gone by the second.
 //! Therefore a line counts if two readings contain it. Reports that are replaced between two polls are lost.
 
+use serde_json::Value;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::path::PathBuf;
-
-use serde_json::Value;
 
 use super::CollectError;
 use super::files::{self, ChangeWatch};
 use super::intake::{Intake, Report};
 use tunesmith_domain::Source;
+use tunesmith_files::Place;
 
 /// Maximum number of bytes that are read from the file's end. 100 reports of the package take about 15 kB.
 const MAX_FILE_BYTES: u64 = 4 << 20;
@@ -34,13 +33,13 @@ const EXCERPT_CHARS: usize = 60;
 /// Reads one metric file again when it has changed.
 #[derive(Debug)]
 pub(super) struct MetricFile {
-    path: PathBuf,
+    place: Place,
     watch: ChangeWatch,
 }
 
 impl MetricFile {
-    pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, watch: ChangeWatch::default() }
+    pub(super) fn new(place: Place) -> Self {
+        Self { place, watch: ChangeWatch::default() }
     }
 
     /// Reads the file if it has changed.
@@ -57,16 +56,16 @@ impl MetricFile {
 
     fn read_lines(&mut self, with_unended: bool, intake: &mut Intake) {
         // The batch may exceed its limit by the lines of this file, whose size is bounded.
-        let Some(metadata) = files::stat(&self.path, intake) else { return };
+        let Some(metadata) = files::stat(&self.place, intake) else { return };
         if !self.watch.must_read(&metadata) {
             return;
         }
-        let Some((mut file, metadata)) = files::open(&self.path, intake) else { return };
+        let Some((mut file, metadata)) = files::open(&self.place, intake) else { return };
         if metadata.len() > MAX_FILE_BYTES
             && !intake.problems().iter().any(|problem| matches!(problem, CollectError::TooLarge { .. }))
         {
             intake.note_problem(CollectError::TooLarge {
-                path: self.path.clone(),
+                path: self.place.path(),
                 size_bytes: metadata.len(),
                 read_bytes: MAX_FILE_BYTES,
             });
@@ -75,7 +74,7 @@ impl MetricFile {
             Ok(readings) => self.take_lines(&readings, with_unended, intake),
             Err(error) => {
                 self.watch.forget();
-                files::note_io_error(&self.path, error, intake);
+                files::note_error(&self.place, error, intake);
             }
         }
     }
@@ -107,7 +106,7 @@ impl MetricFile {
         let Ok(Value::Object(fields)) = serde_json::from_slice::<Value>(line) else {
             if !intake.problems().iter().any(|problem| matches!(problem, CollectError::ForeignLine { .. })) {
                 let excerpt = String::from_utf8_lossy(line).chars().take(EXCERPT_CHARS).collect();
-                intake.note_problem(CollectError::ForeignLine { path: self.path.clone(), excerpt });
+                intake.note_problem(CollectError::ForeignLine { path: self.place.path(), excerpt });
             }
             return;
         };

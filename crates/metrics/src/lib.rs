@@ -15,7 +15,6 @@ mod tests;
 mod tfrecord;
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 pub use error::CollectError;
 pub use intake::{MAX_SEEN_TAG_BYTES, MAX_SEEN_TAGS};
@@ -25,23 +24,25 @@ use self::hypertune::MetricFile;
 use self::intake::Intake;
 use self::stdout::StandardOutput;
 use tunesmith_domain::Measurement;
+use tunesmith_files::Place;
 
 /// Number of measurements at which [`Collector::poll`] stops, which bounds its memory. The lines of one metric file may
 /// exceed it. A guess: about 10 MB.
 pub const MAX_MEASUREMENTS_PER_POLL: usize = 65_536;
 
-/// The places where one trial's reports are expected. Paths need not exist yet.
+/// The places where one trial's reports are expected. They need not exist yet. Links below their folders are not
+/// followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CollectorConfig {
     /// The metric's tag. Event files may also contain it as cleaned by tensorboardX (`x y` becomes `x_y`).
     pub tag: String,
     /// The file in `CLOUD_ML_HP_METRIC_FILE`; one per trial.
-    pub metric_file: PathBuf,
+    pub metric_file: Place,
     /// The trial's job-dir, if it is a local folder: searched for event files at any depth.
-    pub event_dir: Option<PathBuf>,
+    pub event_dir: Option<Place>,
     /// The log of the trial's standard output, if its lines are to be read. Every attempt of the trial must append to
     /// it, since a report is identified by its offset in the file.
-    pub stdout: Option<PathBuf>,
+    pub stdout: Option<Place>,
 }
 
 /// Follows the reports of one trial.

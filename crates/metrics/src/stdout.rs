@@ -7,15 +7,19 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::path::PathBuf;
 
 use super::CollectError;
 use super::files::{self, FileId};
 use super::intake::{Intake, Report};
 use tunesmith_domain::Source;
+use tunesmith_files::Place;
 
 /// Maximum length of a report in bytes. A guess; longer lines are skipped without being held in memory.
 const MAX_LINE_BYTES: usize = 64 << 10;
+
+/// Maximum number of bytes of a log that are read. A guess, far above the output of any trainer: it bounds the time for a
+/// log that a program has extended without writing it.
+const MAX_LOG_BYTES: u64 = 4 << 30;
 
 /// Size of one read in bytes, a multiple of the longest line.
 const CHUNK_BYTES: usize = 4 * MAX_LINE_BYTES;
@@ -23,7 +27,7 @@ const CHUNK_BYTES: usize = 4 * MAX_LINE_BYTES;
 /// Reads the lines appended to one log.
 #[derive(Debug)]
 pub(super) struct StandardOutput {
-    path: PathBuf,
+    place: Place,
     position: Position,
 }
 
@@ -40,8 +44,8 @@ struct Position {
 }
 
 impl StandardOutput {
-    pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, position: Position::default() }
+    pub(super) fn new(place: Place) -> Self {
+        Self { place, position: Position::default() }
     }
 
     /// Reads the lines that were completed since the last call.
@@ -59,19 +63,22 @@ impl StandardOutput {
         if intake.is_full() {
             return;
         }
-        let Some(metadata) = files::stat(&self.path, intake) else { return };
+        let Some(metadata) = files::stat(&self.place, intake) else { return };
         if self.position.id == Some(files::file_id(&metadata)) && metadata.len() == self.position.size_read {
             return;
         }
-        let Some((file, metadata)) = files::open(&self.path, intake) else { return };
+        let Some((file, metadata)) = files::open(&self.place, intake) else { return };
         let id = files::file_id(&metadata);
         if self.position.id.is_some_and(|known| known != id) || metadata.len() < self.position.offset {
-            intake.note_problem(CollectError::Restarted { path: self.path.clone() });
+            intake.note_problem(CollectError::Restarted { path: self.place.path() });
             self.position = Position::default();
         }
         self.position.id = Some(id);
-        if let Err(error) = self.read_chunks(file, metadata.len(), with_unended, intake) {
-            files::note_io_error(&self.path, error, intake);
+        if metadata.len() > MAX_LOG_BYTES {
+            intake.note_problem(CollectError::TooLong { path: self.place.path(), read_bytes: MAX_LOG_BYTES });
+        }
+        if let Err(error) = self.read_chunks(file, metadata.len().min(MAX_LOG_BYTES), with_unended, intake) {
+            files::note_error(&self.place, error, intake);
         }
     }
 
@@ -141,7 +148,7 @@ impl StandardOutput {
         let is_noted = intake.problems().iter().any(|problem| matches!(problem, CollectError::LongLine { .. }));
         if !self.position.is_in_long_line && !is_noted {
             intake.note_problem(CollectError::LongLine {
-                path: self.path.clone(),
+                path: self.place.path(),
                 offset: self.position.offset,
                 limit: MAX_LINE_BYTES,
             });

@@ -12,9 +12,9 @@ use tunesmith_domain::Source;
 pub(super) fn collector(folder: &Path, known: &[Measurement]) -> Collector {
     let config = CollectorConfig {
         tag: "acc".to_owned(),
-        metric_file: folder.join("metrics").join("output.metrics"),
-        event_dir: Some(folder.join("job")),
-        stdout: Some(folder.join("stdout.log")),
+        metric_file: folder.join("metrics").join("output.metrics").into(),
+        event_dir: Some(folder.join("job").into()),
+        stdout: Some(folder.join("stdout.log").into()),
     };
     Collector::new(config, known)
 }

@@ -41,6 +41,14 @@ pub enum PackageError {
         /// The name or content that was found.
         detail: String,
     },
+    /// The package or requirement is not allowed here: use another one, or ask the operator.
+    #[error("package `{uri}` is refused: {detail}")]
+    Refused {
+        /// The URI or requirement as the user wrote it, without credentials.
+        uri: String,
+        /// The violated rule.
+        detail: String,
+    },
     /// The folder in `--package-path` is not that of a package.
     #[error("`{}` is not a folder of a Python package: {detail}", path.display())]
     NotAPackageFolder {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
@@ -14,10 +15,12 @@ use object_store::aws::AmazonS3Builder;
 use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::{ObjectStore, ObjectStoreExt, RetryConfig};
 use reqwest::{StatusCode, Url};
+use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
 
+use super::address::{self, NotPublic, PublicResolver};
 use super::source::Location;
-use super::{PackageError, PackageSource, archive, unblock};
+use super::{PackageError, PackageRules, PackageSource, archive, unblock};
 
 /// Maximum time for a server to accept a connection, and to send the next bytes.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(60);
@@ -55,21 +58,24 @@ pub(super) async fn fetch(
     source: &PackageSource,
     root: &Path,
     variables: &BTreeMap<OsString, OsString>,
+    rules: &PackageRules,
 ) -> Result<Fetched, PackageError> {
     let uri = source.to_string();
     let file = match source.location() {
         Location::File(path) => open(&uri, path)?,
         Location::Web(url) => {
-            let body = web(&uri, url).await?;
-            download(&uri, root, body).await?
+            let fetch = async { download(&uri, root, web(&uri, url, variables, rules).await?, rules).await };
+            in_time(&uri, rules, fetch).await?
         }
         Location::GoogleStorage(url) => {
             let store = google_storage(url, variables).map_err(|error| fetch_error(&uri, error))?;
-            download(&uri, root, bucket(&uri, &store, url).await?).await?
+            let fetch = async { download(&uri, root, bucket(&uri, &store, url).await?, rules).await };
+            in_time(&uri, rules, fetch).await?
         }
         Location::S3(url) => {
             let store = s3(url, variables).map_err(|error| fetch_error(&uri, error))?;
-            download(&uri, root, bucket(&uri, &store, url).await?).await?
+            let fetch = async { download(&uri, root, bucket(&uri, &store, url).await?, rules).await };
+            in_time(&uri, rules, fetch).await?
         }
     };
     let file_name = source.file_name().to_owned();
@@ -85,8 +91,23 @@ fn fetch_error(uri: &str, source: impl Into<Cause>) -> PackageError {
     PackageError::Fetch { uri: uri.to_owned(), source: source.into() }
 }
 
+/// Completes `fetch`, unless it takes too long.
+async fn in_time<T>(
+    uri: &str,
+    rules: &PackageRules,
+    fetch: impl Future<Output = Result<T, PackageError>>,
+) -> Result<T, PackageError> {
+    let limit = rules.max_download_time;
+    tokio::time::timeout(limit, fetch).await.unwrap_or_else(|_| {
+        let detail = format!("its download takes longer than {} s", limit.as_secs());
+        Err(PackageError::Refused { uri: uri.to_owned(), detail })
+    })
+}
+
 fn open(uri: &str, path: &Path) -> Result<File, PackageError> {
-    let file = File::open(path).map_err(|error| match error.kind() {
+    // Without this flag, opening a pipe waits for a writer.
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).expect("open flags fit a C int");
+    let file = File::options().read(true).custom_flags(flags).open(path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => {
             PackageError::NotFound { uri: uri.to_owned(), detail: "there is no such file".to_owned() }
         }
@@ -125,13 +146,20 @@ async fn download(
     uri: &str,
     root: &Path,
     body: impl Stream<Item = Result<Bytes, Cause>>,
+    rules: &PackageRules,
 ) -> Result<File, PackageError> {
     tracing::info!(package.uri = uri, "downloading");
     // An unnamed file is removed by the system when this process ends.
     let mut file = tempfile::tempfile_in(root).map_err(PackageError::io("create a file in", root))?;
     let mut body = std::pin::pin!(body);
+    let mut received = 0;
     while let Some(bytes) = body.next().await {
         let bytes = bytes.map_err(|error| fetch_error(uri, error))?;
+        received += bytes.len() as u64;
+        if received > rules.max_archive_bytes {
+            let detail = format!("it has more than {} bytes", rules.max_archive_bytes);
+            return Err(PackageError::Refused { uri: uri.to_owned(), detail });
+        }
         file.write_all(&bytes).map_err(PackageError::io("write a file in", root))?;
     }
     file.rewind().map_err(PackageError::io("read a file in", root))?;
@@ -140,18 +168,32 @@ async fn download(
 
 /// Starts a download. `object_store` cannot be used, since it drops the query, which contains the signature of signed
 /// URLs.
-async fn web(uri: &str, url: &Url) -> Result<impl Stream<Item = Result<Bytes, Cause>>, PackageError> {
+async fn web(
+    uri: &str,
+    url: &Url,
+    variables: &BTreeMap<OsString, OsString>,
+    rules: &PackageRules,
+) -> Result<impl Stream<Item = Result<Bytes, Cause>> + use<>, PackageError> {
+    let refused = || PackageError::Refused { uri: uri.to_owned(), detail: NotPublic.to_string() };
+    if !rules.allow_private_addresses && address::check(url).is_err() {
+        return Err(refused());
+    }
     // An error means that a provider is installed already.
     drop(rustls::crypto::ring::default_provider().install_default());
     // Messages contain `uri` already, and the URL may contain a secret.
-    let failed = |error: reqwest::Error| fetch_error(uri, error.without_url());
-    let client = reqwest::Client::builder()
+    let failed = |error: reqwest::Error| {
+        let mut causes = std::iter::successors(std::error::Error::source(&error), |cause| cause.source());
+        if causes.any(|cause| cause.is::<NotPublic>()) { refused() } else { fetch_error(uri, error.without_url()) }
+    };
+    let mut client = reqwest::Client::builder()
         .user_agent(concat!("tunesmith/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(SERVER_TIMEOUT)
         .read_timeout(SERVER_TIMEOUT)
-        .build()
-        .map_err(failed)?;
-    let response = client.get(url.clone()).send().await.map_err(failed)?;
+        .redirect(address::redirects(rules.allow_private_addresses));
+    if !rules.allow_private_addresses {
+        client = client.dns_resolver(PublicResolver::new(variables));
+    }
+    let response = client.build().map_err(failed)?.get(url.clone()).send().await.map_err(failed)?;
     let response = match response.status() {
         status @ (StatusCode::NOT_FOUND | StatusCode::GONE) => {
             return Err(PackageError::NotFound {

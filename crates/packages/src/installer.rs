@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 
 use tokio::process::Command;
 
@@ -72,6 +72,14 @@ impl Installer {
     /// Implementation, version and prefix of the interpreter. An environment works only with the same one.
     pub(super) fn python_version(&self) -> &str {
         &self.python_version
+    }
+
+    /// Runs a script of this program with the arguments `path` and `more`, and returns its output.
+    pub(super) async fn script(&self, script: &str, path: &Path, more: &[String]) -> Result<Output, PackageError> {
+        let mut command = Command::new(&self.python);
+        command.args(["-I", "-c", script]).arg(path).args(more).env_clear().envs(&self.variables);
+        command.stdin(Stdio::null()).kill_on_drop(true);
+        command.output().await.map_err(PackageError::io("start", &self.python))
     }
 
     /// Creates the environment `target` and installs `packages` and `requirements` into it.

@@ -1,14 +1,18 @@
 #![doc = include_str!("../README.md")]
 
+mod address;
 mod archive;
+mod entries;
 mod error;
 mod fetch;
 mod installer;
 mod lock;
 mod packed_folder;
 mod process;
+mod rules;
 mod source;
 mod source_folder;
+mod user_folder;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -24,6 +28,7 @@ use self::fetch::Fetched;
 use self::installer::Installer;
 pub use self::packed_folder::PackedFolder;
 use self::process::InstallerProcess;
+pub use self::rules::PackageRules;
 pub use self::source::PackageSource;
 pub use self::source_folder::SourceFolder;
 
@@ -37,6 +42,19 @@ pub struct EnvironmentRequest {
     pub packages: Vec<Package>,
     /// Further requirements in the syntax of pip's command line, such as `scikit-learn>=1.5`.
     pub requirements: Vec<String>,
+    /// The user as which the installers run; `None` for that of this process. Each user has its own environments.
+    pub user: Option<ProgramUser>,
+}
+
+/// A user of this machine, as which programs run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProgramUser {
+    /// The user ID.
+    pub uid: u32,
+    /// The ID of the group.
+    pub gid: u32,
+    /// The home folder.
+    pub home: OsString,
 }
 
 /// One package to install.
@@ -62,6 +80,9 @@ pub struct PreparedEnvironment {
 pub struct Environments {
     root: PathBuf,
     variables: BTreeMap<OsString, OsString>,
+    /// The variables of installers; `None` for `variables`.
+    installer_variables: Option<BTreeMap<OsString, OsString>>,
+    rules: PackageRules,
 }
 
 impl Environments {
@@ -74,7 +95,19 @@ impl Environments {
 
     /// Like [`Self::new`], with `variables` instead of those of this process.
     pub fn with_variables(root: PathBuf, variables: BTreeMap<OsString, OsString>) -> Self {
-        Self { root, variables }
+        Self { root, variables, installer_variables: None, rules: PackageRules::default() }
+    }
+
+    /// Applies `rules` instead of the default ones.
+    #[must_use]
+    pub fn with_rules(self, rules: PackageRules) -> Self {
+        Self { rules, ..self }
+    }
+
+    /// Runs `python3`, `uv` and `pip` with `variables` only. They run code of the packages.
+    #[must_use]
+    pub fn with_installer_variables(self, variables: BTreeMap<OsString, OsString>) -> Self {
+        Self { installer_variables: Some(variables), ..self }
     }
 
     /// Returns the environment of `request`, building it if necessary. Waits if another process is building it.
@@ -85,12 +118,15 @@ impl Environments {
     /// # Errors
     /// See [`PackageError`]. After a failure only the log remains, and the next call tries again.
     pub async fn prepare(&self, request: &EnvironmentRequest) -> Result<PreparedEnvironment, PackageError> {
-        let root = self.make_root()?;
-        let installer = Installer::find(&self.variables).await?;
+        self.check_requirements(&request.requirements)?;
+        let root = self.make_root(request.user.as_ref())?;
+        let installer = Installer::find(self.installer_variables.as_ref().unwrap_or(&self.variables)).await?;
         let mut packages = Vec::with_capacity(request.packages.len());
         for package in &request.packages {
             packages.push(match package {
-                Package::Archive(source) => Content::Archive(fetch::fetch(source, &root, &self.variables).await?),
+                Package::Archive(source) => {
+                    Content::Archive(fetch::fetch(source, &root, &self.variables, &self.rules).await?)
+                }
                 Package::Folder(folder) => {
                     let folder = folder.clone();
                     Content::Folder(unblock(move || folder.read()).await?)
@@ -113,19 +149,52 @@ impl Environments {
         tracing::info!(environment.path = %directory.display(), installer = installer.name(), "installing packages");
         let targets = {
             let directory = directory.clone();
-            unblock(move || start_over(&directory, packages)).await?
+            let user = request.user.clone();
+            unblock(move || start_over(&directory, packages, user.as_ref())).await?
         };
         let log = File::create(&environment.log).map_err(PackageError::io("create", &environment.log))?;
-        let process = InstallerProcess { lock, log, log_path: environment.log.clone(), directory: directory.clone() };
+        let process = InstallerProcess {
+            lock,
+            log,
+            log_path: environment.log.clone(),
+            directory: directory.clone(),
+            user: request.user.clone(),
+            max_time: self.rules.max_install_time,
+        };
+        for (package, target) in request.packages.iter().zip(&targets) {
+            if let Package::Archive(source) = package {
+                entries::check(&installer, &source.to_string(), target, &self.rules).await?;
+            }
+        }
         installer.install(&process, &directory.join("python"), &targets, &request.requirements).await?;
         unblock(move || finish(&directory, &ready)).await?;
         Ok(environment)
     }
 
-    fn make_root(&self) -> Result<PathBuf, PackageError> {
+    /// Refuses requirements that name an address or a path instead of a package of the index.
+    fn check_requirements(&self, requirements: &[String]) -> Result<(), PackageError> {
+        let named = requirements.iter().find(|requirement| requirement.contains('/') || requirement.starts_with('.'));
+        match named.filter(|_| !self.rules.allow_private_addresses) {
+            None => Ok(()),
+            Some(requirement) => Err(PackageError::Refused {
+                uri: requirement.clone(),
+                detail: "a requirement on a server names a package of its index, not an address or a path; give an                          archive in packageUris"
+                    .to_owned(),
+            }),
+        }
+    }
+
+    fn make_root(&self, user: Option<&ProgramUser>) -> Result<PathBuf, PackageError> {
         fs::create_dir_all(&self.root).map_err(PackageError::io("create", &self.root))?;
         // The path must be absolute, because installers run in another working directory.
-        fs::canonicalize(&self.root).map_err(PackageError::io("find", &self.root))
+        let root = fs::canonicalize(&self.root).map_err(PackageError::io("find", &self.root))?;
+        let Some(user) = user else { return Ok(root) };
+        let of_user = root.join(format!("user-{}", user.uid));
+        fs::create_dir_all(&of_user).map_err(PackageError::io("create", &of_user))?;
+        for folder in [&root, &of_user] {
+            user_folder::let_pass(folder).map_err(PackageError::io("change the mode of", folder))?;
+        }
+        Ok(of_user)
     }
 }
 
@@ -163,7 +232,11 @@ fn hash(installer: &Installer, packages: &[Content], requirements: &[String]) ->
 }
 
 /// Clears `directory` and writes the packages to it. Returns the paths to install.
-fn start_over(directory: &Path, packages: Vec<Content>) -> Result<Vec<PathBuf>, PackageError> {
+fn start_over(
+    directory: &Path,
+    packages: Vec<Content>,
+    user: Option<&ProgramUser>,
+) -> Result<Vec<PathBuf>, PackageError> {
     match fs::remove_dir_all(directory) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             return Err(PackageError::io("remove", directory)(error));
@@ -184,6 +257,11 @@ fn start_over(directory: &Path, packages: Vec<Content>) -> Result<Vec<PathBuf>, 
         });
     }
     fs::create_dir_all(directory).map_err(PackageError::io("create", directory))?;
+    if let Some(user) = user {
+        // The folder itself stays that of this process: its log and its marker are not for the installers to change.
+        let prepared = user_folder::prepare(directory, &packages_folder(directory), user);
+        prepared.map_err(PackageError::io("prepare", directory))?;
+    }
     Ok(targets)
 }
 

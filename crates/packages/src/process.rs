@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, Command};
+use tunesmith_files::Place;
 
-use super::PackageError;
+use super::{PackageError, ProgramUser};
 
 /// Maximum number of lines of output in an error.
 const SHOWN_LINES: usize = 60;
@@ -27,6 +29,10 @@ pub(super) struct InstallerProcess {
     pub(super) log_path: PathBuf,
     /// Working directory of the processes.
     pub(super) directory: PathBuf,
+    /// The user of the processes; `None` for that of this process.
+    pub(super) user: Option<ProgramUser>,
+    /// Maximum duration of one process.
+    pub(super) max_time: Duration,
 }
 
 impl InstallerProcess {
@@ -54,21 +60,29 @@ impl InstallerProcess {
             .stdin(copy(&self.lock).map_err(PackageError::io("open", &self.directory))?)
             .stdout(copy(&self.log).map_err(PackageError::io("open", &self.log_path))?)
             .stderr(copy(&self.log).map_err(PackageError::io("open", &self.log_path))?);
-        let child = command.spawn().map_err(PackageError::io("start", program))?;
-        let status = ProcessGroup(child).wait().await.map_err(PackageError::io("wait for", program))?;
-        if status.success() {
-            return Ok(());
+        if let Some(user) = &self.user {
+            command.uid(user.uid).gid(user.gid).env("HOME", &user.home);
         }
+        let child = command.spawn().map_err(PackageError::io("start", program))?;
+        // Dropping the group after the time kills it.
+        let ended = tokio::time::timeout(self.max_time, ProcessGroup(child).wait()).await;
+        let end = match ended {
+            Ok(status) => {
+                let status = status.map_err(PackageError::io("wait for", program))?;
+                if status.success() {
+                    return Ok(());
+                }
+                status.to_string()
+            }
+            Err(_) => format!("stopped after {} s", self.max_time.as_secs()),
+        };
         let output = self.last_lines().map_err(PackageError::io("read", &self.log_path))?;
-        Err(PackageError::InstallFailed { installer, end: status.to_string(), output, log: self.log_path.clone() })
+        Err(PackageError::InstallFailed { installer, end, output, log: self.log_path.clone() })
     }
 
     fn last_lines(&self) -> io::Result<String> {
-        let mut log = File::open(&self.log_path)?;
-        let length = log.metadata()?.len();
-        log.seek(SeekFrom::Start(length.saturating_sub(SHOWN_BYTES)))?;
-        let mut bytes = Vec::new();
-        log.read_to_end(&mut bytes)?;
+        // The setup of a package may have replaced it.
+        let bytes = Place::from(self.log_path.clone()).read_tail(SHOWN_BYTES)?;
         let text = String::from_utf8_lossy(&bytes);
         let lines: Vec<&str> = text.lines().collect();
         Ok(lines[lines.len().saturating_sub(SHOWN_LINES)..].join("\n"))
@@ -109,6 +123,8 @@ mod tests {
             log: File::create_new(&log_path).unwrap(),
             log_path,
             directory: directory.to_owned(),
+            user: None,
+            max_time: Duration::from_secs(60),
         }
     }
 

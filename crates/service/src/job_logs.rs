@@ -5,11 +5,15 @@
 //! `<role>-<index>-stdout.log` and `<role>-<index>-stderr.log` for other replicas.
 
 use std::fmt;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::str::FromStr;
 use std::time::SystemTime;
+
+use rustix::fs::{SeekFrom as Position, seek};
+use rustix::io::Errno;
+use tunesmith_files::{Entry, OpenError, Place};
 
 /// Names of the roles of tasks other than the master.
 const ROLES: [&str; 3] = ["worker", "ps", "evaluator"];
@@ -100,10 +104,11 @@ impl FromStr for LogName {
 }
 
 impl LogName {
-    fn path(&self, job: &Path) -> PathBuf {
+    fn place(&self, job: &Path) -> Place {
+        let job = Place::from(job.to_owned());
         let attempts = match self.trial {
             Some(trial) => job.join("trials").join(trial.to_string()),
-            None => job.to_owned(),
+            None => job,
         };
         let attempt = attempts.join(format!("attempt-{}", self.attempt));
         let stream = self.stream.as_str();
@@ -117,21 +122,25 @@ impl LogName {
 /// Those of reading folders.
 pub fn logs(job: &Path, trial: Option<u64>) -> io::Result<Vec<LogFile>> {
     let mut found = Vec::new();
-    let mut trials: Vec<(Option<u64>, PathBuf)> = match trial {
+    let job = Place::from(job.to_owned());
+    let mut trials: Vec<(Option<u64>, Place)> = match trial {
         Some(trial) => vec![(Some(trial), job.join("trials").join(trial.to_string()))],
-        None => vec![(None, job.to_owned())],
+        None => vec![(None, job.clone())],
     };
     if trial.is_none() {
-        for (name, path) in entries(&job.join("trials"))? {
-            trials.extend(name.parse().ok().map(|number| (Some(number), path)));
+        for (name, place) in entries(&job.join("trials"), |entry| entry.is_folder)? {
+            trials.extend(name.parse().ok().map(|number| (Some(number), place)));
         }
     }
     for (trial, folder) in trials {
-        for (name, path) in entries(&folder)? {
+        for (name, place) in entries(&folder, |entry| entry.is_folder)? {
             let Some(attempt) = numbered(&name, "attempt") else { continue };
-            for (file, path) in entries(&path)? {
+            for (file, place) in entries(&place, |entry| entry.is_file)? {
                 let Some((task, stream)) = task_and_stream(&file) else { continue };
-                let metadata = fs::metadata(&path)?;
+                // A program may remove or replace it meanwhile.
+                let Some(metadata) = unless_absent(place.metadata())?.filter(std::fs::Metadata::is_file) else {
+                    continue;
+                };
                 let name = LogName { trial, attempt, task, stream };
                 found.push(LogFile { name, size_bytes: metadata.len(), modified: metadata.modified()? });
             }
@@ -142,18 +151,21 @@ pub fn logs(job: &Path, trial: Option<u64>) -> io::Result<Vec<LogFile>> {
 }
 
 /// Reads about `limit` bytes of the log `name` in the folder `job`, starting at `offset`; `None` if there is no such
-/// log.
+/// log, or if a program has replaced it by a link, a pipe or a device.
 /// A chunk does not end within a character, unless the log does. Blocks.
 ///
 /// # Errors
 /// If the file cannot be read.
 pub fn read(job: &Path, name: &LogName, offset: u64, limit: usize) -> io::Result<Option<LogChunk>> {
-    let mut file = match File::open(name.path(job)) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
+    let Some(mut file) = unless_absent(name.place(job).open())? else { return Ok(None) };
+    let (start, limit) = match next_data(&file, offset, limit)? {
+        NextData::Here { limit } => (offset, limit),
+        NextData::At { start } => {
+            let text = format!("\n[{} bytes of this log were removed, since it exceeded its quota]\n", start - offset);
+            return Ok(Some(LogChunk { text, next_offset: start }));
+        }
     };
-    file.seek(SeekFrom::Start(offset))?;
+    file.seek(SeekFrom::Start(start))?;
     let mut bytes = Vec::new();
     file.take(limit as u64).read_to_end(&mut bytes)?;
     if bytes.len() == limit {
@@ -161,6 +173,32 @@ pub fn read(job: &Path, name: &LogName, offset: u64, limit: usize) -> io::Result
     }
     let next_offset = offset + bytes.len() as u64;
     Ok(Some(LogChunk { text: String::from_utf8_lossy(&bytes).into_owned(), next_offset }))
+}
+
+/// The next bytes of a log.
+enum NextData {
+    /// They follow, up to `limit` of them before the next hole.
+    Here { limit: usize },
+    /// They follow a hole: an executor has removed the middle of a log that exceeded its quota.
+    At { start: u64 },
+}
+
+/// Finds the next bytes of `file` from `offset` on, at most `limit`.
+fn next_data(file: &File, offset: u64, limit: usize) -> io::Result<NextData> {
+    let start = match seek(file, Position::Data(offset)) {
+        Ok(start) => start,
+        // There are no bytes from here on: the end of the log, or a hole at its end.
+        Err(Errno::NXIO) => file.metadata()?.len().max(offset),
+        // The file system has no holes.
+        Err(Errno::INVAL | Errno::OPNOTSUPP) => return Ok(NextData::Here { limit }),
+        Err(error) => return Err(error.into()),
+    };
+    if start > offset {
+        return Ok(NextData::At { start });
+    }
+    let hole = seek(file, Position::Hole(offset)).unwrap_or(u64::MAX);
+    let until_hole = usize::try_from(hole.saturating_sub(offset)).unwrap_or(usize::MAX);
+    Ok(NextData::Here { limit: if until_hole == 0 { limit } else { limit.min(until_hole) } })
 }
 
 /// Returns the number of bytes at the end that start an incomplete character.
@@ -192,27 +230,32 @@ fn task_and_stream(file: &str) -> Option<(String, LogStream)> {
     is_task(task).then(|| (task.to_owned(), stream))
 }
 
-/// Returns the names and paths of the entries of `folder`; none if it does not exist or is not a folder.
-fn entries(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
-    let listed = match fs::read_dir(folder) {
-        Ok(listed) => listed,
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            return Ok(Vec::new());
-        }
-        Err(error) => return Err(error),
-    };
-    let mut found = Vec::new();
-    for entry in listed {
-        let entry = entry?;
-        if let Ok(name) = entry.file_name().into_string() {
-            found.push((name, entry.path()));
-        }
+/// Returns the names and places of the entries of `folder` that `wanted` accepts; none if it does not exist or is not a
+/// folder.
+fn entries(folder: &Place, wanted: fn(&Entry) -> bool) -> io::Result<Vec<(String, Place)>> {
+    let listed = unless_absent(folder.entries())?.unwrap_or_default();
+    let named = |entry: Entry| entry.name.into_string().ok().map(|name| (name.clone(), folder.join(name)));
+    Ok(listed.into_iter().filter(wanted).filter_map(named).collect())
+}
+
+/// Returns `None` for a file that does not exist or is not regular.
+fn unless_absent<T>(result: Result<T, OpenError>) -> io::Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(OpenError::NotRegular) => Ok(None),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error.into()),
     }
-    Ok(found)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::process::Command;
+
+    use rustix::fs::{FallocateFlags, fallocate};
+
     use super::*;
 
     fn write(job: &Path, path: &str, bytes: &[u8]) {
@@ -251,6 +294,55 @@ mod tests {
         assert_eq!(logs(&job.path().join("absent"), None).unwrap(), []);
         write(job.path(), "attempt-1/stderr.log", b"");
         assert_eq!(logs(job.path(), None).unwrap()[0].name.to_string(), "attempt-1.master-0.stderr");
+    }
+
+    #[test]
+    fn links_and_pipes_in_place_of_logs_are_neither_listed_nor_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let job = folder.path().join("job");
+        write(&job, "trials/1/attempt-1/stdout.log", b"text");
+        let attempt = job.join("trials/1/attempt-1");
+        symlink("/etc/passwd", attempt.join("stderr.log")).unwrap();
+        assert!(Command::new("mkfifo").arg(attempt.join("worker-0-stdout.log")).status().unwrap().success());
+        symlink(&attempt, job.join("trials/1/attempt-2")).unwrap();
+        symlink("1", job.join("trials/2")).unwrap();
+        symlink("job", folder.path().join("other")).unwrap();
+        let names: Vec<String> = logs(&job, None).unwrap().iter().map(|log| log.name.to_string()).collect();
+        assert_eq!(names, ["trial-1.attempt-1.master-0.stdout"]);
+        for name in [
+            "trial-1.attempt-1.master-0.stderr",
+            "trial-1.attempt-1.worker-0.stdout",
+            "trial-1.attempt-2.master-0.stdout",
+            "trial-2.attempt-1.master-0.stdout",
+        ] {
+            assert_eq!(read(&job, &name.parse().unwrap(), 0, 100).unwrap(), None, "{name}");
+        }
+        let log = "trial-1.attempt-1.master-0.stdout".parse().unwrap();
+        assert_eq!(read(&job, &log, 0, 100).unwrap().unwrap().text, "text");
+        assert_eq!(read(&folder.path().join("other"), &log, 0, 100).unwrap(), None, "the folder of a job is no link");
+    }
+
+    #[test]
+    fn removed_middle_of_a_log_is_named_instead_of_its_bytes() {
+        let job = tempfile::tempdir().unwrap();
+        let text = "x".repeat(64 << 10);
+        write(job.path(), "attempt-1/stdout.log", text.as_bytes());
+        let file = File::options().write(true).open(job.path().join("attempt-1/stdout.log")).unwrap();
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        fallocate(&file, flags, 16 << 10, 32 << 10).unwrap();
+        let name: LogName = "attempt-1.master-0.stdout".parse().unwrap();
+        let (mut joined, mut offset) = (String::new(), 0);
+        while offset < text.len() as u64 {
+            let chunk = read(job.path(), &name, offset, 10_000).unwrap().unwrap();
+            assert!(chunk.next_offset > offset);
+            joined.push_str(&chunk.text);
+            offset = chunk.next_offset;
+        }
+        let kept = "x".repeat(16 << 10);
+        assert_eq!(
+            joined,
+            format!("{kept}\n[32768 bytes of this log were removed, since it exceeded its quota]\n{kept}")
+        );
     }
 
     #[test]

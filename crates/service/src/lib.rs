@@ -23,6 +23,6 @@ mod trainer;
 pub use events::JobEvent;
 pub use live_trials::{LiveTrials, ReportError, TrialKey};
 pub use reports::TrialReports;
-pub use runner::{Control, JobOutcome, JobServices, RunError, RunSettings};
+pub use runner::{Control, JobOutcome, JobServices, ProgramUserOf, RunError, RunSettings};
 pub use study_spec::{NewStudy, StudySpec};
 pub use submission::{Submission, SubmitError, Submitted};

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use tunesmith_domain::{Job, JobPlan, ProgramPlan, StudyId, Trial};
 use tunesmith_executor::{ExecutorJobId, ExecutorJobSpec, Program, Replica, Role};
+use tunesmith_files::Place;
 
 /// The inputs from which the start of a program is built.
 pub(super) struct Launch<'a> {
@@ -33,6 +34,11 @@ impl Launch<'_> {
         directory.join("metrics").join("output.metrics")
     }
 
+    /// Returns the place of the file that `hypertune` writes.
+    pub(super) fn metric_place(directory: &Path) -> Place {
+        Place::new(directory, "metrics").join("output.metrics")
+    }
+
     /// Returns the job for the executor.
     pub(super) fn spec(self) -> ExecutorJobSpec {
         let trial_job_dir = self.trial_job_dir();
@@ -48,6 +54,7 @@ impl Launch<'_> {
             master_is_chief: self.plan.master_is_chief,
             environment: self.environment(),
             working_directory: self.plan.working_directory.clone(),
+            program_folders: self.local_job_dir().into_iter().collect(),
             time_limit: self.plan.trial_time_limit,
             grace: self.plan.grace,
             id: self.id,
@@ -60,6 +67,14 @@ impl Launch<'_> {
         Some(match self.trial {
             Some(trial) => format!("{}/{}", job_dir.trim_end_matches('/'), trial.id),
             None => job_dir.to_owned(),
+        })
+    }
+
+    fn local_job_dir(&self) -> Option<PathBuf> {
+        let job_dir = self.plan.local_job_dir()?;
+        Some(match self.trial {
+            Some(trial) => job_dir.join(trial.id.to_string()),
+            None => job_dir,
         })
     }
 

@@ -15,8 +15,9 @@ use tower::ServiceExt;
 use super::error::ClientError;
 use super::request::{Answer, Payload, Request};
 use crate::cli::folder_args::container_options_of_environment;
+use crate::cli::isolation_args::passed_environment_of_variable;
 use crate::cli::results::shell_word;
-use crate::composition;
+use crate::composition::{self, Isolation};
 use crate::data_dir::{DataDir, DataDirError, StoreKind};
 use tunesmith_http::server;
 use tunesmith_service::jobs::{Jobs, QueueSettings};
@@ -64,7 +65,12 @@ impl Folder {
             Some(listener) => format!("http://{}", listener.local_addr()?),
             None => String::new(),
         };
-        let application = composition::compose(&data_dir, container_options_of_environment()).await?;
+        let isolation = Isolation {
+            environment: passed_environment_of_variable()?,
+            private_packages: true,
+            ..Isolation::default()
+        };
+        let application = composition::compose(&data_dir, container_options_of_environment()?, isolation).await?;
         let jobs = Arc::clone(&application.jobs);
         if purpose != Purpose::RunJob {
             // The queue gives waiting jobs their positions, and lets them be cancelled at once.

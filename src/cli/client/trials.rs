@@ -1,5 +1,6 @@
 //! `tunesmith trials`: the trials of studies, and, read only, those of jobs.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use super::study_target::StudyArgs;
 use super::trial_create::{self, CreateArgs};
 use super::trial_view;
 use crate::cli::output::print;
+use tunesmith_files::create_for_user;
 
 /// Interval between two reads of an operation.
 const POLL_INTERVAL: Duration = Duration::from_millis(300);
@@ -209,7 +211,9 @@ async fn export(args: &ExportArgs) -> anyhow::Result<()> {
         ExportFormat::Json => format!("{}\n", serde_json::to_string_pretty(&answer)?),
     };
     match &args.output {
-        Some(path) => std::fs::write(path, text).with_context(|| format!("{} cannot be written", path.display())),
+        Some(path) => create_for_user(path)
+            .and_then(|mut file| file.write_all(text.as_bytes()))
+            .with_context(|| format!("{} cannot be written", path.display())),
         None => Ok(print(&text)?),
     }
 }

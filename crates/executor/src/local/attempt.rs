@@ -12,8 +12,8 @@
 //! never free between submission and end, and a reused process ID has no effect. A second lock, on the folder itself,
 //! is held briefly by a submitter and by a client that declares an attempt lost.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
@@ -22,10 +22,18 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::containers::Engine;
+use super::identity::Identity;
 use crate::{ExecutorJobSpec, ExitStatus, StopMode};
+use tunesmith_files::Place;
 
 /// The version of these files.
 pub(super) const FORMAT: u32 = 1;
+
+/// Maximum size of a file in bytes. A guess; a submission contains the training input.
+const MAX_FILE_BYTES: u64 = 64 << 20;
+
+/// Maximum size of the lock in bytes; it contains a number of ten digits.
+const MAX_LOCK_BYTES: u64 = 64;
 
 /// The content of `spec.json`: the input of the supervisor.
 #[derive(Debug, Serialize, Deserialize)]
@@ -36,6 +44,15 @@ pub(super) struct Submission {
     pub(super) spec: ExecutorJobSpec,
     /// The container engine; `None` if the job has no containers.
     pub(super) engine: Option<Engine>,
+    /// The user of the programs; `None` for that of the supervisor.
+    #[serde(default)]
+    pub(super) identity: Option<Identity>,
+    /// The umask of the programs; `None` for that of the supervisor.
+    #[serde(default)]
+    pub(super) umask: Option<u32>,
+    /// Maximum disk space of the logs in bytes; `None` for any.
+    #[serde(default)]
+    pub(super) log_quota_bytes: Option<u64>,
 }
 
 /// The content of `started.json`, for people.
@@ -92,17 +109,20 @@ impl Attempt {
         &self.directory
     }
 
+    fn place(&self, name: &str) -> Place {
+        Place::new(&self.directory, name)
+    }
+
     /// Waits for the lock on the folder. Dropping the value releases it.
     pub(super) fn lock_folder(&self) -> io::Result<File> {
-        let folder = File::open(&self.directory)?;
+        let folder = File::from(Place::from(self.directory.clone()).open_folder()?);
         flock(&folder, FlockOperation::LockExclusive)?;
         Ok(folder)
     }
 
     /// Takes the supervisor's lock; `None` if a supervisor is alive.
     pub(super) fn try_lock(&self) -> io::Result<Option<File>> {
-        let file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(self.directory.join("lock"))?;
+        let file = self.place("lock").read_write()?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(file)),
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
@@ -119,7 +139,7 @@ impl Attempt {
 
     /// The supervisor's process ID, if it has been written. Valid only while the supervisor holds the lock.
     pub(super) fn supervisor_pid(&self) -> Option<Pid> {
-        let text = fs::read_to_string(self.directory.join("lock")).ok()?;
+        let text = String::from_utf8(self.place("lock").read(MAX_LOCK_BYTES).ok()?).ok()?;
         Pid::from_raw(text.strip_suffix('\n')?.parse().ok()?)
     }
 
@@ -164,11 +184,10 @@ impl Attempt {
     /// Returns `None` if the file is absent or does not parse. Files are created by rename, so only a power failure
     /// damages them, and after one no process is left.
     fn read<T: DeserializeOwned>(&self, name: &str) -> io::Result<Option<T>> {
-        let mut text = Vec::new();
-        match File::open(self.directory.join(name)) {
-            Ok(mut file) => file.read_to_end(&mut text)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error),
+        let text = match self.place(name).read(MAX_FILE_BYTES) {
+            Ok(text) => text,
+            Err(error) if error.is_not_found() => return Ok(None),
+            Err(error) => return Err(error.into()),
         };
         match serde_json::from_slice(&text) {
             Ok(value) => Ok(Some(value)),
@@ -180,17 +199,6 @@ impl Attempt {
     }
 
     fn write<T: Serialize>(&self, name: &str, value: &T, durable: bool) -> io::Result<()> {
-        // Two processes may stop an attempt concurrently: each writes its own temporary file.
-        let temporary = self.directory.join(format!("{name}.{}.tmp", std::process::id()));
-        let mut file = File::create(&temporary)?;
-        file.write_all(&serde_json::to_vec(value)?)?;
-        if durable {
-            file.sync_all()?;
-        }
-        fs::rename(&temporary, self.directory.join(name))?;
-        if durable {
-            File::open(&self.directory)?.sync_all()?;
-        }
-        Ok(())
+        Ok(self.place(name).replace(&serde_json::to_vec(value)?, durable)?)
     }
 }

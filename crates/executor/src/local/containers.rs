@@ -5,7 +5,9 @@ use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
 
+use super::identity::Identity;
 use super::launch::replica_name;
+use super::system::become_user;
 use crate::{ExecutorJobSpec, Program, Replica};
 
 /// A container engine with docker's command line.
@@ -78,13 +80,17 @@ impl Engine {
         Some(line)
     }
 
-    /// Removes the containers of `spec` by force. Containers that do not exist are not an error.
-    pub(super) fn remove(&self, spec: &ExecutorJobSpec, token: &str) {
+    /// Removes the containers of `spec` by force, as the user `identity` that started them. Containers that do not exist are not an error.
+    pub(super) fn remove(&self, spec: &ExecutorJobSpec, token: &str, identity: Option<&Identity>) {
         let containers = spec.replicas.iter().filter(|replica| matches!(replica.program, Program::Container { .. }));
         for replica in containers {
             let name = container_name(spec, token, replica);
             let mut command = Command::new(&self.program);
             command.args(&self.global_options).args(["rm", "--force", &name]);
+            become_user(&mut command, identity, None);
+            if let Some(identity) = identity {
+                command.envs(identity.variables());
+            }
             // The output is "no such container" after every regular end.
             let result = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
             if let Err(error) = result {

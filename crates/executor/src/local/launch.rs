@@ -1,13 +1,16 @@
 //! Start of one replica.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::Pid;
+use tunesmith_files::Place;
 
-use super::system::die_with_parent;
+use super::identity::Identity;
+use super::system::{become_user, die_with_parent};
 use crate::{Replica, Role, tf_config::role_name};
 
 /// Returns the files in `directory` of a replica's standard output and error.
@@ -25,16 +28,32 @@ pub(super) fn replica_name(replica: &Replica) -> String {
 }
 
 /// Starts `command` for `replica` in a new session without terminal, with empty standard input and its output appended
-/// to its log files. The kernel kills it when this process dies.
-pub(super) fn start(mut command: Command, replica: &Replica, directory: &Path) -> io::Result<Pid> {
+/// to its log files, as the user `identity` and with the umask `umask` if they are given. The kernel kills it when this
+/// process dies. Returns the process and its open logs.
+pub(super) fn start(
+    mut command: Command,
+    replica: &Replica,
+    directory: &Path,
+    identity: Option<&Identity>,
+    umask: Option<u32>,
+) -> io::Result<(Pid, [File; 2])> {
     let (stdout, stderr) = log_files(directory, replica);
-    command.stdin(Stdio::null()).stdout(append(&stdout)?).stderr(append(&stderr)?);
+    let (stdout, stderr) = (append(stdout)?, append(stderr)?);
+    let logs = [stdout.try_clone()?, stderr.try_clone()?];
+    command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
+    become_user(&mut command, identity, umask);
     die_with_parent(&mut command);
     let child = command.spawn()?;
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    pid.ok_or_else(|| io::Error::other("the system returned an invalid process ID"))
+    let pid = pid.ok_or_else(|| io::Error::other("the system returned an invalid process ID"))?;
+    Ok((pid, logs))
 }
 
-fn append(path: &Path) -> io::Result<File> {
-    OpenOptions::new().create(true).append(true).open(path)
+/// Opens a log. A program that was started before may have replaced it by a link or a pipe, which is an error. The
+/// program gets the file in blocking mode.
+fn append(path: PathBuf) -> io::Result<File> {
+    let file = Place::from(path).append()?;
+    let flags = fcntl_getfl(&file)?;
+    fcntl_setfl(&file, flags - OFlags::NONBLOCK)?;
+    Ok(file)
 }

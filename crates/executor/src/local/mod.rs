@@ -7,7 +7,10 @@
 
 mod attempt;
 mod containers;
+mod environment;
+mod identity;
 mod launch;
+mod log_quota;
 mod processes;
 mod supervisor;
 mod system;
@@ -30,7 +33,10 @@ use super::{
     Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec, ExecutorJobState, ExitStatus, Program, ProgramEnd, Role,
     StopMode, StopReason,
 };
+use tunesmith_files::umask_of_user;
 
+pub use self::environment::{BadVariablePattern, PASSED_NAMES, PASSED_PREFIXES, PassedEnvironment, VariablePattern};
+pub use self::identity::{Identities, Identity, IdentityError};
 pub use self::launch::log_files;
 pub use self::supervisor::{SUPERVISOR_LOG, supervise};
 
@@ -44,7 +50,7 @@ const STARTING_TICK: Duration = Duration::from_millis(10);
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Settings of a [`LocalExecutor`].
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct LocalSettings {
     /// The program that calls [`supervise`] when its first argument is [`SUPERVISE_ARGUMENT`].
     pub supervisor: PathBuf,
@@ -55,6 +61,12 @@ pub struct LocalSettings {
     pub container_options: Vec<String>,
     /// Options of docker or podman after `run`.
     pub container_run_options: Vec<String>,
+    /// The variables of this process that programs inherit.
+    pub environment: PassedEnvironment,
+    /// The users of the programs.
+    pub identities: Identities,
+    /// Maximum disk space of the logs of one attempt in bytes; `None` for any.
+    pub log_quota_bytes: Option<u64>,
 }
 
 /// Runs programs on this machine.
@@ -164,11 +176,25 @@ impl Inner {
         if attempt.submission()?.is_none() {
             // A new random identity for each attempt, from the kernel.
             let token = fs::read_to_string("/proc/sys/kernel/random/uuid")?.trim().replace('-', "");
-            attempt.write_submission(&Submission { format: FORMAT, token, spec, engine })?;
+            let identity = self.settings.identities.of(spec.id.job.parts().0).cloned();
+            if let Some(identity) = &identity {
+                self.give_folders(&spec, identity)?;
+            }
+            let (umask, log_quota_bytes) = (umask_of_user(), self.settings.log_quota_bytes);
+            attempt.write_submission(&Submission {
+                format: FORMAT,
+                token,
+                spec,
+                engine,
+                identity,
+                umask,
+                log_quota_bytes,
+            })?;
         }
         let mut command = tokio::process::Command::new(&self.settings.supervisor);
         command.arg(SUPERVISE_ARGUMENT).arg(attempt.directory());
         // A new process group, so that Ctrl-C in a terminal is not sent to it.
+        command.env_clear().envs(self.settings.environment.of_this_process());
         command.process_group(0).stdin(lock.try_clone()?).stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = match command.spawn() {
             Ok(child) => child,
@@ -262,6 +288,14 @@ impl Inner {
         Ok(Attempt::new(directory))
     }
 
+    /// Lets the programs of `identity` write the metric file and nothing else in the folder of the attempt.
+    fn give_folders(&self, spec: &ExecutorJobSpec, identity: &Identity) -> io::Result<()> {
+        let metrics = spec.directory.join("metrics");
+        fs::create_dir_all(&metrics)?;
+        let root = self.settings.registry.parent().unwrap_or(&self.settings.registry);
+        identity.give(&metrics, root)
+    }
+
     fn engine(&self) -> Option<&Engine> {
         let find = || Engine::find(&self.settings.container_options, &self.settings.container_run_options);
         self.engine.get_or_init(find).as_ref()
@@ -297,7 +331,7 @@ fn record_loss(attempt: &Attempt) -> io::Result<AttemptOutcome> {
     {
         processes::kill_all_with_token(&token, KILL_TIMEOUT)?;
         if let Some(engine) = &submission.engine {
-            engine.remove(&submission.spec, &token);
+            engine.remove(&submission.spec, &token, submission.identity.as_ref());
         }
     }
     let outcome = match (started, attempt.stop_request()?) {

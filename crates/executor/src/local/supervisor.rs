@@ -5,7 +5,7 @@
 //! leaves its process group remains its descendant. SIGTERM and SIGINT stop the attempt gracefully, SIGUSR1 at once.
 
 use std::collections::BTreeMap;
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, Write};
 use std::net::TcpListener;
 use std::os::fd::AsFd;
@@ -25,9 +25,11 @@ use rustix::process::{
 
 use super::attempt::{Attempt, AttemptOutcome, End, FORMAT, Started, Submission};
 use super::launch;
+use super::log_quota::LogQuota;
 use super::processes::{TOKEN_VARIABLE, descendants};
 use crate::tf_config::Cluster;
 use crate::{ExitStatus, Program, ProgramEnd, Replica, StopReason};
+use tunesmith_files::Place;
 
 /// Minimum run time of programs whose end is synced to disk. Syncing costs more than running a shorter program again
 /// after a power failure.
@@ -65,6 +67,7 @@ struct Supervisor {
     phase: Phase,
     master_end: Option<ProgramEnd>,
     stopped: Option<StopReason>,
+    log_quota: LogQuota,
 }
 
 #[derive(Clone, Copy)]
@@ -92,9 +95,11 @@ impl Supervisor {
         set_child_subreaper(Some(getpid()))?;
         Attempt::write_pid(&given, std::process::id())?;
         let submission = attempt.submission()?.ok_or_else(|| io::Error::other("spec.json is missing or damaged"))?;
+        let log_quota = LogQuota::new(submission.log_quota_bytes);
         Ok(Self {
             attempt,
             submission,
+            log_quota,
             signals,
             running: BTreeMap::new(),
             begin: Instant::now(),
@@ -123,14 +128,26 @@ impl Supervisor {
             self.phase = Phase::Killing;
         }
         while self.reap()? {
+            let checked = self.log_quota.check(Instant::now());
+            self.note_quota_error(checked);
             self.advance()?;
             self.sleep()?;
             self.take_signals()?;
         }
+        let checked = self.log_quota.finish();
+        self.note_quota_error(checked);
         if let Some(engine) = &self.submission.engine {
-            engine.remove(&self.submission.spec, &self.submission.token);
+            engine.remove(&self.submission.spec, &self.submission.token, self.submission.identity.as_ref());
         }
         self.record()
+    }
+
+    /// Reports that logs cannot be shortened, once: the programs continue.
+    fn note_quota_error(&mut self, checked: io::Result<()>) {
+        if let Err(error) = checked {
+            note(&self.attempt, &format!("the logs cannot be kept within their quota: {error}"));
+            self.log_quota = LogQuota::new(None);
+        }
     }
 
     /// Starts the replicas. The error text names the replica that cannot be started.
@@ -139,13 +156,24 @@ impl Supervisor {
         if !spec.working_directory.is_dir() {
             return Err(format!("its working directory {} is not a folder", spec.working_directory.display()));
         }
+        if let Some(identity) = &self.submission.identity {
+            for folder in &spec.program_folders {
+                let created = identity.create_folder(folder, self.submission.umask);
+                created.map_err(|error| format!("its folder {} cannot be created: {error}", folder.display()))?;
+            }
+        }
         let addresses = free_addresses(spec.replicas.len()).map_err(|error| format!("no port is free: {error}"))?;
         let cluster = Cluster::new(spec, &addresses);
         for replica in &spec.replicas {
             let command = self.command(replica, &cluster)?;
             let program = command.get_program().to_owned();
-            match launch::start(command, replica, self.attempt.directory()) {
-                Ok(pid) => self.running.insert(pid.as_raw_nonzero().get(), replica.clone()),
+            // A container engine runs as the user of the programs, too: one of root would give access to all files.
+            let identity = self.submission.identity.as_ref();
+            match launch::start(command, replica, self.attempt.directory(), identity, self.submission.umask) {
+                Ok((pid, logs)) => {
+                    self.log_quota.add(logs);
+                    self.running.insert(pid.as_raw_nonzero().get(), replica.clone())
+                }
                 Err(error) => {
                     let name = launch::replica_name(replica);
                     return Err(format!("{name} cannot start {}: {error}", program.display()));
@@ -158,7 +186,13 @@ impl Supervisor {
     fn command(&self, replica: &Replica, cluster: &Cluster<'_>) -> Result<Command, String> {
         let Submission { spec, token, engine, .. } = &self.submission;
         let mut variables = spec.environment.clone();
+        // For the process on this machine, not for the inside of a container.
+        let mut own: BTreeMap<String, String> = BTreeMap::new();
         variables.insert(TOKEN_VARIABLE.to_owned(), token.clone());
+        if let Some(identity) = &self.submission.identity {
+            let of_user = identity.variables().map(|(name, value)| (name.to_owned(), value.to_owned()));
+            own.extend(of_user);
+        }
         let tf_config = cluster.tf_config(replica);
         let mut command = match &replica.program {
             Program::Command { argv } => {
@@ -174,7 +208,7 @@ impl Supervisor {
                 line.ok_or("it is a container, and no engine was chosen")?
             }
         };
-        command.envs(&variables).env("TF_CONFIG", tf_config).current_dir(&spec.working_directory);
+        command.envs(&own).envs(&variables).env("TF_CONFIG", tf_config).current_dir(&spec.working_directory);
         Ok(command)
     }
 
@@ -271,6 +305,7 @@ impl Supervisor {
             Phase::Terminating(kill_at) => Some(kill_at.saturating_duration_since(now)),
             Phase::Killing => Some(KILL_INTERVAL),
         };
+        let timeout = [timeout, self.log_quota.until_check(now)].into_iter().flatten().min();
         let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
         match poll(&mut [PollFd::new(&self.signals, PollFlags::IN)], timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => Ok(()),
@@ -324,7 +359,7 @@ fn free_addresses(count: usize) -> io::Result<Vec<String>> {
 
 /// Adds a line to [`SUPERVISOR_LOG`].
 fn note(attempt: &Attempt, line: &str) {
-    let file = OpenOptions::new().create(true).append(true).open(attempt.directory().join(SUPERVISOR_LOG));
+    let file = Place::new(attempt.directory(), SUPERVISOR_LOG).append();
     // There is no other place to report a failure.
-    let _ = file.and_then(|mut file| writeln!(file, "{line}"));
+    let _ = file.map(|mut file| writeln!(file, "{line}"));
 }

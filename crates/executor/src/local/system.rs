@@ -6,9 +6,13 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use nix::sys::signal::SigSet;
-use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal, setsid};
+use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
+use rustix::fs::Mode;
+use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal, setsid, umask};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+
+use super::identity::Identity;
 
 /// Makes the process of `command` the leader of a new session and process group, and lets the kernel kill it when its
 /// parent dies.
@@ -23,6 +27,31 @@ pub(super) fn die_with_parent(command: &mut Command) {
         // The parent may have died before the call above, which then has no effect.
         if getppid() != Some(parent) {
             return Err(io::Error::from_raw_os_error(rustix::io::Errno::SRCH.raw_os_error()));
+        }
+        Ok(())
+    };
+    // SAFETY: `prepare` makes only system calls and does not allocate, so it is safe in the child of a fork.
+    unsafe {
+        command.pre_exec(prepare);
+    }
+}
+
+/// Makes the process of `command` one of the user `identity`, if there is one, with the umask `mode`, if it is given. Call
+/// it before [`die_with_parent`]: the kernel clears that setting when the user changes.
+#[expect(unsafe_code, reason = "there is no safe way to run code between fork and exec")]
+pub(super) fn become_user(command: &mut Command, identity: Option<&Identity>, mode: Option<u32>) {
+    let ids = identity.map(|identity| {
+        let groups: Vec<Gid> = identity.groups.iter().copied().map(Gid::from_raw).collect();
+        (Uid::from_raw(identity.uid), Gid::from_raw(identity.gid), groups)
+    });
+    let prepare = move || {
+        if let Some(mode) = mode {
+            umask(Mode::from_raw_mode(mode));
+        }
+        if let Some((uid, gid, groups)) = &ids {
+            setgroups(groups)?;
+            setresgid(*gid, *gid, *gid)?;
+            setresuid(*uid, *uid, *uid)?;
         }
         Ok(())
     };

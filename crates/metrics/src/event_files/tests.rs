@@ -5,6 +5,7 @@ use tempfile::TempDir;
 
 use super::super::tests::{collector, event_record, framed, points, write};
 use super::*;
+use crate::{Collector, CollectorConfig};
 
 /// A file written by tensorboardX: its version, and `training/hptuning/metric` = 0.5 at step 1.
 const EXAMPLE: &str = "1800000000000000a37f4b220900000040fc54d9411a0d627261696e2e4576656e743a32eced8f9d\
@@ -21,7 +22,7 @@ fn example_is_read_after_a_cut_at_any_byte() {
     for cut in 0..bytes.len() {
         let folder = TempDir::new().unwrap();
         let mut intake = Intake::new("training/hptuning/metric".to_owned(), &[]);
-        let mut files = EventFiles::new(folder.path().to_owned(), intake.tag());
+        let mut files = EventFiles::new(Place::new(folder.path(), ""), intake.tag());
         intake.begin_batch(usize::MAX);
         write(&folder.path().join("events.out.tfevents.1"), &bytes[..cut]);
         files.read(&mut intake);
@@ -56,7 +57,7 @@ fn new_files_are_found_at_any_depth_and_read_in_the_order_of_their_paths() {
 }
 
 #[test]
-fn symbolic_links_are_followed_for_the_folder_itself_alone() {
+fn symbolic_links_are_followed_for_the_trusted_folder_alone() {
     let folder = TempDir::new().unwrap();
     let real = folder.path().join("real");
     write(&real.join("tfevents"), event_record(1.0, 1, 0.5));
@@ -64,7 +65,17 @@ fn symbolic_links_are_followed_for_the_folder_itself_alone() {
     symlink(&real, real.join("loop")).unwrap();
     symlink(folder.path().join("elsewhere"), real.join("out")).unwrap();
     symlink(&real, folder.path().join("job")).unwrap();
-    assert_eq!(points(&collector(folder.path(), &[]).poll()), [(1, 0.5)]);
+    // The program may have made the link of the trial's folder.
+    assert_eq!(points(&collector(folder.path(), &[]).poll()), []);
+    symlink(folder.path(), folder.path().join("alias")).unwrap();
+    let config = |event_dir: Place| CollectorConfig {
+        tag: "acc".to_owned(),
+        metric_file: event_dir.join("absent"),
+        event_dir: Some(event_dir),
+        stdout: None,
+    };
+    let alias = Place::new(folder.path().join("alias"), "real");
+    assert_eq!(points(&Collector::new(config(alias), &[]).poll()), [(1, 0.5)]);
 }
 
 #[test]

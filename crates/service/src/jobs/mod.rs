@@ -3,6 +3,7 @@
 //! [`Jobs::run`] runs the queued jobs, several at once and by priority, and [`Jobs::run_one`] runs a single one. Jobs
 //! that an earlier process left unfinished are queued by [`Jobs::resume_unfinished`].
 
+mod handling;
 mod queue;
 
 use std::collections::HashMap;
@@ -13,9 +14,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::TryStreamExt;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
 
+use self::handling::Handling;
 use self::queue::Queue;
 use super::pages;
 use super::runner::{
@@ -290,11 +292,20 @@ impl Jobs {
     /// Runs a job of the queue, and runs it again after an error.
     async fn run_queued(self: Arc<Self>, id: JobId, endpoint: String, mut control: watch::Receiver<Control>) {
         let cancelled = self.register(&id).await;
+        let handling = Handling::begin(&(self.services.directory)(&id)).await;
         loop {
+            if handling.is_fatal() {
+                if let Err(error) = handling::set_aside(&self, &id).await {
+                    tracing::error!(job.id = %id, error = &error as &dyn std::error::Error, "a job could not be set aside");
+                }
+                break;
+            }
             let was_cancelled = *cancelled.borrow();
-            let settings = RunSettings { endpoint: endpoint.clone(), parallel: None, events: None };
+            let (events, emitted) = mpsc::unbounded_channel();
+            let settings = RunSettings { endpoint: endpoint.clone(), parallel: None, events: Some(events) };
             let run_control = RunControl { level: control.clone(), cancelled: cancelled.clone() };
-            match runner::run(Arc::clone(&self.services), id.clone(), settings, run_control).await {
+            let run = runner::run(Arc::clone(&self.services), id.clone(), settings, run_control);
+            match handling.during(emitted, run).await {
                 Ok(JobOutcome::Ended(job)) => tracing::info!(job.id = %id, job.state = %job.state, "a job has ended"),
                 Ok(JobOutcome::Interrupted(_)) => {}
                 Err(error) => {
@@ -310,6 +321,7 @@ impl Jobs {
             }
             break;
         }
+        handling.end();
         self.state().running.remove(&id);
     }
 

@@ -7,6 +7,7 @@
 mod classification;
 mod failure_rule;
 mod program;
+mod program_files;
 mod single_run;
 mod trial_run;
 mod tuning;
@@ -26,7 +27,8 @@ use crate::clock::Clock;
 use crate::search_policy::{SearchPolicy, error_text};
 use tunesmith_domain::{Job, JobChange, JobId, JobPlan, JobState, PlanError, Trial};
 use tunesmith_executor::{Executor, ExecutorError};
-use tunesmith_packages::Environments;
+use tunesmith_files::create_folder_for_user;
+use tunesmith_packages::{Environments, ProgramUser};
 use tunesmith_store::{Store, StoreError};
 
 /// The reason recorded for a job that a user cancelled.
@@ -80,6 +82,9 @@ pub enum RunError {
     Interrupted(#[from] tokio::task::JoinError),
 }
 
+/// Returns the user of the programs of a project; `None` for that of this process.
+pub type ProgramUserOf = Box<dyn Fn(&str) -> Option<ProgramUser> + Send + Sync>;
+
 /// The services that all jobs of one process share.
 pub struct JobServices {
     /// Jobs, studies and trials.
@@ -94,6 +99,9 @@ pub struct JobServices {
     pub live: Arc<LiveTrials>,
     /// The source of all timestamps.
     pub clock: Arc<dyn Clock>,
+    /// The users of programs. For a project with a user, the executor creates the folders of programs, and installers
+    /// run as that user.
+    pub program_user: ProgramUserOf,
     /// Returns the folder of a job's files, which need not exist.
     pub directory: Box<dyn Fn(&JobId) -> PathBuf + Send + Sync>,
 }
@@ -171,7 +179,7 @@ impl Runner {
         let mut control = self.control.level.clone();
         let mut cancelled = self.control.cancelled.clone();
         let prepared = tokio::select! {
-            prepared = program::prepare(&self.services.environments, &plan) => prepared,
+            prepared = program::prepare(&self.services.environments, &plan, self.program_user()) => prepared,
             () = until_at_least(&mut control, Control::Interrupt) => {
                 return Ok(JobOutcome::Interrupted(self.set_state(JobState::Queued, "").await?));
             }
@@ -216,6 +224,11 @@ impl Runner {
             // The receiver may have been dropped.
             let _ = events.send(event);
         }
+    }
+
+    /// The user of the programs; `None` for that of this process.
+    fn program_user(&self) -> Option<ProgramUser> {
+        (self.services.program_user)(self.id.parts().0)
     }
 
     /// Whether the run has been interrupted.
@@ -293,6 +306,16 @@ async fn create_dir(path: &Path) -> Result<(), RunError> {
         path: path.to_owned(),
         source,
     })
+}
+
+/// Creates the job-dir `path` and its parents, in the mode that the user's umask gives, unless the executor does.
+async fn create_job_dir(runner: &Runner, path: PathBuf) -> Result<(), RunError> {
+    if runner.program_user().is_some() {
+        return Ok(());
+    }
+    let created = path.clone();
+    let created = tokio::task::spawn_blocking(move || create_folder_for_user(&created)).await?;
+    created.map_err(|source| RunError::Files { operation: "creating", path, source })
 }
 
 /// Returns the folder of one attempt.

@@ -2,7 +2,8 @@
 
 use tunesmith_domain::{JobPlan, ProgramPlan};
 use tunesmith_packages::{
-    EnvironmentRequest, Environments, Package, PackageError, PackageSource, PreparedEnvironment, SourceFolder,
+    EnvironmentRequest, Environments, Package, PackageError, PackageSource, PreparedEnvironment, ProgramUser,
+    SourceFolder,
 };
 
 /// Installs the packages of `plan`. Returns `None` if it has none.
@@ -12,6 +13,7 @@ use tunesmith_packages::{
 pub(super) async fn prepare(
     environments: &Environments,
     plan: &JobPlan,
+    user: Option<ProgramUser>,
 ) -> Result<Option<PreparedEnvironment>, PackageError> {
     let ProgramPlan::PythonModule { package_uris, package_path, requirements, .. } = &plan.program else {
         return Ok(None);
@@ -23,6 +25,6 @@ pub(super) async fn prepare(
     if let Some(path) = package_path {
         packages.push(Package::Folder(SourceFolder::new(path)?));
     }
-    let request = EnvironmentRequest { packages, requirements: requirements.clone() };
+    let request = EnvironmentRequest { packages, requirements: requirements.clone(), user };
     environments.prepare(&request).await.map(Some)
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Context, Control, JobOutcome, RunError, create_dir, until_at_least};
+use super::{Context, Control, JobOutcome, RunError, create_dir, create_job_dir, until_at_least};
 use crate::trainer::Launch;
 use tunesmith_domain::JobState;
 use tunesmith_executor::{
@@ -68,7 +68,7 @@ async fn submit(context: &Context, id: &ExecutorJobId) -> Result<(), RunError> {
         create_dir(metrics).await?;
     }
     if let Some(job_dir) = context.plan.local_job_dir() {
-        create_dir(&job_dir).await?;
+        create_job_dir(&context.runner, job_dir).await?;
     }
     let launch = Launch {
         job: &context.job,

@@ -1,7 +1,7 @@
 //! Runs one trial from its creation to its result, across lost attempts, restarts and early stopping.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +10,8 @@ use tokio::sync::watch;
 use tunesmith_algorithms::problem::TrialId;
 
 use super::classification::EndedTrial;
-use super::{Context, Control, RunError, attempt_directory, create_dir, until_at_least};
+use super::program_files::{attempt_place, last_line};
+use super::{Context, Control, RunError, attempt_directory, create_dir, create_job_dir, until_at_least};
 use crate::JobEvent;
 use crate::early_stopping::EarlyStopping;
 use crate::live_trials::{LiveTrial, Registration, TrialKey};
@@ -22,6 +23,7 @@ use tunesmith_domain::{
 use tunesmith_executor::{
     ExecutorError, ExecutorJobId, ExecutorJobState, ExitStatus, ProgramEnd, StopMode, StopReason,
 };
+use tunesmith_files::Place;
 use tunesmith_metrics::{Collector, CollectorConfig};
 
 /// Interval between two reads of the files of a running trial. A read of unchanged files takes three `stat` calls.
@@ -30,8 +32,6 @@ const COLLECT_INTERVAL: Duration = Duration::from_millis(250);
 const BATCH: usize = 10_000;
 /// Marks of standard output are byte offsets. The attempt is stored above this number of bits.
 const ATTEMPT_SHIFT: u32 = 48;
-/// Number of bytes at the end of standard error in which its last line is searched.
-const ERROR_TAIL_BYTES: u64 = 8192;
 
 /// How the run of a trial ended.
 pub(super) enum TrialEnd {
@@ -160,7 +160,7 @@ impl TrialRun {
             final_measurement: self.final_measurement(trial).await?,
             seen_tags,
             time_limit: self.context.plan.trial_time_limit,
-            last_error_line: last_line(&self.directory(trial).join("stderr.log")).await,
+            last_error_line: last_line(attempt_place(&self.directory(trial)).join("stderr.log")).await,
         };
         Ok(ended.completion())
     }
@@ -215,7 +215,7 @@ impl TrialRun {
             create_dir(metrics).await?;
         }
         if let Some(job_dir) = self.local_job_dir(trial) {
-            create_dir(&job_dir).await?;
+            create_job_dir(&self.context.runner, job_dir).await?;
         }
         let context = &self.context;
         let launch = Launch {
@@ -243,9 +243,9 @@ impl TrialRun {
         let directory = self.directory(trial);
         let config = CollectorConfig {
             tag: self.context.plan.metric_tag.clone(),
-            metric_file: Launch::metric_file(&directory),
-            event_dir: self.local_job_dir(trial),
-            stdout: self.context.plan.metric_from_stdout.then(|| directory.join("stdout.log")),
+            metric_file: Launch::metric_place(&directory),
+            event_dir: self.local_job_dir(trial).map(Place::from),
+            stdout: self.context.plan.metric_from_stdout.then(|| attempt_place(&directory).join("stdout.log")),
         };
         let mut known = self.stored(trial, true).await?;
         known.retain_mut(|measurement| match measurement.source {
@@ -432,17 +432,4 @@ async fn until_abandoned(abandon: &mut watch::Receiver<Option<String>>) {
     if abandon.wait_for(Option::is_some).await.is_err() {
         std::future::pending::<()>().await;
     }
-}
-
-/// Returns the last non-blank line of a text file, cut to 200 characters; `None` if there is none.
-async fn last_line(path: &Path) -> Option<String> {
-    use tokio::io::{AsyncReadExt, AsyncSeekExt};
-    let mut file = tokio::fs::File::open(path).await.ok()?;
-    let length = file.metadata().await.ok()?.len();
-    file.seek(std::io::SeekFrom::Start(length.saturating_sub(ERROR_TAIL_BYTES))).await.ok()?;
-    let mut tail = Vec::new();
-    file.read_to_end(&mut tail).await.ok()?;
-    let text = String::from_utf8_lossy(&tail);
-    let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
-    Some(line.trim().chars().take(200).collect())
 }

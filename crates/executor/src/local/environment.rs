@@ -1,0 +1,176 @@
+//! The environment variables of this process that programs inherit.
+
+use std::ffi::{OsStr, OsString};
+use std::str::FromStr;
+
+/// Variables that programs inherit by name.
+pub const PASSED_NAMES: [&str; 39] = [
+    "ALL_PROXY",
+    "CONTAINER_HOST",
+    "CURL_CA_BUNDLE",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "DOCKER_CONTEXT",
+    "DOCKER_HOST",
+    "DYLD_LIBRARY_PATH",
+    "HF_HOME",
+    "HOME",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "LANG",
+    "LANGUAGE",
+    "LOGNAME",
+    "NO_PROXY",
+    "PATH",
+    "REQUESTS_CA_BUNDLE",
+    "SHELL",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+    "TEMP",
+    "TERM",
+    "TMP",
+    "TMPDIR",
+    "TORCH_HOME",
+    "TRITON_CACHE_DIR",
+    "TZ",
+    "TZDIR",
+    "USER",
+    "VIRTUAL_ENV",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_RUNTIME_DIR",
+    "all_proxy",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "JULIA_DEPOT_PATH",
+];
+
+/// Variables that programs inherit by the start of their names.
+pub const PASSED_PREFIXES: [&str; 32] = [
+    "BLIS_",
+    "CONDA_PREFIX",
+    "CUBLAS_",
+    "CUDA_",
+    "CUDNN_",
+    "GOMP_",
+    "GPU_",
+    "HIP_",
+    "HSA_",
+    "JAX_",
+    "KERAS_",
+    "KMP_",
+    "LC_",
+    "LD_",
+    "MALLOC_",
+    "MKL_",
+    "NCCL_",
+    "NUMBA_",
+    "NUMEXPR_",
+    "NVIDIA_",
+    "OMP_",
+    "ONEAPI_",
+    "OPENBLAS_",
+    "PYTHON",
+    "PYTORCH_",
+    "ROCM_",
+    "ROCR_",
+    "TF_CPP_",
+    "TF_FORCE_",
+    "TF_GPU_",
+    "TF_XLA_",
+    "XLA_",
+];
+
+/// The selection of variables: the lists of this module, and more by name or prefix.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PassedEnvironment {
+    more: Vec<VariablePattern>,
+}
+
+/// A name of a variable, `PREFIX*` for all that begin with `PREFIX`, or `*` for all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VariablePattern {
+    start: String,
+    is_prefix: bool,
+}
+
+/// The error of parsing a [`VariablePattern`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not the name of a variable: use NAME, PREFIX* or *")]
+pub struct BadVariablePattern {
+    /// The text.
+    pub text: String,
+}
+
+impl FromStr for VariablePattern {
+    type Err = BadVariablePattern;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (start, is_prefix) = text.strip_suffix('*').map_or((text, false), |start| (start, true));
+        if (start.is_empty() && !is_prefix) || start.contains(['=', '\0', '*']) {
+            return Err(BadVariablePattern { text: text.to_owned() });
+        }
+        Ok(Self { start: start.to_owned(), is_prefix })
+    }
+}
+
+impl PassedEnvironment {
+    /// The lists of this module, and `more`.
+    pub fn new(more: Vec<VariablePattern>) -> Self {
+        Self { more }
+    }
+
+    /// All variables.
+    pub fn all() -> Self {
+        Self { more: vec![VariablePattern { start: String::new(), is_prefix: true }] }
+    }
+
+    /// Returns the selected variables of this process.
+    pub fn of_this_process(&self) -> Vec<(OsString, OsString)> {
+        std::env::vars_os().filter(|(name, _)| self.selects(name)).collect()
+    }
+
+    /// Whether the variable `name` is selected.
+    pub fn selects(&self, name: &OsStr) -> bool {
+        let name = name.as_encoded_bytes();
+        let starts = |prefix: &str| name.starts_with(prefix.as_bytes());
+        PASSED_NAMES.iter().any(|known| known.as_bytes() == name)
+            || PASSED_PREFIXES.iter().any(|prefix| starts(prefix))
+            || self.more.iter().any(|pattern| match pattern.is_prefix {
+                true => starts(&pattern.start),
+                false => pattern.start.as_bytes() == name,
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_selected_only_by_name_or_prefix() {
+        let secrets = ["AWS_SECRET_ACCESS_KEY", "GOOGLE_APPLICATION_CREDENTIALS", "TF_VAR_password", "HOMEPASSWORD"];
+        let given = |patterns: &[&str]| {
+            PassedEnvironment::new(patterns.iter().map(|pattern| pattern.parse().unwrap()).collect())
+        };
+        for secret in secrets {
+            assert!(!PassedEnvironment::default().selects(secret.as_ref()), "{secret}");
+            assert!(given(&["X", secret]).selects(secret.as_ref()), "{secret}");
+            assert!(PassedEnvironment::all().selects(secret.as_ref()), "{secret}");
+        }
+        assert!(given(&["AWS_*"]).selects("AWS_SECRET_ACCESS_KEY".as_ref()));
+        assert!(!given(&["AWS_*"]).selects("TF_VAR_password".as_ref()));
+        for usual in ["PATH", "HOME", "LC_ALL", "PYTHONPATH", "CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH"] {
+            assert!(PassedEnvironment::default().selects(usual.as_ref()), "{usual}");
+        }
+    }
+
+    #[test]
+    fn invalid_patterns_are_errors() {
+        for text in ["", "A=B", "A*B", "**"] {
+            let error = text.parse::<VariablePattern>().unwrap_err();
+            assert_eq!(error.to_string(), format!("{text:?} is not the name of a variable: use NAME, PREFIX* or *"));
+        }
+    }
+}

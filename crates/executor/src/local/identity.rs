@@ -1,0 +1,197 @@
+//! The users as which programs run.
+
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use nix::unistd::{Gid, Uid, User, getgrouplist};
+use serde::{Deserialize, Serialize};
+
+/// A user of this machine, with everything that a process needs to become it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// The name.
+    pub user: String,
+    /// The user ID.
+    pub uid: u32,
+    /// The ID of the primary group.
+    pub gid: u32,
+    /// All groups, including the primary one.
+    pub groups: Vec<u32>,
+    /// The home folder.
+    pub home: String,
+}
+
+/// The users of programs, by project.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Identities {
+    /// The user of projects that have none of their own; `None` for the user of this process.
+    default: Option<Identity>,
+    projects: BTreeMap<String, Identity>,
+}
+
+/// Why programs cannot run as a user.
+#[derive(Debug, thiserror::Error)]
+pub enum IdentityError {
+    /// This process may not become another user.
+    #[error("only root may run programs as another user; this process has the user ID {uid}")]
+    NotRoot {
+        /// The user ID.
+        uid: u32,
+    },
+    /// There is no such user.
+    #[error("there is no user {user:?} on this machine")]
+    Unknown {
+        /// The name.
+        user: String,
+    },
+    /// The user is root.
+    #[error("{user:?} is root, which programs must not be")]
+    Root {
+        /// The name.
+        user: String,
+    },
+    /// A project or all projects have two users.
+    #[error("{scope} has two users: {first:?} and {second:?}")]
+    Twice {
+        /// Such as `project p`.
+        scope: String,
+        /// The first user.
+        first: String,
+        /// The second user.
+        second: String,
+    },
+    /// A project has no user, although others have one.
+    #[error("projects that are not named have no user; give USER as well as PROJECT=USER")]
+    NoDefault,
+    /// The database of users cannot be read.
+    #[error("the user {user:?} cannot be looked up")]
+    Lookup {
+        /// The name.
+        user: String,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl Identities {
+    /// Parses entries `USER` and `PROJECT=USER`. Without entries programs run as the user of this process.
+    ///
+    /// # Errors
+    /// [`IdentityError`].
+    pub fn parse(entries: &[String]) -> Result<Self, IdentityError> {
+        let uid = Uid::effective();
+        if !entries.is_empty() && !uid.is_root() {
+            return Err(IdentityError::NotRoot { uid: uid.as_raw() });
+        }
+        let mut identities = Self::default();
+        for entry in entries {
+            let (scope, user, before) = match entry.split_once('=') {
+                Some((project, user)) => {
+                    let before = identities.projects.insert(project.to_owned(), Identity::find(user)?);
+                    (format!("project {project}"), user, before)
+                }
+                None => ("--run-as".to_owned(), entry.as_str(), identities.default.replace(Identity::find(entry)?)),
+            };
+            if let Some(before) = before {
+                return Err(IdentityError::Twice { scope, first: before.user, second: user.to_owned() });
+            }
+        }
+        if identities.default.is_none() && !identities.projects.is_empty() {
+            return Err(IdentityError::NoDefault);
+        }
+        Ok(identities)
+    }
+
+    /// Returns the user of the programs of `project`; `None` for the user of this process.
+    pub fn of(&self, project: &str) -> Option<&Identity> {
+        self.projects.get(project).or(self.default.as_ref())
+    }
+
+    /// Whether programs run as other users than this process.
+    pub fn are_given(&self) -> bool {
+        self.default.is_some()
+    }
+}
+
+impl Identity {
+    fn find(name: &str) -> Result<Self, IdentityError> {
+        let lookup = |errno: nix::errno::Errno| IdentityError::Lookup { user: name.to_owned(), source: errno.into() };
+        let unknown = || IdentityError::Unknown { user: name.to_owned() };
+        let user = User::from_name(name).map_err(lookup)?.ok_or_else(unknown)?;
+        if user.uid.is_root() {
+            return Err(IdentityError::Root { user: name.to_owned() });
+        }
+        let c_name = CString::new(name).map_err(|_| unknown())?;
+        let groups = getgrouplist(&c_name, user.gid).map_err(lookup)?;
+        // Membership in the group of root would give access to files of the server.
+        let groups = groups.into_iter().map(Gid::as_raw).filter(|&gid| gid != 0).collect();
+        Ok(Self {
+            user: user.name,
+            uid: user.uid.as_raw(),
+            gid: user.gid.as_raw(),
+            groups,
+            home: user.dir.display().to_string(),
+        })
+    }
+
+    /// Returns the variables that describe the user.
+    pub fn variables(&self) -> [(&'static str, &str); 3] {
+        [("HOME", self.home.as_str()), ("LOGNAME", self.user.as_str()), ("USER", self.user.as_str())]
+    }
+
+    /// Creates `folder` and its parents as this user, so that no folder is created where the user may not write.
+    pub(super) fn create_folder(&self, folder: &Path, umask: Option<u32>) -> io::Result<()> {
+        let mut command = Command::new("/bin/mkdir");
+        command.arg("-p").arg("--").arg(folder).current_dir("/").stdin(Stdio::null());
+        super::system::become_user(&mut command, Some(self), umask);
+        let output = command.output()?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        Err(io::Error::other(format!("{message} (as user {})", self.user)))
+    }
+
+    /// Gives the folder `path` to this user, and lets it pass through the folders between `root` and `path`.
+    pub(super) fn give(&self, path: &Path, root: &Path) -> io::Result<()> {
+        for folder in path.ancestors().skip(1).take_while(|folder| folder.starts_with(root)) {
+            let metadata = folder.symlink_metadata()?;
+            if metadata.is_dir() && metadata.mode() & 0o001 == 0 {
+                std::fs::set_permissions(folder, PermissionsExt::from_mode(metadata.mode() & 0o7777 | 0o011))?;
+            }
+        }
+        chown(path, Some(self.uid), Some(self.gid))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(entries: &[&str]) -> Result<Identities, String> {
+        let entries: Vec<String> = entries.iter().map(|&entry| entry.to_owned()).collect();
+        Identities::parse(&entries).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn projects_have_their_user_or_the_common_one() {
+        assert_eq!(parse(&[]).unwrap(), Identities::default());
+        if !Uid::effective().is_root() {
+            assert!(parse(&["daemon"]).unwrap_err().starts_with("only root may run programs as another user"));
+            return;
+        }
+        let identities = parse(&["daemon", "p=bin"]).unwrap();
+        assert_eq!(identities.of("p").unwrap().user, "bin");
+        assert_eq!(identities.of("q").unwrap().user, "daemon");
+        assert!(identities.are_given());
+        assert_eq!(parse(&["root"]).unwrap_err(), "\"root\" is root, which programs must not be");
+        assert_eq!(parse(&["no-such"]).unwrap_err(), "there is no user \"no-such\" on this machine");
+        assert_eq!(parse(&["daemon", "bin"]).unwrap_err(), "--run-as has two users: \"daemon\" and \"bin\"");
+        assert!(parse(&["p=bin"]).unwrap_err().contains("give USER as well as PROJECT=USER"));
+    }
+}

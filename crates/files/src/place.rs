@@ -1,0 +1,300 @@
+//! The place of a file that a program may write.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, Metadata};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, renameat, statat, unlinkat};
+use rustix::io::Errno;
+
+/// Mode of created files.
+const PRIVATE: u32 = 0o600;
+
+/// Maximum number of entries of a folder that are listed. A guess, far above the use of any program.
+const MAX_ENTRIES: usize = 100_000;
+
+/// A path below a trusted folder. The folder may be reached through links; no component below it may be a link.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    folder: Arc<Path>,
+    below: PathBuf,
+}
+
+/// One entry of a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its name.
+    pub name: OsString,
+    /// Whether it is a regular file.
+    pub is_file: bool,
+    /// Whether it is a folder.
+    pub is_folder: bool,
+}
+
+/// Why a file was not opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// It is a link, a pipe, a device or of another unexpected kind, or its path leads through a link.
+    #[error("not a regular file")]
+    NotRegular,
+    /// The file has more bytes than allowed.
+    #[error("more than {limit} bytes")]
+    TooLarge {
+        /// The maximum size in bytes.
+        limit: u64,
+    },
+    /// The system call failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl OpenError {
+    /// Whether the file does not exist.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::Io(error) if error.kind() == io::ErrorKind::NotFound)
+    }
+}
+
+impl From<Errno> for OpenError {
+    fn from(error: Errno) -> Self {
+        match error {
+            // A link, or a component that is not a folder; a pipe without reader.
+            Errno::LOOP | Errno::NOTDIR | Errno::NXIO => Self::NotRegular,
+            error => Self::Io(error.into()),
+        }
+    }
+}
+
+impl From<OpenError> for io::Error {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Io(error) => error,
+            error => Self::new(io::ErrorKind::InvalidInput, error),
+        }
+    }
+}
+
+impl From<PathBuf> for Place {
+    /// The place of `path` below its parent folder: only the last component must not be a link.
+    fn from(path: PathBuf) -> Self {
+        match (path.parent(), path.file_name()) {
+            (Some(folder), Some(name)) => Self::new(folder, name),
+            _ => Self::new(path, ""),
+        }
+    }
+}
+
+impl Place {
+    /// The place of `below` in the trusted `folder`. An empty `below` is the folder itself.
+    pub fn new(folder: impl AsRef<Path>, below: impl Into<PathBuf>) -> Self {
+        let folder = folder.as_ref();
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        Self { folder: folder.into(), below: below.into() }
+    }
+
+    /// The place `name` below this one.
+    #[must_use]
+    pub fn join(&self, name: impl AsRef<Path>) -> Self {
+        Self { folder: Arc::clone(&self.folder), below: self.below.join(name) }
+    }
+
+    /// The whole path, for messages.
+    pub fn path(&self) -> PathBuf {
+        if self.below.as_os_str().is_empty() { self.folder.to_path_buf() } else { self.folder.join(&self.below) }
+    }
+
+    /// Opens the file for reading.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn open(&self) -> Result<File, OpenError> {
+        let (parent, name) = self.parent()?;
+        // Opening a device may have an effect, so the kind is determined first.
+        regular(statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode)?;
+        self.open_in(&parent, name, OFlags::RDONLY)
+    }
+
+    /// Opens the file for appending, and creates it, readable for this user only.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn append(&self) -> Result<File, OpenError> {
+        let (parent, name) = self.parent()?;
+        self.open_in(&parent, name, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE)
+    }
+
+    /// Opens the file for reading and writing, and creates it, readable for this user only.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn read_write(&self) -> Result<File, OpenError> {
+        let (parent, name) = self.parent()?;
+        self.open_in(&parent, name, OFlags::RDWR | OFlags::CREATE)
+    }
+
+    /// Returns the metadata of the file or folder; those of a link itself.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn metadata(&self) -> Result<Metadata, OpenError> {
+        let (parent, name) = self.parent()?;
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(File::from(openat(&parent, name, flags, Mode::empty())?).metadata()?)
+    }
+
+    /// Reads the file, which must have at most `limit` bytes.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn read(&self, limit: u64) -> Result<Vec<u8>, OpenError> {
+        let mut bytes = Vec::new();
+        self.open()?.take(limit + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > limit { Err(OpenError::TooLarge { limit }) } else { Ok(bytes) }
+    }
+
+    /// Reads the last `limit` bytes of the file, or all if it has fewer.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn read_tail(&self, limit: u64) -> Result<Vec<u8>, OpenError> {
+        let mut file = self.open()?;
+        let start = file.metadata()?.len().saturating_sub(limit);
+        file.seek(SeekFrom::Start(start))?;
+        let mut bytes = Vec::new();
+        file.take(limit).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Replaces the file by one with the content `bytes`, readable for this user only. Other processes see the old file
+    /// or the new one. With `durable`, file and folder are synced.
+    ///
+    /// # Errors
+    /// [`OpenError`]; the old file is kept.
+    pub fn replace(&self, bytes: &[u8], durable: bool) -> Result<(), OpenError> {
+        let (parent, name) = self.parent()?;
+        let mut temporary = name.to_owned();
+        // Two processes may replace a file concurrently: each writes its own temporary file.
+        temporary.push(format!(".{}.tmp", std::process::id()));
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let create = || openat(&parent, &temporary, flags, Mode::from_raw_mode(PRIVATE));
+        let created = match create() {
+            Err(Errno::EXIST) => {
+                unlinkat(&parent, &temporary, AtFlags::empty())?;
+                create()
+            }
+            created => created,
+        };
+        let mut file = File::from(created?);
+        file.write_all(bytes)?;
+        if durable {
+            file.sync_all()?;
+        }
+        renameat(&parent, &temporary, &parent, name)?;
+        if durable {
+            File::from(parent).sync_all()?;
+        }
+        Ok(())
+    }
+
+    /// Opens the folder itself, such as for a lock.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn open_folder(&self) -> Result<OwnedFd, OpenError> {
+        let mut folder = openat(CWD, &*self.folder, folder_flags(), Mode::empty()).map_err(folder_error)?;
+        for name in self.names()? {
+            folder = openat(&folder, name, folder_flags() | OFlags::NOFOLLOW, Mode::empty())?;
+        }
+        Ok(folder)
+    }
+
+    /// Lists the folder, at most its first 100 000 entries.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn entries(&self) -> Result<Vec<Entry>, OpenError> {
+        let folder = self.open_folder()?;
+        let mut found = Vec::new();
+        for entry in Dir::read_from(&folder)? {
+            let entry = entry?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if name == "." || name == ".." {
+                continue;
+            }
+            if found.len() == MAX_ENTRIES {
+                break;
+            }
+            let kind = match entry.file_type() {
+                FileType::Unknown => match statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+                    Ok(stat) => FileType::from_raw_mode(stat.st_mode),
+                    Err(Errno::NOENT) => continue,
+                    Err(error) => return Err(error.into()),
+                },
+                kind => kind,
+            };
+            let (is_file, is_folder) = (kind == FileType::RegularFile, kind == FileType::Directory);
+            found.push(Entry { name: name.to_owned(), is_file, is_folder });
+        }
+        Ok(found)
+    }
+
+    /// Opens the folder of the last component, and returns it with that component.
+    fn parent(&self) -> Result<(OwnedFd, &OsStr), OpenError> {
+        let mut names = self.names()?;
+        let Some(last) = names.pop() else {
+            let folder = openat(CWD, &*self.folder, folder_flags(), Mode::empty()).map_err(folder_error)?;
+            return Ok((folder, OsStr::new(".")));
+        };
+        let mut folder = openat(CWD, &*self.folder, folder_flags(), Mode::empty()).map_err(folder_error)?;
+        for name in names {
+            folder = openat(&folder, name, folder_flags() | OFlags::NOFOLLOW, Mode::empty())?;
+        }
+        Ok((folder, last))
+    }
+
+    /// The components below the trusted folder.
+    fn names(&self) -> Result<Vec<&OsStr>, OpenError> {
+        let name = |component| match component {
+            Component::Normal(name) => Ok(name),
+            _ => Err(OpenError::NotRegular),
+        };
+        self.below.components().map(name).collect()
+    }
+
+    fn open_in(&self, parent: &OwnedFd, name: &OsStr, access: OFlags) -> Result<File, OpenError> {
+        let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let opened = openat(parent, name, flags, Mode::from_raw_mode(PRIVATE));
+        let file = File::from(opened.map_err(|error| match error {
+            Errno::ISDIR => OpenError::NotRegular,
+            error => error.into(),
+        })?);
+        // The file may have been replaced since its kind was determined.
+        if file.metadata()?.is_file() { Ok(file) } else { Err(OpenError::NotRegular) }
+    }
+}
+
+fn folder_flags() -> OFlags {
+    OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC
+}
+
+/// A trusted folder that does not exist has no files; one that is a file has none either.
+fn folder_error(error: Errno) -> OpenError {
+    match error {
+        Errno::NOTDIR => OpenError::Io(io::ErrorKind::NotFound.into()),
+        error => error.into(),
+    }
+}
+
+fn regular(mode: u32) -> Result<(), OpenError> {
+    match FileType::from_raw_mode(mode) {
+        FileType::RegularFile => Ok(()),
+        _ => Err(OpenError::NotRegular),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,80 @@
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::process::Command;
+
+use super::*;
+
+fn text(place: &Place) -> String {
+    String::from_utf8(place.read(100).unwrap()).unwrap()
+}
+
+#[track_caller]
+fn refused<T: std::fmt::Debug>(result: Result<T, OpenError>) {
+    assert!(matches!(result, Err(OpenError::NotRegular)), "{result:?}");
+}
+
+#[test]
+fn only_regular_files_below_the_folder_are_opened() {
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = temporary.path().join("real");
+    fs::create_dir_all(folder.join("inner")).unwrap();
+    fs::write(folder.join("inner/file"), "content").unwrap();
+    fs::write(temporary.path().join("secret"), "secret").unwrap();
+    symlink(temporary.path().join("secret"), folder.join("link")).unwrap();
+    symlink("file", folder.join("inner/near")).unwrap();
+    symlink(temporary.path(), folder.join("out")).unwrap();
+    symlink("/dev/zero", folder.join("zero")).unwrap();
+    assert!(Command::new("mkfifo").arg(folder.join("pipe")).status().unwrap().success());
+    // The trusted folder itself may be reached through a link.
+    symlink(&folder, temporary.path().join("alias")).unwrap();
+
+    let root = Place::new(temporary.path().join("alias"), "");
+    assert_eq!(text(&root.join("inner/file")), "content");
+    for name in ["link", "inner/near", "out/secret", "zero", "pipe", "inner", "../secret", "/etc/passwd"] {
+        refused(root.join(name).open());
+        refused(root.join(name).read(10));
+        refused(root.join(name).read_tail(10));
+        refused(root.join(name).append());
+        refused(root.join(name).read_write());
+    }
+    refused(root.join("out").entries());
+    assert!(root.join("absent").open().unwrap_err().is_not_found());
+    assert!(root.join("absent/file").open().unwrap_err().is_not_found());
+    assert_eq!(fs::read(temporary.path().join("secret")).unwrap(), b"secret");
+    assert!(root.join("link").metadata().unwrap().is_symlink());
+
+    let mut entries = root.entries().unwrap();
+    entries.sort_by(|a, b| a.name.cmp(&b.name));
+    let kinds: Vec<(&str, bool, bool)> =
+        entries.iter().map(|entry| (entry.name.to_str().unwrap(), entry.is_file, entry.is_folder)).collect();
+    let other = |name| (name, false, false);
+    assert_eq!(kinds, [("inner", false, true), other("link"), other("out"), other("pipe"), other("zero")]);
+}
+
+#[test]
+fn reads_are_bounded() {
+    let temporary = tempfile::tempdir().unwrap();
+    let place = Place::from(temporary.path().join("file"));
+    fs::write(place.path(), "0123456789").unwrap();
+    assert_eq!(place.read(10).unwrap(), b"0123456789");
+    assert!(matches!(place.read(9), Err(OpenError::TooLarge { limit: 9 })));
+    assert_eq!(place.read_tail(3).unwrap(), b"789");
+    assert_eq!(place.read_tail(30).unwrap(), b"0123456789");
+}
+
+#[test]
+fn replaced_files_are_private_and_links_are_not_followed() {
+    let temporary = tempfile::tempdir().unwrap();
+    let victim = temporary.path().join("victim");
+    fs::write(&victim, "kept").unwrap();
+    let place = Place::from(temporary.path().join("file"));
+    symlink(&victim, place.path()).unwrap();
+    symlink(&victim, temporary.path().join(format!("file.{}.tmp", std::process::id()))).unwrap();
+    for durable in [true, false] {
+        place.replace(b"new", durable).unwrap();
+        assert_eq!(text(&place), "new");
+    }
+    assert_eq!(fs::read(&victim).unwrap(), b"kept");
+    assert_eq!(fs::metadata(place.path()).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(fs::read_dir(temporary.path()).unwrap().count(), 2, "no temporary file is left");
+}

@@ -1,0 +1,45 @@
+//! Takes the access of other users to an existing data folder away.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// The names in a data folder. Other entries belong to the user.
+const NAMES: [&str; 16] = [
+    "LOCK",
+    "STORE",
+    "audit",
+    "environments",
+    "executions",
+    "jobs",
+    "local",
+    "packages",
+    "projects",
+    "store.sled",
+    "store.sqlite",
+    "store.sqlite-acknowledged",
+    "store.sqlite-shm",
+    "store.sqlite-wal",
+    "tokens.json",
+    "tokens.json.new",
+];
+
+/// Makes the entries of the data folder `path` private. Earlier versions created them in the mode of the user's umask.
+/// Other users may still pass through folders, which programs of `--run-as` need.
+pub(super) fn make_private(path: &Path) -> io::Result<()> {
+    for name in NAMES {
+        let entry = path.join(name);
+        let metadata = match entry.symlink_metadata() {
+            Ok(metadata) => metadata,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        let kept = if metadata.is_dir() { 0o711 } else { 0o600 };
+        let mode = metadata.permissions().mode() & 0o7777;
+        if !metadata.is_symlink() && mode & !kept != 0 {
+            fs::set_permissions(&entry, PermissionsExt::from_mode(mode & kept))?;
+        }
+    }
+    Ok(())
+}

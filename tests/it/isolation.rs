@@ -1,0 +1,168 @@
+//! What programs of jobs inherit, as whom they run, and who may read the files of a data folder.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use rustix::fs::Mode;
+use rustix::process::{geteuid, umask};
+use serde_json::{Value, json};
+
+use crate::access::token;
+use crate::server::Server;
+use crate::support::{Workspace, finished};
+
+const CONFIG: &str = "
+hyperparameters:
+  goal: MAXIMIZE
+  hyperparameterMetricTag: acc
+  maxTrials: 1
+  params: [{parameterName: x, type: DOUBLE, minValue: 0, maxValue: 1}]
+tunesmith:
+  metricFromStdout: true
+";
+
+/// Runs a trainer that writes its environment to a file, and returns the variables.
+fn environment_of_trainer(more: &[&str]) -> BTreeMap<String, String> {
+    let workspace = Workspace::new(CONFIG);
+    workspace.write("train.sh", "env > variables; echo acc=1");
+    let arguments = more.iter().copied().chain(["--", "bash", "train.sh"]);
+    let mut command = workspace.run_command(arguments);
+    command.env("SECRET_KEY", "s").env("AWS_SECRET_ACCESS_KEY", "s").env("PYTHONHASHSEED", "7").env("LC_TIME", "C");
+    finished(command.output().unwrap()).expect(0);
+    let variables = workspace.read("variables");
+    variables.lines().filter_map(|line| line.split_once('=')).map(|(k, v)| (k.to_owned(), v.to_owned())).collect()
+}
+
+#[test]
+fn programs_inherit_the_documented_variables_and_those_that_are_passed() {
+    let inherited = environment_of_trainer(&[]);
+    assert_eq!((inherited.get("SECRET_KEY"), inherited.get("AWS_SECRET_ACCESS_KEY")), (None, None));
+    assert_eq!((inherited["PYTHONHASHSEED"].as_str(), inherited["LC_TIME"].as_str()), ("7", "C"));
+    assert!(inherited.contains_key("PATH") && inherited.contains_key("CLOUD_ML_TRIAL_ID"));
+    let passed = environment_of_trainer(&["--pass-environment", "SECRET_KEY,AWS_*"]);
+    assert_eq!((passed["SECRET_KEY"].as_str(), passed["AWS_SECRET_ACCESS_KEY"].as_str()), ("s", "s"));
+
+    let workspace = Workspace::new(CONFIG);
+    let run = workspace.run(["--pass-environment", "A=B", "--", "true"]).expect(2);
+    assert!(run.stderr.contains("--pass-environment: \"A=B\" is not the name of a variable"), "{}", run.stderr);
+}
+
+/// Runs `command` with the umask 022, under which other users may read new files.
+fn with_usual_umask(mut command: Command) -> Output {
+    // SAFETY: the closure makes one system call.
+    #[expect(unsafe_code, reason = "there is no safe way to run code between fork and exec")]
+    unsafe {
+        command.pre_exec(|| {
+            umask(Mode::from_raw_mode(0o022));
+            Ok(())
+        });
+    }
+    command.output().unwrap()
+}
+
+/// Panics if other users have access to an entry of `folder`.
+fn expect_private(folder: &Path) {
+    let metadata = folder.symlink_metadata().unwrap();
+    if metadata.is_symlink() {
+        return;
+    }
+    assert_eq!(metadata.mode() & 0o077, 0, "{} has mode {:o}", folder.display(), metadata.mode());
+    if metadata.is_dir() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            expect_private(&entry.unwrap().path());
+        }
+    }
+}
+
+#[test]
+fn data_folder_is_private_and_the_files_of_the_user_have_the_usual_modes() {
+    for store in ["sqlite", "sled"] {
+        let workspace = Workspace::new(CONFIG);
+        workspace.write("train.sh", "touch models/1/model; echo acc=1; kill -9 $PPID; exit 0");
+        let arguments = ["--store", store, "--data-dir", "data", "--job-dir", "models", "--", "bash", "train.sh"];
+        finished(with_usual_umask(workspace.run_command(arguments))).code.unwrap();
+        expect_private(&workspace.path().join("data"));
+        let mode = |name: &str| workspace.path().join(name).metadata().unwrap().mode() & 0o777;
+        let modes = ["models", "models/1", "models/1/model", "job.json", "trials.csv"].map(mode);
+        assert_eq!(modes, [0o755, 0o755, 0o644, 0o644, 0o644]);
+    }
+}
+
+#[test]
+fn store_that_others_could_read_is_made_private() {
+    let workspace = Workspace::new(CONFIG);
+    let arguments = ["--data-dir", "data", "--", "bash", "-c", "echo acc=1"];
+    workspace.run(arguments).expect(0);
+    let path = |name: &str| workspace.path().join("data").join(name);
+    for (name, mode) in [("store.sqlite", 0o644), ("jobs", 0o755), ("LOCK", 0o644)] {
+        std::fs::set_permissions(path(name), PermissionsExt::from_mode(mode)).unwrap();
+    }
+    workspace.run(arguments).expect(0);
+    let modes = ["store.sqlite", "jobs", "LOCK"].map(|name| path(name).metadata().unwrap().mode() & 0o777);
+    assert_eq!(modes, [0o600, 0o711, 0o600]);
+}
+
+#[test]
+fn server_of_several_principals_needs_isolated_programs() {
+    let workspace = Workspace::new("");
+    token(&workspace, &["--principal", "user:one@x", "--role", "ml.admin"]);
+    token(&workspace, &["--principal", "user:one@x", "--role", "ml.viewer"]);
+    drop(Server::start(&workspace, &[]));
+    token(&workspace, &["--principal", "user:two@x", "--role", "ml.developer@p"]);
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--data-dir", "data"];
+    let refused = finished(workspace.command().args(serve).output().unwrap()).expect(2);
+    assert!(refused.stderr.contains("2 principals have tokens"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("--allow-unisolated-programs"), "{}", refused.stderr);
+    let unknown = finished(workspace.command().args(serve).args(["--run-as", "no-such-user"]).output().unwrap());
+    let expected = if geteuid().is_root() { "there is no user \"no-such-user\"" } else { "only root may run programs" };
+    assert!(unknown.expect(2).stderr.contains(expected));
+}
+
+fn run_job(server: &Server, id: &str, input: &Value) -> Value {
+    let (status, answer) = server.post("/v1/projects/p/jobs", &json!({"jobId": id, "trainingInput": input}));
+    assert_eq!(status, 200, "{answer}");
+    loop {
+        let (_, job) = server.get(&format!("/v1/projects/p/jobs/{id}"));
+        if job["endTime"].is_string() {
+            return job;
+        }
+    }
+}
+
+#[test]
+fn programs_of_another_user_reach_their_metric_file_and_no_file_of_the_server() {
+    let workspace = Workspace::new("");
+    let run_as = ["--run-as", "daemon", "--run-as", "q=bin"];
+    if !geteuid().is_root() {
+        let serve = ["serve", "--listen", "127.0.0.1:0", "--data-dir", "data"];
+        let refused = finished(workspace.command().args(serve).args(run_as).output().unwrap()).expect(2);
+        assert!(refused.stderr.contains("only root may run programs as another user"), "{}", refused.stderr);
+        return;
+    }
+    // The folders above the data folder are those of the operator.
+    std::fs::set_permissions(workspace.path(), PermissionsExt::from_mode(0o711)).unwrap();
+    let data = workspace.path().join("data");
+    let server = Server::start(&workspace, &run_as);
+    let script = format!(
+        "id -un; echo $HOME; touch \"$CLOUD_ML_HP_METRIC_FILE\" && echo metric; cd $(dirname $CLOUD_ML_HP_METRIC_FILE)/..; \
+         for file in spec.json started.json {data}/store.sqlite {data}/STORE; do cat $file > /dev/null && echo read $file; done; \
+         rm -f stdout.log || echo kept; echo > exit.json || echo kept; ls {data} > /dev/null || echo hidden",
+        data = data.display()
+    );
+    let input = json!({"masterConfig": {"containerCommand": ["bash", "-c", format!("({script}) 2> /dev/null")]}});
+    let job = run_job(&server, "j", &input);
+    assert_eq!(job["state"], "SUCCEEDED", "{job}");
+    let log = server.get("/v1/projects/p/jobs/j/logs/attempt-1.master-0.stdout").1["text"].clone();
+    assert_eq!(log, "daemon\n/usr/sbin\nmetric\nkept\nkept\nhidden\n");
+
+    // The folder of a job is created as the user of its programs, who may not write here.
+    let input = json!({"jobDir": workspace.path().join("models"), "masterConfig": {"containerCommand": ["true"]}});
+    let job = run_job(&server, "elsewhere", &input);
+    assert_eq!(job["state"], "FAILED");
+    let reason = job["errorMessage"].as_str().unwrap();
+    assert!(reason.contains("models cannot be created") && reason.contains("as user daemon"), "{reason}");
+    assert!(!workspace.path().join("models").exists());
+}
