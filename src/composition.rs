@@ -65,6 +65,7 @@ pub(crate) struct Application {
     pub(crate) studies: Arc<Studies>,
     pub(crate) jobs: Arc<Jobs>,
     pub(crate) packages: Packages,
+    pub(crate) environments: Arc<Environments>,
     pub(crate) reports: TrialReports,
 }
 
@@ -78,6 +79,7 @@ pub(crate) async fn compose(
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let policy = Arc::new(SearchPolicy::new(Arc::clone(&store), processors().get()));
     let live = Arc::new(LiveTrials::default());
+    let environments = Arc::new(environments(data_dir, &isolation));
     let jobs = Jobs::new(JobServices {
         store: Arc::clone(&store),
         program_user: Box::new({
@@ -88,7 +90,7 @@ pub(crate) async fn compose(
             }
         }),
         policy: Arc::clone(&policy),
-        environments: Arc::new(environments(data_dir, &isolation)),
+        environments: Arc::clone(&environments),
         executor: Arc::new(local_executor(data_dir.path(), container, isolation)?),
         live: Arc::clone(&live),
         clock: Arc::clone(&clock),
@@ -101,6 +103,7 @@ pub(crate) async fn compose(
         studies: Arc::new(Studies::new(Arc::clone(&store), policy, Arc::clone(&clock))),
         jobs: Arc::new(jobs),
         packages: Packages::new(data_dir.packages(), Packages::MAX_BYTES),
+        environments,
         reports: TrialReports::new(Arc::clone(&store), live),
         store,
         clock,

@@ -5,7 +5,7 @@ use std::num::{NonZeroU16, NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -21,13 +21,18 @@ use crate::data_dir::DataDir;
 use tunesmith_http::authorization::Access;
 use tunesmith_http::listener::{Connections, Peer};
 use tunesmith_http::server;
+use tunesmith_packages::Environments;
 use tunesmith_service::Control;
 use tunesmith_service::clock::{Clock, SystemClock};
-use tunesmith_service::jobs::QueueSettings;
+use tunesmith_service::jobs::{Jobs, QueueSettings};
+use tunesmith_service::packages::Packages;
 use tunesmith_service::studies::Studies;
 
 /// Interval between two checks of the leases.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Interval between two searches for unused packages.
+const PRUNE_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
 #[derive(Debug, Args)]
 pub(super) struct ServeArgs {
@@ -65,6 +70,10 @@ pub(super) struct ServeArgs {
     /// Also record reading requests, in audit/data_access.jsonl of the data folder. Changes are always recorded.
     #[arg(long)]
     data_access_log: bool,
+    /// Remove uploaded packages and installed environments that no job has used for this time. They are kept by
+    /// default.
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=36_500))]
+    retention: Option<u32>,
     #[command(flatten)]
     container: ContainerArgs,
     #[command(flatten)]
@@ -99,6 +108,15 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
     application.packages.remove_unfinished()?;
     let jobs = Arc::clone(&application.jobs);
     jobs.resume_unfinished().await?;
+    let pruner = args.retention.map(|days| {
+        let retention = Duration::from_secs(u64::from(days) * 24 * 60 * 60);
+        tokio::spawn(prune(
+            Arc::clone(&jobs),
+            application.packages.clone(),
+            Arc::clone(&application.environments),
+            retention,
+        ))
+    });
     let (set_control, control) = watch::channel(Control::Run);
     let slots = args.job_slots.map_or_else(composition::processors, NonZeroUsize::from);
     let running = tokio::spawn(async move { jobs.run(QueueSettings { endpoint, slots }, control).await });
@@ -129,6 +147,9 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
         () = cut_off => tracing::warn!("connections were closed before they ended"),
     }
     sweeper.abort();
+    if let Some(pruner) = pruner {
+        pruner.abort();
+    }
     Ok(())
 }
 
@@ -171,6 +192,33 @@ async fn sweep(studies: Arc<Studies>) {
             tracing::error!(error = &error as &dyn std::error::Error, "the leases could not be checked");
         }
     }
+}
+
+/// Removes the packages and environments that no job has used for the time `retention`, at once and every hour.
+async fn prune(jobs: Arc<Jobs>, packages: Packages, environments: Arc<Environments>, retention: Duration) {
+    let mut interval = tokio::time::interval(PRUNE_INTERVAL);
+    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        interval.tick().await;
+        if let Err(error) = prune_once(&jobs, packages.clone(), Arc::clone(&environments), retention).await {
+            tracing::error!(error = format!("{error:#}"), "unused packages could not be removed");
+        }
+    }
+}
+
+async fn prune_once(
+    jobs: &Jobs,
+    packages: Packages,
+    environments: Arc<Environments>,
+    retention: Duration,
+) -> anyhow::Result<()> {
+    let unused_since = SystemTime::from(jobs.unused_since(retention).await?);
+    let remove = move || anyhow::Ok((packages.prune(unused_since)?, environments.prune(unused_since)?));
+    let (packages, environments) = tokio::task::spawn_blocking(remove).await??;
+    for path in packages.iter().chain(&environments) {
+        tracing::info!(path = %path.display(), "removed, since no job has used it");
+    }
+    Ok(())
 }
 
 /// Returns a future that completes with the first SIGINT or SIGTERM.

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "clippy exempts test functions only, not their helpers")]
 
 mod access;
+mod attempt_files;
 mod bench;
 mod cli_client;
 mod config;

@@ -45,6 +45,17 @@ pub trait Executor: Send + Sync + 'static {
     /// # Errors
     /// [`ExecutorError::Unreachable`] if the request could not be made.
     async fn stop(&self, id: &ExecutorJobId, how: StopMode) -> Result<(), ExecutorError>;
+
+    /// Removes what the engine keeps of the ended job `id`, except its logs, its exit status and the files of its
+    /// program. The engine need not know the job afterwards, so its ID must not be submitted again. Has no effect on a
+    /// job that runs or is unknown. An engine that keeps nothing does nothing.
+    ///
+    /// # Errors
+    /// [`ExecutorError::Unreachable`] if something could not be removed.
+    async fn tidy(&self, id: &ExecutorJobId) -> Result<(), ExecutorError> {
+        let _ = id;
+        Ok(())
+    }
 }
 
 /// The name of one run of a program. Names in the engine are derived from it.

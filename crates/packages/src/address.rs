@@ -178,6 +178,8 @@ mod tests {
                 let answer = format!(
                     "HTTP/1.1 302 Found\r\nlocation: http://{target}/\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
                 );
+                stream.readable().await.unwrap();
+                assert!(stream.try_read(&mut [0; 4096]).unwrap() > 0);
                 stream.writable().await.unwrap();
                 assert_eq!(stream.try_write(answer.as_bytes()).unwrap(), answer.len());
             }

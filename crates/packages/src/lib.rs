@@ -9,6 +9,7 @@ mod installer;
 mod lock;
 mod packed_folder;
 mod process;
+mod retention;
 mod rules;
 mod source;
 mod source_folder;
@@ -144,6 +145,7 @@ impl Environments {
         // The interpreter is a link to one of the system, which may have been removed.
         if ready.exists() && environment.python.exists() {
             tracing::debug!(environment.path = %directory.display(), "the Python environment exists already");
+            retention::touch(&ready).map_err(PackageError::io("write", &ready))?;
             return Ok(environment);
         }
         tracing::info!(environment.path = %directory.display(), installer = installer.name(), "installing packages");

@@ -8,6 +8,7 @@
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
@@ -144,6 +145,38 @@ impl Packages {
         if path.is_file() { Ok(path) } else { Err(PackagesError::NotFound { name: name.uri() }) }
     }
 
+    /// Removes the packages that were last used before `unused_since`: uploaded, or named by a new job. Returns their
+    /// files.
+    ///
+    /// # Errors
+    /// [`PackagesError::Io`]; other packages may have been removed.
+    pub fn prune(&self, unused_since: SystemTime) -> Result<Vec<PathBuf>, PackagesError> {
+        let mut removed = Vec::new();
+        for project in entries(&self.root)? {
+            for content in entries(&project)? {
+                for path in entries(&content)? {
+                    let last_use = path.metadata().and_then(|file| file.modified()).map_err(failed("read", &path))?;
+                    if last_use < unused_since {
+                        fs::remove_file(&path).map_err(failed("remove", &path))?;
+                        removed.push(path);
+                    }
+                }
+                match fs::remove_dir(&content) {
+                    Err(error)
+                        if !matches!(
+                            error.kind(),
+                            io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotADirectory | io::ErrorKind::NotFound
+                        ) =>
+                    {
+                        return Err(failed("remove", &content)(error));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(removed)
+    }
+
     /// Resolves `uri`, an entry of `packageUris` of a job of `project`: returns the file of an uploaded package, or
     /// another
     /// `uri` unchanged.
@@ -155,7 +188,11 @@ impl Packages {
         if name.project != project {
             return Err(PackagesError::OtherProject { name: uri.to_owned() });
         }
-        Ok(self.find(&name)?.display().to_string())
+        let path = self.find(&name)?;
+        // The last use, for `Self::prune`.
+        let touched = File::options().write(true).open(&path).and_then(|file| file.set_modified(SystemTime::now()));
+        touched.map_err(failed("write", &path))?;
+        Ok(path.display().to_string())
     }
 
     /// Starts the upload of the package `name`. Writing to it blocks.

@@ -40,6 +40,7 @@ pages! {
     reading_explain: "docs/guide/reading-explain.md", 0, &[];
     server_for_a_team: "docs/guide/server-for-a-team.md", 3, &[];
     suggest_and_report: "docs/guide/suggest-and-report.md", 0, &["google-api-python-client==2.202.0"];
+    isolation: "docs/guide/isolation.md", 1, &[];
     troubleshooting: "docs/guide/troubleshooting.md", 0, &[];
     your_own_trainer: "docs/guide/your-own-trainer.md", 0, &REPORTERS;
 }

@@ -14,6 +14,7 @@ mod log_quota;
 mod processes;
 mod supervisor;
 mod system;
+mod tidy;
 
 use std::fs;
 use std::io;
@@ -155,6 +156,11 @@ impl Executor for LocalExecutor {
         let known = id.clone();
         self.blocking(id, move |inner| Ok(inner.stop(&known, how)?)).await
     }
+
+    async fn tidy(&self, id: &ExecutorJobId) -> Result<(), ExecutorError> {
+        let known = id.clone();
+        self.blocking(id, move |inner| Ok(inner.tidy(&known)?)).await
+    }
 }
 
 impl Inner {
@@ -252,6 +258,18 @@ impl Inner {
             Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
             Err(error) => Err(error.into()),
         }
+    }
+
+    fn tidy(&self, id: &ExecutorJobId) -> io::Result<()> {
+        let Some(attempt) = self.find(id)? else { return Ok(()) };
+        {
+            let _folder_lock = attempt.lock_folder()?;
+            if attempt.end()?.is_none() {
+                return Ok(());
+            }
+            tidy::remove_records(attempt.directory())?;
+        }
+        fs::remove_file(self.settings.registry.join(id.to_string()))
     }
 
     /// Returns a handle of the process that was the supervisor of `id` at the time of the call, if there is one.

@@ -5,6 +5,7 @@
 
 mod handling;
 mod queue;
+mod retention;
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;

@@ -193,7 +193,18 @@ impl TrialRun {
             at: self.context.services().clock.now(),
         };
         let trial = Box::new(self.change(trial.id, change).await?);
+        self.tidy(&trial).await;
         Ok(Next::End(TrialEnd::Completed { trial, seen_tags }))
+    }
+
+    /// Removes the records of the attempts of a trial whose result is stored.
+    async fn tidy(&self, trial: &Trial) {
+        for attempt in 1..=trial.attempt {
+            let id = ExecutorJobId { attempt, ..self.executor_job(trial) };
+            if let Err(error) = self.context.services().executor.tidy(&id).await {
+                tracing::warn!(%id, error = &error as &dyn std::error::Error, "files of an ended attempt are left");
+            }
+        }
     }
 
     async fn begin_attempt(&self, trial: Trial, previous_lost: bool) -> Result<Trial, RunError> {

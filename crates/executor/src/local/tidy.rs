@@ -1,0 +1,68 @@
+//! Removal of the files of an ended attempt that have no further use.
+
+use std::io;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, unlinkat};
+use rustix::io::Errno;
+use tunesmith_files::Place;
+
+/// The files through which submitter and supervisor communicated. `exit.json` is kept.
+const RECORDS: [&str; 4] = ["spec.json", "started.json", "stop.json", "lock"];
+
+/// Removes the records, the empty logs and the empty folders of the attempt in `directory`, which has ended.
+pub(super) fn remove_records(directory: &Path) -> io::Result<()> {
+    let place = Place::from(directory.to_owned());
+    let folder = place.open_folder()?;
+    let gone = |result: Result<(), Errno>| match result {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(error) => Err(error),
+    };
+    for name in RECORDS {
+        gone(unlinkat(&folder, name, AtFlags::empty()))?;
+    }
+    for entry in place.entries()? {
+        let is_empty_log = entry.is_file
+            && entry.name.as_encoded_bytes().ends_with(b".log")
+            && place.join(&entry.name).metadata().is_ok_and(|metadata| metadata.len() == 0);
+        if is_empty_log {
+            gone(unlinkat(&folder, &entry.name, AtFlags::empty()))?;
+        } else if entry.is_folder {
+            // A folder with files of the program is kept.
+            match unlinkat(&folder, &entry.name, AtFlags::REMOVEDIR) {
+                Err(Errno::NOTEMPTY | Errno::EXIST) => {}
+                removed => gone(removed)?,
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn logs_metrics_and_the_exit_status_are_kept() {
+        let temporary = tempfile::tempdir().unwrap();
+        let directory = temporary.path().join("attempt-1");
+        fs::create_dir_all(directory.join("metrics")).unwrap();
+        fs::create_dir_all(directory.join("empty")).unwrap();
+        for name in RECORDS {
+            fs::write(directory.join(name), "{}").unwrap();
+        }
+        for (name, text) in
+            [("stdout.log", "x"), ("stderr.log", ""), ("exit.json", "{}"), ("metrics/m", ""), ("own", "")]
+        {
+            fs::write(directory.join(name), text).unwrap();
+        }
+        for _ in 0..2 {
+            remove_records(&directory).unwrap();
+            let mut left: Vec<_> = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            left.sort();
+            assert_eq!(left, ["exit.json", "metrics", "own", "stdout.log"]);
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! What is left of an attempt: its logs within their quota, its metrics and its exit status.
+
+use std::os::unix::fs::MetadataExt;
+use std::process::Command;
+use std::time::{Duration, SystemTime};
+
+use sha2::{Digest, Sha256};
+
+use crate::server::Server;
+use crate::support::Workspace;
+
+const CONFIG: &str = "
+hyperparameters:
+  goal: MAXIMIZE
+  hyperparameterMetricTag: acc
+  maxTrials: 1
+  params: [{parameterName: x, type: DOUBLE, minValue: 0, maxValue: 1}]
+tunesmith:
+  metricFromStdout: true
+";
+
+#[test]
+fn logs_that_exceed_their_quota_keep_head_and_tail_and_the_result() {
+    let workspace = Workspace::new(CONFIG);
+    workspace.write("train.sh", "echo first; seq 1 1500000; echo acc=0.5; seq 1 1500000 >&2; echo last >&2");
+    let run = workspace.run(["--data-dir", "data", "--job-id", "j", "--log-quota", "2", "--", "bash", "train.sh"]);
+    run.expect(0);
+    assert_eq!(workspace.column("objective_value"), ["0.5"]);
+    let folder = workspace.path().join("data/jobs/j/trials/1/attempt-1");
+    let taken: u64 =
+        ["stdout.log", "stderr.log"].map(|log| folder.join(log).metadata().unwrap().blocks() * 512).iter().sum();
+    assert!(taken <= 2 << 20, "{taken} bytes");
+    let log = |name: &str| String::from_utf8(std::fs::read(folder.join(name)).unwrap()).unwrap();
+    assert!(log("stdout.log").starts_with("first\n1\n2\n") && log("stdout.log").ends_with("1500000\nacc=0.5\n"));
+    assert!(log("stderr.log").ends_with("\nlast\n"));
+}
+
+#[test]
+fn ended_trial_leaves_its_logs_its_metrics_and_its_exit_status() {
+    let workspace = Workspace::new(CONFIG);
+    workspace.write("train.sh", "echo acc=0.5; test $CLOUD_ML_TRIAL_ID = 1 && touch $CLOUD_ML_HP_METRIC_FILE; true");
+    workspace.run(["--data-dir", "data", "--job-id", "j", "--", "bash", "train.sh"]).expect(0);
+    let mut find = Command::new("find");
+    find.args(["data/jobs/j/trials", "data/executions", "-not", "-type", "d"]).current_dir(workspace.path());
+    let found = String::from_utf8(find.output().unwrap().stdout).unwrap();
+    let mut left: Vec<&str> = found.lines().collect();
+    left.sort_unstable();
+    let attempt = "data/jobs/j/trials/1/attempt-1";
+    let expected = ["exit.json", "metrics/output.metrics", "stdout.log"].map(|name| format!("{attempt}/{name}"));
+    assert_eq!(left, expected);
+    // The finished job is known from the store alone.
+    let again = workspace.run(["--data-dir", "data", "--job-id", "j", "--", "bash", "train.sh"]).expect(0);
+    assert!(again.stderr.contains("nothing is left to do"), "{}", again.stderr);
+}
+
+#[test]
+fn packages_and_environments_that_no_job_has_used_are_removed_after_the_retention() {
+    let workspace = Workspace::new("");
+    let days = |days: u64| SystemTime::now() - Duration::from_secs(days * 24 * 60 * 60);
+    let age = |path: &std::path::Path, time: SystemTime| std::fs::File::open(path).unwrap().set_modified(time).unwrap();
+    let content = "PK\x03\x04 content";
+    let sha256 = hex::encode(Sha256::digest(content));
+    let data = workspace.path().join("data");
+    let package = |name: &str| data.join("packages/p").join(&sha256).join(name);
+    let server = Server::start(&workspace, &[]);
+    for name in ["old.zip", "new.zip"] {
+        let path = format!("/v1/projects/p/packages/{sha256}/{name}");
+        assert_eq!(server.send("PUT", &path, "content-type: application/octet-stream\r\n", content).0, 200);
+    }
+    let environment = data.join("environments/old");
+    std::fs::create_dir_all(&environment).unwrap();
+    std::fs::write(environment.join("ready"), "").unwrap();
+    age(&environment.join("ready"), days(9));
+    age(&package("old.zip"), days(9));
+    drop(server);
+
+    let server = Server::start(&workspace, &["--retention", "5"]);
+    while environment.exists() || package("old.zip").exists() {}
+    assert!(package("new.zip").exists());
+    drop(server);
+}
