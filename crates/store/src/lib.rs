@@ -159,6 +159,12 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::NotFound`].
     async fn trial(&self, study: &StudyId, id: TrialId) -> Result<Trial, StoreError>;
 
+    /// The trial `id` of `study`, and the study, as both were at one time.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    async fn trial_of_study(&self, study: &StudyId, id: TrialId) -> Result<(Study, Trial), StoreError>;
+
     /// Up to `limit` trials of `study` in the order of their numbers, starting after `after`.
     ///
     /// # Errors

@@ -77,8 +77,9 @@ impl<E: Engine> Store for E {
     ) -> Result<Vec<Trial>, StoreError> {
         let study = study.clone();
         let query = move |records: &dyn Ranges| {
-            queries::study(records, &study)?;
-            records.open_trials(&study, after.unwrap_or(TrialId(0)), limit)
+            let trials = records.open_trials(&study, after.unwrap_or(TrialId(0)), limit)?;
+            queries::check_study(records, &study, &trials)?;
+            Ok(trials)
         };
         if limit <= FEW { self.lookup(query).await } else { self.read(query).await }
     }
@@ -89,7 +90,12 @@ impl<E: Engine> Store for E {
 
     async fn trial(&self, study: &StudyId, id: TrialId) -> Result<Trial, StoreError> {
         let study = study.clone();
-        self.lookup(move |records| queries::trial(records, &study, id)).await
+        self.lookup(move |records| queries::trial_of_study(records, &study, id).map(|(_, trial)| trial)).await
+    }
+
+    async fn trial_of_study(&self, study: &StudyId, id: TrialId) -> Result<(Study, Trial), StoreError> {
+        let study = study.clone();
+        self.lookup(move |records| queries::trial_of_study(records, &study, id)).await
     }
 
     async fn trials(&self, study: &StudyId, after: Option<TrialId>, limit: usize) -> Result<Vec<Trial>, StoreError> {
@@ -105,8 +111,9 @@ impl<E: Engine> Store for E {
     ) -> Result<Vec<Trial>, StoreError> {
         let study = study.clone();
         let query = move |records: &dyn Ranges| {
-            queries::study(records, &study)?;
-            records.changed_trials(&study, revision, limit)
+            let trials = records.changed_trials(&study, revision, limit)?;
+            queries::check_study(records, &study, &trials)?;
+            Ok(trials)
         };
         if limit <= FEW { self.lookup(query).await } else { self.read(query).await }
     }

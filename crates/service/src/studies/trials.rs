@@ -18,7 +18,11 @@ impl Studies {
     /// # Errors
     /// [`StoreError::NotFound`].
     pub async fn trial_of_study(&self, study: &StudyId, id: TrialId) -> Result<TrialOfStudy, StudiesError> {
-        Ok(TrialOfStudy { study: self.store.study(study).await?, trial: self.trial(study, id).await? })
+        let (study, trial) = self.store.trial_of_study(study, id).await?;
+        if trial.state == TrialState::Deleted {
+            return Err(deleted(&study.id, id));
+        }
+        Ok(TrialOfStudy { study, trial })
     }
 
     /// The trial `id` of `study`.
@@ -27,10 +31,7 @@ impl Studies {
     /// [`StoreError::NotFound`].
     pub async fn trial(&self, study: &StudyId, id: TrialId) -> Result<Trial, StudiesError> {
         let trial = self.store.trial(study, id).await?;
-        if trial.state == TrialState::Deleted {
-            return Err(StoreError::NotFound { resource: format!("trial {id} of study {study}") }.into());
-        }
-        Ok(trial)
+        if trial.state == TrialState::Deleted { Err(deleted(study, id)) } else { Ok(trial) }
     }
 
     /// All trials of `study` in the order of their numbers.
@@ -117,4 +118,8 @@ impl Studies {
         self.stopping.forget(study);
         Ok(())
     }
+}
+
+fn deleted(study: &StudyId, id: TrialId) -> StudiesError {
+    StoreError::NotFound { resource: format!("trial {id} of study {study}") }.into()
 }

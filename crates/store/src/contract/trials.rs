@@ -34,6 +34,8 @@ pub(super) async fn are_numbered_without_gaps(place: &impl Place) {
     let stored = store.study(&study).await.unwrap();
     assert_eq!((stored.next_trial_id, stored.revision), (TrialId(3), second.revision));
     assert_eq!(store.trial(&study, TrialId(1)).await.unwrap(), first);
+    let both = store.trial_of_study(&study, TrialId(1)).await.unwrap();
+    assert_eq!(both, (store.study(&study).await.unwrap(), first));
 }
 
 pub(super) async fn are_listed_in_order_by_pages(place: &impl Place) {
@@ -65,6 +67,8 @@ pub(super) async fn pass_through_all_states(place: &impl Place) {
     assert_not_found(store.change_trial(&study, id, TrialChange::Stop).await, "trial 1 of study s");
     assert_not_found(store.measurements(&study, id, 0, 1).await, "trial 1 of study s");
     assert_not_found(store.trial(&"t".parse().unwrap(), id).await, "study t");
+    assert_not_found(store.trial_of_study(&study, id).await, "trial 1 of study s");
+    assert_not_found(store.trial_of_study(&"t".parse().unwrap(), id).await, "study t");
     store.create_trial(&study, samples::new_trial(1)).await.unwrap();
     let started = store.change_trial(&study, id, samples::begin(1)).await.unwrap();
     assert_eq!((started.attempt, started.start_time), (1, Some(samples::at(2))));

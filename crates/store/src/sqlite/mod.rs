@@ -52,7 +52,7 @@ impl SqliteStore {
         let acknowledged = Acknowledged::open(&beside(path, "-acknowledged"))?;
         let count = schema::commit_count(&connection).map_err(|source| error::not_applied(path, "read", source))?;
         acknowledged.check(path, count)?;
-        let writer = Writer::start(connection, path, acknowledged, decoded)?;
+        let writer = Writer::start(connection, path, acknowledged, count, decoded)?;
         Ok(Self { readers, writer: Some(writer), health })
     }
 

@@ -11,9 +11,9 @@ use std::time::Instant;
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
+use super::error;
 use super::records::SqliteRecords;
 use super::studies::DecodedStudies;
-use super::{error, schema};
 use crate::StoreError;
 use crate::acknowledged::Acknowledged;
 use crate::engine::Changes;
@@ -30,15 +30,16 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Starts the thread, which takes ownership of `connection`.
+    /// Starts the thread, which takes ownership of `connection` to a file with `commits` commits.
     pub(super) fn start(
         connection: Connection,
         path: &Path,
         acknowledged: Acknowledged,
+        commits: u64,
         decoded: Arc<DecodedStudies>,
     ) -> Result<Self, StoreError> {
         let (requests, receiver) = mpsc::channel(2 * MAX_GROUP);
-        let work = WriterThread { connection, path: path.to_owned(), acknowledged, decoded, stopped: false };
+        let work = WriterThread { connection, path: path.to_owned(), acknowledged, commits, decoded, stopped: false };
         let thread = std::thread::Builder::new()
             .name("store writer".into())
             .spawn(move || work.run(receiver))
@@ -76,6 +77,8 @@ struct WriterThread {
     connection: Connection,
     path: PathBuf,
     acknowledged: Acknowledged,
+    /// Number of commits, which the file contains as well.
+    commits: u64,
     decoded: Arc<DecodedStudies>,
     /// Set by a failed commit: a later sync may report success without writing the pages that this one could not write,
     /// so the thread writes no more until the store is opened again.
@@ -103,21 +106,26 @@ impl WriterThread {
         }
     }
 
-    fn commit(&self, group: &mut [Box<dyn Request>]) -> CommitOutcome {
+    fn commit(&mut self, group: &mut [Box<dyn Request>]) -> CommitOutcome {
         if self.stopped {
             let source = "an earlier commit failed; restart the program".into();
             return CommitOutcome::RolledBack(Arc::new(StoreError::NotApplied { operation: "write", source }));
         }
-        if let Err(source) = self.make_changes(group) {
-            if !self.connection.is_autocommit()
-                && let Err(source) = self.execute("ROLLBACK")
-            {
-                return CommitOutcome::Unknown(Arc::new(source));
+        let commits = match self.make_changes(group) {
+            Ok(Some(commits)) => commits,
+            Ok(None) => return CommitOutcome::Committed,
+            Err(source) => {
+                if !self.connection.is_autocommit()
+                    && let Err(source) = self.execute("ROLLBACK")
+                {
+                    return CommitOutcome::Unknown(Arc::new(source));
+                }
+                return CommitOutcome::RolledBack(Arc::new(error::not_applied(&self.path, "write", source)));
             }
-            return CommitOutcome::RolledBack(Arc::new(error::not_applied(&self.path, "write", source)));
-        }
+        };
         match self.execute("COMMIT") {
             Ok(()) => {
+                self.commits = commits;
                 self.count_commit();
                 CommitOutcome::Committed
             }
@@ -133,30 +141,45 @@ impl WriterThread {
         }
     }
 
-    fn make_changes(&self, group: &mut [Box<dyn Request>]) -> rusqlite::Result<()> {
+    /// Makes the changes of `group`, and returns the number of commits after it. The transaction is left open, or is rolled
+    /// back if all changes are refused (`None`).
+    fn make_changes(&self, group: &mut [Box<dyn Request>]) -> rusqlite::Result<Option<u64>> {
         let records = SqliteRecords::new(&self.connection, &self.path, &self.decoded);
         self.execute("BEGIN IMMEDIATE")?;
         let mut kept = false;
+        // A change that is alone needs no savepoint.
+        let is_group = group.len() > 1;
         for request in group {
-            self.execute("SAVEPOINT change")?;
+            if is_group {
+                self.execute("SAVEPOINT change")?;
+            }
             if request.run(&records) {
                 kept = true;
-            } else {
+            } else if is_group {
                 // If SQLite has rolled back the whole transaction, as for a full disk, this fails, and so does the group.
                 self.execute("ROLLBACK TO change")?;
             }
-            self.execute("RELEASE change")?;
+            if is_group {
+                self.execute("RELEASE change")?;
+            }
         }
-        // A group of refused changes writes nothing, so its commit costs nothing.
-        if kept { self.execute("UPDATE commits SET count = count + 1") } else { Ok(()) }
+        if kept {
+            return self.count_changes().map(Some);
+        }
+        self.execute("ROLLBACK")?;
+        Ok(None)
+    }
+
+    /// Adds one to the number of commits in the file, and returns it.
+    fn count_changes(&self) -> rusqlite::Result<u64> {
+        let commits = self.commits + 1;
+        self.connection.prepare_cached("UPDATE commits SET count = ?1")?.execute([commits.cast_signed()])?;
+        Ok(commits)
     }
 
     /// Writes the durable count beside the store. If that fails the changes are safe, but their loss would be undetected.
     fn count_commit(&self) {
-        let counted = schema::commit_count(&self.connection)
-            .map_err(|source| error::not_applied(&self.path, "count a commit", source))
-            .and_then(|count| self.acknowledged.raise(count));
-        if let Err(error) = counted {
+        if let Err(error) = self.acknowledged.raise(self.commits) {
             tracing::warn!(store.path = %self.path.display(), error = %error, "a commit was not counted");
         }
     }
