@@ -25,6 +25,7 @@ mod run;
 mod server;
 mod service_crash;
 mod service_order;
+mod soak;
 mod store;
 mod support;
 #[cfg(feature = "otlp")]
