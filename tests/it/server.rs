@@ -74,7 +74,8 @@ impl Server {
         stream.read_to_string(&mut answer).unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        (status, body.to_owned())
+        let is_chunked = head.lines().any(|line| line.eq_ignore_ascii_case("transfer-encoding: chunked"));
+        (status, if is_chunked { whole(body) } else { body.to_owned() })
     }
 
     /// Sends a POST request with a JSON body.
@@ -104,6 +105,20 @@ impl Server {
             operation = self.get(&format!("/v1/{}", operation["name"].as_str().unwrap())).1;
         }
         operation
+    }
+}
+
+/// The body that was sent as `chunks`, which must be complete.
+fn whole(mut chunks: &str) -> String {
+    let mut body = String::new();
+    loop {
+        let (length, rest) = chunks.split_once("\r\n").unwrap();
+        let length = usize::from_str_radix(length, 16).unwrap();
+        if length == 0 {
+            return body;
+        }
+        body.push_str(&rest[..length]);
+        chunks = rest[length..].strip_prefix("\r\n").unwrap();
     }
 }
 

@@ -24,6 +24,7 @@ pub use self::operations::{SuggestionOperation, SuggestionProgress};
 use self::stopping::StoppingRules;
 use self::suggestion::AlgorithmFailures;
 pub use self::suggestion::{Suggested, SuggestionRequest};
+pub use self::trials::TrialPage;
 use crate::clock::Clock;
 use crate::pages;
 use crate::search_policy::{SearchPolicy, SearchPolicyError};

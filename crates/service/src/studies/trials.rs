@@ -12,6 +12,15 @@ use tunesmith_store::StoreError;
 /// Number of a study's latest trials that are searched for one that an earlier request with the same key created.
 const KEYED_TRIALS: usize = 1000;
 
+/// A part of a study's trials.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TrialPage {
+    /// The trials that are not deleted.
+    pub trials: Vec<Trial>,
+    /// The number after which the next page begins; `None` if this is the last one.
+    pub next: Option<TrialId>,
+}
+
 impl Studies {
     /// The trial `id` of `study`, with its study.
     ///
@@ -40,6 +49,18 @@ impl Studies {
     pub async fn trials(&self, study: &StudyId) -> Result<Vec<Trial>, StudiesError> {
         let trials = pages::trials(&*self.store, study);
         Ok(trials.try_filter(|trial| ready(trial.state != TrialState::Deleted)).try_collect().await?)
+    }
+
+    /// Up to `limit` trials of `study` with numbers above `after`, in the order of their numbers.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    pub async fn trial_page(&self, study: &StudyId, after: TrialId, limit: usize) -> Result<TrialPage, StudiesError> {
+        let mut trials = self.store.trials(study, Some(after), limit).await?;
+        // A page that is not full is the last one.
+        let next = trials.last().filter(|_| trials.len() >= limit).map(|last| last.id);
+        trials.retain(|trial| trial.state != TrialState::Deleted);
+        Ok(TrialPage { trials, next })
     }
 
     /// The measurements of a trial as it was read, by step and elapsed time.
