@@ -90,3 +90,68 @@ fn list_of_many_trials_is_sent_in_parts() {
     assert_eq!(left["trials"].as_array().unwrap().iter().collect::<Vec<_>>(), expected);
     assert_eq!(server.get(&format!("{STUDIES}/none/trials")).0, 404);
 }
+
+/// The line `field` of the status of the process, in KiB.
+fn status_kib(process: u32, field: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(":")).unwrap();
+    line.trim().strip_suffix("kB").unwrap().trim().parse().unwrap()
+}
+
+#[test]
+fn readers_of_a_long_list_share_no_copies_of_it() {
+    const READERS: usize = 12;
+    let workspace = Workspace::new("");
+    let server = Server::start(&workspace, &[]);
+    assert_eq!(server.post(&format!("{STUDIES}?studyId=s"), &study("RANDOM_SEARCH", &["loss"])).0, 200);
+    for client in 0..6 {
+        // A long name makes a long list.
+        let suggestion = json!({"clientId": format!("{client:01000}"), "suggestionCount": 1000});
+        server.wait(server.post(&format!("{STUDY}/trials:suggest"), &suggestion).1);
+    }
+    let process = server.process_id();
+    // Resets the highest resident memory.
+    std::fs::write(format!("/proc/{process}/clear_refs"), "5").unwrap();
+    let before = status_kib(process, "VmRSS");
+    let readers: Vec<_> = (0..READERS).map(|_| server.begin(&format!("{STUDY}/trials"))).collect();
+    let lists: Vec<String> = readers.into_iter().map(Server::rest).collect();
+    let more = status_kib(process, "VmHWM") - before;
+    let list: Value = serde_json::from_str(&lists[0]).unwrap();
+    assert_eq!(list["trials"].as_array().unwrap().len(), 6000);
+    assert!(lists.iter().all(|other| *other == lists[0]));
+    let whole = READERS * lists[0].len() / 1024;
+    assert!((more as usize) < whole / 2, "{more} KiB for {READERS} lists of {whole} KiB");
+}
+
+#[test]
+fn optimal_trials_follow_new_results_and_deletions() {
+    let workspace = Workspace::new("");
+    let server = Server::start(&workspace, &[]);
+    for (name, metrics) in [("one", &["loss"][..]), ("two", &["loss", "time"])] {
+        let path = format!("{STUDIES}/{name}");
+        assert_eq!(server.post(&format!("{STUDIES}?studyId={name}"), &study("RANDOM_SEARCH", metrics)).0, 200);
+        let optimal = || -> Vec<u64> {
+            let answer = server.post(&format!("{path}/trials:listOptimalTrials"), &json!({})).1;
+            let number = |trial: &Value| trial["name"].as_str().unwrap().rsplit('/').next().unwrap().parse().unwrap();
+            answer["trials"].as_array().into_iter().flatten().map(number).collect()
+        };
+        assert_eq!(optimal(), [] as [u64; 0]);
+        let add = |loss: f64, time: f64| {
+            let values = json!([{"metric": "loss", "value": loss}, {"metric": "time", "value": time}]);
+            let trial = json!({
+                "parameters": [{"parameter": "x", "floatValue": 0.5}],
+                "finalMeasurement": {"metrics": values.as_array().unwrap()[..metrics.len()]},
+            });
+            assert_eq!(server.post(&format!("{path}/trials"), &trial).0, 200);
+        };
+        for (loss, time) in [(3.0, 1.0), (2.0, 2.0), (2.0, 2.0), (2.5, 2.5)] {
+            add(loss, time);
+        }
+        let is_single = metrics.len() == 1;
+        assert_eq!(optimal(), if is_single { vec![2] } else { vec![1, 2, 3] });
+        add(1.0, 1.5);
+        assert_eq!(optimal(), if is_single { vec![5] } else { vec![1, 5] });
+        assert_eq!(server.send("DELETE", &format!("{path}/trials/5"), "", "").0, 200);
+        assert_eq!(optimal(), if is_single { vec![2] } else { vec![1, 2, 3] });
+    }
+}

@@ -78,6 +78,29 @@ impl Server {
         (status, if is_chunked { whole(body) } else { body.to_owned() })
     }
 
+    /// The ID of the process.
+    pub(crate) fn process_id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Sends a GET request, and reads the beginning of the answer only.
+    pub(crate) fn begin(&self, path: &str) -> (String, TcpStream) {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
+        let mut begin = vec![0; "HTTP/1.1 200 OK\r\n".len()];
+        stream.read_exact(&mut begin).unwrap();
+        let begin = String::from_utf8(begin).unwrap();
+        assert_eq!(begin, "HTTP/1.1 200 OK\r\n");
+        (begin, stream)
+    }
+
+    /// Reads the rest of an answer in chunks, and returns its body.
+    pub(crate) fn rest((mut answer, mut stream): (String, TcpStream)) -> String {
+        stream.read_to_string(&mut answer).unwrap();
+        whole(answer.split_once("\r\n\r\n").unwrap().1)
+    }
+
     /// Sends a POST request with a JSON body.
     pub(crate) fn post(&self, path: &str, body: &Value) -> (u16, Value) {
         self.send("POST", path, "content-type: application/json\r\n", &body.to_string())

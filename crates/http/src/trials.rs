@@ -15,7 +15,7 @@ use super::routes::Routes;
 use super::state::StudiesState;
 use super::status::ApiError;
 use super::trial_list;
-use super::trial_messages::{MAX_SUGGESTIONS, message, messages, report_answer};
+use super::trial_messages::{MAX_SUGGESTIONS, message, report_answer};
 use tunesmith_access::Permission;
 use tunesmith_api::ai_platform::optimizer::{
     self, AddMeasurementRequest, CompleteTrialRequest, SuggestTrialsRequest, TrialList, TrialMessage, TrialRequest,
@@ -130,10 +130,10 @@ async fn list_optimal(
     State(api): State<StudiesState>,
     Names([project, location, study]): Names<3>,
     Body(_): Body<Empty>,
-) -> Result<Json<TrialList>, ApiError> {
+) -> Result<Rendered<TrialList>, ApiError> {
     let study = api.studies.study(&study_id(&project, &location, &study)?).await?;
-    let trials = api.studies.optimal_trials(&study).await?;
-    Ok(Json(TrialList { trials: messages(&api.studies, &study, &trials).await? }))
+    let numbers = api.studies.optimal_trials(&study).await?;
+    trial_list::list_of(api.studies, study, numbers).await
 }
 
 async fn add_measurement(

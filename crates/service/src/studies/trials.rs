@@ -1,7 +1,5 @@
 //! Reading, creating and deleting trials.
 
-use futures::TryStreamExt;
-use futures::future::ready;
 use tunesmith_algorithms::problem::{ParameterValues, TrialId};
 
 use super::{ReportedOutcome, Studies, StudiesError, TrialOfStudy, completion, refuse_study_of_job};
@@ -42,15 +40,6 @@ impl Studies {
         Ok(trial)
     }
 
-    /// All trials of `study` in the order of their numbers.
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`].
-    pub async fn trials(&self, study: &StudyId) -> Result<Vec<Trial>, StudiesError> {
-        let trials = pages::trials(&*self.store, study);
-        Ok(trials.try_filter(|trial| ready(trial.state != TrialState::Deleted)).try_collect().await?)
-    }
-
     /// Up to `limit` trials of `study` with numbers above `after`, in the order of their numbers.
     ///
     /// # Errors
@@ -61,6 +50,27 @@ impl Studies {
         let next = trials.last().filter(|_| trials.len() >= limit).map(|last| last.id);
         trials.retain(|trial| trial.state != TrialState::Deleted);
         Ok(TrialPage { trials, next })
+    }
+
+    /// The trials of `study` with these `numbers` that exist.
+    ///
+    /// # Errors
+    /// [`StudiesError::Store`].
+    pub async fn trials_numbered(
+        &self,
+        study: &StudyId,
+        numbers: impl IntoIterator<Item = TrialId>,
+    ) -> Result<Vec<Trial>, StudiesError> {
+        let mut trials = Vec::new();
+        for number in numbers {
+            match self.trial(study, number).await {
+                Ok(trial) => trials.push(trial),
+                // It was deleted since its number was read.
+                Err(StudiesError::Store(StoreError::NotFound { .. })) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(trials)
     }
 
     /// The measurements of a trial as it was read, by step and elapsed time.
