@@ -102,7 +102,7 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
     let slots = args.job_slots.map_or_else(composition::processors, NonZeroUsize::from);
     let running = tokio::spawn(async move { jobs.run(QueueSettings { endpoint, slots }, control).await });
     let sweeper = tokio::spawn(sweep(Arc::clone(&application.studies)));
-    let keeper = tokio::spawn(memory::keep(Arc::clone(&application.studies), memory));
+    let memory_check = tokio::spawn(memory::keep(Arc::clone(&application.studies), memory));
     print(&format!("listening on {scheme}://{address}\n"))?;
     let end = end_signal()?;
     let (all_ended, jobs_ended) = oneshot::channel();
@@ -129,7 +129,7 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
         () = cut_off => tracing::warn!("connections were closed before they ended"),
     }
     sweeper.abort();
-    keeper.abort();
+    memory_check.abort();
     Ok(())
 }
 
