@@ -44,6 +44,9 @@ pub(crate) struct AccessSettings {
     pub(crate) records_reads: bool,
 }
 
+/// The memory budget in bytes of commands that have no option for it.
+pub(crate) const MEMORY: usize = 256 << 20;
+
 /// The services on one data folder.
 pub(crate) struct Application {
     pub(crate) store: Arc<dyn Store>,
@@ -55,10 +58,15 @@ pub(crate) struct Application {
 }
 
 /// Builds the services on `data_dir`. Starts no task and no program, and queues no job.
-pub(crate) async fn compose(data_dir: &Arc<DataDir>, container: ContainerOptions) -> anyhow::Result<Application> {
+/// Histories that are kept between requests take at most about half of `memory` bytes.
+pub(crate) async fn compose(
+    data_dir: &Arc<DataDir>,
+    container: ContainerOptions,
+    memory: usize,
+) -> anyhow::Result<Application> {
     let store = data_dir.store().await?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let policy = Arc::new(SearchPolicy::new(Arc::clone(&store), processors().get()));
+    let policy = Arc::new(SearchPolicy::with_memory(Arc::clone(&store), processors().get(), memory / 2));
     let live = Arc::new(LiveTrials::default());
     let jobs = Jobs::new(JobServices {
         store: Arc::clone(&store),

@@ -117,7 +117,7 @@ fn submission(args: &RunArgs, config: &HptuningConfig) -> anyhow::Result<Submiss
 
 async fn run_job(args: &RunArgs, submission: Submission, json: bool) -> anyhow::Result<ExitCode> {
     let data_dir = Arc::new(DataDir::open(&args.data_dir, args.store.kind(), "tunesmith run")?);
-    let application = composition::compose(&data_dir, args.container.options()).await?;
+    let application = composition::compose(&data_dir, args.container.options(), composition::MEMORY).await?;
     let (store, jobs) = (&*application.store, &application.jobs);
     let submitted = jobs.submit(submission, rand::rng().next_u64()).await?;
     let job = submitted.job().clone();

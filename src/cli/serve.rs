@@ -17,6 +17,7 @@ use super::folder_args::{ContainerArgs, DEFAULT_DATA_DIR, StoreChoice};
 use super::output::print;
 use crate::composition::{self, AccessSettings};
 use crate::data_dir::DataDir;
+use crate::memory;
 use tunesmith_http::authorization::Access;
 use tunesmith_http::listener::{Connections, Peer};
 use tunesmith_http::server;
@@ -61,6 +62,10 @@ pub(super) struct ServeArgs {
     /// Maximum duration of a request in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
     request_timeout: u64,
+    /// Memory budget in MiB. When the process holds more, histories and models of the least recently used studies are
+    /// dropped, and read from the store again at their next use.
+    #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u16).range(32..))]
+    memory: u16,
     /// Also record reading requests, in audit/data_access.jsonl of the data folder. Changes are always recorded.
     #[arg(long)]
     data_access_log: bool,
@@ -77,6 +82,7 @@ pub(super) fn serve(args: &ServeArgs) -> anyhow::Result<ExitCode> {
 }
 
 async fn run(args: &ServeArgs) -> anyhow::Result<()> {
+    let memory = usize::from(args.memory) << 20;
     let who = format!("tunesmith serve --listen {}", args.listen);
     let data_dir = Arc::new(DataDir::open(&args.data_dir, args.store.kind(), &who)?);
     let access = access(args, &data_dir)?;
@@ -88,7 +94,7 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
     };
     let scheme = if args.tls_certificate.is_some() { "https" } else { "http" };
     let endpoint = args.public_url.clone().unwrap_or_else(|| format!("{scheme}://{}", reachable(address)));
-    let application = composition::compose(&data_dir, args.container.options()).await?;
+    let application = composition::compose(&data_dir, args.container.options(), memory).await?;
     application.packages.remove_unfinished()?;
     let jobs = Arc::clone(&application.jobs);
     jobs.resume_unfinished().await?;
@@ -96,6 +102,7 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
     let slots = args.job_slots.map_or_else(composition::processors, NonZeroUsize::from);
     let running = tokio::spawn(async move { jobs.run(QueueSettings { endpoint, slots }, control).await });
     let sweeper = tokio::spawn(sweep(Arc::clone(&application.studies)));
+    let memory_check = tokio::spawn(memory::keep(Arc::clone(&application.studies), memory));
     print(&format!("listening on {scheme}://{address}\n"))?;
     let end = end_signal()?;
     let (all_ended, jobs_ended) = oneshot::channel();
@@ -122,6 +129,7 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
         () = cut_off => tracing::warn!("connections were closed before they ended"),
     }
     sweeper.abort();
+    memory_check.abort();
     Ok(())
 }
 

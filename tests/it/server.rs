@@ -74,7 +74,31 @@ impl Server {
         stream.read_to_string(&mut answer).unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        (status, body.to_owned())
+        let is_chunked = head.lines().any(|line| line.eq_ignore_ascii_case("transfer-encoding: chunked"));
+        (status, if is_chunked { whole(body) } else { body.to_owned() })
+    }
+
+    /// The ID of the process.
+    pub(crate) fn process_id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Sends a GET request, and reads the beginning of the answer only.
+    pub(crate) fn begin(&self, path: &str) -> (String, TcpStream) {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
+        let mut begin = vec![0; "HTTP/1.1 200 OK\r\n".len()];
+        stream.read_exact(&mut begin).unwrap();
+        let begin = String::from_utf8(begin).unwrap();
+        assert_eq!(begin, "HTTP/1.1 200 OK\r\n");
+        (begin, stream)
+    }
+
+    /// Reads the rest of an answer in chunks, and returns its body.
+    pub(crate) fn rest((mut answer, mut stream): (String, TcpStream)) -> String {
+        stream.read_to_string(&mut answer).unwrap();
+        whole(answer.split_once("\r\n\r\n").unwrap().1)
     }
 
     /// Sends a POST request with a JSON body.
@@ -104,6 +128,20 @@ impl Server {
             operation = self.get(&format!("/v1/{}", operation["name"].as_str().unwrap())).1;
         }
         operation
+    }
+}
+
+/// The body that was sent as `chunks`, which must be complete.
+fn whole(mut chunks: &str) -> String {
+    let mut body = String::new();
+    loop {
+        let (length, rest) = chunks.split_once("\r\n").unwrap();
+        let length = usize::from_str_radix(length, 16).unwrap();
+        if length == 0 {
+            return body;
+        }
+        body.push_str(&rest[..length]);
+        chunks = rest[length..].strip_prefix("\r\n").unwrap();
     }
 }
 

@@ -9,18 +9,20 @@ use super::body::Body;
 use super::examples;
 use super::names::{Names, study_id, trial_ref};
 use super::openapi::Operation;
+use super::rendered::Rendered;
 use super::request_key::RequestKey;
 use super::routes::Routes;
 use super::state::StudiesState;
 use super::status::ApiError;
-use super::trial_messages::{MAX_SUGGESTIONS, messages};
+use super::trial_list;
+use super::trial_messages::{MAX_SUGGESTIONS, message, report_answer};
 use tunesmith_access::Permission;
 use tunesmith_api::ai_platform::optimizer::{
-    self, AddMeasurementRequest, CompleteTrialRequest, PublishedNames, SuggestTrialsRequest, TrialList, TrialMessage,
-    TrialRequest, point,
+    self, AddMeasurementRequest, CompleteTrialRequest, SuggestTrialsRequest, TrialList, TrialMessage, TrialRequest,
+    point,
 };
 use tunesmith_api::ai_platform::rpc::Empty;
-use tunesmith_service::studies::{ReportedOutcome, Studies, SuggestionRequest, TrialOfStudy, TrialRef};
+use tunesmith_service::studies::{ReportedOutcome, SuggestionRequest, TrialRef};
 
 /// Maximum length of a client's ID in bytes: it is part of the names of operations, which must fit into a path.
 const MAX_CLIENT_ID_LENGTH: usize = 1024;
@@ -83,7 +85,7 @@ pub(super) fn routes(routes: Routes<StudiesState>) -> Routes<StudiesState> {
             post(
                 trials!("/{trial}:addMeasurement"),
                 "ml.projects.locations.studies.trials.addMeasurement",
-                "Adds a measurement to a trial's curve.",
+                "Adds a measurement to a trial's curve. The answer contains the curve while it has at most 100 measurements.",
             )
             .permission(Permission::TrialsUpdate)
             .example(examples::MEASUREMENT),
@@ -128,10 +130,10 @@ async fn list_optimal(
     State(api): State<StudiesState>,
     Names([project, location, study]): Names<3>,
     Body(_): Body<Empty>,
-) -> Result<Json<TrialList>, ApiError> {
+) -> Result<Rendered<TrialList>, ApiError> {
     let study = api.studies.study(&study_id(&project, &location, &study)?).await?;
-    let trials = api.studies.optimal_trials(&study).await?;
-    Ok(Json(TrialList { trials: messages(&api.studies, &study, &trials).await? }))
+    let numbers = api.studies.optimal_trials(&study).await?;
+    trial_list::list_of(api.studies, study, numbers).await
 }
 
 async fn add_measurement(
@@ -139,27 +141,27 @@ async fn add_measurement(
     Names(names): Names<4>,
     RequestKey(request_key): RequestKey,
     Body(request): Body<AddMeasurementRequest>,
-) -> Result<Json<TrialMessage>, ApiError> {
+) -> Result<Rendered<TrialMessage>, ApiError> {
     let key = key(&names)?;
     let measurement = request.measurement.ok_or_else(|| ApiError::invalid("measurement", "is required"))?;
     let measurement = measurement.into_measurement("measurement")?;
-    message(&api.studies, &api.studies.add_measurement(&key, measurement, request_key).await?).await
+    report_answer(&api.studies, api.studies.add_measurement(&key, measurement, request_key).await?).await
 }
 
 async fn complete(
     State(api): State<StudiesState>,
     Names(names): Names<4>,
     Body(request): Body<CompleteTrialRequest>,
-) -> Result<Json<TrialMessage>, ApiError> {
-    message(&api.studies, &api.studies.complete(&key(&names)?, outcome(request)?).await?).await
+) -> Result<Rendered<TrialMessage>, ApiError> {
+    message(&api.studies, api.studies.complete(&key(&names)?, outcome(request)?).await?).await
 }
 
 async fn stop(
     State(api): State<StudiesState>,
     Names(names): Names<4>,
     Body(_): Body<Empty>,
-) -> Result<Json<TrialMessage>, ApiError> {
-    message(&api.studies, &api.studies.stop(&key(&names)?).await?).await
+) -> Result<Rendered<TrialMessage>, ApiError> {
+    message(&api.studies, api.studies.stop(&key(&names)?).await?).await
 }
 
 async fn check_early_stopping(
@@ -175,7 +177,7 @@ async fn create(
     Names([project, location, study]): Names<3>,
     RequestKey(request_key): RequestKey,
     Body(request): Body<TrialRequest>,
-) -> Result<Json<TrialMessage>, ApiError> {
+) -> Result<Rendered<TrialMessage>, ApiError> {
     let id = study_id(&project, &location, &study)?;
     let study = api.studies.study(&id).await?;
     let parameters = point(study.problem.search_space(), &request.parameters)?;
@@ -186,21 +188,20 @@ async fn create(
         }
         (None, false) => None,
     };
-    message(&api.studies, &api.studies.create_trial(&id, parameters, result, request_key).await?).await
+    message(&api.studies, api.studies.create_trial(&id, parameters, result, request_key).await?).await
 }
 
-async fn get(State(api): State<StudiesState>, Names(names): Names<4>) -> Result<Json<TrialMessage>, ApiError> {
+async fn get(State(api): State<StudiesState>, Names(names): Names<4>) -> Result<Rendered<TrialMessage>, ApiError> {
     let key = key(&names)?;
-    message(&api.studies, &api.studies.trial_of_study(&key.study, key.trial).await?).await
+    message(&api.studies, api.studies.trial_of_study(&key.study, key.trial).await?).await
 }
 
 async fn list(
     State(api): State<StudiesState>,
     Names([project, location, study]): Names<3>,
-) -> Result<Json<TrialList>, ApiError> {
+) -> Result<Rendered<TrialList>, ApiError> {
     let study = api.studies.study(&study_id(&project, &location, &study)?).await?;
-    let trials = api.studies.trials(&study.id).await?;
-    Ok(Json(TrialList { trials: messages(&api.studies, &study, &trials).await? }))
+    trial_list::list(api.studies, study).await
 }
 
 async fn delete(State(api): State<StudiesState>, Names(names): Names<4>) -> Result<Json<Empty>, ApiError> {
@@ -250,10 +251,4 @@ fn outcome(request: CompleteTrialRequest) -> Result<ReportedOutcome, ApiError> {
 
 fn infeasible_reason(given: String) -> String {
     if given.is_empty() { "declared infeasible".to_owned() } else { given }
-}
-
-async fn message(studies: &Studies, answered: &TrialOfStudy) -> Result<Json<TrialMessage>, ApiError> {
-    let TrialOfStudy { study, trial } = answered;
-    let curve = studies.measurements(&study.id, trial).await?;
-    Ok(Json(TrialMessage::new(study, &PublishedNames::of(study.problem.search_space()), trial, &curve)))
 }

@@ -16,6 +16,7 @@ mod runner;
 pub mod search_policy;
 mod secret;
 pub mod studies;
+mod study_cache;
 mod study_spec;
 mod submission;
 mod trainer;

@@ -64,7 +64,8 @@ impl Folder {
             Some(listener) => format!("http://{}", listener.local_addr()?),
             None => String::new(),
         };
-        let application = composition::compose(&data_dir, container_options_of_environment()).await?;
+        let application =
+            composition::compose(&data_dir, container_options_of_environment(), composition::MEMORY).await?;
         let jobs = Arc::clone(&application.jobs);
         if purpose != Purpose::RunJob {
             // The queue gives waiting jobs their positions, and lets them be cancelled at once.

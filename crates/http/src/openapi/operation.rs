@@ -13,6 +13,7 @@ use tunesmith_access::Permission;
 use crate::body::{Body, Report};
 use crate::names::Names;
 use crate::query::Query;
+use crate::rendered::Rendered;
 use crate::request_key::RequestKey;
 use crate::status::ApiError;
 
@@ -214,6 +215,12 @@ pub(crate) trait Answer {
 impl<T: JsonSchema> Answer for Json<T> {
     fn describe(operation: &mut Operation) {
         operation.answer = Some(SchemaGenerator::subschema_for::<T>);
+    }
+}
+
+impl<T: JsonSchema> Answer for Rendered<T> {
+    fn describe(operation: &mut Operation) {
+        Json::<T>::describe(operation);
     }
 }
 

@@ -6,7 +6,9 @@
 
 mod completion;
 mod keyed_queue;
+mod memory;
 mod operations;
+mod optimal;
 mod reports;
 mod stopping;
 mod suggestion;
@@ -16,14 +18,16 @@ use std::sync::Arc;
 
 use futures::TryStreamExt;
 use jiff::Timestamp;
-use tunesmith_algorithms::problem::{TrialId, ValueError, pareto};
+use tunesmith_algorithms::problem::{TrialId, ValueError};
 
 use self::keyed_queue::KeyedQueues;
 use self::operations::SuggestionOperations;
 pub use self::operations::{SuggestionOperation, SuggestionProgress};
+use self::optimal::OptimalTrials;
 use self::stopping::StoppingRules;
 use self::suggestion::AlgorithmFailures;
 pub use self::suggestion::{Suggested, SuggestionRequest};
+pub use self::trials::TrialPage;
 use crate::clock::Clock;
 use crate::pages;
 use crate::search_policy::{SearchPolicy, SearchPolicyError};
@@ -122,6 +126,7 @@ pub struct Studies {
     failures: AlgorithmFailures,
     stopping: StoppingRules,
     operations: SuggestionOperations,
+    optimal: OptimalTrials,
 }
 
 impl Studies {
@@ -136,6 +141,7 @@ impl Studies {
             failures: AlgorithmFailures::default(),
             stopping: StoppingRules::default(),
             operations: SuggestionOperations::default(),
+            optimal: OptimalTrials::default(),
         }
     }
 
@@ -175,16 +181,18 @@ impl Studies {
         self.policy.forget(id);
         self.failures.forget(id);
         self.stopping.forget(id);
+        self.optimal.forget(id);
         Ok(())
     }
 
-    /// The best trial of a study with one metric; with several metrics, the trials that no other trial dominates.
+    /// The numbers of the optimal trials: of the best trial of a study with one metric, the first of equals; with several
+    /// metrics, of the trials that no other trial dominates. The first call for a study reads all its trials, later ones
+    /// only what has changed.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
-    pub async fn optimal_trials(&self, study: &Study) -> Result<Vec<Trial>, StudiesError> {
-        let trials = self.trials(&study.id).await?;
-        Ok(optimal(study, trials))
+    pub async fn optimal_trials(&self, study: &Study) -> Result<Vec<TrialId>, StudiesError> {
+        Ok(self.optimal.numbers(&*self.store, study).await?)
     }
 
     /// Takes trials back whose leases have ended, and returns their number. To be called regularly.
@@ -227,21 +235,6 @@ impl Studies {
 
 fn refuse_study_of_job(study: &StudyId) -> Result<(), StudiesError> {
     if study.is_of_job() { Err(StudiesError::OfJob { study: study.clone() }) } else { Ok(()) }
-}
-
-/// The trials that no other trial of `trials` dominates.
-fn optimal(study: &Study, trials: Vec<Trial>) -> Vec<Trial> {
-    let metrics = study.problem.metrics();
-    let measured = trials.into_iter().filter_map(|trial| {
-        let measurement = trial.final_measurement.as_ref()?;
-        let values = metrics.iter().map(|metric| Some(metric.goal.to_maximized(measurement.value(&metric.name)?)));
-        let values: Vec<f64> = values.collect::<Option<_>>()?;
-        Some((values, trial))
-    });
-    let (values, measured): (Vec<Vec<f64>>, Vec<Trial>) = measured.unzip();
-    // With several metrics all copies of a point are optimal; with one, the first trial of the best value.
-    let optimal = if metrics.len() == 1 { pareto::distinct_front(&values) } else { pareto::front(&values) };
-    optimal.into_iter().map(|index| measured[index].clone()).collect()
 }
 
 #[cfg(test)]

@@ -263,3 +263,41 @@ async fn best_final_measurement_skips_values_that_are_not_finite_and_names_them_
     let trial = complete(&[f64::INFINITY, f64::NAN]).await;
     assert_eq!(trial.infeasible_reason.as_deref(), Some("the final value of \"loss\" is NaN, at step 2"));
 }
+
+#[tokio::test]
+async fn dropped_state_changes_no_answer() {
+    let (studies, _) = studies();
+    let study = studies.create_study(Study::restore(study("p/l/s"))).await.unwrap();
+    let suggest = async |client: &str| studies.suggest(&study.id, &request(client)).await.unwrap().trials.remove(0);
+    for number in 0..6 {
+        let trial = suggest(&format!("c{number}")).await;
+        let result = ReportedOutcome::Measured(loss(1, 1.0, f64::from((number - 3) * (number - 3))));
+        studies.complete(&key(&study.id, &trial), result).await.unwrap();
+        // By age for one, by memory for the other.
+        let dropped = if number % 2 == 0 { studies.drop_idle(0) } else { studies.drop_while(|| true) };
+        assert!(dropped > 0);
+        assert_eq!(studies.drop_idle(0) + studies.drop_while(|| true), 0);
+        let best = studies.optimal_trials(&studies.study(&study.id).await.unwrap()).await.unwrap();
+        assert_eq!(best, [TrialId(u64::from(number.min(3) as u8) + 1)]);
+    }
+}
+
+#[tokio::test]
+async fn least_recently_used_state_is_dropped_first() {
+    let (studies, _) = studies();
+    let ids: Vec<StudyId> = ["a", "b", "c"].iter().map(|name| format!("p/l/{name}").parse().unwrap()).collect();
+    for id in &ids {
+        studies.create_study(Study::restore(study(id.as_str()))).await.unwrap();
+        studies.suggest(id, &request("one")).await.unwrap();
+    }
+    studies.suggest(&ids[0], &request("two")).await.unwrap();
+    let mut looks = 0;
+    let dropped = studies.drop_while(|| {
+        looks += 1;
+        looks <= 2
+    });
+    assert_eq!(dropped, 2);
+    // The history of the first study, which was used last, is left.
+    assert!(studies.policy.drop_oldest());
+    assert!(!studies.policy.drop_oldest());
+}

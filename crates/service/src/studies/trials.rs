@@ -1,7 +1,5 @@
 //! Reading, creating and deleting trials.
 
-use futures::TryStreamExt;
-use futures::future::ready;
 use tunesmith_algorithms::problem::{ParameterValues, TrialId};
 
 use super::{ReportedOutcome, Studies, StudiesError, TrialOfStudy, completion, refuse_study_of_job};
@@ -11,6 +9,15 @@ use tunesmith_store::StoreError;
 
 /// Number of a study's latest trials that are searched for one that an earlier request with the same key created.
 const KEYED_TRIALS: usize = 1000;
+
+/// A part of a study's trials.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TrialPage {
+    /// The trials that are not deleted.
+    pub trials: Vec<Trial>,
+    /// The number after which the next page begins; `None` if this is the last one.
+    pub next: Option<TrialId>,
+}
 
 impl Studies {
     /// The trial `id` of `study`, with its study.
@@ -34,13 +41,37 @@ impl Studies {
         if trial.state == TrialState::Deleted { Err(deleted(study, id)) } else { Ok(trial) }
     }
 
-    /// All trials of `study` in the order of their numbers.
+    /// Up to `limit` trials of `study` with numbers above `after`, in the order of their numbers.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
-    pub async fn trials(&self, study: &StudyId) -> Result<Vec<Trial>, StudiesError> {
-        let trials = pages::trials(&*self.store, study);
-        Ok(trials.try_filter(|trial| ready(trial.state != TrialState::Deleted)).try_collect().await?)
+    pub async fn trial_page(&self, study: &StudyId, after: TrialId, limit: usize) -> Result<TrialPage, StudiesError> {
+        let mut trials = self.store.trials(study, Some(after), limit).await?;
+        // A page that is not full is the last one.
+        let next = trials.last().filter(|_| trials.len() >= limit).map(|last| last.id);
+        trials.retain(|trial| trial.state != TrialState::Deleted);
+        Ok(TrialPage { trials, next })
+    }
+
+    /// The trials of `study` with these `numbers` that exist.
+    ///
+    /// # Errors
+    /// [`StudiesError::Store`].
+    pub async fn trials_numbered(
+        &self,
+        study: &StudyId,
+        numbers: impl IntoIterator<Item = TrialId>,
+    ) -> Result<Vec<Trial>, StudiesError> {
+        let mut trials = Vec::new();
+        for number in numbers {
+            match self.trial(study, number).await {
+                Ok(trial) => trials.push(trial),
+                // It was deleted since its number was read.
+                Err(StudiesError::Store(StoreError::NotFound { .. })) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(trials)
     }
 
     /// The measurements of a trial as it was read, by step and elapsed time.

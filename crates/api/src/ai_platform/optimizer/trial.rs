@@ -125,6 +125,10 @@ struct TrialAdditions {
     /// Number of times that the trial was taken from a client after its lease had expired.
     #[serde(skip_serializing_if = "Option::is_none")]
     expired_leases: Option<Int64>,
+    /// Number of measurements that this answer omits: that to `addMeasurement` contains the curve while it has at most 100
+    /// measurements. `trials.get` returns all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    omitted_measurements: Option<Int64>,
     /// Failure of the study's algorithm, if random search proposed the trial in its place.
     #[serde(skip_serializing_if = "Option::is_none")]
     fallback_reason: Option<String>,
@@ -134,6 +138,13 @@ impl TrialMessage {
     /// The trial of `study`, with the measurements of its curve; `names` are those of the study's search space.
     pub fn new(study: &Study, names: &PublishedNames<'_>, trial: &Trial, curve: &[Measurement]) -> Self {
         Self::with(&study.id, names, trial, curve)
+    }
+
+    /// The trial of `study`, with the number of its measurements in place of the curve.
+    pub fn without_curve(study: &Study, names: &PublishedNames<'_>, trial: &Trial) -> Self {
+        let mut message = Self::with(&study.id, names, trial, &[]);
+        message.tunesmith.omitted_measurements = Some(Int64(trial.measurement_count.cast_signed()));
+        message
     }
 
     /// The trial of a job's study, without measurements.
@@ -173,6 +184,7 @@ impl TrialMessage {
                 origin: trial.origin,
                 lease_end_time: trial.lease.map(|lease| lease.deadline),
                 expired_leases: (trial.expired_leases > 0).then(|| Int64(trial.expired_leases.cast_signed())),
+                omitted_measurements: None,
                 fallback_reason: trial.fallback_reason.clone(),
             },
         }
