@@ -29,5 +29,6 @@ mod store;
 mod support;
 #[cfg(feature = "otlp")]
 mod traces;
+mod trial_completion;
 mod uploads_and_logs;
 mod wire;
