@@ -17,7 +17,7 @@ use super::trial_messages::{MAX_SUGGESTIONS, messages};
 use tunesmith_access::Permission;
 use tunesmith_api::ai_platform::optimizer::{
     self, AddMeasurementRequest, CompleteTrialRequest, PublishedNames, SuggestTrialsRequest, TrialList, TrialMessage,
-    TrialRequest, point,
+    TrialRequest, point, result_of_infeasible_trial,
 };
 use tunesmith_api::ai_platform::rpc::Empty;
 use tunesmith_service::studies::{ReportedOutcome, Studies, SuggestionRequest, TrialOfStudy, TrialRef};
@@ -151,7 +151,10 @@ async fn complete(
     Names(names): Names<4>,
     Body(request): Body<CompleteTrialRequest>,
 ) -> Result<Json<TrialMessage>, ApiError> {
-    message(&api.studies, &api.studies.complete(&key(&names)?, outcome(request)?).await?).await
+    let is_ignored = request.trial_infeasible && request.final_measurement.is_some();
+    let notices = if is_ignored { vec![result_of_infeasible_trial()] } else { Vec::new() };
+    let completed = api.studies.complete(&key(&names)?, outcome(request)?).await?;
+    Ok(Json(rendered(&api.studies, &completed).await?.with_notices(notices)))
 }
 
 async fn stop(
@@ -177,6 +180,10 @@ async fn create(
     Body(request): Body<TrialRequest>,
 ) -> Result<Json<TrialMessage>, ApiError> {
     let id = study_id(&project, &location, &study)?;
+    let notices = request.notices();
+    if !request.trial_infeasible && !request.infeasible_reason.is_empty() {
+        return Err(reason_without_infeasible());
+    }
     let study = api.studies.study(&id).await?;
     let parameters = point(study.problem.search_space(), &request.parameters)?;
     let result = match (request.final_measurement, request.trial_infeasible) {
@@ -186,7 +193,8 @@ async fn create(
         }
         (None, false) => None,
     };
-    message(&api.studies, &api.studies.create_trial(&id, parameters, result, request_key).await?).await
+    let created = api.studies.create_trial(&id, parameters, result, request_key).await?;
+    Ok(Json(rendered(&api.studies, &created).await?.with_notices(notices)))
 }
 
 async fn get(State(api): State<StudiesState>, Names(names): Names<4>) -> Result<Json<TrialMessage>, ApiError> {
@@ -240,7 +248,7 @@ fn outcome(request: CompleteTrialRequest) -> Result<ReportedOutcome, ApiError> {
         return Ok(ReportedOutcome::Infeasible(infeasible_reason(request.infeasible_reason)));
     }
     if !request.infeasible_reason.is_empty() {
-        return Err(ApiError::invalid("infeasibleReason", "only with trialInfeasible"));
+        return Err(reason_without_infeasible());
     }
     Ok(match request.final_measurement {
         Some(measurement) => ReportedOutcome::Measured(measurement.into_measurement("finalMeasurement")?),
@@ -248,12 +256,20 @@ fn outcome(request: CompleteTrialRequest) -> Result<ReportedOutcome, ApiError> {
     })
 }
 
+fn reason_without_infeasible() -> ApiError {
+    ApiError::invalid("infeasibleReason", "only with trialInfeasible")
+}
+
 fn infeasible_reason(given: String) -> String {
     if given.is_empty() { "declared infeasible".to_owned() } else { given }
 }
 
 async fn message(studies: &Studies, answered: &TrialOfStudy) -> Result<Json<TrialMessage>, ApiError> {
+    Ok(Json(rendered(studies, answered).await?))
+}
+
+async fn rendered(studies: &Studies, answered: &TrialOfStudy) -> Result<TrialMessage, ApiError> {
     let TrialOfStudy { study, trial } = answered;
     let curve = studies.measurements(&study.id, trial).await?;
-    Ok(Json(TrialMessage::new(study, &PublishedNames::of(study.problem.search_space()), trial, &curve)))
+    Ok(TrialMessage::new(study, &PublishedNames::of(study.problem.search_space()), trial, &curve))
 }
