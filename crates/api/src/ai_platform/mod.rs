@@ -34,8 +34,8 @@ mod violations;
 mod without_effect;
 
 pub use additions::{
-    Additions, Confidence, DEFAULT_MAX_LOST_ATTEMPTS, DEFAULT_STOP_GRACE_PERIOD, EarlyStopping, FinalMeasurement,
-    ParameterCondition, ParameterPrior, ParentValue,
+    Additions, Confidence, DEFAULT_MAX_LOST_ATTEMPTS, DEFAULT_STOP_GRACE_PERIOD, FinalMeasurement, ParameterCondition,
+    ParameterPrior, ParentValue,
 };
 pub use hyperparameters::{
     Algorithm, DEFAULT_METRIC_TAG, GoalType, HyperparameterSpec, ParameterSpec, ParameterType, RESERVED_METRIC_TAGS,
