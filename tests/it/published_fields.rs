@@ -43,12 +43,12 @@ pub(crate) struct Field {
     pub(crate) field: String,
     pub(crate) outcome: Outcome,
     /// A value of the field.
-    value: Value,
+    pub(crate) value: Value,
     /// Path at which the value is sent, if it is not that of the field.
-    send: Option<String>,
+    pub(crate) send: Option<String>,
     /// Values of other fields that the field needs; `null`: without the field.
     #[serde(default)]
-    with: Map<String, Value>,
+    pub(crate) with: Map<String, Value>,
     #[serde(default)]
     pub(crate) note: String,
 }
@@ -146,14 +146,14 @@ const JOBS: &str = "/v1/projects/p/jobs";
 const STUDIES: &str = "/v1/projects/p/locations/l/studies";
 
 /// A server whose only slot is taken, so that further jobs wait, with a study.
-struct Walked {
-    server: Server,
+pub(crate) struct Walked {
+    pub(crate) server: Server,
     /// Number of requests.
     count: usize,
 }
 
 impl Walked {
-    fn start(workspace: &Workspace) -> Self {
+    pub(crate) fn start(workspace: &Workspace) -> Self {
         let server = Server::start(workspace, &["--job-slots", "1"]);
         let endless = json!({
             "masterConfig": {"containerCommand": ["sh", "-c", "exec tail -f /dev/null"]},
@@ -176,13 +176,13 @@ impl Walked {
     }
 
     /// Ends the running program, which would outlive the server.
-    fn end(self) {
+    pub(crate) fn end(self) {
         assert_eq!(self.server.post(&format!("{JOBS}/first:cancel"), &json!({})).0, 200);
         while self.server.get(&format!("{JOBS}/first")).1["state"] != "CANCELLED" {}
     }
 
     /// The path and a valid body of the method `id`.
-    fn request(&mut self, id: &str) -> (String, Value) {
+    pub(crate) fn request(&mut self, id: &str) -> (String, Value) {
         self.count += 1;
         let count = self.count;
         let result = json!({"metrics": [{"metric": "loss", "value": 1}]});
@@ -215,7 +215,9 @@ impl Walked {
                 (format!("{STUDIES}/s/trials:suggest"), json!({"clientId": "c", "suggestionCount": 1}))
             }
             method @ ("locations.studies.trials.complete" | "locations.studies.trials.addMeasurement") => {
-                let (_, created) = self.server.post(&format!("{STUDIES}/s/trials"), &json!({"parameters": parameters}));
+                let (status, created) =
+                    self.server.post(&format!("{STUDIES}/s/trials"), &json!({"parameters": parameters}));
+                assert_eq!(status, 200, "{created}");
                 let (field, verb) = if method.ends_with("complete") {
                     ("finalMeasurement", "complete")
                 } else {
@@ -229,14 +231,16 @@ impl Walked {
 }
 
 /// Sets the field at `path` of `message`; `null` removes it. `[]` is the first item of a list.
-fn set(message: &mut Value, path: &str, value: &Value) {
+pub(crate) fn set(message: &mut Value, path: &str, value: &Value) {
     let (name, rest) = path.split_once('.').map_or((path, None), |(name, rest)| (name, Some(rest)));
     let (name, index) = match name.split_once('[') {
         Some((name, index)) => (name, Some(index.trim_end_matches(']').parse().unwrap_or(0))),
         None => (name, None),
     };
     if rest.is_none() && value.is_null() {
-        message.as_object_mut().unwrap().remove(name);
+        if let Some(fields) = message.as_object_mut() {
+            fields.remove(name);
+        }
         return;
     }
     let mut field = &mut message[name];
@@ -256,9 +260,9 @@ fn set(message: &mut Value, path: &str, value: &Value) {
 }
 
 /// Whether `path`, as a response names it, is the listed `field` or a part of it, or contains it.
-fn names(path: &str, field: &str) -> bool {
-    let (path, field) = (path.replace("[0]", "[]"), field.trim_end_matches("[]"));
-    let path = path.trim_end_matches("[]");
+pub(crate) fn names(path: &str, field: &str) -> bool {
+    let without_indices = |path: &str| path.replace(|c: char| c.is_ascii_digit(), "").trim_end_matches("[]").to_owned();
+    let (path, field) = (&*without_indices(path), &*without_indices(field));
     let is_below =
         |inner: &str, outer: &str| inner.strip_prefix(outer).is_some_and(|rest| rest.starts_with(['.', '[']));
     path == field || is_below(path, field) || is_below(field, path)

@@ -1,4 +1,4 @@
-//! Completing trials of studies: what a result needs, and what a refusal says.
+//! Completing trials of studies: what a result needs, and what a refusal names.
 
 use serde_json::{Value, json};
 
