@@ -20,6 +20,7 @@ use super::results::Results;
 use super::{BAD_INPUT, INTERRUPTED};
 use crate::composition;
 use crate::data_dir::DataDir;
+use tunesmith_api::ai_platform::command_line_notices;
 use tunesmith_api::ai_platform::plan::{CommandLine, job_plan, job_study, previous_job};
 use tunesmith_config::HptuningConfig;
 use tunesmith_domain::{Job, JobId, JobPlan, JobState};
@@ -100,6 +101,9 @@ fn submission(args: &RunArgs, config: &HptuningConfig) -> anyhow::Result<Submiss
         command: args.command.clone(),
         working_directory: std::env::current_dir().context("the current folder cannot be read")?,
     };
+    for ignored in command_line_notices(&config.training_input, &command_line) {
+        notice(&format!("warning: {}: {}", ignored.field, ignored.description));
+    }
     let plan = job_plan(&config.training_input, &command_line)?;
     let study = job_study(&config.training_input)?;
     Ok(Submission {

@@ -196,7 +196,7 @@ fn requests_are_encrypted_when_the_server_has_a_certificate() {
     let request = format!("GET {STUDIES} HTTP/1.1\r\nhost: x\r\nconnection: close\r\nx-request-id: abc\r\n\r\n");
     std::io::Write::write_all(&mut client.stdin.take().unwrap(), request.as_bytes()).unwrap();
     let answer = String::from_utf8(client.wait_with_output().unwrap().stdout).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n{}"), "{answer}");
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n{}\n"), "{answer}");
     assert!(answer.contains("x-request-id: abc\r\n"), "{answer}");
 
     let wrong = ["serve", "--data-dir", "other", "--listen", "127.0.0.1:0"];

@@ -68,7 +68,7 @@ fn submitting_a_package_folder_streams_the_logs_to_the_end_of_the_job() {
     let url = format!("http://{}", server.address);
     let mut submit = vec!["jobs", "submit", "training", "first", "--config", "hptuning_config.yaml"];
     submit.extend(["--package-path", "project/trainer", "--module-name", "trainer.task", "--job-dir", "models"]);
-    submit.extend(["--labels", "owner=me,team=a b", "--scale-tier", "basic-gpu", "--staging-bucket", "gs://b"]);
+    submit.extend(["--labels", "owner=me,team=a-b", "--scale-tier", "basic-gpu", "--staging-bucket", "gs://b"]);
     submit.extend(["--stream-logs", "--", "--epochs=2", "--quiet"]);
     let first = client(&workspace, &submit, &["--server", &url]).expect(0);
     assert!(first.stdout.starts_with("jobId: first\nstate: QUEUED\n"), "{}", first.stdout);
@@ -88,7 +88,7 @@ fn submitting_a_package_folder_streams_the_logs_to_the_end_of_the_job() {
     assert!(!followed.contains("[trial 1]"), "{followed}");
 
     let job = json_of(client(&workspace, &["jobs", "describe", "first", "--format", "json"], &["--server", &url]));
-    assert_eq!(job["labels"], json!({"origin": "file", "owner": "me", "team": "a b"}));
+    assert_eq!(job["labels"], json!({"origin": "file", "owner": "me", "team": "a-b"}));
     assert_eq!(job["trainingInput"]["jobDir"], workspace.path().join("models").to_str().unwrap());
     let uri = job["trainingInput"]["packageUris"][0].as_str().unwrap();
     let (sha256, name) = uri.strip_prefix("tunesmith://projects/local/packages/").unwrap().split_once('/').unwrap();

@@ -62,8 +62,21 @@ impl Server {
             .unwrap();
     }
 
+    /// Sends one request without a body, and returns the header `name` of the response.
+    pub(crate) fn header(&self, method: &str, path: &str, name: &str) -> Option<String> {
+        let (head, _) = self.parts(method, path, "", "");
+        let mut headers = head.lines().filter_map(|line| line.split_once(": "));
+        headers.find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.to_owned())
+    }
+
     /// Sends one request, and returns the status and the text.
     pub(crate) fn exchange(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
+        let (head, body) = self.parts(method, path, headers, body);
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), body)
+    }
+
+    /// Sends one request, and returns head and body of the response.
+    fn parts(&self, method: &str, path: &str, headers: &str, body: &str) -> (String, String) {
         let mut stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let length = body.len();
@@ -73,9 +86,8 @@ impl Server {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
         let is_chunked = head.lines().any(|line| line.eq_ignore_ascii_case("transfer-encoding: chunked"));
-        (status, if is_chunked { whole(body) } else { body.to_owned() })
+        (head.to_owned(), if is_chunked { whole(body) } else { body.to_owned() })
     }
 
     /// The ID of the process.

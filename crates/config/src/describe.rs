@@ -9,7 +9,7 @@ use tunesmith_algorithms::problem::{Condition, Goal, ParameterKind, ParameterPri
 
 use super::HptuningConfig;
 use tunesmith_api::ai_platform::{Double, TuningSpec};
-use tunesmith_domain::{Algorithm, FinalMeasurement, StoppingRule};
+use tunesmith_domain::{Algorithm, FinalMeasurement, StoppingRuleKind};
 
 /// Maximum number of listed values of a parameter.
 const MAX_LISTED: usize = 8;
@@ -104,9 +104,9 @@ fn describe_study(tuning: &TuningSpec) -> String {
         &mut text,
         "early stopping",
         match study.stopping_rule {
-            Some(StoppingRule::Median) => "median rule",
-            Some(StoppingRule::DecayCurve) => "decay-curve rule",
-            Some(StoppingRule::Asha) => "asynchronous successive halving",
+            Some(StoppingRuleKind::Median) => "median rule",
+            Some(StoppingRuleKind::DecayCurve) => "decay-curve rule",
+            Some(StoppingRuleKind::Asha) => "asynchronous successive halving",
             None => "off",
         },
     );

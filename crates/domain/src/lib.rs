@@ -13,8 +13,9 @@ pub use ids::{IdError, JobId, MAX_JOB_ID_LENGTH, StudyId};
 pub use job::{Job, JobChange, JobFields, JobState, UnknownJobState};
 pub use measurement::{Measurement, MetricValue, Source};
 pub use plan::{JobPlan, PlanError, ProgramPlan, ReplicaPlan, Role, UnreadablePlan};
-pub use study::{Algorithm, CurveAxis, FinalMeasurement, StoppingRule, Study, StudyChange, StudyFields, StudyState};
+pub use study::{Algorithm, CurveAxis, FinalMeasurement, Study, StudyChange, StudyFields, StudyState};
 pub use trial::{Completion, Lease, NewTrial, Trial, TrialChange, TrialFields, TrialStart, TrialState};
+pub use tunesmith_algorithms::early_stopping::StoppingRuleKind;
 pub use tunesmith_algorithms::problem::TrialId;
 
 /// A JSON document of the protocol that a record was created by. It is stored so that the same protocol can return it;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use std::collections::BTreeMap;
+use tunesmith_algorithms::early_stopping::StoppingRuleKind;
 use tunesmith_algorithms::problem::{ParameterValues, ProblemStatement, TrialId};
 
 use super::{Document, Measurement, NewTrial, StudyId, TransitionError, Trial, TrialChange};
@@ -68,17 +69,6 @@ impl Algorithm {
     }
 }
 
-/// The rule by which running trials are stopped early.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StoppingRule {
-    /// Stops a trial whose best value is strictly worse than the median of the completed trials' running averages.
-    Median,
-    /// Stops a trial whose extrapolated curve is unlikely to exceed the best value so far.
-    DecayCurve,
-    /// Asynchronous successive halving: stops a trial that is not in the best third of those that reached the same step.
-    Asha,
-}
-
 /// The axis along which trial curves are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CurveAxis {
@@ -114,7 +104,7 @@ pub struct StudyFields {
     /// Seed of all random streams.
     pub seed: u64,
     /// The early stopping rule; `None` to never stop early.
-    pub stopping_rule: Option<StoppingRule>,
+    pub stopping_rule: Option<StoppingRuleKind>,
     /// The axis along which the rule compares curves.
     pub stopping_axis: CurveAxis,
     /// The measurement that becomes a trial's result.

@@ -1,5 +1,6 @@
 //! `projects.jobs`.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -28,7 +29,7 @@ use tunesmith_access::{Caller, Permission};
 use tunesmith_api::ai_platform::job::{JobList, JobRequest, JobResource, job_resource};
 use tunesmith_api::ai_platform::plan::{CommandLine, job_plan, job_study, previous_job};
 use tunesmith_api::ai_platform::rpc::{Empty, FieldViolation};
-use tunesmith_api::ai_platform::{Severity, TrainingInput, check, proto_json};
+use tunesmith_api::ai_platform::{Severity, TrainingInput, Violation, check, proto_json};
 use tunesmith_domain::{Job, JobChange, JobId};
 use tunesmith_service::Submission;
 use tunesmith_service::jobs::{JobReport, Jobs};
@@ -97,6 +98,7 @@ async fn create(
     Names([project]): Names<1>,
     Body(request): Body<JobRequest>,
 ) -> Result<Json<JobResource>, ApiError> {
+    let notices = request.notices_of_creation();
     let id = JobId::new(&project, &request.job_id);
     let id = id.map_err(|error| ApiError::invalid("jobId", error.to_string()))?;
     if request.prediction_input.is_some() {
@@ -104,6 +106,7 @@ async fn create(
     }
     let input = request.training_input.ok_or_else(|| ApiError::invalid("trainingInput", "is required"))?;
     check_input(&input)?;
+    check_labels(&request.labels)?;
     let command_line = CommandLine { working_directory: api.working_directory.clone(), ..CommandLine::default() };
     let refuse = |error: &dyn std::error::Error| ApiError::invalid("trainingInput", error.to_string());
     let placed = packages::resolved(&api.packages, &project, &input)?;
@@ -125,14 +128,28 @@ async fn create(
     };
     let random_seed = rand::rng().next_u64();
     let job = api.jobs.create(submission, random_seed).await?;
-    Ok(Json(resource(&api.jobs.report(&job.id).await?)))
+    let resource = resource(&api.jobs.report(&job.id).await?).with_notices(notices);
+    if !resource.notices().is_empty() {
+        let fields: Vec<&str> = resource.notices().iter().map(|notice| notice.field.as_str()).collect();
+        tracing::warn!(job.id = %job.id, fields = fields.join(", "), "a job has fields without effect");
+    }
+    Ok(Json(resource))
+}
+
+fn check_labels(labels: &BTreeMap<String, String>) -> Result<(), ApiError> {
+    refuse_violations("", tunesmith_api::ai_platform::check_labels(labels))
 }
 
 fn check_input(input: &TrainingInput) -> Result<(), ApiError> {
-    let violations = check(input).into_iter().filter(|violation| violation.severity == Severity::Error);
+    refuse_violations("trainingInput.", check(input))
+}
+
+/// Refuses a message that has an error among `violations`, whose fields are below `prefix`.
+fn refuse_violations(prefix: &str, violations: Vec<Violation>) -> Result<(), ApiError> {
+    let violations = violations.into_iter().filter(|violation| violation.severity == Severity::Error);
     let violations: Vec<FieldViolation> = violations
         .map(|violation| FieldViolation {
-            field: format!("trainingInput.{}", violation.field),
+            field: format!("{prefix}{}", violation.field),
             description: format!("{}; allowed: {}", violation.message, violation.allowed),
         })
         .collect();
@@ -217,6 +234,7 @@ async fn patch(
     if !fields.contains(&"labels") {
         return Err(ApiError::invalid("updateMask", "must contain labels, the only field that can be changed"));
     }
+    check_labels(&request.labels)?;
     let revision = if fields.contains(&"etag") { Some(revision_of(&request.etag)?) } else { None };
     let job = api.jobs.change(&id, JobChange::SetLabels { labels: request.labels, revision }).await?;
     Ok(Json(resource(&api.jobs.report(&job.id).await?)))

@@ -86,6 +86,9 @@ enum Task {
     CheckEarlyStopping {
         study: String,
         trial: u64,
+        /// The attempt in the trial's name, if it has one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        attempt: Option<u64>,
         should_stop: bool,
         #[serde(rename = "begun")]
         started: i64,
@@ -188,8 +191,13 @@ async fn done(api: &StudiesState, study: &Study, trials: &[Trial], task: &Task) 
 pub(super) async fn check_early_stopping(api: &StudiesState, key: &TrialRef) -> Result<Operation, ApiError> {
     let should_stop = api.studies.should_stop(key).await?;
     let started = api.clock.now().as_millisecond();
-    let task =
-        Task::CheckEarlyStopping { study: key.study.as_str().to_owned(), trial: key.trial.0, should_stop, started };
+    let task = Task::CheckEarlyStopping {
+        study: key.study.as_str().to_owned(),
+        trial: key.trial.0,
+        attempt: key.attempt,
+        should_stop,
+        started,
+    };
     Ok(message(&task, checked(should_stop, started)))
 }
 
@@ -217,11 +225,12 @@ fn message(task: &Task, progress: Progress) -> Operation {
                 create_time: time(*started),
             })
         }
-        Task::CheckEarlyStopping { trial, started, .. } => {
+        Task::CheckEarlyStopping { trial, attempt, started, .. } => {
+            let attempt = attempt.map(|attempt| format!("~{attempt}")).unwrap_or_default();
             OperationMetadata::CheckEarlyStopping(CheckTrialEarlyStoppingStateMetadata {
                 create_time: time(*started),
+                trial: format!("{study_name}/trials/{trial}{attempt}"),
                 study: study_name,
-                trial: TrialId(*trial).to_string(),
             })
         }
     };

@@ -5,7 +5,7 @@
 //! once: the names in its path are decoded, the request is authorised, and its handler gets the same names.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::Router;
@@ -16,11 +16,12 @@ use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use futures::future::BoxFuture;
+use serde_json::Value;
 
 use super::authorization::{Admission, Authorization, Call};
 use super::completion::{self, NoAnswer};
 use super::names::{PathNames, decode, no_method, wrong_method};
-use super::openapi::{Documented, Operation, query_names};
+use super::openapi::{Documented, Operation, answer_schema, query_names};
 use super::query;
 use super::request_log::MethodName;
 use super::status::{ApiError, Code};
@@ -41,6 +42,8 @@ struct Entry<S> {
     operation: Operation,
     /// Names of its query parameters.
     query: Vec<String>,
+    /// The JSON schema of its responses, once a request has selected fields of them.
+    answer: OnceLock<Option<Value>>,
     handler: ErasedHandler<S>,
 }
 
@@ -59,7 +62,8 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
     {
         H::describe(&mut operation);
         let handler: ErasedHandler<S> = Box::new(move |request, state| Box::pin(handler.clone().call(request, state)));
-        self.entries.push(Entry { query: query_names(&operation), operation, handler });
+        let query = query_names(&operation);
+        self.entries.push(Entry { query, answer: OnceLock::new(), operation, handler });
         self
     }
 
@@ -138,7 +142,11 @@ async fn answer<S: Clone + Send + Sync + 'static>(group: Arc<Group<S>>, request:
         Err(error) => return named(&call, error.into_response()),
     };
     let principal = caller.principal().to_owned();
-    if let Err(error) = query::check(parts.uri.query().unwrap_or_default(), &entry.query) {
+    let query = parts.uri.query().unwrap_or_default();
+    let checked = query::check(query, &entry.query);
+    let answer = || entry.answer.get_or_init(|| answer_schema(&entry.operation)).as_ref();
+    let checked = checked.and_then(|()| query::check_fields(query, answer));
+    if let Err(error) = checked {
         let response = error.into_response();
         dispatch.authorization.record(&call, &principal, response.status().as_u16());
         return named(&call, response);

@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use super::authorization::{Access, Authorization};
 use super::names::no_method;
 use super::routes::{Dispatch, unknown};
-use super::{method_override, request_log};
+use super::{method_override, request_log, response_form};
 use tunesmith_service::TrialReports;
 use tunesmith_service::clock::Clock;
 use tunesmith_service::jobs::Jobs;
@@ -77,7 +77,11 @@ fn layered(routes: Router, dispatch: Arc<Dispatch>) -> Router {
         })
         .layer(DefaultBodyLimit::max(BODY_LIMIT));
     // The HTTP method is replaced before a request is routed. The last layer is the first to get a request.
-    Router::new().fallback_service(routes).layer(from_fn(override_method)).layer(from_fn(request_log::answer))
+    Router::new()
+        .fallback_service(routes)
+        .layer(from_fn(response_form::answer))
+        .layer(from_fn(override_method))
+        .layer(from_fn(request_log::answer))
 }
 
 async fn override_method(request: Request, next: Next) -> Response {

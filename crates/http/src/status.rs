@@ -220,7 +220,9 @@ impl From<&StudiesError> for ApiError {
                 tracing::error!(error = error as &dyn std::error::Error, "no suggestion could be computed");
                 Self::new(Code::Internal, error.to_string())
             }
-            StudiesError::OfJob { .. } => Self::new(Code::FailedPrecondition, error.to_string()),
+            StudiesError::OfJob { .. }
+            | StudiesError::NoMeasurement { .. }
+            | StudiesError::NoCompleteMeasurement { .. } => Self::new(Code::FailedPrecondition, error.to_string()),
             StudiesError::ForeignPoint(_) => Self::invalid("parameters", error.to_string()),
             StudiesError::MissingMetric { .. } => Self::invalid("finalMeasurement.metrics", error.to_string()),
         }

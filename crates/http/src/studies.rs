@@ -78,6 +78,7 @@ async fn create(
         let text = format!("the location {location:?} is reserved for the studies of jobs");
         return Err(ApiError::invalid("parent", text));
     }
+    let notices = request.notices();
     let config = request.study_config.ok_or_else(|| ApiError::invalid("studyConfig", "is required"))?;
     let plan = study_plan(&config).map_err(ApiError::violations)?;
     let config = serde_json::to_value(&config)
@@ -90,7 +91,7 @@ async fn create(
         create_time: api.clock.now(),
     });
     let study = api.studies.create_study(study).await?;
-    Ok(Json(StudyMessage::from(&study)))
+    Ok(Json(StudyMessage::from(&study).with_notices(notices)))
 }
 
 async fn get(

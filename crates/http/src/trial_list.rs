@@ -107,7 +107,8 @@ impl List {
                 self.is_complete = true;
             }
             let count = self.read.len().min(CURVES);
-            let trials = self.read.drain(..count).map(|trial| with_curve(&self.studies, &self.study, trial));
+            let trials =
+                self.read.drain(..count).map(|trial| with_curve(&self.studies, &self.study, trial, Vec::new()));
             for trial in try_join_all(trials).await? {
                 part.extend_from_slice(if self.is_empty { br#"{"trials":["# } else { b"," });
                 part.extend_from_slice(&trial);

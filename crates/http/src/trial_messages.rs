@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use tunesmith_api::ai_platform::Notice;
 use tunesmith_api::ai_platform::optimizer::{PublishedNames, TrialMessage};
 use tunesmith_domain::{Measurement, Study, Trial};
 use tunesmith_service::studies::{Studies, StudiesError, TrialOfStudy};
@@ -37,8 +38,17 @@ pub(super) async fn messages(
 
 /// A trial with its measurements.
 pub(super) async fn message(studies: &Studies, answered: TrialOfStudy) -> Result<Rendered<TrialMessage>, ApiError> {
+    message_with_notices(studies, answered, Vec::new()).await
+}
+
+/// A trial with its measurements, and what of the request has no effect.
+pub(super) async fn message_with_notices(
+    studies: &Studies,
+    answered: TrialOfStudy,
+    notices: Vec<Notice>,
+) -> Result<Rendered<TrialMessage>, ApiError> {
     let TrialOfStudy { study, trial } = answered;
-    with_curve(studies, &Arc::new(study), trial).await.map(Rendered::new)
+    with_curve(studies, &Arc::new(study), trial, notices).await.map(Rendered::new)
 }
 
 /// The answer to a report: the trial with its measurements, or only with their number if there are more than
@@ -56,10 +66,16 @@ pub(super) async fn report_answer(
 }
 
 /// The JSON of a trial with its measurements.
-pub(super) async fn with_curve(studies: &Studies, study: &Arc<Study>, trial: Trial) -> Result<Bytes, ApiError> {
+pub(super) async fn with_curve(
+    studies: &Studies,
+    study: &Arc<Study>,
+    trial: Trial,
+    notices: Vec<Notice>,
+) -> Result<Bytes, ApiError> {
     let curve = studies.measurements(&study.id, &trial).await?;
     let message = |study: &Study, trial: &Trial, curve: &[Measurement]| {
-        TrialMessage::new(study, &PublishedNames::of(study.problem.search_space()), trial, curve)
+        let names = PublishedNames::of(study.problem.search_space());
+        TrialMessage::new(study, &names, trial, curve).with_notices(notices)
     };
     if curve.len() < LONG_CURVE {
         return render(&message(study, &trial, &curve));

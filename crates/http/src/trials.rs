@@ -15,11 +15,11 @@ use super::routes::Routes;
 use super::state::StudiesState;
 use super::status::ApiError;
 use super::trial_list;
-use super::trial_messages::{MAX_SUGGESTIONS, message, report_answer};
+use super::trial_messages::{MAX_SUGGESTIONS, message, message_with_notices, report_answer};
 use tunesmith_access::Permission;
 use tunesmith_api::ai_platform::optimizer::{
     self, AddMeasurementRequest, CompleteTrialRequest, SuggestTrialsRequest, TrialList, TrialMessage, TrialRequest,
-    point,
+    point, result_of_infeasible_trial,
 };
 use tunesmith_api::ai_platform::rpc::Empty;
 use tunesmith_service::studies::{ReportedOutcome, SuggestionRequest, TrialRef};
@@ -153,7 +153,10 @@ async fn complete(
     Names(names): Names<4>,
     Body(request): Body<CompleteTrialRequest>,
 ) -> Result<Rendered<TrialMessage>, ApiError> {
-    message(&api.studies, api.studies.complete(&key(&names)?, outcome(request)?).await?).await
+    let is_ignored = request.trial_infeasible && request.final_measurement.is_some();
+    let notices = if is_ignored { vec![result_of_infeasible_trial()] } else { Vec::new() };
+    let completed = api.studies.complete(&key(&names)?, outcome(request)?).await?;
+    message_with_notices(&api.studies, completed, notices).await
 }
 
 async fn stop(
@@ -179,6 +182,10 @@ async fn create(
     Body(request): Body<TrialRequest>,
 ) -> Result<Rendered<TrialMessage>, ApiError> {
     let id = study_id(&project, &location, &study)?;
+    let notices = request.notices();
+    if !request.trial_infeasible && !request.infeasible_reason.is_empty() {
+        return Err(reason_without_infeasible());
+    }
     let study = api.studies.study(&id).await?;
     let parameters = point(study.problem.search_space(), &request.parameters)?;
     let result = match (request.final_measurement, request.trial_infeasible) {
@@ -188,7 +195,8 @@ async fn create(
         }
         (None, false) => None,
     };
-    message(&api.studies, api.studies.create_trial(&id, parameters, result, request_key).await?).await
+    let created = api.studies.create_trial(&id, parameters, result, request_key).await?;
+    message_with_notices(&api.studies, created, notices).await
 }
 
 async fn get(State(api): State<StudiesState>, Names(names): Names<4>) -> Result<Rendered<TrialMessage>, ApiError> {
@@ -241,12 +249,16 @@ fn outcome(request: CompleteTrialRequest) -> Result<ReportedOutcome, ApiError> {
         return Ok(ReportedOutcome::Infeasible(infeasible_reason(request.infeasible_reason)));
     }
     if !request.infeasible_reason.is_empty() {
-        return Err(ApiError::invalid("infeasibleReason", "only with trialInfeasible"));
+        return Err(reason_without_infeasible());
     }
     Ok(match request.final_measurement {
         Some(measurement) => ReportedOutcome::Measured(measurement.into_measurement("finalMeasurement")?),
         None => ReportedOutcome::FromCurve,
     })
+}
+
+fn reason_without_infeasible() -> ApiError {
+    ApiError::invalid("infeasibleReason", "only with trialInfeasible")
 }
 
 fn infeasible_reason(given: String) -> String {

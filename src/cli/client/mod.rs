@@ -11,6 +11,7 @@ mod job_state;
 mod jobs;
 mod log_stream;
 mod measurement;
+mod notices;
 mod packages;
 mod request;
 mod service;

@@ -93,10 +93,10 @@ impl Client {
         query: &[(&str, &str)],
         payload: Payload,
     ) -> Result<Value, ClientError> {
-        let mut target = path.to_owned();
-        for (index, (name, value)) in query.iter().enumerate() {
-            let separator = if index == 0 { '?' } else { '&' };
-            target.push_str(&format!("{separator}{name}={}", utf8_percent_encode(value, SEGMENT)));
+        // Programs need no indentation.
+        let mut target = format!("{path}?prettyPrint=false");
+        for (name, value) in query {
+            target.push_str(&format!("&{name}={}", utf8_percent_encode(value, SEGMENT)));
         }
         let request = Request { method, target, payload };
         let Answer { status, request_id, body } = match &self.transport {

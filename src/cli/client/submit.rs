@@ -14,6 +14,7 @@ use super::format::{Format, show};
 use super::job_labels::label;
 use super::job_state::conclude;
 use super::log_stream::{LogStream, SelectionArgs};
+use super::notices::print_notices;
 use super::packages::{upload_file, upload_folder};
 use super::request::text;
 use super::service::Client;
@@ -22,7 +23,6 @@ use super::target::TargetArgs;
 use crate::cli::output::notice;
 use crate::cli::results::shell_word;
 use crate::cli::{BAD_INPUT, INTERRUPTED};
-use tunesmith_api::ai_platform::{TrainingInput, without_effect};
 use tunesmith_config::HptuningConfig;
 use tunesmith_domain::JobId;
 use tunesmith_service::Control;
@@ -108,11 +108,12 @@ pub(super) async fn training(args: &TrainingArgs) -> anyhow::Result<ExitCode> {
     let purpose = if args.stream_logs { Purpose::RunJob } else { Purpose::Add };
     let client = args.target.client_in(args.target.project_of(&job), purpose).await?;
     let input = training_input(args, config.as_ref(), &client).await?;
-    print_fields_without_effect(args, &input);
-    let mut labels = config.map(|config| config.labels).unwrap_or_default();
+    let mut labels = config.as_ref().map(|config| config.labels.clone()).unwrap_or_default();
     labels.extend(args.labels.iter().cloned());
-    let request = json!({"jobId": id, "labels": labels, "trainingInput": input});
+    let request = json!({"jobId": id, "labels": labels, "trainingInput": &input});
     let created = client.post(&client.path(&["jobs"]), &[], request).await?;
+    let arguments: &[&str] = if args.staging_bucket.is_some() { &["--staging-bucket"] } else { &[] };
+    print_notices(&created, &input, config.as_ref(), arguments);
     show(args.format, &created, || format!("jobId: {id}\nstate: {}\n", text(&created, "state")))?;
     match (args.stream_logs, client.folder()) {
         (false, folder) => {
@@ -185,21 +186,6 @@ async fn training_input(
         set(&mut input, "/args", json!(args.args));
     }
     Ok(input)
-}
-
-fn print_fields_without_effect(args: &TrainingArgs, input: &Value) {
-    let mut fields = match serde_json::from_value::<TrainingInput>(input.clone()) {
-        // The queue of the service implements the fields under scheduling.
-        Ok(input) => without_effect(&input).into_iter().filter(|field| !field.starts_with("scheduling.")).collect(),
-        // The service reports the error.
-        Err(_) => Vec::new(),
-    };
-    if args.staging_bucket.is_some() {
-        fields.push("--staging-bucket".to_owned());
-    }
-    if !fields.is_empty() {
-        notice(&format!("no effect on this service: {}", fields.join(", ")));
-    }
 }
 
 fn print_next_commands(target: &TargetArgs, client: &Client, job: &JobId, folder: Option<&Folder>) {

@@ -19,7 +19,7 @@ use self::analysis::{Choice, Explanation, OriginCount};
 use super::output::print;
 use super::results::Results;
 use crate::data_dir::DataDir;
-use tunesmith_domain::{Algorithm, JobId, StoppingRule, Study, Trial};
+use tunesmith_domain::{Algorithm, JobId, StoppingRuleKind, Study, Trial};
 use tunesmith_service::search_policy;
 
 #[derive(Debug, Args)]
@@ -88,9 +88,9 @@ fn explanation(results: &Results) -> anyhow::Result<Explanation> {
         },
         seed: study.seed.to_string(),
         early_stopping: study.stopping_rule.map(|rule| match rule {
-            StoppingRule::Median => "MEDIAN",
-            StoppingRule::DecayCurve => "DECAY_CURVE",
-            StoppingRule::Asha => "ASHA",
+            StoppingRuleKind::Median => "MEDIAN",
+            StoppingRuleKind::DecayCurve => "DECAY_CURVE",
+            StoppingRuleKind::Asha => "ASHA",
         }),
         trials,
         metrics: metrics.with_context(counted)?,

@@ -57,13 +57,46 @@ pub enum StudiesError {
     #[error("the parameters are outside the study's search space: {0}")]
     ForeignPoint(#[source] ValueError),
     /// A result lacks a metric of the study.
-    #[error("metric {metric:?} is missing; the study's metrics are {}", expected.join(", "))]
+    #[error(
+        "metric {metric:?} is missing: the measurement has {}; the study's metrics are {}",
+        quoted(seen),
+        quoted(expected)
+    )]
     MissingMetric {
         /// The metric.
         metric: String,
+        /// The metrics of the measurement.
+        seen: Vec<String>,
         /// The metrics that a result must have.
         expected: Vec<String>,
     },
+    /// A trial is to be completed from its measurements, but has none.
+    #[error("trial {trial} has no measurement: give finalMeasurement, add a measurement, or set trialInfeasible")]
+    NoMeasurement {
+        /// The trial.
+        trial: TrialId,
+    },
+    /// A trial is to be completed from its measurements, but none has all metrics of the study.
+    #[error(
+        "no measurement of trial {trial} has all metrics of the study: the measurements have {}; the study's metrics \
+         are {}",
+        quoted(seen),
+        quoted(expected)
+    )]
+    NoCompleteMeasurement {
+        /// The trial.
+        trial: TrialId,
+        /// The metrics of its measurements.
+        seen: Vec<String>,
+        /// The metrics that a result must have.
+        expected: Vec<String>,
+    },
+}
+
+/// Names in quotation marks, separated by commas.
+fn quoted(names: &[String]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
+    if quoted.is_empty() { "none".to_owned() } else { quoted.join(", ") }
 }
 
 impl From<SearchPolicyError> for StudiesError {

@@ -63,14 +63,19 @@ impl Studies {
         }))
     }
 
-    /// Completes a trial. Completing it twice with the same outcome has one effect.
+    /// Completes a trial. Completing it twice with the same outcome has one effect. A trial is completed from its
+    /// measurements only if one of them has all metrics of the study.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`], [`StudiesError::OfJob`], [`StudiesError::MissingMetric`];
+    /// [`StoreError::NotFound`], [`StudiesError::OfJob`], [`StudiesError::MissingMetric`],
+    /// [`StudiesError::NoMeasurement`], [`StudiesError::NoCompleteMeasurement`];
     /// [`StoreError::Refused`] if the trial is complete with another result or belongs to another client.
     pub async fn complete(&self, key: &TrialRef, outcome: ReportedOutcome) -> Result<TrialOfStudy, StudiesError> {
         refuse_study_of_job(&key.study)?;
         let TrialOfStudy { study, trial } = self.trial_of_study(&key.study, key.trial).await?;
+        if outcome == ReportedOutcome::FromCurve && is_owner(key, &trial) {
+            completion::require_measurement(&study, &trial, &self.measurements(&study.id, &trial).await?)?;
+        }
         let trial = self.complete_as_owner(&study, key, trial, outcome).await?;
         self.policy.prepare(&study);
         Ok(TrialOfStudy { study, trial })
@@ -126,4 +131,10 @@ impl Studies {
         }
         Ok(trial.state == TrialState::Stopping)
     }
+}
+
+/// Whether a request of `key` may complete `trial` as it was read. If not, the change is refused with the reason.
+fn is_owner(key: &TrialRef, trial: &Trial) -> bool {
+    let was_expired = trial.state == TrialState::Requested && trial.attempt > 0;
+    !trial.state.is_final() && !was_expired && key.attempt_at(trial) == trial.attempt
 }

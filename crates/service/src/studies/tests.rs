@@ -9,7 +9,7 @@ use tunesmith_algorithms::problem::{
 use super::*;
 use crate::clock::ManualClock;
 use tunesmith_domain::{
-    Algorithm, CurveAxis, FinalMeasurement, MetricValue, Source, StoppingRule, StudyFields, StudyState,
+    Algorithm, CurveAxis, FinalMeasurement, MetricValue, Source, StoppingRuleKind, StudyFields, StudyState,
 };
 use tunesmith_store::MemoryStore;
 
@@ -114,7 +114,8 @@ async fn prepared_suggestion_equals_the_one_computed_on_demand() {
 async fn curves_are_compared_by_elapsed_time_if_configured() {
     for (axis, expected) in [(CurveAxis::Step, false), (CurveAxis::ElapsedTime, true)] {
         let (studies, _) = studies();
-        let fields = StudyFields { stopping_rule: Some(StoppingRule::Median), stopping_axis: axis, ..study("p/l/s") };
+        let fields =
+            StudyFields { stopping_rule: Some(StoppingRuleKind::Median), stopping_axis: axis, ..study("p/l/s") };
         let study = studies.create_study(Study::restore(fields)).await.unwrap();
         // Up to step 4 all others were worse, but up to the time of the last report all of them were better.
         for _ in 0..6 {

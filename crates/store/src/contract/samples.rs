@@ -11,7 +11,7 @@ use tunesmith_algorithms::problem::{
 
 use tunesmith_domain::{
     Algorithm, Completion, CurveAxis, FinalMeasurement, Job, JobFields, JobPlan, JobState, Measurement, MetricValue,
-    NewTrial, ProgramPlan, ReplicaPlan, Role, Source, StoppingRule, Study, StudyFields, StudyState, TrialChange,
+    NewTrial, ProgramPlan, ReplicaPlan, Role, Source, StoppingRuleKind, Study, StudyFields, StudyState, TrialChange,
     TrialId, TrialStart,
 };
 
@@ -133,7 +133,7 @@ fn study_over(id: &str, parameters: Vec<ParameterSpec>, initial_points: Vec<Para
         initial_points,
         algorithm: Algorithm::GridSearch { double_resolution: BTreeMap::from([("rate".to_owned(), 10)]) },
         seed: u64::MAX,
-        stopping_rule: Some(StoppingRule::Median),
+        stopping_rule: Some(StoppingRuleKind::Median),
         stopping_axis: CurveAxis::ElapsedTime,
         final_measurement: FinalMeasurement::Best,
         prior_studies: vec!["earlier-1".parse().unwrap()],
