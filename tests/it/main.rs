@@ -11,6 +11,7 @@ mod docs;
 mod examples;
 mod executor;
 mod explain;
+mod first_hour;
 mod jobs;
 mod local_train;
 mod metrics_collector;
@@ -27,6 +28,7 @@ mod service_crash;
 mod service_order;
 mod store;
 mod support;
+mod tls;
 #[cfg(feature = "otlp")]
 mod traces;
 mod uploads_and_logs;
