@@ -4,17 +4,23 @@
 //! 130 interrupted. `local train` returns the exit code of the trainer instead.
 
 mod bench;
+mod busy;
 mod client;
 mod completions;
+mod doctor;
 mod explain;
 mod folder_args;
+mod init;
+mod job_output;
 mod local;
 mod logging;
 mod output;
 mod progress;
 mod results;
 mod run;
+mod self_signed;
 mod serve;
+mod table;
 mod tokens;
 #[cfg(feature = "otlp")]
 mod traces;
@@ -56,8 +62,12 @@ enum Command {
     /// Run a trainer once on this machine, without tuning.
     #[command(subcommand)]
     Local(local::LocalCommand),
+    /// Write a commented configuration, from the flags of a trainer or from answers.
+    Init(init::InitArgs),
     /// Check a configuration and print its search space.
     Validate(validate::Args),
+    /// Check this machine for what jobs need, and print what to do.
+    Doctor(doctor::DoctorArgs),
     /// Submit, inspect, change and cancel the jobs of a server or of a data folder.
     #[command(subcommand)]
     Jobs(client::JobsCommand),
@@ -91,6 +101,8 @@ pub fn main() -> ExitCode {
         Command::Serve(args) => serve::serve(&args),
         Command::Tokens(command) => tokens::tokens(&command),
         Command::Local(local::LocalCommand::Train(args)) => local::train(&args),
+        Command::Init(args) => init::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Validate(args) => {
             validate::run(&args, &mut std::io::stdout(), &mut std::io::stderr()).map_err(anyhow::Error::from)
         }

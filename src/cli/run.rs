@@ -1,9 +1,11 @@
 //! `tunesmith run`: runs one job in this process, from its configuration to its best trial.
 
+use std::io::IsTerminal;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
@@ -11,12 +13,15 @@ use rand::Rng;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
+use tokio::time::MissedTickBehavior;
 
 use super::folder_args::{ContainerArgs, DEFAULT_DATA_DIR, StoreChoice};
+use super::job_output::JobOutput;
 use super::logging::LogFormat;
-use super::output::{notice, print};
-use super::progress::Progress;
+use super::output::{Writers, notice, print};
+use super::progress::{Progress, Style};
 use super::results::Results;
+use super::table::TableArgs;
 use super::{BAD_INPUT, INTERRUPTED};
 use crate::composition;
 use crate::data_dir::DataDir;
@@ -27,6 +32,9 @@ use tunesmith_domain::{Job, JobId, JobPlan, JobState};
 use tunesmith_http::server;
 use tunesmith_service::{Control, JobOutcome, RunSettings, Submission, Submitted, TrialReports};
 use tunesmith_store::Store;
+
+/// Interval between two updates of the display.
+const REFRESH_INTERVAL: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
 pub(super) struct RunArgs {
@@ -65,6 +73,8 @@ pub(super) struct RunArgs {
     export: Option<PathBuf>,
     #[command(flatten)]
     container: ContainerArgs,
+    #[command(flatten)]
+    table: TableArgs,
     /// Command of the trainer, or the arguments of the trainer if a package or an image is given.
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -81,6 +91,9 @@ pub(super) fn run(args: RunArgs, log_format: LogFormat) -> anyhow::Result<ExitCo
     };
     for warning in &config.warnings {
         notice(&warning.to_string());
+    }
+    for hint in tunesmith_config::hints(&config, composition::processors().get(), args.parallel) {
+        notice(&format!("hint: {hint}"));
     }
     if !config.without_effect.is_empty() {
         notice(&format!("no effect in a local run: {}", config.without_effect.join(", ")));
@@ -134,7 +147,7 @@ async fn run_job(args: &RunArgs, submission: Submission, json: bool) -> anyhow::
     let directory = data_dir.job(&job.id);
     std::fs::create_dir_all(&directory).with_context(|| format!("{} cannot be created", directory.display()))?;
     let endpoint = serve_reports(&directory, application.reports.clone()).await?;
-    let mut progress = progress(store, &job, &plan, args, json).await?;
+    let mut progress = progress(store, &job, &plan, args, json, &directory).await?;
     let (events, mut emitted) = mpsc::unbounded_channel();
     let (set_control, control) = watch::channel(Control::Run);
     let running = tokio::spawn({
@@ -142,19 +155,35 @@ async fn run_job(args: &RunArgs, submission: Submission, json: bool) -> anyhow::
         let settings = RunSettings { endpoint, parallel: args.parallel, events: Some(events) };
         async move { jobs.run_one(&id, settings, control).await }
     });
+    // The output of a job without trials is shown as it is, unless the log is read by programs.
+    let mut output = match (&job.study, json) {
+        (None, false) => Some(JobOutput::new(directory)?),
+        _ => None,
+    };
     let mut interrupts = signal(SignalKind::interrupt())?;
     let mut terminations = signal(SignalKind::terminate())?;
+    let mut refresh = tokio::time::interval(REFRESH_INTERVAL);
+    refresh.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             biased;
-            _ = interrupts.recv() => raise(&set_control),
-            _ = terminations.recv() => raise(&set_control),
+            _ = interrupts.recv() => raise(&set_control, &progress),
+            _ = terminations.recv() => raise(&set_control, &progress),
+            _ = refresh.tick() => {
+                progress.refresh();
+                if let Some(output) = &mut output {
+                    output.print(Writers::Alive)?;
+                }
+            }
             event = emitted.recv() => match event {
                 Some(event) => progress.show(&event),
                 // The run has ended, and all its events were shown.
                 None => break,
             },
         }
+    }
+    if let Some(output) = &mut output {
+        output.print(Writers::Gone)?;
     }
     progress.finish();
     match running.await? {
@@ -169,10 +198,10 @@ async fn run_job(args: &RunArgs, submission: Submission, json: bool) -> anyhow::
 }
 
 /// Interrupts the job at the first call, and kills its programs at the second.
-fn raise(control: &watch::Sender<Control>) {
+fn raise(control: &watch::Sender<Control>, progress: &Progress) {
     control.send_modify(|now| {
         *now = if *now == Control::Run { Control::Interrupt } else { Control::Kill };
-        notice(match now {
+        progress.say(match now {
             Control::Kill => "stopping at once",
             _ => "stopping the running trials; Ctrl-C once more stops at once",
         });
@@ -199,11 +228,22 @@ async fn progress(
     plan: &JobPlan,
     args: &RunArgs,
     json: bool,
+    directory: &Path,
 ) -> anyhow::Result<Progress> {
-    let results = Results::read(store, job.clone(), PathBuf::new()).await?;
+    let results = Results::read(store, job.clone(), directory.to_owned()).await?;
     let goal = results.study.as_ref().map(|study| study.problem.metrics()[0].goal).unwrap_or_default();
     let parallel = args.parallel.unwrap_or(plan.max_parallel_trials);
-    let mut progress = Progress::new(&plan.metric_tag, goal, plan.max_trials, parallel, json);
+    let is_live = job.study.is_some() && std::io::stderr().is_terminal();
+    let style = if json {
+        Style::Log
+    } else if is_live {
+        Style::Live
+    } else {
+        Style::Plain
+    };
+    let names = results.parameter_names().into_iter().map(str::to_owned).collect();
+    let mut progress =
+        Progress::new(&plan.metric_tag, goal, plan.max_trials, parallel, style, directory.to_owned(), names);
     progress.start_from(&results.trials);
     Ok(progress)
 }
@@ -218,7 +258,7 @@ async fn conclude(
 ) -> anyhow::Result<ExitCode> {
     let directory = data_dir.job(&job.id);
     let results = Results::read(store, job, directory).await?;
-    print(&results.text())?;
+    print(&results.text(&args.table.layout())?)?;
     if let Some(path) = &args.output {
         results.write_resource(path)?;
     }

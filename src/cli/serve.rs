@@ -15,6 +15,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::folder_args::{ContainerArgs, DEFAULT_DATA_DIR, StoreChoice};
 use super::output::print;
+use super::self_signed;
 use crate::composition::{self, AccessSettings};
 use crate::data_dir::DataDir;
 use crate::memory;
@@ -49,6 +50,10 @@ pub(super) struct ServeArgs {
     /// Private key of the certificate in PEM format.
     #[arg(long, value_name = "FILE", requires = "tls_certificate")]
     tls_key: Option<PathBuf>,
+    /// Folder of a certificate that the server makes for itself, unless it exists: certificate.pem and key.pem.
+    /// Enables HTTPS. Clients trust it with SSL_CERT_FILE=DIR/certificate.pem.
+    #[arg(long, value_name = "DIR", conflicts_with = "tls_certificate")]
+    tls_self_signed: Option<PathBuf>,
     /// Base URL under which trainers reach the server. http(s)://ADDRESS by default.
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
@@ -88,11 +93,12 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
     let access = access(args, &data_dir)?;
     let listener = TcpListener::bind(args.listen).await.with_context(|| format!("cannot listen on {}", args.listen))?;
     let address = listener.local_addr()?;
-    let connections = match (&args.tls_certificate, &args.tls_key) {
-        (Some(certificate), Some(key)) => Connections::tls(listener, certificate, key)?,
-        _ => Connections::Plain(listener),
+    let pair = certificate(args)?;
+    let connections = match &pair {
+        Some((certificate, key)) => Connections::tls(listener, certificate, key)?,
+        None => Connections::Plain(listener),
     };
-    let scheme = if args.tls_certificate.is_some() { "https" } else { "http" };
+    let scheme = if pair.is_some() { "https" } else { "http" };
     let endpoint = args.public_url.clone().unwrap_or_else(|| format!("{scheme}://{}", reachable(address)));
     let application = composition::compose(&data_dir, args.container.options(), memory).await?;
     application.packages.remove_unfinished()?;
@@ -131,6 +137,17 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
     sweeper.abort();
     memory_check.abort();
     Ok(())
+}
+
+/// Returns the paths of the certificate and the key, if the server uses HTTPS.
+fn certificate(args: &ServeArgs) -> anyhow::Result<Option<(PathBuf, PathBuf)>> {
+    if let Some(folder) = &args.tls_self_signed {
+        let url = args.public_url.as_deref().map(reqwest::Url::parse).transpose().context("--public-url")?;
+        let host = url.as_ref().and_then(reqwest::Url::host_str);
+        let pair = self_signed::pair(folder, args.listen.ip(), host)?;
+        return Ok(Some((pair.certificate, pair.key)));
+    }
+    Ok(args.tls_certificate.clone().zip(args.tls_key.clone()))
 }
 
 /// Builds the access rules. Without a valid token, only the loopback interface is allowed.

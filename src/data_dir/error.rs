@@ -36,7 +36,7 @@ pub enum DataDirError {
         kind: StoreKind,
     },
     /// The folder does not exist, or contains no store.
-    #[error("there is no store in data folder {path}")]
+    #[error("there is no store in data folder {path}; give the data folder of a job or a server with --data-dir")]
     NoStore {
         /// The folder.
         path: PathBuf,

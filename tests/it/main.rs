@@ -11,6 +11,7 @@ mod docs;
 mod examples;
 mod executor;
 mod explain;
+mod first_hour;
 mod growth;
 mod hostile_bodies;
 mod jobs;
@@ -33,6 +34,7 @@ mod service_order;
 mod soak;
 mod store;
 mod support;
+mod tls;
 #[cfg(feature = "otlp")]
 mod traces;
 mod trial_completion;

@@ -3,6 +3,7 @@
 mod conversion;
 mod describe;
 mod diagnostic;
+mod hints;
 mod schema;
 mod shape;
 mod yaml;
@@ -14,6 +15,7 @@ use std::path::Path;
 
 pub use describe::describe;
 pub use diagnostic::{ConfigErrors, Diagnostic};
+pub use hints::hints;
 pub use schema::json_schema;
 
 use conversion::{Conversion, Locations};

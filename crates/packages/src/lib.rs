@@ -57,6 +57,28 @@ pub struct PreparedEnvironment {
     pub log: PathBuf,
 }
 
+/// A step of building an environment that may take long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// A package archive is read, from this machine or a server.
+    Fetching {
+        /// The URI as the user wrote it, without credentials.
+        uri: String,
+    },
+    /// Another process installs the same packages.
+    Waiting {
+        /// The output of its installer.
+        log: PathBuf,
+    },
+    /// The installer runs.
+    Installing {
+        /// `uv` or `pip`.
+        installer: &'static str,
+        /// Its output, which grows.
+        log: PathBuf,
+    },
+}
+
 /// Builds environments and caches them in a folder that several processes may share.
 #[derive(Debug, Clone)]
 pub struct Environments {
@@ -85,12 +107,27 @@ impl Environments {
     /// # Errors
     /// See [`PackageError`]. After a failure only the log remains, and the next call tries again.
     pub async fn prepare(&self, request: &EnvironmentRequest) -> Result<PreparedEnvironment, PackageError> {
+        self.prepare_observed(request, &|_| {}).await
+    }
+
+    /// As [`Self::prepare`]. Calls `observer` before each step that may take long.
+    ///
+    /// # Errors
+    /// As [`Self::prepare`].
+    pub async fn prepare_observed(
+        &self,
+        request: &EnvironmentRequest,
+        observer: &(dyn Fn(Step) + Send + Sync),
+    ) -> Result<PreparedEnvironment, PackageError> {
         let root = self.make_root()?;
         let installer = Installer::find(&self.variables).await?;
         let mut packages = Vec::with_capacity(request.packages.len());
         for package in &request.packages {
             packages.push(match package {
-                Package::Archive(source) => Content::Archive(fetch::fetch(source, &root, &self.variables).await?),
+                Package::Archive(source) => {
+                    observer(Step::Fetching { uri: source.to_string() });
+                    Content::Archive(fetch::fetch(source, &root, &self.variables).await?)
+                }
                 Package::Folder(folder) => {
                     let folder = folder.clone();
                     Content::Folder(unblock(move || folder.read()).await?)
@@ -103,7 +140,8 @@ impl Environments {
             PreparedEnvironment { python: directory.join("python/bin/python"), log: directory.join("install.log") };
 
         let lock_path = root.join(format!("{hash}.lock"));
-        let lock = lock::exclusive(&lock_path).await.map_err(PackageError::io("lock", &lock_path))?;
+        let wait = || observer(Step::Waiting { log: environment.log.clone() });
+        let lock = lock::exclusive_after(&lock_path, wait).await.map_err(PackageError::io("lock", &lock_path))?;
         let ready = directory.join("ready");
         // The interpreter is a link to one of the system, which may have been removed.
         if ready.exists() && environment.python.exists() {
@@ -116,6 +154,7 @@ impl Environments {
             unblock(move || start_over(&directory, packages)).await?
         };
         let log = File::create(&environment.log).map_err(PackageError::io("create", &environment.log))?;
+        observer(Step::Installing { installer: installer.name(), log: environment.log.clone() });
         let process = InstallerProcess { lock, log, log_path: environment.log.clone(), directory: directory.clone() };
         installer.install(&process, &directory.join("python"), &targets, &request.requirements).await?;
         unblock(move || finish(&directory, &ready)).await?;

@@ -21,9 +21,9 @@ mod study_spec;
 mod submission;
 mod trainer;
 
-pub use events::JobEvent;
+pub use events::{Activity, JobEvent};
 pub use live_trials::{LiveTrials, ReportError, TrialKey};
 pub use reports::TrialReports;
-pub use runner::{Control, JobOutcome, JobServices, RunError, RunSettings};
+pub use runner::{Control, JobOutcome, JobServices, RunError, RunSettings, attempt_directory};
 pub use study_spec::{NewStudy, StudySpec};
 pub use submission::{Submission, SubmitError, Submitted};

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::folder::Purpose;
-use super::format::{Format, columns, show};
+use super::format::{Format, columns, show, show_table};
 use super::job_labels::{self, UpdateArgs};
 use super::job_state::{conclude, state_line};
 use super::log_stream::{LogStream, SelectionArgs};
@@ -17,6 +17,7 @@ use super::target::TargetArgs;
 use super::trial_view;
 use crate::cli::output::{notice, print};
 use crate::cli::results::Results;
+use crate::cli::table::TableArgs;
 use crate::data_dir::DataDir;
 use tunesmith_domain::JobId;
 
@@ -53,6 +54,8 @@ pub(in crate::cli) struct ListArgs {
     /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
+    #[command(flatten)]
+    table: TableArgs,
 }
 
 #[derive(Debug, Args)]
@@ -64,6 +67,8 @@ pub(in crate::cli) struct DescribeArgs {
     /// Output format. The table lists the trials, including failed ones.
     #[arg(long, value_enum, default_value_t = Format::Yaml)]
     format: Format,
+    #[command(flatten)]
+    table: TableArgs,
 }
 
 #[derive(Debug, Args)]
@@ -124,8 +129,9 @@ async fn list_jobs(args: &ListArgs) -> anyhow::Result<ExitCode> {
             text(job, "errorMessage").to_owned(),
         ]
     };
-    show(args.format, &json!({ "jobs": jobs }), || {
-        columns(&["JOB_ID", "STATUS", "CREATED", "MESSAGE"], jobs.iter().map(row))
+    show_table(args.format, &json!({ "jobs": jobs }), || {
+        let header = ["JOB_ID", "STATUS", "CREATED", "MESSAGE"];
+        columns(&header, jobs.iter().map(row), &args.table.layout())
     })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -148,7 +154,8 @@ async fn describe(args: &DescribeArgs) -> anyhow::Result<ExitCode> {
                 let number = last_segment(text(trial, "name"));
                 best_first.iter().position(|best| text(best, "trialId") == number).unwrap_or(usize::MAX)
             });
-            table = trial_view::table(&trials);
+            let study = client.get(&client.path(&["locations", "jobs", "studies", id]), &[]).await?;
+            table = trial_view::table(&trials, &study, &args.table.layout())?;
         }
         table.push_str(&state_line(id, &job));
     }
@@ -166,7 +173,7 @@ async fn describe_in_folder(args: &DescribeArgs, folder: &std::path::Path) -> an
     let text = match args.format {
         Format::Yaml => yaml_serde::to_string(&resource)?,
         Format::Json => format!("{}\n", serde_json::to_string_pretty(&resource)?),
-        Format::Table => results.text(),
+        Format::Table => results.text(&args.table.layout())?,
     };
     print(&text)?;
     Ok(ExitCode::SUCCESS)
@@ -182,7 +189,7 @@ async fn cancel(args: &CancelArgs) -> anyhow::Result<ExitCode> {
     if let Some(folder) = client.folder()
         && text(&job, "state") == "CANCELLING"
     {
-        notice(&format!("its running programs are stopped by `{}`", folder.serve_command()));
+        notice(&format!("the job has running programs; `{}` stops them", folder.serve_command()));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -20,6 +20,7 @@ mod study_target;
 mod submit;
 mod submit_flags;
 mod target;
+mod tls;
 mod trial_create;
 mod trial_view;
 mod trials;

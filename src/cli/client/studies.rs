@@ -8,9 +8,10 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::folder::Purpose;
-use super::format::{Format, columns, show};
+use super::format::{Format, columns, show, show_table};
 use super::request::{last_segment, list, text};
 use super::target::{LocationArgs, TargetArgs};
+use crate::cli::table::TableArgs;
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum StudiesCommand {
@@ -49,6 +50,8 @@ pub(in crate::cli) struct ListArgs {
     /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
+    #[command(flatten)]
+    table: TableArgs,
 }
 
 #[derive(Debug, Args)]
@@ -89,7 +92,7 @@ async fn create(args: &CreateArgs) -> anyhow::Result<()> {
 async fn list_studies(args: &ListArgs) -> anyhow::Result<()> {
     let client = args.target.client(Purpose::Look).await?;
     let answer = client.get(&client.path(&["locations", &args.location.region, "studies"]), &[]).await?;
-    show(args.format, &answer, || {
+    show_table(args.format, &answer, || {
         let row = |study: &Value| {
             let metrics = list(&study["studyConfig"], "metrics").iter();
             let metrics: Vec<String> =
@@ -101,7 +104,8 @@ async fn list_studies(args: &ListArgs) -> anyhow::Result<()> {
                 metrics.join(", "),
             ]
         };
-        columns(&["STUDY_ID", "STATE", "CREATED", "METRICS"], list(&answer, "studies").iter().map(row))
+        let header = ["STUDY_ID", "STATE", "CREATED", "METRICS"];
+        columns(&header, list(&answer, "studies").iter().map(row), &args.table.layout())
     })
 }
 

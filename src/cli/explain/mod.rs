@@ -18,6 +18,7 @@ use tunesmith_algorithms::problem::{CompletedTrial, PendingTrial};
 use self::analysis::{Choice, Explanation, OriginCount};
 use super::output::print;
 use super::results::Results;
+use super::table::Layout;
 use crate::data_dir::DataDir;
 use tunesmith_domain::{Algorithm, JobId, StoppingRuleKind, Study, Trial};
 use tunesmith_service::search_policy;
@@ -32,6 +33,9 @@ pub(super) struct ExplainArgs {
     /// Also print the predicted metric along each parameter, through the best trial.
     #[arg(long, conflicts_with = "json")]
     slices: bool,
+    /// Print all columns of the tables, also if they do not fit the terminal.
+    #[arg(long)]
+    wide: bool,
     /// Print the analysis as JSON.
     #[arg(long)]
     json: bool,
@@ -45,7 +49,7 @@ pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
     let text = if args.json {
         format!("{}\n", serde_json::to_string_pretty(&explanation)?)
     } else {
-        text::text(&explanation, args.slices)
+        text::text(&explanation, args.slices, &Layout::of_all_columns(args.wide))?
     };
     print(&text)?;
     Ok(ExitCode::SUCCESS)

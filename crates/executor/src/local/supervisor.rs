@@ -207,7 +207,7 @@ impl Supervisor {
         let in_container = matches!(replica.program, Program::Container { .. });
         self.master_end.get_or_insert(match end {
             ProgramEnd::Exited(ENGINE_FAILED) if in_container => {
-                ProgramEnd::NotStarted("the container engine could not run it: see stderr.log".to_owned())
+                ProgramEnd::NotStarted("the container engine could not run it".to_owned())
             }
             end => end,
         });

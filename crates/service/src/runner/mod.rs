@@ -5,6 +5,7 @@
 //! unfinished job continues it, and a run of a finished job returns at once.
 
 mod classification;
+mod error_quote;
 mod failure_rule;
 mod program;
 mod single_run;
@@ -26,7 +27,7 @@ use crate::clock::Clock;
 use crate::search_policy::{SearchPolicy, error_text};
 use tunesmith_domain::{Job, JobChange, JobId, JobPlan, JobState, PlanError, Trial};
 use tunesmith_executor::{Executor, ExecutorError};
-use tunesmith_packages::Environments;
+use tunesmith_packages::{Environments, Step};
 use tunesmith_store::{Store, StoreError};
 
 /// The reason recorded for a job that a user cancelled.
@@ -65,9 +66,9 @@ pub enum RunError {
     #[error(transparent)]
     Plan(#[from] PlanError),
     /// A folder of the job could not be created, or a file not be written.
-    #[error("{operation} {path} failed")]
+    #[error("cannot {operation} {path}")]
     Files {
-        /// Such as `creating`.
+        /// Such as `create`.
         operation: &'static str,
         /// The file or folder.
         path: PathBuf,
@@ -76,7 +77,7 @@ pub enum RunError {
         source: std::io::Error,
     },
     /// A task of this program panicked or was aborted.
-    #[error("running a trial stopped unexpectedly")]
+    #[error("the task that ran a trial ended unexpectedly; the job can be resumed")]
     Interrupted(#[from] tokio::task::JoinError),
 }
 
@@ -153,7 +154,7 @@ pub(super) async fn run(
     let directory = (services.directory)(&id);
     create_dir(&directory).await?;
     let secret = job_secret(&directory).map_err(|source| RunError::Files {
-        operation: "keeping a secret in",
+        operation: "write the secret of the job in",
         path: directory.clone(),
         source,
     })?;
@@ -170,8 +171,9 @@ impl Runner {
         let job = if job.state == JobState::Queued { self.set_state(JobState::Preparing, "").await? } else { job };
         let mut control = self.control.level.clone();
         let mut cancelled = self.control.cancelled.clone();
+        let observer = |step: Step| self.emit(JobEvent::Busy { activity: Some(step.into()) });
         let prepared = tokio::select! {
-            prepared = program::prepare(&self.services.environments, &plan) => prepared,
+            prepared = program::prepare(&self.services.environments, &plan, &observer) => prepared,
             () = until_at_least(&mut control, Control::Interrupt) => {
                 return Ok(JobOutcome::Interrupted(self.set_state(JobState::Queued, "").await?));
             }
@@ -180,6 +182,7 @@ impl Runner {
                 return Ok(JobOutcome::Ended(self.set_state(JobState::Cancelled, CANCELLED_BY_USER).await?));
             }
         };
+        self.emit(JobEvent::Busy { activity: None });
         let python = match prepared {
             Ok(prepared) => {
                 if let Some(prepared) = &prepared {
@@ -289,13 +292,13 @@ pub(super) async fn until_true(flag: &mut watch::Receiver<bool>) {
 /// Creates `path` and its parents.
 async fn create_dir(path: &Path) -> Result<(), RunError> {
     tokio::fs::create_dir_all(path).await.map_err(|source| RunError::Files {
-        operation: "creating",
+        operation: "create",
         path: path.to_owned(),
         source,
     })
 }
 
 /// Returns the folder of one attempt.
-fn attempt_directory(job_directory: &Path, trial: &Trial) -> PathBuf {
+pub fn attempt_directory(job_directory: &Path, trial: &Trial) -> PathBuf {
     job_directory.join("trials").join(trial.id.to_string()).join(format!("attempt-{}", trial.attempt))
 }

@@ -2,16 +2,17 @@
 
 use tunesmith_domain::{JobPlan, ProgramPlan};
 use tunesmith_packages::{
-    EnvironmentRequest, Environments, Package, PackageError, PackageSource, PreparedEnvironment, SourceFolder,
+    EnvironmentRequest, Environments, Package, PackageError, PackageSource, PreparedEnvironment, SourceFolder, Step,
 };
 
-/// Installs the packages of `plan`. Returns `None` if it has none.
+/// Installs the packages of `plan`, and calls `observer` before each step that may take long. Returns `None` if it has none.
 ///
 /// # Errors
 /// [`PackageError`]; the job then fails.
 pub(super) async fn prepare(
     environments: &Environments,
     plan: &JobPlan,
+    observer: &(dyn Fn(Step) + Send + Sync),
 ) -> Result<Option<PreparedEnvironment>, PackageError> {
     let ProgramPlan::PythonModule { package_uris, package_path, requirements, .. } = &plan.program else {
         return Ok(None);
@@ -24,5 +25,5 @@ pub(super) async fn prepare(
         packages.push(Package::Folder(SourceFolder::new(path)?));
     }
     let request = EnvironmentRequest { packages, requirements: requirements.clone() };
-    environments.prepare(&request).await.map(Some)
+    environments.prepare_observed(&request, observer).await.map(Some)
 }

@@ -1,7 +1,9 @@
 //! Runs a job without hyperparameters: one run of its program, repeated if the executor loses it.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::error_quote::error_quote;
 use super::{Context, Control, JobOutcome, RunError, create_dir, until_at_least};
 use crate::trainer::Launch;
 use tunesmith_domain::JobState;
@@ -43,13 +45,18 @@ pub(super) async fn run(context: &Arc<Context>) -> Result<JobOutcome, RunError> 
             ExecutorJobState::Ended(status) => {
                 return match failure(&status) {
                     None => end(context, JobState::Succeeded, "").await,
-                    Some(reason) => end(context, JobState::Failed, &reason).await,
+                    Some(reason) => {
+                        let log = directory(context, attempt).join("stderr.log");
+                        let quote = error_quote(&log).await.map(|line| format!(": {line}")).unwrap_or_default();
+                        let message = format!("{reason}{quote} (log: {})", log.display());
+                        end(context, JobState::Failed, &message).await
+                    }
                 };
             }
             ExecutorJobState::Lost { reason } => {
                 lost += 1;
                 if lost > context.plan.max_lost_attempts {
-                    let message = format!("the place it ran in was lost {lost} times: {reason}");
+                    let message = format!("its supervisor or machine was lost {lost} times: {reason}");
                     return end(context, JobState::Failed, &message).await;
                 }
             }
@@ -62,8 +69,13 @@ pub(super) async fn run(context: &Arc<Context>) -> Result<JobOutcome, RunError> 
     }
 }
 
+/// Returns the folder of one attempt.
+fn directory(context: &Context, attempt: u64) -> PathBuf {
+    context.runner.directory.join(format!("attempt-{attempt}"))
+}
+
 async fn submit(context: &Context, id: &ExecutorJobId) -> Result<(), RunError> {
-    let directory = context.runner.directory.join(format!("attempt-{}", id.attempt));
+    let directory = directory(context, id.attempt);
     if let Some(metrics) = Launch::metric_file(&directory).parent() {
         create_dir(metrics).await?;
     }

@@ -1,7 +1,7 @@
 //! Runs one trial from its creation to its result, across lost attempts, restarts and early stopping.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use tunesmith_algorithms::problem::TrialId;
 
 use super::classification::EndedTrial;
+use super::error_quote::error_quote;
 use super::{Context, Control, RunError, attempt_directory, create_dir, until_at_least};
 use crate::JobEvent;
 use crate::early_stopping::EarlyStopping;
@@ -30,8 +31,6 @@ const COLLECT_INTERVAL: Duration = Duration::from_millis(250);
 const BATCH: usize = 10_000;
 /// Marks of standard output are byte offsets. The attempt is stored above this number of bits.
 const ATTEMPT_SHIFT: u32 = 48;
-/// Number of bytes at the end of standard error in which its last line is searched.
-const ERROR_TAIL_BYTES: u64 = 8192;
 
 /// How the run of a trial ended.
 pub(super) enum TrialEnd {
@@ -129,7 +128,8 @@ impl TrialRun {
             }
             ExecutorJobState::Lost { reason } => {
                 if trial.lost_attempts >= self.context.plan.max_lost_attempts {
-                    let reason = format!("the place it ran in was lost {} times: {reason}", trial.lost_attempts + 1);
+                    let reason =
+                        format!("its supervisor or machine was lost {} times: {reason}", trial.lost_attempts + 1);
                     return self.complete(&trial, Completion::Infeasible { reason }, None).await;
                 }
                 self.context.emit(JobEvent::TrialLost { id: trial.id, reason });
@@ -160,7 +160,7 @@ impl TrialRun {
             final_measurement: self.final_measurement(trial).await?,
             seen_tags,
             time_limit: self.context.plan.trial_time_limit,
-            last_error_line: last_line(&self.directory(trial).join("stderr.log")).await,
+            last_error_line: error_quote(&self.directory(trial).join("stderr.log")).await,
         };
         Ok(ended.completion())
     }
@@ -432,17 +432,4 @@ async fn until_abandoned(abandon: &mut watch::Receiver<Option<String>>) {
     if abandon.wait_for(Option::is_some).await.is_err() {
         std::future::pending::<()>().await;
     }
-}
-
-/// Returns the last non-blank line of a text file, cut to 200 characters; `None` if there is none.
-async fn last_line(path: &Path) -> Option<String> {
-    use tokio::io::{AsyncReadExt, AsyncSeekExt};
-    let mut file = tokio::fs::File::open(path).await.ok()?;
-    let length = file.metadata().await.ok()?.len();
-    file.seek(std::io::SeekFrom::Start(length.saturating_sub(ERROR_TAIL_BYTES))).await.ok()?;
-    let mut tail = Vec::new();
-    file.read_to_end(&mut tail).await.ok()?;
-    let text = String::from_utf8_lossy(&tail);
-    let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
-    Some(line.trim().chars().take(200).collect())
 }

@@ -10,10 +10,10 @@ use tokio::task::JoinSet;
 use super::failure_rule::FailureRule;
 use super::trial_run::{TrialEnd, TrialRun};
 use super::{Context, Control, JobOutcome, RunError, until_at_least};
-use crate::JobEvent;
 use crate::early_stopping::EarlyStopping;
 use crate::pages;
 use crate::search_policy::{Proposal, SearchPolicyError, error_text};
+use crate::{Activity, JobEvent};
 use tunesmith_domain::{JobState, NewTrial, Study, StudyChange, StudyState, Trial, TrialStart};
 use tunesmith_store::StoreError;
 
@@ -104,7 +104,10 @@ impl Tuning {
     async fn next_trial(&mut self) -> Result<Option<Trial>, RunError> {
         let services = self.context.services();
         loop {
-            let proposal = match services.policy.propose(&self.study.id).await {
+            self.context.emit(JobEvent::Busy { activity: Some(Activity::Suggesting) });
+            let proposal = services.policy.propose(&self.study.id).await;
+            self.context.emit(JobEvent::Busy { activity: None });
+            let proposal = match proposal {
                 Ok(proposal) => proposal,
                 Err(SearchPolicyError::Store(error)) => return Err(error.into()),
                 Err(error) => {
