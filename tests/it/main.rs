@@ -2,9 +2,12 @@
 #![expect(clippy::unwrap_used, reason = "clippy exempts test functions only, not their helpers")]
 
 mod access;
+mod audit;
 mod bench;
+mod browser;
 mod cli_client;
 mod config;
+mod connections;
 mod containers;
 mod crash;
 mod docs;
@@ -16,17 +19,21 @@ mod local_train;
 mod metrics_collector;
 mod misbehaving_trainers;
 mod openapi;
+mod operation_names;
 mod optimizer;
+mod policy_race;
 mod python;
 mod python_client;
 mod python_packages;
 mod real_trainers;
+mod route_access;
 mod run;
 mod server;
 mod service_crash;
 mod service_order;
 mod store;
 mod support;
+mod token_loss;
 #[cfg(feature = "otlp")]
 mod traces;
 mod uploads_and_logs;

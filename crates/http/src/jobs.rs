@@ -17,7 +17,7 @@ use super::job_filter::JobFilter;
 use super::job_iam;
 use super::job_policy;
 use super::names::{self, Names, job_id};
-use super::openapi::Operation;
+use super::openapi::{Created, Operation};
 use super::packages;
 use super::paging::{self, Page};
 use super::query::Query;
@@ -96,7 +96,7 @@ async fn create(
     Extension(caller): Extension<Caller>,
     Names([project]): Names<1>,
     Body(request): Body<JobRequest>,
-) -> Result<Json<JobResource>, ApiError> {
+) -> Result<Created<JobResource>, ApiError> {
     let id = JobId::new(&project, &request.job_id);
     let id = id.map_err(|error| ApiError::invalid("jobId", error.to_string()))?;
     if request.prediction_input.is_some() {
@@ -125,7 +125,8 @@ async fn create(
     };
     let random_seed = rand::rng().next_u64();
     let job = api.jobs.create(submission, random_seed).await?;
-    Ok(Json(resource(&api.jobs.report(&job.id).await?)))
+    let name = format!("projects/{project}/jobs/{}", job.id.parts().1);
+    Ok(Created(name, Json(resource(&api.jobs.report(&job.id).await?))))
 }
 
 fn check_input(input: &TrainingInput) -> Result<(), ApiError> {

@@ -1,8 +1,10 @@
 #![doc = include_str!("../README.md")]
 
+pub mod accept;
 pub mod authorization;
 mod body;
 mod completion;
+pub mod connection_limits;
 mod examples;
 mod health;
 mod job_filter;
@@ -32,3 +34,4 @@ mod studies_api;
 mod trial_messages;
 mod trial_reports;
 mod trials;
+pub mod web_pages;

@@ -7,6 +7,7 @@
 mod completion;
 mod keyed_queue;
 mod operations;
+mod pending;
 mod reports;
 mod stopping;
 mod suggestion;
@@ -21,6 +22,7 @@ use tunesmith_algorithms::problem::{TrialId, ValueError, pareto};
 use self::keyed_queue::KeyedQueues;
 use self::operations::SuggestionOperations;
 pub use self::operations::{SuggestionOperation, SuggestionProgress};
+pub use self::pending::PendingSuggestions;
 use self::stopping::StoppingRules;
 use self::suggestion::AlgorithmFailures;
 pub use self::suggestion::{Suggested, SuggestionRequest};
@@ -49,6 +51,9 @@ pub enum StudiesError {
         /// The study.
         study: StudyId,
     },
+    /// A suggestion could not be stored as pending, or the pending ones could not be read.
+    #[error("pending suggestions cannot be stored or read")]
+    Pending(#[source] std::io::Error),
     /// A point outside the search space.
     #[error("the parameters are outside the study's search space: {0}")]
     ForeignPoint(#[source] ValueError),
@@ -122,6 +127,7 @@ pub struct Studies {
     failures: AlgorithmFailures,
     stopping: StoppingRules,
     operations: SuggestionOperations,
+    pending: PendingSuggestions,
 }
 
 impl Studies {
@@ -136,7 +142,15 @@ impl Studies {
             failures: AlgorithmFailures::default(),
             stopping: StoppingRules::default(),
             operations: SuggestionOperations::default(),
+            pending: PendingSuggestions::default(),
         }
+    }
+
+    /// Stores suggestions that continue in the background in `pending`, for [`Self::resume_suggestions`] of the next
+    /// process. Without it they end with the process.
+    #[must_use]
+    pub fn with_pending(self, pending: PendingSuggestions) -> Self {
+        Self { pending, ..self }
     }
 
     /// Adds a study and returns it.
