@@ -6,8 +6,9 @@
 //! store.sqlite or store.sled/          the store
 //! jobs/<job>/trials/<id>/attempt-<n>/  files of one attempt; projects/<project>/jobs/... for other projects than
 //! `local`
-//! tokens.json                          the access tokens of a server on this folder
-//! audit/                               the audit logs of a server
+//! tokens.json, TOKENS                  the access tokens of a server on this folder; the marker that there are any
+//! audit/                               the audit logs
+//! suggestions/                         suggestions that clients wait for
 //! environments/                        installed programs, by content
 //! packages/<project>/<sha256>/         packages that clients have uploaded
 //! local/<run>/                         files of one `local train`
@@ -176,7 +177,12 @@ impl DataDir {
 
     /// Returns the folder of the audit logs.
     pub fn audit(&self) -> PathBuf {
-        self.path.join("audit")
+        audit_of(&self.path)
+    }
+
+    /// Returns the folder of the suggestions that clients wait for.
+    pub fn suggestions(&self) -> PathBuf {
+        self.path.join("suggestions")
     }
 
     /// Returns the folder of the installed programs, each in a folder named by its content.
@@ -202,6 +208,11 @@ impl DataDir {
 /// open.
 pub fn tokens_of(path: &Path) -> PathBuf {
     path.join("tokens.json")
+}
+
+/// Returns the folder of the audit logs of the data folder `path`.
+pub fn audit_of(path: &Path) -> PathBuf {
+    path.join("audit")
 }
 
 struct StoreHandle(Arc<dyn Store>);

@@ -30,6 +30,7 @@ use tunesmith_api::ai_platform::plan::{CommandLine, job_plan, job_study, previou
 use tunesmith_config::HptuningConfig;
 use tunesmith_domain::{Job, JobId, JobPlan, JobState};
 use tunesmith_http::server;
+use tunesmith_http::web_pages::AllowedHosts;
 use tunesmith_service::{Control, JobOutcome, RunSettings, Submission, Submitted, TrialReports};
 use tunesmith_store::Store;
 
@@ -136,8 +137,13 @@ async fn run_job(args: &RunArgs, submission: Submission, json: bool) -> anyhow::
     let data_dir = Arc::new(DataDir::open(&args.data_dir, args.store.kind(), "tunesmith run")?);
     let application = composition::compose(&data_dir, args.container.options(), composition::MEMORY).await?;
     let (store, jobs) = (&*application.store, &application.jobs);
+    let owner = composition::owner(data_dir.path())?;
     let submitted = jobs.submit(submission, rand::rng().next_u64()).await?;
     let job = submitted.job().clone();
+    if matches!(submitted, Submitted::Created(_)) {
+        let (project, id) = job.id.parts();
+        composition::record(&owner, "ml.projects.jobs.create", &format!("projects/{project}/jobs/{id}"), 200)?;
+    }
     announce(&submitted, &data_dir, json);
     if let Submitted::Finished(job) = submitted {
         return conclude(args, store, &data_dir, job, false).await;
@@ -294,7 +300,7 @@ async fn serve_reports(directory: &Path, reports: TrialReports) -> anyhow::Resul
     let address = listener.local_addr()?;
     std::fs::write(&remembered, format!("{}\n", address.port()))
         .with_context(|| format!("{} cannot be written", remembered.display()))?;
-    let router = server::reports_router(reports);
+    let router = server::reports_router(reports, AllowedHosts::new(address.ip(), Vec::new()));
     tokio::spawn(async move {
         if let Err(error) = axum::serve(listener, router).await {
             tracing::error!(error = %error, "the server for reports over HTTP stopped");

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use clap::Args;
+use clap::{Args, ValueEnum};
+use reqwest::Url;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{oneshot, watch};
@@ -19,9 +20,12 @@ use super::self_signed;
 use crate::composition::{self, AccessSettings};
 use crate::data_dir::DataDir;
 use crate::memory;
+use tunesmith_http::accept;
 use tunesmith_http::authorization::Access;
-use tunesmith_http::listener::{Connections, Peer};
-use tunesmith_http::server;
+use tunesmith_http::connection_limits::ConnectionLimits;
+use tunesmith_http::listener::Connections;
+use tunesmith_http::server::{self, ServiceAccess};
+use tunesmith_http::web_pages::{AllowedHosts, HostName};
 use tunesmith_service::Control;
 use tunesmith_service::clock::{Clock, SystemClock};
 use tunesmith_service::jobs::QueueSettings;
@@ -56,7 +60,11 @@ pub(super) struct ServeArgs {
     tls_self_signed: Option<PathBuf>,
     /// Base URL under which trainers reach the server. http(s)://ADDRESS by default.
     #[arg(long, value_name = "URL")]
-    public_url: Option<String>,
+    public_url: Option<Url>,
+    /// Another name under which clients address the server; may be repeated. Loopback names, the address of --listen and
+    /// the host of --public-url need not be given. Requests for other names are refused, as are those of web pages.
+    #[arg(long, value_name = "NAME")]
+    allowed_host: Vec<HostName>,
     /// Maximum number of requests per second and principal; 0 for any number. Has no effect without tokens.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     request_rate: u32,
@@ -71,11 +79,32 @@ pub(super) struct ServeArgs {
     /// dropped, and read from the store again at their next use.
     #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u16).range(32..))]
     memory: u16,
+    /// Maximum number of connections. At most half of the files that the process may open.
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..))]
+    connections: u32,
+    /// Maximum number of connections of one address.
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
+    connections_per_address: u32,
+    /// Seconds after which a connection is closed whose client sends no complete head of a request or takes no response.
+    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    idle_timeout: u64,
     /// Also record reading requests, in audit/data_access.jsonl of the data folder. Changes are always recorded.
     #[arg(long)]
     data_access_log: bool,
+    /// What happens to changes while the audit log cannot be written.
+    #[arg(long, value_enum, default_value_t = AuditFailure::Refuse)]
+    on_audit_failure: AuditFailure,
     #[command(flatten)]
     container: ContainerArgs,
+}
+
+/// What happens to changes that cannot be recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum AuditFailure {
+    /// They are refused with status 503, and the server is not ready.
+    Refuse,
+    /// They are made, and recorded later if the server is still running.
+    Allow,
 }
 
 /// Serves until SIGINT or SIGTERM. Requests in flight are answered before the function returns.
@@ -93,17 +122,22 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
     let access = access(args, &data_dir)?;
     let listener = TcpListener::bind(args.listen).await.with_context(|| format!("cannot listen on {}", args.listen))?;
     let address = listener.local_addr()?;
+    let limits = connection_limits(args);
     let pair = certificate(args)?;
     let connections = match &pair {
-        Some((certificate, key)) => Connections::tls(listener, certificate, key)?,
-        None => Connections::Plain(listener),
+        Some((certificate, key)) => Connections::tls(listener, limits, certificate, key)?,
+        None => Connections::plain(listener, limits),
     };
     let scheme = if pair.is_some() { "https" } else { "http" };
-    let endpoint = args.public_url.clone().unwrap_or_else(|| format!("{scheme}://{}", reachable(address)));
+    let endpoint = match &args.public_url {
+        Some(url) => url.as_str().trim_end_matches('/').to_owned(),
+        None => format!("{scheme}://{}", reachable(address)),
+    };
     let application = composition::compose(&data_dir, args.container.options(), memory).await?;
     application.packages.remove_unfinished()?;
     let jobs = Arc::clone(&application.jobs);
     jobs.resume_unfinished().await?;
+    application.studies.resume_suggestions().await?;
     let (set_control, control) = watch::channel(Control::Run);
     let slots = args.job_slots.map_or_else(composition::processors, NonZeroUsize::from);
     let running = tokio::spawn(async move { jobs.run(QueueSettings { endpoint, slots }, control).await });
@@ -121,9 +155,12 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
         }
         let _ = all_ended.send(());
     };
-    let service = application.http_service(Some(access), Duration::from_secs(args.request_timeout))?;
-    let service = server::router(service).into_make_service_with_connect_info::<Peer>();
-    let serving = axum::serve(connections, service).with_graceful_shutdown(ended);
+    let service = application.http_service(
+        ServiceAccess::Checked(Box::new(access)),
+        Some(hosts(args)?),
+        Duration::from_secs(args.request_timeout),
+    )?;
+    let serving = accept::serve(connections, server::router(service), Duration::from_secs(args.idle_timeout), ended);
     // Connections that are open longer than any request may take are closed.
     let longest = Duration::from_secs(args.request_timeout) + SWEEP_INTERVAL;
     let cut_off = async move {
@@ -131,7 +168,7 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
         tokio::time::sleep(longest).await;
     };
     tokio::select! {
-        served = serving => served?,
+        () = serving => {}
         () = cut_off => tracing::warn!("connections were closed before they ended"),
     }
     sweeper.abort();
@@ -142,12 +179,33 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
 /// Returns the paths of the certificate and the key, if the server uses HTTPS.
 fn certificate(args: &ServeArgs) -> anyhow::Result<Option<(PathBuf, PathBuf)>> {
     if let Some(folder) = &args.tls_self_signed {
-        let url = args.public_url.as_deref().map(reqwest::Url::parse).transpose().context("--public-url")?;
-        let host = url.as_ref().and_then(reqwest::Url::host_str);
+        let host = args.public_url.as_ref().and_then(Url::host_str);
         let pair = self_signed::pair(folder, args.listen.ip(), host)?;
         return Ok(Some((pair.certificate, pair.key)));
     }
     Ok(args.tls_certificate.clone().zip(args.tls_key.clone()))
+}
+
+/// Returns the limits on connections, which leave half of the files that this process may open to the jobs and the store.
+fn connection_limits(args: &ServeArgs) -> ConnectionLimits {
+    let count = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+    let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let half = files.map_or(usize::MAX, |files| usize::try_from(files / 2).unwrap_or(usize::MAX)).max(1);
+    let total = count(args.connections);
+    if half < total {
+        tracing::warn!("the limit of open files allows {half} connections, not {total}: raise it with ulimit -n");
+    }
+    ConnectionLimits { total: total.min(half), per_address: count(args.connections_per_address) }
+}
+
+/// Returns the names of the server.
+fn hosts(args: &ServeArgs) -> anyhow::Result<AllowedHosts> {
+    let mut configured = args.allowed_host.clone();
+    if let Some(url) = &args.public_url {
+        let host = url.host_str().with_context(|| format!("--public-url {url}: a host is missing"))?;
+        configured.push(host.parse().with_context(|| format!("--public-url {url}"))?);
+    }
+    Ok(AllowedHosts::new(args.listen.ip(), configured))
 }
 
 /// Builds the access rules. Without a valid token, only the loopback interface is allowed.
@@ -165,6 +223,7 @@ fn access(args: &ServeArgs, data_dir: &DataDir) -> anyhow::Result<Access> {
         request_rate: NonZeroU32::new(args.request_rate),
         concurrent_suggestions: NonZeroU32::new(args.concurrent_suggestions),
         records_reads: args.data_access_log,
+        refuses_unrecorded: args.on_audit_failure == AuditFailure::Refuse,
     };
     composition::access(data_dir, authenticator, settings)
 }

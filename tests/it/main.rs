@@ -2,9 +2,12 @@
 #![expect(clippy::unwrap_used, reason = "clippy exempts test functions only, not their helpers")]
 
 mod access;
+mod audit;
 mod bench;
+mod browser;
 mod cli_client;
 mod config;
+mod connections;
 mod containers;
 mod crash;
 mod docs;
@@ -20,13 +23,16 @@ mod metrics_collector;
 mod misbehaving_trainers;
 mod notices;
 mod openapi;
+mod operation_names;
 mod optimizer;
+mod policy_race;
 mod published_fields;
 mod python;
 mod python_client;
 mod python_packages;
 mod real_trainers;
 mod response_form;
+mod route_access;
 mod run;
 mod server;
 mod service_crash;
@@ -35,6 +41,7 @@ mod soak;
 mod store;
 mod support;
 mod tls;
+mod token_loss;
 #[cfg(feature = "otlp")]
 mod traces;
 mod trial_completion;

@@ -27,6 +27,11 @@ impl Server {
     pub(crate) fn start_at(workspace: &Workspace, listen: SocketAddr, more: &[&str]) -> Self {
         let mut command = workspace.command();
         command.args(["serve", "--listen", &listen.to_string(), "--data-dir", "data"]).args(more);
+        Self::start_command(&mut command)
+    }
+
+    /// Starts a server with this command.
+    pub(crate) fn start_command(command: &mut Command) -> Self {
         let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -58,8 +63,11 @@ impl Server {
     pub(crate) fn abandon(&self, method: &str, path: &str, headers: &str, body: &str) {
         let mut stream = TcpStream::connect(self.address).unwrap();
         let length = body.len();
-        write!(stream, "{method} {path} HTTP/1.1\r\nhost: x\r\ncontent-length: {length}\r\n{headers}\r\n{body}")
-            .unwrap();
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n{headers}\r\n{body}"
+        )
+        .unwrap();
     }
 
     /// Sends one request without a body, and returns the header `name` of the response.
@@ -80,8 +88,11 @@ impl Server {
         let mut stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let length = body.len();
-        write!(stream, "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}\r\n")
-            .unwrap();
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {length}\r\n"
+        )
+        .unwrap();
         write!(stream, "{headers}\r\n{body}").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();

@@ -85,10 +85,10 @@ fn invalid_requests_are_answered_with_a_google_status() {
     let overridden = server.send("POST", STUDY, "x-http-method-override: GET\r\n", &large);
     assert_error(overridden, 413, invalid, "size limit");
     let (head, _) =
-        exchange(&server, format!("PUT {STUDY} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").as_bytes());
+        exchange(&server, format!("PUT {STUDY} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").as_bytes());
     assert!(head.contains("\r\nallow: get, delete"), "{head}");
     let mut request =
-        format!("POST {suggest} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{JSON}content-length: 15\r\n\r\n")
+        format!("POST {suggest} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{JSON}content-length: 15\r\n\r\n")
             .into_bytes();
     request.extend(b"{\"clientId\":\"\xff\"");
     request.extend(b"}");

@@ -156,6 +156,8 @@ pub enum JobChange {
     SetPolicy {
         /// The policy.
         policy: Document,
+        /// The revision that the job must have.
+        revision: u64,
     },
 }
 
@@ -187,7 +189,12 @@ impl Job {
                 }
                 self.0.labels = labels;
             }
-            JobChange::SetPolicy { policy } => self.0.policy = policy,
+            JobChange::SetPolicy { policy, revision } => {
+                if revision != self.revision {
+                    return Err(TransitionError::Outdated { resource: format!("job {}", self.id) });
+                }
+                self.0.policy = policy;
+            }
         }
         self.0.revision += 1;
         Ok(())

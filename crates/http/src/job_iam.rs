@@ -62,6 +62,7 @@ pub(super) fn routes(routes: Routes<JobsState>) -> Routes<JobsState> {
                 "ml.projects.jobs.testIamPermissions",
                 "Gets the tested permissions that the caller has on a job; none if the job does not exist.",
             )
+            .only_reads()
             .example(examples::PERMISSIONS),
             test,
         )
@@ -137,18 +138,23 @@ async fn set(
     if members.filter(|member| member.starts_with("group:")).count() > MAX_GROUPS {
         return Err(ApiError::invalid("policy.bindings", format!("more than {MAX_GROUPS} groups")));
     }
-    let job = api.jobs.report(&id).await?.job;
-    let etag = |text: &str| proto_json::bytes(text).ok_or_else(|| ApiError::invalid("policy.etag", "is not base64"));
-    if !policy.etag.is_empty() && etag(&policy.etag)? != etag(&stored(&job)?.etag)? {
-        let resource = format!("the policy of job {id}");
-        return Err(StoreError::Refused(TransitionError::Outdated { resource }).into());
+    let bytes = |text: &str| proto_json::bytes(text).ok_or_else(|| ApiError::invalid("policy.etag", "is not base64"));
+    loop {
+        let job = api.jobs.job(&id).await?;
+        if !policy.etag.is_empty() && bytes(&policy.etag)? != bytes(&stored(&job)?.etag)? {
+            let resource = format!("the policy of job {id}");
+            return Err(StoreError::Refused(TransitionError::Outdated { resource }).into());
+        }
+        let etag = STANDARD.encode((job.revision + 1).to_be_bytes());
+        let policy = IamPolicy { etag, ..policy.clone() };
+        let document = serde_json::to_value(&policy)
+            .map_err(|error| ApiError::invalid("policy", format!("cannot be stored: {error}")))?;
+        // Applied only to the job as it was read; after another change, the etag is compared again.
+        match api.jobs.change(&id, JobChange::SetPolicy { policy: document, revision: job.revision }).await {
+            Err(JobsError::Store(StoreError::Refused(TransitionError::Outdated { .. }))) => {}
+            changed => return changed.map(|_| Json(policy)).map_err(Into::into),
+        }
     }
-    let etag = STANDARD.encode((job.revision + 1).to_be_bytes());
-    let policy = IamPolicy { etag, ..policy };
-    let change = serde_json::to_value(&policy)
-        .map_err(|error| ApiError::invalid("policy", format!("cannot be stored: {error}")))?;
-    api.jobs.change(&id, JobChange::SetPolicy { policy: change }).await?;
-    Ok(Json(policy))
 }
 
 /// Checks the fields to set: `bindings`, and `etag` and `version`, which go with them.

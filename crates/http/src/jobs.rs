@@ -18,7 +18,7 @@ use super::job_filter::JobFilter;
 use super::job_iam;
 use super::job_policy;
 use super::names::{self, Names, job_id};
-use super::openapi::Operation;
+use super::openapi::{Created, Operation};
 use super::packages;
 use super::paging::{self, Page};
 use super::query::Query;
@@ -97,7 +97,7 @@ async fn create(
     Extension(caller): Extension<Caller>,
     Names([project]): Names<1>,
     Body(request): Body<JobRequest>,
-) -> Result<Json<JobResource>, ApiError> {
+) -> Result<Created<JobResource>, ApiError> {
     let notices = request.notices_of_creation();
     let id = JobId::new(&project, &request.job_id);
     let id = id.map_err(|error| ApiError::invalid("jobId", error.to_string()))?;
@@ -133,7 +133,8 @@ async fn create(
         let fields: Vec<&str> = resource.notices().iter().map(|notice| notice.field.as_str()).collect();
         tracing::warn!(job.id = %job.id, fields = fields.join(", "), "a job has fields without effect");
     }
-    Ok(Json(resource))
+    let name = format!("projects/{project}/jobs/{}", job.id.parts().1);
+    Ok(Created(name, Json(resource)))
 }
 
 fn check_labels(labels: &BTreeMap<String, String>) -> Result<(), ApiError> {

@@ -1,8 +1,10 @@
 #![doc = include_str!("../README.md")]
 
+pub mod accept;
 pub mod authorization;
 mod body;
 mod completion;
+pub mod connection_limits;
 mod examples;
 mod field_mask;
 mod health;
@@ -37,3 +39,4 @@ mod trial_list;
 mod trial_messages;
 mod trial_reports;
 mod trials;
+pub mod web_pages;

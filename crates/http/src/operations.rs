@@ -1,7 +1,8 @@
 //! `projects.locations.operations`: suggestions and checks for early stopping.
 //!
 //! The ID of an operation is its content in base64url: the request, and the result if it was known at the time of the
-//! response. So every operation can be read after a restart of the server.
+//! response. So every operation can be read after a restart of the server. Anyone can make up an ID: reading an operation
+//! shows what its caller may read anyway, and changes nothing.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -149,11 +150,12 @@ pub(super) async fn suggest(
     api: &StudiesState,
     study: StudyId,
     request: SuggestionRequest,
+    held: impl Send + 'static,
 ) -> Result<Operation, ApiError> {
     // The ID of an operation has a resolution of milliseconds.
     let start_time = time(api.clock.now().as_millisecond());
     let operation = SuggestionOperation { study, request, start_time };
-    let progress = api.studies.start_suggestion(&operation).await?;
+    let progress = api.studies.start_suggestion(&operation, held).await?;
     suggestion(api, &operation, progress).await
 }
 
@@ -239,15 +241,19 @@ fn message(task: &Task, progress: Progress) -> Operation {
 
 /// The task of an operation's ID, if its study is at the given location.
 fn task(project: &str, location: &str, id: &str) -> Result<(Task, StudyId), ApiError> {
-    let not_found = || ApiError::new(Code::NotFound, format!("operation {id} does not exist"));
-    let task = Task::of(id).ok_or_else(not_found)?;
-    let study: StudyId = task.study().parse().map_err(|_| not_found())?;
+    let task = Task::of(id).ok_or_else(|| not_found(id))?;
+    let study: StudyId = task.study().parse().map_err(|_| not_found(id))?;
     let (of_project, at_location, name) = study.parts();
     if (of_project, at_location) != (project, location) {
-        return Err(not_found());
+        return Err(not_found(id));
     }
     study_id(of_project, at_location, name)?;
     Ok((task, study))
+}
+
+fn not_found(id: &str) -> ApiError {
+    let text = format!("operation {id} does not exist, or its result is no longer kept: request suggestions again");
+    ApiError::new(Code::NotFound, text)
 }
 
 async fn get(
@@ -267,7 +273,8 @@ async fn get(
             let lease = lease_millis.map(Duration::from_millis);
             let request = SuggestionRequest { client_id: client.clone(), count, lease };
             let operation = SuggestionOperation { study, request, start_time: time(*started) };
-            let progress = match api.studies.suggestion_progress(&operation).await? {
+            let known = api.studies.suggestion_progress(&operation).await?;
+            let progress = match known.ok_or_else(|| not_found(&task.id()))? {
                 SuggestionProgress::Running => Progress::Running,
                 SuggestionProgress::Failed(error) => Progress::Failed(ApiError::from(&*error).status()),
                 SuggestionProgress::Done { suggested, end_time } => {

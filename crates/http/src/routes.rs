@@ -25,6 +25,7 @@ use super::openapi::{Documented, Operation, answer_schema, query_names};
 use super::query;
 use super::request_log::MethodName;
 use super::status::{ApiError, Code};
+use tunesmith_access::SuggestionPermit;
 
 /// The parts that all methods share.
 pub(super) struct Dispatch {
@@ -32,6 +33,10 @@ pub(super) struct Dispatch {
     /// Time limit of a request.
     pub(super) time_limit: Duration,
 }
+
+/// The permit of a suggestion, which a handler keeps while the suggestion continues in the background.
+#[derive(Clone)]
+pub(super) struct Permit(#[expect(dead_code, reason = "it counts until it is dropped")] Arc<Option<SuggestionPermit>>);
 
 /// Methods whose handlers share a state.
 pub(super) struct Routes<S> {
@@ -148,10 +153,12 @@ async fn answer<S: Clone + Send + Sync + 'static>(group: Arc<Group<S>>, request:
     let checked = checked.and_then(|()| query::check_fields(query, answer));
     if let Err(error) = checked {
         let response = error.into_response();
-        dispatch.authorization.record(&call, &principal, response.status().as_u16());
+        dispatch.authorization.record(&call, &principal, &response);
         return named(&call, response);
     }
+    let permit = Permit(Arc::new(permit));
     parts.extensions.insert(caller);
+    parts.extensions.insert(permit.clone());
     parts.extensions.insert(names);
     let handler = (entry.handler)(Request::from_parts(parts, body), group.state.clone());
     let limit = dispatch.time_limit * entry.operation.time_limit_factor;
@@ -161,7 +168,7 @@ async fn answer<S: Clone + Send + Sync + 'static>(group: Arc<Group<S>>, request:
         async move {
             let _permit = permit;
             let response = handler.await;
-            dispatch.authorization.record(&call, &principal, response.status().as_u16());
+            dispatch.authorization.record(&call, &principal, &response);
             response
         }
     };
@@ -169,7 +176,7 @@ async fn answer<S: Clone + Send + Sync + 'static>(group: Arc<Group<S>>, request:
         NoAnswer::Panicked => {
             tracing::error!("a handler panicked");
             let response = ApiError::new(Code::Internal, "internal error; see the server's log").into_response();
-            dispatch.authorization.record(&call, &principal, response.status().as_u16());
+            dispatch.authorization.record(&call, &principal, &response);
             response
         }
         NoAnswer::TimedOut => {
@@ -185,7 +192,7 @@ pub(super) async fn unknown(dispatch: &Dispatch, parts: &Parts, refusal: Respons
     let call = Call::unknown(parts);
     match dispatch.authorization.admit(&call, &parts.headers).await {
         Ok(Admission { caller, .. }) => {
-            dispatch.authorization.record(&call, caller.principal(), refusal.status().as_u16());
+            dispatch.authorization.record(&call, caller.principal(), &refusal);
             named(&call, refusal)
         }
         Err(error) => named(&call, error.into_response()),
@@ -237,3 +244,6 @@ impl<S> Group<S> {
         custom_method(entry.operation.path.rsplit('/').next().unwrap_or_default(), self.last)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -220,6 +220,13 @@ impl From<&StudiesError> for ApiError {
                 tracing::error!(error = error as &dyn std::error::Error, "no suggestion could be computed");
                 Self::new(Code::Internal, error.to_string())
             }
+            StudiesError::Pending(_) => {
+                tracing::error!(
+                    error = error as &dyn std::error::Error,
+                    "a suggestion cannot be continued after a restart"
+                );
+                Self::new(Code::Unavailable, error.to_string())
+            }
             StudiesError::OfJob { .. }
             | StudiesError::NoMeasurement { .. }
             | StudiesError::NoCompleteMeasurement { .. } => Self::new(Code::FailedPrecondition, error.to_string()),

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{Extension, State};
 
 use super::body::Body;
 use super::examples;
@@ -11,7 +11,7 @@ use super::names::{Names, study_id, trial_ref};
 use super::openapi::Operation;
 use super::rendered::Rendered;
 use super::request_key::RequestKey;
-use super::routes::Routes;
+use super::routes::{Permit, Routes};
 use super::state::StudiesState;
 use super::status::ApiError;
 use super::trial_list;
@@ -55,7 +55,8 @@ pub(super) fn routes(routes: Routes<StudiesState>) -> Routes<StudiesState> {
                 "ml.projects.locations.studies.trials.listOptimalTrials",
                 "Lists the optimal trials: the best one, or the Pareto front of several metrics.",
             )
-            .permission(Permission::TrialsList),
+            .permission(Permission::TrialsList)
+            .only_reads(),
             list_optimal,
         )
         .add(
@@ -119,11 +120,12 @@ pub(super) fn routes(routes: Routes<StudiesState>) -> Routes<StudiesState> {
 
 async fn suggest(
     State(api): State<StudiesState>,
+    permit: Extension<Permit>,
     Names([project, location, study]): Names<3>,
     Body(request): Body<SuggestTrialsRequest>,
 ) -> Result<Json<optimizer::Operation>, ApiError> {
     let study = study_id(&project, &location, &study)?;
-    Ok(Json(super::operations::suggest(&api, study, suggestion_request(request)?).await?))
+    Ok(Json(super::operations::suggest(&api, study, suggestion_request(request)?, permit).await?))
 }
 
 async fn list_optimal(

@@ -1,6 +1,6 @@
 //! The service on a data folder, in this process.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,8 @@ use crate::cli::folder_args::container_options_of_environment;
 use crate::cli::results::shell_word;
 use crate::composition;
 use crate::data_dir::{DataDir, DataDirError, StoreKind};
-use tunesmith_http::server;
+use tunesmith_http::server::{self, ServiceAccess};
+use tunesmith_http::web_pages::AllowedHosts;
 use tunesmith_service::jobs::{Jobs, QueueSettings};
 use tunesmith_service::{Control, TrialReports};
 
@@ -74,7 +75,13 @@ impl Folder {
         if let Some(listener) = listener {
             serve_reports(listener, application.reports.clone());
         }
-        let router = server::router(application.http_service(None, REQUEST_TIMEOUT)?);
+        let access = match purpose {
+            Purpose::Look => ServiceAccess::Open,
+            Purpose::Change | Purpose::Add | Purpose::RunJob => {
+                ServiceAccess::Owner(composition::owner(data_dir.path())?)
+            }
+        };
+        let router = server::router(application.http_service(access, None, REQUEST_TIMEOUT)?);
         Ok(Self { path: data_dir.path().to_owned(), kind: data_dir.kind(), router, jobs, endpoint })
     }
 
@@ -135,8 +142,9 @@ fn open(path: &Path, purpose: Purpose) -> Result<DataDir, DataDirError> {
 
 /// Serves the reports of the trials that this process runs.
 fn serve_reports(listener: TcpListener, reports: TrialReports) {
+    let hosts = AllowedHosts::new(IpAddr::from(Ipv4Addr::LOCALHOST), Vec::new());
     tokio::spawn(async move {
-        if let Err(error) = axum::serve(listener, server::reports_router(reports)).await {
+        if let Err(error) = axum::serve(listener, server::reports_router(reports, hosts)).await {
             tracing::error!(error = %error, "the server for reports over HTTP stopped");
         }
     });

@@ -9,6 +9,7 @@ mod keyed_queue;
 mod memory;
 mod operations;
 mod optimal;
+mod pending;
 mod reports;
 mod stopping;
 mod suggestion;
@@ -24,6 +25,7 @@ use self::keyed_queue::KeyedQueues;
 use self::operations::SuggestionOperations;
 pub use self::operations::{SuggestionOperation, SuggestionProgress};
 use self::optimal::OptimalTrials;
+pub use self::pending::PendingSuggestions;
 use self::stopping::StoppingRules;
 use self::suggestion::AlgorithmFailures;
 pub use self::suggestion::{Suggested, SuggestionRequest};
@@ -53,6 +55,9 @@ pub enum StudiesError {
         /// The study.
         study: StudyId,
     },
+    /// A suggestion could not be stored as pending, or the pending ones could not be read.
+    #[error("pending suggestions cannot be stored or read")]
+    Pending(#[source] std::io::Error),
     /// A point outside the search space.
     #[error("the parameters are outside the study's search space: {0}")]
     ForeignPoint(#[source] ValueError),
@@ -160,6 +165,7 @@ pub struct Studies {
     stopping: StoppingRules,
     operations: SuggestionOperations,
     optimal: OptimalTrials,
+    pending: PendingSuggestions,
 }
 
 impl Studies {
@@ -175,7 +181,15 @@ impl Studies {
             stopping: StoppingRules::default(),
             operations: SuggestionOperations::default(),
             optimal: OptimalTrials::default(),
+            pending: PendingSuggestions::default(),
         }
+    }
+
+    /// Stores suggestions that continue in the background in `pending`, for [`Self::resume_suggestions`] of the next
+    /// process. Without it they end with the process.
+    #[must_use]
+    pub fn with_pending(self, pending: PendingSuggestions) -> Self {
+        Self { pending, ..self }
     }
 
     /// Adds a study and returns it.

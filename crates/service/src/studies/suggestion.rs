@@ -108,7 +108,11 @@ impl Studies {
     }
 
     /// The unfinished trials of `client`, and the queued ones.
-    async fn open_trials(&self, id: &StudyId, client: &str) -> Result<(Vec<Trial>, Vec<Trial>), StudiesError> {
+    pub(super) async fn open_trials(
+        &self,
+        id: &StudyId,
+        client: &str,
+    ) -> Result<(Vec<Trial>, Vec<Trial>), StudiesError> {
         let (mut own, mut queued) = (Vec::new(), Vec::new());
         let mut trials = pin!(pages::open_trials(&*self.store, id));
         while let Some(trial) = trials.try_next().await? {
