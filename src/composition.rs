@@ -17,7 +17,7 @@ use tunesmith_http::authorization::Access;
 use tunesmith_http::server::Service;
 use tunesmith_packages::Environments;
 use tunesmith_service::clock::{Clock, SystemClock};
-use tunesmith_service::jobs::Jobs;
+use tunesmith_service::jobs::{Jobs, RETRY_PAUSES};
 use tunesmith_service::packages::Packages;
 use tunesmith_service::search_policy::SearchPolicy;
 use tunesmith_service::studies::Studies;
@@ -71,6 +71,7 @@ pub(crate) async fn compose(data_dir: &Arc<DataDir>, container: ContainerOptions
             let data_dir = Arc::clone(data_dir);
             move |job| data_dir.job(job)
         }),
+        retry_pauses: RETRY_PAUSES.to_vec(),
     });
     Ok(Application {
         studies: Arc::new(Studies::new(Arc::clone(&store), policy, Arc::clone(&clock))),

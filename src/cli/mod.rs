@@ -11,6 +11,7 @@ mod folder_args;
 mod local;
 mod logging;
 mod output;
+mod output_file;
 mod progress;
 mod results;
 mod run;

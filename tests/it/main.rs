@@ -17,6 +17,7 @@ mod metrics_collector;
 mod misbehaving_trainers;
 mod openapi;
 mod optimizer;
+mod planned_stop;
 mod python;
 mod python_client;
 mod python_packages;
@@ -30,5 +31,6 @@ mod supervisors;
 mod support;
 #[cfg(feature = "otlp")]
 mod traces;
+mod unrunnable_jobs;
 mod uploads_and_logs;
 mod wire;
