@@ -26,6 +26,7 @@ mod run;
 mod server;
 mod service_crash;
 mod service_order;
+mod shared_folder;
 mod store;
 mod supervisors;
 mod support;
