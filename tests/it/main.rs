@@ -11,6 +11,7 @@ mod docs;
 mod examples;
 mod executor;
 mod explain;
+mod hostile_programs;
 mod jobs;
 mod local_train;
 mod metrics_collector;
