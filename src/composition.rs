@@ -18,7 +18,7 @@ use tunesmith_http::server::{Service, ServiceAccess};
 use tunesmith_http::web_pages::AllowedHosts;
 use tunesmith_packages::Environments;
 use tunesmith_service::clock::{Clock, SystemClock};
-use tunesmith_service::jobs::Jobs;
+use tunesmith_service::jobs::{Jobs, RETRY_PAUSES};
 use tunesmith_service::packages::Packages;
 use tunesmith_service::search_policy::SearchPolicy;
 use tunesmith_service::studies::{PendingSuggestions, Studies};
@@ -85,6 +85,7 @@ pub(crate) async fn compose(
             let data_dir = Arc::clone(data_dir);
             move |job| data_dir.job(job)
         }),
+        retry_pauses: RETRY_PAUSES.to_vec(),
     });
     Ok(Application {
         studies: Arc::new(

@@ -6,6 +6,7 @@
 //! store.sqlite or store.sled/          the store
 //! jobs/<job>/trials/<id>/attempt-<n>/  files of one attempt; projects/<project>/jobs/... for other projects than
 //! `local`
+//! executions/<attempt>/                files of a supervisor
 //! tokens.json, TOKENS                  the access tokens of a server on this folder; the marker that there are any
 //! audit/                               the audit logs
 //! suggestions/                         suggestions that clients wait for

@@ -15,6 +15,7 @@ mod job_output;
 mod local;
 mod logging;
 mod output;
+mod output_file;
 mod progress;
 mod results;
 mod run;

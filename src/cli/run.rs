@@ -19,6 +19,7 @@ use super::folder_args::{ContainerArgs, DEFAULT_DATA_DIR, StoreChoice};
 use super::job_output::JobOutput;
 use super::logging::LogFormat;
 use super::output::{Writers, notice, print};
+use super::output_file;
 use super::progress::{Progress, Style};
 use super::results::Results;
 use super::table::TableArgs;
@@ -99,6 +100,11 @@ pub(super) fn run(args: RunArgs, log_format: LogFormat) -> anyhow::Result<ExitCo
     if !config.without_effect.is_empty() {
         notice(&format!("no effect in a local run: {}", config.without_effect.join(", ")));
     }
+    for (flag, path) in [("--output", &args.output), ("--export", &args.export)] {
+        if let Some(path) = path {
+            output_file::check(flag, path)?;
+        }
+    }
     let submission = submission(&args, &config)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let outcome = runtime.block_on(run_job(&args, submission, log_format == LogFormat::Json));
@@ -134,7 +140,8 @@ fn submission(args: &RunArgs, config: &HptuningConfig) -> anyhow::Result<Submiss
 }
 
 async fn run_job(args: &RunArgs, submission: Submission, json: bool) -> anyhow::Result<ExitCode> {
-    let data_dir = Arc::new(DataDir::open(&args.data_dir, args.store.kind(), "tunesmith run")?);
+    let who = format!("tunesmith run --config {}", args.config.display());
+    let data_dir = Arc::new(DataDir::open(&args.data_dir, args.store.kind(), &who)?);
     let application = composition::compose(&data_dir, args.container.options(), composition::MEMORY).await?;
     let (store, jobs) = (&*application.store, &application.jobs);
     let owner = composition::owner(data_dir.path())?;

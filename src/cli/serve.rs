@@ -11,11 +11,11 @@ use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use reqwest::Url;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 
 use super::folder_args::{ContainerArgs, DEFAULT_DATA_DIR, StoreChoice};
-use super::output::print;
+use super::output::{notice, print};
 use super::self_signed;
 use crate::composition::{self, AccessSettings};
 use crate::data_dir::DataDir;
@@ -94,6 +94,12 @@ pub(super) struct ServeArgs {
     /// What happens to changes while the audit log cannot be written.
     #[arg(long, value_enum, default_value_t = AuditFailure::Refuse)]
     on_audit_failure: AuditFailure,
+    /// At SIGINT or SIGTERM, wait until the running trials have ended. A second signal leaves them to the next server.
+    #[arg(long, conflicts_with = "stop_trials")]
+    drain: bool,
+    /// At SIGINT or SIGTERM, stop the running trials; the next server runs them again. A second signal kills them.
+    #[arg(long)]
+    stop_trials: bool,
     #[command(flatten)]
     container: ContainerArgs,
 }
@@ -105,6 +111,18 @@ enum AuditFailure {
     Refuse,
     /// They are made, and recorded later if the server is still running.
     Allow,
+}
+
+impl ServeArgs {
+    /// What the first and the second signal do to the running trials. By default they run on, and the next server adopts
+    /// them.
+    fn ends(&self) -> [Control; 2] {
+        match (self.drain, self.stop_trials) {
+            (true, _) => [Control::Drain, Control::Detach],
+            (false, true) => [Control::Interrupt, Control::Kill],
+            (false, false) => [Control::Detach, Control::Detach],
+        }
+    }
 }
 
 /// Serves until SIGINT or SIGTERM. Requests in flight are answered before the function returns.
@@ -144,15 +162,23 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
     let sweeper = tokio::spawn(sweep(Arc::clone(&application.studies)));
     let memory_check = tokio::spawn(memory::keep(Arc::clone(&application.studies), memory));
     print(&format!("listening on {scheme}://{address}\n"))?;
-    let end = end_signal()?;
+    let mut signals = EndSignals::new()?;
     let (all_ended, jobs_ended) = oneshot::channel();
+    let ends = args.ends();
     let ended = async move {
-        end.await;
-        // The server takes reports until the running programs have ended.
-        set_control.send_replace(Control::Interrupt);
+        signals.next().await;
+        notice(ending_text(ends[0]));
+        // The server takes reports until the programs that it waits for have ended.
+        set_control.send_replace(ends[0]);
+        let second = tokio::spawn(async move {
+            signals.next().await;
+            notice(ending_text(ends[1]));
+            set_control.send_replace(ends[1]);
+        });
         if let Err(error) = running.await {
             tracing::error!(error = &error as &dyn std::error::Error, "running the jobs stopped unexpectedly");
         }
+        second.abort();
         let _ = all_ended.send(());
     };
     let service = application.http_service(
@@ -250,14 +276,32 @@ async fn sweep(studies: Arc<Studies>) {
     }
 }
 
-/// Returns a future that completes with the first SIGINT or SIGTERM.
-fn end_signal() -> anyhow::Result<impl Future<Output = ()> + Send + 'static> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    Ok(async move {
+/// States what happens to the running trials when the server ends.
+fn ending_text(control: Control) -> &'static str {
+    match control {
+        Control::Drain => "ending after the running trials; another signal leaves them to the next server",
+        Control::Interrupt => "ending, and stopping the running trials; another signal kills them",
+        Control::Kill => "killing the running trials",
+        Control::Run | Control::Detach => "ending; running trials go on, and the next server adopts them",
+    }
+}
+
+/// SIGINT and SIGTERM.
+struct EndSignals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl EndSignals {
+    fn new() -> anyhow::Result<Self> {
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    /// Waits for the next signal.
+    async fn next(&mut self) {
         tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
         }
-    })
+    }
 }

@@ -33,6 +33,29 @@ pub struct Holder {
 }
 
 impl Holder {
+    /// What the user of another process can do.
+    pub(super) fn ways_out(&self) -> String {
+        match self.command.strip_prefix("tunesmith serve --listen ") {
+            Some(address) => {
+                // Port 0 is the request for a free port.
+                let server = if address.ends_with(":0") {
+                    "with the address that it printed".to_owned()
+                } else {
+                    format!("http://{address}")
+                };
+                format!(
+                    "use --server {server} in place of --data-dir (`tunesmith jobs submit training` in place of \
+                     `tunesmith run`), or give another --data-dir"
+                )
+            }
+            None => {
+                "wait until it has ended, or give another --data-dir; to run several jobs on one folder at the same \
+                     time, start `tunesmith serve` on it and submit them with `tunesmith jobs submit training --server`"
+                    .to_owned()
+            }
+        }
+    }
+
     /// Whether the process has ended; false if it is unknown.
     fn has_ended(&self) -> bool {
         let pid = self.pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);

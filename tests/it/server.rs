@@ -4,17 +4,21 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, mpsc};
 use std::time::Duration;
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::python::interpreter;
-use crate::support::Workspace;
+use crate::support::{self, Workspace};
 
 /// A server on a free port, with its data in a workspace.
 pub(crate) struct Server {
     process: Child,
     pub(crate) address: SocketAddr,
+    /// The lines of its standard error.
+    errors: Mutex<mpsc::Receiver<String>>,
 }
 
 impl Server {
@@ -32,11 +36,42 @@ impl Server {
 
     /// Starts a server with this command.
     pub(crate) fn start_command(command: &mut Command) -> Self {
-        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.trim().split_once("://").unwrap().1.parse().unwrap();
-        Self { process, address }
+        let mut errors = process.stderr.take().unwrap();
+        let Some((_, address)) = line.trim().split_once("://") else {
+            let mut text = String::new();
+            errors.read_to_string(&mut text).unwrap();
+            panic!("the server did not start: {text}");
+        };
+        let address = address.parse().unwrap();
+        let (lines, received) = mpsc::channel();
+        // Read on, so that the server never waits for its output.
+        std::thread::spawn(move || {
+            for line in BufReader::new(errors).lines().map_while(Result::ok) {
+                let _ = writeln!(std::io::stderr(), "{line}");
+                let _ = lines.send(line);
+            }
+        });
+        Self { process, address, errors: Mutex::new(received) }
+    }
+
+    /// Waits until the server has written a line with `text` to standard error.
+    #[track_caller]
+    pub(crate) fn wait_for_error(&self, text: &str) {
+        let lines = self.errors.lock().unwrap();
+        assert!(lines.iter().any(|line| line.contains(text)), "the output ended without {text:?}");
+    }
+
+    /// Sends `signal` to the server.
+    pub(crate) fn signal(&self, signal: Signal) {
+        support::signal(&self.process, signal);
+    }
+
+    /// Waits for the end of the process, and returns its exit code.
+    pub(crate) fn end(mut self) -> Option<i32> {
+        self.process.wait().unwrap().code()
     }
 
     /// Sends one request, and returns the status and the JSON body.

@@ -175,7 +175,8 @@ impl Job {
         self.0.plan.as_ref().map_err(|source| PlanError { job: self.id.clone(), source: source.clone() })
     }
 
-    /// Applies `change`.
+    /// Applies `change`. A time before an earlier one of the job, which a changed system clock gives, counts as that
+    /// earlier one.
     ///
     /// # Errors
     /// [`TransitionError::WrongState`] if the state does not allow it, [`TransitionError::Outdated`] if the job
@@ -218,6 +219,7 @@ impl Job {
                 },
             });
         }
+        let at = at.max(self.start_time.unwrap_or(self.create_time));
         self.0.state = state;
         if state == JobState::Running {
             self.0.start_time.get_or_insert(at);

@@ -14,7 +14,7 @@ use tunesmith_api::ai_platform::rpc::{
 use tunesmith_domain::TransitionError;
 use tunesmith_service::jobs::JobsError;
 use tunesmith_service::studies::StudiesError;
-use tunesmith_service::{ReportError, SubmitError};
+use tunesmith_service::{PlanPart, ReportError, SubmitError};
 use tunesmith_store::StoreError;
 
 /// An error response.
@@ -242,6 +242,17 @@ impl From<JobsError> for ApiError {
             JobsError::Store(error) | JobsError::Submit(SubmitError::Store(error)) => error.into(),
             JobsError::Submit(error @ SubmitError::NoSuchPreviousJob { .. }) => {
                 Self::invalid("trainingInput.hyperparameters.resumePreviousJobId", error.to_string())
+            }
+            JobsError::Submit(SubmitError::NotRunnable { problems }) => {
+                let violations = problems.into_iter().map(|problem| {
+                    let field = match problem.part {
+                        PlanPart::Command => "trainingInput.masterConfig.containerCommand",
+                        PlanPart::Packages => "trainingInput.packageUris",
+                        PlanPart::JobDir => "trainingInput.jobDir",
+                    };
+                    FieldViolation { field: field.to_owned(), description: problem.message }
+                });
+                Self::violations(violations.collect())
             }
             JobsError::Submit(error) => Self::new(Code::AlreadyExists, error.to_string()),
             JobsError::Plan(error) => {

@@ -11,6 +11,7 @@ pub mod jobs;
 mod live_trials;
 pub mod packages;
 pub mod pages;
+mod plan_check;
 mod reports;
 mod runner;
 pub mod search_policy;
@@ -23,6 +24,7 @@ mod trainer;
 
 pub use events::{Activity, JobEvent};
 pub use live_trials::{LiveTrials, ReportError, TrialKey};
+pub use plan_check::{PlanPart, PlanProblem};
 pub use reports::TrialReports;
 pub use runner::{Control, JobOutcome, JobServices, RunError, RunSettings, attempt_directory};
 pub use study_spec::{NewStudy, StudySpec};

@@ -12,6 +12,7 @@ use tunesmith_domain::{Job, JobFields, JobId, JobPlan, JobState, StudyId};
 use tunesmith_store::{Store, StoreError, plan_document};
 
 use super::pages;
+use super::plan_check::{self, PlanProblem};
 use super::study_spec::{NewStudy, StudySpec};
 
 /// A job to be submitted.
@@ -74,9 +75,19 @@ pub enum SubmitError {
         /// Its name.
         id: JobId,
     },
+    /// The job cannot be run on this machine.
+    #[error("the job cannot be run: {}", listed(problems))]
+    NotRunnable {
+        /// The parts that cannot be run; at least one.
+        problems: Vec<PlanProblem>,
+    },
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+fn listed(problems: &[PlanProblem]) -> String {
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 /// Stores `submission` as a new job, or finds the job that was submitted with the same content before.
@@ -100,6 +111,12 @@ pub(super) async fn submit(
         return Ok(Submitted::Resumed(job));
     }
     let prior_studies = prior_studies(store, submission.resume_previous_job.as_ref()).await?;
+    let plan = submission.plan.clone();
+    // Files are read on a thread that may block. If it panics, the run of the job finds what is wrong.
+    let problems = tokio::task::spawn_blocking(move || plan_check::problems(&plan)).await.unwrap_or_default();
+    if !problems.is_empty() {
+        return Err(SubmitError::NotRunnable { problems });
+    }
     let id = match submission.id {
         Some(id) => id,
         None => new_job_id(&submission.name_prefix, now, random_seed),

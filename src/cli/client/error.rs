@@ -28,13 +28,8 @@ pub(super) enum ClientError {
         detail: String,
     },
     /// The data folder cannot be used.
-    #[error("{error}{advice}")]
-    Folder {
-        /// The reason.
-        error: DataDirError,
-        /// What to do instead, starting with a separator; may be empty.
-        advice: String,
-    },
+    #[error(transparent)]
+    Folder(#[from] DataDirError),
 }
 
 /// An error response of the service.
@@ -82,25 +77,10 @@ impl Refusal {
 }
 
 impl ClientError {
-    /// Adds advice if another process has the data folder open.
-    pub(super) fn folder(error: DataDirError) -> Self {
-        let advice = match &error {
-            DataDirError::InUse { holder, .. } => match holder.command.strip_prefix("tunesmith serve --listen ") {
-                Some(address) if !address.ends_with(":0") => {
-                    format!("; use --server http://{address} in place of --data-dir")
-                }
-                Some(_) => "; use --server with the address that it printed, in place of --data-dir".to_owned(),
-                None => "; wait until it has ended, or use --server to address a running server".to_owned(),
-            },
-            _ => String::new(),
-        };
-        Self::Folder { error, advice }
-    }
-
     /// Returns 2 for invalid input, otherwise 1.
     pub(super) fn exit_code(&self) -> u8 {
         match self {
-            Self::Folder { .. } => BAD_INPUT,
+            Self::Folder(_) => BAD_INPUT,
             Self::Refused(refusal) => match refusal.code.as_str() {
                 "INVALID_ARGUMENT" | "NOT_FOUND" | "ALREADY_EXISTS" | "UNIMPLEMENTED" => BAD_INPUT,
                 _ => 1,

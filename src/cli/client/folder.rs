@@ -55,8 +55,8 @@ pub(super) struct Folder {
 impl Folder {
     /// Opens the data folder `path`.
     pub(super) async fn open(path: &Path, purpose: Purpose) -> anyhow::Result<Self> {
-        let data_dir = Arc::new(open(path, purpose).map_err(ClientError::folder)?);
-        data_dir.store().await.map_err(ClientError::folder)?;
+        let data_dir = Arc::new(open(path, purpose).map_err(ClientError::from)?);
+        data_dir.store().await.map_err(ClientError::from)?;
         let listener = match purpose {
             Purpose::RunJob => Some(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?),
             Purpose::Look | Purpose::Change | Purpose::Add => None,

@@ -166,7 +166,7 @@ async fn describe(args: &DescribeArgs) -> anyhow::Result<ExitCode> {
 /// Prints a job as `tunesmith run` does, with the paths of its logs and models.
 async fn describe_in_folder(args: &DescribeArgs, folder: &std::path::Path) -> anyhow::Result<ExitCode> {
     let id = JobId::new(&args.target.project_of(&args.job), args.job.parts().1)?;
-    let folder = DataDir::open_read_only(folder, "tunesmith jobs").map_err(super::error::ClientError::folder)?;
+    let folder = DataDir::open_read_only(folder, "tunesmith jobs").map_err(super::error::ClientError::from)?;
     let store = folder.store().await?;
     let results = Results::read(&*store, store.job(&id).await?, folder.job(&id)).await?;
     let resource = tunesmith_api::ai_platform::job::job_resource(&results.job, results.study.as_ref(), &results.trials);

@@ -1,4 +1,4 @@
-//! The files in the folder of one attempt, and the meaning of their presence.
+//! The files through which executor and supervisor of one attempt communicate, and the meaning of their presence.
 //!
 //! | file | written by | meaning |
 //! |---|---|---|
@@ -11,12 +11,17 @@
 //! The lock belongs to an open file that the submitter passes to the supervisor as its standard input. It is therefore
 //! never free between submission and end, and a reused process ID has no effect. A second lock, on the folder itself,
 //! is held briefly by a submitter and by a client that declares an attempt lost.
+//!
+//! The files are in a folder of the registry, apart from those that the program writes. The folder may be moved while
+//! the supervisor runs. A copy of it is recognised by its inode: the attempt of a copy runs no program.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::process::Pid;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -27,23 +32,44 @@ use crate::{ExecutorJobSpec, ExitStatus, StopMode};
 /// The version of these files.
 pub(super) const FORMAT: u32 = 1;
 
+/// Maximum size of a file. No file of this module is near it.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// Maximum time to wait for the lock on the folder, and the interval of attempts. It is held for milliseconds, unless
+/// a program of another kind holds it.
+const MAX_LOCK_TIME: Duration = Duration::from_secs(10);
+const LOCK_INTERVAL: Duration = Duration::from_millis(5);
+
 /// The content of `spec.json`: the input of the supervisor.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Submission {
     pub(super) format: u32,
     /// Random identity that is in the environment of every process of the attempt, and of no other.
     pub(super) token: String,
+    /// The folder that the attempt was submitted in; `None` if an earlier version wrote the file.
+    #[serde(default)]
+    pub(super) folder: Option<FolderId>,
     pub(super) spec: ExecutorJobSpec,
     /// The container engine; `None` if the job has no containers.
     pub(super) engine: Option<Engine>,
 }
 
-/// The content of `started.json`, for people.
+/// The identity of a folder on this machine, which it keeps when it is moved within its file system. A copy has another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct FolderId {
+    device: u64,
+    inode: u64,
+}
+
+/// The content of `started.json`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Started {
     pub(super) format: u32,
     pub(super) token: String,
     pub(super) supervisor_pid: u32,
+    /// The start on the monotonic clock of this boot; `None` if an earlier version wrote the file.
+    #[serde(default)]
+    pub(super) monotonic_ms: Option<u64>,
 }
 
 /// The content of `exit.json`.
@@ -77,32 +103,52 @@ impl From<StopMode> for StopRequest {
     }
 }
 
-/// The folder of one attempt.
+/// The files of one attempt.
 #[derive(Debug, Clone)]
 pub(super) struct Attempt {
-    directory: PathBuf,
+    folder: PathBuf,
 }
 
 impl Attempt {
-    pub(super) fn new(directory: impl Into<PathBuf>) -> Self {
-        Self { directory: directory.into() }
+    pub(super) fn new(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into() }
     }
 
-    pub(super) fn directory(&self) -> &Path {
-        &self.directory
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The present identity of the folder.
+    pub(super) fn folder_id(&self) -> io::Result<FolderId> {
+        let metadata = fs::metadata(&self.folder)?;
+        Ok(FolderId { device: metadata.dev(), inode: metadata.ino() })
     }
 
     /// Waits for the lock on the folder. Dropping the value releases it.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::TimedOut`] if it is not free in time.
     pub(super) fn lock_folder(&self) -> io::Result<File> {
-        let folder = File::open(&self.directory)?;
-        flock(&folder, FlockOperation::LockExclusive)?;
-        Ok(folder)
+        let folder = File::open(&self.folder)?;
+        let deadline = Instant::now() + MAX_LOCK_TIME;
+        loop {
+            match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(folder),
+                Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < deadline => std::thread::sleep(LOCK_INTERVAL),
+                Err(rustix::io::Errno::WOULDBLOCK) => {
+                    let message = format!("another process keeps {} locked", self.folder.display());
+                    return Err(io::Error::new(io::ErrorKind::TimedOut, message));
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
     }
 
     /// Takes the supervisor's lock; `None` if a supervisor is alive.
     pub(super) fn try_lock(&self) -> io::Result<Option<File>> {
-        let file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(self.directory.join("lock"))?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).custom_flags(no_wait());
+        let file = options.open(self.folder.join("lock"))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(file)),
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
@@ -119,21 +165,25 @@ impl Attempt {
 
     /// The supervisor's process ID, if it has been written. Valid only while the supervisor holds the lock.
     pub(super) fn supervisor_pid(&self) -> Option<Pid> {
-        let text = fs::read_to_string(self.directory.join("lock")).ok()?;
+        let text = String::from_utf8(read_regular(&self.folder.join("lock")).ok()?).ok()?;
         Pid::from_raw(text.strip_suffix('\n')?.parse().ok()?)
     }
 
     pub(super) fn is_submitted(&self) -> io::Result<bool> {
-        self.directory.join("spec.json").try_exists()
+        self.folder.join("spec.json").try_exists()
     }
 
     pub(super) fn has_started(&self) -> io::Result<bool> {
-        self.directory.join("started.json").try_exists()
+        self.folder.join("started.json").try_exists()
     }
 
     /// The submission; `None` if there is none or a power failure damaged the file.
     pub(super) fn submission(&self) -> io::Result<Option<Submission>> {
         self.read("spec.json")
+    }
+
+    pub(super) fn started(&self) -> io::Result<Option<Started>> {
+        self.read("started.json")
     }
 
     pub(super) fn end(&self) -> io::Result<Option<End>> {
@@ -164,16 +214,15 @@ impl Attempt {
     /// Returns `None` if the file is absent or does not parse. Files are created by rename, so only a power failure
     /// damages them, and after one no process is left.
     fn read<T: DeserializeOwned>(&self, name: &str) -> io::Result<Option<T>> {
-        let mut text = Vec::new();
-        match File::open(self.directory.join(name)) {
-            Ok(mut file) => file.read_to_end(&mut text)?,
+        let text = match read_regular(&self.folder.join(name)) {
+            Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
         match serde_json::from_slice(&text) {
             Ok(value) => Ok(Some(value)),
             Err(error) => {
-                tracing::warn!(path = %self.directory.join(name).display(), %error, "ignoring a damaged file");
+                tracing::warn!(path = %self.folder.join(name).display(), %error, "ignoring a damaged file");
                 Ok(None)
             }
         }
@@ -181,16 +230,35 @@ impl Attempt {
 
     fn write<T: Serialize>(&self, name: &str, value: &T, durable: bool) -> io::Result<()> {
         // Two processes may stop an attempt concurrently: each writes its own temporary file.
-        let temporary = self.directory.join(format!("{name}.{}.tmp", std::process::id()));
-        let mut file = File::create(&temporary)?;
+        let temporary = self.folder.join(format!("{name}.{}.tmp", std::process::id()));
+        let mut options = OpenOptions::new();
+        // The specification contains the token of the trial.
+        options.write(true).create(true).truncate(true).mode(0o600).custom_flags(no_wait());
+        let mut file = options.open(&temporary)?;
         file.write_all(&serde_json::to_vec(value)?)?;
         if durable {
             file.sync_all()?;
         }
-        fs::rename(&temporary, self.directory.join(name))?;
+        fs::rename(&temporary, self.folder.join(name))?;
         if durable {
-            File::open(&self.directory)?.sync_all()?;
+            File::open(&self.folder)?.sync_all()?;
         }
         Ok(())
     }
+}
+
+/// Flags with which a file is opened without following a link and without waiting for the other end of a pipe.
+fn no_wait() -> i32 {
+    (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed()
+}
+
+/// Reads a regular file of a limited size.
+fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
+    let file = OpenOptions::new().read(true).custom_flags(no_wait()).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other(format!("{} is not a regular file", path.display())));
+    }
+    let mut text = Vec::new();
+    file.take(MAX_BYTES).read_to_end(&mut text)?;
+    Ok(text)
 }

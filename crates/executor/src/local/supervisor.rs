@@ -9,7 +9,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::net::TcpListener;
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
@@ -17,15 +17,17 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{SigSet, Signal as Caught};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, kill_process_group, set_child_subreaper, wait,
+    Pid, Signal, WaitOptions, WaitStatus, getpgid, getpid, getppid, kill_process, kill_process_group,
+    set_child_subreaper, setpgid, setsid, wait,
 };
 
 use super::attempt::{Attempt, AttemptOutcome, End, FORMAT, Started, Submission};
 use super::launch;
 use super::processes::{TOKEN_VARIABLE, descendants};
+use super::watchdog::monotonic;
 use crate::tf_config::Cluster;
 use crate::{ExitStatus, Program, ProgramEnd, Replica, StopReason};
 
@@ -42,9 +44,13 @@ pub const SUPERVISOR_LOG: &str = "supervisor.log";
 /// The exit code of docker and podman if they could not run the container.
 const ENGINE_FAILED: i32 = 125;
 
-/// Supervises the attempt in `directory` until its end. Standard input must be its locked file `lock`.
-pub fn supervise(directory: &Path) -> ExitCode {
-    let attempt = Attempt::new(directory);
+/// Supervises the attempt whose files are in `folder` until its end. Standard input must be its locked file `lock`.
+pub fn supervise(folder: &Path) -> ExitCode {
+    // Relative paths remain those of the attempt if its data folder is moved.
+    if std::env::set_current_dir(folder).is_err() {
+        return ExitCode::FAILURE;
+    }
+    let attempt = Attempt::new(".");
     match Supervisor::prepare(attempt.clone()).and_then(Supervisor::run) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -78,7 +84,7 @@ enum Phase {
 impl Supervisor {
     fn prepare(attempt: Attempt) -> io::Result<Self> {
         let lock = io::stdin().as_fd().try_clone_to_owned()?;
-        let expected = fs::metadata(attempt.directory().join("lock"))?;
+        let expected = fs::metadata(attempt.folder().join("lock"))?;
         let given = fs::File::from(lock);
         let metadata = given.metadata()?;
         if (metadata.dev(), metadata.ino()) != (expected.dev(), expected.ino()) {
@@ -88,6 +94,7 @@ impl Supervisor {
         // From here on stop signals are queued; an earlier request has written `stop.json`.
         let mask: SigSet = [Caught::SIGTERM, Caught::SIGINT, Caught::SIGUSR1, Caught::SIGCHLD].into_iter().collect();
         mask.thread_block()?;
+        own_session();
         let signals = SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
         set_child_subreaper(Some(getpid()))?;
         Attempt::write_pid(&given, std::process::id())?;
@@ -117,6 +124,7 @@ impl Supervisor {
             format: FORMAT,
             token: self.submission.token.clone(),
             supervisor_pid: std::process::id(),
+            monotonic_ms: u64::try_from(monotonic().as_millis()).ok(),
         })?;
         if let Err(reason) = self.start_all() {
             self.master_end = Some(ProgramEnd::NotStarted(reason));
@@ -144,7 +152,7 @@ impl Supervisor {
         for replica in &spec.replicas {
             let command = self.command(replica, &cluster)?;
             let program = command.get_program().to_owned();
-            match launch::start(command, replica, self.attempt.directory()) {
+            match launch::start(command, replica, &spec.directory) {
                 Ok(pid) => self.running.insert(pid.as_raw_nonzero().get(), replica.clone()),
                 Err(error) => {
                     let name = launch::replica_name(replica);
@@ -322,9 +330,22 @@ fn free_addresses(count: usize) -> io::Result<Vec<String>> {
     held.iter().map(|listener| Ok(listener.local_addr()?.to_string())).collect()
 }
 
-/// Adds a line to [`SUPERVISOR_LOG`].
+/// Makes this process the leader of a new session, so that it has no terminal. The leader of a process group has to leave
+/// it first, for that of its parent. It stays in the session if that is not possible.
+fn own_session() {
+    let parent_group = getppid().and_then(|parent| getpgid(Some(parent)).ok());
+    if parent_group.is_some_and(|group| setpgid(None, Some(group)).is_ok()) {
+        let _ = setsid();
+    }
+}
+
+/// Adds a line to [`SUPERVISOR_LOG`], in the folder of the program's logs.
 fn note(attempt: &Attempt, line: &str) {
-    let file = OpenOptions::new().create(true).append(true).open(attempt.directory().join(SUPERVISOR_LOG));
+    let folder = attempt.submission().ok().flatten().map(|submission| submission.spec.directory);
+    let path = folder.as_deref().unwrap_or(attempt.folder()).join(SUPERVISOR_LOG);
+    // The program may have put something else there.
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let file = OpenOptions::new().create(true).append(true).custom_flags(flags).open(path);
     // There is no other place to report a failure.
     let _ = file.and_then(|mut file| writeln!(file, "{line}"));
 }

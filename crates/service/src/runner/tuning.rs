@@ -31,6 +31,8 @@ pub(super) struct Tuning {
     abandon: watch::Sender<Option<String>>,
     /// Whether the study gets no further trials.
     exhausted: bool,
+    /// Whether the program of a trial was left to the next process.
+    detached: bool,
 }
 
 impl Tuning {
@@ -38,13 +40,16 @@ impl Tuning {
         let stopping = study.stopping_rule.map(|rule| Arc::new(EarlyStopping::new(rule, &study)));
         let failures = FailureRule::new(context.plan.max_failed_trials, context.plan.max_trials);
         let (abandon, _) = watch::channel(None);
-        Self { context, study, stopping, failures, running: JoinSet::new(), abandon, exhausted: false }
+        Self { context, study, stopping, failures, running: JoinSet::new(), abandon, exhausted: false, detached: false }
     }
 
     pub(super) async fn run(mut self) -> Result<JobOutcome, RunError> {
+        let cancelling = self.context.job.state == JobState::Cancelling;
+        let cancelling = cancelling.then(|| self.context.job.error_message.clone());
+        // Set first, so that no further program starts.
+        self.abandon.send_replace(cancelling.clone());
         self.resume().await?;
-        if self.context.job.state == JobState::Cancelling {
-            let reason = self.context.job.error_message.clone();
+        if let Some(reason) = cancelling {
             return self.abandon(JobState::Cancelled, reason).await;
         }
         let mut control = self.context.runner.control.level.clone();
@@ -52,13 +57,19 @@ impl Tuning {
             if let Some(reason) = self.failures.failure() {
                 return self.abandon(JobState::Failed, reason).await;
             }
-            self.fill().await?;
-            if self.running.is_empty() {
-                return self.finish().await;
+            let draining = self.context.runner.is_interrupted();
+            if !draining {
+                self.fill().await?;
             }
+            if self.running.is_empty() {
+                return if draining && !self.exhausted { self.interrupt().await } else { self.finish().await };
+            }
+            let next = if draining { Control::Detach } else { Control::Drain };
             tokio::select! {
                 biased;
-                () = until_at_least(&mut control, Control::Interrupt) => return self.interrupt().await,
+                () = until_at_least(&mut control, next) => if *control.borrow() >= Control::Detach {
+                    return self.interrupt().await;
+                },
                 ended = self.running.join_next() => self.record_end(ended).await?,
                 reason = self.context.until_cancelled() => {
                     return self.abandon(JobState::Cancelled, reason).await;
@@ -160,11 +171,15 @@ impl Tuning {
         ended: Option<Result<Result<TrialEnd, RunError>, tokio::task::JoinError>>,
     ) -> Result<(), RunError> {
         let Some(ended) = ended else { return Ok(()) };
-        if let TrialEnd::Completed { trial, seen_tags } = ended?? {
-            self.failures.record(&trial);
-            self.failures.record_tags(&trial, &self.context.plan.metric_tag, &seen_tags);
-            self.learn_curve(&trial).await?;
-            self.context.emit(JobEvent::TrialEnded { trial });
+        match ended?? {
+            TrialEnd::Completed { trial, seen_tags } => {
+                self.failures.record(&trial);
+                self.failures.record_tags(&trial, &self.context.plan.metric_tag, &seen_tags);
+                self.learn_curve(&trial).await?;
+                self.context.emit(JobEvent::TrialEnded { trial });
+            }
+            TrialEnd::Interrupted => {}
+            TrialEnd::Detached => self.detached = true,
         }
         Ok(())
     }
@@ -199,20 +214,30 @@ impl Tuning {
         if state == JobState::Cancelled {
             context.runner.set_state(JobState::Cancelling, &reason).await?;
         }
-        // Fails if no trial is running.
-        let _ = self.abandon.send(Some(reason.clone()));
-        while let Some(ended) = self.running.join_next().await {
-            self.record_end(Some(ended)).await?;
+        self.abandon.send_replace(Some(reason.clone()));
+        self.join_all().await?;
+        if self.detached {
+            // The next process stops the programs and ends the job.
+            return Ok(JobOutcome::Interrupted(context.services().store.job(&context.job.id).await?));
         }
         Ok(JobOutcome::Ended(context.runner.set_state(state, &reason).await?))
     }
 
     /// Waits for the running trials, which the same control interrupts, and leaves the job resumable.
     async fn interrupt(mut self) -> Result<JobOutcome, RunError> {
+        self.join_all().await?;
+        let context = &self.context;
+        if self.detached {
+            // The job stays `RUNNING`, as its programs do.
+            return Ok(JobOutcome::Interrupted(context.services().store.job(&context.job.id).await?));
+        }
+        Ok(JobOutcome::Interrupted(context.runner.set_state(JobState::Queued, "").await?))
+    }
+
+    async fn join_all(&mut self) -> Result<(), RunError> {
         while let Some(ended) = self.running.join_next().await {
             self.record_end(Some(ended)).await?;
         }
-        let context = &self.context;
-        Ok(JobOutcome::Interrupted(context.runner.set_state(JobState::Queued, "").await?))
+        Ok(())
     }
 }
