@@ -17,7 +17,7 @@ use super::logging::LogFormat;
 use super::output::{notice, print};
 use super::progress::Progress;
 use super::results::Results;
-use super::{BAD_INPUT, INTERRUPTED};
+use super::{BAD_INPUT, INTERRUPTED, STORE_FAILED, is_of_the_medium};
 use crate::composition;
 use crate::data_dir::DataDir;
 use tunesmith_api::ai_platform::plan::{CommandLine, job_plan, job_study, previous_job};
@@ -159,7 +159,7 @@ async fn run_job(args: &RunArgs, submission: Submission, json: bool) -> anyhow::
         Err(error) => {
             let error = anyhow::Error::from(error);
             notice(&format!("error: {error:#}\nto resume the job, give the same command with --job-id {}", job.id));
-            Ok(ExitCode::FAILURE)
+            Ok(if is_of_the_medium(&error) { ExitCode::from(STORE_FAILED) } else { ExitCode::FAILURE })
         }
     }
 }

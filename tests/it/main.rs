@@ -26,6 +26,7 @@ mod server;
 mod service_crash;
 mod service_order;
 mod store;
+mod store_failures;
 mod support;
 #[cfg(feature = "otlp")]
 mod traces;

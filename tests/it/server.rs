@@ -27,6 +27,11 @@ impl Server {
     pub(crate) fn start_at(workspace: &Workspace, listen: SocketAddr, more: &[&str]) -> Self {
         let mut command = workspace.command();
         command.args(["serve", "--listen", &listen.to_string(), "--data-dir", "data"]).args(more);
+        Self::from_command(command)
+    }
+
+    /// Starts the server that `command` runs.
+    pub(crate) fn from_command(mut command: Command) -> Self {
         let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -46,6 +51,11 @@ impl Server {
     /// Sends one request without a body, and returns the status and the text.
     pub(crate) fn text(&self, method: &str, path: &str) -> (u16, String) {
         self.exchange(method, path, "", "")
+    }
+
+    /// Waits for the process to end by itself, and returns its exit code.
+    pub(crate) fn wait_for_end(mut self) -> Option<i32> {
+        self.process.wait().unwrap().code()
     }
 
     /// Sends SIGKILL, and waits for the process to end.

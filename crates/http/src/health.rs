@@ -33,9 +33,12 @@ pub(super) fn router(jobs: Arc<Jobs>, dispatch: &Arc<Dispatch>) -> Router {
     routes().with_state(jobs, dispatch)
 }
 
-/// The server is ready while the store responds.
+/// The server is ready while the store responds and takes changes.
 async fn ready(State(jobs): State<Arc<Jobs>>) -> Result<StatusCode, ApiError> {
     let unavailable = |text: &str| Err(ApiError::new(Code::Unavailable, text));
+    if let Some(fault) = jobs.store_condition().borrow().fault() {
+        return unavailable(&format!("the store takes no changes: {fault}"));
+    }
     match tokio::time::timeout(STORE_LIMIT, jobs.check_store()).await {
         Ok(Ok(())) => Ok(StatusCode::OK),
         Ok(Err(error)) => {
