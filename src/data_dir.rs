@@ -28,7 +28,7 @@ use std::sync::Arc;
 use tokio::sync::OnceCell;
 
 use tunesmith_domain::JobId;
-use tunesmith_store::{MemoryStore, OpenMode, Store};
+use tunesmith_store::{MemoryStore, OpenMode, Store, StoreError};
 
 pub use error::DataDirError;
 pub use lock::Holder;
@@ -156,9 +156,18 @@ impl DataDir {
         let open = async || {
             let (path, kind, access) = (self.path.clone(), self.kind, self.access);
             let opening = tokio::task::spawn_blocking(move || open_store(&path, kind, access));
-            opening.await.map_err(|source| DataDirError::io("open the store of", &self.path)(source.into()))?
+            let opened =
+                opening.await.map_err(|source| DataDirError::io("open the store of", &self.path)(source.into()))?;
+            opened.map_err(|error| self.name_holder(error))
         };
         Ok(Arc::clone(&self.store.get_or_try_init(open).await?.0))
+    }
+
+    /// The error of another process that has the store open although this one has the lock of the folder.
+    fn name_holder(&self, error: DataDirError) -> DataDirError {
+        let DataDirError::Store(StoreError::InUse { path }) = error else { return error };
+        let file = if path.is_dir() { path.join("db") } else { path };
+        DataDirError::InUse { path: self.path.clone(), holder: Holder::of_file(&file) }
     }
 
     /// Returns the absolute path of the folder.

@@ -1,7 +1,7 @@
 //! The command line.
 //!
 //! Exit codes: 0 success; 1 the job failed or was cancelled; 2 invalid input (arguments, configuration, data folder);
-//! 130 interrupted. `local train` returns the exit code of the trainer instead.
+//! 74 the disk takes no writes; 130 interrupted. `local train` returns the exit code of the trainer instead.
 
 mod bench;
 mod busy;
@@ -27,22 +27,27 @@ mod tokens;
 mod traces;
 mod validate;
 
+use std::io;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
 use self::logging::LogFormat;
 use self::output::notice;
+use tunesmith_store::StoreFault;
 
 /// Exit code for invalid input.
 const BAD_INPUT: u8 = 2;
+/// Exit code if the disk of the data folder takes no writes, or the store was changed by another program (`EX_IOERR`).
+const STORE_FAILED: u8 = 74;
 /// Exit code after Ctrl-C, as in shells.
 const INTERRUPTED: u8 = 130;
 
 /// Tunes hyperparameters. Takes the hptuning_config.yaml, the trainers and the REST clients of AI Platform unchanged.
 #[derive(Debug, Parser)]
 #[command(name = "tunesmith", version, propagate_version = true)]
-#[command(after_help = "Exit codes: 0 success, 1 the job failed, 2 invalid input, 130 interrupted.")]
+#[command(after_help = "Exit codes: 0 success, 1 the job failed, 2 invalid input, 74 the disk takes no writes, \
+                        130 interrupted.")]
 struct Cli {
     /// Format of the log on standard error.
     #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text, value_name = "FORMAT")]
@@ -116,6 +121,14 @@ pub fn main() -> ExitCode {
     };
     outcome.unwrap_or_else(|error| {
         notice(&format!("error: {error:#}"));
-        ExitCode::from(BAD_INPUT)
+        ExitCode::from(if is_of_the_medium(&error) { STORE_FAILED } else { BAD_INPUT })
+    })
+}
+
+/// Whether the cause of `error` is a disk that takes no writes, or a store that another program has changed.
+fn is_of_the_medium(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        let of_system = cause.downcast_ref::<io::Error>().map(StoreFault::from);
+        cause.is::<StoreFault>() || of_system.is_some_and(|fault| !matches!(fault, StoreFault::Failed { .. }))
     })
 }

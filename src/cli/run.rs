@@ -23,7 +23,7 @@ use super::output_file;
 use super::progress::{Progress, Style};
 use super::results::Results;
 use super::table::TableArgs;
-use super::{BAD_INPUT, INTERRUPTED};
+use super::{BAD_INPUT, INTERRUPTED, STORE_FAILED, is_of_the_medium};
 use crate::composition;
 use crate::data_dir::DataDir;
 use tunesmith_api::ai_platform::command_line_notices;
@@ -205,7 +205,7 @@ async fn run_job(args: &RunArgs, submission: Submission, json: bool) -> anyhow::
         Err(error) => {
             let error = anyhow::Error::from(error);
             notice(&format!("error: {error:#}\nto resume the job, give the same command with --job-id {}", job.id));
-            Ok(ExitCode::FAILURE)
+            Ok(if is_of_the_medium(&error) { ExitCode::from(STORE_FAILED) } else { ExitCode::FAILURE })
         }
     }
 }

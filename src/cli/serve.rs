@@ -1,8 +1,10 @@
 //! `tunesmith serve`: serves the jobs and studies of a data folder over HTTP.
 
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::{NonZeroU16, NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
+use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,9 +32,13 @@ use tunesmith_service::Control;
 use tunesmith_service::clock::{Clock, SystemClock};
 use tunesmith_service::jobs::QueueSettings;
 use tunesmith_service::studies::Studies;
+use tunesmith_store::{Condition, StoreFault};
 
 /// Interval between two checks of the leases.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The time in which requests are answered after the store has stopped.
+const LAST_RESPONSES: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Args)]
 pub(super) struct ServeArgs {
@@ -128,8 +134,9 @@ impl ServeArgs {
 /// Serves until SIGINT or SIGTERM. Requests in flight are answered before the function returns.
 pub(super) fn serve(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(run(args))?;
+    let served = runtime.block_on(run(args));
     runtime.shutdown_timeout(Duration::from_secs(1));
+    served?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -153,6 +160,7 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
     };
     let application = composition::compose(&data_dir, args.container.options(), memory).await?;
     application.packages.remove_unfinished()?;
+    application.studies.renew_leases_of_former_process().await?;
     let jobs = Arc::clone(&application.jobs);
     jobs.resume_unfinished().await?;
     application.studies.resume_suggestions().await?;
@@ -163,6 +171,8 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
     let memory_check = tokio::spawn(memory::keep(Arc::clone(&application.studies), memory));
     print(&format!("listening on {scheme}://{address}\n"))?;
     let mut signals = EndSignals::new()?;
+    let _writes_beyond_limits_fail = failing_writes_beyond_limits()?;
+    let store_stopped = until_stopped(application.store.condition());
     let (all_ended, jobs_ended) = oneshot::channel();
     let ends = args.ends();
     let ended = async move {
@@ -181,6 +191,7 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
         second.abort();
         let _ = all_ended.send(());
     };
+    let mut store_stopped = pin!(store_stopped);
     let service = application.http_service(
         ServiceAccess::Checked(Box::new(access)),
         Some(hosts(args)?),
@@ -195,6 +206,11 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
     };
     tokio::select! {
         () = serving => {}
+        fault = &mut store_stopped => {
+            // Responses that wait for the store are sent before the process ends.
+            tokio::time::sleep(LAST_RESPONSES).await;
+            return Err(anyhow::Error::from(fault)).context("the store has stopped; restart the server");
+        }
         () = cut_off => tracing::warn!("connections were closed before they ended"),
     }
     sweeper.abort();
@@ -284,6 +300,20 @@ fn ending_text(control: Control) -> &'static str {
         Control::Kill => "killing the running trials",
         Control::Run | Control::Detach => "ending; running trials go on, and the next server adopts them",
     }
+}
+
+/// Waits until the store takes no changes until it is opened again, and returns the reason.
+async fn until_stopped(mut condition: watch::Receiver<Condition>) -> StoreFault {
+    match condition.wait_for(|now| matches!(now, Condition::Stopped(_))).await.as_deref() {
+        Ok(Condition::Stopped(fault)) => fault.clone(),
+        Ok(_) | Err(_) => std::future::pending().await,
+    }
+}
+
+/// Handles SIGXFSZ, which would end the process, while the returned value exists: a write beyond a limit on the size of
+/// files fails instead.
+fn failing_writes_beyond_limits() -> io::Result<Signal> {
+    signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))
 }
 
 /// SIGINT and SIGTERM.

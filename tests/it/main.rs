@@ -42,6 +42,7 @@ mod service_order;
 mod shared_folder;
 mod soak;
 mod store;
+mod store_failures;
 mod supervisors;
 mod support;
 mod tls;

@@ -88,6 +88,11 @@ impl Server {
         self.exchange(method, path, "", "")
     }
 
+    /// Waits for the process to end by itself, and returns its exit code.
+    pub(crate) fn wait_for_end(mut self) -> Option<i32> {
+        self.process.wait().unwrap().code()
+    }
+
     /// Sends SIGKILL, and waits for the process to end.
     pub(crate) fn kill(mut self) {
         self.process.kill().unwrap();

@@ -14,7 +14,9 @@ pub use job::{Job, JobChange, JobFields, JobState, UnknownJobState};
 pub use measurement::{Measurement, MetricValue, Source};
 pub use plan::{JobPlan, PlanError, ProgramPlan, ReplicaPlan, Role, UnreadablePlan};
 pub use study::{Algorithm, CurveAxis, FinalMeasurement, Study, StudyChange, StudyFields, StudyState};
-pub use trial::{Completion, Lease, NewTrial, Trial, TrialChange, TrialFields, TrialStart, TrialState};
+pub use trial::{
+    Completion, Lease, NewTrial, RecordedRequest, RequestKey, Trial, TrialChange, TrialFields, TrialStart, TrialState,
+};
 pub use tunesmith_algorithms::early_stopping::StoppingRuleKind;
 pub use tunesmith_algorithms::problem::TrialId;
 
@@ -66,6 +68,14 @@ pub enum TransitionError {
     Outdated {
         /// The job.
         resource: String,
+    },
+    /// An idempotency key that was used for another request.
+    #[error("the idempotency key {key} was used for another request to trial {trial}: use a new key for each request")]
+    KeyReused {
+        /// The trial.
+        trial: TrialId,
+        /// The key.
+        key: String,
     },
     /// A measurement that is not valid.
     #[error("measurement {index} of trial {trial} is refused: {reason}")]

@@ -40,11 +40,14 @@ pub(super) fn router(jobs: Arc<Jobs>, dispatch: &Arc<Dispatch>) -> Router {
     routes().with_state(Health { jobs, dispatch: Arc::clone(dispatch) }, dispatch)
 }
 
-/// The server is ready while the store responds, tokens can be read, and changes can be recorded.
+/// The server is ready while the store responds and takes changes, tokens can be read, and changes can be recorded.
 async fn ready(State(health): State<Health>) -> Result<StatusCode, ApiError> {
     let unavailable = |text: &str| Err(ApiError::new(Code::Unavailable, text));
     if let Err(text) = health.dispatch.authorization.check_ready() {
         return unavailable(text);
+    }
+    if let Some(fault) = health.jobs.store_condition().borrow().fault() {
+        return unavailable(&format!("the store takes no changes: {fault}"));
     }
     match tokio::time::timeout(STORE_LIMIT, health.jobs.check_store()).await {
         Ok(Ok(())) => Ok(StatusCode::OK),

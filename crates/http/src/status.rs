@@ -271,6 +271,11 @@ impl From<StoreError> for ApiError {
 
 impl From<&StoreError> for ApiError {
     fn from(error: &StoreError) -> Self {
+        if let Some(fault) = error.fault() {
+            tracing::error!(error = error as &dyn std::error::Error, "the store takes no changes");
+            let wait = Duration::from_secs(1);
+            return Self::new(Code::Unavailable, format!("{error}: {fault}")).retry_after(wait);
+        }
         let code = match error {
             StoreError::NotFound { .. } => Code::NotFound,
             StoreError::AlreadyExists { .. } => Code::AlreadyExists,
@@ -280,6 +285,7 @@ impl From<&StoreError> for ApiError {
             StoreError::Refused(_) => Code::FailedPrecondition,
             StoreError::Damaged { .. }
             | StoreError::TooNew { .. }
+            | StoreError::InUse { .. }
             | StoreError::NotApplied { .. }
             | StoreError::Unknown { .. } => {
                 tracing::error!(error = error as &dyn std::error::Error, "the store failed");

@@ -7,6 +7,7 @@ mod changes;
 pub mod contract;
 mod engine;
 mod error;
+mod fault;
 #[cfg(any(feature = "sled", feature = "sqlite"))]
 mod keys;
 mod memory;
@@ -24,8 +25,10 @@ mod store_of_engine;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use tokio::sync::watch;
 
 pub use error::StoreError;
+pub use fault::{Condition, StoreFault};
 pub use memory::MemoryStore;
 #[cfg(feature = "sled")]
 pub use sled::SledStore;
@@ -62,6 +65,9 @@ const RESTORE_ADVICE: &str = "stop, keep a copy of the data folder, and restore 
 pub trait Store: Send + Sync + 'static {
     /// Whether changes take effect in the order in which their futures are polled for the first time.
     fn keeps_order(&self) -> bool;
+
+    /// Whether the store takes changes, and every change of that.
+    fn condition(&self) -> watch::Receiver<Condition>;
 
     /// Adds a job and its study.
     ///

@@ -2,9 +2,10 @@
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use tokio::sync::watch;
 
 use super::engine::{Engine, Ranges};
-use super::{FEW, Store, StoreError, changes, queries};
+use super::{Condition, FEW, Store, StoreError, changes, queries};
 use tunesmith_domain::{
     Job, JobChange, JobId, Measurement, NewTrial, Study, StudyChange, StudyId, Trial, TrialChange, TrialId,
 };
@@ -13,6 +14,10 @@ use tunesmith_domain::{
 impl<E: Engine> Store for E {
     fn keeps_order(&self) -> bool {
         E::KEEPS_ORDER
+    }
+
+    fn condition(&self) -> watch::Receiver<Condition> {
+        Engine::condition(self)
     }
 
     async fn create_job(&self, job: Job, study: Option<Study>) -> Result<(), StoreError> {

@@ -1,6 +1,7 @@
 //! Trials: requested, active, possibly stopping, then succeeded or infeasible.
 
 mod change;
+mod request;
 mod transitions;
 
 use std::fmt;
@@ -12,6 +13,7 @@ use tunesmith_algorithms::problem::{Origin, ParameterValues, TrialId};
 
 use super::Measurement;
 pub use change::{Completion, NewTrial, TrialChange, TrialStart};
+pub use request::{RecordedRequest, RequestKey};
 
 /// The state of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -109,8 +111,9 @@ pub struct TrialFields {
     pub stopped_early: bool,
     /// The error of the study's algorithm, if it failed and random search proposed the trial instead.
     pub fallback_reason: Option<String>,
-    /// The keys of the latest requests that changed the trial, newest last. They identify repeated requests.
-    pub request_keys: Vec<String>,
+    /// The requests of the last day that had an idempotency key and changed the trial, newest last. They identify
+    /// repeated requests.
+    pub request_keys: Vec<RecordedRequest>,
     /// Revision of the study at the last change of this trial; increases with every change of any trial.
     pub revision: u64,
 }

@@ -28,7 +28,7 @@ use super::runner::{
 use super::submission::submit;
 use super::{Submission, SubmitError, Submitted};
 use tunesmith_domain::{Job, JobChange, JobId, JobState, PlanError, Study, TransitionError, Trial};
-use tunesmith_store::StoreError;
+use tunesmith_store::{Condition, StoreError};
 use tunesmith_telemetry::telemetry;
 
 pub use self::retries::RETRY_PAUSES;
@@ -138,6 +138,11 @@ impl Jobs {
     pub async fn check_store(&self) -> Result<(), JobsError> {
         self.services.store.jobs(None, 1).await?;
         Ok(())
+    }
+
+    /// Returns whether the store takes changes, and every change of that.
+    pub fn store_condition(&self) -> watch::Receiver<Condition> {
+        self.services.store.condition()
     }
 
     /// Returns the job `id` with its trials.

@@ -11,6 +11,7 @@ mod operations;
 mod optimal;
 mod pending;
 mod reports;
+mod request_content;
 mod stopping;
 mod suggestion;
 mod trials;
@@ -33,7 +34,7 @@ pub use self::trials::TrialPage;
 use crate::clock::Clock;
 use crate::pages;
 use crate::search_policy::{SearchPolicy, SearchPolicyError};
-use tunesmith_domain::{Measurement, Study, StudyId, Trial, TrialChange, TrialState};
+use tunesmith_domain::{Lease, Measurement, Study, StudyId, Trial, TrialChange, TrialState};
 use tunesmith_store::{Store, StoreError};
 use tunesmith_telemetry::telemetry;
 
@@ -249,7 +250,7 @@ impl Studies {
     pub async fn sweep(&self) -> Result<u64, StudiesError> {
         let mut swept = 0;
         loop {
-            let now = self.clock.now();
+            let now = self.clock.steady();
             let overdue = self.store.overdue_trials(now, PAGE).await?;
             if overdue.is_empty() {
                 return Ok(swept);
@@ -259,6 +260,26 @@ impl Studies {
                 swept += 1;
             }
         }
+    }
+
+    /// Gives the trials new leases whose leases have ended or begin in the future. To be called once, before the first
+    /// request: the leases were measured with the clock of a former process, and their owners could not renew them while
+    /// none ran.
+    ///
+    /// # Errors
+    /// [`StudiesError::Store`].
+    pub async fn renew_leases_of_former_process(&self) -> Result<(), StudiesError> {
+        let now = self.clock.steady();
+        for (study, trial) in self.store.overdue_trials(Timestamp::MAX, usize::MAX).await? {
+            let is_plausible = trial.lease.is_some_and(|lease| {
+                now < lease.deadline && lease.deadline <= Lease::starting(lease.duration, now).deadline
+            });
+            if !is_plausible {
+                let renew = TrialChange::Renew { attempt: trial.attempt, at: now };
+                self.store.change_trial(&study, trial.id, renew).await?;
+            }
+        }
+        Ok(())
     }
 
     async fn take_back(&self, id: &StudyId, trial: &Trial, now: Timestamp) -> Result<(), StudiesError> {

@@ -2,9 +2,9 @@
 
 use tunesmith_algorithms::problem::{ParameterValues, TrialId};
 
-use super::{ReportedOutcome, Studies, StudiesError, TrialOfStudy, completion, refuse_study_of_job};
+use super::{ReportedOutcome, Studies, StudiesError, TrialOfStudy, completion, refuse_study_of_job, request_content};
 use crate::pages;
-use tunesmith_domain::{Measurement, NewTrial, Study, StudyId, Trial, TrialChange, TrialStart, TrialState};
+use tunesmith_domain::{Measurement, NewTrial, RequestKey, Study, StudyId, Trial, TrialChange, TrialStart, TrialState};
 use tunesmith_store::StoreError;
 
 /// Number of a study's latest trials that are searched for one that an earlier request with the same key created.
@@ -89,7 +89,8 @@ impl Studies {
     ///
     /// # Errors
     /// [`StudiesError::ForeignPoint`], [`StudiesError::MissingMetric`], [`StudiesError::OfJob`],
-    /// [`StoreError::NotFound`]; [`StoreError::Refused`] if the study is not active.
+    /// [`StoreError::NotFound`]; [`StoreError::Refused`] if the study is not active or the key was used for another
+    /// request.
     pub async fn create_trial(
         &self,
         id: &StudyId,
@@ -98,12 +99,15 @@ impl Studies {
         request_key: Option<String>,
     ) -> Result<TrialOfStudy, StudiesError> {
         refuse_study_of_job(id)?;
+        let request_key =
+            request_key.map(|key| RequestKey { key, content: request_content::of_trial(&parameters, result.as_ref()) });
         let _entered = self.study_queues.enter(id).await;
         loop {
             let study = self.store.study(id).await?;
             if let Some(key) = &request_key
-                && let Some(trial) = self.created_by(&study, key).await?
+                && let Some(trial) = self.created_by(&study, &key.key).await?
             {
+                trial.has_recorded(key).map_err(StoreError::from)?;
                 // Not found if it was deleted since.
                 let trial = self.trial(id, trial.id).await?;
                 return Ok(TrialOfStudy { study, trial });
@@ -135,7 +139,7 @@ impl Studies {
     async fn created_by(&self, study: &Study, key: &str) -> Result<Option<Trial>, StudiesError> {
         let before = TrialId(study.next_trial_id.0.saturating_sub(1).saturating_sub(KEYED_TRIALS as u64));
         let latest = self.store.trials(&study.id, Some(before), KEYED_TRIALS).await?;
-        Ok(latest.into_iter().rev().find(|trial| trial.request_keys.first().is_some_and(|first| first == key)))
+        Ok(latest.into_iter().rev().find(|trial| trial.request_keys.first().is_some_and(|first| first.key == key)))
     }
 
     /// Deletes a trial. Later suggestions do not use its result; its number is not given again.
