@@ -121,9 +121,12 @@ async fn suggest(
     State(api): State<StudiesState>,
     Names([project, location, study]): Names<3>,
     Body(request): Body<SuggestTrialsRequest>,
-) -> Result<Json<optimizer::Operation>, ApiError> {
+) -> Result<Rendered<optimizer::Operation>, ApiError> {
     let study = study_id(&project, &location, &study)?;
-    Ok(Json(super::operations::suggest(&api, study, suggestion_request(request)?).await?))
+    let request = suggestion_request(request)?;
+    let count = request.count.get();
+    let operation = super::operations::suggest(&api, study, request).await?;
+    Rendered::of(count, move || operation).await
 }
 
 async fn list_optimal(
