@@ -22,6 +22,7 @@ use super::openapi::{Created, Operation};
 use super::packages;
 use super::paging::{self, Page};
 use super::query::Query;
+use super::rendered::Rendered;
 use super::routes::{Dispatch, Routes};
 use super::state::JobsState;
 use super::status::{ApiError, Code};
@@ -199,8 +200,9 @@ async fn list(
     Ok(Json(JobList { jobs: resources, next_page_token }))
 }
 
-async fn get(State(api): State<JobsState>, Names([project, id]): Names<2>) -> Result<Json<JobResource>, ApiError> {
-    Ok(Json(resource(&api.jobs.report(&job_id(&project, &id)?).await?)))
+async fn get(State(api): State<JobsState>, Names([project, id]): Names<2>) -> Result<Rendered<JobResource>, ApiError> {
+    let report = api.jobs.report(&job_id(&project, &id)?).await?;
+    Rendered::of(report.trials.len(), move || resource(&report)).await
 }
 
 async fn cancel(

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::body::Body;
 use super::names::{Names, study_id};
 use super::openapi;
+use super::rendered::Rendered;
 use super::routes::Routes;
 use super::state::StudiesState;
 use super::status::{ApiError, Code};
@@ -259,7 +260,7 @@ fn not_found(id: &str) -> ApiError {
 async fn get(
     State(api): State<StudiesState>,
     Names([project, location, operation]): Names<3>,
-) -> Result<Json<Operation>, ApiError> {
+) -> Result<Rendered<Operation>, ApiError> {
     let (task, study) = task(&project, &location, &operation)?;
     let progress = match &task {
         Task::CheckEarlyStopping { should_stop, started, .. } => checked(*should_stop, *started),
@@ -282,10 +283,14 @@ async fn get(
                     done(&api, &suggested.study, &suggested.trials, &task).await?
                 }
             };
-            return Ok(Json(message(&task, progress)));
+            return Rendered::of(count.get(), move || message(&task, progress)).await;
         }
     };
-    Ok(Json(message(&task, progress)))
+    let count = match &task {
+        Task::Suggested { count, .. } => *count,
+        Task::Suggest { .. } | Task::CheckEarlyStopping { .. } => 1,
+    };
+    Rendered::of(count, move || message(&task, progress)).await
 }
 
 /// The current state of the trials in `ranges`, without deleted ones.

@@ -11,6 +11,9 @@ use serde::Serialize;
 
 use super::status::{ApiError, Code};
 
+/// Number of trials or studies up to which an answer is rendered on the thread of its request (a guess: 1 ms).
+const FEW_RESOURCES: usize = 200;
+
 /// The JSON of a `T`.
 pub(super) struct Rendered<T> {
     body: Body,
@@ -43,6 +46,18 @@ impl<T> Rendered<T> {
             })
         });
         Ok(Self { body: Body::from_stream(stream::iter([Ok(first), Ok(second)]).chain(rest)), of: PhantomData })
+    }
+}
+
+impl<T: Serialize> Rendered<T> {
+    /// The answer `message`; one with more than [`FEW_RESOURCES`] is made and rendered on a blocking thread.
+    ///
+    /// # Errors
+    /// As [`render`].
+    pub(super) async fn of(resources: usize, message: impl FnOnce() -> T + Send + 'static) -> Result<Self, ApiError> {
+        let rendering =
+            if resources > FEW_RESOURCES { render_off_the_runtime(message).await } else { render(&message()) };
+        rendering.map(Self::new)
     }
 }
 

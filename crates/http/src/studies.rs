@@ -11,6 +11,7 @@ use super::examples;
 use super::names::{self, Names, study_id};
 use super::openapi::Operation;
 use super::query::Query;
+use super::rendered::Rendered;
 use super::routes::Routes;
 use super::state::StudiesState;
 use super::status::ApiError;
@@ -105,10 +106,12 @@ async fn get(
 async fn list(
     State(api): State<StudiesState>,
     Names([project, location]): Names<2>,
-) -> Result<Json<StudyList>, ApiError> {
+) -> Result<Rendered<StudyList>, ApiError> {
     names::location(&project, &location)?;
     let studies = api.studies.studies(&project, &location).await?;
-    Ok(Json(StudyList { studies: studies.iter().map(StudyMessage::from).collect() }))
+    let count = studies.len();
+    let list = move || StudyList { studies: studies.iter().map(StudyMessage::from).collect() };
+    Rendered::of(count, list).await
 }
 
 async fn delete(

@@ -123,9 +123,12 @@ async fn suggest(
     permit: Extension<Permit>,
     Names([project, location, study]): Names<3>,
     Body(request): Body<SuggestTrialsRequest>,
-) -> Result<Json<optimizer::Operation>, ApiError> {
+) -> Result<Rendered<optimizer::Operation>, ApiError> {
     let study = study_id(&project, &location, &study)?;
-    Ok(Json(super::operations::suggest(&api, study, suggestion_request(request)?, permit).await?))
+    let request = suggestion_request(request)?;
+    let count = request.count.get();
+    let operation = super::operations::suggest(&api, study, request, permit).await?;
+    Rendered::of(count, move || operation).await
 }
 
 async fn list_optimal(
