@@ -1,5 +1,5 @@
-//! A server whose disk is full or whose store is changed by others: it reports the cause, acknowledges nothing that is not kept, and
-//! continues or ends.
+//! A server whose disk is full or whose store is changed by other programs: it reports the cause, acknowledges nothing that
+//! is not kept, and continues or ends.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
@@ -183,6 +183,23 @@ fn server_that_starts_on_a_full_disk_is_not_ready_until_there_is_space() {
     let is_ready = (0..MOST_REQUESTS).any(|_| server.text("GET", "/readyz").0 == 200);
     assert!(is_ready, "it becomes ready without a change");
     create_until(&server, 200);
+}
+
+#[test]
+fn limit_on_the_size_of_files_is_named_and_does_not_end_the_server() {
+    let workspace = Workspace::new("");
+    let mut command = Command::new("sh");
+    // In blocks of 512 bytes: more than the new store, less than its log becomes.
+    command.args(["-c", "ulimit -f 600 && exec \"$0\" serve --listen 127.0.0.1:0 --data-dir data"]);
+    command.arg(env!("CARGO_BIN_EXE_tunesmith")).current_dir(workspace.path()).env_remove("TUNESMITH_LOG");
+    let server = Server::from_command(command);
+    create_study(&server);
+    let (answer, created) = create_until(&server, 503);
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(message.contains("file too large"), "{message}");
+    // The log was merged into the file, which is smaller, so that there is room for more.
+    create_until(&server, 200);
+    assert_eq!(trial_count(&server), created + 1);
 }
 
 #[test]

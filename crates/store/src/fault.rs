@@ -1,7 +1,8 @@
 //! Why a store takes no changes, and whether it will take them again.
 
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// Why a store takes no changes. The text is meant for people, clients included: it contains no path.
@@ -68,13 +69,13 @@ impl From<&io::Error> for StoreFault {
 }
 
 impl StoreFault {
-    /// The fault of the medium of `probe`, for an engine that reports only `detail`. Writes, syncs and removes the file
-    /// `probe` to get the system's own error.
-    pub(crate) fn of_medium(probe: &Path, detail: impl Into<String>) -> Self {
+    /// The fault of the medium of `probe`, for an engine that reports only `detail`. Writes to the file `probe` at
+    /// `offset`, which limits on the size of files depend on, syncs and removes it to get the system's own error.
+    pub(crate) fn of_medium(probe: &Path, offset: u64, detail: impl Into<String>) -> Self {
         static BYTES: [u8; 64 * 1024] = [0x55; 64 * 1024];
         let write = || {
-            let mut file = File::create(probe)?;
-            file.write_all(&BYTES)?;
+            let file = File::create(probe)?;
+            file.write_all_at(&BYTES, offset)?;
             file.sync_all()
         };
         let written = write();

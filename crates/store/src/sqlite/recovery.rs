@@ -190,7 +190,8 @@ impl Obstacle {
 
     fn of_store(error: StoreError) -> Self {
         match error {
-            StoreError::Damaged { .. } | StoreError::TooNew { .. } => Self::Damage(error.to_string()),
+            StoreError::Damaged { detail, .. } => Self::Damage(detail),
+            error @ StoreError::TooNew { .. } => Self::Damage(error.to_string()),
             error => match error.fault() {
                 Some(fault) => Self::Medium(fault.clone()),
                 None => Self::Medium(StoreFault::Failed { detail: error.to_string() }),
@@ -210,6 +211,10 @@ pub(super) fn is_certainly_not_applied(error: &rusqlite::Error) -> bool {
 pub(super) fn fault_of(path: &Path, error: &rusqlite::Error) -> StoreFault {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => StoreFault::NoSpace,
-        _ => StoreFault::of_medium(&beside(path, "-probe"), error.to_string()),
+        _ => {
+            let size = |path: &Path| path.metadata().map_or(0, |metadata| metadata.len());
+            let largest = size(path).max(size(&beside(path, "-wal")));
+            StoreFault::of_medium(&beside(path, "-probe"), largest, error.to_string())
+        }
     }
 }
