@@ -9,6 +9,7 @@ mod job_filter;
 mod job_iam;
 mod job_logs;
 mod job_policy;
+mod job_reopen;
 mod jobs;
 pub mod listener;
 mod method_override;

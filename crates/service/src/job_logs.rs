@@ -100,7 +100,8 @@ impl FromStr for LogName {
 }
 
 impl LogName {
-    fn path(&self, job: &Path) -> PathBuf {
+    /// Returns the path of the log below the folder `job`.
+    pub fn path(&self, job: &Path) -> PathBuf {
         let attempts = match self.trial {
             Some(trial) => job.join("trials").join(trial.to_string()),
             None => job.to_owned(),

@@ -4,6 +4,9 @@
 //! that an earlier process left unfinished are queued by [`Jobs::resume_unfinished`].
 
 mod queue;
+mod reopen;
+
+pub use reopen::Extension;
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -22,9 +25,10 @@ use super::runner::{
     self, CANCELLED_BY_USER, Control, JobOutcome, JobServices, RunControl, RunError, RunSettings, until_at_least,
     until_true,
 };
-use super::submission::submit;
+use super::submission::{newest_job, submit};
 use super::{Submission, SubmitError, Submitted};
 use tunesmith_domain::{Job, JobChange, JobId, JobState, PlanError, Study, TransitionError, Trial};
+use tunesmith_executor::ExecutorError;
 use tunesmith_store::StoreError;
 use tunesmith_telemetry::telemetry;
 
@@ -44,6 +48,40 @@ pub enum JobsError {
     /// The stored plan is invalid.
     #[error(transparent)]
     Plan(#[from] PlanError),
+    /// The job is being run.
+    #[error("cannot {change} job {id} while it runs: wait for its end, or cancel it")]
+    Running {
+        /// The job.
+        id: JobId,
+        /// The refused change, as a verb.
+        change: &'static str,
+    },
+    /// The job has no failed trial, and has all its trials.
+    #[error("job {id} has no failed trial to run again; raise its number of trials to run more")]
+    NothingToRetry {
+        /// The job.
+        id: JobId,
+    },
+    /// The trials of the job are prior knowledge of an unfinished one.
+    #[error("job {id} cannot be deleted: the unfinished job {dependent} learns from its trials")]
+    Needed {
+        /// The job.
+        id: JobId,
+        /// The unfinished job.
+        dependent: JobId,
+    },
+    /// The folder of the job cannot be removed. The job is kept.
+    #[error("the folder {path} cannot be removed")]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The executor cannot tell what it has run.
+    #[error(transparent)]
+    Executor(#[from] ExecutorError),
 }
 
 /// How [`Jobs::run`] runs the queue.
@@ -61,6 +99,10 @@ pub struct Jobs {
     state: Mutex<State>,
     /// Notified when a job was queued or cancelled.
     changed: Notify,
+    /// Notified when a run of a job has ended.
+    ended: Notify,
+    /// Held while a job starts to run, is retried, extended or deleted, so that only one of these happens at a time.
+    admission: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
@@ -86,7 +128,13 @@ pub struct JobReport {
 impl Jobs {
     /// Creates the service with an empty queue. [`Jobs::resume_unfinished`] queues the jobs of the store.
     pub fn new(services: JobServices) -> Self {
-        Self { services: Arc::new(services), state: Mutex::default(), changed: Notify::new() }
+        Self {
+            services: Arc::new(services),
+            state: Mutex::default(),
+            changed: Notify::new(),
+            ended: Notify::new(),
+            admission: tokio::sync::Mutex::default(),
+        }
     }
 
     /// Stores a job, or finds the job that was submitted with the same content before. Does not queue it.
@@ -135,7 +183,15 @@ impl Jobs {
         Ok(())
     }
 
-    /// Returns the job `id` with its trials.
+    /// Returns the newest job with the content of `submission`, in any state and with any number of trials.
+    ///
+    /// # Errors
+    /// [`JobsError::Store`].
+    pub async fn newest_like(&self, submission: &Submission) -> Result<Option<Job>, JobsError> {
+        Ok(newest_job(&*self.services.store, submission, |_| true).await?)
+    }
+
+    /// Returns the job `id` with its trials, without them if its study is missing.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
@@ -146,7 +202,14 @@ impl Jobs {
         let Some(study) = &job.study else {
             return Ok(JobReport { job, study: None, trials: Vec::new(), position });
         };
-        let study = store.study(study).await?;
+        let study = match store.study(study).await {
+            Ok(study) => study,
+            Err(error @ StoreError::NotFound { .. }) => {
+                tracing::warn!(job.id = %id, error = %error, "the trials of a job are missing");
+                return Ok(JobReport { job, study: None, trials: Vec::new(), position });
+            }
+            Err(error) => return Err(error.into()),
+        };
         let trials = pages::trials(&**store, &study.id).try_collect().await?;
         Ok(JobReport { job, study: Some(study), trials, position })
     }
@@ -283,7 +346,7 @@ impl Jobs {
     ) -> Result<JobOutcome, RunError> {
         let control = RunControl { level: control, cancelled: self.register(id).await };
         let outcome = runner::run(Arc::clone(&self.services), id.clone(), settings, control).await;
-        self.state().running.remove(id);
+        self.unregister(id);
         outcome
     }
 
@@ -310,11 +373,12 @@ impl Jobs {
             }
             break;
         }
-        self.state().running.remove(&id);
+        self.unregister(&id);
     }
 
     /// Enters a job into the running ones; the returned flag becomes true when the job is cancelled.
     async fn register(&self, id: &JobId) -> watch::Receiver<bool> {
+        let _admission = self.admission.lock().await;
         let (cancel, cancelled) = watch::channel(false);
         self.state().running.insert(id.clone(), cancel.clone());
         // The job may have been cancelled after it left the queue.
@@ -322,6 +386,11 @@ impl Jobs {
             cancel.send_replace(true);
         }
         cancelled
+    }
+
+    fn unregister(&self, id: &JobId) {
+        self.state().running.remove(id);
+        self.ended.notify_waiters();
     }
 
     fn record_load(&self, running: usize, slots: NonZeroUsize) {

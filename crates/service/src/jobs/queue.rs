@@ -21,7 +21,8 @@ impl Queue {
     /// Adds a job. The waiting time of a job that has run before is not limited.
     pub(super) fn push(&mut self, job: &Job, plan: &JobPlan) {
         let waits = plan.max_wait_time.filter(|_| job.start_time.is_none());
-        let until = waits.and_then(|time| job.create_time.checked_add(time).ok());
+        let queued = job.requeue_time.unwrap_or(job.create_time);
+        let until = waits.and_then(|time| queued.checked_add(time).ok());
         self.places.insert((Reverse(plan.priority), job.create_time, job.id.clone()), until);
     }
 

@@ -125,6 +125,9 @@ struct TrialAdditions {
     /// Number of times that the trial was taken from a client after its lease had expired.
     #[serde(skip_serializing_if = "Option::is_none")]
     expired_leases: Option<Int64>,
+    /// Whether the trial was stopped early; its result is then its last measurement.
+    #[serde(skip_serializing_if = "is_default")]
+    stopped_early: bool,
     /// Failure of the study's algorithm, if random search proposed the trial in its place.
     #[serde(skip_serializing_if = "Option::is_none")]
     fallback_reason: Option<String>,
@@ -173,6 +176,7 @@ impl TrialMessage {
                 origin: trial.origin,
                 lease_end_time: trial.lease.map(|lease| lease.deadline),
                 expired_leases: (trial.expired_leases > 0).then(|| Int64(trial.expired_leases.cast_signed())),
+                stopped_early: trial.stopped_early,
                 fallback_reason: trial.fallback_reason.clone(),
             },
         }
