@@ -4,19 +4,21 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use rand::Rng;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 
 use super::folder_args::{ContainerArgs, DEFAULT_DATA_DIR, StoreChoice};
 use super::logging::LogFormat;
-use super::output::{notice, print};
+use super::output::{Writers, notice, print};
 use super::progress::Progress;
 use super::results::Results;
+use super::run_again::AgainArgs;
+use super::run_logs::RunLogs;
 use super::{BAD_INPUT, INTERRUPTED};
 use crate::composition;
 use crate::data_dir::DataDir;
@@ -26,6 +28,9 @@ use tunesmith_domain::{Job, JobId, JobPlan, JobState};
 use tunesmith_http::server;
 use tunesmith_service::{Control, JobOutcome, RunSettings, Submission, Submitted, TrialReports};
 use tunesmith_store::Store;
+
+/// Interval between two reads of the followed logs.
+const FOLLOW_INTERVAL: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
 pub(super) struct RunArgs {
@@ -44,6 +49,8 @@ pub(super) struct RunArgs {
     /// Name of the job. The name of an unfinished job resumes it. Generated from the name of the file by default.
     #[arg(long, value_name = "ID")]
     job_id: Option<JobId>,
+    #[command(flatten)]
+    again: AgainArgs,
     /// Number of trials to run at once, instead of maxParallelTrials.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     parallel: Option<u64>,
@@ -62,6 +69,9 @@ pub(super) struct RunArgs {
     /// Write the trials to this file as CSV.
     #[arg(long, value_name = "FILE")]
     export: Option<PathBuf>,
+    /// Print the output of the programs, labelled by trial.
+    #[arg(long)]
+    follow: bool,
     #[command(flatten)]
     container: ContainerArgs,
     /// Command of the trainer, or the arguments of the trainer if a package or an image is given.
@@ -71,13 +81,14 @@ pub(super) struct RunArgs {
 
 /// Runs the command.
 pub(super) fn run(args: RunArgs, log_format: LogFormat) -> anyhow::Result<ExitCode> {
-    let config = match tunesmith_config::load(&args.config) {
+    let mut config = match tunesmith_config::load(&args.config) {
         Ok(config) => config,
         Err(errors) => {
             notice(&errors.to_string());
             return Ok(ExitCode::from(BAD_INPUT));
         }
     };
+    args.again.apply(&mut config)?;
     for warning in &config.warnings {
         notice(&warning.to_string());
     }
@@ -119,7 +130,7 @@ async fn run_job(args: &RunArgs, submission: Submission, json: bool) -> anyhow::
     let data_dir = Arc::new(DataDir::open(&args.data_dir, args.store.kind(), "tunesmith run")?);
     let application = composition::compose(&data_dir, args.container.options()).await?;
     let (store, jobs) = (&*application.store, &application.jobs);
-    let submitted = jobs.submit(submission, rand::rng().next_u64()).await?;
+    let submitted = args.again.submit(jobs, submission).await?;
     let job = submitted.job().clone();
     announce(&submitted, &data_dir, json);
     if let Submitted::Finished(job) = submitted {
@@ -138,6 +149,8 @@ async fn run_job(args: &RunArgs, submission: Submission, json: bool) -> anyhow::
         let settings = RunSettings { endpoint, parallel: args.parallel, events: Some(events) };
         async move { jobs.run_one(&id, settings, control).await }
     });
+    let mut logs = if args.follow { Some(RunLogs::new(&directory)?) } else { None };
+    let mut tick = tokio::time::interval(FOLLOW_INTERVAL);
     let mut interrupts = signal(SignalKind::interrupt())?;
     let mut terminations = signal(SignalKind::terminate())?;
     loop {
@@ -145,6 +158,11 @@ async fn run_job(args: &RunArgs, submission: Submission, json: bool) -> anyhow::
             biased;
             _ = interrupts.recv() => raise(&set_control),
             _ = terminations.recv() => raise(&set_control),
+            _ = tick.tick(), if logs.is_some() => if print_logs(&mut logs, &progress, Writers::Alive).is_err() {
+                // The reader of the output has ended. The results, which cannot be printed either, report that.
+                logs = None;
+                set_control.send_replace(Control::Interrupt);
+            },
             event = emitted.recv() => match event {
                 Some(event) => progress.show(&event),
                 // The run has ended, and all its events were shown.
@@ -152,6 +170,7 @@ async fn run_job(args: &RunArgs, submission: Submission, json: bool) -> anyhow::
             },
         }
     }
+    print_logs(&mut logs, &progress, Writers::Gone)?;
     progress.finish();
     match running.await? {
         Ok(JobOutcome::Ended(job)) => conclude(args, store, &data_dir, job, false).await,
@@ -173,6 +192,14 @@ fn raise(control: &watch::Sender<Control>) {
             _ => "stopping the running trials; Ctrl-C once more stops at once",
         });
     });
+}
+
+/// Prints the new lines of the followed logs.
+fn print_logs(logs: &mut Option<RunLogs>, progress: &Progress, writers: Writers) -> std::io::Result<()> {
+    match logs {
+        Some(logs) => progress.suspend(|| logs.print(writers)),
+        None => Ok(()),
+    }
 }
 
 fn announce(submitted: &Submitted, data_dir: &DataDir, json: bool) {
