@@ -64,6 +64,9 @@ pub(super) struct TrainArgs {
     /// Number of evaluators.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000))]
     evaluator_count: u32,
+    /// First port of the replicas in TF_CONFIG, which get consecutive ports, with --distributed [default: free ports].
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    start_port: Option<u16>,
     /// Folder in which the output is kept. Without it, the output is only printed.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
@@ -116,6 +119,7 @@ fn spec(args: &TrainArgs, folder: &Path) -> anyhow::Result<ExecutorJobSpec> {
         working_directory,
         directory: folder.join("local").join(id.to_string()),
         time_limit: None,
+        start_port: args.start_port,
         grace: Additions::default().stop_grace_period(),
         id,
     })
@@ -126,6 +130,9 @@ fn roles(args: &TrainArgs) -> anyhow::Result<Vec<(Role, u32)>> {
     let counts = [("--worker-count", args.worker_count), ("--parameter-server-count", args.parameter_server_count)];
     if let (false, Some((flag, _))) = (args.distributed, counts.iter().find(|(_, count)| count.is_some())) {
         bail!("{flag} needs --distributed");
+    }
+    if args.start_port.is_some() && !args.distributed {
+        bail!("--start-port needs --distributed");
     }
     let default = if args.distributed { DEFAULT_COUNT } else { 0 };
     let mut roles = vec![(Role::Master, 0)];

@@ -19,12 +19,15 @@ mod output_file;
 mod progress;
 mod results;
 mod run;
+mod run_again;
+mod run_logs;
 mod self_signed;
 mod serve;
 mod table;
 mod tokens;
 #[cfg(feature = "otlp")]
 mod traces;
+mod trial_count;
 mod validate;
 
 use std::io;
@@ -42,6 +45,8 @@ const BAD_INPUT: u8 = 2;
 const STORE_FAILED: u8 = 74;
 /// Exit code after Ctrl-C, as in shells.
 const INTERRUPTED: u8 = 130;
+/// Exit code when the reader of the output has ended, as in shells: 128 and the number of SIGPIPE.
+const CLOSED_OUTPUT: u8 = 141;
 
 /// Tunes hyperparameters. Takes the hptuning_config.yaml, the trainers and the REST clients of AI Platform unchanged.
 #[derive(Debug, Parser)]
@@ -83,13 +88,20 @@ enum Command {
     /// Request trials, report their results, and export them.
     #[command(subcommand)]
     Trials(client::TrialsCommand),
-    /// Analyse a finished or running job: the importance of its hyperparameters, the predicted optimum, and how
+    /// Analyse a job or a study, also while it runs: the importance of its hyperparameters, the predicted optimum, and how
     /// reliable both are.
     Explain(explain::ExplainArgs),
     /// Compare search algorithms offline, on problems with known optima.
     Bench(Box<bench::BenchArgs>),
     /// Print a completion script for a shell.
     Completions(completions::CompletionsArgs),
+}
+
+/// Whether the reader of the output, such as `head`, has ended. A program that does not ignore SIGPIPE ends then without
+/// a message.
+fn is_closed_output(error: &anyhow::Error) -> bool {
+    let is_pipe = |error: &std::io::Error| error.kind() == std::io::ErrorKind::BrokenPipe;
+    error.chain().filter_map(|cause| cause.downcast_ref::<std::io::Error>()).any(is_pipe)
 }
 
 /// Parses the arguments of the process, runs the command, and returns the exit code.
@@ -120,6 +132,9 @@ pub fn main() -> ExitCode {
         Command::Completions(args) => completions::run(&args),
     };
     outcome.unwrap_or_else(|error| {
+        if is_closed_output(&error) {
+            return ExitCode::from(CLOSED_OUTPUT);
+        }
         notice(&format!("error: {error:#}"));
         ExitCode::from(if is_of_the_medium(&error) { STORE_FAILED } else { BAD_INPUT })
     })

@@ -94,6 +94,14 @@ impl Progress {
         Self { tally, view, busy: None }
     }
 
+    /// Runs `write`, which prints, while no live line is shown.
+    pub(super) fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
+        match &self.view {
+            View::Live { lines, .. } => lines.suspend(write),
+            View::Plain | View::Log => write(),
+        }
+    }
+
     /// Counts the trials that had ended before this process started.
     pub(super) fn start_from(&mut self, trials: &[Trial]) {
         for trial in trials.iter().filter(|trial| trial.state.is_final()) {

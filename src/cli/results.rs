@@ -10,7 +10,7 @@ use tunesmith_algorithms::rounded::{Rounded, RoundedValue};
 use super::progress::duration_text;
 use super::table::{Column, Layout, Table};
 use tunesmith_api::ai_platform::job::{best_first, job_resource};
-use tunesmith_domain::{Job, Study, Trial, TrialState};
+use tunesmith_domain::{Job, JobState, Study, StudyState, Trial, TrialState};
 use tunesmith_service::pages;
 use tunesmith_store::{Store, StoreError};
 
@@ -22,22 +22,26 @@ pub(super) struct Results {
     pub(super) job: Job,
     pub(super) study: Option<Study>,
     pub(super) trials: Vec<Trial>,
-    /// Folder of the job's files.
-    pub(super) directory: PathBuf,
+    /// The folder of the logs, or the command that prints them.
+    pub(super) logs: String,
 }
 
 impl Results {
-    /// Reads the study and the trials of `job`.
+    /// Reads the study and the trials of `job`, whose files are in `directory`. A missing study has no trials.
     pub(super) async fn read(store: &dyn Store, job: Job, directory: PathBuf) -> Result<Self, StoreError> {
         let study = match &job.study {
-            Some(id) => Some(store.study(id).await?),
+            Some(id) => match store.study(id).await {
+                Ok(study) => Some(study),
+                Err(StoreError::NotFound { .. }) => None,
+                Err(error) => return Err(error),
+            },
             None => None,
         };
         let trials = match &study {
             Some(study) => pages::trials(store, &study.id).try_collect().await?,
             None => Vec::new(),
         };
-        Ok(Self { job, study, trials, directory })
+        Ok(Self { job, study, trials, logs: directory.display().to_string() })
     }
 
     /// Returns the results as text, with the table in `layout`.
@@ -57,18 +61,24 @@ impl Results {
             text.push_str(&format!(": {}", self.job.error_message));
         }
         text.push('\n');
-        if let Some(study) = &self.study
-            && study.state_reason.starts_with("search space exhausted")
-        {
+        if self.is_exhausted() {
             text.push_str(&format!("search space exhausted after {} trials\n", self.trials.len()));
         }
-        text.push_str(&format!("logs: {}\n", self.directory.display()));
+        text.push_str(&format!("logs: {}\n", self.logs));
         if let Ok(plan) = self.job.plan()
             && let Some(job_dir) = &plan.job_dir
         {
             text.push_str(&format!("models: {job_dir}\n"));
         }
         Ok(text)
+    }
+
+    /// Whether the job succeeded with fewer trials than it asked for.
+    fn is_exhausted(&self) -> bool {
+        let Ok(plan) = self.job.plan() else { return false };
+        self.study.as_ref().is_some_and(|study| study.state == StudyState::Completed)
+            && self.job.state == JobState::Succeeded
+            && (self.trials.len() as u64) < plan.max_trials
     }
 
     /// Writes the job resource as JSON.

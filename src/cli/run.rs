@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use rand::Rng;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
@@ -22,6 +21,8 @@ use super::output::{Writers, notice, print};
 use super::output_file;
 use super::progress::{Progress, Style};
 use super::results::Results;
+use super::run_again::AgainArgs;
+use super::run_logs::RunLogs;
 use super::table::TableArgs;
 use super::{BAD_INPUT, INTERRUPTED, STORE_FAILED, is_of_the_medium};
 use crate::composition;
@@ -35,7 +36,7 @@ use tunesmith_http::web_pages::AllowedHosts;
 use tunesmith_service::{Control, JobOutcome, RunSettings, Submission, Submitted, TrialReports};
 use tunesmith_store::Store;
 
-/// Interval between two updates of the display.
+/// Interval between two updates of the display and two reads of the followed logs.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
@@ -55,6 +56,8 @@ pub(super) struct RunArgs {
     /// Name of the job. The name of an unfinished job resumes it. Generated from the name of the file by default.
     #[arg(long, value_name = "ID")]
     job_id: Option<JobId>,
+    #[command(flatten)]
+    again: AgainArgs,
     /// Number of trials to run at once, instead of maxParallelTrials.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     parallel: Option<u64>,
@@ -73,6 +76,9 @@ pub(super) struct RunArgs {
     /// Write the trials to this file as CSV.
     #[arg(long, value_name = "FILE")]
     export: Option<PathBuf>,
+    /// Print the output of the programs, labelled by trial.
+    #[arg(long)]
+    follow: bool,
     #[command(flatten)]
     container: ContainerArgs,
     #[command(flatten)]
@@ -84,13 +90,14 @@ pub(super) struct RunArgs {
 
 /// Runs the command.
 pub(super) fn run(args: RunArgs, log_format: LogFormat) -> anyhow::Result<ExitCode> {
-    let config = match tunesmith_config::load(&args.config) {
+    let mut config = match tunesmith_config::load(&args.config) {
         Ok(config) => config,
         Err(errors) => {
             notice(&errors.to_string());
             return Ok(ExitCode::from(BAD_INPUT));
         }
     };
+    args.again.apply(&mut config)?;
     for warning in &config.warnings {
         notice(&warning.to_string());
     }
@@ -145,7 +152,7 @@ async fn run_job(args: &RunArgs, submission: Submission, json: bool) -> anyhow::
     let application = composition::compose(&data_dir, args.container.options(), composition::MEMORY).await?;
     let (store, jobs) = (&*application.store, &application.jobs);
     let owner = composition::owner(data_dir.path())?;
-    let submitted = jobs.submit(submission, rand::rng().next_u64()).await?;
+    let submitted = args.again.submit(jobs, submission).await?;
     let job = submitted.job().clone();
     if matches!(submitted, Submitted::Created(_)) {
         let (project, id) = job.id.parts();
@@ -170,9 +177,10 @@ async fn run_job(args: &RunArgs, submission: Submission, json: bool) -> anyhow::
     });
     // The output of a job without trials is shown as it is, unless the log is read by programs.
     let mut output = match (&job.study, json) {
-        (None, false) => Some(JobOutput::new(directory)?),
+        (None, false) => Some(JobOutput::new(directory.clone())?),
         _ => None,
     };
+    let mut logs = if args.follow && output.is_none() { Some(RunLogs::new(&directory)?) } else { None };
     let mut interrupts = signal(SignalKind::interrupt())?;
     let mut terminations = signal(SignalKind::terminate())?;
     let mut refresh = tokio::time::interval(REFRESH_INTERVAL);
@@ -187,6 +195,11 @@ async fn run_job(args: &RunArgs, submission: Submission, json: bool) -> anyhow::
                 if let Some(output) = &mut output {
                     output.print(Writers::Alive)?;
                 }
+                if print_logs(&mut logs, &progress, Writers::Alive).is_err() {
+                    // The reader of the output has ended. The results, which cannot be printed either, report that.
+                    logs = None;
+                    set_control.send_replace(Control::Interrupt);
+                }
             }
             event = emitted.recv() => match event {
                 Some(event) => progress.show(&event),
@@ -198,6 +211,7 @@ async fn run_job(args: &RunArgs, submission: Submission, json: bool) -> anyhow::
     if let Some(output) = &mut output {
         output.print(Writers::Gone)?;
     }
+    print_logs(&mut logs, &progress, Writers::Gone)?;
     progress.finish();
     match running.await? {
         Ok(JobOutcome::Ended(job)) => conclude(args, store, &data_dir, job, false).await,
@@ -219,6 +233,14 @@ fn raise(control: &watch::Sender<Control>, progress: &Progress) {
             _ => "stopping the running trials; Ctrl-C once more stops at once",
         });
     });
+}
+
+/// Prints the new lines of the followed logs.
+fn print_logs(logs: &mut Option<RunLogs>, progress: &Progress, writers: Writers) -> std::io::Result<()> {
+    match logs {
+        Some(logs) => progress.suspend(|| logs.print(writers)),
+        None => Ok(()),
+    }
 }
 
 fn announce(submitted: &Submitted, data_dir: &DataDir, json: bool) {

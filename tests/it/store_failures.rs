@@ -192,7 +192,7 @@ fn limit_on_the_size_of_files_is_named_and_does_not_end_the_server() {
     // In blocks of 512 bytes: more than the new store, less than its log becomes.
     command.args(["-c", "ulimit -f 600 && exec \"$0\" serve --listen 127.0.0.1:0 --data-dir data"]);
     command.arg(env!("CARGO_BIN_EXE_tunesmith")).current_dir(workspace.path()).env_remove("TUNESMITH_LOG");
-    let server = Server::from_command(command);
+    let server = Server::start_command(&mut command);
     create_study(&server);
     let (answer, created) = create_until(&server, 503);
     let message = answer["error"]["message"].as_str().unwrap();

@@ -37,6 +37,22 @@ pub enum TransitionError {
         /// The refused change, as a verb.
         change: &'static str,
     },
+    /// The number of trials can only be raised.
+    #[error("{resource} has {current} trials as its maximum, which can only be raised; {requested} is not more")]
+    NotRaised {
+        /// The job or study.
+        resource: String,
+        /// The current maximum.
+        current: u64,
+        /// The requested maximum.
+        requested: u64,
+    },
+    /// The job has no hyperparameters, or the study no limit, so that there is no number of trials to raise.
+    #[error("{resource} has no maximum number of trials to raise")]
+    NoTrials {
+        /// The job or study.
+        resource: String,
+    },
     /// The report comes from a former attempt.
     #[error("trial {trial} is now at attempt {current}, a report from attempt {reported} is refused")]
     Fenced {

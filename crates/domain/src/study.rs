@@ -156,6 +156,15 @@ pub enum StudyChange {
         /// The error.
         reason: String,
     },
+    /// Lets an ended study accept trials again. No effect on an active study.
+    Reopen,
+    /// Raises the maximal number of trials, and lets an ended study accept trials again.
+    Extend {
+        /// The new maximal number of trials.
+        max_trials: u64,
+        /// The configuration with that number, in the form of [`StudyFields::config`].
+        config: Arc<Document>,
+    },
 }
 
 impl Study {
@@ -213,14 +222,41 @@ impl Study {
         TransitionError::WrongState { resource: format!("study {}", self.id), state: self.state.to_string(), change }
     }
 
+    fn reopen(&mut self) {
+        if self.state != StudyState::Active {
+            self.0.state = StudyState::Active;
+            self.0.state_reason.clear();
+            self.next_revision();
+        }
+    }
+
+    fn extend(&mut self, max_trials: u64, config: Arc<Document>) -> Result<(), TransitionError> {
+        let resource = format!("study {}", self.id);
+        let Some(current) = self.max_trials else { return Err(TransitionError::NoTrials { resource }) };
+        if max_trials <= current {
+            return Err(TransitionError::NotRaised { resource, current, requested: max_trials });
+        }
+        self.0.max_trials = Some(max_trials);
+        self.0.config = config;
+        self.next_revision();
+        self.reopen();
+        Ok(())
+    }
+
     /// Applies `change`.
     ///
     /// # Errors
-    /// [`TransitionError::WrongState`] if the state does not allow it; the study is then unchanged.
+    /// [`TransitionError::WrongState`] if the state does not allow it, [`TransitionError::NotRaised`] and
+    /// [`TransitionError::NoTrials`] for an extension; the study is then unchanged.
     pub fn apply(&mut self, change: StudyChange) -> Result<(), TransitionError> {
         let (state, reason, verb) = match change {
             StudyChange::Complete { reason } => (StudyState::Completed, reason, "complete"),
             StudyChange::Deactivate { reason } => (StudyState::Inactive, reason, "deactivate"),
+            StudyChange::Reopen => {
+                self.reopen();
+                return Ok(());
+            }
+            StudyChange::Extend { max_trials, config } => return self.extend(max_trials, config),
         };
         if self.state == state {
             return Ok(());

@@ -63,6 +63,7 @@ pub fn shell(harness: &dyn Harness, trial: u64, script: &str) -> ExecutorJobSpec
         working_directory: harness.directory().to_owned(),
         time_limit: None,
         grace: Duration::from_secs(60),
+        start_port: None,
     }
 }
 

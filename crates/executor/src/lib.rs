@@ -93,6 +93,9 @@ pub struct ExecutorJobSpec {
     pub time_limit: Option<Duration>,
     /// Time between a stop request (SIGTERM) and SIGKILL.
     pub grace: Duration,
+    /// The first port of the replicas in `TF_CONFIG`, which get consecutive ports; `None` for free ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_port: Option<u16>,
 }
 
 /// One process of a job.

@@ -17,6 +17,7 @@ use super::examples;
 use super::job_filter::JobFilter;
 use super::job_iam;
 use super::job_policy;
+use super::job_reopen::{self, MAX_TRIALS};
 use super::names::{self, Names, job_id};
 use super::openapi::{Created, Operation};
 use super::packages;
@@ -41,7 +42,7 @@ const DEFAULT_PAGE_SIZE: usize = 20;
 const MAX_PAGE_SIZE: usize = 100;
 
 const JOBS: &str = "/v1/projects/{project}/jobs";
-const JOB: &str = "/v1/projects/{project}/jobs/{job}";
+pub(super) const JOB: &str = "/v1/projects/{project}/jobs/{job}";
 
 /// The routes.
 pub(super) fn routes() -> Routes<JobsState> {
@@ -62,7 +63,7 @@ pub(super) fn routes() -> Routes<JobsState> {
             get,
         )
         .add(
-            Operation::patch(JOB, "ml.projects.jobs.patch", "Changes a job's labels.")
+            Operation::patch(JOB, "ml.projects.jobs.patch", "Changes a job's labels, or raises its number of trials.")
                 .permission(Permission::JobsUpdate)
                 .example(examples::LABELS)
                 .or_not_found()
@@ -80,7 +81,7 @@ pub(super) fn routes() -> Routes<JobsState> {
             .or_conflict(),
             cancel,
         );
-    job_iam::routes(routes)
+    job_iam::routes(job_reopen::routes(routes))
 }
 
 /// The router of jobs. Relative paths in jobs are resolved against `working_directory`.
@@ -158,7 +159,7 @@ fn refuse_violations(prefix: &str, violations: Vec<Violation>) -> Result<(), Api
     if violations.is_empty() { Ok(()) } else { Err(ApiError::violations(violations)) }
 }
 
-fn resource(report: &JobReport) -> JobResource {
+pub(super) fn resource(report: &JobReport) -> JobResource {
     job_resource(&report.job, report.study.as_ref(), &report.trials).served(etag(&report.job), report.position)
 }
 
@@ -219,7 +220,9 @@ async fn cancel(
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(extend("required" = ["updateMask"]))]
 struct PatchQuery {
-    /// `labels`, or `labels,etag` to reject the change if the job has changed since the etag was read.
+    /// The fields to change: `labels`, `trainingInput.hyperparameters.maxTrials`, or both. The number of trials can only be
+    /// raised; a job that has ended goes on. With `etag`, the change is rejected if the job has changed since the etag was
+    /// read.
     update_mask: String,
 }
 
@@ -231,16 +234,25 @@ async fn patch(
 ) -> Result<Json<JobResource>, ApiError> {
     let id = job_id(&project, &id)?;
     let fields: Vec<&str> = query.update_mask.split(',').map(str::trim).filter(|field| !field.is_empty()).collect();
-    if let Some(other) = fields.iter().find(|field| !matches!(**field, "labels" | "etag")) {
-        return Err(ApiError::invalid("updateMask", format!("{other:?} cannot be changed; labels and etag can")));
+    if let Some(other) = fields.iter().find(|field| !matches!(**field, "labels" | "etag" | MAX_TRIALS)) {
+        let text = format!("{other:?} cannot be changed; labels, {MAX_TRIALS} and etag can");
+        return Err(ApiError::invalid("updateMask", text));
     }
-    if !fields.contains(&"labels") {
-        return Err(ApiError::invalid("updateMask", "must contain labels, the only field that can be changed"));
+    let (labels, trials) = (fields.contains(&"labels"), fields.contains(&MAX_TRIALS));
+    if !labels && !trials {
+        let text = format!("must contain labels or {MAX_TRIALS}, the only fields that can be changed");
+        return Err(ApiError::invalid("updateMask", text));
     }
     check_labels(&request.labels)?;
-    let revision = if fields.contains(&"etag") { Some(revision_of(&request.etag)?) } else { None };
-    let job = api.jobs.change(&id, JobChange::SetLabels { labels: request.labels, revision }).await?;
-    Ok(Json(resource(&api.jobs.report(&job.id).await?)))
+    let mut revision = if fields.contains(&"etag") { Some(revision_of(&request.etag)?) } else { None };
+    if trials {
+        // The extension checks the etag, and gives the job another one.
+        job_reopen::extend(&api.jobs, &id, request.training_input.as_ref(), revision.take()).await?;
+    }
+    if labels {
+        api.jobs.change(&id, JobChange::SetLabels { labels: request.labels, revision }).await?;
+    }
+    Ok(Json(resource(&api.jobs.report(&id).await?)))
 }
 
 fn revision_of(etag: &str) -> Result<u64, ApiError> {

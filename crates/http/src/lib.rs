@@ -12,6 +12,7 @@ mod job_filter;
 mod job_iam;
 mod job_logs;
 mod job_policy;
+mod job_reopen;
 mod jobs;
 mod json_text;
 pub mod listener;

@@ -255,6 +255,13 @@ impl From<JobsError> for ApiError {
                 Self::violations(violations.collect())
             }
             JobsError::Submit(error) => Self::new(Code::AlreadyExists, error.to_string()),
+            JobsError::Running { .. } | JobsError::NothingToRetry { .. } | JobsError::Needed { .. } => {
+                Self::new(Code::FailedPrecondition, error.to_string())
+            }
+            JobsError::Folder { .. } | JobsError::Executor(_) => {
+                tracing::error!(error = &error as &dyn std::error::Error, "a job cannot be changed");
+                Self::new(Code::Internal, format!("{error}; see the server's log"))
+            }
             JobsError::Plan(error) => {
                 tracing::error!(error = &error as &dyn std::error::Error, "a job's plan cannot be read");
                 Self::new(Code::Internal, error.to_string())

@@ -87,6 +87,8 @@ pub(super) trait Ranges: Lookups {
 pub(super) trait Changes: Lookups {
     /// Adds or replaces a job.
     fn put_job(&self, job: &Job) -> Result<(), StoreError>;
+    /// Removes a job. Its study is not affected.
+    fn remove_job(&self, id: &JobId) -> Result<(), StoreError>;
     /// Adds or replaces a study, its progress included.
     fn put_study(&self, study: &Study) -> Result<(), StoreError>;
     /// Replaces the next trial number and the revision of a study.

@@ -84,11 +84,18 @@ pub trait Store: Send + Sync + 'static {
     /// Up to `limit` jobs in the order of their IDs, starting after `after`.
     async fn jobs(&self, after: Option<&JobId>, limit: usize) -> Result<Vec<Job>, StoreError>;
 
-    /// Applies `change` and returns the changed job.
+    /// Applies `change` and returns the changed job. [`JobChange::Retry`] and [`JobChange::Extend`] also let the job's study
+    /// accept trials again, and the former returns its infeasible trials to their client.
     ///
     /// # Errors
     /// [`StoreError::NotFound`], [`StoreError::Refused`].
     async fn change_job(&self, id: &JobId, change: JobChange) -> Result<Job, StoreError>;
+
+    /// Removes a job in a final state with its study, trials and measurements. Its ID may be used again.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`], [`StoreError::Refused`] if the job is not in a final state.
+    async fn delete_job(&self, id: &JobId) -> Result<(), StoreError>;
 
     /// Adds a study that belongs to no job.
     ///

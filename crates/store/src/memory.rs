@@ -167,6 +167,11 @@ impl Changes for Records {
         Ok(())
     }
 
+    fn remove_job(&self, id: &JobId) -> Result<(), StoreError> {
+        self.jobs.borrow_mut().remove(id);
+        Ok(())
+    }
+
     fn put_study(&self, study: &Study) -> Result<(), StoreError> {
         let mut studies = self.studies.borrow_mut();
         match studies.get_mut(&study.id) {

@@ -39,6 +39,11 @@ impl<E: Engine> Store for E {
         self.write(move |records| changes::change_job(records, &id, change.clone())).await
     }
 
+    async fn delete_job(&self, id: &JobId) -> Result<(), StoreError> {
+        let id = id.clone();
+        self.write(move |records| changes::delete_job(records, &id)).await
+    }
+
     async fn create_study(&self, study: Study) -> Result<(), StoreError> {
         self.write(move |records| changes::create_study(records, &study)).await
     }

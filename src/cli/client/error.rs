@@ -27,6 +27,25 @@ pub(super) enum ClientError {
         /// What is wrong with the response.
         detail: String,
     },
+    /// No job has the given name.
+    #[error(
+        "job {given} does not exist{}",
+        .similar.as_ref().map(|id| format!("; did you mean {id:?}?")).unwrap_or_default()
+    )]
+    UnknownJob {
+        /// The given name.
+        given: String,
+        /// The most similar ID.
+        similar: Option<String>,
+    },
+    /// Several jobs have IDs that start with the given name.
+    #[error("several jobs start with {given:?}: {matching}; give more of the name")]
+    AmbiguousJob {
+        /// The given name.
+        given: String,
+        /// The IDs.
+        matching: String,
+    },
     /// The data folder cannot be used.
     #[error(transparent)]
     Folder(#[from] DataDirError),
@@ -80,7 +99,7 @@ impl ClientError {
     /// Returns 2 for invalid input, otherwise 1.
     pub(super) fn exit_code(&self) -> u8 {
         match self {
-            Self::Folder(_) => BAD_INPUT,
+            Self::Folder(_) | Self::UnknownJob { .. } | Self::AmbiguousJob { .. } => BAD_INPUT,
             Self::Refused(refusal) => match refusal.code.as_str() {
                 "INVALID_ARGUMENT" | "NOT_FOUND" | "ALREADY_EXISTS" | "UNIMPLEMENTED" => BAD_INPUT,
                 _ => 1,
@@ -94,7 +113,7 @@ impl ClientError {
         match self {
             Self::Unreachable { .. } => true,
             Self::Refused(refusal) => matches!(refusal.status, 429 | 503),
-            Self::Foreign { .. } | Self::Folder { .. } => false,
+            Self::Foreign { .. } | Self::Folder { .. } | Self::UnknownJob { .. } | Self::AmbiguousJob { .. } => false,
         }
     }
 

@@ -18,10 +18,12 @@ use crate::cli::folder_args::container_options_of_environment;
 use crate::cli::results::shell_word;
 use crate::composition;
 use crate::data_dir::{DataDir, DataDirError, StoreKind};
+use tunesmith_domain::JobId;
 use tunesmith_http::server::{self, ServiceAccess};
 use tunesmith_http::web_pages::AllowedHosts;
 use tunesmith_service::jobs::{Jobs, QueueSettings};
 use tunesmith_service::{Control, TrialReports};
+use tunesmith_store::Store;
 
 /// The command line recorded in the lock of the data folder.
 const WHO: &str = "a tunesmith command";
@@ -44,10 +46,10 @@ pub(super) enum Purpose {
 
 /// The service on a data folder.
 pub(super) struct Folder {
-    path: PathBuf,
-    kind: StoreKind,
     router: Router,
     jobs: Arc<Jobs>,
+    store: Arc<dyn Store>,
+    data_dir: Arc<DataDir>,
     /// Base address for reports of trials; empty if the folder was not opened to run a job.
     endpoint: String,
 }
@@ -81,19 +83,31 @@ impl Folder {
                 ServiceAccess::Owner(composition::owner(data_dir.path())?)
             }
         };
+        let store = Arc::clone(&application.store);
         let router = server::router(application.http_service(access, None, REQUEST_TIMEOUT)?);
-        Ok(Self { path: data_dir.path().to_owned(), kind: data_dir.kind(), router, jobs, endpoint })
+        Ok(Self { router, jobs, store, data_dir, endpoint })
     }
 
     /// Returns the path of the folder.
     pub(super) fn path(&self) -> &Path {
-        &self.path
+        self.data_dir.path()
+    }
+
+    /// Returns the store of the folder.
+    pub(super) fn store(&self) -> &dyn Store {
+        &*self.store
+    }
+
+    /// Returns the folder of the files of a job.
+    pub(super) fn job_directory(&self, job: &JobId) -> PathBuf {
+        self.data_dir.job(job)
     }
 
     /// Returns the command that serves the folder.
     pub(super) fn serve_command(&self) -> String {
-        let path = shell_word(&self.path.display().to_string());
-        let store = if self.kind == StoreKind::default() { String::new() } else { format!(" --store {}", self.kind) };
+        let path = shell_word(&self.path().display().to_string());
+        let kind = self.data_dir.kind();
+        let store = if kind == StoreKind::default() { String::new() } else { format!(" --store {kind}") };
         format!("tunesmith serve --data-dir {path}{store}")
     }
 
@@ -106,7 +120,7 @@ impl Folder {
 
     /// Handles one request.
     pub(super) async fn send(&self, request: Request) -> Result<Answer, ClientError> {
-        let foreign = |detail: String| ClientError::Foreign { server: self.path.display().to_string(), detail };
+        let foreign = |detail: String| ClientError::Foreign { server: self.path().display().to_string(), detail };
         let (content_type, body) = match request.payload {
             Payload::None => (None, Body::empty()),
             Payload::Json(value) => (Some("application/json"), Body::from(value.to_string())),

@@ -120,13 +120,17 @@ pub(super) async fn training(args: &TrainingArgs) -> anyhow::Result<ExitCode> {
             print_next_commands(&args.target, &client, &job, folder);
             Ok(ExitCode::SUCCESS)
         }
-        (true, None) => {
-            let mut logs = LogStream::new(&client, id, args.selection.selection());
-            let state = logs.follow(&mut std::io::stdout()).await?;
-            conclude(&client, id, state).await
-        }
-        (true, Some(folder)) => run_job(args, &client, folder, id).await,
+        (true, _) => follow_to_end(&client, id, &args.selection).await,
     }
+}
+
+/// Prints the output of a queued job until it ends. In a data folder, also runs it.
+pub(super) async fn follow_to_end(client: &Client, id: &str, selection: &SelectionArgs) -> anyhow::Result<ExitCode> {
+    if let Some(folder) = client.folder() {
+        return run_job(selection, client, folder, id).await;
+    }
+    let state = LogStream::new(client, id, selection.selection()).follow(&mut std::io::stdout()).await?;
+    conclude(client, id, state).await
 }
 
 /// Returns the configuration, overridden by the arguments, as JSON.
@@ -188,7 +192,8 @@ async fn training_input(
     Ok(input)
 }
 
-fn print_next_commands(target: &TargetArgs, client: &Client, job: &JobId, folder: Option<&Folder>) {
+/// Prints the commands that run the queued job, or show it.
+pub(super) fn print_next_commands(target: &TargetArgs, client: &Client, job: &JobId, folder: Option<&Folder>) {
     match folder {
         Some(folder) => {
             notice(&format!("the job waits in the data folder; to run it: {}", folder.serve_command()));
@@ -207,12 +212,12 @@ fn print_next_commands(target: &TargetArgs, client: &Client, job: &JobId, folder
 }
 
 /// Runs the job in this process, as `tunesmith run` does, and prints its output.
-async fn run_job(args: &TrainingArgs, client: &Client, folder: &Folder, id: &str) -> anyhow::Result<ExitCode> {
+async fn run_job(selection: &SelectionArgs, client: &Client, folder: &Folder, id: &str) -> anyhow::Result<ExitCode> {
     let mut interrupts = signal(SignalKind::interrupt())?;
     let mut terminations = signal(SignalKind::terminate())?;
     let (set_control, control) = watch::channel(Control::Run);
     let running = tokio::spawn(folder.run_jobs(control));
-    let mut logs = LogStream::new(client, id, args.selection.selection());
+    let mut logs = LogStream::new(client, id, selection.selection());
     let mut output = std::io::stdout();
     let ended = tokio::select! {
         state = logs.follow(&mut output) => Some(state),

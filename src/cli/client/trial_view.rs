@@ -96,8 +96,7 @@ pub(super) fn describe(trial: &Value) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Formats trials as CSV for `tunesmith bench --replay`. The column `stopped_early` is empty, because responses lack
-/// it.
+/// Formats trials as CSV for `tunesmith bench --replay`.
 pub(super) fn csv(trials: &[Value]) -> anyhow::Result<String> {
     let columns = Columns::of(trials);
     let several = if columns.metrics.len() > 1 { columns.metrics.as_slice() } else { &[] };
@@ -115,7 +114,8 @@ pub(super) fn csv(trials: &[Value]) -> anyhow::Result<String> {
             (other, _) => other,
         };
         let number = last_segment(text(trial, "name")).split('~').next().unwrap_or_default();
-        let fixed = [number, state, &first, step, "", text(trial, "infeasibleReason")];
+        let stopped_early = if trial["tunesmith"]["stoppedEarly"] == true { "true" } else { "false" };
+        let fixed = [number, state, &first, step, stopped_early, text(trial, "infeasibleReason")];
         let mut row: Vec<String> = fixed.map(str::to_owned).to_vec();
         row.extend([text(trial, "startTime").to_owned(), text(trial, "endTime").to_owned()]);
         row.extend(columns.parameters.iter().map(|name| parameter(trial, name).unwrap_or_default()));
@@ -193,8 +193,8 @@ mod tests {
             }),
         ];
         let expected = "trial_id,state,objective_value,training_step,stopped_early,reason,start_time,end_time,kind,n,x\n\
-                        1,SUCCEEDED,0.25,7,,,t1,t2,,3,0.5\n\
-                        2,INFEASIBLE,,,,out of memory,,,\"a,b\",,1.0\n";
+                        1,SUCCEEDED,0.25,7,false,,t1,t2,,3,0.5\n\
+                        2,INFEASIBLE,,,false,out of memory,,,\"a,b\",,1.0\n";
         assert_eq!(csv(&trials).unwrap(), expected);
         let study = json!({"studyConfig": {"parameters": [{"parameter": "x"}, {"parameter": "n"}]}});
         let shown = table(&trials, &study, &Layout::default()).unwrap();

@@ -23,7 +23,8 @@ const SOME_RANKING: f64 = 0.3;
 /// If the layout selects a column that does not exist.
 pub(super) fn text(explanation: &Explanation, slices: bool, layout: &Layout) -> anyhow::Result<String> {
     let mut text = String::new();
-    line(&mut text, "job", &format!("{}, {}", explanation.job, explanation.state));
+    let (what, name) = explanation.subject.parts();
+    line(&mut text, what, &format!("{name}, {}", explanation.state));
     line(&mut text, "algorithm", &format!("{}, seed {}", explanation.algorithm, explanation.seed));
     if let Some(choice) = &explanation.choice {
         line(&mut text, "chosen now", &format!("{}: {}", choice.algorithm, choice.reason));

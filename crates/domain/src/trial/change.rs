@@ -103,6 +103,9 @@ pub enum TrialChange {
         /// The current time.
         at: Timestamp,
     },
+    /// Returns an infeasible trial to its client, which begins its next attempt later. No effect on a trial in another
+    /// state. Its measurements are kept.
+    Retry,
     /// Deletes the trial. Stores refuse later changes of it as not found.
     Delete {
         /// The current time.

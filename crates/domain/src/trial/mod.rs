@@ -33,7 +33,7 @@ pub enum TrialState {
 }
 
 impl TrialState {
-    /// Whether no transition leaves this state, except deletion.
+    /// Whether no transition leaves this state, except deletion and, for an infeasible trial, a retry.
     pub fn is_final(self) -> bool {
         matches!(self, Self::Succeeded | Self::Infeasible | Self::Deleted)
     }
@@ -89,7 +89,7 @@ pub struct TrialFields {
     /// The fencing number: the number of attempts so far, 0 before the first. Reports carry the attempt that they come
     /// from; reports of an earlier attempt are refused.
     pub attempt: u64,
-    /// Number of attempts that ended because their node or supervisor was lost.
+    /// Number of attempts since the last retry that ended because their node or supervisor was lost.
     pub lost_attempts: u64,
     /// The owner's lease; `None` if ownership does not expire.
     pub lease: Option<Lease>,
@@ -97,7 +97,7 @@ pub struct TrialFields {
     pub expired_leases: u64,
     /// When the trial was created.
     pub create_time: Timestamp,
-    /// When the first attempt started.
+    /// When the first attempt started; `None` after a retry until the next attempt starts.
     pub start_time: Option<Timestamp>,
     /// When the result became final.
     pub end_time: Option<Timestamp>,

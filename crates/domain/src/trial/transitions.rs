@@ -89,6 +89,10 @@ impl Trial {
             TrialChange::Complete { attempt, measurements, completion, at } => {
                 self.complete(attempt, measurements, completion, at)
             }
+            TrialChange::Retry => {
+                self.retry();
+                Ok(Vec::new())
+            }
             TrialChange::Delete { at } => {
                 self.delete(at);
                 Ok(Vec::new())
@@ -141,6 +145,16 @@ impl Trial {
             self.0.client_id = String::new();
             self.0.lease = None;
             self.0.expired_leases += 1;
+        }
+    }
+
+    fn retry(&mut self) {
+        if self.state == TrialState::Infeasible {
+            self.0.state = TrialState::Active;
+            self.0.infeasible_reason = None;
+            self.0.lost_attempts = 0;
+            self.0.start_time = None;
+            self.0.end_time = None;
         }
     }
 

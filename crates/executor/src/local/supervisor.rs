@@ -147,7 +147,10 @@ impl Supervisor {
         if !spec.working_directory.is_dir() {
             return Err(format!("its working directory {} is not a folder", spec.working_directory.display()));
         }
-        let addresses = free_addresses(spec.replicas.len()).map_err(|error| format!("no port is free: {error}"))?;
+        let addresses = match spec.start_port {
+            Some(first) => consecutive_addresses(first, spec.replicas.len())?,
+            None => free_addresses(spec.replicas.len()).map_err(|error| format!("no port is free: {error}"))?,
+        };
         let cluster = Cluster::new(spec, &addresses);
         for replica in &spec.replicas {
             let command = self.command(replica, &cluster)?;
@@ -328,6 +331,18 @@ fn free_addresses(count: usize) -> io::Result<Vec<String>> {
         held.push(TcpListener::bind(("127.0.0.1", 0))?);
     }
     held.iter().map(|listener| Ok(listener.local_addr()?.to_string())).collect()
+}
+
+/// Addresses on this machine with the ports from `first` on, which have to be free.
+fn consecutive_addresses(first: u16, count: usize) -> Result<Vec<String>, String> {
+    let mut addresses = Vec::with_capacity(count);
+    for index in 0..count {
+        let port = u16::try_from(index).ok().and_then(|index| first.checked_add(index));
+        let port = port.ok_or_else(|| format!("{count} replicas need ports above 65535, starting at {first}"))?;
+        let listener = TcpListener::bind(("127.0.0.1", port)).map_err(|error| format!("port {port}: {error}"))?;
+        addresses.push(listener.local_addr().map_err(|error| format!("port {port}: {error}"))?.to_string());
+    }
+    Ok(addresses)
 }
 
 /// Makes this process the leader of a new session, so that it has no terminal. The leader of a process group has to leave

@@ -4,9 +4,12 @@
 //! that an earlier process left unfinished are queued by [`Jobs::resume_unfinished`].
 
 mod queue;
+mod reopen;
 mod retries;
 #[cfg(test)]
 mod tests;
+
+pub use reopen::Extension;
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -25,9 +28,10 @@ use super::pages;
 use super::runner::{
     CANCELLED_BY_USER, Control, JobOutcome, JobServices, RunControl, RunError, RunSettings, until_at_least,
 };
-use super::submission::submit;
+use super::submission::{newest_job, submit};
 use super::{Submission, SubmitError, Submitted};
 use tunesmith_domain::{Job, JobChange, JobId, JobState, PlanError, Study, TransitionError, Trial};
+use tunesmith_executor::ExecutorError;
 use tunesmith_store::{Condition, StoreError};
 use tunesmith_telemetry::telemetry;
 
@@ -46,6 +50,40 @@ pub enum JobsError {
     /// The stored plan is invalid.
     #[error(transparent)]
     Plan(#[from] PlanError),
+    /// The job is being run.
+    #[error("cannot {change} job {id} while it runs: wait for its end, or cancel it")]
+    Running {
+        /// The job.
+        id: JobId,
+        /// The refused change, as a verb.
+        change: &'static str,
+    },
+    /// The job has no failed trial, and has all its trials.
+    #[error("job {id} has no failed trial to run again; raise its number of trials to run more")]
+    NothingToRetry {
+        /// The job.
+        id: JobId,
+    },
+    /// The trials of the job are prior knowledge of an unfinished one.
+    #[error("job {id} cannot be deleted: the unfinished job {dependent} learns from its trials")]
+    Needed {
+        /// The job.
+        id: JobId,
+        /// The unfinished job.
+        dependent: JobId,
+    },
+    /// The folder of the job cannot be removed. The job is kept.
+    #[error("the folder {path} cannot be removed")]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The executor cannot tell what it has run.
+    #[error(transparent)]
+    Executor(#[from] ExecutorError),
 }
 
 /// How [`Jobs::run`] runs the queue.
@@ -63,6 +101,10 @@ pub struct Jobs {
     state: Mutex<State>,
     /// Notified when a job was queued or cancelled.
     changed: Notify,
+    /// Notified when a run of a job has ended.
+    ended: Notify,
+    /// Held while a job starts to run, is retried, extended or deleted, so that only one of these happens at a time.
+    admission: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
@@ -90,7 +132,13 @@ pub struct JobReport {
 impl Jobs {
     /// Creates the service with an empty queue. [`Jobs::resume_unfinished`] queues the jobs of the store.
     pub fn new(services: JobServices) -> Self {
-        Self { services: Arc::new(services), state: Mutex::default(), changed: Notify::new() }
+        Self {
+            services: Arc::new(services),
+            state: Mutex::default(),
+            changed: Notify::new(),
+            ended: Notify::new(),
+            admission: tokio::sync::Mutex::default(),
+        }
     }
 
     /// Stores a job, or finds the job that was submitted with the same content before. Does not queue it.
@@ -145,7 +193,15 @@ impl Jobs {
         self.services.store.condition()
     }
 
-    /// Returns the job `id` with its trials.
+    /// Returns the newest job with the content of `submission`, in any state and with any number of trials.
+    ///
+    /// # Errors
+    /// [`JobsError::Store`].
+    pub async fn newest_like(&self, submission: &Submission) -> Result<Option<Job>, JobsError> {
+        Ok(newest_job(&*self.services.store, submission, |_| true).await?)
+    }
+
+    /// Returns the job `id` with its trials, without them if its study is missing.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
@@ -156,7 +212,14 @@ impl Jobs {
         let Some(study) = &job.study else {
             return Ok(JobReport { job, study: None, trials: Vec::new(), position });
         };
-        let study = store.study(study).await?;
+        let study = match store.study(study).await {
+            Ok(study) => study,
+            Err(error @ StoreError::NotFound { .. }) => {
+                tracing::warn!(job.id = %id, error = %error, "the trials of a job are missing");
+                return Ok(JobReport { job, study: None, trials: Vec::new(), position });
+            }
+            Err(error) => return Err(error.into()),
+        };
         let trials = pages::trials(&**store, &study.id).try_collect().await?;
         Ok(JobReport { job, study: Some(study), trials, position })
     }
@@ -331,7 +394,7 @@ impl Jobs {
                 }
             }
         };
-        self.state().running.remove(id);
+        self.unregister(id);
         outcome
     }
 
@@ -358,7 +421,7 @@ impl Jobs {
         match failure {
             Some(pause) => Some(Retry { id, pause, cancelled }),
             None => {
-                self.state().running.remove(&id);
+                self.unregister(&id);
                 None
             }
         }
@@ -366,6 +429,7 @@ impl Jobs {
 
     /// Enters a job into the running ones; the returned flag becomes true when the job is cancelled.
     async fn register(&self, id: &JobId) -> watch::Receiver<bool> {
+        let _admission = self.admission.lock().await;
         let (cancel, cancelled) = watch::channel(false);
         self.state().running.insert(id.clone(), cancel.clone());
         // The job may have been cancelled after it left the queue.
@@ -373,6 +437,11 @@ impl Jobs {
             cancel.send_replace(true);
         }
         cancelled
+    }
+
+    fn unregister(&self, id: &JobId) {
+        self.state().running.remove(id);
+        self.ended.notify_waiters();
     }
 
     fn record_load(&self, running: usize, slots: NonZeroUsize) {

@@ -30,8 +30,9 @@ impl Queue {
     /// Adds a job at `now`. The waiting time of a job that has run before is not limited.
     pub(super) fn push(&mut self, job: &Job, plan: &JobPlan, now: Moment) {
         let limit = plan.max_wait_time.filter(|_| job.start_time.is_none());
+        let queued = job.requeue_time.unwrap_or(job.create_time);
         // A submission in the future is the result of a changed system clock.
-        let waited = Duration::try_from(now.time.duration_since(job.create_time)).unwrap_or(Duration::ZERO);
+        let waited = Duration::try_from(now.time.duration_since(queued)).unwrap_or(Duration::ZERO);
         let until = limit.and_then(|limit| now.instant.checked_add(limit.saturating_sub(waited)));
         self.places.insert((Reverse(plan.priority), job.create_time, job.id.clone()), until);
     }

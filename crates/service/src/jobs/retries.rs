@@ -122,7 +122,7 @@ impl Jobs {
             match self.services.store.job(&retry.id).await {
                 Ok(job) => break job,
                 Err(StoreError::NotFound { .. }) => {
-                    self.state().running.remove(&retry.id);
+                    self.unregister(&retry.id);
                     return;
                 }
                 Err(_) => tokio::time::sleep(self.last_pause()).await,
@@ -136,6 +136,7 @@ impl Jobs {
             _ => state.queue.push_front(&job),
         }
         self.changed.notify_one();
+        self.ended.notify_waiters();
     }
 
     /// The pause after a failure of the store.

@@ -18,10 +18,10 @@ const NO_RECORD: &str = "its record was removed while the program ran";
 /// Runs the job's program to its end.
 ///
 /// Attempts are numbered from 1. The executor stores the state of each, so that a resumed job finds the current one:
-/// all earlier attempts were lost or interrupted.
+/// all earlier attempts since the last retry were lost or interrupted.
 pub(super) async fn run(context: &Arc<Context>) -> Result<JobOutcome, RunError> {
     let runner = &context.runner;
-    let mut attempt = 0;
+    let mut attempt = context.job.former_attempts;
     let mut lost = Vec::new();
     loop {
         attempt += 1;

@@ -62,7 +62,8 @@ pub(super) struct TrialRun {
 impl TrialRun {
     /// Runs `trial` until it is in a final state, or the job is interrupted.
     pub(super) async fn run(self, mut trial: Trial) -> Result<TrialEnd, RunError> {
-        if trial.attempt == 0 {
+        // A new trial, or one that is retried.
+        if trial.start_time.is_none() {
             trial = self.begin_attempt(trial, false).await?;
         }
         loop {

@@ -1,5 +1,6 @@
 //! Runs a tuning job: keeps as many trials running as allowed, until the study has all its trials.
 
+use std::collections::VecDeque;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -14,7 +15,9 @@ use crate::early_stopping::EarlyStopping;
 use crate::pages;
 use crate::search_policy::{Proposal, SearchPolicyError, error_text};
 use crate::{Activity, JobEvent};
-use tunesmith_domain::{JobState, NewTrial, Study, StudyChange, StudyState, Trial, TrialStart};
+use tunesmith_domain::{
+    Completion, JobState, NewTrial, Study, StudyChange, StudyState, Trial, TrialChange, TrialStart,
+};
 use tunesmith_store::StoreError;
 
 /// The client that owns the trials of jobs.
@@ -27,6 +30,8 @@ pub(super) struct Tuning {
     stopping: Option<Arc<EarlyStopping>>,
     failures: FailureRule,
     running: JoinSet<Result<TrialEnd, RunError>>,
+    /// Trials in the store whose next attempt has not started: retried ones, and those of an interrupted process.
+    waiting: VecDeque<Trial>,
     /// Set to the reason why every running trial is stopped, once the job has failed or was cancelled.
     abandon: watch::Sender<Option<String>>,
     /// Whether the study gets no further trials.
@@ -40,7 +45,17 @@ impl Tuning {
         let stopping = study.stopping_rule.map(|rule| Arc::new(EarlyStopping::new(rule, &study)));
         let failures = FailureRule::new(context.plan.max_failed_trials, context.plan.max_trials);
         let (abandon, _) = watch::channel(None);
-        Self { context, study, stopping, failures, running: JoinSet::new(), abandon, exhausted: false, detached: false }
+        Self {
+            context,
+            study,
+            stopping,
+            failures,
+            running: JoinSet::new(),
+            waiting: VecDeque::new(),
+            abandon,
+            exhausted: false,
+            detached: false,
+        }
     }
 
     pub(super) async fn run(mut self) -> Result<JobOutcome, RunError> {
@@ -90,7 +105,12 @@ impl Tuning {
                 self.learn_curve(&trial).await?;
             } else {
                 unfinished += 1;
-                self.start(trial);
+                // Of the started ones, no more run than were allowed at once.
+                if trial.start_time.is_some() {
+                    self.start(trial);
+                } else {
+                    self.waiting.push_back(trial);
+                }
             }
         }
         if completed + unfinished > 0 {
@@ -102,7 +122,14 @@ impl Tuning {
     /// Starts trials until the allowed number runs, or no trial is left.
     async fn fill(&mut self) -> Result<(), RunError> {
         let parallel = self.context.runner.settings.parallel.unwrap_or(self.context.plan.max_parallel_trials).max(1);
-        while !self.exhausted && (self.running.len() as u64) < parallel {
+        while (self.running.len() as u64) < parallel {
+            if let Some(trial) = self.waiting.pop_front() {
+                self.start(trial);
+                continue;
+            }
+            if self.exhausted {
+                break;
+            }
             match self.next_trial().await? {
                 Some(trial) => self.start(trial),
                 None => self.exhausted = true,
@@ -215,6 +242,16 @@ impl Tuning {
             context.runner.set_state(JobState::Cancelling, &reason).await?;
         }
         self.abandon.send_replace(Some(reason.clone()));
+        while let Some(trial) = self.waiting.pop_front() {
+            let change = TrialChange::Complete {
+                attempt: trial.attempt,
+                measurements: Vec::new(),
+                completion: Completion::Infeasible { reason: format!("stopped, because {reason}") },
+                at: context.services().clock.now(),
+            };
+            let trial = context.services().store.change_trial(&self.study.id, trial.id, change).await?;
+            context.emit(JobEvent::TrialEnded { trial: Box::new(trial) });
+        }
         self.join_all().await?;
         if self.detached {
             // The next process stops the programs and ends the job.

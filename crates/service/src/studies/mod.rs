@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use futures::TryStreamExt;
 use jiff::Timestamp;
+use serde_json::Value;
 use tunesmith_algorithms::problem::{TrialId, ValueError};
 
 use self::keyed_queue::KeyedQueues;
@@ -34,7 +35,7 @@ pub use self::trials::TrialPage;
 use crate::clock::Clock;
 use crate::pages;
 use crate::search_policy::{SearchPolicy, SearchPolicyError};
-use tunesmith_domain::{Lease, Measurement, Study, StudyId, Trial, TrialChange, TrialState};
+use tunesmith_domain::{Lease, Measurement, Study, StudyChange, StudyId, Trial, TrialChange, TrialState};
 use tunesmith_store::{Store, StoreError};
 use tunesmith_telemetry::telemetry;
 
@@ -216,6 +217,19 @@ impl Studies {
     /// [`StudiesError::Store`].
     pub async fn studies(&self, project: &str, location: &str) -> Result<Vec<Study>, StudiesError> {
         Ok(pages::studies(&*self.store, project, location).try_collect().await?)
+    }
+
+    /// Raises the maximum number of trials of a study, which then accepts trials again. `config` is the study's
+    /// configuration with that number, in the form that the study was created by.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`], [`StudiesError::OfJob`]; [`StoreError::Refused`] if the number is not raised, or the
+    /// study has none.
+    pub async fn extend_study(&self, id: &StudyId, max_trials: u64, config: Value) -> Result<Study, StudiesError> {
+        refuse_study_of_job(id)?;
+        let _entered = self.study_queues.enter(id).await;
+        let change = StudyChange::Extend { max_trials, config: Arc::new(config) };
+        Ok(self.store.change_study(id, change).await?)
     }
 
     /// Removes a study with all its trials.

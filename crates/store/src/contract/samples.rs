@@ -32,6 +32,8 @@ pub fn job(id: &str) -> Job {
         labels: BTreeMap::from([("owner".to_owned(), "someone".to_owned())]),
         policy: serde_json::json!({"bindings": []}),
         create_time: at(0),
+        requeue_time: None,
+        former_attempts: 0,
         start_time: None,
         end_time: None,
         error_message: String::new(),

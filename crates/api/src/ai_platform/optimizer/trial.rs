@@ -154,6 +154,9 @@ struct TrialAdditions {
     /// measurements. `trials.get` returns all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     omitted_measurements: Option<Int64>,
+    /// Whether the trial was stopped early; its result is then its last measurement.
+    #[serde(skip_serializing_if = "is_default")]
+    stopped_early: bool,
     /// Failure of the study's algorithm, if random search proposed the trial in its place.
     #[serde(skip_serializing_if = "Option::is_none")]
     fallback_reason: Option<String>,
@@ -220,6 +223,7 @@ impl TrialMessage {
                 lease_end_time: trial.lease.map(|lease| lease.deadline),
                 expired_leases: (trial.expired_leases > 0).then(|| Int64(trial.expired_leases.cast_signed())),
                 omitted_measurements: None,
+                stopped_early: trial.stopped_early,
                 fallback_reason: trial.fallback_reason.clone(),
                 notices: Vec::new(),
             },
