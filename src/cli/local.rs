@@ -162,7 +162,7 @@ fn environment(
     let name = module.split('.').next().unwrap_or(module);
     if parent != working_directory && working_directory.join(name).is_dir() {
         // `python -m` searches the current folder first.
-        notice(&format!("Python finds the folder {name} in the current folder before the one in {}", parent.display()));
+        notice(&format!("warning: Python imports {name} from the current folder, not from {}", parent.display()));
     }
     let inherited = std::env::var_os("PYTHONPATH").filter(|paths| !paths.is_empty());
     let inherited = inherited.iter().flat_map(std::env::split_paths);
@@ -264,7 +264,7 @@ fn exit_code(state: ExecutorJobState) -> ExitCode {
             return ExitCode::FAILURE;
         }
         ExecutorJobState::Unknown | ExecutorJobState::Running => {
-            notice("the job is unknown: its folder was removed");
+            notice("the folder of the job was removed while it ran");
             return ExitCode::FAILURE;
         }
     };

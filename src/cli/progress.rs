@@ -11,7 +11,7 @@ use super::busy::{Busy, activity_text};
 use super::output::notice;
 use tunesmith_algorithms::rounded::{Rounded, RoundedValue};
 use tunesmith_domain::{JobState, Trial, TrialState};
-use tunesmith_service::{JobEvent, attempt_directory};
+use tunesmith_service::{Activity, JobEvent, attempt_directory};
 
 /// Displays the events of a job.
 pub(super) struct Progress {
@@ -298,6 +298,7 @@ fn log(event: &JobEvent) {
             tracing::info!(trials.completed = completed, trials.unfinished = unfinished, "job resumed");
         }
         JobEvent::Busy { activity: None } => {}
+        JobEvent::Busy { activity: Some(Activity::Suggesting) } => tracing::debug!("computing the next trial"),
         JobEvent::Busy { activity: Some(activity) } => tracing::info!("{}", activity_text(activity)),
         JobEvent::Prepared { log } => tracing::info!(log.path = %log.display(), "trainer installed"),
         JobEvent::TrialStarted { id, parameters, attempt, adopted } => {

@@ -270,7 +270,7 @@ fn end_children_on_interrupt() -> std::io::Result<()> {
         let any = signals.iter_mut().flatten().map(|signal| Box::pin(signal.recv()));
         runtime.block_on(futures::future::select_all(any));
         kill_children();
-        notice("interrupted; the same command goes on");
+        notice("interrupted; run the same command again to continue");
         std::process::exit(INTERRUPTED.into())
     });
     Ok(())

@@ -129,7 +129,7 @@ async fn stream_logs(args: &StreamLogsArgs) -> anyhow::Result<ExitCode> {
     if let Some(folder) = client.folder()
         && text(&job, "state") == "QUEUED"
     {
-        notice(&format!("job {id} waits for `{}`", folder.serve_command()));
+        notice(&format!("job {id} is QUEUED; `{}` runs it", folder.serve_command()));
     }
     let state = LogStream::new(&client, id, args.selection.selection()).follow(&mut std::io::stdout()).await?;
     conclude(&client, id, state).await
