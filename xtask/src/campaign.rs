@@ -98,6 +98,10 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<()> {
     };
     let mut table = vec!["| campaign | figures | seconds |".to_owned(), "|---|---|---|".to_owned()];
     let mut failed = Vec::new();
+    // Apart, so that the times in the table are those of the tests.
+    if !tests(root).arg("--no-run").status().context("cannot start `cargo test`")?.success() {
+        bail!("the tests cannot be compiled");
+    }
     for campaign in CAMPAIGNS {
         println!("==> {} ({})", campaign.what, campaign.test);
         let begin = Instant::now();
@@ -125,15 +129,9 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<()> {
 /// Runs one test. Returns whether it passed, and its output.
 fn test(root: &Path, campaign: &Campaign, factor: usize) -> Result<(bool, String)> {
     let size = campaign.size.map(|(variable, small)| (variable, OsString::from((small * factor).to_string())));
-    let output = Command::new(env!("CARGO"))
-        .args(["test", "--quiet", "--locked", "--workspace", "--all-features", "--test", "it", "--"])
-        .args(["--exact", campaign.test, "--nocapture"])
-        .envs(crate::ci::LINTS)
-        .envs(size)
-        .current_dir(root)
-        .stdin(Stdio::null())
-        .output()
-        .context("cannot start `cargo test`")?;
+    let mut command = tests(root);
+    command.args(["--", "--exact", campaign.test, "--nocapture"]).envs(size);
+    let output = command.stdin(Stdio::null()).output().context("cannot start `cargo test`")?;
     let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     if output.status.success() && !text.contains("1 passed") {
         bail!("there is no test {}", campaign.test);
@@ -141,8 +139,16 @@ fn test(root: &Path, campaign: &Campaign, factor: usize) -> Result<(bool, String
     Ok((output.status.success(), text))
 }
 
+/// The command that compiles and runs `tests/it`.
+fn tests(root: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO"));
+    command.args(["test", "--quiet", "--locked", "--workspace", "--all-features", "--test", "it"]);
+    command.envs(crate::ci::LINTS).current_dir(root);
+    command
+}
+
 #[cfg(test)]
-mod tests {
+mod documentation {
     use super::*;
 
     #[test]
