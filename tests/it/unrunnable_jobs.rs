@@ -19,8 +19,9 @@ fn tunesmith(workspace: &Workspace, args: &[&str]) -> Finished {
 }
 
 /// The jobs of the data folder.
-fn listed(workspace: &Workspace) -> String {
-    tunesmith(workspace, &["jobs", "list", "--format", "json"]).stdout
+fn listed(workspace: &Workspace) -> Value {
+    let list = tunesmith(workspace, &["jobs", "list", "--format", "json"]).expect(0);
+    serde_json::from_str(&list.stdout).unwrap()
 }
 
 fn create(server: &Server, id: &str, command: &[&str], job_dir: &str) -> (u16, Value) {
@@ -56,7 +57,7 @@ fn run_refuses_what_cannot_be_run_before_it_creates_a_job() {
         assert!(!refused.stderr.contains(" created, in "), "{args:?}: {}", refused.stderr);
     }
     // The first run made the data folder, without a job.
-    assert_eq!(listed(&workspace).trim(), "[]");
+    assert_eq!(listed(&workspace), json!({"jobs": []}));
 }
 
 #[test]
