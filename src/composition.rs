@@ -11,19 +11,23 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use crate::data_dir::DataDir;
-use tunesmith_access::{AuditLog, Authenticator, Limits, TokenFile, TokenFileError};
+use crate::data_dir::{DataDir, audit_of};
+use tunesmith_access::{AuditLog, Authenticator, Limits, Record, TokenFile, TokenFileError};
 use tunesmith_executor::local::{Identities, Identity, LocalExecutor, LocalSettings, PassedEnvironment};
-use tunesmith_http::authorization::Access;
-use tunesmith_http::server::Service;
+use tunesmith_http::authorization::{Access, Owner};
+use tunesmith_http::server::{Service, ServiceAccess};
+use tunesmith_http::web_pages::AllowedHosts;
 use tunesmith_packages::{Environments, PackageRules, ProgramUser};
 use tunesmith_service::clock::{Clock, SystemClock};
-use tunesmith_service::jobs::Jobs;
+use tunesmith_service::jobs::{Jobs, RETRY_PAUSES};
 use tunesmith_service::packages::Packages;
 use tunesmith_service::search_policy::SearchPolicy;
-use tunesmith_service::studies::Studies;
+use tunesmith_service::studies::{PendingSuggestions, Studies};
 use tunesmith_service::{JobServices, LiveTrials, TrialReports};
 use tunesmith_store::Store;
+
+/// The log of every change in the folder of audit logs.
+const ADMIN_ACTIVITY: &str = "admin_activity.jsonl";
 
 /// Options of the container engine.
 #[derive(Debug, Clone, Default)]
@@ -56,7 +60,12 @@ pub(crate) struct AccessSettings {
     pub(crate) concurrent_suggestions: Option<NonZeroU32>,
     /// Whether reading requests are recorded, too.
     pub(crate) records_reads: bool,
+    /// Whether changes are refused while they cannot be recorded.
+    pub(crate) refuses_unrecorded: bool,
 }
+
+/// The memory budget in bytes of commands that have no option for it.
+pub(crate) const MEMORY: usize = 256 << 20;
 
 /// The services on one data folder.
 pub(crate) struct Application {
@@ -70,14 +79,16 @@ pub(crate) struct Application {
 }
 
 /// Builds the services on `data_dir`. Starts no task and no program, and queues no job.
+/// Histories that are kept between requests take at most about half of `memory` bytes.
 pub(crate) async fn compose(
     data_dir: &Arc<DataDir>,
     container: ContainerOptions,
     isolation: Isolation,
+    memory: usize,
 ) -> anyhow::Result<Application> {
     let store = data_dir.store().await?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let policy = Arc::new(SearchPolicy::new(Arc::clone(&store), processors().get()));
+    let policy = Arc::new(SearchPolicy::with_memory(Arc::clone(&store), processors().get(), memory / 2));
     let live = Arc::new(LiveTrials::default());
     let environments = Arc::new(environments(data_dir, &isolation));
     let jobs = Jobs::new(JobServices {
@@ -98,9 +109,13 @@ pub(crate) async fn compose(
             let data_dir = Arc::clone(data_dir);
             move |job| data_dir.job(job)
         }),
+        retry_pauses: RETRY_PAUSES.to_vec(),
     });
     Ok(Application {
-        studies: Arc::new(Studies::new(Arc::clone(&store), policy, Arc::clone(&clock))),
+        studies: Arc::new(
+            Studies::new(Arc::clone(&store), policy, Arc::clone(&clock))
+                .with_pending(PendingSuggestions::new(data_dir.suggestions())),
+        ),
         jobs: Arc::new(jobs),
         packages: Packages::new(data_dir.packages(), Packages::MAX_BYTES),
         environments,
@@ -111,11 +126,17 @@ pub(crate) async fn compose(
 }
 
 impl Application {
-    /// Returns the services in the form that the HTTP interface takes. Without `access` every request is allowed.
+    /// Returns the services in the form that the HTTP interface takes. Without `hosts`, requests come from this
+    /// process.
     ///
     /// # Errors
     /// If the current folder cannot be read.
-    pub(crate) fn http_service(self, access: Option<Access>, request_timeout: Duration) -> anyhow::Result<Service> {
+    pub(crate) fn http_service(
+        self,
+        access: ServiceAccess,
+        hosts: Option<AllowedHosts>,
+        request_timeout: Duration,
+    ) -> anyhow::Result<Service> {
         Ok(Service {
             studies: self.studies,
             jobs: self.jobs,
@@ -124,6 +145,7 @@ impl Application {
             clock: self.clock,
             working_directory: std::env::current_dir().context("the current folder cannot be read")?,
             access,
+            hosts,
             request_timeout,
         })
     }
@@ -146,16 +168,47 @@ pub(crate) fn access(
     authenticator: Authenticator,
     settings: AccessSettings,
 ) -> anyhow::Result<Access> {
-    let log = |name: &str| {
-        let path = data_dir.audit().join(name);
-        AuditLog::open(&path).with_context(|| format!("{} cannot be written", path.display()))
-    };
+    let log = |name: &str| open_log(&data_dir.audit().join(name));
     Ok(Access {
         authenticator,
         limits: Limits::new(settings.request_rate, settings.concurrent_suggestions),
-        admin_activity: log("admin_activity.jsonl")?,
+        admin_activity: log(ADMIN_ACTIVITY)?,
         data_access: settings.records_reads.then(|| log("data_access.jsonl")).transpose()?,
+        refuses_unrecorded: settings.refuses_unrecorded,
     })
+}
+
+/// The user of this process as the owner of the data folder `path`: the principal of changes without a server.
+///
+/// # Errors
+/// If the audit log cannot be written.
+pub(crate) fn owner(path: &Path) -> anyhow::Result<Owner> {
+    let admin_activity = open_log(&audit_of(path).join(ADMIN_ACTIVITY))?;
+    admin_activity.prepare().with_context(|| format!("{} cannot be written", audit_of(path).display()))?;
+    Ok(Owner { principal: format!("uid:{}", rustix::process::getuid().as_raw()), admin_activity })
+}
+
+/// Records a change that `owner` made without a request.
+///
+/// # Errors
+/// If the audit log cannot be written.
+pub(crate) fn record(owner: &Owner, method: &str, resource: &str, status: u16) -> anyhow::Result<()> {
+    let recorded = owner.admin_activity.write(&Record {
+        time: SystemClock.now(),
+        principal: &owner.principal,
+        caller_ip: None,
+        method,
+        resource,
+        permission: None,
+        status,
+        request_id: "",
+        count: None,
+    });
+    recorded.context("the change was made, but is not in the audit log")
+}
+
+fn open_log(path: &Path) -> anyhow::Result<AuditLog> {
+    AuditLog::open(path).with_context(|| format!("{} cannot be written", path.display()))
 }
 
 /// Builds the executor that runs programs on this machine and keeps its registry in `folder`.

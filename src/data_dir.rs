@@ -6,8 +6,10 @@
 //! store.sqlite or store.sled/          the store
 //! jobs/<job>/trials/<id>/attempt-<n>/  files of one attempt; projects/<project>/jobs/... for other projects than
 //! `local`
-//! tokens.json                          the access tokens of a server on this folder
-//! audit/                               the audit logs of a server
+//! executions/<attempt>/                files of a supervisor
+//! tokens.json, TOKENS                  the access tokens of a server on this folder; the marker that there are any
+//! audit/                               the audit logs
+//! suggestions/                         suggestions that clients wait for
 //! environments/                        installed programs, by content
 //! packages/<project>/<sha256>/         packages that clients have uploaded
 //! local/<run>/                         files of one `local train`
@@ -27,7 +29,7 @@ use std::sync::Arc;
 use tokio::sync::OnceCell;
 
 use tunesmith_domain::JobId;
-use tunesmith_store::{MemoryStore, OpenMode, Store};
+use tunesmith_store::{MemoryStore, OpenMode, Store, StoreError};
 
 pub use error::DataDirError;
 pub use lock::Holder;
@@ -156,9 +158,18 @@ impl DataDir {
         let open = async || {
             let (path, kind, access) = (self.path.clone(), self.kind, self.access);
             let opening = tokio::task::spawn_blocking(move || open_store(&path, kind, access));
-            opening.await.map_err(|source| DataDirError::io("open the store of", &self.path)(source.into()))?
+            let opened =
+                opening.await.map_err(|source| DataDirError::io("open the store of", &self.path)(source.into()))?;
+            opened.map_err(|error| self.name_holder(error))
         };
         Ok(Arc::clone(&self.store.get_or_try_init(open).await?.0))
+    }
+
+    /// The error of another process that has the store open although this one has the lock of the folder.
+    fn name_holder(&self, error: DataDirError) -> DataDirError {
+        let DataDirError::Store(StoreError::InUse { path }) = error else { return error };
+        let file = if path.is_dir() { path.join("db") } else { path };
+        DataDirError::InUse { path: self.path.clone(), holder: Holder::of_file(&file) }
     }
 
     /// Returns the absolute path of the folder.
@@ -178,7 +189,12 @@ impl DataDir {
 
     /// Returns the folder of the audit logs.
     pub fn audit(&self) -> PathBuf {
-        self.path.join("audit")
+        audit_of(&self.path)
+    }
+
+    /// Returns the folder of the suggestions that clients wait for.
+    pub fn suggestions(&self) -> PathBuf {
+        self.path.join("suggestions")
     }
 
     /// Returns the folder of the installed programs, each in a folder named by its content.
@@ -204,6 +220,11 @@ impl DataDir {
 /// open.
 pub fn tokens_of(path: &Path) -> PathBuf {
     path.join("tokens.json")
+}
+
+/// Returns the folder of the audit logs of the data folder `path`.
+pub fn audit_of(path: &Path) -> PathBuf {
+    path.join("audit")
 }
 
 struct StoreHandle(Arc<dyn Store>);

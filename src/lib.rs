@@ -2,6 +2,8 @@
 //!
 //! The crates and the direction of their dependencies are described in `docs/architecture.md`.
 
+mod allocator;
 pub mod cli;
 mod composition;
 pub mod data_dir;
+mod memory;

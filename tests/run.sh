@@ -9,6 +9,8 @@ need "command -v strace" strace
 need "command -v openssl" openssl
 need "command -v podman" podman
 need "command -v runc" runc
+# A page of another site tries to use a server.
+need "command -v chromium" chromium
 need "[ -x /bin/busybox ] && ! ldd /bin/busybox" busybox-static
 # For tests that draw on a terminal, and for programs in the background of a trial.
 need "command -v script" bsdutils

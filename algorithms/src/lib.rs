@@ -12,6 +12,7 @@ pub mod output_warp;
 pub mod prior;
 pub mod problem;
 pub mod rng;
+pub mod rounded;
 pub mod sampling;
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -1,5 +1,6 @@
 //! `tunesmith completions`: prints a completion script.
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Args, CommandFactory};
@@ -13,6 +14,10 @@ pub(super) struct CompletionsArgs {
 
 /// Runs the command.
 pub(super) fn run(args: &CompletionsArgs) -> anyhow::Result<ExitCode> {
-    clap_complete::generate(args.shell, &mut super::Cli::command(), "tunesmith", &mut std::io::stdout());
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut super::Cli::command(), "tunesmith", &mut script);
+    let mut output = std::io::stdout().lock();
+    output.write_all(&script)?;
+    output.flush()?;
     Ok(ExitCode::SUCCESS)
 }

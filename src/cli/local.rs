@@ -64,6 +64,9 @@ pub(super) struct TrainArgs {
     /// Number of evaluators.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000))]
     evaluator_count: u32,
+    /// First port of the replicas in TF_CONFIG, which get consecutive ports, with --distributed [default: free ports].
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    start_port: Option<u16>,
     /// Folder in which the output is kept. Without it, the output is only printed.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
@@ -119,6 +122,7 @@ fn spec(args: &TrainArgs, folder: &Path) -> anyhow::Result<ExecutorJobSpec> {
         program_folders: Vec::new(),
         directory: folder.join("local").join(id.to_string()),
         time_limit: None,
+        start_port: args.start_port,
         grace: Additions::default().stop_grace_period(),
         id,
     })
@@ -129,6 +133,9 @@ fn roles(args: &TrainArgs) -> anyhow::Result<Vec<(Role, u32)>> {
     let counts = [("--worker-count", args.worker_count), ("--parameter-server-count", args.parameter_server_count)];
     if let (false, Some((flag, _))) = (args.distributed, counts.iter().find(|(_, count)| count.is_some())) {
         bail!("{flag} needs --distributed");
+    }
+    if args.start_port.is_some() && !args.distributed {
+        bail!("--start-port needs --distributed");
     }
     let default = if args.distributed { DEFAULT_COUNT } else { 0 };
     let mut roles = vec![(Role::Master, 0)];
@@ -158,7 +165,7 @@ fn environment(
     let name = module.split('.').next().unwrap_or(module);
     if parent != working_directory && working_directory.join(name).is_dir() {
         // `python -m` searches the current folder first.
-        notice(&format!("Python finds the folder {name} in the current folder before the one in {}", parent.display()));
+        notice(&format!("warning: Python imports {name} from the current folder, not from {}", parent.display()));
     }
     let inherited = std::env::var_os("PYTHONPATH").filter(|paths| !paths.is_empty());
     let inherited = inherited.iter().flat_map(std::env::split_paths);
@@ -260,7 +267,7 @@ fn exit_code(state: ExecutorJobState) -> ExitCode {
             return ExitCode::FAILURE;
         }
         ExecutorJobState::Unknown | ExecutorJobState::Running => {
-            notice("the job is unknown: its folder was removed");
+            notice("the folder of the job was removed while it ran");
             return ExitCode::FAILURE;
         }
     };

@@ -18,6 +18,10 @@ pub(super) enum LogFormat {
     Json,
 }
 
+/// Environment variables that ask for traces, which are sent by programs that are built with the feature `otlp`.
+#[cfg(not(feature = "otlp"))]
+const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"];
+
 /// Stops logging when it is dropped.
 pub(super) struct Logging {
     #[cfg(feature = "otlp")]
@@ -51,6 +55,11 @@ pub(super) fn init(format: LogFormat) -> anyhow::Result<Logging> {
     #[cfg(not(feature = "otlp"))]
     {
         registry.init();
+        if let Some(variable) = ENDPOINTS.into_iter().find(|name| std::env::var_os(name).is_some()) {
+            tracing::warn!(
+                "{variable} is set, but this program was built without traces: build it with `--features otlp`"
+            );
+        }
         Ok(Logging {})
     }
 }

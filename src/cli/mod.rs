@@ -1,26 +1,37 @@
 //! The command line.
 //!
 //! Exit codes: 0 success; 1 the job failed or was cancelled; 2 invalid input (arguments, configuration, data folder);
-//! 130 interrupted. `local train` returns the exit code of the trainer instead.
+//! 74 the disk takes no writes; 130 interrupted. `local train` returns the exit code of the trainer instead.
 
 mod bench;
+mod busy;
 mod client;
 mod completions;
+mod doctor;
 mod explain;
 mod folder_args;
+mod init;
 mod isolation_args;
+mod job_output;
 mod local;
 mod logging;
 mod output;
+mod output_file;
 mod progress;
 mod results;
 mod run;
+mod run_again;
+mod run_logs;
+mod self_signed;
 mod serve;
+mod table;
 mod tokens;
 #[cfg(feature = "otlp")]
 mod traces;
+mod trial_count;
 mod validate;
 
+use std::io;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -28,16 +39,22 @@ use tunesmith_files::use_private_umask;
 
 use self::logging::LogFormat;
 use self::output::notice;
+use tunesmith_store::StoreFault;
 
 /// Exit code for invalid input.
 const BAD_INPUT: u8 = 2;
+/// Exit code if the disk of the data folder takes no writes, or the store was changed by another program (`EX_IOERR`).
+const STORE_FAILED: u8 = 74;
 /// Exit code after Ctrl-C, as in shells.
 const INTERRUPTED: u8 = 130;
+/// Exit code when the reader of the output has ended, as in shells: 128 and the number of SIGPIPE.
+const CLOSED_OUTPUT: u8 = 141;
 
 /// Tunes hyperparameters. Takes the hptuning_config.yaml, the trainers and the REST clients of AI Platform unchanged.
 #[derive(Debug, Parser)]
 #[command(name = "tunesmith", version, propagate_version = true)]
-#[command(after_help = "Exit codes: 0 success, 1 the job failed, 2 invalid input, 130 interrupted.")]
+#[command(after_help = "Exit codes: 0 success, 1 the job failed, 2 invalid input, 74 the disk takes no writes, \
+                        130 interrupted.")]
 struct Cli {
     /// Format of the log on standard error.
     #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text, value_name = "FORMAT")]
@@ -58,8 +75,12 @@ enum Command {
     /// Run a trainer once on this machine, without tuning.
     #[command(subcommand)]
     Local(local::LocalCommand),
+    /// Write a commented configuration, from the flags of a trainer or from answers.
+    Init(init::InitArgs),
     /// Check a configuration and print its search space.
     Validate(validate::Args),
+    /// Check this machine for what jobs need, and print what to do.
+    Doctor(doctor::DoctorArgs),
     /// Submit, inspect, change and cancel the jobs of a server or of a data folder.
     #[command(subcommand)]
     Jobs(client::JobsCommand),
@@ -69,13 +90,20 @@ enum Command {
     /// Request trials, report their results, and export them.
     #[command(subcommand)]
     Trials(client::TrialsCommand),
-    /// Analyse a finished or running job: the importance of its hyperparameters, the predicted optimum, and how
+    /// Analyse a job or a study, also while it runs: the importance of its hyperparameters, the predicted optimum, and how
     /// reliable both are.
     Explain(explain::ExplainArgs),
     /// Compare search algorithms offline, on problems with known optima.
     Bench(Box<bench::BenchArgs>),
     /// Print a completion script for a shell.
     Completions(completions::CompletionsArgs),
+}
+
+/// Whether the reader of the output, such as `head`, has ended. A program that does not ignore SIGPIPE ends then without
+/// a message.
+fn is_closed_output(error: &anyhow::Error) -> bool {
+    let is_pipe = |error: &std::io::Error| error.kind() == std::io::ErrorKind::BrokenPipe;
+    error.chain().filter_map(|cause| cause.downcast_ref::<std::io::Error>()).any(is_pipe)
 }
 
 /// Parses the arguments of the process, runs the command, and returns the exit code.
@@ -96,6 +124,8 @@ pub fn main() -> ExitCode {
         Command::Serve(args) => serve::serve(&args),
         Command::Tokens(command) => tokens::tokens(&command),
         Command::Local(local::LocalCommand::Train(args)) => local::train(&args),
+        Command::Init(args) => init::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Validate(args) => {
             validate::run(&args, &mut std::io::stdout(), &mut std::io::stderr()).map_err(anyhow::Error::from)
         }
@@ -107,7 +137,18 @@ pub fn main() -> ExitCode {
         Command::Completions(args) => completions::run(&args),
     };
     outcome.unwrap_or_else(|error| {
+        if is_closed_output(&error) {
+            return ExitCode::from(CLOSED_OUTPUT);
+        }
         notice(&format!("error: {error:#}"));
-        ExitCode::from(BAD_INPUT)
+        ExitCode::from(if is_of_the_medium(&error) { STORE_FAILED } else { BAD_INPUT })
+    })
+}
+
+/// Whether the cause of `error` is a disk that takes no writes, or a store that another program has changed.
+fn is_of_the_medium(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        let of_system = cause.downcast_ref::<io::Error>().map(StoreFault::from);
+        cause.is::<StoreFault>() || of_system.is_some_and(|fault| !matches!(fault, StoreFault::Failed { .. }))
     })
 }

@@ -1,24 +1,43 @@
 //! Shows the progress of a job: live lines on a terminal, plain lines elsewhere, log events with JSON logs.
 
 use std::collections::BTreeMap;
-use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use tunesmith_algorithms::problem::{Goal, ParameterValues, TrialId};
 
+use super::busy::{Busy, activity_text};
 use super::output::notice;
+use tunesmith_algorithms::rounded::{Rounded, RoundedValue};
 use tunesmith_domain::{JobState, Trial, TrialState};
-use tunesmith_service::JobEvent;
+use tunesmith_service::{Activity, JobEvent, attempt_directory};
 
 /// Displays the events of a job.
 pub(super) struct Progress {
     tally: Tally,
     view: View,
+    /// What the job does beside its trials.
+    busy: Option<Busy>,
+}
+
+/// How the events are displayed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Style {
+    /// Lines that change, on a terminal.
+    Live,
+    /// A line for each event.
+    Plain,
+    /// Events of the log.
+    Log,
 }
 
 /// The counts of trials, and the data of the estimated remaining time.
 struct Tally {
+    /// Folder of the job's files.
+    directory: PathBuf,
+    /// Names of the parameters, in the order of the configuration.
+    parameters: Vec<String>,
     metric: String,
     goal: Goal,
     max_trials: u64,
@@ -38,10 +57,20 @@ enum View {
 }
 
 impl Progress {
-    /// Creates the display of a job of `max_trials` trials, `parallel` at once. `json` states that the log format is
-    /// JSON.
-    pub(super) fn new(metric: &str, goal: Goal, max_trials: u64, parallel: u64, json: bool) -> Self {
+    /// Creates the display of a job of `max_trials` trials, `parallel` at once. Its files are in `directory`, and
+    /// `parameters` names its parameters in the order of the configuration.
+    pub(super) fn new(
+        metric: &str,
+        goal: Goal,
+        max_trials: u64,
+        parallel: u64,
+        style: Style,
+        directory: PathBuf,
+        parameters: Vec<String>,
+    ) -> Self {
         let tally = Tally {
+            directory,
+            parameters,
             metric: metric.to_owned(),
             goal,
             max_trials,
@@ -52,17 +81,25 @@ impl Progress {
             running: BTreeMap::new(),
             spent: (0.0, 0),
         };
-        let view = if json {
-            View::Log
-        } else if std::io::stderr().is_terminal() {
-            let lines = MultiProgress::new();
-            let total = lines.add(ProgressBar::new(max_trials).with_style(total_style()));
-            total.enable_steady_tick(Duration::from_millis(250));
-            View::Live { lines, total, trials: BTreeMap::new() }
-        } else {
-            View::Plain
+        let view = match style {
+            Style::Log => View::Log,
+            Style::Plain => View::Plain,
+            Style::Live => {
+                let lines = MultiProgress::new();
+                let total = lines.add(ProgressBar::new(max_trials).with_style(total_style()));
+                total.enable_steady_tick(Duration::from_millis(250));
+                View::Live { lines, total, trials: BTreeMap::new() }
+            }
         };
-        Self { tally, view }
+        Self { tally, view, busy: None }
+    }
+
+    /// Runs `write`, which prints, while no live line is shown.
+    pub(super) fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
+        match &self.view {
+            View::Live { lines, .. } => lines.suspend(write),
+            View::Plain | View::Log => write(),
+        }
     }
 
     /// Counts the trials that had ended before this process started.
@@ -80,6 +117,10 @@ impl Progress {
                 self.tally.running.insert(*id, Instant::now());
             }
             JobEvent::TrialEnded { trial } => self.tally.end(trial),
+            JobEvent::Busy { activity } => {
+                self.busy = activity.clone().map(Busy::new);
+                self.refresh();
+            }
             _ => {}
         }
         match &mut self.view {
@@ -93,13 +134,13 @@ impl Progress {
                 match event {
                     JobEvent::TrialStarted { id, parameters, .. } => {
                         let bar = lines.insert_before(total, ProgressBar::new_spinner().with_style(trial_style()));
-                        bar.set_prefix(format!("trial {id}  {}", parameter_text(parameters)));
+                        bar.set_prefix(format!("trial {id}  {}", self.tally.parameter_text(parameters)));
                         bar.enable_steady_tick(Duration::from_millis(250));
                         trials.insert(*id, bar);
                     }
                     JobEvent::TrialMeasured { id, step, value } => {
                         if let Some(bar) = trials.get(id) {
-                            bar.set_message(format!("{}={value} step {step}", self.tally.metric));
+                            bar.set_message(format!("{}={} step {step}", self.tally.metric, Rounded(*value)));
                         }
                     }
                     JobEvent::TrialStopping { id, .. } => {
@@ -124,6 +165,31 @@ impl Progress {
         self.update_total();
     }
 
+    /// Prints a line above those that change.
+    pub(super) fn say(&self, line: &str) {
+        match &self.view {
+            View::Live { lines, .. } => {
+                // The job continues if the terminal was closed.
+                let _ = lines.println(line);
+            }
+            View::Plain | View::Log => notice(line),
+        }
+    }
+
+    /// Updates the display of work that takes long.
+    pub(super) fn refresh(&mut self) {
+        let Some(busy) = &mut self.busy else { return self.update_total() };
+        match self.view {
+            View::Plain => {
+                if let Some(line) = busy.line_if_due() {
+                    notice(&line);
+                }
+            }
+            View::Live { .. } => self.update_total(),
+            View::Log => {}
+        }
+    }
+
     /// Removes the live lines, so that other text can follow.
     pub(super) fn finish(self) {
         if let View::Live { lines, total, trials } = self.view {
@@ -135,10 +201,11 @@ impl Progress {
         }
     }
 
-    fn update_total(&self) {
+    fn update_total(&mut self) {
         if let View::Live { total, .. } = &self.view {
             total.set_position(self.tally.done + self.tally.failed);
-            total.set_message(self.tally.summary());
+            let work = self.busy.as_mut().and_then(Busy::current).map(|work| format!("{work} | ")).unwrap_or_default();
+            total.set_message(format!("{work}{}", self.tally.summary()));
         }
     }
 }
@@ -161,16 +228,24 @@ impl Tally {
         }
     }
 
+    /// Returns `name=value` for each parameter, in the order of the configuration.
+    fn parameter_text(&self, parameters: &ParameterValues) -> String {
+        let given = self.parameters.iter().filter_map(|name| Some((name, parameters.get(name)?)));
+        given.map(|(name, value)| format!("{name}={}", RoundedValue(value))).collect::<Vec<_>>().join(" ")
+    }
+
     fn summary(&self) -> String {
         let to_go = self.max_trials.saturating_sub(self.done + self.failed);
         let mut text = format!("{} done, {} failed, {to_go} to go", self.done, self.failed);
         if let Some((value, trial)) = self.best {
-            text.push_str(&format!(", best {}={value} (trial {trial})", self.metric));
+            text.push_str(&format!(", best {}={} (trial {trial})", self.metric, Rounded(value)));
         }
         if self.spent.1 > 0 && to_go > 0 {
             let mean = self.spent.0 / f64::from(self.spent.1);
             let left = mean * (to_go as f64 / self.parallel as f64).ceil();
-            text.push_str(&format!(", about {} left", duration_text(left)));
+            if left >= 1.0 {
+                text.push_str(&format!(", about {} left", duration_text(left)));
+            }
         }
         text
     }
@@ -182,7 +257,7 @@ impl Tally {
             JobEvent::StateChanged { state: JobState::Cancelling, error_message } => {
                 format!("cancelling: {error_message}")
             }
-            JobEvent::StateChanged { .. } | JobEvent::TrialMeasured { .. } => return None,
+            JobEvent::StateChanged { .. } | JobEvent::TrialMeasured { .. } | JobEvent::Busy { .. } => return None,
             JobEvent::Resumed { completed, unfinished } => {
                 format!("resuming the job: {completed} trials have results, {unfinished} were unfinished")
             }
@@ -193,19 +268,20 @@ impl Tally {
                     (false, 1) => " started".to_owned(),
                     (false, attempt) => format!(" started again (attempt {attempt})"),
                 };
-                format!("trial {id}{how}: {}", parameter_text(parameters))
+                format!("trial {id}{how}: {}", self.parameter_text(parameters))
             }
             JobEvent::TrialStopping { id, reason } => format!("trial {id} is stopped early: {reason}"),
             JobEvent::TrialLost { id, reason } => format!("trial {id} was lost by its executor: {reason}"),
             JobEvent::TrialEnded { trial } => match (&trial.final_measurement, &trial.infeasible_reason) {
                 (Some(measurement), _) => {
-                    let value = measurement.value(&self.metric).unwrap_or(f64::NAN);
+                    let value = Rounded(measurement.value(&self.metric).unwrap_or(f64::NAN));
                     let early = if trial.stopped_early { ", stopped early" } else { "" };
                     format!("trial {} ended: {}={value}{early} | {}", trial.id, self.metric, self.summary())
                 }
                 (None, reason) => {
                     let reason = reason.as_deref().unwrap_or("no result");
-                    format!("trial {} failed: {reason} | {}", trial.id, self.summary())
+                    let log = attempt_directory(&self.directory, trial).join("stderr.log");
+                    format!("trial {} failed: {reason} (log: {}) | {}", trial.id, log.display(), self.summary())
                 }
             },
             JobEvent::Warning { message } => format!("warning: {message}"),
@@ -221,9 +297,12 @@ fn log(event: &JobEvent) {
         JobEvent::Resumed { completed, unfinished } => {
             tracing::info!(trials.completed = completed, trials.unfinished = unfinished, "job resumed");
         }
+        JobEvent::Busy { activity: None } => {}
+        JobEvent::Busy { activity: Some(Activity::Suggesting) } => tracing::debug!("computing the next trial"),
+        JobEvent::Busy { activity: Some(activity) } => tracing::info!("{}", activity_text(activity)),
         JobEvent::Prepared { log } => tracing::info!(log.path = %log.display(), "trainer installed"),
         JobEvent::TrialStarted { id, parameters, attempt, adopted } => {
-            let parameters = parameter_text(parameters);
+            let parameters = exact_parameters(parameters);
             tracing::info!(trial.id = %id, trial.attempt = attempt, trial.adopted = adopted, parameters, "trial started");
         }
         JobEvent::TrialMeasured { id, step, value } => {
@@ -239,8 +318,8 @@ fn log(event: &JobEvent) {
     }
 }
 
-/// Returns `name=value` for each parameter, separated by spaces.
-pub(super) fn parameter_text(parameters: &ParameterValues) -> String {
+/// Returns `name=value` for each parameter with its exact value, separated by spaces.
+fn exact_parameters(parameters: &ParameterValues) -> String {
     let parts: Vec<String> = parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
     parts.join(" ")
 }
@@ -249,7 +328,9 @@ pub(super) fn parameter_text(parameters: &ParameterValues) -> String {
 pub(super) fn duration_text(seconds: f64) -> String {
     let whole = seconds.round().max(0.0) as u64;
     match whole {
-        0..60 => format!("{seconds:.1} s"),
+        0 if seconds < 0.1 => "< 0.1 s".to_owned(),
+        0..10 => format!("{seconds:.1} s"),
+        10..60 => format!("{whole} s"),
         60..3600 => format!("{} min {:02} s", whole / 60, whole % 60),
         _ => format!("{} h {:02} min", whole / 3600, whole % 3600 / 60),
     }

@@ -1,21 +1,21 @@
 //! The results of a job: the table of trials, the arguments of the best one, and the output files.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use comfy_table::{Table, presets};
 use futures::TryStreamExt;
 use tunesmith_algorithms::problem::Goal;
+use tunesmith_algorithms::rounded::{Rounded, RoundedValue};
 
 use super::progress::duration_text;
+use super::table::{Column, Layout, Table};
 use tunesmith_api::ai_platform::job::{best_first, job_resource};
-use tunesmith_domain::{Job, Study, Trial, TrialState};
+use tunesmith_domain::{Job, JobState, Study, StudyState, Trial, TrialState};
 use tunesmith_files::create_for_user;
 use tunesmith_service::pages;
 use tunesmith_store::{Store, StoreError};
 
-/// Maximum number of rows in the table.
+/// Maximum number of rows in the table: of trials that did not fail, and of failed ones.
 const TABLE_ROWS: usize = 50;
 
 /// A job with its study and its trials.
@@ -23,30 +23,36 @@ pub(super) struct Results {
     pub(super) job: Job,
     pub(super) study: Option<Study>,
     pub(super) trials: Vec<Trial>,
-    /// Folder of the job's files.
-    pub(super) directory: PathBuf,
+    /// The folder of the logs, or the command that prints them.
+    pub(super) logs: String,
 }
 
 impl Results {
-    /// Reads the study and the trials of `job`.
+    /// Reads the study and the trials of `job`, whose files are in `directory`. A missing study has no trials.
     pub(super) async fn read(store: &dyn Store, job: Job, directory: PathBuf) -> Result<Self, StoreError> {
         let study = match &job.study {
-            Some(id) => Some(store.study(id).await?),
+            Some(id) => match store.study(id).await {
+                Ok(study) => Some(study),
+                Err(StoreError::NotFound { .. }) => None,
+                Err(error) => return Err(error),
+            },
             None => None,
         };
         let trials = match &study {
             Some(study) => pages::trials(store, &study.id).try_collect().await?,
             None => Vec::new(),
         };
-        Ok(Self { job, study, trials, directory })
+        Ok(Self { job, study, trials, logs: directory.display().to_string() })
     }
 
-    /// Returns the results as text.
-    pub(super) fn text(&self) -> String {
+    /// Returns the results as text, with the table in `layout`.
+    ///
+    /// # Errors
+    /// If the layout selects a column that does not exist.
+    pub(super) fn text(&self, layout: &Layout) -> anyhow::Result<String> {
         let mut text = String::new();
         if let (Some((metric, goal)), false) = (self.metric(), self.trials.is_empty()) {
-            text.push_str(&self.table(metric, goal));
-            text.push('\n');
+            text.push_str(&self.table(metric, goal, layout)?);
             if let Some(best) = self.best(metric, goal) {
                 text.push_str(&self.best_text(best, metric));
             }
@@ -56,18 +62,24 @@ impl Results {
             text.push_str(&format!(": {}", self.job.error_message));
         }
         text.push('\n');
-        if let Some(study) = &self.study
-            && study.state_reason.starts_with("search space exhausted")
-        {
+        if self.is_exhausted() {
             text.push_str(&format!("search space exhausted after {} trials\n", self.trials.len()));
         }
-        text.push_str(&format!("logs: {}\n", self.directory.display()));
+        text.push_str(&format!("logs: {}\n", self.logs));
         if let Ok(plan) = self.job.plan()
             && let Some(job_dir) = &plan.job_dir
         {
             text.push_str(&format!("models: {job_dir}\n"));
         }
-        text
+        Ok(text)
+    }
+
+    /// Whether the job succeeded with fewer trials than it asked for.
+    fn is_exhausted(&self) -> bool {
+        let Ok(plan) = self.job.plan() else { return false };
+        self.study.as_ref().is_some_and(|study| study.state == StudyState::Completed)
+            && self.job.state == JobState::Succeeded
+            && (self.trials.len() as u64) < plan.max_trials
     }
 
     /// Writes the job resource as JSON.
@@ -84,12 +96,7 @@ impl Results {
 
     fn csv(&self, file: &mut std::fs::File) -> anyhow::Result<()> {
         let mut writer = csv::Writer::from_writer(file);
-        let names: Vec<&str> = self
-            .study
-            .iter()
-            .flat_map(|study| study.problem.search_space().parameters())
-            .map(|parameter| parameter.name())
-            .collect();
+        let names = self.parameter_names();
         let metric = self.metric().map_or("", |(metric, _)| metric);
         let fixed = ["trial_id", "state", "objective_value", "training_step", "stopped_early", "reason"];
         let times = ["start_time", "end_time"];
@@ -124,40 +131,56 @@ impl Results {
         best_first(&self.trials, metric, goal).first().copied().filter(|trial| trial.state == TrialState::Succeeded)
     }
 
-    fn table(&self, metric: &str, goal: Goal) -> String {
-        let mut table = Table::new();
-        table.load_style(presets::UTF8_BORDERS_ONLY);
-        // A trial lacks the conditional parameters that are inactive.
-        let parameters: BTreeSet<&String> = self.trials.iter().flat_map(|trial| trial.parameters.keys()).collect();
-        let mut header = vec!["trial".to_owned(), metric.to_owned(), "step".to_owned()];
-        header.extend(parameters.iter().map(|name| (*name).clone()));
-        header.extend(["duration".to_owned(), "state".to_owned()]);
-        table.set_header(header);
-        for trial in best_first(&self.trials, metric, goal).into_iter().take(TABLE_ROWS) {
+    /// Returns the table of trials, best first. The parameters stand in the order of the configuration.
+    fn table(&self, metric: &str, goal: Goal, layout: &Layout) -> anyhow::Result<String> {
+        let parameters: Vec<&str> = self.parameter_names();
+        let any_reason = self.trials.iter().any(|trial| trial.infeasible_reason.is_some());
+        let mut columns = vec![Column::text("trial"), Column::number(metric)];
+        columns.push(Column::number("step").may_be_left_out(parameters.len() + 1));
+        columns.extend(parameters.iter().enumerate().map(|(rank, name)| Column::value(*name).may_be_left_out(rank)));
+        columns.push(Column::text("duration").may_be_left_out(parameters.len()));
+        columns.push(Column::text("state"));
+        columns.extend(any_reason.then(|| Column::prose("reason")));
+        let mut table = Table::new(columns);
+        let is_failed = |trial: &&Trial| trial.infeasible_reason.is_some();
+        let (failed, others): (Vec<&Trial>, Vec<&Trial>) =
+            best_first(&self.trials, metric, goal).into_iter().partition(is_failed);
+        for trial in others.iter().take(TABLE_ROWS).chain(failed.iter().take(TABLE_ROWS)) {
             let result = trial.final_measurement.as_ref();
             let value = result.and_then(|found| found.value(metric));
             let mut row = vec![
                 trial.id.to_string(),
-                value.map_or_else(|| "-".to_owned(), |value| value.to_string()),
+                value.map_or_else(|| "-".to_owned(), |value| Rounded(value).to_string()),
                 result.map_or_else(|| "-".to_owned(), |found| found.step.to_string()),
             ];
-            row.extend(parameters.iter().map(|name| trial.parameters.get(*name).map(short_value).unwrap_or_default()));
+            // A trial lacks the conditional parameters that are inactive.
+            let value = |name: &&str| trial.parameters.get(*name).map(|value| RoundedValue(value).to_string());
+            row.extend(parameters.iter().map(|name| value(name).unwrap_or_default()));
             row.push(duration(trial));
             row.push(state_text(trial));
+            row.extend(trial.infeasible_reason.clone());
             table.add_row(row);
         }
-        let mut text = table.to_string();
-        if self.trials.len() > TABLE_ROWS {
-            text.push_str(&format!("\nand {} more trials", self.trials.len() - TABLE_ROWS));
+        let mut text = table.render(layout)?;
+        let more = [(others.len(), "more trials"), (failed.len(), "more failed trials")];
+        for (count, what) in more.into_iter().filter(|(count, _)| *count > TABLE_ROWS) {
+            text.push_str(&format!("and {} {what}\n", count - TABLE_ROWS));
         }
-        text
+        Ok(text)
+    }
+
+    /// Returns the names of the parameters in the order of the configuration.
+    pub(super) fn parameter_names(&self) -> Vec<&str> {
+        let space = self.study.iter().flat_map(|study| study.problem.search_space().parameters());
+        space.map(|parameter| parameter.name()).collect()
     }
 
     fn best_text(&self, best: &Trial, metric: &str) -> String {
         let value = best.final_measurement.as_ref().and_then(|found| found.value(metric)).unwrap_or(f64::NAN);
+        let given = self.parameter_names().into_iter().filter_map(|name| Some((name, best.parameters.get(name)?)));
         let arguments: Vec<String> =
-            best.parameters.iter().map(|(name, value)| shell_word(&format!("--{name}={value}"))).collect();
-        format!("best: trial {} with {metric}={value}\n  {}\n", best.id, arguments.join(" "))
+            given.map(|(name, value)| shell_word(&format!("--{name}={}", RoundedValue(value)))).collect();
+        format!("best: trial {} with {metric}={}\n  {}\n", best.id, Rounded(value), arguments.join(" "))
     }
 }
 
@@ -171,18 +194,6 @@ fn replace_file(path: &Path, write: impl FnOnce(&mut std::fs::File) -> anyhow::R
     write(&mut file)?;
     file.sync_all()?;
     std::fs::rename(&partial, path).with_context(|| format!("{} cannot be written", path.display()))
-}
-
-/// Formats the value of a parameter for a table, with six significant digits.
-pub(super) fn short_value(value: &tunesmith_algorithms::problem::ParameterValue) -> String {
-    use tunesmith_algorithms::problem::ParameterValue;
-    match value {
-        ParameterValue::Double(number) => {
-            let rounded: f64 = format!("{number:.5e}").parse().unwrap_or(*number);
-            ParameterValue::Double(rounded).to_string()
-        }
-        other => other.to_string(),
-    }
 }
 
 fn duration(trial: &Trial) -> String {

@@ -1,36 +1,48 @@
 //! `tunesmith run`: runs one job in this process, from its configuration to its best trial.
 
+use std::io::IsTerminal;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use rand::Rng;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
+use tokio::time::MissedTickBehavior;
 
 use super::folder_args::{ContainerArgs, DEFAULT_DATA_DIR, StoreChoice};
 use super::isolation_args::EnvironmentArgs;
+use super::job_output::JobOutput;
 use super::logging::LogFormat;
-use super::output::{notice, print};
-use super::progress::Progress;
+use super::output::{Writers, notice, print};
+use super::output_file;
+use super::progress::{Progress, Style};
 use super::results::Results;
-use super::{BAD_INPUT, INTERRUPTED};
+use super::run_again::AgainArgs;
+use super::run_logs::RunLogs;
+use super::table::TableArgs;
+use super::{BAD_INPUT, INTERRUPTED, STORE_FAILED, is_of_the_medium};
 use crate::composition::{self, Isolation};
 use crate::data_dir::DataDir;
+use tunesmith_api::ai_platform::command_line_notices;
 use tunesmith_api::ai_platform::plan::{CommandLine, job_plan, job_study, previous_job};
 use tunesmith_config::HptuningConfig;
 use tunesmith_domain::{Job, JobId, JobPlan, JobState};
 use tunesmith_files::Place;
 use tunesmith_http::server;
+use tunesmith_http::web_pages::AllowedHosts;
 use tunesmith_service::{Control, JobOutcome, RunSettings, Submission, Submitted, TrialReports};
 use tunesmith_store::Store;
 
 /// Maximum size of the file that contains a port.
 const MAX_PORT_BYTES: u64 = 16;
+
+/// Interval between two updates of the display and two reads of the followed logs.
+const REFRESH_INTERVAL: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
 pub(super) struct RunArgs {
@@ -49,6 +61,8 @@ pub(super) struct RunArgs {
     /// Name of the job. The name of an unfinished job resumes it. Generated from the name of the file by default.
     #[arg(long, value_name = "ID")]
     job_id: Option<JobId>,
+    #[command(flatten)]
+    again: AgainArgs,
     /// Number of trials to run at once, instead of maxParallelTrials.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     parallel: Option<u64>,
@@ -67,10 +81,15 @@ pub(super) struct RunArgs {
     /// Write the trials to this file as CSV.
     #[arg(long, value_name = "FILE")]
     export: Option<PathBuf>,
+    /// Print the output of the programs, labelled by trial.
+    #[arg(long)]
+    follow: bool,
     #[command(flatten)]
     container: ContainerArgs,
     #[command(flatten)]
     environment: EnvironmentArgs,
+    #[command(flatten)]
+    table: TableArgs,
     /// Command of the trainer, or the arguments of the trainer if a package or an image is given.
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -78,18 +97,27 @@ pub(super) struct RunArgs {
 
 /// Runs the command.
 pub(super) fn run(args: RunArgs, log_format: LogFormat) -> anyhow::Result<ExitCode> {
-    let config = match tunesmith_config::load(&args.config) {
+    let mut config = match tunesmith_config::load(&args.config) {
         Ok(config) => config,
         Err(errors) => {
             notice(&errors.to_string());
             return Ok(ExitCode::from(BAD_INPUT));
         }
     };
+    args.again.apply(&mut config)?;
     for warning in &config.warnings {
         notice(&warning.to_string());
     }
+    for hint in tunesmith_config::hints(&config, composition::processors().get(), args.parallel) {
+        notice(&format!("hint: {hint}"));
+    }
     if !config.without_effect.is_empty() {
         notice(&format!("no effect in a local run: {}", config.without_effect.join(", ")));
+    }
+    for (flag, path) in [("--output", &args.output), ("--export", &args.export)] {
+        if let Some(path) = path {
+            output_file::check(flag, path)?;
+        }
     }
     let submission = submission(&args, &config)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -107,6 +135,9 @@ fn submission(args: &RunArgs, config: &HptuningConfig) -> anyhow::Result<Submiss
         command: args.command.clone(),
         working_directory: std::env::current_dir().context("the current folder cannot be read")?,
     };
+    for ignored in command_line_notices(&config.training_input, &command_line) {
+        notice(&format!("warning: {}: {}", ignored.field, ignored.description));
+    }
     let plan = job_plan(&config.training_input, &command_line)?;
     let study = job_study(&config.training_input)?;
     Ok(Submission {
@@ -123,7 +154,8 @@ fn submission(args: &RunArgs, config: &HptuningConfig) -> anyhow::Result<Submiss
 }
 
 async fn run_job(args: &RunArgs, submission: Submission, json: bool) -> anyhow::Result<ExitCode> {
-    let data_dir = Arc::new(DataDir::open(&args.data_dir, args.store.kind(), "tunesmith run")?);
+    let who = format!("tunesmith run --config {}", args.config.display());
+    let data_dir = Arc::new(DataDir::open(&args.data_dir, args.store.kind(), &who)?);
     let isolation = Isolation {
         environment: args.environment.passed()?,
         // The author of the configuration is the operator.
@@ -131,10 +163,16 @@ async fn run_job(args: &RunArgs, submission: Submission, json: bool) -> anyhow::
         log_quota_bytes: args.environment.log_quota_bytes(),
         ..Isolation::default()
     };
-    let application = composition::compose(&data_dir, args.container.options()?, isolation).await?;
+    let application =
+        composition::compose(&data_dir, args.container.options()?, isolation, composition::MEMORY).await?;
     let (store, jobs) = (&*application.store, &application.jobs);
-    let submitted = jobs.submit(submission, rand::rng().next_u64()).await?;
+    let owner = composition::owner(data_dir.path())?;
+    let submitted = args.again.submit(jobs, submission).await?;
     let job = submitted.job().clone();
+    if matches!(submitted, Submitted::Created(_)) {
+        let (project, id) = job.id.parts();
+        composition::record(&owner, "ml.projects.jobs.create", &format!("projects/{project}/jobs/{id}"), 200)?;
+    }
     announce(&submitted, &data_dir, json);
     if let Submitted::Finished(job) = submitted {
         return conclude(args, store, &data_dir, job, false).await;
@@ -144,7 +182,7 @@ async fn run_job(args: &RunArgs, submission: Submission, json: bool) -> anyhow::
     let directory = data_dir.job(&job.id);
     std::fs::create_dir_all(&directory).with_context(|| format!("{} cannot be created", directory.display()))?;
     let endpoint = serve_reports(&directory, application.reports.clone()).await?;
-    let mut progress = progress(store, &job, &plan, args, json).await?;
+    let mut progress = progress(store, &job, &plan, args, json, &directory).await?;
     let (events, mut emitted) = mpsc::unbounded_channel();
     let (set_control, control) = watch::channel(Control::Run);
     let running = tokio::spawn({
@@ -152,13 +190,32 @@ async fn run_job(args: &RunArgs, submission: Submission, json: bool) -> anyhow::
         let settings = RunSettings { endpoint, parallel: args.parallel, events: Some(events) };
         async move { jobs.run_one(&id, settings, control).await }
     });
+    // The output of a job without trials is shown as it is, unless the log is read by programs.
+    let mut output = match (&job.study, json) {
+        (None, false) => Some(JobOutput::new(directory.clone())?),
+        _ => None,
+    };
+    let mut logs = if args.follow && output.is_none() { Some(RunLogs::new(&directory)?) } else { None };
     let mut interrupts = signal(SignalKind::interrupt())?;
     let mut terminations = signal(SignalKind::terminate())?;
+    let mut refresh = tokio::time::interval(REFRESH_INTERVAL);
+    refresh.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             biased;
-            _ = interrupts.recv() => raise(&set_control),
-            _ = terminations.recv() => raise(&set_control),
+            _ = interrupts.recv() => raise(&set_control, &progress),
+            _ = terminations.recv() => raise(&set_control, &progress),
+            _ = refresh.tick() => {
+                progress.refresh();
+                if let Some(output) = &mut output {
+                    output.print(Writers::Alive)?;
+                }
+                if print_logs(&mut logs, &progress, Writers::Alive).is_err() {
+                    // The reader of the output has ended. The results, which cannot be printed either, report that.
+                    logs = None;
+                    set_control.send_replace(Control::Interrupt);
+                }
+            }
             event = emitted.recv() => match event {
                 Some(event) => progress.show(&event),
                 // The run has ended, and all its events were shown.
@@ -166,6 +223,10 @@ async fn run_job(args: &RunArgs, submission: Submission, json: bool) -> anyhow::
             },
         }
     }
+    if let Some(output) = &mut output {
+        output.print(Writers::Gone)?;
+    }
+    print_logs(&mut logs, &progress, Writers::Gone)?;
     progress.finish();
     match running.await? {
         Ok(JobOutcome::Ended(job)) => conclude(args, store, &data_dir, job, false).await,
@@ -173,20 +234,28 @@ async fn run_job(args: &RunArgs, submission: Submission, json: bool) -> anyhow::
         Err(error) => {
             let error = anyhow::Error::from(error);
             notice(&format!("error: {error:#}\nto resume the job, give the same command with --job-id {}", job.id));
-            Ok(ExitCode::FAILURE)
+            Ok(if is_of_the_medium(&error) { ExitCode::from(STORE_FAILED) } else { ExitCode::FAILURE })
         }
     }
 }
 
 /// Interrupts the job at the first call, and kills its programs at the second.
-fn raise(control: &watch::Sender<Control>) {
+fn raise(control: &watch::Sender<Control>, progress: &Progress) {
     control.send_modify(|now| {
         *now = if *now == Control::Run { Control::Interrupt } else { Control::Kill };
-        notice(match now {
+        progress.say(match now {
             Control::Kill => "stopping at once",
             _ => "stopping the running trials; Ctrl-C once more stops at once",
         });
     });
+}
+
+/// Prints the new lines of the followed logs.
+fn print_logs(logs: &mut Option<RunLogs>, progress: &Progress, writers: Writers) -> std::io::Result<()> {
+    match logs {
+        Some(logs) => progress.suspend(|| logs.print(writers)),
+        None => Ok(()),
+    }
 }
 
 fn announce(submitted: &Submitted, data_dir: &DataDir, json: bool) {
@@ -209,11 +278,22 @@ async fn progress(
     plan: &JobPlan,
     args: &RunArgs,
     json: bool,
+    directory: &Path,
 ) -> anyhow::Result<Progress> {
-    let results = Results::read(store, job.clone(), PathBuf::new()).await?;
+    let results = Results::read(store, job.clone(), directory.to_owned()).await?;
     let goal = results.study.as_ref().map(|study| study.problem.metrics()[0].goal).unwrap_or_default();
     let parallel = args.parallel.unwrap_or(plan.max_parallel_trials);
-    let mut progress = Progress::new(&plan.metric_tag, goal, plan.max_trials, parallel, json);
+    let is_live = job.study.is_some() && std::io::stderr().is_terminal();
+    let style = if json {
+        Style::Log
+    } else if is_live {
+        Style::Live
+    } else {
+        Style::Plain
+    };
+    let names = results.parameter_names().into_iter().map(str::to_owned).collect();
+    let mut progress =
+        Progress::new(&plan.metric_tag, goal, plan.max_trials, parallel, style, directory.to_owned(), names);
     progress.start_from(&results.trials);
     Ok(progress)
 }
@@ -228,7 +308,7 @@ async fn conclude(
 ) -> anyhow::Result<ExitCode> {
     let directory = data_dir.job(&job.id);
     let results = Results::read(store, job, directory).await?;
-    print(&results.text())?;
+    print(&results.text(&args.table.layout())?)?;
     if let Some(path) = &args.output {
         results.write_resource(path)?;
     }
@@ -265,7 +345,7 @@ async fn serve_reports(directory: &Path, reports: TrialReports) -> anyhow::Resul
     let address = listener.local_addr()?;
     let written = Place::from(remembered.clone()).replace(format!("{}\n", address.port()).as_bytes(), false);
     written.with_context(|| format!("{} cannot be written", remembered.display()))?;
-    let router = server::reports_router(reports);
+    let router = server::reports_router(reports, AllowedHosts::new(address.ip(), Vec::new()));
     tokio::spawn(async move {
         if let Err(error) = axum::serve(listener, router).await {
             tracing::error!(error = %error, "the server for reports over HTTP stopped");

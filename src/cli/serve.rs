@@ -1,38 +1,50 @@
 //! `tunesmith serve`: serves the jobs and studies of a data folder over HTTP.
 
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::{NonZeroU16, NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
+use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, bail};
-use clap::Args;
+use clap::{Args, ValueEnum};
+use reqwest::Url;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 
 use super::folder_args::{ContainerArgs, DEFAULT_DATA_DIR, StoreChoice};
 use super::isolation_args::{EnvironmentArgs, IdentityArgs};
-use super::output::print;
+use super::output::{notice, print};
+use super::self_signed;
 use crate::composition::{self, AccessSettings};
 use crate::data_dir::DataDir;
+use crate::memory;
+use tunesmith_http::accept;
 use tunesmith_http::authorization::Access;
-use tunesmith_http::listener::{Connections, Peer};
-use tunesmith_http::server;
+use tunesmith_http::connection_limits::ConnectionLimits;
+use tunesmith_http::listener::Connections;
+use tunesmith_http::server::{self, ServiceAccess};
+use tunesmith_http::web_pages::{AllowedHosts, HostName};
 use tunesmith_packages::Environments;
 use tunesmith_service::Control;
 use tunesmith_service::clock::{Clock, SystemClock};
 use tunesmith_service::jobs::{Jobs, QueueSettings};
 use tunesmith_service::packages::Packages;
 use tunesmith_service::studies::Studies;
+use tunesmith_store::{Condition, StoreFault};
 
 /// Interval between two checks of the leases.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Interval between two searches for unused packages.
 const PRUNE_INTERVAL: Duration = Duration::from_secs(60 * 60);
+
+/// The time in which requests are answered after the store has stopped.
+const LAST_RESPONSES: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Args)]
 pub(super) struct ServeArgs {
@@ -54,9 +66,17 @@ pub(super) struct ServeArgs {
     /// Private key of the certificate in PEM format.
     #[arg(long, value_name = "FILE", requires = "tls_certificate")]
     tls_key: Option<PathBuf>,
+    /// Folder of a certificate that the server makes for itself, unless it exists: certificate.pem and key.pem.
+    /// Enables HTTPS. Clients trust it with SSL_CERT_FILE=DIR/certificate.pem.
+    #[arg(long, value_name = "DIR", conflicts_with = "tls_certificate")]
+    tls_self_signed: Option<PathBuf>,
     /// Base URL under which trainers reach the server. http(s)://ADDRESS by default.
     #[arg(long, value_name = "URL")]
-    public_url: Option<String>,
+    public_url: Option<Url>,
+    /// Another name under which clients address the server; may be repeated. Loopback names, the address of --listen and
+    /// the host of --public-url need not be given. Requests for other names are refused, as are those of web pages.
+    #[arg(long, value_name = "NAME")]
+    allowed_host: Vec<HostName>,
     /// Maximum number of requests per second and principal; 0 for any number. Has no effect without tokens.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     request_rate: u32,
@@ -67,6 +87,19 @@ pub(super) struct ServeArgs {
     /// Maximum duration of a request in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
     request_timeout: u64,
+    /// Memory budget in MiB. When the process holds more, histories and models of the least recently used studies are
+    /// dropped, and read from the store again at their next use.
+    #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u16).range(32..))]
+    memory: u16,
+    /// Maximum number of connections. At most half of the files that the process may open.
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..))]
+    connections: u32,
+    /// Maximum number of connections of one address.
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
+    connections_per_address: u32,
+    /// Seconds after which a connection is closed whose client sends no complete head of a request or takes no response.
+    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    idle_timeout: u64,
     /// Also record reading requests, in audit/data_access.jsonl of the data folder. Changes are always recorded.
     #[arg(long)]
     data_access_log: bool,
@@ -74,6 +107,15 @@ pub(super) struct ServeArgs {
     /// default.
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=36_500))]
     retention: Option<u32>,
+    /// What happens to changes while the audit log cannot be written.
+    #[arg(long, value_enum, default_value_t = AuditFailure::Refuse)]
+    on_audit_failure: AuditFailure,
+    /// At SIGINT or SIGTERM, wait until the running trials have ended. A second signal leaves them to the next server.
+    #[arg(long, conflicts_with = "stop_trials")]
+    drain: bool,
+    /// At SIGINT or SIGTERM, stop the running trials; the next server runs them again. A second signal kills them.
+    #[arg(long)]
+    stop_trials: bool,
     #[command(flatten)]
     container: ContainerArgs,
     #[command(flatten)]
@@ -82,15 +124,38 @@ pub(super) struct ServeArgs {
     identity: IdentityArgs,
 }
 
+/// What happens to changes that cannot be recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum AuditFailure {
+    /// They are refused with status 503, and the server is not ready.
+    Refuse,
+    /// They are made, and recorded later if the server is still running.
+    Allow,
+}
+
+impl ServeArgs {
+    /// What the first and the second signal do to the running trials. By default they run on, and the next server adopts
+    /// them.
+    fn ends(&self) -> [Control; 2] {
+        match (self.drain, self.stop_trials) {
+            (true, _) => [Control::Drain, Control::Detach],
+            (false, true) => [Control::Interrupt, Control::Kill],
+            (false, false) => [Control::Detach, Control::Detach],
+        }
+    }
+}
+
 /// Serves until SIGINT or SIGTERM. Requests in flight are answered before the function returns.
 pub(super) fn serve(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(run(args))?;
+    let served = runtime.block_on(run(args));
     runtime.shutdown_timeout(Duration::from_secs(1));
+    served?;
     Ok(ExitCode::SUCCESS)
 }
 
 async fn run(args: &ServeArgs) -> anyhow::Result<()> {
+    let memory = usize::from(args.memory) << 20;
     let who = format!("tunesmith serve --listen {}", args.listen);
     let data_dir = Arc::new(DataDir::open(&args.data_dir, args.store.kind(), &who)?);
     let access = access(args, &data_dir)?;
@@ -98,16 +163,23 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
     let isolation = args.identity.isolation(&args.environment, principals)?;
     let listener = TcpListener::bind(args.listen).await.with_context(|| format!("cannot listen on {}", args.listen))?;
     let address = listener.local_addr()?;
-    let connections = match (&args.tls_certificate, &args.tls_key) {
-        (Some(certificate), Some(key)) => Connections::tls(listener, certificate, key)?,
-        _ => Connections::Plain(listener),
+    let limits = connection_limits(args);
+    let pair = certificate(args)?;
+    let connections = match &pair {
+        Some((certificate, key)) => Connections::tls(listener, limits, certificate, key)?,
+        None => Connections::plain(listener, limits),
     };
-    let scheme = if args.tls_certificate.is_some() { "https" } else { "http" };
-    let endpoint = args.public_url.clone().unwrap_or_else(|| format!("{scheme}://{}", reachable(address)));
-    let application = composition::compose(&data_dir, args.container.options()?, isolation).await?;
+    let scheme = if pair.is_some() { "https" } else { "http" };
+    let endpoint = match &args.public_url {
+        Some(url) => url.as_str().trim_end_matches('/').to_owned(),
+        None => format!("{scheme}://{}", reachable(address)),
+    };
+    let application = composition::compose(&data_dir, args.container.options()?, isolation, memory).await?;
     application.packages.remove_unfinished()?;
+    application.studies.renew_leases_of_former_process().await?;
     let jobs = Arc::clone(&application.jobs);
     jobs.resume_unfinished().await?;
+    application.studies.resume_suggestions().await?;
     let pruner = args.retention.map(|days| {
         let retention = Duration::from_secs(u64::from(days) * 24 * 60 * 60);
         tokio::spawn(prune(
@@ -121,21 +193,36 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
     let slots = args.job_slots.map_or_else(composition::processors, NonZeroUsize::from);
     let running = tokio::spawn(async move { jobs.run(QueueSettings { endpoint, slots }, control).await });
     let sweeper = tokio::spawn(sweep(Arc::clone(&application.studies)));
+    let memory_check = tokio::spawn(memory::keep(Arc::clone(&application.studies), memory));
     print(&format!("listening on {scheme}://{address}\n"))?;
-    let end = end_signal()?;
+    let mut signals = EndSignals::new()?;
+    let _writes_beyond_limits_fail = failing_writes_beyond_limits()?;
+    let store_stopped = until_stopped(application.store.condition());
     let (all_ended, jobs_ended) = oneshot::channel();
+    let ends = args.ends();
     let ended = async move {
-        end.await;
-        // The server takes reports until the running programs have ended.
-        set_control.send_replace(Control::Interrupt);
+        signals.next().await;
+        notice(ending_text(ends[0]));
+        // The server takes reports until the programs that it waits for have ended.
+        set_control.send_replace(ends[0]);
+        let second = tokio::spawn(async move {
+            signals.next().await;
+            notice(ending_text(ends[1]));
+            set_control.send_replace(ends[1]);
+        });
         if let Err(error) = running.await {
             tracing::error!(error = &error as &dyn std::error::Error, "running the jobs stopped unexpectedly");
         }
+        second.abort();
         let _ = all_ended.send(());
     };
-    let service = application.http_service(Some(access), Duration::from_secs(args.request_timeout))?;
-    let service = server::router(service).into_make_service_with_connect_info::<Peer>();
-    let serving = axum::serve(connections, service).with_graceful_shutdown(ended);
+    let mut store_stopped = pin!(store_stopped);
+    let service = application.http_service(
+        ServiceAccess::Checked(Box::new(access)),
+        Some(hosts(args)?),
+        Duration::from_secs(args.request_timeout),
+    )?;
+    let serving = accept::serve(connections, server::router(service), Duration::from_secs(args.idle_timeout), ended);
     // Connections that are open longer than any request may take are closed.
     let longest = Duration::from_secs(args.request_timeout) + SWEEP_INTERVAL;
     let cut_off = async move {
@@ -143,14 +230,52 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
         tokio::time::sleep(longest).await;
     };
     tokio::select! {
-        served = serving => served?,
+        () = serving => {}
+        fault = &mut store_stopped => {
+            // Responses that wait for the store are sent before the process ends.
+            tokio::time::sleep(LAST_RESPONSES).await;
+            return Err(anyhow::Error::from(fault)).context("the store has stopped; restart the server");
+        }
         () = cut_off => tracing::warn!("connections were closed before they ended"),
     }
     sweeper.abort();
     if let Some(pruner) = pruner {
         pruner.abort();
     }
+    memory_check.abort();
     Ok(())
+}
+
+/// Returns the paths of the certificate and the key, if the server uses HTTPS.
+fn certificate(args: &ServeArgs) -> anyhow::Result<Option<(PathBuf, PathBuf)>> {
+    if let Some(folder) = &args.tls_self_signed {
+        let host = args.public_url.as_ref().and_then(Url::host_str);
+        let pair = self_signed::pair(folder, args.listen.ip(), host)?;
+        return Ok(Some((pair.certificate, pair.key)));
+    }
+    Ok(args.tls_certificate.clone().zip(args.tls_key.clone()))
+}
+
+/// Returns the limits on connections, which leave half of the files that this process may open to the jobs and the store.
+fn connection_limits(args: &ServeArgs) -> ConnectionLimits {
+    let count = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+    let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let half = files.map_or(usize::MAX, |files| usize::try_from(files / 2).unwrap_or(usize::MAX)).max(1);
+    let total = count(args.connections);
+    if half < total {
+        tracing::warn!("the limit of open files allows {half} connections, not {total}: raise it with ulimit -n");
+    }
+    ConnectionLimits { total: total.min(half), per_address: count(args.connections_per_address) }
+}
+
+/// Returns the names of the server.
+fn hosts(args: &ServeArgs) -> anyhow::Result<AllowedHosts> {
+    let mut configured = args.allowed_host.clone();
+    if let Some(url) = &args.public_url {
+        let host = url.host_str().with_context(|| format!("--public-url {url}: a host is missing"))?;
+        configured.push(host.parse().with_context(|| format!("--public-url {url}"))?);
+    }
+    Ok(AllowedHosts::new(args.listen.ip(), configured))
 }
 
 /// Builds the access rules. Without a valid token, only the loopback interface is allowed.
@@ -168,6 +293,7 @@ fn access(args: &ServeArgs, data_dir: &DataDir) -> anyhow::Result<Access> {
         request_rate: NonZeroU32::new(args.request_rate),
         concurrent_suggestions: NonZeroU32::new(args.concurrent_suggestions),
         records_reads: args.data_access_log,
+        refuses_unrecorded: args.on_audit_failure == AuditFailure::Refuse,
     };
     composition::access(data_dir, authenticator, settings)
 }
@@ -221,14 +347,46 @@ async fn prune_once(
     Ok(())
 }
 
-/// Returns a future that completes with the first SIGINT or SIGTERM.
-fn end_signal() -> anyhow::Result<impl Future<Output = ()> + Send + 'static> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    Ok(async move {
+/// States what happens to the running trials when the server ends.
+fn ending_text(control: Control) -> &'static str {
+    match control {
+        Control::Drain => "ending after the running trials; another signal leaves them to the next server",
+        Control::Interrupt => "ending, and stopping the running trials; another signal kills them",
+        Control::Kill => "killing the running trials",
+        Control::Run | Control::Detach => "ending; running trials go on, and the next server adopts them",
+    }
+}
+
+/// Waits until the store takes no changes until it is opened again, and returns the reason.
+async fn until_stopped(mut condition: watch::Receiver<Condition>) -> StoreFault {
+    match condition.wait_for(|now| matches!(now, Condition::Stopped(_))).await.as_deref() {
+        Ok(Condition::Stopped(fault)) => fault.clone(),
+        Ok(_) | Err(_) => std::future::pending().await,
+    }
+}
+
+/// Handles SIGXFSZ, which would end the process, while the returned value exists: a write beyond a limit on the size of
+/// files fails instead.
+fn failing_writes_beyond_limits() -> io::Result<Signal> {
+    signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))
+}
+
+/// SIGINT and SIGTERM.
+struct EndSignals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl EndSignals {
+    fn new() -> anyhow::Result<Self> {
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    /// Waits for the next signal.
+    async fn next(&mut self) {
         tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
         }
-    })
+    }
 }

@@ -9,8 +9,9 @@ use clap::{Args, Subcommand};
 use comfy_table::Table;
 
 use super::output::{notice, print};
+use crate::composition;
 use crate::data_dir::tokens_of;
-use tunesmith_access::{Grant, Principal, Token, TokenFile};
+use tunesmith_access::{Grant, Principal, Token, TokenFile, TokenFileError};
 use tunesmith_service::clock::{Clock, SystemClock};
 
 #[derive(Debug, Subcommand)]
@@ -21,6 +22,8 @@ pub(super) enum TokensCommand {
     List(FolderArgs),
     /// Revoke a token. A running server refuses it at once.
     Revoke(RevokeArgs),
+    /// Remove all tokens, also if their file is missing or damaged. From its next start on, a server needs no token.
+    Reset(FolderArgs),
 }
 
 #[derive(Debug, Args)]
@@ -65,7 +68,8 @@ pub(super) fn tokens(command: &TokensCommand) -> anyhow::Result<ExitCode> {
             let expire_time = expire_time.context("--expires-in-days is beyond the calendar")?;
             let made = Token::draw(args.principal.clone(), args.roles.clone(), now, expire_time);
             let file = args.folder.file();
-            file.add(made.token)?;
+            let id = made.token.id.clone();
+            args.folder.recorded("create", &id, || file.add(made.token))?;
             notice(&format!(
                 "stored in {} without its secret; clients send it as: authorization: Bearer TOKEN",
                 file.path().display()
@@ -85,8 +89,12 @@ pub(super) fn tokens(command: &TokensCommand) -> anyhow::Result<ExitCode> {
             print(&format!("{table}\n"))?;
         }
         TokensCommand::Revoke(args) => {
-            let token = args.folder.file().revoke(&args.id)?;
+            let token = args.folder.recorded("revoke", &args.id, || args.folder.file().revoke(&args.id))?;
             print(&format!("the token {} of {} is revoked\n", token.id, token.principal))?;
+        }
+        TokensCommand::Reset(args) => {
+            args.recorded("reset", "", || args.file().reset())?;
+            print("all tokens are removed; a running server needs a restart or a new token before it answers again\n")?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -95,5 +103,23 @@ pub(super) fn tokens(command: &TokensCommand) -> anyhow::Result<ExitCode> {
 impl FolderArgs {
     fn file(&self) -> TokenFile {
         TokenFile::new(tokens_of(&self.data_dir))
+    }
+
+    /// Makes `change` of the token `id`, and records it in the audit log.
+    fn recorded<T>(
+        &self,
+        action: &str,
+        id: &str,
+        change: impl FnOnce() -> Result<T, TokenFileError>,
+    ) -> anyhow::Result<T> {
+        let owner = composition::owner(&self.data_dir)?;
+        let outcome = change();
+        let status = match &outcome {
+            Ok(_) => 200,
+            Err(TokenFileError::NotFound { .. }) => 404,
+            Err(_) => 500,
+        };
+        composition::record(&owner, &format!("tunesmith.tokens.{action}"), &format!("tokens/{id}"), status)?;
+        Ok(outcome?)
     }
 }

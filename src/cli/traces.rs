@@ -7,8 +7,8 @@ use tracing::Subscriber;
 use tracing_opentelemetry::OpenTelemetryLayer;
 use tracing_subscriber::registry::LookupSpan;
 
-/// Enables traces. The exporter reads its value and the other `OTEL_` variables.
-const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
+/// Each enables traces. The exporter reads their values and the other `OTEL_` variables.
+const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"];
 
 /// Sends the remaining traces when it is dropped.
 pub(super) struct Traces {
@@ -31,7 +31,7 @@ pub(super) fn layer<S>() -> anyhow::Result<Option<(OpenTelemetryLayer<S, SdkTrac
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
-    if std::env::var_os(ENDPOINT).is_none() {
+    if ENDPOINTS.into_iter().all(|name| std::env::var_os(name).is_none()) {
         return Ok(None);
     }
     // The exporter's client needs a provider even without encryption. An error means that one is installed already.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use super::BAD_INPUT;
+use crate::composition;
 
 /// Check a configuration and print its search space.
 #[derive(Debug, clap::Args)]
@@ -33,6 +34,9 @@ pub(super) fn run(args: &Args, out: &mut impl Write, err: &mut impl Write) -> io
                 writeln!(err, "{warning}\n")?;
             }
             write!(out, "{}", tunesmith_config::describe(&config))?;
+            for hint in tunesmith_config::hints(&config, composition::processors().get(), None) {
+                writeln!(err, "hint: {hint}")?;
+            }
             Ok(ExitCode::SUCCESS)
         }
         Err(errors) => {
@@ -67,10 +71,14 @@ mod tests {
     #[test]
     fn a_valid_config_prints_its_search_space() {
         let params = "[{parameterName: x, type: INTEGER, minValue: 1, maxValue: 3}]";
-        let (code, out, err) = validate(&format!("hyperparameters: {{goal: MAXIMIZE, params: {params}}}"));
+        let (code, out, err) =
+            validate(&format!("hyperparameters: {{goal: MAXIMIZE, maxTrials: 3, params: {params}}}"));
         assert_eq!(code, format!("{:?}", ExitCode::SUCCESS));
         assert!(out.contains("1 to 3"), "{out}");
         assert_eq!(err, "");
+        let (code, _, err) = validate(&format!("hyperparameters: {{goal: MAXIMIZE, maxTrials: 4, params: {params}}}"));
+        assert_eq!(code, format!("{:?}", ExitCode::SUCCESS));
+        assert!(err.starts_with("hint: maxTrials is 4, but the search space has only 3 points"), "{err}");
     }
 
     #[test]

@@ -9,8 +9,8 @@ use tunesmith_store::StoreError;
 /// Why a data folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DataDirError {
-    /// Another process has the folder open: wait for it, end it, or use another folder.
-    #[error("data folder {path} is in use by {holder}")]
+    /// Another process has the folder open: wait for it, end it, go through it, or use another folder.
+    #[error("data folder {path} is in use by {holder}; {}", holder.ways_out())]
     InUse {
         /// The folder.
         path: PathBuf,
@@ -36,7 +36,7 @@ pub enum DataDirError {
         kind: StoreKind,
     },
     /// The folder does not exist, or contains no store.
-    #[error("there is no store in data folder {path}")]
+    #[error("there is no store in data folder {path}; give the data folder of a job or a server with --data-dir")]
     NoStore {
         /// The folder.
         path: PathBuf,

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Seek, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -33,6 +34,38 @@ pub struct Holder {
 }
 
 impl Holder {
+    /// What the user of another process can do.
+    pub(super) fn ways_out(&self) -> String {
+        match self.command.strip_prefix("tunesmith serve --listen ") {
+            Some(address) => {
+                // Port 0 is the request for a free port.
+                let server = if address.ends_with(":0") {
+                    "with the address that it printed".to_owned()
+                } else {
+                    format!("http://{address}")
+                };
+                format!(
+                    "use --server {server} in place of --data-dir (`tunesmith jobs submit training` in place of \
+                     `tunesmith run`), or give another --data-dir"
+                )
+            }
+            None => {
+                "wait until it has ended, or give another --data-dir; to run several jobs on one folder at the same \
+                     time, start `tunesmith serve` on it and submit them with `tunesmith jobs submit training --server`"
+                    .to_owned()
+            }
+        }
+    }
+
+    /// The process that has the file `path` locked. Found if `LOCK` does not name it, because the file was removed.
+    pub(super) fn of_file(path: &Path) -> Self {
+        let pid = locking_process(path);
+        let read = |pid: u32| std::fs::read(format!("/proc/{pid}/cmdline")).ok();
+        let command =
+            pid.and_then(read).map(|text| String::from_utf8_lossy(&text).replace('\0', " ").trim().to_owned());
+        Self { pid, command: command.unwrap_or_default(), since: None }
+    }
+
     /// Whether the process has ended; false if it is unknown.
     fn has_ended(&self) -> bool {
         let pid = self.pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
@@ -44,7 +77,8 @@ impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.pid, self.since) {
             (Some(pid), Some(since)) => write!(f, "process {pid} ({}) since {since:.0}", self.command),
-            _ => f.write_str("another process"),
+            (Some(pid), None) => write!(f, "process {pid} ({})", self.command),
+            (None, _) => f.write_str("another process"),
         }
     }
 }
@@ -113,6 +147,19 @@ fn read_holder(file: &mut File) -> io::Result<Holder> {
     Ok(match serde_json::from_str::<HolderRecord>(&text) {
         Ok(record) => Holder { pid: Some(record.pid), command: record.command, since: Some(record.since) },
         Err(_) => Holder { pid: None, command: String::new(), since: None },
+    })
+}
+
+/// The process in the kernel's list of locks (`proc_locks(5)`) that has `path` locked with `flock`.
+fn locking_process(path: &Path) -> Option<u32> {
+    let inode = std::fs::metadata(path).ok()?.ino().to_string();
+    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    locks.lines().find_map(|line| {
+        // Such as `1: FLOCK  ADVISORY  WRITE 1234 fd:00:5678 0 EOF`.
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let [_, "FLOCK", _, "WRITE", pid, file, ..] = fields.as_slice() else { return None };
+        let is_it = file.rsplit(':').next() == Some(inode.as_str());
+        if is_it { pid.parse().ok() } else { None }
     })
 }
 

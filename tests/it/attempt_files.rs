@@ -46,8 +46,13 @@ fn ended_trial_leaves_its_logs_its_metrics_and_its_exit_status() {
     let mut left: Vec<&str> = found.lines().collect();
     left.sort_unstable();
     let attempt = "data/jobs/j/trials/1/attempt-1";
-    let expected = ["exit.json", "metrics/output.metrics", "stdout.log"].map(|name| format!("{attempt}/{name}"));
-    assert_eq!(left, expected);
+    let supervisor = "data/executions/j-trial-1-attempt-1";
+    let [end, metrics, log] = [
+        format!("{supervisor}/exit.json"),
+        format!("{attempt}/metrics/output.metrics"),
+        format!("{attempt}/stdout.log"),
+    ];
+    assert_eq!(left, [end, metrics, log]);
     // The finished job is known from the store alone.
     let again = workspace.run(["--data-dir", "data", "--job-id", "j", "--", "bash", "train.sh"]).expect(0);
     assert!(again.stderr.contains("nothing is left to do"), "{}", again.stderr);

@@ -147,7 +147,10 @@ fn missing_image_is_reported_as_failed_start() {
     let config = config("echo m=0.5", "").replace("localhost/busybox:1", "localhost/absent:1");
     let workspace = Workspace::new(&config);
     let run = Podman::new().run(&workspace, &[]).expect(1);
-    assert!(format!("{run:?}").contains("the container engine could not run it"), "{run:?}");
+    // The error of the engine is quoted.
+    let reason = workspace.column("reason").remove(0);
+    let quote = reason.strip_prefix("could not be started: the container engine could not run it: ");
+    assert!(quote.is_some_and(|quote| quote.contains("localhost/absent")), "{reason}: {run:?}");
 }
 
 #[test]

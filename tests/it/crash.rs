@@ -53,6 +53,7 @@ fn acknowledged_reports_survive_kills_and_no_trial_runs_twice() {
         }
         kills += crash_one_job(job, rounds - kills, &mut random);
     }
+    println!("figures: {kills} kills of run and its supervisors, 0 reports lost, 0 trials run twice");
 }
 
 /// Runs one job to its end through up to `most` kills, checks it, and returns the number of kills.

@@ -14,7 +14,9 @@ fn the_configurations_of_all_examples_are_valid() {
         let mut command = workspace.command();
         let validated = finished(command.arg("validate").arg("--config").arg(config).output().unwrap()).expect(0);
         assert!(validated.stdout.contains(algorithm), "{example}: {}", validated.stdout);
-        assert_eq!(validated.stderr, "", "{example}");
+        // On a machine with one processor there is a hint on two trials at once.
+        let is_other = |line: &&str| !line.starts_with("hint: 2 trials run at once");
+        assert_eq!(validated.stderr.lines().find(is_other), None, "{example}");
     }
 }
 

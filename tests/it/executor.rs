@@ -21,6 +21,11 @@ impl Local {
         Self(TempDir::new().expect("a temporary folder"))
     }
 
+    /// The process ID of the supervisor of `spec`.
+    fn supervisor(&self, spec: &tunesmith_executor::ExecutorJobSpec) -> String {
+        crate::supervisors::supervisor(&self.0.path().join("registry"), spec).as_raw_nonzero().to_string()
+    }
+
     fn file(&self, name: &str) -> String {
         std::fs::read_to_string(self.0.path().join(name)).expect("the file was written")
     }
@@ -111,8 +116,7 @@ async fn killed_supervisor_is_reported_as_loss_without_remaining_processes() {
     executor.submit(&spec).await.unwrap();
     let pid = read_pipe(&pid_pipe).await;
     assert!(runs(&pid));
-    let supervisor = std::fs::read_to_string(spec.directory.join("lock")).unwrap();
-    kill(&supervisor);
+    kill(&harness.supervisor(&spec));
     assert!(matches!(executor.wait(&spec.id).await.unwrap(), ExecutorJobState::Lost { .. }));
     assert!(!runs(&pid));
     // Other executors report the same loss, and the job does not start again.

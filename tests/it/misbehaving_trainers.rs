@@ -1,5 +1,7 @@
 //! Trainers that misbehave, with the documented outcome of each.
 
+use std::os::unix::fs::PermissionsExt;
+
 use crate::support::{Finished, Workspace, processes_with};
 
 /// Runs a job with one trial of `script`, so that the outcome of the trial is that of the job.
@@ -97,10 +99,13 @@ hyperparameters:
   params: [{parameterName: x, type: DOUBLE, minValue: 0, maxValue: 1}]
 ",
     );
-    workspace.run(["--", "no-such-program"]).expect(1);
+    // The file is executable, and its interpreter does not exist.
+    let script = workspace.write("train.sh", "#!/no/such/interpreter\n");
+    std::fs::set_permissions(script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    workspace.run(["--", "./train.sh"]).expect(1);
     let reason = workspace.column("reason").remove(0);
     assert!(reason.starts_with("could not be started: "), "{reason}");
-    assert!(reason.contains("no-such-program"), "{reason}");
+    assert!(reason.contains("./train.sh"), "{reason}");
 }
 
 #[test]

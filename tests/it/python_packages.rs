@@ -217,6 +217,19 @@ async fn failed_installation_is_reported_with_the_output() {
 }
 
 #[tokio::test]
+async fn error_of_a_bucket_is_printed_once() {
+    let mut fixture = Fixture::new();
+    let server = serve(fixture.path("")).await;
+    fixture.set("GOOGLE_BASE_URL", format!("http://{server}"));
+    fixture.set("GOOGLE_SKIP_SIGNATURE", "true");
+    let error = failure(&fixture, archive("gs://private/from_gs-1.0-py3-none-any.whl")).await;
+    let text = format!("{:#}", anyhow::Error::from(error));
+    assert!(text.starts_with("package `gs://private/from_gs-1.0-py3-none-any.whl` could not be fetched: "), "{text}");
+    assert_eq!(text.matches("403 Forbidden").count(), 1, "{text}");
+    assert!(text.ends_with("403 Forbidden"), "{text}");
+}
+
+#[tokio::test]
 async fn package_that_cannot_be_fetched_is_named_with_the_reason() {
     let mut fixture = Fixture::new();
     let server = serve(fixture.path("")).await;

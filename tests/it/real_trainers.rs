@@ -95,6 +95,7 @@ print(f"{args.greeting} accuracy={args.units / 64} step=3")
     let package = ["--package-path", "source/trainer", "--module-name", "trainer.task", "--", "--greeting=hello"];
     let run = workspace.run(package).expect(0);
     assert!(run.stderr.contains("trainer installed"), "{}", run.stderr);
+    assert!(run.stderr.lines().any(|line| line.starts_with("installing packages with ")), "{}", run.stderr);
     assert_eq!(workspace.job()["trainingOutput"]["completedTrialCount"], "4");
     let missing = workspace.run(["--package-path", "nowhere", "--module-name", "trainer.task"]).expect(1);
     assert!(missing.stdout.contains("nowhere"), "{}", missing.stdout);

@@ -3,19 +3,22 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, mpsc};
 use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::python::interpreter;
-use crate::support::Workspace;
+use crate::support::{self, Workspace};
 
 /// A server on a free port, with its data in a workspace.
 pub(crate) struct Server {
     process: Child,
     pub(crate) address: SocketAddr,
+    /// The lines of its standard error.
+    errors: Mutex<mpsc::Receiver<String>>,
 }
 
 impl Server {
@@ -29,11 +32,47 @@ impl Server {
         let mut command = workspace.command();
         command.args(["serve", "--listen", &listen.to_string(), "--data-dir", "data"]);
         command.arg("--allow-unisolated-programs").args(more);
-        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
+        Self::start_command(&mut command)
+    }
+
+    /// Starts a server with this command.
+    pub(crate) fn start_command(command: &mut Command) -> Self {
+        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.trim().split_once("://").unwrap().1.parse().unwrap();
-        Self { process, address }
+        let mut errors = process.stderr.take().unwrap();
+        let Some((_, address)) = line.trim().split_once("://") else {
+            let mut text = String::new();
+            errors.read_to_string(&mut text).unwrap();
+            panic!("the server did not start: {text}");
+        };
+        let address = address.parse().unwrap();
+        let (lines, received) = mpsc::channel();
+        // Read on, so that the server never waits for its output.
+        std::thread::spawn(move || {
+            for line in BufReader::new(errors).lines().map_while(Result::ok) {
+                let _ = writeln!(std::io::stderr(), "{line}");
+                let _ = lines.send(line);
+            }
+        });
+        Self { process, address, errors: Mutex::new(received) }
+    }
+
+    /// Waits until the server has written a line with `text` to standard error.
+    #[track_caller]
+    pub(crate) fn wait_for_error(&self, text: &str) {
+        let lines = self.errors.lock().unwrap();
+        assert!(lines.iter().any(|line| line.contains(text)), "the output ended without {text:?}");
+    }
+
+    /// Sends `signal` to the server.
+    pub(crate) fn signal(&self, signal: Signal) {
+        support::signal(&self.process, signal);
+    }
+
+    /// Waits for the end of the process, and returns its exit code.
+    pub(crate) fn end(mut self) -> Option<i32> {
+        self.process.wait().unwrap().code()
     }
 
     /// Sends one request, and returns the status and the JSON body.
@@ -50,14 +89,9 @@ impl Server {
         self.exchange(method, path, "", "")
     }
 
-    /// Sends `signal` to the server.
-    pub(crate) fn signal(&mut self, signal: Signal) {
-        crate::support::signal(&self.process, signal);
-    }
-
-    /// Waits for the end of the server.
-    pub(crate) fn wait_for_end(&mut self) -> ExitStatus {
-        self.process.wait().unwrap()
+    /// Waits for the process to end by itself, and returns its exit code.
+    pub(crate) fn wait_for_end(mut self) -> Option<i32> {
+        self.process.wait().unwrap().code()
     }
 
     /// Sends SIGKILL, and waits for the process to end.
@@ -70,23 +104,65 @@ impl Server {
     pub(crate) fn abandon(&self, method: &str, path: &str, headers: &str, body: &str) {
         let mut stream = TcpStream::connect(self.address).unwrap();
         let length = body.len();
-        write!(stream, "{method} {path} HTTP/1.1\r\nhost: x\r\ncontent-length: {length}\r\n{headers}\r\n{body}")
-            .unwrap();
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n{headers}\r\n{body}"
+        )
+        .unwrap();
+    }
+
+    /// Sends one request without a body, and returns the header `name` of the response.
+    pub(crate) fn header(&self, method: &str, path: &str, name: &str) -> Option<String> {
+        let (head, _) = self.parts(method, path, "", "");
+        let mut headers = head.lines().filter_map(|line| line.split_once(": "));
+        headers.find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.to_owned())
     }
 
     /// Sends one request, and returns the status and the text.
     pub(crate) fn exchange(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
+        let (head, body) = self.parts(method, path, headers, body);
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), body)
+    }
+
+    /// Sends one request, and returns head and body of the response.
+    fn parts(&self, method: &str, path: &str, headers: &str, body: &str) -> (String, String) {
         let mut stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let length = body.len();
-        write!(stream, "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}\r\n")
-            .unwrap();
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {length}\r\n"
+        )
+        .unwrap();
         write!(stream, "{headers}\r\n{body}").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        (status, body.to_owned())
+        let is_chunked = head.lines().any(|line| line.eq_ignore_ascii_case("transfer-encoding: chunked"));
+        (head.to_owned(), if is_chunked { whole(body) } else { body.to_owned() })
+    }
+
+    /// The ID of the process.
+    pub(crate) fn process_id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Sends a GET request, and reads the beginning of the answer only.
+    pub(crate) fn begin(&self, path: &str) -> (String, TcpStream) {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
+        let mut begin = vec![0; "HTTP/1.1 200 OK\r\n".len()];
+        stream.read_exact(&mut begin).unwrap();
+        let begin = String::from_utf8(begin).unwrap();
+        assert_eq!(begin, "HTTP/1.1 200 OK\r\n");
+        (begin, stream)
+    }
+
+    /// Reads the rest of an answer in chunks, and returns its body.
+    pub(crate) fn rest((mut answer, mut stream): (String, TcpStream)) -> String {
+        stream.read_to_string(&mut answer).unwrap();
+        whole(answer.split_once("\r\n\r\n").unwrap().1)
     }
 
     /// Sends a POST request with a JSON body.
@@ -116,6 +192,20 @@ impl Server {
             operation = self.get(&format!("/v1/{}", operation["name"].as_str().unwrap())).1;
         }
         operation
+    }
+}
+
+/// The body that was sent as `chunks`, which must be complete.
+fn whole(mut chunks: &str) -> String {
+    let mut body = String::new();
+    loop {
+        let (length, rest) = chunks.split_once("\r\n").unwrap();
+        let length = usize::from_str_radix(length, 16).unwrap();
+        if length == 0 {
+            return body;
+        }
+        body.push_str(&rest[..length]);
+        chunks = rest[length..].strip_prefix("\r\n").unwrap();
     }
 }
 

@@ -68,6 +68,9 @@ fn acknowledged_changes_survive_kills_under_load() {
     }
     let last = acknowledged.given.keys().filter_map(|id| id.parse::<usize>().ok()).max().unwrap();
     assert!(trials.len() >= last, "trial {last} was assigned and is missing");
+    let Acknowledged { given, completed, reported } = &acknowledged;
+    let count = given.len() + completed.len() + reported.len();
+    println!("figures: {rounds} kills of a server under load, {count} changes acknowledged, 0 lost");
 }
 
 #[test]

@@ -80,7 +80,7 @@ impl Model {
             (Request::Suggest, Answer::Given(given)) => self.gives(client, given.as_ref()),
             (Request::Create { point, key }, Answer::Trial { id, .. }) => {
                 if let Some((known, trial)) = self.trials.iter().find(|(_, trial)| trial.created_by == Some(*key)) {
-                    return *known == *id && trial.matches(answer);
+                    return *known == *id && trial.point == point_text(*point) && trial.matches(answer);
                 }
                 let new = ModelTrial::new("REQUESTED", None, point_text(*point));
                 let trial = ModelTrial { created_by: Some(*key), ..new };
@@ -88,10 +88,15 @@ impl Model {
                 self.trials.insert(*id, trial);
                 matches
             }
-            (Request::Create { key, .. }, Answer::Refused(404)) => {
-                self.trials.values().any(|trial| trial.created_by == Some(*key) && trial.state == "DELETED")
+            (Request::Create { point, key }, Answer::Refused(404)) => {
+                let created = self.created_by(*key);
+                created.is_some_and(|trial| trial.state == "DELETED" && trial.point == point_text(*point))
             }
-            (Request::Create { .. }, Answer::Refused(400)) => self.complete,
+            (Request::Create { point, key }, Answer::Refused(400)) => match self.created_by(*key) {
+                // The key was used for another point.
+                Some(trial) => trial.point != point_text(*point),
+                None => self.complete,
+            },
             (_, answer) => self.explains_of_trial(request, answer),
         }
     }
@@ -175,6 +180,10 @@ impl Model {
                 is_over
             }
         }
+    }
+
+    fn created_by(&self, key: u8) -> Option<&ModelTrial> {
+        self.trials.values().find(|trial| trial.created_by == Some(key))
     }
 
     fn next_id(&self) -> u64 {

@@ -19,7 +19,7 @@ fn each_request_is_a_span_with_its_id() {
     BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let address = line.trim().split_once("://").unwrap().1;
     let mut client = std::net::TcpStream::connect(address).unwrap();
-    write!(client, "GET /healthz HTTP/1.1\r\nhost: x\r\nx-request-id: request-17\r\nconnection: close\r\n\r\n")
+    write!(client, "GET /healthz HTTP/1.1\r\nhost: localhost\r\nx-request-id: request-17\r\nconnection: close\r\n\r\n")
         .unwrap();
     wait_for_line(&client, "200 OK");
 

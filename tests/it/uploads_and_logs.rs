@@ -34,8 +34,9 @@ fn invalid_uploads_leave_no_files() {
     assert_eq!(server.get(&package("a.zip")).0, 404);
 
     let mut stream = TcpStream::connect(server.address).unwrap();
-    let head =
-        |length: u64| format!("PUT {} HTTP/1.1\r\nhost: x\r\ncontent-length: {length}\r\n\r\n", package("a.zip"));
+    let head = |length: u64| {
+        format!("PUT {} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n\r\n", package("a.zip"))
+    };
     stream.write_all(head((256 << 20) + 1).as_bytes()).unwrap();
     let answer = read_head(&mut stream);
     assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");

@@ -10,7 +10,7 @@ use crate::documentation;
 
 /// Lets the driver of clippy, which is the compiler with further lints, compile the crates of the workspace for the
 /// tests. `cargo clippy` sets the same variables, but only checks, so that tests need a second compilation.
-const LINTS: [(&str, &str); 2] =
+pub(crate) const LINTS: [(&str, &str); 2] =
     [("RUSTC_WORKSPACE_WRAPPER", "clippy-driver"), ("CLIPPY_ARGS", "-Dwarnings__CLIPPY_HACKERY__")];
 
 /// The same for all steps, because other features mean another compilation.

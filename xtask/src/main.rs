@@ -1,8 +1,10 @@
 //! Checks of the repository: `cargo xtask ci` runs all of them and all tests, `cargo xtask rules` those that need no
-//! compiler, and `cargo xtask glossary` prints each use of a word that `docs/glossary.md` excludes.
+//! compiler, `cargo xtask glossary` prints each use of a word that `docs/glossary.md` excludes, and `cargo xtask campaign`
+//! runs the tests that break things on purpose, as large as wanted.
 
 #![expect(clippy::print_stdout, reason = "a command line tool prints its results")]
 
+mod campaign;
 mod ci;
 mod dependencies;
 mod documentation;
@@ -21,10 +23,11 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let result = match arguments.first().map(String::as_str) {
         Some("ci") => ci::run(&root()),
+        Some("campaign") => campaign::run(&root(), &arguments[1..]),
         Some("rules") => rules(&root()),
         Some("glossary") => glossary::report(&root(), &arguments[1..]),
         _ => {
-            println!("usage: cargo xtask ci|rules|glossary [FOLDER]...");
+            println!("usage: cargo xtask ci|rules|glossary [FOLDER]...|campaign [FACTOR]");
             return ExitCode::from(2);
         }
     };

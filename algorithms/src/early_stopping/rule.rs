@@ -8,6 +8,7 @@ use super::decay_curve::{DecayCurveDecision, DecayCurveRule, PreparedDecayCurveR
 use super::kind::StoppingRuleKind;
 use super::median::{MedianDecision, MedianRule, PreparedMedianRule};
 use crate::problem::Goal;
+use crate::rounded::Rounded;
 
 /// A stopping rule with its settings.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -157,14 +158,19 @@ impl StopReason {
     pub fn explain(&self, metric: &str) -> impl fmt::Display {
         match self {
             Self::Median { best, median } => {
+                let (best, median) = (Rounded(*best), Rounded(*median));
                 format!("its best {metric} {best} is worse than the median {median} of the others")
             }
             Self::DecayCurve { probability, predicted, best } => format!(
-                "its {metric} is expected to end at {predicted:.6}, with a chance of {:.2}% to beat the best, {best}",
-                probability * 100.0
+                "its {metric} is expected to end at {}, with a chance of {:.2}% to beat the best, {}",
+                Rounded(*predicted),
+                probability * 100.0,
+                Rounded(*best)
             ),
             Self::Asha { rung, value, cutoff, compared } => format!(
-                "its best {metric} {value} is not among the best at step {rung}, where {compared} trials needed {cutoff}"
+                "its best {metric} {} is not among the best at step {rung}, where {compared} trials needed {}",
+                Rounded(*value),
+                Rounded(*cutoff)
             ),
         }
     }

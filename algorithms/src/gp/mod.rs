@@ -15,6 +15,8 @@ mod subset;
 #[cfg(test)]
 mod tests;
 mod training_set;
+#[cfg(test)]
+pub(crate) mod work;
 
 pub use fit::{fit, fit_with_terms, refit};
 pub use hyperparameters::{Hyperparameters, KernelTerms};

@@ -105,6 +105,8 @@ impl Posterior {
     pub fn new(hyperparameters: Hyperparameters, data: &TrainingSet) -> Option<Self> {
         let covariance = hyperparameters.kernel.cross(&data.points, &data.points);
         let noise: Vec<f64> = data.noise_weights.iter().map(|weight| weight * hyperparameters.noise_variance).collect();
+        #[cfg(test)]
+        super::work::factor_of(noise.len());
         let inverse_factor = factorize(covariance, &noise)?.inverse;
         let whitened = &inverse_factor * DVector::from_column_slice(&data.values);
         let solved = DMatrix::from_column_slice(whitened.len(), 1, inverse_factor.tr_mul(&whitened).as_slice());
@@ -234,6 +236,8 @@ impl Posterior {
             self.solved = DMatrix::from_fn(base.len(), normals.len(), |row, _| base[row]);
         }
         let n = self.points.nrows();
+        #[cfg(test)]
+        super::work::factor_of(n + 1);
         let row = DMatrix::from_row_slice(1, point.len(), point);
         let prediction = self.predict(&row);
         let prior = self.hyperparameters.kernel.variances(&row)[0];

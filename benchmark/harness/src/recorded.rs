@@ -1,19 +1,18 @@
-//! Recorded studies as problems: a CSV of trials, or the resource of a finished job.
+//! Problems from recorded studies: a CSV file of trials, or the resource of a finished job.
 //!
-//! Answers are those of [`tunesmith_benchmark::problems::table`]: what the nearest recorded trial gave. Not here:
-//! opening files, and the tables that come with the program.
+//! A point is evaluated by [`tunesmith_benchmark::problems::table`]: its result is that of the nearest recorded trial.
 //!
-//! | column of a CSV | what it is |
+//! | column of a CSV file | meaning |
 //! |---|---|
-//! | name of a parameter | its value; every parameter needs its column |
+//! | name of a parameter | its value; required for every parameter |
 //! | name of a metric | its final value; all metrics empty: an infeasible trial |
-//! | `METRIC@STEP` | the first metric at a step, from 1; may be missing, cells may be empty |
-//! | `seconds` | how long the trial took; may be missing, cells may be empty |
-//! | a column of `tunesmith run --output-csv` | ignored, unless the file begins as such a file does |
+//! | `METRIC@STEP` | the first metric at a step, from 1; optional, fields may be empty |
+//! | `seconds` | duration of the trial; optional, fields may be empty |
+//! | a column of `tunesmith run --output-csv` | ignored, unless the file has all columns of such a file first |
 //!
-//! A file that begins with the columns of an exported study is read as one: `objective_value` is the metric, whatever
-//! its name; trials last from `start_time` to `end_time`; trials that did not end are left out, and infeasible ones
-//! have no value even if they reported one. The value of a trial that was stopped early is that of its last report.
+//! A file whose first columns are those of an exported study is read as one: `objective_value` is the metric of any
+//! name, and trials last from `start_time` to `end_time`. Trials without a result are skipped, and infeasible trials have no
+//! value even if they reported one. The value of a trial that was stopped early is its last measurement.
 
 mod columns;
 mod csv_file;
@@ -31,88 +30,88 @@ pub use csv_file::read_csv;
 pub use infer::infer_statement;
 pub use job::read_job;
 
-/// Why a record is not a problem.
+/// The reason why a recorded study is not a valid problem.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordedError {
-    /// The text cannot be read, or is no CSV: not UTF-8, or rows of different lengths.
+    /// The text is not valid CSV: not UTF-8, or rows of different lengths.
     #[error("the trials cannot be read as CSV")]
     Csv(#[from] csv::Error),
     /// The text is not the resource of a job.
     #[error("the job cannot be read as JSON")]
     Json(#[from] serde_json::Error),
-    /// There is not even a header.
+    /// The file has no header.
     #[error("the file is empty; a header with the names of the columns is needed")]
     Empty,
     /// Two columns have the same name.
-    #[error("line 1: column {column:?} comes twice, as columns {first} and {second}")]
+    #[error("line 1: column {column:?} occurs twice, as columns {first} and {second}")]
     RepeatedColumn {
-        /// Its name.
+        /// Name of the column.
         column: String,
-        /// Where it comes first, from 1.
+        /// Number of the first of them, from 1.
         first: usize,
-        /// Where it comes again.
+        /// Number of the second.
         second: usize,
     },
     /// A parameter or a metric has no column.
-    #[error("line 1: column {column:?} is missing; there are {}", .columns.join(", "))]
+    #[error("line 1: column {column:?} is missing; the columns are {}", .columns.join(", "))]
     MissingColumn {
         /// The parameter or metric.
         column: String,
-        /// The columns there are.
+        /// The columns of the file.
         columns: Vec<String>,
     },
-    /// A column is neither parameter, metric, nor known.
-    #[error("line 1: column {column:?} is none of {}", .allowed.join(", "))]
+    /// A column has an unknown name.
+    #[error("line 1: column {column:?} is unknown; allowed are {}", .allowed.join(", "))]
     UnknownColumn {
-        /// Its name.
+        /// Name of the column.
         column: String,
-        /// What may stand there.
+        /// The allowed values.
         allowed: Vec<String>,
     },
-    /// A value does not fit its column.
+    /// A value is invalid in its column.
     #[error("{place}, column {column:?}: {value:?} is not {allowed}")]
     Value {
-        /// Where.
+        /// Place of the value.
         place: Place,
         /// The column or parameter.
         column: String,
         /// The value.
         value: String,
-        /// What may stand there.
+        /// The allowed values.
         allowed: String,
     },
-    /// There is no column that could be a parameter.
+    /// No column is a parameter.
     #[error("none of the columns {} can be a parameter", .columns.join(", "))]
     NoParameters {
-        /// The columns there are.
+        /// The columns of the file.
         columns: Vec<String>,
     },
-    /// What a column seems to be is no parameter: its range is too wide.
-    #[error("column {column:?} is no parameter")]
+    /// An inferred parameter is invalid: its range is too wide.
+    #[error("column {column:?} is not a valid parameter")]
     Inferred {
         /// The column.
         column: String,
-        /// The rule that it breaks.
+        /// The violated rule.
         #[source]
         source: ParameterSpecError,
     },
-    /// The job tunes nothing.
+    /// The job has no hyperparameters.
     #[error("job {job:?} has no trainingInput.hyperparameters, so there is no search space")]
     NotTuning {
-        /// Its ID.
+        /// ID of the job.
         job: String,
     },
-    /// What the job tunes cannot be searched.
+    /// The search space of the job is invalid.
     #[error("job {job:?} has no search space")]
     Study {
-        /// Its ID.
+        /// ID of the job.
         job: String,
-        /// The rule that its parameters break.
+        /// The violated rule.
         #[source]
         source: tunesmith_api::ai_platform::StudySpecError,
     },
-    /// The trials are not a table: there are none, or their curves have no order.
-    #[error("the trials are no table")]
+    /// The trials are not a valid table: there are none, or their curves have no order.
+    #[error("the trials are not a valid table")]
     Table(#[from] TableError),
 }
 
@@ -134,7 +133,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// The value of `parameter` that `text` stands for, at `place`. Whole numbers may be written as `3.0`.
+/// Parses the value `text` of `parameter` at `place`. Integers may be written as `3.0`.
 pub(super) fn parameter_value(
     parameter: &ParameterSpec,
     text: &str,
@@ -155,7 +154,7 @@ pub(super) fn parameter_value(
 }
 
 fn whole_number(text: &str) -> Option<i64> {
-    /// Up to here each whole number is a double of its own.
+    /// The largest integer up to which every integer is a distinct double.
     const LARGEST_EXACT: f64 = 9_007_199_254_740_992.0;
     text.parse().ok().or_else(|| {
         let number: f64 = text.parse().ok()?;

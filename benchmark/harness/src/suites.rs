@@ -15,24 +15,24 @@ pub const REPLAY: &str = "replay";
 const TRAINED: &str = "trained";
 const FUNCTIONS: u8 = 24;
 
-/// A problem of a suite, made for a seed.
+/// A problem of a suite, constructed for each seed.
 pub struct Task {
     /// The suite.
     pub suite: String,
-    /// The name of the problem in it.
+    /// The name of the problem in its suite.
     pub problem: String,
-    /// The problem for a seed: the instance of that number in suites that have instances, else the same for all.
+    /// The problem for a seed: the instance of that number in suites with instances, otherwise the same for all seeds.
     pub make: Box<dyn Fn(u64) -> Arc<dyn Problem> + Send + Sync>,
 }
 
 /// The selected problems of the suites.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
-    /// Numbers of parameters, for suites whose problems have any number.
+    /// Numbers of parameters, for suites with problems of any dimension.
     pub dimensions: Vec<usize>,
-    /// Problems whose name is one of these, or begins with one of these and a slash; all if empty.
+    /// Names of problems, or prefixes of names before a slash; empty selects all.
     pub problems: Vec<String>,
-    /// Give trials a duration each where the problem does not: for studies with several at once.
+    /// Whether trials of problems without durations are given durations, for parallel trials.
     pub durations: bool,
 }
 
@@ -49,7 +49,7 @@ pub const SUITES: [(&str, &str); 9] = [
     (TRAINED, "tables of real models, trained at many points of a mixed search space; smooth between them"),
 ];
 
-/// A remark on how the problems of a suite are evaluated; `None` for formulas.
+/// How the problems of a suite are evaluated, for reports; `None` for formulas.
 pub fn remark(suite: &str) -> Option<&'static str> {
     match suite {
         TRAINED => Some(
@@ -64,13 +64,13 @@ pub fn remark(suite: &str) -> Option<&'static str> {
 /// The reason why a suite has no problems.
 #[derive(Debug, thiserror::Error)]
 pub enum SuiteError {
-    /// There is no such suite.
-    #[error("there is no suite {name:?}; there are {}", SUITES.map(|(name, _)| name).join(", "))]
+    /// The suite does not exist.
+    #[error("suite {name:?} does not exist; the suites are {}", SUITES.map(|(name, _)| name).join(", "))]
     Unknown {
         /// The given value.
         name: String,
     },
-    /// A suite has no problem with so many parameters.
+    /// A suite has no problem of this dimension.
     #[error("suite {suite:?}, --dims {dimensions}")]
     Dimensions {
         /// The suite.
@@ -82,14 +82,14 @@ pub enum SuiteError {
         source: BbobError,
     },
     /// No problem has this name.
-    #[error("--problems {name:?} is no problem of the chosen suites; they have {known}")]
+    #[error("--problems {name:?} is not a problem of the chosen suites, which contain {known}")]
     NoSuchProblem {
         /// The given value.
         name: String,
         /// The known names.
         known: String,
     },
-    /// A table that comes with the program is broken.
+    /// A built-in table is invalid.
     #[error("the tables of trained models cannot be read")]
     Tables(#[source] anyhow::Error),
 }
@@ -127,7 +127,7 @@ pub fn tasks(names: &[String], selection: &Selection) -> Result<Vec<Task>, Suite
             _ => return Err(SuiteError::Unknown { name: name.clone() }),
         }
     }
-    // A suite or a number of parameters may be given twice.
+    // Suites and dimensions may be repeated.
     let mut seen = BTreeSet::new();
     tasks.retain(|task| seen.insert((task.suite.clone(), task.problem.clone())));
     if selection.durations {
@@ -147,7 +147,7 @@ pub fn tasks(names: &[String], selection: &Selection) -> Result<Vec<Task>, Suite
     Ok(tasks)
 }
 
-/// A task of a problem that is the same for every seed.
+/// A task whose problem is the same for every seed.
 pub fn fixed_task(suite: &str, problem: Arc<dyn Problem>) -> Task {
     Task { suite: suite.to_owned(), problem: problem.name().to_owned(), make: Box::new(move |_| Arc::clone(&problem)) }
 }
@@ -156,7 +156,7 @@ fn fixed(suite: &str, problems: Vec<Box<dyn Problem>>) -> Vec<Task> {
     problems.into_iter().map(|problem| fixed_task(suite, Arc::from(problem))).collect()
 }
 
-/// The task of a function that has instances; the first is made now, so that bad dimensions are found now.
+/// The task of a function with instances. The first instance is constructed at once, to find invalid dimensions.
 fn instances<P: Problem + 'static>(
     suite: &'static str,
     dimensions: usize,
@@ -166,14 +166,14 @@ fn instances<P: Problem + 'static>(
     let make = move |seed| -> Arc<dyn Problem> {
         match make(seed) {
             Ok(problem) => Arc::new(problem),
-            // Functions and dimensions are those of instance 1, and every instance from 1 exists.
+            // Function and dimension are valid for instance 1, and every instance from 1 exists.
             Err(error) => unreachable!("{error}"),
         }
     };
     Ok(Task { suite: suite.to_owned(), problem: first.name().to_owned(), make: Box::new(make) })
 }
 
-/// The same task, but that its trials take different times; tables of trained models have their own.
+/// The same task with trials of different durations; tables of trained models have recorded durations.
 fn with_durations(task: Task) -> Task {
     if task.suite == TRAINED {
         return task;

@@ -1,16 +1,16 @@
-//! The tables of trained models that are part of the program. `benches/tables/` describes how they were made.
+//! The built-in tables of trained models. `benches/tables/` describes how they were made.
 
 use tunesmith_benchmark::problems::table::TableProblem;
 
 use super::recorded::{RecordedError, read_csv};
 use tunesmith_config::ConfigErrors;
 
-/// One table as it is committed.
+/// A committed table.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CommittedTable {
-    /// Model and data, and the name of its files.
+    /// Model and data set, which is also the name of the files.
     pub(super) name: &'static str,
-    /// The search space, as an `hptuning_config.yaml`.
+    /// The search space, in the format of `hptuning_config.yaml`.
     pub(super) config: &'static str,
     /// The trials.
     pub(super) csv: &'static str,
@@ -26,7 +26,7 @@ macro_rules! committed {
     };
 }
 
-/// Every table, by name.
+/// All tables, by name.
 pub(super) const TABLES: [CommittedTable; 9] = committed![
     "adaptive-boosting-digits",
     "extra-trees-diabetes",
@@ -42,36 +42,36 @@ pub(super) const TABLES: [CommittedTable; 9] = committed![
 /// The reason why a table is invalid. The committed tables are valid.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum TablesError {
-    /// Its search space cannot be read.
+    /// The search space is invalid.
     #[error("table {name}: bad config")]
     Config {
         /// The table.
         name: &'static str,
-        /// What is wrong.
+        /// The cause.
         #[source]
         source: ConfigErrors,
     },
-    /// Its config tunes nothing.
+    /// The configuration has no hyperparameters.
     #[error("table {name}: the config has no hyperparameters")]
     NoStudy {
         /// The table.
         name: &'static str,
     },
-    /// Its trials cannot be read.
+    /// The trials are invalid.
     #[error("table {name}: bad trials")]
     Trials {
         /// The table.
         name: &'static str,
-        /// What is wrong.
+        /// The cause.
         #[source]
         source: RecordedError,
     },
 }
 
-/// The problem of every table, in the order of [`TABLES`], with smooth answers between the trained points.
+/// The problem of every table, in the order of [`TABLES`], interpolated between the trained points.
 ///
 /// # Errors
-/// [`TablesError`] names the first table that is broken.
+/// [`TablesError`] for the first invalid table.
 pub(super) fn tables() -> Result<Vec<TableProblem>, TablesError> {
     TABLES.iter().map(table).collect()
 }
@@ -102,7 +102,7 @@ mod tests {
             assert_eq!((&*metric.name, metric.goal), ("objective", Goal::Minimize));
             let config = tunesmith_config::parse(files.name, files.config).unwrap();
             assert!(config.warnings.is_empty(), "{:?}", config.warnings);
-            // Too few trials would leave a search nothing to find.
+            // Enough trials for a search to improve on random points.
             assert!(problem.rows() >= 256, "{} has {} rows", files.name, problem.rows());
         }
     }

@@ -13,7 +13,7 @@ use super::options::{AnalysisError, AnalysisOptions};
 use super::pairwise::Finding;
 use super::runs::RunSet;
 use super::significance::assess_comparisons;
-use crate::record::{Failure, RunKey, RunRecord};
+use crate::record::{Failure, RunKey, RunRecord, Schedule};
 use crate::statistics::decision::Assessment;
 use crate::statistics::summary::standard_error;
 
@@ -95,7 +95,7 @@ pub fn compare_records(
     let (old_keys, new_keys) = (keys(&old), keys(&new));
     let pairs = old_keys.intersection(&new_keys).count();
     if pairs == 0 {
-        return Err(AnalysisError::NothingShared);
+        return Err(AnalysisError::NothingShared { difference: difference(&old_keys, &new_keys) });
     }
     let kept = |records: Vec<RunRecord>, others: &HashSet<RunKey>, prefix: &str| -> Vec<RunRecord> {
         let mut records: Vec<RunRecord> = records.into_iter().filter(|record| others.contains(&record.key)).collect();
@@ -139,6 +139,53 @@ fn wanted(records: &[RunRecord], options: &AnalysisOptions) -> Vec<RunRecord> {
         .filter(|record| requested.is_empty() || requested.contains(&record.key.optimizer))
         .map(|record| RunRecord { points: Vec::new(), ..record.clone() })
         .collect()
+}
+
+/// A part of a key as text.
+type Part = fn(&RunKey) -> String;
+
+/// Maximum number of values of one part of a key in a message.
+const LISTED: usize = 5;
+
+/// Names the parts of the keys that have no value in common, with their values in both sets.
+fn difference(old: &HashSet<RunKey>, new: &HashSet<RunKey>) -> String {
+    let parts: [(&str, Part); 6] = [
+        ("optimizer", |key| key.optimizer.clone()),
+        ("suite", |key| key.suite.clone()),
+        ("problem", |key| key.problem.clone()),
+        ("seed", |key| key.seed.to_string()),
+        ("budget", |key| key.budget.to_string()),
+        ("schedule", |key| schedule_text(&key.schedule)),
+    ];
+    let values = |keys: &HashSet<RunKey>, part: Part| keys.iter().map(part).collect::<BTreeSet<_>>();
+    let listed = |values: &BTreeSet<String>| {
+        let mut listed: Vec<&str> = values.iter().take(LISTED).map(String::as_str).collect();
+        listed.extend((values.len() > LISTED).then_some("..."));
+        listed.join(", ")
+    };
+    let mut differences = Vec::new();
+    for (name, part) in parts {
+        let (old, new) = (values(old, part), values(new, part));
+        if old.is_disjoint(&new) {
+            differences.push(format!("{name} is {} in the old set and {} in the new one", listed(&old), listed(&new)));
+        }
+    }
+    if differences.is_empty() {
+        return "no combination of optimizer, suite, problem, seed, budget and schedule is in both".to_owned();
+    }
+    differences.join("; ")
+}
+
+fn schedule_text(schedule: &Schedule) -> String {
+    let Schedule { parallel, mode, initial_points, early_stopping } = schedule;
+    let mut text = format!("{parallel} parallel, {mode:?}").to_lowercase();
+    if *initial_points > 0 {
+        text.push_str(&format!(", {initial_points} initial points"));
+    }
+    if let Some(rule) = early_stopping {
+        text.push_str(&format!(", early stopping {rule:?}"));
+    }
+    text
 }
 
 fn same_names(mut old: Vec<RunRecord>, mut new: Vec<RunRecord>) -> (Vec<RunRecord>, Vec<RunRecord>) {
@@ -279,6 +326,26 @@ mod tests {
         let mut both = records("gp", |_| 1.0);
         both.extend(records("tpe", |_| 1.0));
         let error = compare_records(&both, &records("other", |_| 1.0), &AnalysisOptions::default()).unwrap_err();
-        assert_eq!(error, AnalysisError::NothingShared);
+        let difference = "optimizer is gp, tpe in the old set and other in the new one".to_owned();
+        assert_eq!(error, AnalysisError::NothingShared { difference });
+    }
+
+    #[test]
+    fn sets_of_another_budget_or_schedule_are_refused_with_the_difference() {
+        let mut new = records("gp", |_| 1.0);
+        for record in &mut new {
+            record.key.budget += 5;
+            record.key.schedule.parallel = 3;
+        }
+        let old = records("gp", |_| 1.0);
+        let (budget, schedule) = (old[0].key.budget, schedule_text(&old[0].key.schedule));
+        let error = compare_records(&old, &new, &AnalysisOptions::default()).unwrap_err().to_string();
+        let expected = format!(
+            "no run of one set has the same key as a run of the other: budget is {budget} in the old set and {} in the \
+             new one; schedule is {schedule} in the old set and {} in the new one",
+            budget + 5,
+            schedule.replace("1 parallel", "3 parallel"),
+        );
+        assert_eq!(error, expected);
     }
 }

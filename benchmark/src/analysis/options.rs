@@ -63,9 +63,12 @@ pub enum AnalysisError {
         /// The optimizers with runs.
         known: Vec<String>,
     },
-    /// The two sets of records have no common optimizer, problem and seed.
-    #[error("the two sets have no runs of the same optimizer, problem and seed")]
-    NothingShared,
+    /// The two sets of records have no run in common.
+    #[error("no run of one set has the same key as a run of the other: {difference}")]
+    NothingShared {
+        /// The parts of the keys that differ, with their values in both sets.
+        difference: String,
+    },
     /// A statistic is not defined for the records.
     #[error(transparent)]
     Statistics(#[from] StatisticsError),

@@ -1,13 +1,32 @@
 //! The audit log: one line of JSON per request.
+//!
+//! A record that cannot be written is kept in memory, and written before later ones. Before a change is made, the log can
+//! reserve space on the disk, so that its record will fit. Refused requests of strangers are limited in number.
 
+mod strangers;
+
+use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
 use serde::Serialize;
+
+use strangers::Strangers;
+
+/// Maximum length of a resource name in a record, in bytes; above that of any valid one.
+const MAX_RESOURCE_LENGTH: usize = 2048;
+
+/// Maximum number of records that are kept while the file cannot be written.
+const MAX_UNWRITTEN: usize = 1000;
+
+/// Space that is reserved on the disk at once, in bytes: that of many records.
+const RESERVE: u64 = 256 << 10;
 
 /// The record of one request.
 #[derive(Debug, Clone, Serialize)]
@@ -22,7 +41,7 @@ pub struct Record<'a> {
     pub caller_ip: Option<String>,
     /// Name of the method in the API's discovery document, such as `ml.projects.jobs.create`.
     pub method: &'a str,
-    /// Resource name: the path without the version.
+    /// Resource name: the path without the version. The file contains at most its first 2048 bytes.
     pub resource: &'a str,
     /// The required permission; `None` for public methods.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -31,13 +50,28 @@ pub struct Record<'a> {
     pub status: u16,
     /// ID of the request, which is also in the server's log.
     pub request_id: &'a str,
+    /// Number of requests that the record stands for, if it is not one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
 }
 
 /// A file of records. If the file is moved away, as by `logrotate`, the next record is written to a new file.
 #[derive(Debug)]
 pub struct AuditLog {
     path: PathBuf,
-    file: Mutex<Option<File>>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    file: Option<File>,
+    /// End of the reserved space.
+    reserved_to: u64,
+    /// Lines that could not be written, oldest first.
+    unwritten: VecDeque<Vec<u8>>,
+    /// Whether the file may end within a line, after a failed write.
+    is_torn: bool,
+    strangers: Strangers,
 }
 
 impl AuditLog {
@@ -49,76 +83,130 @@ impl AuditLog {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
         }
-        let log = Self { path: path.to_owned(), file: Mutex::default() };
-        *log.file.lock().unwrap_or_else(PoisonError::into_inner) = Some(log.append()?);
+        let log = Self { path: path.to_owned(), state: Mutex::default() };
+        log.current(&mut log.state())?;
         Ok(log)
     }
 
-    /// Appends `record`.
+    /// Checks that a record can be written, after those that could not be written before, and reserves space for it.
+    ///
+    /// # Errors
+    /// If the file cannot be written or the disk is full.
+    pub fn prepare(&self) -> io::Result<()> {
+        let mut state = self.state();
+        self.flush(&mut state)?;
+        let file = self.current(&mut state)?;
+        let length = file.metadata()?.len();
+        if length + RESERVE / 2 <= state.reserved_to {
+            return Ok(());
+        }
+        match fallocate(self.current(&mut state)?, FallocateFlags::KEEP_SIZE, length, RESERVE) {
+            // Some file systems cannot reserve space.
+            Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => state.reserved_to = length + RESERVE,
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    /// Appends `record`. If it cannot be written, it is kept, and written before the next one.
     ///
     /// # Errors
     /// If the file cannot be written.
     pub fn write(&self, record: &Record<'_>) -> io::Result<()> {
-        let mut line = serde_json::to_vec(record)?;
-        line.push(b'\n');
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_current = match &*file {
+        let mut state = self.state();
+        if let Some(summary) = state.strangers.summary(record.time) {
+            state.keep(&summary)?;
+        }
+        state.keep(record)?;
+        self.flush(&mut state)
+    }
+
+    /// As [`Self::write`] for a refused request of a caller that is not authenticated. Only a limited number of them is
+    /// written; the others are counted, and a later record contains the count. Returns whether `record` was written.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write_of_stranger(&self, record: &Record<'_>) -> io::Result<bool> {
+        let mut state = self.state();
+        if let Some(summary) = state.strangers.summary(record.time) {
+            state.keep(&summary)?;
+        }
+        let is_written = state.strangers.admit(record.time);
+        if is_written {
+            state.keep(record)?;
+        }
+        self.flush(&mut state)?;
+        Ok(is_written)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes the kept lines.
+    fn flush(&self, state: &mut State) -> io::Result<()> {
+        while !state.unwritten.is_empty() {
+            self.current(state)?;
+            let State { file, unwritten, is_torn, .. } = &mut *state;
+            let (Some(mut file), Some(line)) = (file.as_ref(), unwritten.front()) else { break };
+            // A single write, so that concurrent lines are not mixed.
+            let written =
+                if *is_torn { file.write_all(&[b"\n", line.as_slice()].concat()) } else { file.write_all(line) };
+            *is_torn = written.is_err();
+            written?;
+            unwritten.pop_front();
+        }
+        Ok(())
+    }
+
+    /// The file at the path of the log, which is opened again if it is another one.
+    fn current<'a>(&self, state: &'a mut State) -> io::Result<&'a File> {
+        let is_current = match &state.file {
             Some(open) => fs::metadata(&self.path)
                 .is_ok_and(|now| open.metadata().is_ok_and(|then| (now.dev(), now.ino()) == (then.dev(), then.ino()))),
             None => false,
         };
-        let open = match file.take() {
-            Some(open) if is_current => open,
-            _ => self.append()?,
-        };
-        // A single write, so that concurrent lines are not mixed.
-        file.insert(open).write_all(&line)
+        if !is_current {
+            state.file = None;
+            let file = File::options().append(true).create(true).mode(0o600).open(&self.path)?;
+            if !file.metadata()?.is_file() {
+                return Err(io::Error::other("it is not a regular file"));
+            }
+            (state.reserved_to, state.is_torn) = (0, false);
+            return Ok(state.file.insert(file));
+        }
+        state.file.as_ref().ok_or_else(|| io::Error::other("it is not open"))
     }
+}
 
-    fn append(&self) -> io::Result<File> {
-        File::options().append(true).create(true).mode(0o600).open(&self.path)
+impl Drop for AuditLog {
+    fn drop(&mut self) {
+        let state = &mut *self.state();
+        if let Some(summary) = state.strangers.last_summary() {
+            // A record that cannot be kept has no place to be reported to any more.
+            let _ = state.keep(&summary);
+        }
+        let _ = self.flush(state);
+    }
+}
+
+impl State {
+    /// Keeps the line of `record` until it is written.
+    fn keep(&mut self, record: &Record<'_>) -> io::Result<()> {
+        let mut end = record.resource.len().min(MAX_RESOURCE_LENGTH);
+        while !record.resource.is_char_boundary(end) {
+            end -= 1;
+        }
+        let resource = &record.resource[..end];
+        let mut line = serde_json::to_vec(&Record { resource, ..record.clone() })?;
+        line.push(b'\n');
+        if self.unwritten.len() == MAX_UNWRITTEN {
+            self.unwritten.pop_front();
+        }
+        self.unwritten.push_back(line);
+        Ok(())
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use jiff::Timestamp;
-    use serde_json::{Value, json};
-
-    use super::{AuditLog, Record};
-
-    #[test]
-    fn records_are_appended_to_a_new_file_after_a_rotation() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("audit/admin.jsonl");
-        let log = AuditLog::open(&path).unwrap();
-        let write = |request_id| {
-            log.write(&Record {
-                time: Timestamp::UNIX_EPOCH,
-                principal: "user:ada@example.com",
-                caller_ip: None,
-                method: "ml.projects.jobs.cancel",
-                resource: "projects/p/jobs/j",
-                permission: Some("ml.jobs.cancel"),
-                status: 200,
-                request_id,
-            })
-            .unwrap();
-        };
-        write("1");
-        write("2");
-        let moved = path.with_extension("1");
-        std::fs::rename(&path, &moved).unwrap();
-        write("3");
-        let lines = |path| -> Vec<Value> {
-            let text = std::fs::read_to_string(path).unwrap();
-            text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-        };
-        assert_eq!(lines(&moved).len(), 2);
-        let expected = json!({
-            "time": "1970-01-01T00:00:00Z", "principal": "user:ada@example.com", "method": "ml.projects.jobs.cancel",
-            "resource": "projects/p/jobs/j", "permission": "ml.jobs.cancel", "status": 200, "requestId": "3",
-        });
-        assert_eq!(lines(&path), [expected]);
-    }
-}
+mod tests;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use jiff::Timestamp;
@@ -15,6 +16,8 @@ use super::token::{Token, id_of};
 #[derive(Debug)]
 pub struct Authenticator {
     file: TokenFile,
+    /// Whether tokens were required at any time of this process.
+    required: AtomicBool,
     cache: Mutex<Cache>,
 }
 
@@ -42,16 +45,34 @@ impl Authenticator {
     /// An authenticator with the tokens of `file`.
     ///
     /// # Errors
-    /// If the file cannot be read.
+    /// If the file cannot be read, or is missing although tokens were created.
     pub fn new(file: TokenFile) -> Result<Self, TokenFileError> {
-        let authenticator = Self { file, cache: Mutex::default() };
-        authenticator.with_tokens(|_| ())?;
+        let authenticator = Self { file, required: AtomicBool::new(false), cache: Mutex::default() };
+        authenticator.check()?;
+        authenticator.file.ensure_marker()?;
+        authenticator.requires_tokens();
         Ok(authenticator)
     }
 
-    /// Whether callers need a token. True once a token has been created, also after all tokens have been revoked.
+    /// Whether callers need a token. True once a token has been created, also after all tokens have been revoked, and if
+    /// the file is missing or cannot be read. It stays true for this value after [`TokenFile::reset`].
     pub fn requires_tokens(&self) -> bool {
-        self.file.path().exists()
+        if self.required.load(Ordering::Relaxed) {
+            return true;
+        }
+        let is_required = self.file.is_required();
+        if is_required {
+            self.required.store(true, Ordering::Relaxed);
+        }
+        is_required
+    }
+
+    /// Checks that the tokens can be read.
+    ///
+    /// # Errors
+    /// As [`TokenFile::read`].
+    pub fn check(&self) -> Result<(), TokenFileError> {
+        self.with_tokens(|_| ())
     }
 
     /// Whether no token is valid at `now`.
@@ -87,7 +108,7 @@ impl Authenticator {
     fn with_tokens<T>(&self, read: impl FnOnce(&[Token]) -> T) -> Result<T, TokenFileError> {
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         let version = std::fs::metadata(self.file.path()).ok().map(Version::from);
-        if cache.version != version {
+        if version.is_none() || cache.version != version {
             *cache = Cache { tokens: self.file.read()?, version };
         }
         Ok(read(&cache.tokens))
@@ -137,5 +158,24 @@ mod tests {
         assert_eq!(authenticator.authenticate(&admin.secret, now).unwrap(), None, "revoked");
         file.revoke(&viewer.token.id).unwrap();
         assert!(authenticator.requires_tokens(), "tokens are still required after the last one was revoked");
+    }
+
+    #[test]
+    fn missing_tokens_open_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = TokenFile::new(folder.path().join("tokens.json"));
+        let now = Timestamp::UNIX_EPOCH;
+        let admin = Token::draw("user:a@x".parse().unwrap(), vec!["ml.admin".parse().unwrap()], now, None);
+        file.add(admin.token.clone()).unwrap();
+        let authenticator = Authenticator::new(file.clone()).unwrap();
+        assert!(authenticator.authenticate(&admin.secret, now).unwrap().is_some());
+        std::fs::remove_file(file.path()).unwrap();
+        assert!(authenticator.requires_tokens());
+        assert!(authenticator.authenticate(&admin.secret, now).is_err());
+        assert!(Authenticator::new(file.clone()).is_err(), "a server does not start");
+        file.reset().unwrap();
+        assert!(authenticator.requires_tokens(), "a running server stays closed");
+        assert_eq!(authenticator.authenticate(&admin.secret, now).unwrap(), None);
+        assert!(!Authenticator::new(file).unwrap().requires_tokens());
     }
 }

@@ -24,13 +24,27 @@ pub enum TokenFileError {
         source: io::Error,
     },
     /// The file is not valid.
-    #[error("{} is damaged; move it away and create tokens anew", path.display())]
+    #[error(
+        "{} is damaged, and no request is answered without a token: restore it, or remove all tokens with tunesmith \
+         tokens reset",
+        path.display()
+    )]
     Damaged {
         /// The file.
         path: PathBuf,
         /// The cause.
         #[source]
         source: serde_json::Error,
+    },
+    /// Tokens were created, but the file does not exist.
+    #[error(
+        "{} is missing, and no request is answered without a token: restore it, or remove all tokens with tunesmith \
+         tokens reset",
+        path.display()
+    )]
+    Missing {
+        /// The file.
+        path: PathBuf,
     },
     /// Another process is changing the file.
     #[error("{} is being changed by another program; try again", path.display())]
@@ -47,6 +61,9 @@ pub enum TokenFileError {
 }
 
 /// The tokens of one data folder. Each change replaces the file atomically.
+///
+/// A marker beside the file states that tokens were created. With it, a missing file is a failure and not a folder without
+/// tokens, until [`TokenFile::reset`].
 #[derive(Debug, Clone)]
 pub struct TokenFile {
     path: PathBuf,
@@ -69,14 +86,70 @@ impl TokenFile {
         &self.path
     }
 
-    /// Returns all tokens in the order of creation; none if the file does not exist.
+    /// Whether tokens were created since the last [`Self::reset`]. Also true if that cannot be determined.
+    pub fn is_required(&self) -> bool {
+        // A link that leads nowhere exists.
+        let may_exist = |path: &Path| match fs::symlink_metadata(path) {
+            Ok(_) => true,
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+        };
+        may_exist(&self.path) || may_exist(&self.marker())
+    }
+
+    /// Writes the marker of a file that an earlier version has created.
     ///
     /// # Errors
-    /// [`TokenFileError::Io`], [`TokenFileError::Damaged`].
+    /// [`TokenFileError::Io`].
+    pub fn ensure_marker(&self) -> Result<(), TokenFileError> {
+        let marker = self.marker();
+        if !self.is_required() || marker.exists() {
+            return Ok(());
+        }
+        let failed = |source| TokenFileError::Io { operation: "written", path: marker.clone(), source };
+        let write = || {
+            let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&marker)?;
+            file.write_all(b"tunesmith access 1, tokens required\n")?;
+            file.sync_all()?;
+            File::open(self.folder())?.sync_all()
+        };
+        write().map_err(failed)
+    }
+
+    /// Removes all tokens; then no token is needed any more. The file may be missing or damaged.
+    ///
+    /// # Errors
+    /// [`TokenFileError::Io`], [`TokenFileError::Busy`].
+    pub fn reset(&self) -> Result<(), TokenFileError> {
+        if !self.is_required() {
+            return Ok(());
+        }
+        let _lock = self.lock()?;
+        // The marker is removed last: until then, tokens are required.
+        for path in [self.path.clone(), self.marker()] {
+            let removed = match fs::remove_file(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                removed => removed,
+            };
+            let removed = removed.and_then(|()| File::open(self.folder())?.sync_all());
+            removed.map_err(|source| TokenFileError::Io { operation: "removed", path, source })?;
+        }
+        Ok(())
+    }
+
+    /// Returns all tokens in the order of creation; none if no token was created.
+    ///
+    /// # Errors
+    /// [`TokenFileError::Io`], [`TokenFileError::Damaged`], [`TokenFileError::Missing`].
     pub fn read(&self) -> Result<Vec<Token>, TokenFileError> {
         let text = match fs::read(&self.path) {
             Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return if self.is_required() {
+                    Err(TokenFileError::Missing { path: self.path.clone() })
+                } else {
+                    Ok(Vec::new())
+                };
+            }
             Err(source) => return Err(self.failed("read")(source)),
         };
         let content: Content = serde_json::from_slice(&text)
@@ -111,7 +184,7 @@ impl TokenFile {
         &self,
         change: impl FnOnce(&mut Vec<Token>) -> Result<T, TokenFileError>,
     ) -> Result<T, TokenFileError> {
-        let directory = self.path.parent().unwrap_or(Path::new("."));
+        let directory = self.folder();
         fs::create_dir_all(directory).map_err(self.failed("created"))?;
         let _lock = self.lock()?;
         let mut tokens = self.read()?;
@@ -123,7 +196,17 @@ impl TokenFile {
         file.write_all(&text).and_then(|()| file.as_file().sync_all()).map_err(self.failed("written"))?;
         file.persist(&self.path).map_err(|error| self.failed("written")(error.error))?;
         File::open(directory).and_then(|directory| directory.sync_all()).map_err(self.failed("written"))?;
+        self.ensure_marker()?;
         Ok(result)
+    }
+
+    fn folder(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new("."))
+    }
+
+    /// The file whose existence states that tokens were created.
+    fn marker(&self) -> PathBuf {
+        self.path.with_file_name("TOKENS")
     }
 
     /// Takes the lock for a change of the file.
@@ -175,6 +258,42 @@ mod tests {
         assert_eq!(file.revoke(&made.token.id).unwrap(), made.token);
         assert!(matches!(file.revoke(&made.token.id), Err(TokenFileError::NotFound { .. })));
         assert_eq!(file.read().unwrap(), []);
+    }
+
+    #[test]
+    fn missing_file_is_an_error_from_the_first_token_until_a_reset() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tokens.json");
+        let file = TokenFile::new(path.clone());
+        assert!(!file.is_required());
+        file.reset().unwrap();
+        let made = Token::draw("user:a@x".parse().unwrap(), Vec::new(), Timestamp::UNIX_EPOCH, None);
+        file.add(made.token.clone()).unwrap();
+        let breakages: [fn(&std::path::Path); 3] = [
+            |path| std::fs::remove_file(path).unwrap(),
+            |path| std::os::unix::fs::symlink("nowhere", path).unwrap(),
+            |path| {
+                std::fs::remove_file(path).unwrap();
+                std::fs::create_dir(path).unwrap();
+            },
+        ];
+        for damage in breakages {
+            damage(&path);
+            assert!(file.is_required());
+            assert!(matches!(file.read(), Err(TokenFileError::Missing { .. } | TokenFileError::Io { .. })));
+            assert!(file.add(made.token.clone()).is_err(), "a new token does not hide the loss of the others");
+        }
+        std::fs::remove_dir(&path).unwrap();
+        file.reset().unwrap();
+        assert!(!file.is_required());
+        assert_eq!(file.read().unwrap(), []);
+
+        // A file of an earlier version has no marker until it is used.
+        file.add(made.token).unwrap();
+        std::fs::remove_file(folder.path().join("TOKENS")).unwrap();
+        file.ensure_marker().unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert!(file.is_required());
     }
 
     #[test]

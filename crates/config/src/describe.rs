@@ -8,8 +8,9 @@ use tunesmith_algorithms::designers::GridSearch;
 use tunesmith_algorithms::problem::{Condition, Goal, ParameterKind, ParameterPrior, ParameterSpec, ScaleType};
 
 use super::HptuningConfig;
-use tunesmith_api::ai_platform::{Double, TuningSpec};
-use tunesmith_domain::{Algorithm, FinalMeasurement, StoppingRule};
+use tunesmith_algorithms::rounded::{Rounded, RoundedValue};
+use tunesmith_api::ai_platform::TuningSpec;
+use tunesmith_domain::{Algorithm, FinalMeasurement, StoppingRuleKind};
 
 /// Maximum number of listed values of a parameter.
 const MAX_LISTED: usize = 8;
@@ -83,7 +84,7 @@ fn describe_study(tuning: &TuningSpec) -> String {
         }
     }
     for point in &study.initial_points {
-        let values: Vec<String> = point.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let values: Vec<String> = point.iter().map(|(name, value)| format!("{name}={}", RoundedValue(value))).collect();
         line(&mut text, "initial trial", &values.join(" "));
     }
     let failed = match tuning.max_failed_trials {
@@ -104,9 +105,9 @@ fn describe_study(tuning: &TuningSpec) -> String {
         &mut text,
         "early stopping",
         match study.stopping_rule {
-            Some(StoppingRule::Median) => "median rule",
-            Some(StoppingRule::DecayCurve) => "decay-curve rule",
-            Some(StoppingRule::Asha) => "asynchronous successive halving",
+            Some(StoppingRuleKind::Median) => "median rule",
+            Some(StoppingRuleKind::DecayCurve) => "decay-curve rule",
+            Some(StoppingRuleKind::Asha) => "asynchronous successive halving",
             None => "off",
         },
     );
@@ -186,9 +187,9 @@ fn scale(parameter: &ParameterSpec) -> &'static str {
 
 fn values(parameter: &ParameterSpec) -> String {
     match parameter.kind() {
-        ParameterKind::Double { min, max, .. } => format!("{} to {}", Double(*min), Double(*max)),
+        ParameterKind::Double { min, max, .. } => format!("{} to {}", Rounded(*min), Rounded(*max)),
         ParameterKind::Integer { min, max, .. } => format!("{min} to {max}"),
-        ParameterKind::Discrete { values, .. } => list(values.iter().map(|value| Double(*value).to_string())),
+        ParameterKind::Discrete { values, .. } => list(values.iter().map(|value| Rounded(*value).to_string())),
         ParameterKind::Categorical { values } => list(values.iter().cloned()),
     }
 }
@@ -203,10 +204,10 @@ fn condition(condition: &Condition) -> String {
 fn prior(prior: &ParameterPrior) -> String {
     match prior {
         ParameterPrior::Normal { mode, spread } => {
-            format!("near {mode}, give or take {}% of the range", Double(100.0 * spread))
+            format!("near {}, give or take {}% of the range", RoundedValue(mode), Rounded(100.0 * spread))
         }
         ParameterPrior::Weights(weights) => {
-            list(weights.iter().map(|(value, weight)| format!("{value} with weight {}", Double(*weight))))
+            list(weights.iter().map(|(value, weight)| format!("{value} with weight {}", Rounded(*weight))))
         }
     }
 }

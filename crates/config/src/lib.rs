@@ -3,6 +3,7 @@
 mod conversion;
 mod describe;
 mod diagnostic;
+mod hints;
 mod schema;
 mod shape;
 mod yaml;
@@ -14,6 +15,7 @@ use std::path::Path;
 
 pub use describe::describe;
 pub use diagnostic::{ConfigErrors, Diagnostic};
+pub use hints::hints;
 pub use schema::json_schema;
 
 use conversion::{Conversion, Locations};
@@ -90,7 +92,9 @@ pub fn parse(name: &str, text: &str) -> Result<HptuningConfig, ConfigErrors> {
         }
     };
     let prefix = if wrapped { "trainingInput." } else { "" };
-    for violation in ai_platform::check(&config.training_input) {
+    let of_input = ai_platform::check(&config.training_input).into_iter().map(|violation| (prefix, violation));
+    let of_labels = ai_platform::check_labels(&config.labels).into_iter().map(|violation| ("", violation));
+    for (prefix, violation) in of_input.chain(of_labels) {
         let field = format!("{prefix}{}", violation.field);
         if !locations.is_broken(&field) {
             findings.push(Finding {
@@ -122,7 +126,7 @@ pub fn parse(name: &str, text: &str) -> Result<HptuningConfig, ConfigErrors> {
     }
     findings.sort_by_key(|finding| finding.span.start);
     Ok(HptuningConfig {
-        without_effect: ai_platform::without_effect(&config.training_input),
+        without_effect: ai_platform::without_effect_in_a_local_run(&config.training_input),
         study,
         job_id,
         labels: std::mem::take(&mut config.labels),

@@ -40,7 +40,7 @@ impl JobState {
         Self::Cancelled,
     ];
 
-    /// Whether no transition leaves this state.
+    /// Whether only a retry or an extension leaves this state.
     pub fn is_final(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed | Self::Cancelled)
     }
@@ -111,7 +111,11 @@ pub struct JobFields {
     pub policy: Document,
     /// When the job was submitted.
     pub create_time: Timestamp,
-    /// When the job was first `RUNNING`.
+    /// When the job was queued again after its end; `None` if it never was.
+    pub requeue_time: Option<Timestamp>,
+    /// Number of attempts at the program of a job without a study that precede its last retry.
+    pub former_attempts: u64,
+    /// When the job was first `RUNNING` since it was submitted or queued again.
     pub start_time: Option<Timestamp>,
     /// When the job ended.
     pub end_time: Option<Timestamp>,
@@ -145,6 +149,26 @@ pub enum JobChange {
         /// The current time.
         at: Timestamp,
     },
+    /// Runs the failed and lost trials of the job again, or the program of a job without a study. A job in a final state is
+    /// queued again. The caller ensures that the job is not being run.
+    Retry {
+        /// Number of attempts at the program of a job without a study so far.
+        former_attempts: u64,
+        /// The current time.
+        at: Timestamp,
+    },
+    /// Raises the number of trials. A job in a final state is queued again. The caller ensures that the job is not being
+    /// run.
+    Extend {
+        /// The new number of trials.
+        max_trials: u64,
+        /// The training input with that number.
+        training_input: Document,
+        /// The revision that the job must have; `None` for any.
+        revision: Option<u64>,
+        /// The current time.
+        at: Timestamp,
+    },
     /// Replaces the labels.
     SetLabels {
         /// All labels.
@@ -156,6 +180,8 @@ pub enum JobChange {
     SetPolicy {
         /// The policy.
         policy: Document,
+        /// The revision that the job must have.
+        revision: u64,
     },
 }
 
@@ -173,7 +199,8 @@ impl Job {
         self.0.plan.as_ref().map_err(|source| PlanError { job: self.id.clone(), source: source.clone() })
     }
 
-    /// Applies `change`.
+    /// Applies `change`. A time before an earlier one of the job, which a changed system clock gives, counts as that
+    /// earlier one.
     ///
     /// # Errors
     /// [`TransitionError::WrongState`] if the state does not allow it, [`TransitionError::Outdated`] if the job
@@ -181,16 +208,81 @@ impl Job {
     pub fn apply(&mut self, change: JobChange) -> Result<(), TransitionError> {
         match change {
             JobChange::Become { state, error_message, at } => return self.become_state(state, error_message, at),
+            JobChange::Retry { former_attempts, at } => self.retry(former_attempts, at)?,
+            JobChange::Extend { max_trials, training_input, revision, at } => {
+                self.check_revision(revision)?;
+                self.extend(max_trials, training_input, at)?;
+            }
             JobChange::SetLabels { labels, revision } => {
-                if revision.is_some_and(|revision| revision != self.revision) {
-                    return Err(TransitionError::Outdated { resource: format!("job {}", self.id) });
-                }
+                self.check_revision(revision)?;
                 self.0.labels = labels;
             }
-            JobChange::SetPolicy { policy } => self.0.policy = policy,
+            JobChange::SetPolicy { policy, revision } => {
+                if revision != self.revision {
+                    return Err(TransitionError::Outdated { resource: format!("job {}", self.id) });
+                }
+                self.0.policy = policy;
+            }
         }
         self.0.revision += 1;
         Ok(())
+    }
+
+    fn retry(&mut self, former_attempts: u64, at: Timestamp) -> Result<(), TransitionError> {
+        let is_refused = match self.state {
+            JobState::Cancelling => true,
+            JobState::Failed | JobState::Cancelled => false,
+            // The single program of such a job has not failed.
+            _ => self.study.is_none(),
+        };
+        if is_refused {
+            return Err(self.wrong_state("retry"));
+        }
+        self.0.former_attempts = former_attempts;
+        self.queue_again(at);
+        Ok(())
+    }
+
+    fn extend(&mut self, max_trials: u64, training_input: Document, at: Timestamp) -> Result<(), TransitionError> {
+        if self.state == JobState::Cancelling {
+            return Err(self.wrong_state("extend"));
+        }
+        let resource = format!("job {}", self.id);
+        let current = self.0.plan.as_ref().map_or(0, |plan| plan.max_trials);
+        match &mut self.0.plan {
+            Ok(plan) if self.0.study.is_some() && max_trials > current => plan.max_trials = max_trials,
+            Ok(_) if self.0.study.is_none() => return Err(TransitionError::NoTrials { resource }),
+            Ok(_) => return Err(TransitionError::NotRaised { resource, current, requested: max_trials }),
+            Err(_) => return Err(self.wrong_state("extend")),
+        }
+        self.0.training_input = training_input;
+        self.queue_again(at);
+        Ok(())
+    }
+
+    /// Queues a job that has ended. Its waiting and running times start anew.
+    fn queue_again(&mut self, at: Timestamp) {
+        if !self.state.is_final() {
+            return;
+        }
+        self.0.state = JobState::Queued;
+        self.0.requeue_time = Some(at);
+        self.0.start_time = None;
+        self.0.end_time = None;
+        self.0.error_message.clear();
+    }
+
+    fn check_revision(&self, required: Option<u64>) -> Result<(), TransitionError> {
+        match required {
+            Some(revision) if revision != self.revision => {
+                Err(TransitionError::Outdated { resource: format!("job {}", self.id) })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn wrong_state(&self, change: &'static str) -> TransitionError {
+        TransitionError::WrongState { resource: format!("job {}", self.id), state: self.state.to_string(), change }
     }
 
     fn become_state(&mut self, state: JobState, error_message: String, at: Timestamp) -> Result<(), TransitionError> {
@@ -198,19 +290,16 @@ impl Job {
             return Ok(());
         }
         if !self.state.may_become(state) {
-            return Err(TransitionError::WrongState {
-                resource: format!("job {}", self.id),
-                state: self.state.to_string(),
-                change: match state {
-                    JobState::Queued => "queue",
-                    JobState::Preparing => "prepare",
-                    JobState::Running => "run",
-                    JobState::Succeeded => "succeed",
-                    JobState::Failed => "fail",
-                    JobState::Cancelling | JobState::Cancelled => "cancel",
-                },
-            });
+            return Err(self.wrong_state(match state {
+                JobState::Queued => "queue",
+                JobState::Preparing => "prepare",
+                JobState::Running => "run",
+                JobState::Succeeded => "succeed",
+                JobState::Failed => "fail",
+                JobState::Cancelling | JobState::Cancelled => "cancel",
+            }));
         }
+        let at = at.max(self.start_time.unwrap_or(self.create_time));
         self.0.state = state;
         if state == JobState::Running {
             self.0.start_time.get_or_insert(at);

@@ -13,8 +13,11 @@ pub use ids::{IdError, JobId, MAX_JOB_ID_LENGTH, StudyId};
 pub use job::{Job, JobChange, JobFields, JobState, UnknownJobState};
 pub use measurement::{Measurement, MetricValue, Source};
 pub use plan::{JobPlan, PlanError, ProgramPlan, ReplicaPlan, Role, UnreadablePlan};
-pub use study::{Algorithm, CurveAxis, FinalMeasurement, StoppingRule, Study, StudyChange, StudyFields, StudyState};
-pub use trial::{Completion, Lease, NewTrial, Trial, TrialChange, TrialFields, TrialStart, TrialState};
+pub use study::{Algorithm, CurveAxis, FinalMeasurement, Study, StudyChange, StudyFields, StudyState};
+pub use trial::{
+    Completion, Lease, NewTrial, RecordedRequest, RequestKey, Trial, TrialChange, TrialFields, TrialStart, TrialState,
+};
+pub use tunesmith_algorithms::early_stopping::StoppingRuleKind;
 pub use tunesmith_algorithms::problem::TrialId;
 
 /// A JSON document of the protocol that a record was created by. It is stored so that the same protocol can return it;
@@ -33,6 +36,22 @@ pub enum TransitionError {
         state: String,
         /// The refused change, as a verb.
         change: &'static str,
+    },
+    /// The number of trials can only be raised.
+    #[error("{resource} has {current} trials as its maximum, which can only be raised; {requested} is not more")]
+    NotRaised {
+        /// The job or study.
+        resource: String,
+        /// The current maximum.
+        current: u64,
+        /// The requested maximum.
+        requested: u64,
+    },
+    /// The job has no hyperparameters, or the study no limit, so that there is no number of trials to raise.
+    #[error("{resource} has no maximum number of trials to raise")]
+    NoTrials {
+        /// The job or study.
+        resource: String,
     },
     /// The report comes from a former attempt.
     #[error("trial {trial} is now at attempt {current}, a report from attempt {reported} is refused")]
@@ -65,6 +84,14 @@ pub enum TransitionError {
     Outdated {
         /// The job.
         resource: String,
+    },
+    /// An idempotency key that was used for another request.
+    #[error("the idempotency key {key} was used for another request to trial {trial}: use a new key for each request")]
+    KeyReused {
+        /// The trial.
+        trial: TrialId,
+        /// The key.
+        key: String,
     },
     /// A measurement that is not valid.
     #[error("measurement {index} of trial {trial} is refused: {reason}")]

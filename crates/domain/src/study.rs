@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use std::collections::BTreeMap;
+use tunesmith_algorithms::early_stopping::StoppingRuleKind;
 use tunesmith_algorithms::problem::{ParameterValues, ProblemStatement, TrialId};
 
 use super::{Document, Measurement, NewTrial, StudyId, TransitionError, Trial, TrialChange};
@@ -68,17 +69,6 @@ impl Algorithm {
     }
 }
 
-/// The rule by which running trials are stopped early.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StoppingRule {
-    /// Stops a trial whose best value is strictly worse than the median of the completed trials' running averages.
-    Median,
-    /// Stops a trial whose extrapolated curve is unlikely to exceed the best value so far.
-    DecayCurve,
-    /// Asynchronous successive halving: stops a trial that is not in the best third of those that reached the same step.
-    Asha,
-}
-
 /// The axis along which trial curves are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CurveAxis {
@@ -114,7 +104,7 @@ pub struct StudyFields {
     /// Seed of all random streams.
     pub seed: u64,
     /// The early stopping rule; `None` to never stop early.
-    pub stopping_rule: Option<StoppingRule>,
+    pub stopping_rule: Option<StoppingRuleKind>,
     /// The axis along which the rule compares curves.
     pub stopping_axis: CurveAxis,
     /// The measurement that becomes a trial's result.
@@ -165,6 +155,15 @@ pub enum StudyChange {
     Deactivate {
         /// The error.
         reason: String,
+    },
+    /// Lets an ended study accept trials again. No effect on an active study.
+    Reopen,
+    /// Raises the maximal number of trials, and lets an ended study accept trials again.
+    Extend {
+        /// The new maximal number of trials.
+        max_trials: u64,
+        /// The configuration with that number, in the form of [`StudyFields::config`].
+        config: Arc<Document>,
     },
 }
 
@@ -223,14 +222,41 @@ impl Study {
         TransitionError::WrongState { resource: format!("study {}", self.id), state: self.state.to_string(), change }
     }
 
+    fn reopen(&mut self) {
+        if self.state != StudyState::Active {
+            self.0.state = StudyState::Active;
+            self.0.state_reason.clear();
+            self.next_revision();
+        }
+    }
+
+    fn extend(&mut self, max_trials: u64, config: Arc<Document>) -> Result<(), TransitionError> {
+        let resource = format!("study {}", self.id);
+        let Some(current) = self.max_trials else { return Err(TransitionError::NoTrials { resource }) };
+        if max_trials <= current {
+            return Err(TransitionError::NotRaised { resource, current, requested: max_trials });
+        }
+        self.0.max_trials = Some(max_trials);
+        self.0.config = config;
+        self.next_revision();
+        self.reopen();
+        Ok(())
+    }
+
     /// Applies `change`.
     ///
     /// # Errors
-    /// [`TransitionError::WrongState`] if the state does not allow it; the study is then unchanged.
+    /// [`TransitionError::WrongState`] if the state does not allow it, [`TransitionError::NotRaised`] and
+    /// [`TransitionError::NoTrials`] for an extension; the study is then unchanged.
     pub fn apply(&mut self, change: StudyChange) -> Result<(), TransitionError> {
         let (state, reason, verb) = match change {
             StudyChange::Complete { reason } => (StudyState::Completed, reason, "complete"),
             StudyChange::Deactivate { reason } => (StudyState::Inactive, reason, "deactivate"),
+            StudyChange::Reopen => {
+                self.reopen();
+                return Ok(());
+            }
+            StudyChange::Extend { max_trials, config } => return self.extend(max_trials, config),
         };
         if self.state == state {
             return Ok(());

@@ -64,6 +64,7 @@ pub fn shell(harness: &dyn Harness, trial: u64, script: &str) -> ExecutorJobSpec
         program_folders: Vec::new(),
         time_limit: None,
         grace: Duration::from_secs(60),
+        start_port: None,
     }
 }
 

@@ -46,9 +46,8 @@ pub trait Executor: Send + Sync + 'static {
     /// [`ExecutorError::Unreachable`] if the request could not be made.
     async fn stop(&self, id: &ExecutorJobId, how: StopMode) -> Result<(), ExecutorError>;
 
-    /// Removes what the engine keeps of the ended job `id`, except its logs, its exit status and the files of its
-    /// program. The engine need not know the job afterwards, so its ID must not be submitted again. Has no effect on a
-    /// job that runs or is unknown. An engine that keeps nothing does nothing.
+    /// Removes what the engine keeps of the ended job `id`, except its logs, its end and the files of its program. Has no
+    /// effect on a job that runs or is unknown. An engine that keeps nothing does nothing.
     ///
     /// # Errors
     /// [`ExecutorError::Unreachable`] if something could not be removed.
@@ -108,6 +107,9 @@ pub struct ExecutorJobSpec {
     pub time_limit: Option<Duration>,
     /// Time between a stop request (SIGTERM) and SIGKILL.
     pub grace: Duration,
+    /// The first port of the replicas in `TF_CONFIG`, which get consecutive ports; `None` for free ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_port: Option<u16>,
 }
 
 /// One process of a job.

@@ -104,6 +104,7 @@ mod tests {
             directory: "/nowhere".into(),
             time_limit: None,
             grace: Duration::ZERO,
+            start_port: None,
         }
     }
 

@@ -9,18 +9,26 @@ use std::sync::Arc;
 use axum::extract::ConnectInfo;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method};
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::response::Response;
+use futures::future::BoxFuture;
+use jiff::Timestamp;
 
 use super::listener::Peer;
 use super::names::PathNames;
 use super::openapi::{Operation, RequiredAccess};
 use super::request_id::RequestId;
 use super::status::{ApiError, Code};
+use super::trial_reports::token_of_trial;
 use tunesmith_access::{AuditLog, Authenticator, Caller, Limits, OverLimit, Permission, Record, SuggestionPermit};
-use tunesmith_domain::JobId;
+use tunesmith_domain::{Document, JobId};
 use tunesmith_service::clock::Clock;
 use tunesmith_service::jobs::Jobs;
 use tunesmith_telemetry::telemetry;
+
+const TOKENS_UNREADABLE: &str = "the server's tokens cannot be read; see its log";
+const AUDIT_UNWRITABLE: &str =
+    "the audit log cannot be written, and changes are refused until it can; see the server's log";
 
 /// The access rules of a server: authentication, rate limits and audit logs.
 pub struct Access {
@@ -32,19 +40,52 @@ pub struct Access {
     pub admin_activity: AuditLog,
     /// The log of every read; `None`: reads are not logged.
     pub data_access: Option<AuditLog>,
+    /// Whether changes are refused while `admin_activity` cannot be written.
+    pub refuses_unrecorded: bool,
 }
+
+/// The only caller of a service in its own process: the owner of the data folder, who has all permissions.
+pub struct Owner {
+    /// The name in the audit log.
+    pub principal: String,
+    /// The log of every change.
+    pub admin_activity: AuditLog,
+}
+
+/// The resource that a request created, as an extension of the response.
+#[derive(Debug, Clone)]
+pub(super) struct CreatedResource(pub(super) String);
 
 /// Allows or refuses requests, and records them.
 pub(super) struct Authorization {
-    /// `None`: every request is allowed and none is recorded, as for the owner of a data folder.
-    rules: Option<Rules>,
+    mode: Mode,
 }
+
+enum Mode {
+    /// Requests are checked.
+    Checked(Box<Rules>),
+    /// Every request is allowed; changes are recorded.
+    Owner(Owner, Arc<dyn Clock>),
+    /// Every request is allowed, and none is recorded.
+    Open,
+}
+
+/// The IAM policy of a job, if the job exists.
+pub(super) type PolicyOf = Box<dyn Fn(JobId) -> BoxFuture<'static, Option<Document>> + Send + Sync>;
 
 struct Rules {
     access: Access,
-    /// Provides the jobs, whose IAM policies may allow requests.
-    jobs: Arc<Jobs>,
+    /// The IAM policies of jobs, which may allow requests.
+    policy_of: PolicyOf,
     clock: Arc<dyn Clock>,
+}
+
+/// The policies of the stored jobs.
+pub(super) fn policies(jobs: Arc<Jobs>) -> PolicyOf {
+    Box::new(move |id| {
+        let jobs = Arc::clone(&jobs);
+        Box::pin(async move { jobs.job(&id).await.ok().map(|job| job.policy.clone()) })
+    })
 }
 
 /// The method of the API that a request calls, with what its authorisation and its record need.
@@ -72,6 +113,7 @@ impl Call {
         Self {
             project: named("project").unwrap_or_default(),
             job: named("job"),
+            changes: operation.method != Method::GET && !operation.only_reads,
             ..Self::with(operation.id, operation.access, parts)
         }
     }
@@ -103,38 +145,78 @@ pub(super) struct Admission {
 }
 
 impl Authorization {
-    /// The rules of `access`; without them everything is allowed.
-    pub(super) fn new(access: Option<Access>, jobs: Arc<Jobs>, clock: Arc<dyn Clock>) -> Self {
-        Self { rules: access.map(|access| Rules { access, jobs, clock }) }
+    /// The rules of `access`.
+    pub(super) fn new(access: Access, policy_of: PolicyOf, clock: Arc<dyn Clock>) -> Self {
+        Self { mode: Mode::Checked(Box::new(Rules { access, policy_of, clock })) }
+    }
+
+    /// Allows every request of `owner`, and records changes.
+    pub(super) fn of_owner(owner: Owner, clock: Arc<dyn Clock>) -> Self {
+        Self { mode: Mode::Owner(owner, clock) }
     }
 
     /// Allows every request.
     pub(super) fn open() -> Self {
-        Self { rules: None }
+        Self { mode: Mode::Open }
+    }
+
+    /// Checks that tokens can be read and changes recorded.
+    ///
+    /// # Errors
+    /// What fails, as the message of an error.
+    pub(super) fn check_ready(&self) -> Result<(), &'static str> {
+        let Mode::Checked(rules) = &self.mode else { return Ok(()) };
+        let access = &rules.access;
+        if let Err(error) = access.authenticator.check() {
+            tracing::error!(error = &error as &dyn std::error::Error, "tokens cannot be read");
+            return Err(TOKENS_UNREADABLE);
+        }
+        if access.refuses_unrecorded && prepare(&access.admin_activity).is_err() {
+            return Err(AUDIT_UNWRITABLE);
+        }
+        Ok(())
     }
 
     /// Allows or refuses `call`. A refused call is recorded in the audit log.
     pub(super) async fn admit(&self, call: &Call, headers: &HeaderMap) -> Result<Admission, ApiError> {
-        let Some(rules) = &self.rules else { return Ok(Admission { caller: Caller::Anonymous, permit: None }) };
+        let rules = match &self.mode {
+            Mode::Checked(rules) => rules,
+            Mode::Owner(owner, _) if call.changes => {
+                prepare(&owner.admin_activity)?;
+                return Ok(Admission { caller: Caller::Anonymous, permit: None });
+            }
+            Mode::Owner(..) | Mode::Open => return Ok(Admission { caller: Caller::Anonymous, permit: None }),
+        };
         let caller = rules.caller(call, headers);
         let principal = caller.as_ref().map_or("unknown", Caller::principal).to_owned();
         let admission = rules.check(call, caller).await;
         if let Err(error) = &admission {
-            rules.record(call, &principal, error.http_status().as_u16());
+            rules.record(call, &principal, &call.resource, error.http_status().as_u16());
         }
         admission
     }
 
-    /// Records a call of `principal` that was answered with `status`.
-    pub(super) fn record(&self, call: &Call, principal: &str, status: u16) {
-        if let Some(rules) = &self.rules {
-            rules.record(call, principal, status);
+    /// Records a call of `principal` that was answered with `response`.
+    pub(super) fn record(&self, call: &Call, principal: &str, response: &Response) {
+        let created = response.extensions().get::<CreatedResource>();
+        let resource = created.map_or(&call.resource, |CreatedResource(name)| name);
+        let status = response.status().as_u16();
+        match &self.mode {
+            Mode::Checked(rules) => rules.record(call, principal, resource, status),
+            Mode::Owner(owner, clock) if call.changes => {
+                write(&owner.admin_activity, &call.record(clock.now(), &owner.principal, resource, status));
+            }
+            Mode::Owner(..) | Mode::Open => {}
         }
     }
 }
 
 impl Rules {
     fn caller(&self, call: &Call, headers: &HeaderMap) -> Result<Caller, ApiError> {
+        if call.required == RequiredAccess::TrialToken {
+            // The handler checks it. A request without one is not read further.
+            token_of_trial(headers)?;
+        }
         let access = &self.access;
         let needs_token = !matches!(call.required, RequiredAccess::None | RequiredAccess::TrialToken);
         if !needs_token || !access.authenticator.requires_tokens() {
@@ -145,7 +227,7 @@ impl Rules {
         let shown = shown.ok_or_else(|| refuse("send the header `authorization: Bearer TOKEN`"))?;
         let recognised = access.authenticator.authenticate(shown.trim(), self.clock.now()).map_err(|error| {
             tracing::error!(error = &error as &dyn std::error::Error, "tokens cannot be read");
-            ApiError::new(Code::Internal, "the server's tokens cannot be read; see its log")
+            ApiError::new(Code::Unavailable, TOKENS_UNREADABLE)
         })?;
         recognised.ok_or_else(|| refuse("the token is unknown, was revoked, or has expired"))
     }
@@ -168,6 +250,9 @@ impl Rules {
             return Err(ApiError::new(Code::PermissionDenied, text));
         }
         let is_suggestion = call.method.ends_with(".suggest") && caller != Caller::Anonymous;
+        if call.changes && self.access.refuses_unrecorded {
+            prepare(&self.access.admin_activity)?;
+        }
         let permit = if is_suggestion { Some(limits.suggestion(caller.principal())?) } else { None };
         Ok(Admission { caller, permit })
     }
@@ -175,11 +260,11 @@ impl Rules {
     /// Whether the IAM policy of the job of `call` allows it.
     async fn allowed_by_job(&self, call: &Call, caller: &Caller, permission: Permission) -> bool {
         let Some(id) = call.job.as_ref().and_then(|job| JobId::new(&call.project, job).ok()) else { return false };
-        let job = self.jobs.job(&id).await;
-        job.is_ok_and(|job| super::job_policy::allows(&job.policy, caller.principal(), permission))
+        let policy = (self.policy_of)(id).await;
+        policy.is_some_and(|policy| super::job_policy::allows(&policy, caller.principal(), permission))
     }
 
-    fn record(&self, call: &Call, principal: &str, status: u16) {
+    fn record(&self, call: &Call, principal: &str, resource: &str, status: u16) {
         let access = &self.access;
         let log = match (call.required, call.changes) {
             (RequiredAccess::None, _) => return,
@@ -189,26 +274,64 @@ impl Rules {
                 None => return,
             },
         };
-        let permission = match call.required {
+        let record = call.record(self.clock.now(), principal, resource, status);
+        // The program of a trial is known only if its request succeeds.
+        let is_stranger = status == StatusCode::UNAUTHORIZED.as_u16()
+            || (call.required == RequiredAccess::TrialToken && status >= StatusCode::BAD_REQUEST.as_u16());
+        if !is_stranger {
+            write(log, &record);
+            return;
+        }
+        match log.write_of_stranger(&record) {
+            Ok(true) => {}
+            Ok(false) => {
+                telemetry().audit_suppressed.inc();
+            }
+            Err(error) => lost(&record, &error),
+        }
+    }
+}
+
+impl Call {
+    fn record<'a>(&'a self, time: Timestamp, principal: &'a str, resource: &'a str, status: u16) -> Record<'a> {
+        let permission = match self.required {
             RequiredAccess::Permission(permission) => Some(permission.as_str()),
             RequiredAccess::None | RequiredAccess::TrialToken | RequiredAccess::Token => None,
         };
-        let record = Record {
-            time: self.clock.now(),
+        Record {
+            time,
             principal,
-            caller_ip: call.peer.map(|address| address.ip().to_string()),
-            method: call.method,
-            resource: &call.resource,
+            caller_ip: self.peer.map(|address| address.ip().to_string()),
+            method: self.method,
+            resource,
             permission,
             status,
-            request_id: call.request_id.as_ref().map_or("", RequestId::as_str),
-        };
-        if let Err(error) = log.write(&record) {
-            telemetry().audit_failures.inc();
-            let resource = &call.resource;
-            tracing::error!(error = &error as &dyn std::error::Error, principal, resource, "an audit record is lost");
+            request_id: self.request_id.as_ref().map_or("", RequestId::as_str),
+            count: None,
         }
     }
+}
+
+fn prepare(log: &AuditLog) -> Result<(), ApiError> {
+    log.prepare().map_err(|error| {
+        tracing::error!(
+            error = &error as &dyn std::error::Error,
+            "the audit log cannot be written; changes are refused"
+        );
+        ApiError::new(Code::Unavailable, AUDIT_UNWRITABLE)
+    })
+}
+
+fn write(log: &AuditLog, record: &Record<'_>) {
+    if let Err(error) = log.write(record) {
+        lost(record, &error);
+    }
+}
+
+fn lost(record: &Record<'_>, error: &std::io::Error) {
+    telemetry().audit_failures.inc();
+    let Record { principal, resource, .. } = record;
+    tracing::error!(error = error as &dyn std::error::Error, principal, resource, "an audit record is not written yet");
 }
 
 impl From<OverLimit> for ApiError {

@@ -18,33 +18,33 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         let content_type = request.headers().get(CONTENT_TYPE);
         let content_type = content_type.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
-        let bytes = Bytes::from_request(request, state).await.map_err(|error| match error {
-            BytesRejection::FailedToBufferBody(FailedToBufferBody::LengthLimitError(_)) => too_large(),
-            error => ApiError::new(Code::InvalidArgument, format!("the body cannot be read: {error}")),
-        })?;
-        if bytes.is_empty() {
-            return read(b"{}").map(Self);
+        let bytes = bytes(request, state).await?;
+        if bytes.is_empty() || content_type.as_deref().is_some_and(is_json) {
+            return read(&bytes).map(Self);
         }
-        match content_type {
-            Some(text) if !is_json(&text) => Err(ApiError::new(
-                Code::UnsupportedMediaType,
-                format!("the body must be JSON (content-type: application/json), not {text:?}"),
-            )),
-            _ => read(&bytes).map(Self),
-        }
+        // Browsers send bodies of other types for any web page without asking the server first.
+        let given = content_type.map_or_else(|| "absent".to_owned(), |text| format!("{text:?}"));
+        let text = format!("the body must be JSON with content-type: application/json; the content type is {given}");
+        Err(ApiError::new(Code::UnsupportedMediaType, text))
     }
 }
 
-/// A JSON body of any content type: programs of trials may report with simple clients.
+/// A JSON body of any content type: programs of trials may report with simple clients. They are known by their tokens.
 pub(super) struct Report<T>(pub(super) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Report<T> {
     type Rejection = ApiError;
 
-    async fn from_request(mut request: Request, state: &S) -> Result<Self, ApiError> {
-        request.headers_mut().remove(CONTENT_TYPE);
-        Body::from_request(request, state).await.map(|Body(message)| Self(message))
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        read(&bytes(request, state).await?).map(Self)
     }
+}
+
+async fn bytes<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, ApiError> {
+    Bytes::from_request(request, state).await.map_err(|error| match error {
+        BytesRejection::FailedToBufferBody(FailedToBufferBody::LengthLimitError(_)) => too_large(),
+        error => ApiError::new(Code::InvalidArgument, format!("the body cannot be read: {error}")),
+    })
 }
 
 /// The error for a body that exceeds the size limit.
@@ -58,6 +58,7 @@ fn is_json(content_type: &str) -> bool {
 }
 
 fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+    let bytes = if bytes.is_empty() { b"{}" } else { bytes };
     proto_json::read(bytes).map_err(|error| match error {
         MessageError::Field { field, description } => ApiError::invalid(&field, description),
         other => ApiError::new(Code::InvalidArgument, other.to_string()),

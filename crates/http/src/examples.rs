@@ -54,6 +54,9 @@ pub(super) const STUDY: &str = r#"{
     }
 }"#;
 
+/// More trials for a study.
+pub(super) const MORE_TRIALS: &str = r#"{"studyConfig": {"tunesmith": {"maxTrials": "200"}}}"#;
+
 /// A user-supplied trial.
 pub(super) const TRIAL: &str = r#"{
     "parameters": [

@@ -16,8 +16,15 @@ use tunesmith_telemetry::telemetry;
 /// Time limit for the store to respond in a readiness check.
 const STORE_LIMIT: Duration = Duration::from_secs(2);
 
+/// What readiness depends on.
+#[derive(Clone)]
+pub(super) struct Health {
+    jobs: Arc<Jobs>,
+    dispatch: Arc<Dispatch>,
+}
+
 /// `/healthz`, `/readyz` and `/metrics`.
-pub(super) fn routes() -> Routes<Arc<Jobs>> {
+pub(super) fn routes() -> Routes<Health> {
     let get = |path, id, summary| Operation::get(path, id, summary).open();
     Routes::new()
         .add(get("/healthz", "healthz", "Checks whether the server is alive."), async || StatusCode::OK)
@@ -30,13 +37,19 @@ pub(super) fn routes() -> Routes<Arc<Jobs>> {
 
 /// The router of `jobs`.
 pub(super) fn router(jobs: Arc<Jobs>, dispatch: &Arc<Dispatch>) -> Router {
-    routes().with_state(jobs, dispatch)
+    routes().with_state(Health { jobs, dispatch: Arc::clone(dispatch) }, dispatch)
 }
 
-/// The server is ready while the store responds.
-async fn ready(State(jobs): State<Arc<Jobs>>) -> Result<StatusCode, ApiError> {
+/// The server is ready while the store responds and takes changes, tokens can be read, and changes can be recorded.
+async fn ready(State(health): State<Health>) -> Result<StatusCode, ApiError> {
     let unavailable = |text: &str| Err(ApiError::new(Code::Unavailable, text));
-    match tokio::time::timeout(STORE_LIMIT, jobs.check_store()).await {
+    if let Err(text) = health.dispatch.authorization.check_ready() {
+        return unavailable(text);
+    }
+    if let Some(fault) = health.jobs.store_condition().borrow().fault() {
+        return unavailable(&format!("the store takes no changes: {fault}"));
+    }
+    match tokio::time::timeout(STORE_LIMIT, health.jobs.check_store()).await {
         Ok(Ok(())) => Ok(StatusCode::OK),
         Ok(Err(error)) => {
             tracing::error!(error = &error as &dyn std::error::Error, "the store does not answer");

@@ -62,6 +62,7 @@ pub(super) fn routes(routes: Routes<JobsState>) -> Routes<JobsState> {
                 "ml.projects.jobs.testIamPermissions",
                 "Gets the tested permissions that the caller has on a job; none if the job does not exist.",
             )
+            .only_reads()
             .example(examples::PERMISSIONS),
             test,
         )
@@ -110,6 +111,12 @@ async fn set(
     if !matches!(policy.version, 0 | 1 | 3) {
         return Err(ApiError::invalid("policy.version", format!("{} is not 0, 1 or 3", policy.version)));
     }
+    check_update_mask(&request.update_mask)?;
+    if !policy.audit_configs.is_empty() {
+        let text =
+            "is not supported: the audit logs of this server record every change, and reads with --data-access-log";
+        return Err(ApiError::invalid("policy.auditConfigs", text));
+    }
     for (index, binding) in policy.bindings.iter().enumerate() {
         let field = |name: &str| format!("policy.bindings[{index}].{name}");
         if binding.role.is_empty() {
@@ -117,6 +124,11 @@ async fn set(
         }
         if binding.members.is_empty() {
             return Err(ApiError::invalid(&field("members"), "at least one member is needed"));
+        }
+        if binding.condition.is_some() {
+            let text =
+                "is not supported: conditions are not evaluated; grant the role without a condition, or not at all";
+            return Err(ApiError::invalid(&field("condition"), text));
         }
     }
     if policy.bindings.iter().map(|binding| binding.members.len()).sum::<usize>() > MAX_MEMBERS {
@@ -126,18 +138,36 @@ async fn set(
     if members.filter(|member| member.starts_with("group:")).count() > MAX_GROUPS {
         return Err(ApiError::invalid("policy.bindings", format!("more than {MAX_GROUPS} groups")));
     }
-    let job = api.jobs.report(&id).await?.job;
-    let etag = |text: &str| proto_json::bytes(text).ok_or_else(|| ApiError::invalid("policy.etag", "is not base64"));
-    if !policy.etag.is_empty() && etag(&policy.etag)? != etag(&stored(&job)?.etag)? {
-        let resource = format!("the policy of job {id}");
-        return Err(StoreError::Refused(TransitionError::Outdated { resource }).into());
+    let bytes = |text: &str| proto_json::bytes(text).ok_or_else(|| ApiError::invalid("policy.etag", "is not base64"));
+    loop {
+        let job = api.jobs.job(&id).await?;
+        if !policy.etag.is_empty() && bytes(&policy.etag)? != bytes(&stored(&job)?.etag)? {
+            let resource = format!("the policy of job {id}");
+            return Err(StoreError::Refused(TransitionError::Outdated { resource }).into());
+        }
+        let etag = STANDARD.encode((job.revision + 1).to_be_bytes());
+        let policy = IamPolicy { etag, ..policy.clone() };
+        let document = serde_json::to_value(&policy)
+            .map_err(|error| ApiError::invalid("policy", format!("cannot be stored: {error}")))?;
+        // Applied only to the job as it was read; after another change, the etag is compared again.
+        match api.jobs.change(&id, JobChange::SetPolicy { policy: document, revision: job.revision }).await {
+            Err(JobsError::Store(StoreError::Refused(TransitionError::Outdated { .. }))) => {}
+            changed => return changed.map(|_| Json(policy)).map_err(Into::into),
+        }
     }
-    let etag = STANDARD.encode((job.revision + 1).to_be_bytes());
-    let policy = IamPolicy { etag, ..policy };
-    let change = serde_json::to_value(&policy)
-        .map_err(|error| ApiError::invalid("policy", format!("cannot be stored: {error}")))?;
-    api.jobs.change(&id, JobChange::SetPolicy { policy: change }).await?;
-    Ok(Json(policy))
+}
+
+/// Checks the fields to set: `bindings`, and `etag` and `version`, which go with them.
+fn check_update_mask(mask: &str) -> Result<(), ApiError> {
+    let fields: Vec<&str> = mask.split(',').map(str::trim).filter(|field| !field.is_empty()).collect();
+    if let Some(other) = fields.iter().find(|field| !matches!(**field, "bindings" | "etag" | "version")) {
+        let text = format!("{other:?} cannot be set; bindings, etag and version can");
+        return Err(ApiError::invalid("updateMask", text));
+    }
+    if !fields.is_empty() && !fields.contains(&"bindings") {
+        return Err(ApiError::invalid("updateMask", "must contain bindings, the default"));
+    }
+    Ok(())
 }
 
 /// The tested permissions that the caller has; none if the job does not exist.

@@ -1,5 +1,6 @@
 //! `projects.jobs`.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -16,11 +17,13 @@ use super::examples;
 use super::job_filter::JobFilter;
 use super::job_iam;
 use super::job_policy;
+use super::job_reopen::{self, MAX_TRIALS};
 use super::names::{self, Names, job_id};
-use super::openapi::Operation;
+use super::openapi::{Created, Operation};
 use super::packages;
 use super::paging::{self, Page};
 use super::query::Query;
+use super::rendered::Rendered;
 use super::routes::{Dispatch, Routes};
 use super::state::JobsState;
 use super::status::{ApiError, Code};
@@ -28,7 +31,7 @@ use tunesmith_access::{Caller, Permission};
 use tunesmith_api::ai_platform::job::{JobList, JobRequest, JobResource, job_resource};
 use tunesmith_api::ai_platform::plan::{CommandLine, job_plan, job_study, previous_job};
 use tunesmith_api::ai_platform::rpc::{Empty, FieldViolation};
-use tunesmith_api::ai_platform::{Severity, TrainingInput, check, proto_json};
+use tunesmith_api::ai_platform::{Severity, TrainingInput, Violation, check, proto_json};
 use tunesmith_domain::{Job, JobChange, JobId};
 use tunesmith_service::Submission;
 use tunesmith_service::jobs::{JobReport, Jobs};
@@ -39,7 +42,7 @@ const DEFAULT_PAGE_SIZE: usize = 20;
 const MAX_PAGE_SIZE: usize = 100;
 
 const JOBS: &str = "/v1/projects/{project}/jobs";
-const JOB: &str = "/v1/projects/{project}/jobs/{job}";
+pub(super) const JOB: &str = "/v1/projects/{project}/jobs/{job}";
 
 /// The routes.
 pub(super) fn routes() -> Routes<JobsState> {
@@ -60,7 +63,7 @@ pub(super) fn routes() -> Routes<JobsState> {
             get,
         )
         .add(
-            Operation::patch(JOB, "ml.projects.jobs.patch", "Changes a job's labels.")
+            Operation::patch(JOB, "ml.projects.jobs.patch", "Changes a job's labels, or raises its number of trials.")
                 .permission(Permission::JobsUpdate)
                 .example(examples::LABELS)
                 .or_not_found()
@@ -78,7 +81,7 @@ pub(super) fn routes() -> Routes<JobsState> {
             .or_conflict(),
             cancel,
         );
-    job_iam::routes(routes)
+    job_iam::routes(job_reopen::routes(routes))
 }
 
 /// The router of jobs. Relative paths in jobs are resolved against `working_directory`.
@@ -96,7 +99,8 @@ async fn create(
     Extension(caller): Extension<Caller>,
     Names([project]): Names<1>,
     Body(request): Body<JobRequest>,
-) -> Result<Json<JobResource>, ApiError> {
+) -> Result<Created<JobResource>, ApiError> {
+    let notices = request.notices_of_creation();
     let id = JobId::new(&project, &request.job_id);
     let id = id.map_err(|error| ApiError::invalid("jobId", error.to_string()))?;
     if request.prediction_input.is_some() {
@@ -104,6 +108,7 @@ async fn create(
     }
     let input = request.training_input.ok_or_else(|| ApiError::invalid("trainingInput", "is required"))?;
     check_input(&input)?;
+    check_labels(&request.labels)?;
     let command_line = CommandLine { working_directory: api.working_directory.clone(), ..CommandLine::default() };
     let refuse = |error: &dyn std::error::Error| ApiError::invalid("trainingInput", error.to_string());
     let placed = packages::resolved(&api.packages, &project, &input)?;
@@ -125,21 +130,36 @@ async fn create(
     };
     let random_seed = rand::rng().next_u64();
     let job = api.jobs.create(submission, random_seed).await?;
-    Ok(Json(resource(&api.jobs.report(&job.id).await?)))
+    let resource = resource(&api.jobs.report(&job.id).await?).with_notices(notices);
+    if !resource.notices().is_empty() {
+        let fields: Vec<&str> = resource.notices().iter().map(|notice| notice.field.as_str()).collect();
+        tracing::warn!(job.id = %job.id, fields = fields.join(", "), "a job has fields without effect");
+    }
+    let name = format!("projects/{project}/jobs/{}", job.id.parts().1);
+    Ok(Created(name, Json(resource)))
+}
+
+fn check_labels(labels: &BTreeMap<String, String>) -> Result<(), ApiError> {
+    refuse_violations("", tunesmith_api::ai_platform::check_labels(labels))
 }
 
 fn check_input(input: &TrainingInput) -> Result<(), ApiError> {
-    let violations = check(input).into_iter().filter(|violation| violation.severity == Severity::Error);
+    refuse_violations("trainingInput.", check(input))
+}
+
+/// Refuses a message that has an error among `violations`, whose fields are below `prefix`.
+fn refuse_violations(prefix: &str, violations: Vec<Violation>) -> Result<(), ApiError> {
+    let violations = violations.into_iter().filter(|violation| violation.severity == Severity::Error);
     let violations: Vec<FieldViolation> = violations
         .map(|violation| FieldViolation {
-            field: format!("trainingInput.{}", violation.field),
+            field: format!("{prefix}{}", violation.field),
             description: format!("{}; allowed: {}", violation.message, violation.allowed),
         })
         .collect();
     if violations.is_empty() { Ok(()) } else { Err(ApiError::violations(violations)) }
 }
 
-fn resource(report: &JobReport) -> JobResource {
+pub(super) fn resource(report: &JobReport) -> JobResource {
     job_resource(&report.job, report.study.as_ref(), &report.trials).served(etag(&report.job), report.position)
 }
 
@@ -181,8 +201,9 @@ async fn list(
     Ok(Json(JobList { jobs: resources, next_page_token }))
 }
 
-async fn get(State(api): State<JobsState>, Names([project, id]): Names<2>) -> Result<Json<JobResource>, ApiError> {
-    Ok(Json(resource(&api.jobs.report(&job_id(&project, &id)?).await?)))
+async fn get(State(api): State<JobsState>, Names([project, id]): Names<2>) -> Result<Rendered<JobResource>, ApiError> {
+    let report = api.jobs.report(&job_id(&project, &id)?).await?;
+    Rendered::of(report.trials.len(), move || resource(&report)).await
 }
 
 async fn cancel(
@@ -199,7 +220,9 @@ async fn cancel(
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(extend("required" = ["updateMask"]))]
 struct PatchQuery {
-    /// `labels`, or `labels,etag` to reject the change if the job has changed since the etag was read.
+    /// The fields to change: `labels`, `trainingInput.hyperparameters.maxTrials`, or both. The number of trials can only be
+    /// raised; a job that has ended goes on. With `etag`, the change is rejected if the job has changed since the etag was
+    /// read.
     update_mask: String,
 }
 
@@ -211,15 +234,25 @@ async fn patch(
 ) -> Result<Json<JobResource>, ApiError> {
     let id = job_id(&project, &id)?;
     let fields: Vec<&str> = query.update_mask.split(',').map(str::trim).filter(|field| !field.is_empty()).collect();
-    if let Some(other) = fields.iter().find(|field| !matches!(**field, "labels" | "etag")) {
-        return Err(ApiError::invalid("updateMask", format!("{other:?} cannot be changed; labels and etag can")));
+    if let Some(other) = fields.iter().find(|field| !matches!(**field, "labels" | "etag" | MAX_TRIALS)) {
+        let text = format!("{other:?} cannot be changed; labels, {MAX_TRIALS} and etag can");
+        return Err(ApiError::invalid("updateMask", text));
     }
-    if !fields.contains(&"labels") {
-        return Err(ApiError::invalid("updateMask", "must contain labels, the only field that can be changed"));
+    let (labels, trials) = (fields.contains(&"labels"), fields.contains(&MAX_TRIALS));
+    if !labels && !trials {
+        let text = format!("must contain labels or {MAX_TRIALS}, the only fields that can be changed");
+        return Err(ApiError::invalid("updateMask", text));
     }
-    let revision = if fields.contains(&"etag") { Some(revision_of(&request.etag)?) } else { None };
-    let job = api.jobs.change(&id, JobChange::SetLabels { labels: request.labels, revision }).await?;
-    Ok(Json(resource(&api.jobs.report(&job.id).await?)))
+    check_labels(&request.labels)?;
+    let mut revision = if fields.contains(&"etag") { Some(revision_of(&request.etag)?) } else { None };
+    if trials {
+        // The extension checks the etag, and gives the job another one.
+        job_reopen::extend(&api.jobs, &id, request.training_input.as_ref(), revision.take()).await?;
+    }
+    if labels {
+        api.jobs.change(&id, JobChange::SetLabels { labels: request.labels, revision }).await?;
+    }
+    Ok(Json(resource(&api.jobs.report(&id).await?)))
 }
 
 fn revision_of(etag: &str) -> Result<u64, ApiError> {

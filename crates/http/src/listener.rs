@@ -1,26 +1,32 @@
 //! Connections of the server, with or without TLS.
 
-use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::connect_info::Connected;
-use axum::serve::{IncomingStream, Listener};
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio_rustls::TlsAcceptor;
+
+use super::connection_limits::{ConnectionLimits, OpenConnections, Place};
 
 /// Time limit of a TLS handshake.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
 
 /// Maximum number of connections that wait to be served after their handshake.
 const BACKLOG: usize = 128;
+
+/// The response to a connection beyond a limit.
+const TOO_MANY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\n\
+    content-length: 0\r\n\r\n";
+
+/// Time limit for sending [`TOO_MANY`].
+const REFUSAL_LIMIT: Duration = Duration::from_secs(1);
 
 /// Pause after a system error, such as too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -35,16 +41,20 @@ pub trait Io: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Io for T {}
 
 /// Accepts connections.
-pub enum Connections {
-    /// Without TLS.
-    Plain(TcpListener),
-    /// With TLS, after the handshake. A slow handshake does not delay other connections.
-    Tls {
-        /// Connections whose handshake is complete.
-        agreed: mpsc::Receiver<(Box<dyn Io>, SocketAddr)>,
-        /// The local address.
-        address: SocketAddr,
-    },
+pub struct Connections(Kind);
+
+enum Kind {
+    Plain(TcpListener, Arc<OpenConnections>),
+    /// Connections whose TLS handshake is complete. A slow handshake does not delay other connections.
+    Tls(mpsc::Receiver<Accepted>),
+}
+
+/// An accepted connection.
+pub(super) struct Accepted {
+    pub(super) stream: Box<dyn Io>,
+    pub(super) peer: SocketAddr,
+    /// Counts as an open connection until it is dropped.
+    pub(super) place: Place,
 }
 
 /// Why TLS cannot be used.
@@ -63,17 +73,24 @@ pub enum TlsError {
     /// The certificate and the key do not match.
     #[error("the certificate and the key cannot be used")]
     Pair(#[from] rustls::Error),
-    /// The local address of the listener cannot be read.
-    #[error("the local address cannot be read")]
-    Address(#[from] io::Error),
 }
 
 impl Connections {
+    /// The connections of `listener`, without TLS.
+    pub fn plain(listener: TcpListener, limits: ConnectionLimits) -> Self {
+        Self(Kind::Plain(listener, OpenConnections::new(limits)))
+    }
+
     /// The connections of `listener`, encrypted with the certificate chain and the private key in these PEM files.
     ///
     /// # Errors
     /// [`TlsError`].
-    pub fn tls(listener: TcpListener, certificate: &Path, key: &Path) -> Result<Self, TlsError> {
+    pub fn tls(
+        listener: TcpListener,
+        limits: ConnectionLimits,
+        certificate: &Path,
+        key: &Path,
+    ) -> Result<Self, TlsError> {
         let bad = |path: &Path, what, reason: String| TlsError::File { path: path.display().to_string(), what, reason };
         let chain = CertificateDer::pem_file_iter(certificate).and_then(Iterator::collect::<Result<Vec<_>, _>>);
         let chain = chain.map_err(|error| bad(certificate, "certificate", error.to_string()))?;
@@ -84,30 +101,65 @@ impl Connections {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
         let config = config.with_no_client_auth().with_single_cert(chain, key)?;
-        let address = listener.local_addr()?;
         let (send, agreed) = mpsc::channel(BACKLOG);
-        tokio::spawn(agree(listener, TlsAcceptor::from(Arc::new(config)), send));
-        Ok(Self::Tls { agreed, address })
+        let open = OpenConnections::new(limits);
+        tokio::spawn(agree(listener, open, TlsAcceptor::from(Arc::new(config)), send));
+        Ok(Self(Kind::Tls(agreed)))
+    }
+
+    /// The next connection within the limits. Others are closed.
+    pub(super) async fn accept(&mut self) -> Accepted {
+        match &mut self.0 {
+            Kind::Plain(listener, open) => loop {
+                let (stream, peer) = next(listener).await;
+                match open.admit(peer.ip()) {
+                    Some(place) => return Accepted { stream: Box::new(stream), peer, place },
+                    None => {
+                        tracing::debug!(%peer, "a connection was refused: too many are open");
+                        tokio::spawn(refuse(stream));
+                    }
+                }
+            },
+            Kind::Tls(agreed) => match agreed.recv().await {
+                Some(agreed) => agreed,
+                // The handshake task ends only with the process.
+                None => std::future::pending().await,
+            },
+        }
     }
 }
 
 /// Accepts connections and sends those whose handshake succeeds, until the receiver is dropped.
-async fn agree(listener: TcpListener, acceptor: TlsAcceptor, send: mpsc::Sender<(Box<dyn Io>, SocketAddr)>) {
+async fn agree(listener: TcpListener, open: Arc<OpenConnections>, acceptor: TlsAcceptor, send: mpsc::Sender<Accepted>) {
     loop {
         let (stream, peer) = tokio::select! {
             () = send.closed() => return,
             accepted = next(&listener) => accepted,
         };
+        let Some(place) = open.admit(peer.ip()) else {
+            tracing::debug!(%peer, "a connection was refused: too many are open");
+            continue;
+        };
         let (acceptor, send) = (acceptor.clone(), send.clone());
         tokio::spawn(async move {
             match tokio::time::timeout(HANDSHAKE_LIMIT, acceptor.accept(stream)).await {
                 // The send fails only after the receiver was dropped.
-                Ok(Ok(stream)) => drop(send.send((Box::new(stream), peer)).await),
+                Ok(Ok(stream)) => drop(send.send(Accepted { stream: Box::new(stream), peer, place }).await),
                 Ok(Err(error)) => tracing::debug!(%peer, %error, "a TLS handshake failed"),
                 Err(_) => tracing::debug!(%peer, "a TLS handshake timed out"),
             }
         });
     }
+}
+
+/// Sends [`TOO_MANY`], if the client takes it at once.
+async fn refuse(mut stream: TcpStream) {
+    let response = async {
+        stream.write_all(TOO_MANY).await?;
+        stream.shutdown().await
+    };
+    // The client learns from the end of the connection if it does not get the response.
+    let _ = tokio::time::timeout(REFUSAL_LIMIT, response).await;
 }
 
 /// The next connection. System errors are logged, and the accept is repeated.
@@ -124,37 +176,5 @@ async fn next(listener: &TcpListener) -> (TcpStream, SocketAddr) {
                 tokio::time::sleep(PAUSE).await;
             }
         }
-    }
-}
-
-impl Listener for Connections {
-    type Io = Box<dyn Io>;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
-        match self {
-            Self::Plain(listener) => {
-                let (stream, peer) = next(listener).await;
-                (Box::new(stream), peer)
-            }
-            Self::Tls { agreed, .. } => match agreed.recv().await {
-                Some(agreed) => agreed,
-                // The handshake task ends only with the process.
-                None => std::future::pending().await,
-            },
-        }
-    }
-
-    fn local_addr(&self) -> io::Result<Self::Addr> {
-        match self {
-            Self::Plain(listener) => listener.local_addr(),
-            Self::Tls { address, .. } => Ok(*address),
-        }
-    }
-}
-
-impl Connected<IncomingStream<'_, Connections>> for Peer {
-    fn connect_info(stream: IncomingStream<'_, Connections>) -> Self {
-        Self(*stream.remote_addr())
     }
 }

@@ -1,7 +1,8 @@
 //! `projects.locations.operations`: suggestions and checks for early stopping.
 //!
 //! The ID of an operation is its content in base64url: the request, and the result if it was known at the time of the
-//! response. So every operation can be read after a restart of the server.
+//! response. So every operation can be read after a restart of the server. Anyone can make up an ID: reading an operation
+//! shows what its caller may read anyway, and changes nothing.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::body::Body;
 use super::names::{Names, study_id};
 use super::openapi;
+use super::rendered::Rendered;
 use super::routes::Routes;
 use super::state::StudiesState;
 use super::status::{ApiError, Code};
@@ -86,6 +88,9 @@ enum Task {
     CheckEarlyStopping {
         study: String,
         trial: u64,
+        /// The attempt in the trial's name, if it has one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        attempt: Option<u64>,
         should_stop: bool,
         #[serde(rename = "begun")]
         started: i64,
@@ -146,11 +151,12 @@ pub(super) async fn suggest(
     api: &StudiesState,
     study: StudyId,
     request: SuggestionRequest,
+    held: impl Send + 'static,
 ) -> Result<Operation, ApiError> {
     // The ID of an operation has a resolution of milliseconds.
     let start_time = time(api.clock.now().as_millisecond());
     let operation = SuggestionOperation { study, request, start_time };
-    let progress = api.studies.start_suggestion(&operation).await?;
+    let progress = api.studies.start_suggestion(&operation, held).await?;
     suggestion(api, &operation, progress).await
 }
 
@@ -188,8 +194,13 @@ async fn done(api: &StudiesState, study: &Study, trials: &[Trial], task: &Task) 
 pub(super) async fn check_early_stopping(api: &StudiesState, key: &TrialRef) -> Result<Operation, ApiError> {
     let should_stop = api.studies.should_stop(key).await?;
     let started = api.clock.now().as_millisecond();
-    let task =
-        Task::CheckEarlyStopping { study: key.study.as_str().to_owned(), trial: key.trial.0, should_stop, started };
+    let task = Task::CheckEarlyStopping {
+        study: key.study.as_str().to_owned(),
+        trial: key.trial.0,
+        attempt: key.attempt,
+        should_stop,
+        started,
+    };
     Ok(message(&task, checked(should_stop, started)))
 }
 
@@ -217,11 +228,12 @@ fn message(task: &Task, progress: Progress) -> Operation {
                 create_time: time(*started),
             })
         }
-        Task::CheckEarlyStopping { trial, started, .. } => {
+        Task::CheckEarlyStopping { trial, attempt, started, .. } => {
+            let attempt = attempt.map(|attempt| format!("~{attempt}")).unwrap_or_default();
             OperationMetadata::CheckEarlyStopping(CheckTrialEarlyStoppingStateMetadata {
                 create_time: time(*started),
+                trial: format!("{study_name}/trials/{trial}{attempt}"),
                 study: study_name,
-                trial: TrialId(*trial).to_string(),
             })
         }
     };
@@ -230,21 +242,25 @@ fn message(task: &Task, progress: Progress) -> Operation {
 
 /// The task of an operation's ID, if its study is at the given location.
 fn task(project: &str, location: &str, id: &str) -> Result<(Task, StudyId), ApiError> {
-    let not_found = || ApiError::new(Code::NotFound, format!("operation {id} does not exist"));
-    let task = Task::of(id).ok_or_else(not_found)?;
-    let study: StudyId = task.study().parse().map_err(|_| not_found())?;
+    let task = Task::of(id).ok_or_else(|| not_found(id))?;
+    let study: StudyId = task.study().parse().map_err(|_| not_found(id))?;
     let (of_project, at_location, name) = study.parts();
     if (of_project, at_location) != (project, location) {
-        return Err(not_found());
+        return Err(not_found(id));
     }
     study_id(of_project, at_location, name)?;
     Ok((task, study))
 }
 
+fn not_found(id: &str) -> ApiError {
+    let text = format!("operation {id} does not exist, or its result is no longer kept: request suggestions again");
+    ApiError::new(Code::NotFound, text)
+}
+
 async fn get(
     State(api): State<StudiesState>,
     Names([project, location, operation]): Names<3>,
-) -> Result<Json<Operation>, ApiError> {
+) -> Result<Rendered<Operation>, ApiError> {
     let (task, study) = task(&project, &location, &operation)?;
     let progress = match &task {
         Task::CheckEarlyStopping { should_stop, started, .. } => checked(*should_stop, *started),
@@ -258,7 +274,8 @@ async fn get(
             let lease = lease_millis.map(Duration::from_millis);
             let request = SuggestionRequest { client_id: client.clone(), count, lease };
             let operation = SuggestionOperation { study, request, start_time: time(*started) };
-            let progress = match api.studies.suggestion_progress(&operation).await? {
+            let known = api.studies.suggestion_progress(&operation).await?;
+            let progress = match known.ok_or_else(|| not_found(&task.id()))? {
                 SuggestionProgress::Running => Progress::Running,
                 SuggestionProgress::Failed(error) => Progress::Failed(ApiError::from(&*error).status()),
                 SuggestionProgress::Done { suggested, end_time } => {
@@ -266,10 +283,14 @@ async fn get(
                     done(&api, &suggested.study, &suggested.trials, &task).await?
                 }
             };
-            return Ok(Json(message(&task, progress)));
+            return Rendered::of(count.get(), move || message(&task, progress)).await;
         }
     };
-    Ok(Json(message(&task, progress)))
+    let count = match &task {
+        Task::Suggested { count, .. } => *count,
+        Task::Suggest { .. } | Task::CheckEarlyStopping { .. } => 1,
+    };
+    Rendered::of(count, move || message(&task, progress)).await
 }
 
 /// The current state of the trials in `ranges`, without deleted ones.

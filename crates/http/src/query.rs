@@ -5,24 +5,20 @@ use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use super::field_mask::FieldMask;
 use super::names::decode;
 use super::status::{ApiError, Code};
 use tunesmith_api::ai_platform::proto_json::{self, MessageError};
 
-/// Standard parameters of Google services. Values that select an unsupported response format are rejected; the other
-/// parameters have no effect.
-const STANDARD: [&str; 10] = [
-    "$.xgafv",
-    "access_token",
-    "alt",
-    "fields",
-    "key",
-    "oauth_token",
-    "prettyPrint",
-    "quotaUser",
-    "uploadType",
-    "upload_protocol",
-];
+/// Standard parameters of Google services that have no effect. A response names those that its request has.
+pub(super) const WITHOUT_EFFECT: [&str; 7] =
+    ["$.xgafv", "access_token", "key", "oauth_token", "quotaUser", "uploadType", "upload_protocol"];
+
+/// Standard parameters of Google services that select the form of the response.
+const FORM: [&str; 3] = ["alt", "fields", "prettyPrint"];
+
+/// The standard parameter for JSONP, which is refused.
+const CALLBACK: &str = "callback";
 
 /// The query parameters of a method.
 pub(super) struct Query<T>(pub(super) T);
@@ -54,6 +50,9 @@ pub(super) fn check(query: &str, known: &[String]) -> Result<(), ApiError> {
     let refuse = |name: &str, description: String| Err(ApiError::invalid(name, description));
     let pairs = pairs(query)?;
     for (index, (name, value)) in pairs.iter().enumerate() {
+        if name == CALLBACK {
+            return refuse(name, "JSONP is not supported: read the response as JSON".to_owned());
+        }
         if !is_standard(name) && !known.contains(name) {
             return refuse(name, format!("unknown name {name:?}: this method has no such query parameter"));
         }
@@ -74,10 +73,21 @@ pub(super) fn check(query: &str, known: &[String]) -> Result<(), ApiError> {
 }
 
 fn is_standard(name: &str) -> bool {
-    STANDARD.contains(&name)
+    WITHOUT_EFFECT.contains(&name) || FORM.contains(&name)
 }
 
-fn pairs(query: &str) -> Result<Vec<(String, String)>, ApiError> {
+/// Checks that responses with the JSON schema `answer` have the fields that `fields` selects.
+pub(super) fn check_fields<'a>(query: &str, answer: impl FnOnce() -> Option<&'a Value>) -> Result<(), ApiError> {
+    let pairs = pairs(query)?;
+    let Some((_, text)) = pairs.iter().find(|(name, text)| name == "fields" && !text.is_empty()) else { return Ok(()) };
+    let refuse = |description: String| ApiError::invalid("fields", description);
+    let mask: FieldMask = text.parse().map_err(|error| refuse(format!("invalid field selection {text:?}: {error}")))?;
+    let Some(answer) = answer() else { return Err(refuse("the response of this method is not JSON".to_owned())) };
+    mask.check(answer).map_err(|field| refuse(format!("invalid field selection: the response has no field {field:?}")))
+}
+
+/// The decoded names and values of `query`.
+pub(super) fn pairs(query: &str) -> Result<Vec<(String, String)>, ApiError> {
     let refuse = |part: &str| {
         let text = format!("invalid query: {part:?} is not percent-encoded UTF-8");
         ApiError::new(Code::InvalidArgument, text)

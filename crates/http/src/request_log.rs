@@ -10,6 +10,9 @@ use tracing::Instrument;
 use super::request_id::{self, RequestId};
 use tunesmith_telemetry::telemetry;
 
+/// Maximum length of a path in the log, in bytes; above that of any valid one. Any client can send longer ones.
+const MAX_PATH_LENGTH: usize = 2048;
+
 /// The name of the method that answered, as an extension of the response.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MethodName(pub(super) &'static str);
@@ -23,7 +26,7 @@ pub(super) async fn answer(mut request: Request, next: Next) -> Response {
         "request",
         request.id = id.as_str(),
         http.method = %request.method(),
-        http.path = request.uri().path()
+        http.path = shown(request.uri().path())
     );
     let mut response = next.run(request).instrument(span.clone()).await;
     let method = response.extensions().get::<MethodName>().map_or("unknown", |name| name.0);
@@ -37,4 +40,9 @@ pub(super) async fn answer(mut request: Request, next: Next) -> Response {
         response.headers_mut().insert(request_id::HEADER, value);
     }
     response
+}
+
+fn shown(path: &str) -> &str {
+    // A path that is longer is not a valid one, so that it may be cut off anywhere; it is ASCII.
+    path.get(..MAX_PATH_LENGTH).unwrap_or(path)
 }

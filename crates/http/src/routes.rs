@@ -5,7 +5,7 @@
 //! once: the names in its path are decoded, the request is authorised, and its handler gets the same names.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::Router;
@@ -16,14 +16,16 @@ use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use futures::future::BoxFuture;
+use serde_json::Value;
 
 use super::authorization::{Admission, Authorization, Call};
 use super::completion::{self, NoAnswer};
 use super::names::{PathNames, decode, no_method, wrong_method};
-use super::openapi::{Documented, Operation, query_names};
+use super::openapi::{Documented, Operation, answer_schema, query_names};
 use super::query;
 use super::request_log::MethodName;
 use super::status::{ApiError, Code};
+use tunesmith_access::SuggestionPermit;
 
 /// The parts that all methods share.
 pub(super) struct Dispatch {
@@ -31,6 +33,10 @@ pub(super) struct Dispatch {
     /// Time limit of a request.
     pub(super) time_limit: Duration,
 }
+
+/// The permit of a suggestion, which a handler keeps while the suggestion continues in the background.
+#[derive(Clone)]
+pub(super) struct Permit(#[expect(dead_code, reason = "it counts until it is dropped")] Arc<Option<SuggestionPermit>>);
 
 /// Methods whose handlers share a state.
 pub(super) struct Routes<S> {
@@ -41,6 +47,8 @@ struct Entry<S> {
     operation: Operation,
     /// Names of its query parameters.
     query: Vec<String>,
+    /// The JSON schema of its responses, once a request has selected fields of them.
+    answer: OnceLock<Option<Value>>,
     handler: ErasedHandler<S>,
 }
 
@@ -59,7 +67,8 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
     {
         H::describe(&mut operation);
         let handler: ErasedHandler<S> = Box::new(move |request, state| Box::pin(handler.clone().call(request, state)));
-        self.entries.push(Entry { query: query_names(&operation), operation, handler });
+        let query = query_names(&operation);
+        self.entries.push(Entry { query, answer: OnceLock::new(), operation, handler });
         self
     }
 
@@ -138,12 +147,18 @@ async fn answer<S: Clone + Send + Sync + 'static>(group: Arc<Group<S>>, request:
         Err(error) => return named(&call, error.into_response()),
     };
     let principal = caller.principal().to_owned();
-    if let Err(error) = query::check(parts.uri.query().unwrap_or_default(), &entry.query) {
+    let query = parts.uri.query().unwrap_or_default();
+    let checked = query::check(query, &entry.query);
+    let answer = || entry.answer.get_or_init(|| answer_schema(&entry.operation)).as_ref();
+    let checked = checked.and_then(|()| query::check_fields(query, answer));
+    if let Err(error) = checked {
         let response = error.into_response();
-        dispatch.authorization.record(&call, &principal, response.status().as_u16());
+        dispatch.authorization.record(&call, &principal, &response);
         return named(&call, response);
     }
+    let permit = Permit(Arc::new(permit));
     parts.extensions.insert(caller);
+    parts.extensions.insert(permit.clone());
     parts.extensions.insert(names);
     let handler = (entry.handler)(Request::from_parts(parts, body), group.state.clone());
     let limit = dispatch.time_limit * entry.operation.time_limit_factor;
@@ -153,7 +168,7 @@ async fn answer<S: Clone + Send + Sync + 'static>(group: Arc<Group<S>>, request:
         async move {
             let _permit = permit;
             let response = handler.await;
-            dispatch.authorization.record(&call, &principal, response.status().as_u16());
+            dispatch.authorization.record(&call, &principal, &response);
             response
         }
     };
@@ -161,7 +176,7 @@ async fn answer<S: Clone + Send + Sync + 'static>(group: Arc<Group<S>>, request:
         NoAnswer::Panicked => {
             tracing::error!("a handler panicked");
             let response = ApiError::new(Code::Internal, "internal error; see the server's log").into_response();
-            dispatch.authorization.record(&call, &principal, response.status().as_u16());
+            dispatch.authorization.record(&call, &principal, &response);
             response
         }
         NoAnswer::TimedOut => {
@@ -177,7 +192,7 @@ pub(super) async fn unknown(dispatch: &Dispatch, parts: &Parts, refusal: Respons
     let call = Call::unknown(parts);
     match dispatch.authorization.admit(&call, &parts.headers).await {
         Ok(Admission { caller, .. }) => {
-            dispatch.authorization.record(&call, caller.principal(), refusal.status().as_u16());
+            dispatch.authorization.record(&call, caller.principal(), &refusal);
             named(&call, refusal)
         }
         Err(error) => named(&call, error.into_response()),
@@ -229,3 +244,6 @@ impl<S> Group<S> {
         custom_method(entry.operation.path.rsplit('/').next().unwrap_or_default(), self.last)
     }
 }
+
+#[cfg(test)]
+mod tests;

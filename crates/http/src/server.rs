@@ -9,10 +9,11 @@ use axum::extract::{DefaultBodyLimit, Request};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 
-use super::authorization::{Access, Authorization};
+use super::authorization::{Access, Authorization, Owner, policies};
 use super::names::no_method;
 use super::routes::{Dispatch, unknown};
-use super::{method_override, request_log};
+use super::web_pages::AllowedHosts;
+use super::{method_override, request_log, response_form};
 use tunesmith_service::TrialReports;
 use tunesmith_service::clock::Clock;
 use tunesmith_service::jobs::Jobs;
@@ -39,16 +40,33 @@ pub struct Service {
     pub clock: Arc<dyn Clock>,
     /// The folder against which relative paths of jobs are resolved.
     pub working_directory: PathBuf,
-    /// Access rules and audit logs; `None`: every request is allowed, as for the owner of the data folder.
-    pub access: Option<Access>,
+    /// Who may do what.
+    pub access: ServiceAccess,
     /// Time limit of a request.
     pub request_timeout: Duration,
+    /// The names of the server; `None`: requests come from this process, not from a network.
+    pub hosts: Option<AllowedHosts>,
+}
+
+/// Who may use a service.
+pub enum ServiceAccess {
+    /// Callers that these rules allow.
+    Checked(Box<Access>),
+    /// The owner of the data folder, whose changes are recorded.
+    Owner(Owner),
+    /// This process, which only reads.
+    Open,
 }
 
 /// The router of the whole server.
 pub fn router(service: Service) -> Router {
-    let Service { studies, jobs, packages, reports, clock, working_directory, access, request_timeout } = service;
-    let authorization = Authorization::new(access, Arc::clone(&jobs), Arc::clone(&clock));
+    let Service { studies, jobs, packages, reports, clock, working_directory, access, request_timeout, hosts } =
+        service;
+    let authorization = match access {
+        ServiceAccess::Checked(access) => Authorization::new(*access, policies(Arc::clone(&jobs)), Arc::clone(&clock)),
+        ServiceAccess::Owner(owner) => Authorization::of_owner(owner, Arc::clone(&clock)),
+        ServiceAccess::Open => Authorization::open(),
+    };
     let dispatch = Arc::new(Dispatch { authorization, time_limit: request_timeout });
     let routes = Router::new()
         .merge(super::health::router(Arc::clone(&jobs), &dispatch))
@@ -59,16 +77,16 @@ pub fn router(service: Service) -> Router {
         .merge(super::job_logs::router(Arc::clone(&jobs), &dispatch))
         .merge(super::packages::router(packages.clone(), &dispatch))
         .merge(super::jobs::router(jobs, packages, working_directory, &dispatch));
-    layered(routes, dispatch)
+    layered(routes, dispatch, hosts)
 }
 
-/// The router of reports from the programs of jobs.
-pub fn reports_router(reports: TrialReports) -> Router {
+/// The router of reports from the programs of jobs, for a server with the names `hosts`.
+pub fn reports_router(reports: TrialReports, hosts: AllowedHosts) -> Router {
     let dispatch = Arc::new(Dispatch { authorization: Authorization::open(), time_limit: REPORT_TIME_LIMIT });
-    layered(super::trial_reports::router(reports, &dispatch), dispatch)
+    layered(super::trial_reports::router(reports, &dispatch), dispatch, Some(hosts))
 }
 
-fn layered(routes: Router, dispatch: Arc<Dispatch>) -> Router {
+fn layered(routes: Router, dispatch: Arc<Dispatch>, hosts: Option<AllowedHosts>) -> Router {
     let routes = routes
         .fallback(async move |request: Request| {
             let (parts, _) = request.into_parts();
@@ -77,7 +95,19 @@ fn layered(routes: Router, dispatch: Arc<Dispatch>) -> Router {
         })
         .layer(DefaultBodyLimit::max(BODY_LIMIT));
     // The HTTP method is replaced before a request is routed. The last layer is the first to get a request.
-    Router::new().fallback_service(routes).layer(from_fn(override_method)).layer(from_fn(request_log::answer))
+    Router::new()
+        .fallback_service(routes)
+        .layer(from_fn(response_form::answer))
+        .layer(from_fn(override_method))
+        .layer(from_fn(move |request: Request, next: Next| refuse_web_pages(hosts.clone(), request, next)))
+        .layer(from_fn(request_log::answer))
+}
+
+async fn refuse_web_pages(hosts: Option<AllowedHosts>, request: Request, next: Next) -> Response {
+    match hosts.map_or(Ok(()), |hosts| hosts.check(&request)) {
+        Ok(()) => next.run(request).await,
+        Err(error) => error.into_response(),
+    }
 }
 
 async fn override_method(request: Request, next: Next) -> Response {

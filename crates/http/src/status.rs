@@ -14,7 +14,7 @@ use tunesmith_api::ai_platform::rpc::{
 use tunesmith_domain::TransitionError;
 use tunesmith_service::jobs::JobsError;
 use tunesmith_service::studies::StudiesError;
-use tunesmith_service::{ReportError, SubmitError};
+use tunesmith_service::{PlanPart, ReportError, SubmitError};
 use tunesmith_store::StoreError;
 
 /// An error response.
@@ -220,7 +220,16 @@ impl From<&StudiesError> for ApiError {
                 tracing::error!(error = error as &dyn std::error::Error, "no suggestion could be computed");
                 Self::new(Code::Internal, error.to_string())
             }
-            StudiesError::OfJob { .. } => Self::new(Code::FailedPrecondition, error.to_string()),
+            StudiesError::Pending(_) => {
+                tracing::error!(
+                    error = error as &dyn std::error::Error,
+                    "a suggestion cannot be continued after a restart"
+                );
+                Self::new(Code::Unavailable, error.to_string())
+            }
+            StudiesError::OfJob { .. }
+            | StudiesError::NoMeasurement { .. }
+            | StudiesError::NoCompleteMeasurement { .. } => Self::new(Code::FailedPrecondition, error.to_string()),
             StudiesError::ForeignPoint(_) => Self::invalid("parameters", error.to_string()),
             StudiesError::MissingMetric { .. } => Self::invalid("finalMeasurement.metrics", error.to_string()),
         }
@@ -234,7 +243,25 @@ impl From<JobsError> for ApiError {
             JobsError::Submit(error @ SubmitError::NoSuchPreviousJob { .. }) => {
                 Self::invalid("trainingInput.hyperparameters.resumePreviousJobId", error.to_string())
             }
+            JobsError::Submit(SubmitError::NotRunnable { problems }) => {
+                let violations = problems.into_iter().map(|problem| {
+                    let field = match problem.part {
+                        PlanPart::Command => "trainingInput.masterConfig.containerCommand",
+                        PlanPart::Packages => "trainingInput.packageUris",
+                        PlanPart::JobDir => "trainingInput.jobDir",
+                    };
+                    FieldViolation { field: field.to_owned(), description: problem.message }
+                });
+                Self::violations(violations.collect())
+            }
             JobsError::Submit(error) => Self::new(Code::AlreadyExists, error.to_string()),
+            JobsError::Running { .. } | JobsError::NothingToRetry { .. } | JobsError::Needed { .. } => {
+                Self::new(Code::FailedPrecondition, error.to_string())
+            }
+            JobsError::Folder { .. } | JobsError::Executor(_) => {
+                tracing::error!(error = &error as &dyn std::error::Error, "a job cannot be changed");
+                Self::new(Code::Internal, format!("{error}; see the server's log"))
+            }
             JobsError::Plan(error) => {
                 tracing::error!(error = &error as &dyn std::error::Error, "a job's plan cannot be read");
                 Self::new(Code::Internal, error.to_string())
@@ -251,6 +278,11 @@ impl From<StoreError> for ApiError {
 
 impl From<&StoreError> for ApiError {
     fn from(error: &StoreError) -> Self {
+        if let Some(fault) = error.fault() {
+            tracing::error!(error = error as &dyn std::error::Error, "the store takes no changes");
+            let wait = Duration::from_secs(1);
+            return Self::new(Code::Unavailable, format!("{error}: {fault}")).retry_after(wait);
+        }
         let code = match error {
             StoreError::NotFound { .. } => Code::NotFound,
             StoreError::AlreadyExists { .. } => Code::AlreadyExists,
@@ -260,6 +292,7 @@ impl From<&StoreError> for ApiError {
             StoreError::Refused(_) => Code::FailedPrecondition,
             StoreError::Damaged { .. }
             | StoreError::TooNew { .. }
+            | StoreError::InUse { .. }
             | StoreError::NotApplied { .. }
             | StoreError::Unknown { .. } => {
                 tracing::error!(error = error as &dyn std::error::Error, "the store failed");

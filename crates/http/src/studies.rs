@@ -5,12 +5,14 @@ use axum::extract::State;
 use rand::Rng;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::{Value, json};
 
 use super::body::Body;
 use super::examples;
 use super::names::{self, Names, study_id};
 use super::openapi::Operation;
 use super::query::Query;
+use super::rendered::Rendered;
 use super::routes::Routes;
 use super::state::StudiesState;
 use super::status::ApiError;
@@ -19,6 +21,9 @@ use tunesmith_api::ai_platform::optimizer::{StudyList, StudyMessage, StudyReques
 use tunesmith_api::ai_platform::rpc::Empty;
 use tunesmith_domain::StudyId;
 use tunesmith_service::NewStudy;
+
+/// The field of a study that can be changed.
+const MAX_TRIALS: &str = "studyConfig.tunesmith.maxTrials";
 
 const STUDIES: &str = "/v1/projects/{project}/locations/{location}/studies";
 const STUDY: &str = "/v1/projects/{project}/locations/{location}/studies/{study}";
@@ -44,6 +49,13 @@ pub(super) fn routes(routes: Routes<StudiesState>) -> Routes<StudiesState> {
                 .permission(Permission::StudiesGet)
                 .or_not_found(),
             get,
+        )
+        .add(
+            Operation::patch(STUDY, "tunesmith.projects.locations.studies.patch", "Raises a study's number of trials.")
+                .permission(Permission::StudiesCreate)
+                .example(examples::MORE_TRIALS)
+                .or_not_found(),
+            patch,
         )
         .add(
             Operation::delete(STUDY, "ml.projects.locations.studies.delete", "Deletes a study and its trials.")
@@ -78,6 +90,7 @@ async fn create(
         let text = format!("the location {location:?} is reserved for the studies of jobs");
         return Err(ApiError::invalid("parent", text));
     }
+    let notices = request.notices();
     let config = request.study_config.ok_or_else(|| ApiError::invalid("studyConfig", "is required"))?;
     let plan = study_plan(&config).map_err(ApiError::violations)?;
     let config = serde_json::to_value(&config)
@@ -90,7 +103,7 @@ async fn create(
         create_time: api.clock.now(),
     });
     let study = api.studies.create_study(study).await?;
-    Ok(Json(StudyMessage::from(&study)))
+    Ok(Json(StudyMessage::from(&study).with_notices(notices)))
 }
 
 async fn get(
@@ -104,10 +117,48 @@ async fn get(
 async fn list(
     State(api): State<StudiesState>,
     Names([project, location]): Names<2>,
-) -> Result<Json<StudyList>, ApiError> {
+) -> Result<Rendered<StudyList>, ApiError> {
     names::location(&project, &location)?;
     let studies = api.studies.studies(&project, &location).await?;
-    Ok(Json(StudyList { studies: studies.iter().map(StudyMessage::from).collect() }))
+    let count = studies.len();
+    let list = move || StudyList { studies: studies.iter().map(StudyMessage::from).collect() };
+    Rendered::of(count, list).await
+}
+
+/// The fields to change.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(extend("required" = ["updateMask"]))]
+struct PatchQuery {
+    /// `studyConfig.tunesmith.maxTrials`, the only field that can be changed. It can only be raised; a completed study
+    /// accepts trials again.
+    update_mask: String,
+}
+
+async fn patch(
+    State(api): State<StudiesState>,
+    Names([project, location, study]): Names<3>,
+    Query(query): Query<PatchQuery>,
+    Body(request): Body<StudyRequest>,
+) -> Result<Json<StudyMessage>, ApiError> {
+    let id = study_id(&project, &location, &study)?;
+    if query.update_mask.trim() != MAX_TRIALS {
+        return Err(ApiError::invalid(
+            "updateMask",
+            format!("must be {MAX_TRIALS}, the only field that can be changed"),
+        ));
+    }
+    let requested = request.study_config.and_then(|config| config.tunesmith.max_trials);
+    let max_trials = requested.and_then(|count| u64::try_from(count.0).ok()).filter(|count| *count > 0);
+    let max_trials = max_trials.ok_or_else(|| ApiError::invalid(MAX_TRIALS, "is required, and must be at least 1"))?;
+    let mut config = Value::clone(&api.studies.study(&id).await?.config);
+    if let Value::Object(config) = &mut config
+        && let Value::Object(additions) = config.entry("tunesmith").or_insert_with(|| json!({}))
+    {
+        additions.insert("maxTrials".to_owned(), json!(max_trials.to_string()));
+    }
+    let study = api.studies.extend_study(&id, max_trials, config).await?;
+    Ok(Json(StudyMessage::from(&study)))
 }
 
 async fn delete(

@@ -58,7 +58,7 @@ async fn get_trial(
     headers: HeaderMap,
 ) -> Result<Json<TrialMessage>, ApiError> {
     let key = trial_key(&names)?;
-    let trial = reports.trial(&key, token(&headers)?).await?;
+    let trial = reports.trial(&key, token_of_trial(&headers)?).await?;
     Ok(Json(TrialMessage::of_job(&key.study, &trial)))
 }
 
@@ -69,7 +69,7 @@ async fn add_measurement(
     Report(request): Report<AddMeasurementRequest>,
 ) -> Result<Json<TrialMessage>, ApiError> {
     let key = trial_key(&names)?;
-    let token = token(&headers)?;
+    let token = token_of_trial(&headers)?;
     let measurement = request.measurement.ok_or_else(|| ApiError::invalid("measurement", "is required"))?;
     let mut measurement = measurement.into_measurement("measurement")?;
     measurement.wall_time_secs = Timestamp::now().as_duration().as_secs_f64();
@@ -84,7 +84,8 @@ fn trial_key([project, study, trial]: &[String; 3]) -> Result<TrialKey, ApiError
     Ok(TrialKey { study, trial: TrialId(trial) })
 }
 
-fn token(headers: &HeaderMap) -> Result<&str, ApiError> {
+/// The token in the header of a request from the program of a trial.
+pub(super) fn token_of_trial(headers: &HeaderMap) -> Result<&str, ApiError> {
     headers
         .get(AUTHORIZATION)
         .and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "))

@@ -3,24 +3,26 @@
 use std::num::NonZeroUsize;
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{Extension, State};
 
 use super::body::Body;
 use super::examples;
 use super::names::{Names, study_id, trial_ref};
 use super::openapi::Operation;
+use super::rendered::Rendered;
 use super::request_key::RequestKey;
-use super::routes::Routes;
+use super::routes::{Permit, Routes};
 use super::state::StudiesState;
 use super::status::ApiError;
-use super::trial_messages::{MAX_SUGGESTIONS, messages};
+use super::trial_list;
+use super::trial_messages::{MAX_SUGGESTIONS, message, message_with_notices, report_answer};
 use tunesmith_access::Permission;
 use tunesmith_api::ai_platform::optimizer::{
-    self, AddMeasurementRequest, CompleteTrialRequest, PublishedNames, SuggestTrialsRequest, TrialList, TrialMessage,
-    TrialRequest, point,
+    self, AddMeasurementRequest, CompleteTrialRequest, SuggestTrialsRequest, TrialList, TrialMessage, TrialRequest,
+    point, result_of_infeasible_trial,
 };
 use tunesmith_api::ai_platform::rpc::Empty;
-use tunesmith_service::studies::{ReportedOutcome, Studies, SuggestionRequest, TrialOfStudy, TrialRef};
+use tunesmith_service::studies::{ReportedOutcome, SuggestionRequest, TrialRef};
 
 /// Maximum length of a client's ID in bytes: it is part of the names of operations, which must fit into a path.
 const MAX_CLIENT_ID_LENGTH: usize = 1024;
@@ -53,7 +55,8 @@ pub(super) fn routes(routes: Routes<StudiesState>) -> Routes<StudiesState> {
                 "ml.projects.locations.studies.trials.listOptimalTrials",
                 "Lists the optimal trials: the best one, or the Pareto front of several metrics.",
             )
-            .permission(Permission::TrialsList),
+            .permission(Permission::TrialsList)
+            .only_reads(),
             list_optimal,
         )
         .add(
@@ -83,7 +86,7 @@ pub(super) fn routes(routes: Routes<StudiesState>) -> Routes<StudiesState> {
             post(
                 trials!("/{trial}:addMeasurement"),
                 "ml.projects.locations.studies.trials.addMeasurement",
-                "Adds a measurement to a trial's curve.",
+                "Adds a measurement to a trial's curve. The answer contains the curve while it has at most 100 measurements.",
             )
             .permission(Permission::TrialsUpdate)
             .example(examples::MEASUREMENT),
@@ -117,21 +120,25 @@ pub(super) fn routes(routes: Routes<StudiesState>) -> Routes<StudiesState> {
 
 async fn suggest(
     State(api): State<StudiesState>,
+    permit: Extension<Permit>,
     Names([project, location, study]): Names<3>,
     Body(request): Body<SuggestTrialsRequest>,
-) -> Result<Json<optimizer::Operation>, ApiError> {
+) -> Result<Rendered<optimizer::Operation>, ApiError> {
     let study = study_id(&project, &location, &study)?;
-    Ok(Json(super::operations::suggest(&api, study, suggestion_request(request)?).await?))
+    let request = suggestion_request(request)?;
+    let count = request.count.get();
+    let operation = super::operations::suggest(&api, study, request, permit).await?;
+    Rendered::of(count, move || operation).await
 }
 
 async fn list_optimal(
     State(api): State<StudiesState>,
     Names([project, location, study]): Names<3>,
     Body(_): Body<Empty>,
-) -> Result<Json<TrialList>, ApiError> {
+) -> Result<Rendered<TrialList>, ApiError> {
     let study = api.studies.study(&study_id(&project, &location, &study)?).await?;
-    let trials = api.studies.optimal_trials(&study).await?;
-    Ok(Json(TrialList { trials: messages(&api.studies, &study, &trials).await? }))
+    let numbers = api.studies.optimal_trials(&study).await?;
+    trial_list::list_of(api.studies, study, numbers).await
 }
 
 async fn add_measurement(
@@ -139,27 +146,30 @@ async fn add_measurement(
     Names(names): Names<4>,
     RequestKey(request_key): RequestKey,
     Body(request): Body<AddMeasurementRequest>,
-) -> Result<Json<TrialMessage>, ApiError> {
+) -> Result<Rendered<TrialMessage>, ApiError> {
     let key = key(&names)?;
     let measurement = request.measurement.ok_or_else(|| ApiError::invalid("measurement", "is required"))?;
     let measurement = measurement.into_measurement("measurement")?;
-    message(&api.studies, &api.studies.add_measurement(&key, measurement, request_key).await?).await
+    report_answer(&api.studies, api.studies.add_measurement(&key, measurement, request_key).await?).await
 }
 
 async fn complete(
     State(api): State<StudiesState>,
     Names(names): Names<4>,
     Body(request): Body<CompleteTrialRequest>,
-) -> Result<Json<TrialMessage>, ApiError> {
-    message(&api.studies, &api.studies.complete(&key(&names)?, outcome(request)?).await?).await
+) -> Result<Rendered<TrialMessage>, ApiError> {
+    let is_ignored = request.trial_infeasible && request.final_measurement.is_some();
+    let notices = if is_ignored { vec![result_of_infeasible_trial()] } else { Vec::new() };
+    let completed = api.studies.complete(&key(&names)?, outcome(request)?).await?;
+    message_with_notices(&api.studies, completed, notices).await
 }
 
 async fn stop(
     State(api): State<StudiesState>,
     Names(names): Names<4>,
     Body(_): Body<Empty>,
-) -> Result<Json<TrialMessage>, ApiError> {
-    message(&api.studies, &api.studies.stop(&key(&names)?).await?).await
+) -> Result<Rendered<TrialMessage>, ApiError> {
+    message(&api.studies, api.studies.stop(&key(&names)?).await?).await
 }
 
 async fn check_early_stopping(
@@ -175,8 +185,12 @@ async fn create(
     Names([project, location, study]): Names<3>,
     RequestKey(request_key): RequestKey,
     Body(request): Body<TrialRequest>,
-) -> Result<Json<TrialMessage>, ApiError> {
+) -> Result<Rendered<TrialMessage>, ApiError> {
     let id = study_id(&project, &location, &study)?;
+    let notices = request.notices();
+    if !request.trial_infeasible && !request.infeasible_reason.is_empty() {
+        return Err(reason_without_infeasible());
+    }
     let study = api.studies.study(&id).await?;
     let parameters = point(study.problem.search_space(), &request.parameters)?;
     let result = match (request.final_measurement, request.trial_infeasible) {
@@ -186,21 +200,21 @@ async fn create(
         }
         (None, false) => None,
     };
-    message(&api.studies, &api.studies.create_trial(&id, parameters, result, request_key).await?).await
+    let created = api.studies.create_trial(&id, parameters, result, request_key).await?;
+    message_with_notices(&api.studies, created, notices).await
 }
 
-async fn get(State(api): State<StudiesState>, Names(names): Names<4>) -> Result<Json<TrialMessage>, ApiError> {
+async fn get(State(api): State<StudiesState>, Names(names): Names<4>) -> Result<Rendered<TrialMessage>, ApiError> {
     let key = key(&names)?;
-    message(&api.studies, &api.studies.trial_of_study(&key.study, key.trial).await?).await
+    message(&api.studies, api.studies.trial_of_study(&key.study, key.trial).await?).await
 }
 
 async fn list(
     State(api): State<StudiesState>,
     Names([project, location, study]): Names<3>,
-) -> Result<Json<TrialList>, ApiError> {
+) -> Result<Rendered<TrialList>, ApiError> {
     let study = api.studies.study(&study_id(&project, &location, &study)?).await?;
-    let trials = api.studies.trials(&study.id).await?;
-    Ok(Json(TrialList { trials: messages(&api.studies, &study, &trials).await? }))
+    trial_list::list(api.studies, study).await
 }
 
 async fn delete(State(api): State<StudiesState>, Names(names): Names<4>) -> Result<Json<Empty>, ApiError> {
@@ -240,7 +254,7 @@ fn outcome(request: CompleteTrialRequest) -> Result<ReportedOutcome, ApiError> {
         return Ok(ReportedOutcome::Infeasible(infeasible_reason(request.infeasible_reason)));
     }
     if !request.infeasible_reason.is_empty() {
-        return Err(ApiError::invalid("infeasibleReason", "only with trialInfeasible"));
+        return Err(reason_without_infeasible());
     }
     Ok(match request.final_measurement {
         Some(measurement) => ReportedOutcome::Measured(measurement.into_measurement("finalMeasurement")?),
@@ -248,12 +262,10 @@ fn outcome(request: CompleteTrialRequest) -> Result<ReportedOutcome, ApiError> {
     })
 }
 
-fn infeasible_reason(given: String) -> String {
-    if given.is_empty() { "declared infeasible".to_owned() } else { given }
+fn reason_without_infeasible() -> ApiError {
+    ApiError::invalid("infeasibleReason", "only with trialInfeasible")
 }
 
-async fn message(studies: &Studies, answered: &TrialOfStudy) -> Result<Json<TrialMessage>, ApiError> {
-    let TrialOfStudy { study, trial } = answered;
-    let curve = studies.measurements(&study.id, trial).await?;
-    Ok(Json(TrialMessage::new(study, &PublishedNames::of(study.problem.search_space()), trial, &curve)))
+fn infeasible_reason(given: String) -> String {
+    if given.is_empty() { "declared infeasible".to_owned() } else { given }
 }

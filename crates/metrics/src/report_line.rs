@@ -16,6 +16,9 @@ pub(super) struct LineReport {
 /// Parses `line` as a report of `tag`. Calls `note_name` with every name that has a number as its value. If the tag is
 /// `step`, the pair is the metric, not the step.
 pub(super) fn parse(line: &[u8], tag: &str, mut note_name: impl FnMut(&str)) -> Option<LineReport> {
+    if is_cluster_specification(line) {
+        return None;
+    }
     let mut value = None;
     let mut step = None;
     let mut global_step = None;
@@ -33,7 +36,7 @@ pub(super) fn parse(line: &[u8], tag: &str, mut note_name: impl FnMut(&str)) -> 
         match name {
             b"step" => step = parse_step(token).or(step),
             b"global_step" => global_step = parse_step(token).or(global_step),
-            _ if name.iter().any(u8::is_ascii_alphabetic) && parse_number(token).is_some() => {
+            _ if is_metric_name(name) && !is_position(line, sign, token) && parse_number(token).is_some() => {
                 if let Ok(name) = std::str::from_utf8(name) {
                     note_name(name);
                 }
@@ -42,6 +45,32 @@ pub(super) fn parse(line: &[u8], tag: &str, mut note_name: impl FnMut(&str)) -> 
         }
     }
     value.map(|value| LineReport { value, step: global_step.or(step) })
+}
+
+/// Whether `line` is a printed `TF_CONFIG` or `CLUSTER_SPEC`: the description of a cluster, in which every task has an
+/// index.
+fn is_cluster_specification(line: &[u8]) -> bool {
+    /// The keys of the description whose values are objects.
+    const KEYS: [&[u8]; 2] = [b"cluster", b"task"];
+    let opens_object = |after: &[u8]| {
+        let after = after.strip_prefix(b"\\").unwrap_or(after);
+        let after = after.strip_prefix(b"\"").or_else(|| after.strip_prefix(b"'"));
+        let after = after.and_then(|after| after.trim_ascii_start().strip_prefix(b":"));
+        after.is_some_and(|after| after.trim_ascii_start().starts_with(b"{"))
+    };
+    let has_key = |key: &[u8]| memchr::memmem::find_iter(line, key).any(|at| opens_object(&line[at + key.len()..]));
+    KEYS.iter().all(|key| has_key(key))
+}
+
+/// Whether `name` may be that of a metric. A printed argument, such as `--lr=0.1`, is none.
+fn is_metric_name(name: &[u8]) -> bool {
+    !name.starts_with(b"-") && name.iter().any(u8::is_ascii_alphabetic)
+}
+
+/// Whether the pair with the colon at `sign` is the line of a file or the port of a host, such as `task.py:57`.
+fn is_position(line: &[u8], sign: usize, token: &[u8]) -> bool {
+    let is_tight = line[sign] == b':' && line.get(sign + 1).is_some_and(u8::is_ascii_digit);
+    is_tight && token.iter().all(u8::is_ascii_digit)
 }
 
 /// Whether `byte` separates names and values.
@@ -173,5 +202,32 @@ mod tests {
     fn other_names_with_numbers_are_noted() {
         let line = "12:30:45 epoch=1 val/loss: 0.3 url=http://host:80/ lr=1e-3 name=bob step=4 INFO:acc=1";
         assert_eq!(names(line, "other"), ["acc", "epoch", "lr", "val/loss"].map(str::to_owned).into());
+    }
+
+    #[test]
+    fn printed_cluster_is_no_report() {
+        let cluster =
+            r#"{"cluster": {"master": ["127.0.0.1:2222"]}, "task": {"type": "master", "index": 0, "trial": 3}}"#;
+        let escaped = format!("{:?}", format!("TF_CONFIG={cluster}"));
+        for line in [cluster.to_owned(), format!("TF_CONFIG: {cluster}"), escaped, cluster.replace('"', "'")] {
+            assert_eq!(report(&line, "index"), None, "{line}");
+            assert_eq!(names(&line, "acc"), BTreeSet::new(), "{line}");
+        }
+        let nested = r#"{"task": "train", "epoch": 1, "metrics": {"acc": 0.5}}"#;
+        assert_eq!(report(nested, "acc"), Some((0.5, None)));
+    }
+
+    #[test]
+    fn positions_in_log_lines_and_printed_arguments_are_no_metrics() {
+        for line in [
+            "2026-11-22 20:58:14.123: I tensorflow/core/platform/cpu_feature_guard.cc:193] This binary is optimized",
+            "I1122 20:58:14.123456 139 task.py:57] starting",
+            "listening on localhost:8080",
+            "python3 -m trainer.task --learning-rate=0.01 --units=32",
+        ] {
+            assert_eq!(names(line, "acc"), BTreeSet::new(), "{line}");
+        }
+        assert_eq!(report("task.py:57] acc: 3", "acc"), Some((3.0, None)));
+        assert_eq!(report("acc:3", "acc"), Some((3.0, None)));
     }
 }

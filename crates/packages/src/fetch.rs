@@ -68,12 +68,12 @@ pub(super) async fn fetch(
             in_time(&uri, rules, fetch).await?
         }
         Location::GoogleStorage(url) => {
-            let store = google_storage(url, variables).map_err(|error| fetch_error(&uri, error))?;
+            let store = google_storage(url, variables).map_err(|error| bucket_error(&uri, &error))?;
             let fetch = async { download(&uri, root, bucket(&uri, &store, url).await?, rules).await };
             in_time(&uri, rules, fetch).await?
         }
         Location::S3(url) => {
-            let store = s3(url, variables).map_err(|error| fetch_error(&uri, error))?;
+            let store = s3(url, variables).map_err(|error| bucket_error(&uri, &error))?;
             let fetch = async { download(&uri, root, bucket(&uri, &store, url).await?, rules).await };
             in_time(&uri, rules, fetch).await?
         }
@@ -102,6 +102,13 @@ async fn in_time<T>(
         let detail = format!("its download takes longer than {} s", limit.as_secs());
         Err(PackageError::Refused { uri: uri.to_owned(), detail })
     })
+}
+
+/// As [`fetch_error`], for an error of a bucket. The text of each such error contains those of its causes, so that only
+/// the text is kept.
+fn bucket_error(uri: &str, error: &object_store::Error) -> PackageError {
+    // The text ends with the body of the response, which may be empty.
+    fetch_error(uri, error.to_string().trim_end_matches([':', ' ']).to_owned())
 }
 
 fn open(uri: &str, path: &Path) -> Result<File, PackageError> {
@@ -216,11 +223,11 @@ async fn bucket(
 ) -> Result<impl Stream<Item = Result<Bytes, Cause>> + use<>, PackageError> {
     let path = object_store::path::Path::from_url_path(url.path()).map_err(|error| fetch_error(uri, error))?;
     match store.get(&path).await {
-        Ok(object) => Ok(object.into_stream().map(|bytes| bytes.map_err(Cause::from))),
+        Ok(object) => Ok(object.into_stream().map(|bytes| bytes.map_err(|error| Cause::from(error.to_string())))),
         Err(object_store::Error::NotFound { .. }) => {
             Err(PackageError::NotFound { uri: uri.to_owned(), detail: "the bucket has no such object".to_owned() })
         }
-        Err(error) => Err(fetch_error(uri, error)),
+        Err(error) => Err(bucket_error(uri, &error)),
     }
 }
 

@@ -76,6 +76,28 @@ pub struct PreparedEnvironment {
     pub log: PathBuf,
 }
 
+/// A step of building an environment that may take long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// A package archive is read, from this machine or a server.
+    Fetching {
+        /// The URI as the user wrote it, without credentials.
+        uri: String,
+    },
+    /// Another process installs the same packages.
+    Waiting {
+        /// The output of its installer.
+        log: PathBuf,
+    },
+    /// The installer runs.
+    Installing {
+        /// `uv` or `pip`.
+        installer: &'static str,
+        /// Its output, which grows.
+        log: PathBuf,
+    },
+}
+
 /// Builds environments and caches them in a folder that several processes may share.
 #[derive(Debug, Clone)]
 pub struct Environments {
@@ -119,6 +141,18 @@ impl Environments {
     /// # Errors
     /// See [`PackageError`]. After a failure only the log remains, and the next call tries again.
     pub async fn prepare(&self, request: &EnvironmentRequest) -> Result<PreparedEnvironment, PackageError> {
+        self.prepare_observed(request, &|_| {}).await
+    }
+
+    /// As [`Self::prepare`]. Calls `observer` before each step that may take long.
+    ///
+    /// # Errors
+    /// As [`Self::prepare`].
+    pub async fn prepare_observed(
+        &self,
+        request: &EnvironmentRequest,
+        observer: &(dyn Fn(Step) + Send + Sync),
+    ) -> Result<PreparedEnvironment, PackageError> {
         self.check_requirements(&request.requirements)?;
         let root = self.make_root(request.user.as_ref())?;
         let installer = Installer::find(self.installer_variables.as_ref().unwrap_or(&self.variables)).await?;
@@ -126,6 +160,7 @@ impl Environments {
         for package in &request.packages {
             packages.push(match package {
                 Package::Archive(source) => {
+                    observer(Step::Fetching { uri: source.to_string() });
                     Content::Archive(fetch::fetch(source, &root, &self.variables, &self.rules).await?)
                 }
                 Package::Folder(folder) => {
@@ -140,7 +175,8 @@ impl Environments {
             PreparedEnvironment { python: directory.join("python/bin/python"), log: directory.join("install.log") };
 
         let lock_path = root.join(format!("{hash}.lock"));
-        let lock = lock::exclusive(&lock_path).await.map_err(PackageError::io("lock", &lock_path))?;
+        let wait = || observer(Step::Waiting { log: environment.log.clone() });
+        let lock = lock::exclusive_after(&lock_path, wait).await.map_err(PackageError::io("lock", &lock_path))?;
         let ready = directory.join("ready");
         // The interpreter is a link to one of the system, which may have been removed.
         if ready.exists() && environment.python.exists() {
@@ -155,6 +191,7 @@ impl Environments {
             unblock(move || start_over(&directory, packages, user.as_ref())).await?
         };
         let log = File::create(&environment.log).map_err(PackageError::io("create", &environment.log))?;
+        observer(Step::Installing { installer: installer.name(), log: environment.log.clone() });
         let process = InstallerProcess {
             lock,
             log,
@@ -180,7 +217,8 @@ impl Environments {
             None => Ok(()),
             Some(requirement) => Err(PackageError::Refused {
                 uri: requirement.clone(),
-                detail: "a requirement on a server names a package of its index, not an address or a path; give an                          archive in packageUris"
+                detail: "a requirement on a server names a package of its index, not an address or a path; give an \
+                         archive in packageUris"
                     .to_owned(),
             }),
         }

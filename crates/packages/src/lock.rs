@@ -8,13 +8,15 @@ use std::thread;
 use tokio::sync::oneshot;
 
 /// Locks the file at `path`, created if absent, until the returned file and all copies of its descriptor are closed.
-pub(super) async fn exclusive(path: &Path) -> io::Result<File> {
+/// Calls `on_wait` if another process holds the lock.
+pub(super) async fn exclusive_after(path: &Path, on_wait: impl FnOnce()) -> io::Result<File> {
     let file = OpenOptions::new().create(true).truncate(false).read(true).write(true).open(path)?;
     match file.try_lock() {
         Ok(()) => return Ok(file),
         Err(TryLockError::WouldBlock) => {}
         Err(TryLockError::Error(error)) => return Err(error),
     }
+    on_wait();
     tracing::info!(lock.path = %path.display(), "waiting for another process that installs the same packages");
     let (sender, receiver) = oneshot::channel();
     // A separate thread, because a thread of the runtime would delay the end of the program until the lock is free. If
@@ -24,6 +26,12 @@ pub(super) async fn exclusive(path: &Path) -> io::Result<File> {
         drop(sender.send(answer));
     })?;
     receiver.await.unwrap_or_else(|_| Err(io::Error::other("the waiting thread ended")))
+}
+
+/// As [`exclusive_after`], without a callback.
+#[cfg(test)]
+pub(super) async fn exclusive(path: &Path) -> io::Result<File> {
+    exclusive_after(path, || {}).await
 }
 
 #[cfg(test)]

@@ -42,6 +42,14 @@ impl PackageSource {
         &self.file_name
     }
 
+    /// The path of an archive on this machine; `None` for an address elsewhere.
+    pub fn local_path(&self) -> Option<&Path> {
+        match &self.location {
+            Location::File(path) => Some(path),
+            Location::Web(_) | Location::GoogleStorage(_) | Location::S3(_) => None,
+        }
+    }
+
     pub(super) fn location(&self) -> &Location {
         &self.location
     }

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tunesmith_algorithms::early_stopping::{
-    AshaRule, CompletedCurve, CurvePoint, DecayCurveRule, EarlyStopDecision, MedianRule, PreparedStoppingRule,
-    StoppingRule,
+    CompletedCurve, CurvePoint, EarlyStopDecision, PreparedStoppingRule, StoppingRule, StoppingRuleKind,
 };
 use tunesmith_algorithms::problem::{Goal, TrialId};
 
@@ -41,18 +40,14 @@ struct Completed {
 
 impl EarlyStopping {
     /// The rule of `study`, without curves.
-    pub(super) fn new(rule: tunesmith_domain::StoppingRule, study: &Study) -> Self {
+    pub(super) fn new(rule: StoppingRuleKind, study: &Study) -> Self {
         let metric = &study.problem.metrics()[0];
         Self {
             study: study.id.clone(),
             metric: metric.name.clone(),
             goal: metric.goal,
             axis: study.stopping_axis,
-            rule: match rule {
-                tunesmith_domain::StoppingRule::Median => StoppingRule::Median(MedianRule::default()),
-                tunesmith_domain::StoppingRule::DecayCurve => StoppingRule::DecayCurve(DecayCurveRule::default()),
-                tunesmith_domain::StoppingRule::Asha => StoppingRule::Asha(AshaRule::default()),
-            },
+            rule: rule.into(),
             learnt: Mutex::default(),
         }
     }

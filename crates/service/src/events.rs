@@ -5,6 +5,22 @@ use std::path::PathBuf;
 use tunesmith_algorithms::problem::{ParameterValues, TrialId};
 
 use tunesmith_domain::{JobState, Trial};
+use tunesmith_packages::Step;
+
+/// Work of a job that may take long, before or between trials.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Activity {
+    /// The packages of the program are installed.
+    Installing(Step),
+    /// The parameters of the next trial are computed.
+    Suggesting,
+}
+
+impl From<Step> for Activity {
+    fn from(step: Step) -> Self {
+        Self::Installing(step)
+    }
+}
 
 /// An event of a running job. It is emitted after the change was stored.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,6 +38,11 @@ pub enum JobEvent {
         completed: u64,
         /// Number of other trials.
         unfinished: u64,
+    },
+    /// The job does something that may take long, or has ended it.
+    Busy {
+        /// What it does; `None` if it has ended.
+        activity: Option<Activity>,
     },
     /// The program is installed.
     Prepared {

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::SystemTime;
 
@@ -104,6 +104,11 @@ impl FromStr for LogName {
 }
 
 impl LogName {
+    /// Returns the path of the log of a job with the folder `job`.
+    pub fn path(&self, job: &Path) -> PathBuf {
+        self.place(job).path()
+    }
+
     fn place(&self, job: &Path) -> Place {
         let job = Place::from(job.to_owned());
         let attempts = match self.trial {

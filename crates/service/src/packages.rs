@@ -59,7 +59,7 @@ pub enum PackagesError {
         name: String,
     },
     /// The package belongs to another project than the job.
-    #[error("package {name} is of another project")]
+    #[error("package {name} belongs to another project than the job; upload it to the project of the job")]
     OtherProject {
         /// The name.
         name: String,

@@ -6,7 +6,9 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tunesmith_algorithms::problem::{ParameterValues, ProblemStatement, TrialId};
 
-use tunesmith_domain::{Algorithm, CurveAxis, FinalMeasurement, StoppingRule, Study, StudyFields, StudyId, StudyState};
+use tunesmith_domain::{
+    Algorithm, CurveAxis, FinalMeasurement, StoppingRuleKind, Study, StudyFields, StudyId, StudyState,
+};
 
 /// What a study searches, and how.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,7 +20,7 @@ pub struct StudySpec {
     /// The search algorithm.
     pub algorithm: Algorithm,
     /// The rule of early stopping; `None` to run all trials to their end.
-    pub stopping_rule: Option<StoppingRule>,
+    pub stopping_rule: Option<StoppingRuleKind>,
     /// The axis along which the rule compares curves.
     pub stopping_axis: CurveAxis,
     /// Selects the measurement that becomes the result of a trial.

@@ -12,6 +12,7 @@ use tunesmith_domain::{Job, JobFields, JobId, JobPlan, JobState, StudyId};
 use tunesmith_store::{Store, StoreError, plan_document};
 
 use super::pages;
+use super::plan_check::{self, PlanProblem};
 use super::study_spec::{NewStudy, StudySpec};
 
 /// A job to be submitted.
@@ -74,9 +75,19 @@ pub enum SubmitError {
         /// Its name.
         id: JobId,
     },
+    /// The job cannot be run on this machine.
+    #[error("the job cannot be run: {}", listed(problems))]
+    NotRunnable {
+        /// The parts that cannot be run; at least one.
+        problems: Vec<PlanProblem>,
+    },
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+fn listed(problems: &[PlanProblem]) -> String {
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 /// Stores `submission` as a new job, or finds the job that was submitted with the same content before.
@@ -89,17 +100,28 @@ pub(super) async fn submit(
     now: Timestamp,
     random_seed: u64,
 ) -> Result<Submitted, SubmitError> {
-    let fingerprint = fingerprint(&submission);
     if let Some(id) = &submission.id {
         match store.job(id).await {
-            Ok(job) => return same_job(job, &submission, &fingerprint),
+            Ok(job) => return same_job(job, &submission),
             Err(StoreError::NotFound { .. }) => {}
             Err(error) => return Err(error.into()),
         }
-    } else if let Some(job) = unfinished_job(store, &fingerprint).await? {
-        return Ok(Submitted::Resumed(job));
+    } else {
+        let wanted = submission.plan.max_trials;
+        let is_unfinished =
+            |job: &Job| !job.state.is_final() && job.plan.as_ref().map_or(true, |plan| plan.max_trials == wanted);
+        if let Some(job) = newest_job(store, &submission, is_unfinished).await? {
+            return Ok(Submitted::Resumed(job));
+        }
     }
+    let fingerprint = fingerprint(&submission);
     let prior_studies = prior_studies(store, submission.resume_previous_job.as_ref()).await?;
+    let plan = submission.plan.clone();
+    // Files are read on a thread that may block. If it panics, the run of the job finds what is wrong.
+    let problems = tokio::task::spawn_blocking(move || plan_check::problems(&plan)).await.unwrap_or_default();
+    if !problems.is_empty() {
+        return Err(SubmitError::NotRunnable { problems });
+    }
     let id = match submission.id {
         Some(id) => id,
         None => new_job_id(&submission.name_prefix, now, random_seed),
@@ -123,6 +145,8 @@ pub(super) async fn submit(
         labels: submission.labels,
         policy: submission.policy,
         create_time: now,
+        requeue_time: None,
+        former_attempts: 0,
         start_time: None,
         end_time: None,
         error_message: String::new(),
@@ -132,25 +156,26 @@ pub(super) async fn submit(
     Ok(Submitted::Created(job))
 }
 
-fn same_job(job: Job, submission: &Submission, fingerprint: &str) -> Result<Submitted, SubmitError> {
-    if job.fingerprint == fingerprint {
+fn same_job(job: Job, submission: &Submission) -> Result<Submitted, SubmitError> {
+    if has_content_of(&job, submission) {
         return Ok(if job.state.is_final() { Submitted::Finished(job) } else { Submitted::Resumed(job) });
     }
-    let difference = if job.training_input == submission.training_input {
-        "program, arguments, --job-dir or --seed"
-    } else {
-        "configuration"
-    };
+    let is_same_input = without_trial_count(&job.training_input) == without_trial_count(&submission.training_input);
+    let difference = if is_same_input { "program, arguments, --job-dir or --seed" } else { "configuration" };
     Err(SubmitError::OtherContent { id: job.id.clone(), difference: difference.to_owned() })
 }
 
-/// Returns the newest unfinished job with the same content.
-async fn unfinished_job(store: &dyn Store, fingerprint: &str) -> Result<Option<Job>, StoreError> {
+/// Returns the newest job with the content of `submission`, whatever its number of trials, that is `wanted`.
+pub(super) async fn newest_job(
+    store: &dyn Store,
+    submission: &Submission,
+    wanted: impl Fn(&Job) -> bool + Send,
+) -> Result<Option<Job>, StoreError> {
     let mut found: Option<Job> = None;
     let mut jobs = pin!(pages::jobs(store, None));
     while let Some(job) = jobs.try_next().await? {
         let newer = found.as_ref().is_none_or(|other| other.create_time < job.create_time);
-        if !job.state.is_final() && job.fingerprint == fingerprint && newer {
+        if newer && wanted(&job) && has_content_of(&job, submission) {
             found = Some(job);
         }
     }
@@ -182,13 +207,41 @@ fn new_job_id(prefix: &str, now: Timestamp, random: u64) -> JobId {
         .expect("letters, digits, underscores")
 }
 
-/// Returns the digest of the content that identifies a job. The number of parallel trials is not part of it.
+/// The start of a digest that does not cover the number of trials.
+const FINGERPRINT_2: &str = "2:";
+
+/// Whether `job` was submitted with the content of `submission`, whatever the number of trials.
+fn has_content_of(job: &Job, submission: &Submission) -> bool {
+    if job.fingerprint.starts_with(FINGERPRINT_2) {
+        return job.fingerprint == fingerprint(submission);
+    }
+    // A job of an earlier version, whose digest covers the number of trials.
+    job.fingerprint == digest(&submission.training_input, &submission.plan, submission.seed)
+}
+
+/// Returns the digest of the content that identifies a job. The numbers of trials and of parallel trials are not part
+/// of it: a job is extended and resumed with other ones.
 fn fingerprint(submission: &Submission) -> String {
-    let plan = JobPlan { max_parallel_trials: 1, ..submission.plan.clone() };
+    let plan = JobPlan { max_trials: 1, ..submission.plan.clone() };
+    let digest = digest(&without_trial_count(&submission.training_input), &plan, submission.seed);
+    format!("{FINGERPRINT_2}{digest}")
+}
+
+fn digest(training_input: &Value, plan: &JobPlan, seed: Option<u64>) -> String {
+    let plan = JobPlan { max_parallel_trials: 1, ..plan.clone() };
     let content = serde_json::json!({
-        "trainingInput": submission.training_input,
+        "trainingInput": training_input,
         "plan": plan_document(&plan),
-        "seed": submission.seed,
+        "seed": seed,
     });
     hex::encode(Sha256::digest(content.to_string()))
+}
+
+/// Returns a training input without its number of trials.
+fn without_trial_count(training_input: &Value) -> Value {
+    let mut input = training_input.clone();
+    if let Some(Value::Object(hyperparameters)) = input.get_mut("hyperparameters") {
+        hyperparameters.remove("maxTrials");
+    }
+    input
 }

@@ -57,6 +57,7 @@ impl Launch<'_> {
             program_folders: self.local_job_dir().into_iter().collect(),
             time_limit: self.plan.trial_time_limit,
             grace: self.plan.grace,
+            start_port: None,
             id: self.id,
             directory: self.directory,
         }
@@ -155,6 +156,8 @@ mod tests {
             labels: BTreeMap::new(),
             policy: serde_json::Value::Null,
             create_time: Timestamp::UNIX_EPOCH,
+            requeue_time: None,
+            former_attempts: 0,
             start_time: None,
             end_time: None,
             error_message: String::new(),

@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use super::{RESTORE_ADVICE, StoreError};
+use super::{RESTORE_ADVICE, StoreError, StoreFault};
 
 /// Twenty decimal digits hold any `u64`.
 const LENGTH: usize = 20;
@@ -26,7 +26,7 @@ pub(super) struct Acknowledged {
 impl Acknowledged {
     /// Opens the file `path`, or starts at 0 if there is none.
     pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
-        let failed = |source: io::Error| StoreError::NotApplied { operation: "open its count", source: source.into() };
+        let failed = |source: io::Error| StoreError::not_applied_io("open its count", source);
         let file = File::options().read(true).write(true).create(true).truncate(false).open(path).map_err(failed)?;
         let text = io::read_to_string(&file).map_err(failed)?;
         let count = match text.parse() {
@@ -66,7 +66,7 @@ impl Acknowledged {
             // One small write in place: a reader gets either the old or the new digits.
             self.file
                 .write_all_at(format!("{count:0LENGTH$}").as_bytes(), 0)
-                .map_err(|source| StoreError::Unknown { source: source.into() })?;
+                .map_err(|source| StoreError::Unknown { source: Box::new(StoreFault::from(&source)) })?;
             *present = count;
         }
         Ok(())

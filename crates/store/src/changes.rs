@@ -3,7 +3,8 @@
 use super::engine::Changes;
 use super::{StoreError, queries};
 use tunesmith_domain::{
-    Job, JobChange, JobId, NewTrial, Study, StudyChange, StudyId, Trial, TrialChange, TrialId, TrialState,
+    Job, JobChange, JobId, NewTrial, Study, StudyChange, StudyId, TransitionError, Trial, TrialChange, TrialId,
+    TrialState,
 };
 use tunesmith_telemetry::telemetry;
 
@@ -36,11 +37,47 @@ pub(super) fn delete_study(records: &dyn Changes, id: &StudyId) -> Result<(), St
 pub(super) fn change_job(records: &dyn Changes, id: &JobId, change: JobChange) -> Result<Job, StoreError> {
     let before = queries::job(records, id)?;
     let mut job = before.clone();
+    let (is_retry, is_extension) =
+        (matches!(change, JobChange::Retry { .. }), matches!(change, JobChange::Extend { .. }));
     job.apply(change)?;
+    if let Some(study) = job.study.as_ref().filter(|_| is_retry || is_extension) {
+        reopen_study(records, study, is_retry)?;
+    }
     if job != before {
         records.put_job(&job)?;
     }
     Ok(job)
+}
+
+/// Lets the study of a job accept trials again, and retries its infeasible trials if `retry` is set.
+fn reopen_study(records: &dyn Changes, id: &StudyId, retry: bool) -> Result<(), StoreError> {
+    change_study(records, id, StudyChange::Reopen)?;
+    if !retry {
+        return Ok(());
+    }
+    let next = queries::study(records, id)?.next_trial_id;
+    for trial in (1..next.0).map(TrialId) {
+        if records.trial(id, trial)?.is_some_and(|trial| trial.state == TrialState::Infeasible) {
+            change_trial(records, id, trial, TrialChange::Retry)?;
+        }
+    }
+    Ok(())
+}
+
+/// [`super::Store::delete_job`].
+pub(super) fn delete_job(records: &dyn Changes, id: &JobId) -> Result<(), StoreError> {
+    let job = queries::job(records, id)?;
+    if !job.state.is_final() {
+        return Err(StoreError::Refused(TransitionError::WrongState {
+            resource: format!("job {id}"),
+            state: job.state.to_string(),
+            change: "delete",
+        }));
+    }
+    if let Some(study) = &job.study {
+        records.remove_study(study)?;
+    }
+    records.remove_job(id)
 }
 
 /// [`super::Store::change_study`].

@@ -5,14 +5,18 @@
 use std::path::Path;
 
 use jiff::Timestamp;
+use tokio::sync::watch;
 
-use super::StoreError;
+use super::{Condition, StoreError};
 use tunesmith_domain::{Job, JobId, Measurement, Study, StudyId, Trial, TrialId};
 
 /// Runs closures in transactions. Every engine is a [`super::Store`].
 pub(super) trait Engine: Send + Sync + 'static {
     /// Whether changes take effect in the order in which the futures of [`Self::write`] are polled for the first time.
     const KEEPS_ORDER: bool;
+
+    /// Whether the engine takes changes.
+    fn condition(&self) -> watch::Receiver<Condition>;
 
     /// Runs `change` in a transaction and returns once it is durable. If `change` returns an error, the transaction is
     /// rolled back. `change` may run more than once, but only one run is committed.
@@ -83,6 +87,8 @@ pub(super) trait Ranges: Lookups {
 pub(super) trait Changes: Lookups {
     /// Adds or replaces a job.
     fn put_job(&self, job: &Job) -> Result<(), StoreError>;
+    /// Removes a job. Its study is not affected.
+    fn remove_job(&self, id: &JobId) -> Result<(), StoreError>;
     /// Adds or replaces a study, its progress included.
     fn put_study(&self, study: &Study) -> Result<(), StoreError>;
     /// Replaces the next trial number and the revision of a study.

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::StoreFault;
 use tunesmith_domain::{StudyId, TransitionError, TrialId};
 
 /// An error of a store. [`StoreError::is_certainly_not_applied`] states whether a change may have been applied.
@@ -48,6 +49,12 @@ pub enum StoreError {
         /// The newest version known.
         known: u32,
     },
+    /// Another process has the store open.
+    #[error("{path} is in use by another process")]
+    InUse {
+        /// The file.
+        path: PathBuf,
+    },
     /// The medium failed before the commit.
     #[error("the store could not {operation}")]
     NotApplied {
@@ -70,5 +77,28 @@ impl StoreError {
     /// Whether the change is certainly not applied, so that a retry cannot apply it twice.
     pub fn is_certainly_not_applied(&self) -> bool {
         !matches!(self, Self::Unknown { .. })
+    }
+
+    /// Why the store takes no changes, if that is the cause.
+    pub fn fault(&self) -> Option<&StoreFault> {
+        match self {
+            Self::NotApplied { source, .. } | Self::Unknown { source } => source.downcast_ref(),
+            _ => None,
+        }
+    }
+
+    /// The error of a change that was not made because of `fault`.
+    #[cfg(any(feature = "sled", feature = "sqlite"))]
+    pub(crate) fn not_applied(fault: StoreFault) -> Self {
+        Self::NotApplied { operation: "write", source: Box::new(fault) }
+    }
+
+    /// The error of `operation`, which the system refused with `error`.
+    #[cfg(any(feature = "sled", feature = "sqlite"))]
+    pub(crate) fn not_applied_io(operation: &'static str, error: std::io::Error) -> Self {
+        match StoreFault::from(&error) {
+            StoreFault::Failed { .. } => Self::NotApplied { operation, source: error.into() },
+            fault => Self::NotApplied { operation, source: Box::new(fault) },
+        }
     }
 }

@@ -7,6 +7,7 @@ mod changes;
 pub mod contract;
 mod engine;
 mod error;
+mod fault;
 #[cfg(any(feature = "sled", feature = "sqlite"))]
 mod keys;
 mod memory;
@@ -24,8 +25,10 @@ mod store_of_engine;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use tokio::sync::watch;
 
 pub use error::StoreError;
+pub use fault::{Condition, StoreFault};
 pub use memory::MemoryStore;
 #[cfg(feature = "sled")]
 pub use sled::SledStore;
@@ -63,6 +66,9 @@ pub trait Store: Send + Sync + 'static {
     /// Whether changes take effect in the order in which their futures are polled for the first time.
     fn keeps_order(&self) -> bool;
 
+    /// Whether the store takes changes, and every change of that.
+    fn condition(&self) -> watch::Receiver<Condition>;
+
     /// Adds a job and its study.
     ///
     /// # Errors
@@ -78,11 +84,18 @@ pub trait Store: Send + Sync + 'static {
     /// Up to `limit` jobs in the order of their IDs, starting after `after`.
     async fn jobs(&self, after: Option<&JobId>, limit: usize) -> Result<Vec<Job>, StoreError>;
 
-    /// Applies `change` and returns the changed job.
+    /// Applies `change` and returns the changed job. [`JobChange::Retry`] and [`JobChange::Extend`] also let the job's study
+    /// accept trials again, and the former returns its infeasible trials to their client.
     ///
     /// # Errors
     /// [`StoreError::NotFound`], [`StoreError::Refused`].
     async fn change_job(&self, id: &JobId, change: JobChange) -> Result<Job, StoreError>;
+
+    /// Removes a job in a final state with its study, trials and measurements. Its ID may be used again.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`], [`StoreError::Refused`] if the job is not in a final state.
+    async fn delete_job(&self, id: &JobId) -> Result<(), StoreError>;
 
     /// Adds a study that belongs to no job.
     ///
@@ -158,6 +171,12 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// [`StoreError::NotFound`].
     async fn trial(&self, study: &StudyId, id: TrialId) -> Result<Trial, StoreError>;
+
+    /// The trial `id` of `study`, and the study, as both were at one time.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    async fn trial_of_study(&self, study: &StudyId, id: TrialId) -> Result<(Study, Trial), StoreError>;
 
     /// Up to `limit` trials of `study` in the order of their numbers, starting after `after`.
     ///

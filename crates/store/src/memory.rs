@@ -7,9 +7,10 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use jiff::Timestamp;
+use tokio::sync::watch;
 
-use super::StoreError;
 use super::engine::{Changes, Engine, Lookups, Ranges};
+use super::{Condition, StoreError};
 use tunesmith_domain::{Job, JobId, Measurement, Study, StudyId, Trial, TrialId};
 
 /// A [`super::Store`] in memory.
@@ -27,6 +28,10 @@ impl MemoryStore {
 
 impl Engine for MemoryStore {
     const KEEPS_ORDER: bool = true;
+
+    fn condition(&self) -> watch::Receiver<Condition> {
+        watch::channel(Condition::Working).1
+    }
 
     async fn write<T: Send + 'static>(
         &self,
@@ -159,6 +164,11 @@ impl Ranges for Records {
 impl Changes for Records {
     fn put_job(&self, job: &Job) -> Result<(), StoreError> {
         self.jobs.borrow_mut().insert(job.id.clone(), job.clone());
+        Ok(())
+    }
+
+    fn remove_job(&self, id: &JobId) -> Result<(), StoreError> {
+        self.jobs.borrow_mut().remove(id);
         Ok(())
     }
 

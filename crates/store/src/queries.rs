@@ -14,10 +14,24 @@ pub(super) fn study(records: &(impl Lookups + ?Sized), id: &StudyId) -> Result<S
     records.study(id)?.ok_or_else(|| StoreError::NotFound { resource: format!("study {id}") })
 }
 
-/// [`super::Store::trial`].
-pub(super) fn trial(records: &(impl Lookups + ?Sized), study_id: &StudyId, id: TrialId) -> Result<Trial, StoreError> {
-    let study = study(records, study_id)?;
-    trial_of(records, &study, id)
+/// [`super::Store::trial_of_study`].
+pub(super) fn trial_of_study(
+    records: &(impl Lookups + ?Sized),
+    study: &StudyId,
+    id: TrialId,
+) -> Result<(Study, Trial), StoreError> {
+    let study = self::study(records, study)?;
+    let trial = trial_of(records, &study, id)?;
+    Ok((study, trial))
+}
+
+/// Checks that `study` exists, given the trials that were read of it: only a study has trials.
+pub(super) fn check_study(
+    records: &(impl Lookups + ?Sized),
+    study: &StudyId,
+    trials: &[Trial],
+) -> Result<(), StoreError> {
+    if trials.is_empty() { self::study(records, study).map(|_| ()) } else { Ok(()) }
 }
 
 /// The trial `id` of a study that was read in the same transaction.
@@ -58,7 +72,7 @@ pub(super) fn measurements(
     from: u64,
     limit: usize,
 ) -> Result<Vec<Measurement>, StoreError> {
-    let trial = trial(records, study, trial_id)?;
+    let (_, trial) = trial_of_study(records, study, trial_id)?;
     let wanted = trial.measurement_count.saturating_sub(from).min(limit as u64) as usize;
     if wanted == 0 {
         return Ok(Vec::new());

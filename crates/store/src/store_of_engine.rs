@@ -2,9 +2,10 @@
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use tokio::sync::watch;
 
 use super::engine::{Engine, Ranges};
-use super::{FEW, Store, StoreError, changes, queries};
+use super::{Condition, FEW, Store, StoreError, changes, queries};
 use tunesmith_domain::{
     Job, JobChange, JobId, Measurement, NewTrial, Study, StudyChange, StudyId, Trial, TrialChange, TrialId,
 };
@@ -13,6 +14,10 @@ use tunesmith_domain::{
 impl<E: Engine> Store for E {
     fn keeps_order(&self) -> bool {
         E::KEEPS_ORDER
+    }
+
+    fn condition(&self) -> watch::Receiver<Condition> {
+        Engine::condition(self)
     }
 
     async fn create_job(&self, job: Job, study: Option<Study>) -> Result<(), StoreError> {
@@ -32,6 +37,11 @@ impl<E: Engine> Store for E {
     async fn change_job(&self, id: &JobId, change: JobChange) -> Result<Job, StoreError> {
         let id = id.clone();
         self.write(move |records| changes::change_job(records, &id, change.clone())).await
+    }
+
+    async fn delete_job(&self, id: &JobId) -> Result<(), StoreError> {
+        let id = id.clone();
+        self.write(move |records| changes::delete_job(records, &id)).await
     }
 
     async fn create_study(&self, study: Study) -> Result<(), StoreError> {
@@ -77,8 +87,9 @@ impl<E: Engine> Store for E {
     ) -> Result<Vec<Trial>, StoreError> {
         let study = study.clone();
         let query = move |records: &dyn Ranges| {
-            queries::study(records, &study)?;
-            records.open_trials(&study, after.unwrap_or(TrialId(0)), limit)
+            let trials = records.open_trials(&study, after.unwrap_or(TrialId(0)), limit)?;
+            queries::check_study(records, &study, &trials)?;
+            Ok(trials)
         };
         if limit <= FEW { self.lookup(query).await } else { self.read(query).await }
     }
@@ -89,7 +100,12 @@ impl<E: Engine> Store for E {
 
     async fn trial(&self, study: &StudyId, id: TrialId) -> Result<Trial, StoreError> {
         let study = study.clone();
-        self.lookup(move |records| queries::trial(records, &study, id)).await
+        self.lookup(move |records| queries::trial_of_study(records, &study, id).map(|(_, trial)| trial)).await
+    }
+
+    async fn trial_of_study(&self, study: &StudyId, id: TrialId) -> Result<(Study, Trial), StoreError> {
+        let study = study.clone();
+        self.lookup(move |records| queries::trial_of_study(records, &study, id)).await
     }
 
     async fn trials(&self, study: &StudyId, after: Option<TrialId>, limit: usize) -> Result<Vec<Trial>, StoreError> {
@@ -105,8 +121,9 @@ impl<E: Engine> Store for E {
     ) -> Result<Vec<Trial>, StoreError> {
         let study = study.clone();
         let query = move |records: &dyn Ranges| {
-            queries::study(records, &study)?;
-            records.changed_trials(&study, revision, limit)
+            let trials = records.changed_trials(&study, revision, limit)?;
+            queries::check_study(records, &study, &trials)?;
+            Ok(trials)
         };
         if limit <= FEW { self.lookup(query).await } else { self.read(query).await }
     }

@@ -34,6 +34,8 @@ pub struct Telemetry {
     pub leases_expired: Counter,
     /// Records that could not be written to an audit log.
     pub audit_failures: Counter,
+    /// Requests of callers without a valid token that are only counted in an audit log.
+    pub audit_suppressed: Counter,
     /// Queued jobs.
     pub jobs_queued: Gauge,
     /// Running jobs.
@@ -131,6 +133,9 @@ impl Telemetry {
         let audit_failures = Counter::default();
         let help = "Records that could not be written to an audit log";
         registry.register("audit_failures", help, audit_failures.clone());
+        let audit_suppressed = Counter::default();
+        let help = "Requests of callers without a valid token that are only counted in an audit log";
+        registry.register("audit_suppressed", help, audit_suppressed.clone());
         let [jobs_queued, jobs_running, job_slots] = [(); 3].map(|()| Gauge::default());
         registry.register("jobs_queued", "Queued jobs", jobs_queued.clone());
         registry.register("jobs_running", "Running jobs", jobs_running.clone());
@@ -146,6 +151,7 @@ impl Telemetry {
             changes_committed,
             leases_expired,
             audit_failures,
+            audit_suppressed,
             jobs_queued,
             jobs_running,
             job_slots,

@@ -1,5 +1,6 @@
 //! `tunesmith bench`: compares search algorithms offline.
 
+mod growth;
 mod latency;
 mod list;
 mod report;
@@ -26,6 +27,8 @@ enum BenchCommand {
     Latency(latency::LatencyArgs),
     /// Measure the speed of a server over HTTP, and its start.
     Service(service::ServiceArgs),
+    /// Measure how time and memory of a server grow with its studies.
+    Growth(growth::GrowthArgs),
     /// Write one report on several result folders.
     Report(report::ReportArgs),
     /// Compare two result folders. Exit code 1 if the results became worse.
@@ -46,6 +49,7 @@ pub(super) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
         None => run::run(&args.run),
         Some(BenchCommand::Latency(args)) => latency::run(&args),
         Some(BenchCommand::Service(args)) => service::run(&args),
+        Some(BenchCommand::Growth(args)) => growth::run(&args),
         Some(BenchCommand::Report(args)) => report::report(&args),
         Some(BenchCommand::Compare(args)) => report::compare(&args),
         Some(BenchCommand::List(args)) => list::run(&args),

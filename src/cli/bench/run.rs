@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use indicatif::{ProgressBar, ProgressStyle};
 use jiff::Timestamp;
 use tokio::signal::unix::{SignalKind, signal};
@@ -79,8 +80,8 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     initial_points: u32,
     /// Stop running trials by this rule, on problems with learning curves.
-    #[arg(long, value_enum)]
-    early_stopping: Option<StoppingArg>,
+    #[arg(long, value_parser = stopping_rule())]
+    early_stopping: Option<StoppingRuleKind>,
 
     /// Result folder. An interrupted comparison is resumed in its folder.
     #[arg(long, value_name = "DIR", default_value = "bench-results")]
@@ -126,25 +127,16 @@ impl From<GoalArg> for Goal {
     }
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-#[value(rename_all = "snake_case")]
-enum StoppingArg {
-    /// Stop trials that are worse than the median of the running means of the others.
-    Median,
-    /// Stop trials whose extrapolated curve is unlikely to become the best.
-    DecayCurve,
-    /// Asynchronous successive halving: stop trials outside the best third at a rung.
-    Asha,
-}
-
-impl From<StoppingArg> for StoppingRuleKind {
-    fn from(rule: StoppingArg) -> Self {
-        match rule {
-            StoppingArg::Median => Self::Median,
-            StoppingArg::DecayCurve => Self::DecayCurve,
-            StoppingArg::Asha => Self::Asha,
-        }
-    }
+/// Parses a stopping rule. The help describes each.
+fn stopping_rule() -> impl TypedValueParser<Value = StoppingRuleKind> {
+    let values = StoppingRuleKind::ALL.map(|rule| {
+        PossibleValue::new(rule.as_str()).help(match rule {
+            StoppingRuleKind::Median => "Stop trials that are worse than the median of the running means of the others",
+            StoppingRuleKind::DecayCurve => "Stop trials whose extrapolated curve is unlikely to become the best",
+            StoppingRuleKind::Asha => "Asynchronous successive halving: stop trials outside the best third at a rung",
+        })
+    });
+    PossibleValuesParser::new(values).try_map(|name| name.parse::<StoppingRuleKind>())
 }
 
 pub(super) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
@@ -220,7 +212,7 @@ fn schedule(args: &RunArgs) -> anyhow::Result<Schedule> {
         parallel: args.parallel as usize,
         mode,
         initial_points: args.initial_points as usize,
-        early_stopping: args.early_stopping.map(StoppingRuleKind::from),
+        early_stopping: args.early_stopping,
     })
 }
 
@@ -278,7 +270,7 @@ fn end_children_on_interrupt() -> std::io::Result<()> {
         let any = signals.iter_mut().flatten().map(|signal| Box::pin(signal.recv()));
         runtime.block_on(futures::future::select_all(any));
         kill_children();
-        notice("interrupted; the same command goes on");
+        notice("interrupted; run the same command again to continue");
         std::process::exit(INTERRUPTED.into())
     });
     Ok(())

@@ -77,7 +77,8 @@ pub(super) fn run(args: &ServiceArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn open_store(folder: PathBuf) -> anyhow::Result<OpenedStore> {
+/// Opens the store of a data folder of a run.
+pub(super) async fn open_store(folder: PathBuf) -> anyhow::Result<OpenedStore> {
     let data_dir = DataDir::open(&folder, StoreKind::Sqlite, "tunesmith bench service")?;
     Ok(OpenedStore { store: data_dir.store().await?, lock: Box::new(data_dir) })
 }

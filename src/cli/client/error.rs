@@ -27,14 +27,28 @@ pub(super) enum ClientError {
         /// What is wrong with the response.
         detail: String,
     },
-    /// The data folder cannot be used.
-    #[error("{error}{advice}")]
-    Folder {
-        /// The reason.
-        error: DataDirError,
-        /// What to do instead, starting with a separator; may be empty.
-        advice: String,
+    /// No job has the given name.
+    #[error(
+        "job {given} does not exist{}",
+        .similar.as_ref().map(|id| format!("; did you mean {id:?}?")).unwrap_or_default()
+    )]
+    UnknownJob {
+        /// The given name.
+        given: String,
+        /// The most similar ID.
+        similar: Option<String>,
     },
+    /// Several jobs have IDs that start with the given name.
+    #[error("several jobs start with {given:?}: {matching}; give more of the name")]
+    AmbiguousJob {
+        /// The given name.
+        given: String,
+        /// The IDs.
+        matching: String,
+    },
+    /// The data folder cannot be used.
+    #[error(transparent)]
+    Folder(#[from] DataDirError),
 }
 
 /// An error response of the service.
@@ -82,25 +96,10 @@ impl Refusal {
 }
 
 impl ClientError {
-    /// Adds advice if another process has the data folder open.
-    pub(super) fn folder(error: DataDirError) -> Self {
-        let advice = match &error {
-            DataDirError::InUse { holder, .. } => match holder.command.strip_prefix("tunesmith serve --listen ") {
-                Some(address) if !address.ends_with(":0") => {
-                    format!("; use --server http://{address} in place of --data-dir")
-                }
-                Some(_) => "; use --server with the address that it printed, in place of --data-dir".to_owned(),
-                None => "; wait until it has ended, or use --server to address a running server".to_owned(),
-            },
-            _ => String::new(),
-        };
-        Self::Folder { error, advice }
-    }
-
     /// Returns 2 for invalid input, otherwise 1.
     pub(super) fn exit_code(&self) -> u8 {
         match self {
-            Self::Folder { .. } => BAD_INPUT,
+            Self::Folder(_) | Self::UnknownJob { .. } | Self::AmbiguousJob { .. } => BAD_INPUT,
             Self::Refused(refusal) => match refusal.code.as_str() {
                 "INVALID_ARGUMENT" | "NOT_FOUND" | "ALREADY_EXISTS" | "UNIMPLEMENTED" => BAD_INPUT,
                 _ => 1,
@@ -114,7 +113,7 @@ impl ClientError {
         match self {
             Self::Unreachable { .. } => true,
             Self::Refused(refusal) => matches!(refusal.status, 429 | 503),
-            Self::Foreign { .. } | Self::Folder { .. } => false,
+            Self::Foreign { .. } | Self::Folder { .. } | Self::UnknownJob { .. } | Self::AmbiguousJob { .. } => false,
         }
     }
 

@@ -1,6 +1,6 @@
 //! The service on a data folder, in this process.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,9 +19,12 @@ use crate::cli::isolation_args::passed_environment_of_variable;
 use crate::cli::results::shell_word;
 use crate::composition::{self, Isolation};
 use crate::data_dir::{DataDir, DataDirError, StoreKind};
-use tunesmith_http::server;
+use tunesmith_domain::JobId;
+use tunesmith_http::server::{self, ServiceAccess};
+use tunesmith_http::web_pages::AllowedHosts;
 use tunesmith_service::jobs::{Jobs, QueueSettings};
 use tunesmith_service::{Control, TrialReports};
+use tunesmith_store::Store;
 
 /// The command line recorded in the lock of the data folder.
 const WHO: &str = "a tunesmith command";
@@ -44,10 +47,10 @@ pub(super) enum Purpose {
 
 /// The service on a data folder.
 pub(super) struct Folder {
-    path: PathBuf,
-    kind: StoreKind,
     router: Router,
     jobs: Arc<Jobs>,
+    store: Arc<dyn Store>,
+    data_dir: Arc<DataDir>,
     /// Base address for reports of trials; empty if the folder was not opened to run a job.
     endpoint: String,
 }
@@ -55,8 +58,8 @@ pub(super) struct Folder {
 impl Folder {
     /// Opens the data folder `path`.
     pub(super) async fn open(path: &Path, purpose: Purpose) -> anyhow::Result<Self> {
-        let data_dir = Arc::new(open(path, purpose).map_err(ClientError::folder)?);
-        data_dir.store().await.map_err(ClientError::folder)?;
+        let data_dir = Arc::new(open(path, purpose).map_err(ClientError::from)?);
+        data_dir.store().await.map_err(ClientError::from)?;
         let listener = match purpose {
             Purpose::RunJob => Some(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?),
             Purpose::Look | Purpose::Change | Purpose::Add => None,
@@ -70,7 +73,9 @@ impl Folder {
             private_packages: true,
             ..Isolation::default()
         };
-        let application = composition::compose(&data_dir, container_options_of_environment()?, isolation).await?;
+        let application =
+            composition::compose(&data_dir, container_options_of_environment()?, isolation, composition::MEMORY)
+                .await?;
         let jobs = Arc::clone(&application.jobs);
         if purpose != Purpose::RunJob {
             // The queue gives waiting jobs their positions, and lets them be cancelled at once.
@@ -79,19 +84,37 @@ impl Folder {
         if let Some(listener) = listener {
             serve_reports(listener, application.reports.clone());
         }
-        let router = server::router(application.http_service(None, REQUEST_TIMEOUT)?);
-        Ok(Self { path: data_dir.path().to_owned(), kind: data_dir.kind(), router, jobs, endpoint })
+        let access = match purpose {
+            Purpose::Look => ServiceAccess::Open,
+            Purpose::Change | Purpose::Add | Purpose::RunJob => {
+                ServiceAccess::Owner(composition::owner(data_dir.path())?)
+            }
+        };
+        let store = Arc::clone(&application.store);
+        let router = server::router(application.http_service(access, None, REQUEST_TIMEOUT)?);
+        Ok(Self { router, jobs, store, data_dir, endpoint })
     }
 
     /// Returns the path of the folder.
     pub(super) fn path(&self) -> &Path {
-        &self.path
+        self.data_dir.path()
+    }
+
+    /// Returns the store of the folder.
+    pub(super) fn store(&self) -> &dyn Store {
+        &*self.store
+    }
+
+    /// Returns the folder of the files of a job.
+    pub(super) fn job_directory(&self, job: &JobId) -> PathBuf {
+        self.data_dir.job(job)
     }
 
     /// Returns the command that serves the folder.
     pub(super) fn serve_command(&self) -> String {
-        let path = shell_word(&self.path.display().to_string());
-        let store = if self.kind == StoreKind::default() { String::new() } else { format!(" --store {}", self.kind) };
+        let path = shell_word(&self.path().display().to_string());
+        let kind = self.data_dir.kind();
+        let store = if kind == StoreKind::default() { String::new() } else { format!(" --store {kind}") };
         format!("tunesmith serve --data-dir {path}{store}")
     }
 
@@ -104,7 +127,7 @@ impl Folder {
 
     /// Handles one request.
     pub(super) async fn send(&self, request: Request) -> Result<Answer, ClientError> {
-        let foreign = |detail: String| ClientError::Foreign { server: self.path.display().to_string(), detail };
+        let foreign = |detail: String| ClientError::Foreign { server: self.path().display().to_string(), detail };
         let (content_type, body) = match request.payload {
             Payload::None => (None, Body::empty()),
             Payload::Json(value) => (Some("application/json"), Body::from(value.to_string())),
@@ -140,8 +163,9 @@ fn open(path: &Path, purpose: Purpose) -> Result<DataDir, DataDirError> {
 
 /// Serves the reports of the trials that this process runs.
 fn serve_reports(listener: TcpListener, reports: TrialReports) {
+    let hosts = AllowedHosts::new(IpAddr::from(Ipv4Addr::LOCALHOST), Vec::new());
     tokio::spawn(async move {
-        if let Err(error) = axum::serve(listener, server::reports_router(reports)).await {
+        if let Err(error) = axum::serve(listener, server::reports_router(reports, hosts)).await {
             tracing::error!(error = %error, "the server for reports over HTTP stopped");
         }
     });

@@ -8,6 +8,7 @@ use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 
 use super::error::ClientError;
 use super::request::{Answer, Payload, Request};
+use super::tls;
 
 /// Environment variable with the access token.
 const TOKEN_VARIABLE: &str = "TUNESMITH_ACCESS_TOKEN";
@@ -38,6 +39,9 @@ impl Server {
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(CONNECT_PATIENCE)
             .read_timeout(ANSWER_PATIENCE);
+        if base.scheme() == "https" {
+            client = client.tls_backend_preconfigured(tls::client_config()?);
+        }
         if is_loopback(&base) {
             client = client.no_proxy();
         }
@@ -74,7 +78,7 @@ impl Server {
         };
         outcome.map_err(|error| ClientError::Unreachable {
             server: self.address().to_owned(),
-            detail: causes(&error.without_url()),
+            detail: tls::advice(&error).unwrap_or_else(|| causes(&error.without_url())),
         })
     }
 

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::folder::Purpose;
 use super::format::{Format, show};
+use super::job_name::find_job_id;
 use super::target::TargetArgs;
 use tunesmith_domain::JobId;
 
@@ -17,7 +18,7 @@ const LABEL_ATTEMPTS: u32 = 5;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct UpdateArgs {
-    /// Name of the job.
+    /// Name of the job, or the start of it.
     job: JobId,
     #[command(flatten)]
     target: TargetArgs,
@@ -41,7 +42,7 @@ pub(super) async fn update(args: &UpdateArgs) -> anyhow::Result<ExitCode> {
         bail!("no change is requested: give --update-labels, --remove-labels or --clear-labels");
     }
     let client = args.target.client_in(args.target.project_of(&args.job), Purpose::Change).await?;
-    let id = args.job.parts().1;
+    let id = &find_job_id(&client, &args.job).await?;
     let path = client.path(&["jobs", id]);
     let mut attempt = 1;
     let job = loop {

@@ -3,21 +3,22 @@
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::folder::Purpose;
-use super::format::{Format, columns, show};
+use super::format::{Format, show};
 use super::job_labels::{self, UpdateArgs};
+use super::job_list::{self, ListArgs};
+use super::job_name::{find_job, find_job_id};
+use super::job_reopen::{self, DeleteArgs, ExtendArgs, PruneArgs, RetryArgs};
 use super::job_state::{conclude, state_line};
 use super::log_stream::{LogStream, SelectionArgs};
-use super::request::{last_segment, list, text};
+use super::read_back::job_results;
+use super::request::text;
 use super::submit::{self, SubmitCommand};
 use super::target::TargetArgs;
-use super::trial_view;
-use crate::cli::output::{notice, print};
-use crate::cli::results::Results;
-use crate::data_dir::DataDir;
+use crate::cli::output::notice;
+use crate::cli::table::TableArgs;
 use tunesmith_domain::JobId;
 
 #[derive(Debug, Subcommand)]
@@ -31,6 +32,14 @@ pub(in crate::cli) enum JobsCommand {
     Describe(DescribeArgs),
     /// Cancel a job: at once if it waits, otherwise as soon as its programs have ended.
     Cancel(CancelArgs),
+    /// Run the failed and lost trials of a job again, or its program if it has no hyperparameters.
+    Retry(RetryArgs),
+    /// Raise the number of trials of a job. A job that has ended goes on, with the knowledge of its trials.
+    Extend(ExtendArgs),
+    /// Delete jobs that have ended, with their trials and logs. Their job-dirs are kept.
+    Delete(DeleteArgs),
+    /// Delete all jobs that ended long ago or in certain states.
+    Prune(PruneArgs),
     /// Print the output of a job's programs until the job ends. Exit code 0 if it succeeded.
     StreamLogs(StreamLogsArgs),
     /// Change the labels of a job.
@@ -38,37 +47,21 @@ pub(in crate::cli) enum JobsCommand {
 }
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct ListArgs {
-    #[command(flatten)]
-    target: TargetArgs,
-    /// List only jobs that satisfy every term, such as "state:FAILED AND jobId:census* AND labels.owner:me".
-    #[arg(long, value_name = "EXPRESSION", default_value = "")]
-    filter: String,
-    /// Maximum number of jobs.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    limit: Option<u64>,
-    /// Number of jobs per request, 1 to 100.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=100), default_value_t = 100)]
-    page_size: u8,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
-}
-
-#[derive(Debug, Args)]
 pub(in crate::cli) struct DescribeArgs {
-    /// Name of the job.
+    /// Name of the job, or the start of it.
     job: JobId,
     #[command(flatten)]
     target: TargetArgs,
     /// Output format. The table lists the trials, including failed ones.
     #[arg(long, value_enum, default_value_t = Format::Yaml)]
     format: Format,
+    #[command(flatten)]
+    table: TableArgs,
 }
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct CancelArgs {
-    /// Name of the job.
+    /// Name of the job, or the start of it.
     job: JobId,
     #[command(flatten)]
     target: TargetArgs,
@@ -79,7 +72,7 @@ pub(in crate::cli) struct CancelArgs {
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct StreamLogsArgs {
-    /// Name of the job.
+    /// Name of the job, or the start of it.
     job: JobId,
     #[command(flatten)]
     target: TargetArgs,
@@ -91,90 +84,32 @@ pub(in crate::cli) struct StreamLogsArgs {
 pub(super) async fn run(command: JobsCommand) -> anyhow::Result<ExitCode> {
     match command {
         JobsCommand::Submit(SubmitCommand::Training(args)) => submit::training(&args).await,
-        JobsCommand::List(args) => list_jobs(&args).await,
+        JobsCommand::List(args) => job_list::list_jobs(&args).await,
         JobsCommand::Describe(args) => describe(&args).await,
         JobsCommand::Cancel(args) => cancel(&args).await,
+        JobsCommand::Retry(args) => job_reopen::retry(&args).await,
+        JobsCommand::Extend(args) => job_reopen::extend(&args).await,
+        JobsCommand::Delete(args) => job_reopen::delete(&args).await,
+        JobsCommand::Prune(args) => job_reopen::prune(&args).await,
         JobsCommand::StreamLogs(args) => stream_logs(&args).await,
         JobsCommand::Update(args) => job_labels::update(&args).await,
     }
 }
 
-async fn list_jobs(args: &ListArgs) -> anyhow::Result<ExitCode> {
-    let client = args.target.client(Purpose::Look).await?;
-    let page_size = args.page_size.to_string();
-    let (mut jobs, mut page_token): (Vec<Value>, String) = (Vec::new(), String::new());
-    loop {
-        let query = [("filter", args.filter.as_str()), ("pageSize", &page_size), ("pageToken", &page_token)];
-        let page = client.get(&client.path(&["jobs"]), &query).await?;
-        jobs.extend_from_slice(list(&page, "jobs"));
-        page_token = text(&page, "nextPageToken").to_owned();
-        if page_token.is_empty() {
-            break;
-        }
-    }
-    jobs.sort_by_key(|job| std::cmp::Reverse(text(job, "createTime").parse::<Timestamp>().ok()));
-    jobs.truncate(args.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX));
-    let row = |job: &Value| {
-        let created = text(job, "createTime").parse::<Timestamp>();
-        let created = created.map(|time| time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()).unwrap_or_default();
-        vec![
-            text(job, "jobId").to_owned(),
-            text(job, "state").to_owned(),
-            created,
-            text(job, "errorMessage").to_owned(),
-        ]
-    };
-    show(args.format, &json!({ "jobs": jobs }), || {
-        columns(&["JOB_ID", "STATUS", "CREATED", "MESSAGE"], jobs.iter().map(row))
-    })?;
-    Ok(ExitCode::SUCCESS)
-}
-
 async fn describe(args: &DescribeArgs) -> anyhow::Result<ExitCode> {
-    if let Some(folder) = args.target.folder() {
-        return describe_in_folder(args, &folder).await;
-    }
     let client = args.target.client_in(args.target.project_of(&args.job), Purpose::Look).await?;
-    let id = args.job.parts().1;
-    let job = client.get(&client.path(&["jobs", id]), &[]).await?;
-    let mut table = String::new();
-    if args.format == Format::Table {
-        if job["trainingOutput"]["isHyperparameterTuningJob"] == true {
-            let study = client.path(&["locations", "jobs", "studies", id, "trials"]);
-            let mut trials = list(&client.get(&study, &[]).await?, "trials").to_vec();
-            // Successful trials in the order of the resource, best first.
-            let best_first = list(&job["trainingOutput"], "trials");
-            trials.sort_by_key(|trial| {
-                let number = last_segment(text(trial, "name"));
-                best_first.iter().position(|best| text(best, "trialId") == number).unwrap_or(usize::MAX)
-            });
-            table = trial_view::table(&trials);
-        }
-        table.push_str(&state_line(id, &job));
-    }
-    show(args.format, &job, || table)?;
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Prints a job as `tunesmith run` does, with the paths of its logs and models.
-async fn describe_in_folder(args: &DescribeArgs, folder: &std::path::Path) -> anyhow::Result<ExitCode> {
-    let id = JobId::new(&args.target.project_of(&args.job), args.job.parts().1)?;
-    let folder = DataDir::open_read_only(folder, "tunesmith jobs").map_err(super::error::ClientError::folder)?;
-    let store = folder.store().await?;
-    let results = Results::read(&*store, store.job(&id).await?, folder.job(&id)).await?;
-    let resource = tunesmith_api::ai_platform::job::job_resource(&results.job, results.study.as_ref(), &results.trials);
-    let text = match args.format {
-        Format::Yaml => yaml_serde::to_string(&resource)?,
-        Format::Json => format!("{}\n", serde_json::to_string_pretty(&resource)?),
-        Format::Table => results.text(),
+    let job = find_job(&client, &args.job).await?;
+    let table = match args.format {
+        Format::Table => job_results(&client, &job).await?.text(&args.table.layout())?,
+        Format::Yaml | Format::Json => String::new(),
     };
-    print(&text)?;
+    show(args.format, &job, || table)?;
     Ok(ExitCode::SUCCESS)
 }
 
 async fn cancel(args: &CancelArgs) -> anyhow::Result<ExitCode> {
     let client = args.target.client_in(args.target.project_of(&args.job), Purpose::Change).await?;
-    let id = args.job.parts().1;
+    let id = &find_job_id(&client, &args.job).await?;
     let path = client.path(&["jobs", id]);
     let answer = client.post(&format!("{path}:cancel"), &[], json!({})).await?;
     let job = client.get(&path, &[]).await?;
@@ -182,18 +117,19 @@ async fn cancel(args: &CancelArgs) -> anyhow::Result<ExitCode> {
     if let Some(folder) = client.folder()
         && text(&job, "state") == "CANCELLING"
     {
-        notice(&format!("its running programs are stopped by `{}`", folder.serve_command()));
+        notice(&format!("the job has running programs; `{}` stops them", folder.serve_command()));
     }
     Ok(ExitCode::SUCCESS)
 }
 
 async fn stream_logs(args: &StreamLogsArgs) -> anyhow::Result<ExitCode> {
     let client = args.target.client_in(args.target.project_of(&args.job), Purpose::Look).await?;
-    let id = args.job.parts().1;
+    let job = find_job(&client, &args.job).await?;
+    let id = text(&job, "jobId");
     if let Some(folder) = client.folder()
-        && text(&client.get(&client.path(&["jobs", id]), &[]).await?, "state") == "QUEUED"
+        && text(&job, "state") == "QUEUED"
     {
-        notice(&format!("job {id} waits for `{}`", folder.serve_command()));
+        notice(&format!("job {id} is QUEUED; `{}` runs it", folder.serve_command()));
     }
     let state = LogStream::new(&client, id, args.selection.selection()).follow(&mut std::io::stdout()).await?;
     conclude(&client, id, state).await

@@ -29,8 +29,9 @@ pub(super) struct SelectionArgs {
     /// Seconds between two requests.
     #[arg(long, value_name = "SECONDS", default_value_t = 0.5, value_parser = polling_interval)]
     polling_interval: f64,
-    /// Accepted without effect.
-    #[arg(long, hide = true)]
+    /// Print the label of a message once: lines that start with a space or a tab, and the last line of a Python traceback,
+    /// belong to the message before them. Without it, every line is labelled.
+    #[arg(long)]
     allow_multiline_logs: bool,
 }
 
@@ -43,13 +44,19 @@ pub(super) struct Selection {
     pub(super) task: Option<String>,
     /// Time between two requests.
     pub(super) interval: Duration,
+    /// Whether a message of several lines is labelled once.
+    pub(super) multiline: bool,
 }
 
 /// The logs of a job, with the position up to which each was printed.
 pub(super) struct LogStream<'a> {
     client: &'a Client,
+    /// ID of the job.
+    id: String,
     /// Path of the job's logs.
     logs: String,
+    /// The last line about the job's state before it runs.
+    waiting: Option<String>,
     selection: Selection,
     /// By the name of the log.
     printed: BTreeMap<String, Printed>,
@@ -62,6 +69,34 @@ struct Printed {
     offset: u64,
     /// The incomplete last line.
     line: String,
+    message: Message,
+}
+
+/// The message that the last printed line of a log belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Message {
+    /// There is none yet, or it is complete.
+    #[default]
+    None,
+    /// Indented lines may follow.
+    Open,
+    /// A Python traceback: indented lines follow, and then one line with the exception.
+    Traceback,
+}
+
+impl Message {
+    /// Returns whether `line` belongs to this message, and the message after it.
+    fn next(self, line: &str) -> (bool, Self) {
+        let is_indented = line.starts_with([' ', '\t']) && !line.trim().is_empty();
+        match self {
+            Self::Open | Self::Traceback if is_indented => (true, self),
+            Self::Traceback => (true, Self::None),
+            Self::None | Self::Open if line.starts_with("Traceback (most recent call last):") => {
+                (false, Self::Traceback)
+            }
+            Self::None | Self::Open => (false, Self::Open),
+        }
+    }
 }
 
 impl SelectionArgs {
@@ -71,6 +106,7 @@ impl SelectionArgs {
             trial: self.trial,
             task: self.task_name.as_deref().map(task_name),
             interval: Duration::from_secs_f64(self.polling_interval),
+            multiline: self.allow_multiline_logs,
         }
     }
 }
@@ -79,7 +115,15 @@ impl<'a> LogStream<'a> {
     /// Creates a stream of the logs of the job `id`, from their beginning.
     pub(super) fn new(client: &'a Client, id: &str, selection: Selection) -> Self {
         let logs = client.path(&["jobs", id, "logs"]);
-        Self { client, logs, selection, printed: BTreeMap::new(), read_time: String::new() }
+        Self {
+            client,
+            id: id.to_owned(),
+            logs,
+            waiting: None,
+            selection,
+            printed: BTreeMap::new(),
+            read_time: String::new(),
+        }
     }
 
     /// Writes new lines to `output` until the job has ended, and returns its final state.
@@ -110,7 +154,23 @@ impl<'a> LogStream<'a> {
                 }
                 return Ok(state);
             }
+            if matches!(state, JobState::Queued | JobState::Preparing) {
+                self.tell_waiting().await;
+            }
             tokio::time::sleep(self.selection.interval).await;
+        }
+    }
+
+    /// Prints what a job that does not run yet waits for, whenever that changes.
+    async fn tell_waiting(&mut self) {
+        // A failed request is repeated with the next one for the logs, which reports the failure.
+        let Ok(job) = self.client.get(&self.client.path(&["jobs", &self.id]), &[]).await else { return };
+        let line = waiting_text(&self.id, &job);
+        if line != self.waiting {
+            if let Some(line) = &line {
+                notice(line);
+            }
+            self.waiting = line;
         }
     }
 
@@ -162,12 +222,31 @@ impl<'a> LogStream<'a> {
             printed.line.push_str(text(&chunk, "text"));
             if let Some((whole, rest)) = printed.line.rsplit_once('\n') {
                 for line in whole.split('\n') {
-                    write_line(output, &label, line.as_bytes())?;
+                    let (continues, message) = printed.message.next(line);
+                    printed.message = message;
+                    if continues && self.selection.multiline {
+                        output.write_all(format!("{line}\n").as_bytes())?;
+                        output.flush()?;
+                    } else {
+                        write_line(output, &label, line.as_bytes())?;
+                    }
                 }
                 printed.line = rest.to_owned();
             }
         }
         Ok(())
+    }
+}
+
+/// Returns what a job that does not run yet waits for.
+fn waiting_text(id: &str, job: &Value) -> Option<String> {
+    let ahead = text(job, "jobPosition").parse::<u64>().ok();
+    match (text(job, "state"), ahead) {
+        ("PREPARING", _) => Some(format!("job {id} installs its packages")),
+        ("QUEUED", Some(1)) => Some(format!("job {id} waits: 1 job is ahead of it")),
+        ("QUEUED", Some(ahead)) if ahead > 0 => Some(format!("job {id} waits: {ahead} jobs are ahead of it")),
+        ("QUEUED", Some(_)) => Some(format!("job {id} waits for a free slot")),
+        _ => None,
     }
 }
 
@@ -197,6 +276,38 @@ fn task_name(given: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn indented_lines_and_the_end_of_a_traceback_belong_to_a_message() {
+        let lines = [
+            ("epoch 1", false),
+            ("  loss 0.5", true),
+            ("Traceback (most recent call last):", false),
+            ("  File \"task.py\", line 1", true),
+            ("ValueError: no", true),
+            ("  indented without a message", false),
+            ("", false),
+            ("epoch 2", false),
+        ];
+        let mut message = Message::None;
+        for (line, expected) in lines {
+            let (continues, next) = message.next(line);
+            assert_eq!(continues, expected, "{line}");
+            message = next;
+        }
+    }
+
+    #[test]
+    fn waiting_job_states_its_position() {
+        let waiting = |state: &str, position: Value| {
+            waiting_text("j", &serde_json::json!({"state": state, "jobPosition": position})).unwrap_or_default()
+        };
+        assert_eq!(waiting("QUEUED", "2".into()), "job j waits: 2 jobs are ahead of it");
+        assert_eq!(waiting("QUEUED", "1".into()), "job j waits: 1 job is ahead of it");
+        assert_eq!(waiting("QUEUED", "0".into()), "job j waits for a free slot");
+        assert_eq!(waiting("PREPARING", Value::Null), "job j installs its packages");
+        assert_eq!(waiting("RUNNING", Value::Null), "");
+    }
 
     #[test]
     fn lines_are_labelled_by_trial_and_task() {

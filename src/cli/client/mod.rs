@@ -7,11 +7,16 @@ mod folder;
 mod format;
 mod http;
 mod job_labels;
+mod job_list;
+mod job_name;
+mod job_reopen;
 mod job_state;
 mod jobs;
 mod log_stream;
 mod measurement;
+mod notices;
 mod packages;
+mod read_back;
 mod request;
 mod service;
 mod studies;
@@ -19,6 +24,7 @@ mod study_target;
 mod submit;
 mod submit_flags;
 mod target;
+mod tls;
 mod trial_create;
 mod trial_view;
 mod trials;
@@ -26,10 +32,14 @@ mod trials;
 use std::process::ExitCode;
 
 use self::error::ClientError;
+use self::folder::Purpose;
 pub(super) use self::jobs::JobsCommand;
 pub(super) use self::studies::StudiesCommand;
+pub(super) use self::target::{LocationArgs, TargetArgs};
 pub(super) use self::trials::TrialsCommand;
 use super::output::notice;
+use super::results::Results;
+use tunesmith_domain::{JobId, Study, Trial};
 
 /// A command of the client.
 pub(super) enum Command {
@@ -53,10 +63,28 @@ pub(super) fn run(command: Command) -> anyhow::Result<ExitCode> {
     });
     // Does not wait for suggestions that are computed ahead.
     runtime.shutdown_background();
-    let error = match outcome {
-        Ok(code) => return Ok(code),
-        Err(error) => error,
-    };
+    outcome.or_else(report)
+}
+
+/// Reads a job with its trials.
+pub(super) async fn job_results(target: &TargetArgs, job: &JobId) -> anyhow::Result<Results> {
+    let client = target.client_in(target.project_of(job), Purpose::Look).await?;
+    let job = job_name::find_job(&client, job).await?;
+    read_back::job_results(&client, &job).await
+}
+
+/// Reads a study with its trials.
+pub(super) async fn study_trials(
+    target: &TargetArgs,
+    location: &LocationArgs,
+    study: &str,
+) -> anyhow::Result<(Study, Vec<Trial>)> {
+    let client = target.client(Purpose::Look).await?;
+    read_back::study_trials(&client, &location.region, study).await
+}
+
+/// Prints the error of a request, and returns its exit code. Returns other errors.
+pub(super) fn report(error: anyhow::Error) -> anyhow::Result<ExitCode> {
     let Some(client_error) = error.downcast_ref::<ClientError>() else { return Err(error) };
     for line in client_error.to_string().lines() {
         notice(&format!("error: {line}"));

@@ -1,9 +1,11 @@
 //! Uploads packages to the service, each content once.
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use axum::body::Bytes;
+use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 use sha2::{Digest, Sha256};
 
 use super::request::text;
@@ -42,11 +44,23 @@ async fn upload(client: &Client, sha256: &str, file_name: &str, bytes: Vec<u8>) 
     let package = match client.get(&path, &[]).await {
         Ok(package) => package,
         Err(error) if error.is_not_found() => {
-            let package = client.put(&path, Bytes::from(bytes)).await?;
+            let spinner = upload_spinner(file_name, size);
+            let package = client.put(&path, Bytes::from(bytes)).await;
+            spinner.finish_and_clear();
+            let package = package?;
             notice(&format!("package {file_name}: {size} bytes uploaded"));
             package
         }
         Err(error) => return Err(error.into()),
     };
     Ok(text(&package, "uri").to_owned())
+}
+
+/// Shows on a terminal that an upload takes place, and for how long.
+fn upload_spinner(file_name: &str, size: usize) -> ProgressBar {
+    let style = ProgressStyle::with_template("{spinner} uploading {msg} {elapsed}").expect("the template is valid");
+    let spinner = ProgressBar::new_spinner().with_style(style);
+    spinner.set_message(format!("package {file_name}, {}", HumanBytes(size as u64)));
+    spinner.enable_steady_tick(Duration::from_millis(250));
+    spinner
 }

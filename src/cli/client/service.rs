@@ -1,5 +1,7 @@
 //! The client that sends requests to the service, on a server or on a data folder.
 
+use std::sync::Arc;
+
 use axum::body::Bytes;
 use axum::http::Method;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -21,11 +23,16 @@ pub(super) enum Transport {
 
 /// A client of the service, for the resources of one project.
 pub(super) struct Client {
-    pub(super) transport: Transport,
+    pub(super) transport: Arc<Transport>,
     pub(super) project: String,
 }
 
 impl Client {
+    /// Returns a client for the resources of another project.
+    pub(super) fn of_project(&self, project: String) -> Self {
+        Self { transport: Arc::clone(&self.transport), project }
+    }
+
     /// Returns the path of a resource of the project, from the segments of its name.
     pub(super) fn path(&self, segments: &[&str]) -> String {
         let encode = |segment: &str| utf8_percent_encode(segment, SEGMENT).to_string();
@@ -64,7 +71,7 @@ impl Client {
 
     /// Returns the address of the server, or the path of the data folder.
     pub(super) fn address(&self) -> String {
-        match &self.transport {
+        match &*self.transport {
             Transport::Server(server) => server.address().to_owned(),
             Transport::Folder(folder) => folder.path().display().to_string(),
         }
@@ -72,7 +79,7 @@ impl Client {
 
     /// Returns the data folder, unless the service is a server.
     pub(super) fn folder(&self) -> Option<&Folder> {
-        match &self.transport {
+        match &*self.transport {
             Transport::Server(_) => None,
             Transport::Folder(folder) => Some(folder),
         }
@@ -80,7 +87,7 @@ impl Client {
 
     /// Whether the service runs on this machine, so that it can read its paths.
     pub(super) fn is_on_this_machine(&self) -> bool {
-        match &self.transport {
+        match &*self.transport {
             Transport::Server(server) => server.is_local(),
             Transport::Folder(_) => true,
         }
@@ -93,13 +100,13 @@ impl Client {
         query: &[(&str, &str)],
         payload: Payload,
     ) -> Result<Value, ClientError> {
-        let mut target = path.to_owned();
-        for (index, (name, value)) in query.iter().enumerate() {
-            let separator = if index == 0 { '?' } else { '&' };
-            target.push_str(&format!("{separator}{name}={}", utf8_percent_encode(value, SEGMENT)));
+        // Programs need no indentation.
+        let mut target = format!("{path}?prettyPrint=false");
+        for (name, value) in query {
+            target.push_str(&format!("&{name}={}", utf8_percent_encode(value, SEGMENT)));
         }
         let request = Request { method, target, payload };
-        let Answer { status, request_id, body } = match &self.transport {
+        let Answer { status, request_id, body } = match &*self.transport {
             Transport::Server(server) => server.send(request).await?,
             Transport::Folder(folder) => folder.send(request).await?,
         };

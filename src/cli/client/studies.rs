@@ -3,14 +3,16 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::folder::Purpose;
-use super::format::{Format, columns, show};
+use super::format::{Format, columns, show, show_table};
 use super::request::{last_segment, list, text};
 use super::target::{LocationArgs, TargetArgs};
+use crate::cli::table::TableArgs;
+use crate::cli::trial_count::TrialCount;
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum StudiesCommand {
@@ -20,6 +22,8 @@ pub(in crate::cli) enum StudiesCommand {
     List(ListArgs),
     /// Print a study.
     Describe(OneArgs),
+    /// Raise the maximum number of trials of a study. A completed study goes on, with the knowledge of its trials.
+    Extend(ExtendArgs),
     /// Delete a study with all its trials.
     Delete(OneArgs),
 }
@@ -49,6 +53,8 @@ pub(in crate::cli) struct ListArgs {
     /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
+    #[command(flatten)]
+    table: TableArgs,
 }
 
 #[derive(Debug, Args)]
@@ -64,12 +70,29 @@ pub(in crate::cli) struct OneArgs {
     format: Format,
 }
 
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ExtendArgs {
+    /// Name of the study.
+    study: String,
+    #[command(flatten)]
+    target: TargetArgs,
+    #[command(flatten)]
+    location: LocationArgs,
+    /// Number of trials: 20 for twenty in all, +10 for ten more.
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    trials: TrialCount,
+    /// Output format.
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+}
+
 /// Runs the command.
 pub(super) async fn run(command: StudiesCommand) -> anyhow::Result<ExitCode> {
     match command {
         StudiesCommand::Create(args) => create(&args).await?,
         StudiesCommand::List(args) => list_studies(&args).await?,
         StudiesCommand::Describe(args) => describe(&args).await?,
+        StudiesCommand::Extend(args) => extend(&args).await?,
         StudiesCommand::Delete(args) => delete(&args).await?,
     }
     Ok(ExitCode::SUCCESS)
@@ -89,7 +112,7 @@ async fn create(args: &CreateArgs) -> anyhow::Result<()> {
 async fn list_studies(args: &ListArgs) -> anyhow::Result<()> {
     let client = args.target.client(Purpose::Look).await?;
     let answer = client.get(&client.path(&["locations", &args.location.region, "studies"]), &[]).await?;
-    show(args.format, &answer, || {
+    show_table(args.format, &answer, || {
         let row = |study: &Value| {
             let metrics = list(&study["studyConfig"], "metrics").iter();
             let metrics: Vec<String> =
@@ -101,7 +124,8 @@ async fn list_studies(args: &ListArgs) -> anyhow::Result<()> {
                 metrics.join(", "),
             ]
         };
-        columns(&["STUDY_ID", "STATE", "CREATED", "METRICS"], list(&answer, "studies").iter().map(row))
+        let header = ["STUDY_ID", "STATE", "CREATED", "METRICS"];
+        columns(&header, list(&answer, "studies").iter().map(row), &args.table.layout())
     })
 }
 
@@ -109,6 +133,21 @@ async fn describe(args: &OneArgs) -> anyhow::Result<()> {
     let client = args.target.client(Purpose::Look).await?;
     let study = client.get(&client.path(&["locations", &args.location.region, "studies", &args.study]), &[]).await?;
     show(args.format, &study, || format!("study {} is {}\n", args.study, text(&study, "state")))
+}
+
+async fn extend(args: &ExtendArgs) -> anyhow::Result<()> {
+    let client = args.target.client(Purpose::Change).await?;
+    let path = client.path(&["locations", &args.location.region, "studies", &args.study]);
+    let study = client.get(&path, &[]).await?;
+    let count = &study["studyConfig"]["tunesmith"]["maxTrials"];
+    let now = count.as_u64().or_else(|| count.as_str()?.parse().ok());
+    let Some(now) = now else { bail!("study {} has no maximum number of trials to raise", args.study) };
+    let total = args.trials.total(now);
+    let change = json!({"studyConfig": {"tunesmith": {"maxTrials": total.to_string()}}});
+    let study = client.patch(&path, &[("updateMask", "studyConfig.tunesmith.maxTrials")], change).await?;
+    show(args.format, &study, || {
+        format!("study {} is {}, with up to {total} trials\n", args.study, text(&study, "state"))
+    })
 }
 
 async fn delete(args: &OneArgs) -> anyhow::Result<()> {

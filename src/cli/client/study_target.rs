@@ -5,6 +5,7 @@ use clap::Args;
 use serde_json::Value;
 
 use super::folder::Purpose;
+use super::job_name::find_job_id;
 use super::request::{last_segment, list, text};
 use super::service::Client;
 use super::target::{LocationArgs, TargetArgs};
@@ -16,7 +17,7 @@ pub(super) struct StudyArgs {
     /// Name of the study.
     #[arg(long, value_name = "STUDY", required_unless_present = "job", conflicts_with = "job")]
     study: Option<String>,
-    /// Name of a job, in place of a study. Its trials can only be read.
+    /// Name of a job, or the start of it, in place of a study. Its trials can only be read.
     #[arg(long, value_name = "JOB")]
     job: Option<JobId>,
     #[command(flatten)]
@@ -34,17 +35,18 @@ pub(super) struct Study {
 impl StudyArgs {
     /// Opens the study for `purpose`.
     pub(super) async fn open(&self, purpose: Purpose) -> anyhow::Result<Study> {
-        let (client, location, study) = match (&self.job, &self.study) {
+        let (client, location, study): (Client, &str, String) = match (&self.job, &self.study) {
             (Some(job), _) => {
                 let client = self.target.client_in(self.target.project_of(job), purpose).await?;
-                (client, StudyId::JOBS_LOCATION, job.parts().1)
+                let id = find_job_id(&client, job).await?;
+                (client, StudyId::JOBS_LOCATION, id)
             }
             (None, study) => {
                 let client = self.target.client(purpose).await?;
-                (client, self.location.region.as_str(), study.as_deref().unwrap_or_default())
+                (client, self.location.region.as_str(), study.clone().unwrap_or_default())
             }
         };
-        let path = client.path(&["locations", location, "studies", study]);
+        let path = client.path(&["locations", location, "studies", &study]);
         Ok(Study { client, path })
     }
 }

@@ -14,6 +14,7 @@ use super::format::{Format, show};
 use super::job_labels::label;
 use super::job_state::conclude;
 use super::log_stream::{LogStream, SelectionArgs};
+use super::notices::print_notices;
 use super::packages::{upload_file, upload_folder};
 use super::request::text;
 use super::service::Client;
@@ -22,7 +23,6 @@ use super::target::TargetArgs;
 use crate::cli::output::notice;
 use crate::cli::results::shell_word;
 use crate::cli::{BAD_INPUT, INTERRUPTED};
-use tunesmith_api::ai_platform::{TrainingInput, without_effect};
 use tunesmith_config::HptuningConfig;
 use tunesmith_domain::JobId;
 use tunesmith_service::Control;
@@ -108,24 +108,29 @@ pub(super) async fn training(args: &TrainingArgs) -> anyhow::Result<ExitCode> {
     let purpose = if args.stream_logs { Purpose::RunJob } else { Purpose::Add };
     let client = args.target.client_in(args.target.project_of(&job), purpose).await?;
     let input = training_input(args, config.as_ref(), &client).await?;
-    print_fields_without_effect(args, &input);
-    let mut labels = config.map(|config| config.labels).unwrap_or_default();
+    let mut labels = config.as_ref().map(|config| config.labels.clone()).unwrap_or_default();
     labels.extend(args.labels.iter().cloned());
-    let request = json!({"jobId": id, "labels": labels, "trainingInput": input});
+    let request = json!({"jobId": id, "labels": labels, "trainingInput": &input});
     let created = client.post(&client.path(&["jobs"]), &[], request).await?;
+    let arguments: &[&str] = if args.staging_bucket.is_some() { &["--staging-bucket"] } else { &[] };
+    print_notices(&created, &input, config.as_ref(), arguments);
     show(args.format, &created, || format!("jobId: {id}\nstate: {}\n", text(&created, "state")))?;
     match (args.stream_logs, client.folder()) {
         (false, folder) => {
             print_next_commands(&args.target, &client, &job, folder);
             Ok(ExitCode::SUCCESS)
         }
-        (true, None) => {
-            let mut logs = LogStream::new(&client, id, args.selection.selection());
-            let state = logs.follow(&mut std::io::stdout()).await?;
-            conclude(&client, id, state).await
-        }
-        (true, Some(folder)) => run_job(args, &client, folder, id).await,
+        (true, _) => follow_to_end(&client, id, &args.selection).await,
     }
+}
+
+/// Prints the output of a queued job until it ends. In a data folder, also runs it.
+pub(super) async fn follow_to_end(client: &Client, id: &str, selection: &SelectionArgs) -> anyhow::Result<ExitCode> {
+    if let Some(folder) = client.folder() {
+        return run_job(selection, client, folder, id).await;
+    }
+    let state = LogStream::new(client, id, selection.selection()).follow(&mut std::io::stdout()).await?;
+    conclude(client, id, state).await
 }
 
 /// Returns the configuration, overridden by the arguments, as JSON.
@@ -187,22 +192,8 @@ async fn training_input(
     Ok(input)
 }
 
-fn print_fields_without_effect(args: &TrainingArgs, input: &Value) {
-    let mut fields = match serde_json::from_value::<TrainingInput>(input.clone()) {
-        // The queue of the service implements the fields under scheduling.
-        Ok(input) => without_effect(&input).into_iter().filter(|field| !field.starts_with("scheduling.")).collect(),
-        // The service reports the error.
-        Err(_) => Vec::new(),
-    };
-    if args.staging_bucket.is_some() {
-        fields.push("--staging-bucket".to_owned());
-    }
-    if !fields.is_empty() {
-        notice(&format!("no effect on this service: {}", fields.join(", ")));
-    }
-}
-
-fn print_next_commands(target: &TargetArgs, client: &Client, job: &JobId, folder: Option<&Folder>) {
+/// Prints the commands that run the queued job, or show it.
+pub(super) fn print_next_commands(target: &TargetArgs, client: &Client, job: &JobId, folder: Option<&Folder>) {
     match folder {
         Some(folder) => {
             notice(&format!("the job waits in the data folder; to run it: {}", folder.serve_command()));
@@ -221,12 +212,12 @@ fn print_next_commands(target: &TargetArgs, client: &Client, job: &JobId, folder
 }
 
 /// Runs the job in this process, as `tunesmith run` does, and prints its output.
-async fn run_job(args: &TrainingArgs, client: &Client, folder: &Folder, id: &str) -> anyhow::Result<ExitCode> {
+async fn run_job(selection: &SelectionArgs, client: &Client, folder: &Folder, id: &str) -> anyhow::Result<ExitCode> {
     let mut interrupts = signal(SignalKind::interrupt())?;
     let mut terminations = signal(SignalKind::terminate())?;
     let (set_control, control) = watch::channel(Control::Run);
     let running = tokio::spawn(folder.run_jobs(control));
-    let mut logs = LogStream::new(client, id, args.selection.selection());
+    let mut logs = LogStream::new(client, id, selection.selection());
     let mut output = std::io::stdout();
     let ended = tokio::select! {
         state = logs.follow(&mut output) => Some(state),

@@ -1,6 +1,7 @@
 //! Selects the service that a command addresses.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
 
@@ -14,7 +15,7 @@ use tunesmith_domain::JobId;
 const SERVER_VARIABLE: &str = "TUNESMITH_SERVER";
 
 #[derive(Debug, Args)]
-pub(super) struct TargetArgs {
+pub(in crate::cli) struct TargetArgs {
     /// Address of a server, such as http://127.0.0.1:8080. TUNESMITH_SERVER by default, unless --data-dir is given. The
     /// access token is read from TUNESMITH_ACCESS_TOKEN.
     #[arg(long, value_name = "URL", conflicts_with = "data_dir")]
@@ -29,7 +30,7 @@ pub(super) struct TargetArgs {
 
 /// The location of studies.
 #[derive(Debug, Args)]
-pub(super) struct LocationArgs {
+pub(in crate::cli) struct LocationArgs {
     /// Location in the names of the studies. It does not select a machine.
     #[arg(long, alias = "location", value_name = "REGION", default_value = "local")]
     pub(super) region: String,
@@ -64,7 +65,7 @@ impl TargetArgs {
             (Some(folder), _) => Transport::Folder(Box::new(Folder::open(&folder, purpose).await?)),
             (None, server) => Transport::Server(Server::new(&server.unwrap_or_default())?),
         };
-        Ok(Client { transport, project })
+        Ok(Client { transport: Arc::new(transport), project })
     }
 }
 

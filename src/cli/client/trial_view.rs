@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use comfy_table::{Table, presets};
 use serde_json::Value;
 
 use super::request::{last_segment, list, text};
+use crate::cli::table::{Column, Layout, Table, natural_order};
+use tunesmith_algorithms::rounded::Rounded;
 
 /// The first columns of an exported study, as in `tunesmith run --export`. The parameters follow, and then the metrics
 /// if there are several.
@@ -34,29 +35,51 @@ impl<'a> Columns<'a> {
         }
         Self { metrics, parameters: parameters.into_iter().collect() }
     }
+
+    /// Puts the parameters into the order of the configuration of `study`.
+    fn sort_parameters(&mut self, study: &Value) {
+        let mut configured = Vec::new();
+        names_in_order(list(&study["studyConfig"], "parameters"), &mut configured);
+        let place = |name: &str| configured.iter().position(|one| *one == name).unwrap_or(usize::MAX);
+        self.parameters.sort_by(|a, b| place(a).cmp(&place(b)).then_with(|| natural_order(a, b)));
+    }
 }
 
-/// Formats trials as a table, with their clients unless they belong to a job.
-pub(super) fn table(trials: &[Value]) -> String {
-    let columns = Columns::of(trials);
+/// Appends the names of `parameters`, each before those of its conditional parameters.
+fn names_in_order<'a>(parameters: &'a [Value], names: &mut Vec<&'a str>) {
+    for parameter in parameters {
+        names.push(text(parameter, "parameter"));
+        names_in_order(list(parameter, "childParameterSpecs"), names);
+    }
+}
+
+/// Formats trials as a table, with their clients unless they belong to a job. The parameters stand in the order of
+/// `study`, and those that it lacks in the natural order of their names.
+///
+/// # Errors
+/// If the layout selects a column that does not exist.
+pub(super) fn table(trials: &[Value], study: &Value, layout: &Layout) -> anyhow::Result<String> {
+    let mut columns = Columns::of(trials);
+    columns.sort_parameters(study);
     let is_of_job = trials.iter().all(|trial| text(trial, "name").contains("/locations/jobs/"));
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_BORDERS_ONLY);
-    let mut header = vec!["trial"];
-    header.extend(&columns.metrics);
-    header.extend(&columns.parameters);
-    header.extend((!is_of_job).then_some("client"));
-    header.push("state");
-    table.set_header(header);
+    let any_reason = trials.iter().any(|trial| trial["trialInfeasible"] == true);
+    let mut header = vec![Column::text("trial")];
+    header.extend(columns.metrics.iter().map(|name| Column::number(*name)));
+    header.extend(columns.parameters.iter().enumerate().map(|(rank, name)| Column::value(*name).may_be_left_out(rank)));
+    header.extend((!is_of_job).then(|| Column::text("client")));
+    header.push(Column::text("state"));
+    header.extend(any_reason.then(|| Column::prose("reason")));
+    let mut table = Table::new(header);
     for trial in trials {
         let mut row = vec![last_segment(text(trial, "name")).to_owned()];
-        row.extend(columns.metrics.iter().map(|name| metric(trial, name).unwrap_or_else(|| "-".to_owned())));
-        row.extend(columns.parameters.iter().map(|name| short_parameter(trial, name).unwrap_or_default()));
+        row.extend(columns.metrics.iter().map(|name| rounded_metric(trial, name).unwrap_or_else(|| "-".to_owned())));
+        row.extend(columns.parameters.iter().map(|name| rounded_parameter(trial, name).unwrap_or_default()));
         row.extend((!is_of_job).then(|| text(trial, "clientId").to_owned()));
-        row.push(state(trial));
+        row.push(if trial["trialInfeasible"] == true { "INFEASIBLE".to_owned() } else { state(trial) });
+        row.extend(any_reason.then(|| text(trial, "infeasibleReason").to_owned()));
         table.add_row(row);
     }
-    format!("{table}\n")
+    table.render(layout)
 }
 
 /// Formats one trial, with its parameters as arguments of a program.
@@ -68,13 +91,12 @@ pub(super) fn describe(trial: &Value) -> String {
     });
     lines.push(format!("  {}", flags.collect::<Vec<_>>().join(" ")));
     for one in list(&trial["finalMeasurement"], "metrics") {
-        lines.push(format!("  {} {}", text(one, "metric"), one["value"]));
+        lines.push(format!("  {} {}", text(one, "metric"), rounded(&one["value"])));
     }
     lines.join("\n") + "\n"
 }
 
-/// Formats trials as CSV for `tunesmith bench --replay`. The column `stopped_early` is empty, because responses lack
-/// it.
+/// Formats trials as CSV for `tunesmith bench --replay`.
 pub(super) fn csv(trials: &[Value]) -> anyhow::Result<String> {
     let columns = Columns::of(trials);
     let several = if columns.metrics.len() > 1 { columns.metrics.as_slice() } else { &[] };
@@ -92,7 +114,8 @@ pub(super) fn csv(trials: &[Value]) -> anyhow::Result<String> {
             (other, _) => other,
         };
         let number = last_segment(text(trial, "name")).split('~').next().unwrap_or_default();
-        let fixed = [number, state, &first, step, "", text(trial, "infeasibleReason")];
+        let stopped_early = if trial["tunesmith"]["stoppedEarly"] == true { "true" } else { "false" };
+        let fixed = [number, state, &first, step, stopped_early, text(trial, "infeasibleReason")];
         let mut row: Vec<String> = fixed.map(str::to_owned).to_vec();
         row.extend([text(trial, "startTime").to_owned(), text(trial, "endTime").to_owned()]);
         row.extend(columns.parameters.iter().map(|name| parameter(trial, name).unwrap_or_default()));
@@ -112,17 +135,20 @@ fn parameter(trial: &Value, name: &str) -> Option<String> {
     list(trial, "parameters").iter().find(|parameter| text(parameter, "parameter") == name).map(value)
 }
 
-/// Formats the value of a parameter for a table, with six significant digits.
-fn short_parameter(trial: &Value, name: &str) -> Option<String> {
-    let exact = parameter(trial, name)?;
-    let is_double =
-        list(trial, "parameters").iter().any(|one| text(one, "parameter") == name && !one["floatValue"].is_null());
-    match exact.parse::<f64>() {
-        Ok(number) if is_double => {
-            Some(plain(&serde_json::json!(format!("{number:.5e}").parse::<f64>().unwrap_or(number))))
-        }
-        _ => Some(exact),
-    }
+fn rounded_metric(trial: &Value, name: &str) -> Option<String> {
+    let metrics = list(&trial["finalMeasurement"], "metrics");
+    let found = metrics.iter().find(|metric| text(metric, "metric") == name)?;
+    Some(rounded(&found["value"]))
+}
+
+fn rounded_parameter(trial: &Value, name: &str) -> Option<String> {
+    let found = list(trial, "parameters").iter().find(|parameter| text(parameter, "parameter") == name)?;
+    Some(if found["floatValue"].is_null() { value(found) } else { rounded(&found["floatValue"]) })
+}
+
+/// Rounds a number for people; other values are unchanged.
+fn rounded(value: &Value) -> String {
+    value.as_f64().map_or_else(|| plain(value), |number| Rounded(number).to_string())
 }
 
 /// Returns the value of a parameter of any type.
@@ -167,14 +193,23 @@ mod tests {
             }),
         ];
         let expected = "trial_id,state,objective_value,training_step,stopped_early,reason,start_time,end_time,kind,n,x\n\
-                        1,SUCCEEDED,0.25,7,,,t1,t2,,3,0.5\n\
-                        2,INFEASIBLE,,,,out of memory,,,\"a,b\",,1.0\n";
+                        1,SUCCEEDED,0.25,7,false,,t1,t2,,3,0.5\n\
+                        2,INFEASIBLE,,,false,out of memory,,,\"a,b\",,1.0\n";
         assert_eq!(csv(&trials).unwrap(), expected);
-        let shown = table(&trials);
-        assert!(shown.contains("INFEASIBLE: out of memory") && shown.contains("2~3") && shown.contains("client"));
+        let study = json!({"studyConfig": {"parameters": [{"parameter": "x"}, {"parameter": "n"}]}});
+        let shown = table(&trials, &study, &Layout::default()).unwrap();
+        let header = shown.lines().find(|line| line.contains("trial")).unwrap();
+        let words: Vec<&str> = header.split_whitespace().collect();
+        assert_eq!(words, ["│", "trial", "loss", "x", "n", "kind", "client", "state", "reason", "│"]);
+        assert!(
+            shown.contains("INFEASIBLE")
+                && shown.contains("out of memory")
+                && shown.contains("2~3")
+                && shown.contains("client")
+        );
         let of_job = json!({"name": "projects/p/locations/jobs/studies/s/trials/1", "state": "COMPLETED", "parameters": [
             {"parameter": "x", "floatValue": 0.123456789}]});
-        let shown = table(&[of_job]);
+        let shown = table(&[of_job], &Value::Null, &Layout::default()).unwrap();
         assert!(shown.contains("0.123457 ") && !shown.contains("client"), "{shown}");
         assert!(describe(&trials[1]).contains("--x=1.0 --kind=a,b"), "{}", describe(&trials[1]));
     }

@@ -10,13 +10,14 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Map, Value, json};
 
 use super::folder::Purpose;
-use super::format::{Format, show};
+use super::format::{Format, show, show_table};
 use super::measurement::MeasurementArgs;
 use super::request::{list, text};
 use super::study_target::StudyArgs;
 use super::trial_create::{self, CreateArgs};
 use super::trial_view;
 use crate::cli::output::print;
+use crate::cli::table::TableArgs;
 use tunesmith_files::create_for_user;
 
 /// Interval between two reads of an operation.
@@ -54,6 +55,8 @@ pub(in crate::cli) struct ListArgs {
     /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
+    #[command(flatten)]
+    table: TableArgs,
 }
 
 #[derive(Debug, Args)]
@@ -170,7 +173,11 @@ async fn list_trials(args: &ListArgs) -> anyhow::Result<()> {
     } else {
         study.trials().await?
     };
-    show(args.format, &answer, || trial_view::table(list(&answer, "trials")))
+    let of = match args.format {
+        Format::Table => study.client.get(&study.path, &[]).await?,
+        Format::Yaml | Format::Json => Value::Null,
+    };
+    show_table(args.format, &answer, || trial_view::table(list(&answer, "trials"), &of, &args.table.layout()))
 }
 
 async fn suggest(args: &SuggestArgs) -> anyhow::Result<()> {

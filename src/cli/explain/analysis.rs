@@ -1,5 +1,7 @@
 //! The analysis of a job, in the form in which it is printed as JSON.
 
+use std::fmt;
+
 use serde::Serialize;
 use tunesmith_algorithms::insight::{MetricInsight, TrialCounts};
 use tunesmith_algorithms::problem::{AlgorithmName, Origin};
@@ -8,8 +10,10 @@ use tunesmith_algorithms::problem::{AlgorithmName, Origin};
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Explanation {
-    pub(super) job: String,
-    /// State of the job, as in AI Platform.
+    /// The field `job` or `study`.
+    #[serde(flatten)]
+    pub(super) subject: Subject,
+    /// State of the job or study, as in AI Platform.
     pub(super) state: String,
     /// The algorithm in the configuration.
     pub(super) algorithm: &'static str,
@@ -24,6 +28,31 @@ pub(super) struct Explanation {
     pub(super) early_stopping: Option<&'static str>,
     pub(super) trials: TrialCounts,
     pub(super) metrics: Vec<MetricInsight>,
+}
+
+/// The job or study that was analysed.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum Subject {
+    Job(String),
+    Study(String),
+}
+
+impl Subject {
+    /// Returns `job` or `study`, and the name.
+    pub(super) fn parts(&self) -> (&'static str, &str) {
+        match self {
+            Self::Job(name) => ("job", name),
+            Self::Study(name) => ("study", name),
+        }
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (what, name) = self.parts();
+        write!(f, "{what} {name}")
+    }
 }
 
 /// An algorithm, and the reason why it was selected.

@@ -1,11 +1,10 @@
-//! `tunesmith explain`: analyses the trials of a job: importance of the parameters, predicted optimum, calibration of
-//! the model. Reads a data folder, also while the job runs.
+//! `tunesmith explain`: analyses the trials of a job or a study: importance of the parameters, predicted optimum,
+//! calibration of the model. Reads a data folder or the responses of a server, also while the job runs.
 
 mod analysis;
 mod sparkline;
 mod text;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
@@ -15,23 +14,32 @@ use tunesmith_algorithms::designers::choose_algorithm;
 use tunesmith_algorithms::insight::{InsightError, MetricInsight, TrialCounts, explain};
 use tunesmith_algorithms::problem::{CompletedTrial, PendingTrial};
 
-use self::analysis::{Choice, Explanation, OriginCount};
+use self::analysis::{Choice, Explanation, OriginCount, Subject};
+use super::client::{self, LocationArgs, TargetArgs};
 use super::output::print;
 use super::results::Results;
-use crate::data_dir::DataDir;
-use tunesmith_domain::{Algorithm, JobId, StoppingRule, Study, Trial};
+use super::table::Layout;
+use tunesmith_domain::{Algorithm, JobId, StoppingRuleKind, Study, Trial};
 use tunesmith_service::search_policy;
 
 #[derive(Debug, Args)]
 pub(super) struct ExplainArgs {
-    /// Name of the job.
-    job: JobId,
-    /// Data folder with jobs, trials and logs.
-    #[arg(long, value_name = "DIR", default_value = super::folder_args::DEFAULT_DATA_DIR)]
-    data_dir: PathBuf,
+    /// Name of the job, or the start of it.
+    #[arg(required_unless_present = "study", conflicts_with = "study")]
+    job: Option<JobId>,
+    /// Name of a study, in place of a job.
+    #[arg(long, value_name = "STUDY")]
+    study: Option<String>,
+    #[command(flatten)]
+    target: TargetArgs,
+    #[command(flatten)]
+    location: LocationArgs,
     /// Also print the predicted metric along each parameter, through the best trial.
     #[arg(long, conflicts_with = "json")]
     slices: bool,
+    /// Print all columns of the tables, also if they do not fit the terminal.
+    #[arg(long)]
+    wide: bool,
     /// Print the analysis as JSON.
     #[arg(long)]
     json: bool,
@@ -39,47 +47,66 @@ pub(super) struct ExplainArgs {
 
 /// Runs the command.
 pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let results = runtime.block_on(read(args))?;
-    let explanation = explanation(&results)?;
+    // Requests to a data folder are handled in this process.
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let explained = match runtime.block_on(read(args)) {
+        Ok(explained) => explained,
+        Err(error) => return client::report(error),
+    };
+    runtime.shutdown_background();
+    let explanation = explanation(&explained)?;
     let text = if args.json {
         format!("{}\n", serde_json::to_string_pretty(&explanation)?)
     } else {
-        text::text(&explanation, args.slices)
+        text::text(&explanation, args.slices, &Layout::of_all_columns(args.wide))?
     };
     print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
-async fn read(args: &ExplainArgs) -> anyhow::Result<Results> {
-    let folder = DataDir::open_read_only(&args.data_dir, "tunesmith explain")?;
-    let store = folder.store().await?;
-    let job = store.job(&args.job).await?;
-    Ok(Results::read(&*store, job, folder.job(&args.job)).await?)
+/// A job or study with its trials.
+struct Explained {
+    subject: Subject,
+    state: String,
+    study: Study,
+    trials: Vec<Trial>,
 }
 
-fn explanation(results: &Results) -> anyhow::Result<Explanation> {
-    let Some(study) = &results.study else {
-        bail!("job {} has no hyperparameters, so there is nothing to explain", results.job.id);
+async fn read(args: &ExplainArgs) -> anyhow::Result<Explained> {
+    let Some(job) = &args.job else {
+        let name = args.study.as_deref().unwrap_or_default();
+        let (study, trials) = client::study_trials(&args.target, &args.location, name).await?;
+        return Ok(Explained {
+            subject: Subject::Study(name.to_owned()),
+            state: study.state.to_string(),
+            study,
+            trials,
+        });
     };
-    let (completed, pending) = trials(study, &results.trials);
+    let Results { job, study, trials, .. } = client::job_results(&args.target, job).await?;
+    let Some(study) = study else { bail!("job {} has no hyperparameters, so there is nothing to explain", job.id) };
+    Ok(Explained { subject: Subject::Job(job.id.to_string()), state: job.state.to_string(), study, trials })
+}
+
+fn explanation(explained: &Explained) -> anyhow::Result<Explanation> {
+    let Explained { subject, state, study, trials: of_study } = explained;
+    let (completed, pending) = trials(study, of_study);
     let history = History { completed: &completed, pending: &pending };
     let trials = TrialCounts::of(history);
     let metrics = study.problem.metrics().iter().map(|metric| explain(&study.problem, history, &metric.name));
     let metrics: Result<Vec<MetricInsight>, InsightError> = metrics.collect();
     let counted = || {
         let TrialCounts { measured, infeasible, pending, .. } = trials;
-        let job = &results.job.id;
-        format!("job {job} cannot be explained ({measured} trials measured, {infeasible} failed, {pending} running)")
+        format!("{subject} cannot be explained ({measured} trials measured, {infeasible} failed, {pending} running)")
     };
     Ok(Explanation {
-        job: results.job.id.to_string(),
-        state: results.job.state.to_string(),
+        subject: subject.clone(),
+        state: state.clone(),
         choice: (study.algorithm == Algorithm::Automatic).then(|| {
             let choice = choose_algorithm(&study.problem, &completed);
             Choice { algorithm: choice.algorithm, reason: choice.reason }
         }),
-        origins: origins(&results.trials),
+        origins: origins(of_study),
         algorithm: match study.algorithm {
             Algorithm::Automatic => "AUTOMATIC",
             Algorithm::GaussianProcessBandit => "GAUSSIAN_PROCESS_BANDIT",
@@ -88,9 +115,9 @@ fn explanation(results: &Results) -> anyhow::Result<Explanation> {
         },
         seed: study.seed.to_string(),
         early_stopping: study.stopping_rule.map(|rule| match rule {
-            StoppingRule::Median => "MEDIAN",
-            StoppingRule::DecayCurve => "DECAY_CURVE",
-            StoppingRule::Asha => "ASHA",
+            StoppingRuleKind::Median => "MEDIAN",
+            StoppingRuleKind::DecayCurve => "DECAY_CURVE",
+            StoppingRuleKind::Asha => "ASHA",
         }),
         trials,
         metrics: metrics.with_context(counted)?,

@@ -2,13 +2,14 @@
 
 use std::fmt::Write as _;
 
-use comfy_table::{CellAlignment, Table, presets};
 use tunesmith_algorithms::insight::{
-    Calibration, Estimate, Importance, Interval, MetricInsight, Optimum, PredictedPoint, Slice, SlicePoint, TrialCounts,
+    Calibration, Estimate, Importance, Interval, MetricInsight, PredictedPoint, Slice, SlicePoint, TrialCounts,
 };
-use tunesmith_algorithms::problem::{Goal, ParameterValues};
+use tunesmith_algorithms::problem::{Goal, ParameterValue, ParameterValues};
+use tunesmith_algorithms::rounded::{Rounded, RoundedValue};
 
-use super::super::results::{shell_word, short_value};
+use super::super::results::shell_word;
+use super::super::table::{Column, Layout, Table};
 use super::analysis::Explanation;
 use super::sparkline::sparkline;
 
@@ -16,10 +17,14 @@ use super::sparkline::sparkline;
 const GOOD_RANKING: f64 = 0.7;
 const SOME_RANKING: f64 = 0.3;
 
-/// Returns the whole text.
-pub(super) fn text(explanation: &Explanation, slices: bool) -> String {
+/// Returns the whole text, with its tables in `layout`.
+///
+/// # Errors
+/// If the layout selects a column that does not exist.
+pub(super) fn text(explanation: &Explanation, slices: bool, layout: &Layout) -> anyhow::Result<String> {
     let mut text = String::new();
-    line(&mut text, "job", &format!("{}, {}", explanation.job, explanation.state));
+    let (what, name) = explanation.subject.parts();
+    line(&mut text, what, &format!("{name}, {}", explanation.state));
     line(&mut text, "algorithm", &format!("{}, seed {}", explanation.algorithm, explanation.seed));
     if let Some(choice) = &explanation.choice {
         line(&mut text, "chosen now", &format!("{}: {}", choice.algorithm, choice.reason));
@@ -33,14 +38,14 @@ pub(super) fn text(explanation: &Explanation, slices: bool) -> String {
         let goal = if metric.goal == Goal::Maximize { "maximize" } else { "minimize" };
         let model = format!("{} different points, noise/signal {}", metric.points, short(metric.noise_to_signal));
         line(&mut text, "metric", &format!("{goal} {}; {model}", metric.metric));
-        importance(&mut text, &metric.importance);
-        optimum(&mut text, &metric.optimum, &metric.metric);
+        importance(&mut text, &metric.importance, layout)?;
+        optimum(&mut text, metric, layout)?;
         calibration(&mut text, &metric.calibration);
         if slices {
-            draw_slices(&mut text, metric);
+            draw_slices(&mut text, metric, layout)?;
         }
     }
-    text
+    Ok(text)
 }
 
 fn counts(trials: TrialCounts, rule: Option<&str>) -> String {
@@ -52,11 +57,11 @@ fn counts(trials: TrialCounts, rule: Option<&str>) -> String {
     format!("{measured} measured, {stopped}; {infeasible} failed; {pending} running")
 }
 
-fn importance(text: &mut String, importance: &Importance) {
+fn importance(text: &mut String, importance: &Importance, layout: &Layout) -> anyhow::Result<()> {
     let mut table = table(&["parameter", "total", "range", "alone", "range"]);
     let range = |interval: Interval| format!("{} to {}", percent(interval.lower), percent(interval.upper));
     for parameter in &importance.parameters {
-        table.add_row([
+        table.add_row(vec![
             parameter.parameter.clone(),
             percent(parameter.total),
             range(parameter.total_interval),
@@ -66,15 +71,22 @@ fn importance(text: &mut String, importance: &Importance) {
     }
     let _ = write!(
         text,
-        "\nimportance: share of what the parameters change, with interactions and alone; range over {} refits\n{table}\n",
-        importance.refits
+        "\nimportance: share of what the parameters change, with interactions and alone; range over {} refits\n{}",
+        importance.refits,
+        table.render(layout)?
     );
+    Ok(())
 }
 
-fn optimum(text: &mut String, optimum: &Optimum, metric: &str) {
-    let names: Vec<&str> = optimum.predicted.parameters.keys().map(String::as_str).collect();
-    let header = ["", "trial", "measured", "predicted", "95% band"];
-    let mut table = table(&header.iter().copied().chain(names).collect::<Vec<_>>());
+fn optimum(text: &mut String, metric: &MetricInsight, layout: &Layout) -> anyhow::Result<()> {
+    let MetricInsight { metric, optimum, slices, .. } = metric;
+    // The slices stand in the order of the configuration.
+    let names: Vec<&str> = slices.iter().map(|slice| slice.parameter.as_str()).collect();
+    let fixed = ["trial", "measured", "predicted", "95% band"].map(Column::number);
+    let mut columns = vec![Column::text("")];
+    columns.extend(fixed);
+    columns.extend(names.iter().enumerate().map(|(rank, name)| Column::value(*name).may_be_left_out(rank)));
+    let mut table = Table::new(columns);
     let rows = [
         ("best measured", &optimum.best_observed),
         ("best measured, by the model", &optimum.best_measured_by_model),
@@ -89,13 +101,14 @@ fn optimum(text: &mut String, optimum: &Optimum, metric: &str) {
             short(predicted.median),
             band(*predicted),
         ];
-        row.extend(parameters.values().map(short_value));
+        row.extend(names.iter().map(|name| parameters.get(*name).map(short_value).unwrap_or_default()));
         table.add_row(row);
     }
-    let _ = write!(text, "\n{metric} at the best points\n{table}\n");
+    let _ = write!(text, "\n{metric} at the best points\n{}", table.render(layout)?);
     if optimum.predicted.trial.is_none() {
         let _ = writeln!(text, "not tried yet: {}", arguments(&optimum.predicted.parameters));
     }
+    Ok(())
 }
 
 fn calibration(text: &mut String, calibration: &Calibration) {
@@ -120,7 +133,7 @@ fn calibration(text: &mut String, calibration: &Calibration) {
 }
 
 /// Draws all slices on one scale, so that a parameter without effect looks flat.
-fn draw_slices(text: &mut String, metric: &MetricInsight) {
+fn draw_slices(text: &mut String, metric: &MetricInsight, layout: &Layout) -> anyhow::Result<()> {
     let medians = |slice: &Slice| slice.points.iter().map(|point| point.predicted.median).collect::<Vec<f64>>();
     let all = || metric.slices.iter().flat_map(medians);
     let (low, high) = (all().fold(f64::INFINITY, f64::min), all().fold(f64::NEG_INFINITY, f64::max));
@@ -146,7 +159,7 @@ fn draw_slices(text: &mut String, metric: &MetricInsight) {
         };
         if slice.ordered {
             any_ordered = true;
-            ordered.add_row([
+            ordered.add_row(vec![
                 slice.parameter.clone(),
                 short_value(&first.value),
                 sparkline(&medians(slice), low, high),
@@ -159,7 +172,7 @@ fn draw_slices(text: &mut String, metric: &MetricInsight) {
         }
         any_levels = true;
         for point in &slice.points {
-            levels.add_row([
+            levels.add_row(vec![
                 slice.parameter.clone(),
                 short_value(&point.value),
                 sparkline(&[point.predicted.median], low, high),
@@ -169,22 +182,18 @@ fn draw_slices(text: &mut String, metric: &MetricInsight) {
         }
     }
     for table in [any_ordered.then_some(ordered), any_levels.then_some(levels)].into_iter().flatten() {
-        let _ = writeln!(text, "{table}");
+        text.push_str(&table.render(layout)?);
     }
+    Ok(())
 }
 
 fn table(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_BORDERS_ONLY);
-    table.set_header(header);
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
+    let column = |(index, name): (usize, &&str)| if index == 0 { Column::text(*name) } else { Column::number(*name) };
+    Table::new(header.iter().enumerate().map(column).collect())
 }
 
 fn arguments(parameters: &ParameterValues) -> String {
-    let words = parameters.iter().map(|(name, value)| shell_word(&format!("--{name}={value}")));
+    let words = parameters.iter().map(|(name, value)| shell_word(&format!("--{name}={}", RoundedValue(value))));
     words.collect::<Vec<_>>().join(" ")
 }
 
@@ -192,10 +201,12 @@ fn band(estimate: Estimate) -> String {
     format!("{} to {}", short(estimate.lower), short(estimate.upper))
 }
 
-/// Formats a number with five significant digits; the model is not more precise.
 fn short(value: f64) -> String {
-    let rounded: f64 = format!("{value:.4e}").parse().unwrap_or(value);
-    rounded.to_string()
+    Rounded(value).to_string()
+}
+
+fn short_value(value: &ParameterValue) -> String {
+    RoundedValue(value).to_string()
 }
 
 fn percent(share: f64) -> String {
@@ -212,11 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_short() {
-        assert_eq!(
-            [short(0.123_456), short(-1234.56), short(1e-9), short(0.0)],
-            ["0.12346", "-1234.6", "0.000000001", "0"]
-        );
+    fn shares_are_whole_percents() {
         assert_eq!([percent(0.0), percent(0.499), percent(1.0)], ["0%", "50%", "100%"]);
     }
 }

@@ -15,7 +15,7 @@ fn refused(args: &str) -> String {
 fn unknown_names_are_refused_with_the_known_names() {
     assert_eq!(
         refused("--suite nope"),
-        "error: there is no suite \"nope\"; there are bbob, bbob-mixint, classic, noisy, conditional, categorical, \
+        "error: suite \"nope\" does not exist; the suites are bbob, bbob-mixint, classic, noisy, conditional, categorical, \
          constrained, multi-objective, trained\n"
     );
     assert_eq!(
@@ -32,7 +32,7 @@ fn unknown_names_are_refused_with_the_known_names() {
     );
     assert_eq!(
         refused("--suite noisy --problems f01"),
-        format!("error: --problems \"f01\" is no problem of the chosen suites; they have {}\n", noisy_names())
+        format!("error: --problems \"f01\" is not a problem of the chosen suites, which contain {}\n", noisy_names())
     );
     assert_eq!(
         refused("contestant anneal"),

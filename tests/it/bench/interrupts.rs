@@ -102,7 +102,7 @@ fn interrupt_keeps_ended_runs_and_leaves_no_process() {
         assert!(processes_with(&script).len() > 1, "the comparison and its optimizer run");
         signal(&child, interrupt);
         let run = finished(child.wait_with_output().unwrap()).expect(130);
-        assert_eq!(run.stderr, "interrupted; the same command goes on\n");
+        assert_eq!(run.stderr, "interrupted; run the same command again to continue\n");
         assert_eq!(run.stdout, "");
         wait_until_nothing_runs(&stuck.workspace);
         assert_eq!(seeds_and_names(&records(&stuck.workspace, "out")), first_five());

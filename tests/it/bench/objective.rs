@@ -157,7 +157,7 @@ fn an_interrupted_evaluation_is_not_counted_as_failed() {
     assert_eq!(second.stderr, "error: another benchmark is running in out\n");
     signal(&child, Signal::INT);
     let run = finished(child.wait_with_output().unwrap()).expect(130);
-    assert_eq!(run.stderr, "interrupted; the same command goes on\n");
+    assert_eq!(run.stderr, "interrupted; run the same command again to continue\n");
     wait_until_nothing_runs(&workspace);
     assert_eq!(lines(&workspace, "out/evaluations.jsonl").len(), 3);
     assert_eq!(records(&workspace, "out").len(), 0);

@@ -159,11 +159,11 @@ fn a_file_that_cannot_be_replayed_is_refused_with_the_place() {
     );
     assert_eq!(
         message("--replay bare.csv"),
-        "error: bare.csv: the trials are no table: a table needs at least one row\n"
+        "error: bare.csv: the trials are not a valid table: a table needs at least one row\n"
     );
     assert_eq!(
         message("--replay bare.csv --metric loss"),
-        "error: bare.csv: line 1: column \"loss\" is missing; there are x, objective\n"
+        "error: bare.csv: line 1: column \"loss\" is missing; the columns are x, objective\n"
     );
     assert_eq!(
         message("--replay words.csv"),

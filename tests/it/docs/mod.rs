@@ -4,6 +4,7 @@
 
 mod consistency;
 mod pages;
+mod published;
 mod reference;
 
 use std::fs;

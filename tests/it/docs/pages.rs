@@ -35,10 +35,12 @@ pages! {
     benchmark_your_optimizer: "docs/guide/benchmark-your-optimizer.md", 1, &[];
     conditional_spaces: "docs/guide/conditional-spaces.md", 0, &[];
     early_stopping: "docs/guide/early-stopping.md", 0, &[];
+    first_hour: "docs/guide/first-hour.md", 0, &[];
     first_tuning_job: "docs/guide/first-tuning-job.md", 1, &[];
     priors_and_warm_start: "docs/guide/priors-and-warm-start.md", 0, &[];
     reading_explain: "docs/guide/reading-explain.md", 0, &[];
-    server_for_a_team: "docs/guide/server-for-a-team.md", 3, &[];
+    security: "docs/guide/security.md", 1, &[];
+    server_for_a_team: "docs/guide/server-for-a-team.md", 4, &[];
     suggest_and_report: "docs/guide/suggest-and-report.md", 0, &["google-api-python-client==2.202.0"];
     isolation: "docs/guide/isolation.md", 1, &[];
     troubleshooting: "docs/guide/troubleshooting.md", 0, &[];

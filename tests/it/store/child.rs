@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tunesmith_domain::TrialId;
 use tunesmith_store::contract::samples;
-use tunesmith_store::{OpenMode, Store, StoreError};
+use tunesmith_store::{Condition, OpenMode, Store, StoreError};
 
 use super::{Kind, study_id};
 
@@ -16,12 +16,25 @@ const KIND: &str = "TUNESMITH_TEST_STORE_KIND";
 const TASKS: &str = "TUNESMITH_TEST_STORE_TASKS";
 const EACH: &str = "TUNESMITH_TEST_STORE_EACH";
 
+/// The prefix of the error of a failed change on standard output.
+pub(super) const FAILED: &str = "failed ";
+
 /// The prefix of the number of an acknowledged trial on standard output.
 pub(super) const ACKNOWLEDGED: &str = "acknowledged trial ";
 
 /// A process that creates and completes `each` trials in each of `tasks` tasks, and prints which were acknowledged.
 /// `launcher` is the command that runs it, empty for none.
 pub(super) fn writer(launcher: &[&str], kind: Kind, path: &Path, tasks: usize, each: usize) -> Command {
+    process("store::child::writer_process", launcher, kind, path, tasks, each)
+}
+
+/// A process that creates and completes `count` trials one after the other. It tries a failed change again until the
+/// store has stopped, and prints every outcome.
+pub(super) fn faulty_writer(launcher: &[&str], kind: Kind, path: &Path, count: usize) -> Command {
+    process("store::child::faulty_writer_process", launcher, kind, path, 1, count)
+}
+
+fn process(test: &str, launcher: &[&str], kind: Kind, path: &Path, tasks: usize, each: usize) -> Command {
     let this = std::env::current_exe().unwrap();
     let mut command = match launcher {
         [] => Command::new(this),
@@ -31,9 +44,64 @@ pub(super) fn writer(launcher: &[&str], kind: Kind, path: &Path, tasks: usize, e
             command
         }
     };
-    command.args(["store::child::writer_process", "--exact", "--nocapture"]);
+    command.args([test, "--exact", "--nocapture"]);
     command.env(PATH, path).env(KIND, kind.name()).env(TASKS, tasks.to_string()).env(EACH, each.to_string());
     command
+}
+
+/// The body of that process.
+#[test]
+fn faulty_writer_process() {
+    let Some(path) = std::env::var_os(PATH) else { return };
+    let kind = if std::env::var(KIND).unwrap() == "sled" { Kind::Sled } else { Kind::Sqlite };
+    let count: usize = std::env::var(EACH).unwrap().parse().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let store = kind.open(Path::new(&path), OpenMode::Existing).unwrap();
+        println!();
+        let is_stopped = || matches!(*store.condition().borrow(), Condition::Stopped(_));
+        while let Err(error) = store.create_job(samples::job("study"), Some(samples::study("study"))).await {
+            if matches!(error, StoreError::AlreadyExists { .. }) || is_stopped() {
+                break;
+            }
+            println!("{FAILED}{}", text(&error));
+        }
+        let mut made = 0;
+        let mut id = TrialId::FIRST;
+        while made < count && !is_stopped() {
+            let created = store.create_trial(&study_id(), samples::new_trial(id.0)).await;
+            match created {
+                Ok(_) => {}
+                // An earlier attempt was kept.
+                Err(StoreError::TrialIdTaken { next, .. }) if next > id => {}
+                Err(error) => {
+                    println!("{FAILED}{}", text(&error));
+                    continue;
+                }
+            }
+            // A repeated completion with the same result has no effect.
+            while let Err(error) = store.change_trial(&study_id(), id, samples::succeed(0, id.0 as f64)).await {
+                println!("{FAILED}{}", text(&error));
+                if is_stopped() {
+                    break;
+                }
+            }
+            if is_stopped() {
+                break;
+            }
+            println!("{ACKNOWLEDGED}{id}");
+            made += 1;
+            id = id.offset(1);
+        }
+        println!("condition {:?}", *store.condition().borrow());
+    });
+}
+
+fn text(error: &StoreError) -> String {
+    match error.fault() {
+        Some(fault) => format!("{error}: {fault}"),
+        None => format!("{error:?}"),
+    }
 }
 
 /// The body of that process. Without the variables it returns at once.

@@ -5,7 +5,9 @@ mod contract;
 mod damage;
 mod data_dirs;
 mod durability;
+mod faults;
 mod formats;
+mod power_cuts;
 
 use std::fs::File;
 use std::path::Path;

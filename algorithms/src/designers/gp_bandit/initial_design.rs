@@ -60,7 +60,7 @@ pub(super) struct DesignContext<'a> {
     /// Points that are never proposed.
     pub(super) used: &'a HashSet<Key>,
     /// The points of all trials, completed or pending.
-    pub(super) points: &'a [Vec<f64>],
+    pub(super) points: &'a [&'a [f64]],
     /// The best point so far; `None` with several metrics or constraints.
     pub(super) best: Option<&'a [f64]>,
 }
@@ -202,11 +202,23 @@ fn activate(encoding: &Encoding, middles: &[f64], active: &[bool], point: &mut [
     }
 }
 
+/// The smallest of `distances`, infinite without any; `None` as soon as one is at most `least`.
+fn distance_above(least: f64, distances: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut smallest = f64::INFINITY;
+    for distance in distances {
+        if distance <= least {
+            return None;
+        }
+        smallest = smallest.min(distance);
+    }
+    Some(smallest)
+}
+
 /// The random unused point whose nearest neighbour among `points` is farthest; `None` if all candidates are used.
 pub(super) fn maximin_point(
     encoding: &Encoding,
     unused: &dyn Fn(&Vec<f64>) -> bool,
-    points: &[Vec<f64>],
+    points: &[&[f64]],
     seed: u64,
     trial: TrialId,
 ) -> Option<Vec<f64>> {
@@ -229,8 +241,9 @@ pub(super) fn maximin_point(
     for row in fillers.row_iter() {
         let mut filler: Vec<f64> = row.iter().copied().collect();
         encoding.snap(&mut filler);
-        let nearest = points.iter().map(|point| distance(point, &filler)).fold(f64::INFINITY, f64::min);
-        if best.as_ref().is_none_or(|(distance, _)| nearest > *distance) && unused(&filler) {
+        let least = best.as_ref().map_or(f64::NEG_INFINITY, |(distance, _)| *distance);
+        let nearest = distance_above(least, points.iter().map(|point| distance(point, &filler)));
+        if let Some(nearest) = nearest.filter(|_| unused(&filler)) {
             best = Some((nearest, filler));
         }
     }

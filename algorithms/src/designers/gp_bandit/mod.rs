@@ -36,6 +36,11 @@
 //!
 //! [`GpBanditOptions`] replace these parts by alternatives.
 //!
+//! # Cost
+//! A suggestion takes time and memory that are bounded in the number of trials, except for steps that are linear in it:
+//! hyperparameters are fitted to at most 384 trials, the model contains at most 640, and it is conditioned on at most 128
+//! pending ones ([`fantasies`]).
+//!
 //! The modules of the parts cite their sources. The composition follows Golovin et al. 2017 (Google Vizier) and Eriksson et al. 2019
 //! (TuRBO); departures are documented where they occur. The designer keeps no state between requests except memory of
 //! [fits], which would be recomputed with identical results.
@@ -45,6 +50,7 @@ mod branches;
 mod conditional_tests;
 mod constraint_models;
 mod evidence;
+mod fantasies;
 mod finite;
 mod fits;
 mod fitting;
@@ -69,6 +75,8 @@ mod single_objective;
 #[cfg(test)]
 mod tests;
 mod violations;
+#[cfg(test)]
+mod work_tests;
 
 use std::collections::HashSet;
 
@@ -228,7 +236,7 @@ impl GpBandit {
     /// The next point of the initial design, or a point far from all others.
     fn spread_out(&self, state: &State, trial: TrialId) -> Option<Vec<f64>> {
         let pending = state.pending.iter().map(|pending| &pending.point);
-        let points: Vec<Vec<f64>> = state.outcomes.objectives[0].points().chain(pending).cloned().collect();
+        let points: Vec<&[f64]> = state.outcomes.objectives[0].points().chain(pending).map(Vec::as_slice).collect();
         // Half of the initial design ignores the prior, which may be wrong.
         let prior = self.prior.as_ref().filter(|_| !trial.0.is_multiple_of(2));
         let best = state.outcomes.objectives[0].best().filter(|_| self.outputs.count() == 1);
@@ -242,9 +250,12 @@ impl GpBandit {
         if state.model.is_none() || self.is_scalarized() {
             let known = state.outcomes.objectives[0].completed() + state.pending.len();
             let mut model = self.with_prior(self.model(&state.outcomes, trial, state.parallel)?, known);
-            for pending in &state.pending {
-                self.fantasize(&mut model, pending);
+            let incumbent = model.anchors.first().map(Vec::as_slice);
+            let fantasised = fantasies::fantasised(&self.encoding, &state.pending, incumbent, state.missing);
+            for &index in &fantasised {
+                self.fantasize(&mut model, &state.pending[index]);
             }
+            state.fantasies = fantasised.len();
             state.model = Some(model);
         }
         let model = state.model.as_mut().filter(|model| model.on_source_model || !only_on_source_model)?;
@@ -310,6 +321,10 @@ struct State {
     pending: Vec<Pending>,
     used: HashSet<Key>,
     model: Option<Model>,
+    /// Number of pending trials that the model is conditioned on.
+    fantasies: usize,
+    /// Number of suggestions of this request that are not computed yet.
+    missing: usize,
     /// Number of trials that run at the same time after this request.
     parallel: usize,
 }
@@ -324,10 +339,12 @@ impl Designer for GpBandit {
         let observations = &outcomes.objectives[0];
         let (used, pending) = (observations.keys().cloned().collect(), observations.pending.clone());
         let parallel = pending.len() + request.count.get();
-        let mut state = State { outcomes, pending, used, model: None, parallel };
+        let missing = request.count.get();
+        let mut state = State { outcomes, pending, used, model: None, fantasies: 0, missing, parallel };
         let mut suggestions = Vec::with_capacity(request.count.get());
         for offset in 0..request.count.get() {
             let id = request.first_trial_id.offset(offset as u64);
+            state.missing = request.count.get() - offset;
             let Some((point, step)) = self.next_point(&mut state, id)? else { break };
             let parameters = self.encoding.decode(&point);
             let key = self
@@ -336,8 +353,13 @@ impl Designer for GpBandit {
                 .map_err(|error| DesignerError::Numerical { algorithm: NAME, reason: error.to_string() })?;
             state.used.insert(key.clone());
             let pending = Pending { id, key, point };
+            if state.fantasies >= fantasies::MOST {
+                // The model of the next suggestion is conditioned on fewer of them.
+                state.model = None;
+            }
             if let Some(model) = state.model.as_mut().filter(|_| offset + 1 < request.count.get()) {
                 self.fantasize(model, &pending);
+                state.fantasies += 1;
             }
             state.pending.push(pending);
             suggestions.push(TrialSuggestion { parameters, origin: Origin::with_step(ALGORITHM, step) });

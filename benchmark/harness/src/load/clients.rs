@@ -72,7 +72,8 @@ async fn work(study: StudyAt, name: String, left: Arc<AtomicUsize>, pause: Durat
 }
 
 impl StudyAt {
-    async fn post(&self, url: &str, body: &Value) -> Result<Value> {
+    /// Sends a request, and returns the body of its successful answer.
+    pub(super) async fn post(&self, url: &str, body: &Value) -> Result<Value> {
         let answer = self.client.post(url).json(body).send().await?;
         let status = answer.status();
         let body: Value = answer.json().await?;
@@ -82,7 +83,7 @@ impl StudyAt {
 }
 
 /// The loss at a trial's parameters, in the order of the study's.
-fn loss_of(parameters: &Value) -> f64 {
+pub(super) fn loss_of(parameters: &Value) -> f64 {
     let (mut numbers, mut category) = (Vec::new(), "");
     for parameter in parameters.as_array().into_iter().flatten() {
         if let Some(text) = parameter["stringValue"].as_str() {

@@ -6,6 +6,7 @@
 
 mod bare_store;
 mod clients;
+mod growth;
 mod prefill;
 mod server;
 
@@ -24,6 +25,7 @@ use serde_json::{Value, json};
 use tunesmith_store::Store;
 
 use self::clients::{Clients, StudyAt};
+pub use self::growth::{Growth, GrowthRow};
 use self::server::Server;
 
 /// The algorithm whose throughput is measured: it computes next to nothing.

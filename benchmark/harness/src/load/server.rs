@@ -44,11 +44,32 @@ impl Server {
 
     /// How it started, with `stored_trials` in its store.
     pub(super) fn started(&self, stored_trials: usize) -> Result<Start> {
+        Ok(Start { stored_trials, ready_ms: self.ready.as_secs_f64() * 1e3, resident_mib: self.resident_mib()? })
+    }
+
+    /// MiB resident now.
+    pub(super) fn resident_mib(&self) -> Result<f64> {
+        self.status_mib("VmRSS:")
+    }
+
+    /// The largest resident memory since [`Self::reset_peak`], in MiB.
+    pub(super) fn peak_mib(&self) -> Result<f64> {
+        self.status_mib("VmHWM:")
+    }
+
+    /// Sets the largest resident memory to the present one.
+    pub(super) fn reset_peak(&self) -> Result<()> {
+        let id = self.process.id().context("the server has ended")?;
+        std::fs::write(format!("/proc/{id}/clear_refs"), "5").context("the peak of the memory cannot be reset")
+    }
+
+    fn status_mib(&self, field: &str) -> Result<f64> {
         let id = self.process.id().context("the server has ended")?;
         let status = std::fs::read_to_string(format!("/proc/{id}/status"))?;
-        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS in /proc")?;
-        let kib: f64 = resident.trim().trim_end_matches("kB").trim().parse()?;
-        Ok(Start { stored_trials, ready_ms: self.ready.as_secs_f64() * 1e3, resident_mib: kib / 1024.0 })
+        let value = status.lines().find_map(|line| line.strip_prefix(field));
+        let value = value.with_context(|| format!("no {field} in /proc"))?;
+        let kib: f64 = value.trim().trim_end_matches("kB").trim().parse()?;
+        Ok(kib / 1024.0)
     }
 
     /// Makes a study, and returns its name.

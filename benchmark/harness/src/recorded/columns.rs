@@ -1,11 +1,11 @@
-//! What the columns of a CSV of trials are, by their names.
+//! The meaning of the columns of a CSV file of trials, by their names.
 
 use csv::StringRecord;
 use tunesmith_algorithms::problem::MetricSpec;
 
 use super::RecordedError;
 
-/// The first columns of an exported study, in their order; those of its parameters follow.
+/// The first columns of an exported study, in order. The columns of its parameters follow.
 pub(super) const EXPORT_COLUMNS: [&str; 8] =
     ["trial_id", "state", "objective_value", "training_step", "stopped_early", "reason", "start_time", "end_time"];
 pub(super) const STATE: usize = 1;
@@ -15,22 +15,22 @@ pub(super) const END_TIME: usize = 7;
 
 const SECONDS: &str = "seconds";
 
-/// What a file's columns are, apart from its parameters.
+/// The columns of a file, apart from its parameters.
 pub(super) struct Columns {
-    /// Whether the file is an exported study.
+    /// Whether the file has the columns of an exported study.
     pub(super) exported: bool,
     /// The column of each metric.
     pub(super) metrics: Vec<usize>,
     /// The column of durations.
     pub(super) seconds: Option<usize>,
-    /// Step and column of each point of the curve, by step.
+    /// Step and column of each point of the learning curve, by step.
     pub(super) curve: Vec<(u64, usize)>,
-    /// Name and column of all others, in their order.
+    /// Names and columns of all others, in file order.
     pub(super) others: Vec<(String, usize)>,
 }
 
 impl Columns {
-    /// Sorts the columns of `header`. Names in `parameters` are parameters, whatever else they could mean.
+    /// Classifies the columns of `header`. A name in `parameters` is always a parameter.
     pub(super) fn new(
         header: &StringRecord,
         metrics: &[MetricSpec],
@@ -80,7 +80,7 @@ impl Columns {
         Ok(columns)
     }
 
-    /// What a column may be named, for messages.
+    /// The allowed names of columns, for messages.
     pub(super) fn allowed(metrics: &[MetricSpec], parameters: &[&str]) -> Vec<String> {
         let named = parameters.iter().copied().chain(metrics.iter().map(|metric| &*metric.name));
         let mut allowed: Vec<String> = named.chain([SECONDS]).map(str::to_owned).collect();

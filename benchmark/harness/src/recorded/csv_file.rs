@@ -1,4 +1,4 @@
-//! A CSV of trials as a problem.
+//! A problem from a CSV file of trials.
 
 use std::io::Read;
 
@@ -11,11 +11,11 @@ use super::columns::{Columns, END_TIME, EXPORT_COLUMNS, START_TIME, STATE};
 use super::{Place, RecordedError, parameter_value};
 use tunesmith_domain::TrialState;
 
-/// The problem `statement` with the answers of the CSV that `reader` gives, named `name`. See [`super`] for its
+/// The problem `name` with the statement `statement`, evaluated by the CSV file in `reader`. [`super`] describes the
 /// columns.
 ///
 /// # Errors
-/// [`RecordedError`] names the first thing that is wrong, with its line and column.
+/// [`RecordedError`] for the first invalid value, with its line and column.
 pub fn read_csv(
     name: impl Into<String>,
     reader: impl Read,
@@ -32,7 +32,7 @@ pub fn read_csv(
     Ok(TableProblem::new(name, statement.clone(), rows)?)
 }
 
-/// Where everything stands in a line.
+/// The columns of the parts of a trial.
 struct Layout<'a> {
     statement: &'a ProblemStatement,
     columns: Columns,
@@ -61,12 +61,12 @@ impl<'a> Layout<'a> {
         Ok(Self { statement, columns, parameters })
     }
 
-    /// The trial in `record`; `None` if it has not ended.
+    /// The trial in `record`; `None` if it has no result yet.
     fn row(&self, record: &StringRecord, place: &Place) -> Result<Option<TableRow>, RecordedError> {
         let mut parameters = ParameterValues::new();
         for (spec, column) in &self.parameters {
             let text = &record[*column];
-            // Where a conditional parameter is inactive its field is empty; the table checks which ones are.
+            // The field of an inactive conditional parameter is empty. The table checks which parameters are active.
             if spec.condition().is_none() || !text.is_empty() {
                 parameters.insert(spec.name().to_owned(), parameter_value(spec, text, place)?);
             }
@@ -117,7 +117,7 @@ impl<'a> Layout<'a> {
         let start = timestamp(record, START_TIME, place)?;
         let end = timestamp(record, END_TIME, place)?;
         let duration = start.zip(end).map(|(start, end)| end.duration_since(start).as_secs_f64());
-        // A clock that was set back makes no duration.
+        // After a clock was set back, the difference is not a duration.
         Ok(duration.filter(|secs| *secs > 0.0))
     }
 }

@@ -1,4 +1,4 @@
-//! The search space of a CSV that has no config.
+//! The search space of a CSV file without a configuration.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -10,20 +10,20 @@ use tunesmith_algorithms::problem::{
 use super::columns::{Columns, EXPORT_COLUMNS};
 use super::{Place, RecordedError};
 
-/// The problem that the CSV in `reader` seems to be of: each column that is no metric, duration, curve or bookkeeping
-/// is a parameter. Columns of whole numbers are integers, other columns of finite numbers doubles, on an even scale
-/// between the least and the greatest value that occur; columns with any text are categorical, with the levels that
-/// occur.
+/// The problem statement inferred from the CSV file in `reader`. Each column that is not a metric, a duration, a point of a
+/// curve or a column of an exported study is a parameter. Columns of integers are integer parameters, other columns of
+/// finite numbers are double parameters, with a linear scale from the smallest to the largest value. Columns with other
+/// text are categorical.
 ///
 /// # Errors
-/// [`RecordedError`] if the CSV cannot be read, has no column for `metric` or none for a parameter, or a parameter has
-/// an empty cell.
+/// [`RecordedError`] if the file is not valid CSV, has no column for `metric` or for any parameter, or a parameter has an
+/// empty field.
 pub fn infer_statement(reader: impl Read, metric: MetricSpec) -> Result<ProblemStatement, RecordedError> {
     let mut reader = csv::Reader::from_reader(reader);
     let header = reader.headers()?.clone();
     let metrics = [metric];
     let columns = Columns::new(&header, &metrics, &[])?;
-    // Behind the fixed columns of an exported study every name is a parameter's.
+    // After the fixed columns of an exported study, every column is a parameter.
     let is_parameter = |name: &str| columns.exported || !EXPORT_COLUMNS.contains(&name);
     let mut observed: Vec<(&str, usize, Observed)> = Vec::new();
     for (name, place) in columns.others.iter().filter(|(name, _)| is_parameter(name)) {
@@ -57,12 +57,12 @@ pub fn infer_statement(reader: impl Read, metric: MetricSpec) -> Result<ProblemS
         let unusable = |source: ParameterSpecError| RecordedError::Inferred { column: name.to_owned(), source };
         parameters.push(ParameterSpec::new(name, observed.kind()).map_err(unusable)?);
     }
-    // Names of columns are different from one another, and there is one metric.
+    // The names of columns are unique, and there is one metric.
     let space = SearchSpace::new(parameters).expect("columns have different names");
     Ok(ProblemStatement::new(space, metrics.to_vec()).expect("there is one metric"))
 }
 
-/// What was seen in a column.
+/// The values of a column.
 struct Observed {
     integers: Option<(i64, i64)>,
     numbers: Option<(f64, f64)>,

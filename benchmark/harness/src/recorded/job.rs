@@ -1,4 +1,4 @@
-//! The resource of a finished job as a problem.
+//! A problem from the resource of a finished job.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -11,13 +11,13 @@ use tunesmith_benchmark::problems::table::{TableProblem, TableRow};
 use super::{Place, RecordedError, parameter_value};
 use tunesmith_api::ai_platform::{TrainingInput, study_spec};
 
-/// The problem that a job searched, with the answers of its trials, named `name`. `reader` gives what
-/// `tunesmith jobs describe --format json` prints; AI Platform's answer for a job has the same form.
+/// The problem `name` of the job in `reader`, evaluated by the job's trials. The input is the output of
+/// `tunesmith jobs describe --format json`, or a job resource of AI Platform.
 ///
-/// The resource lists only trials that succeeded, so failures are not replayed; the CSV of trials has them.
+/// The resource contains only trials that succeeded, so failures are not replayed. The CSV file of trials contains them.
 ///
 /// # Errors
-/// [`RecordedError`] names the first thing that is wrong.
+/// [`RecordedError`] for the first invalid value.
 pub fn read_job(name: impl Into<String>, reader: impl Read) -> Result<TableProblem, RecordedError> {
     let job: Job = serde_json::from_reader(reader)?;
     let Some(spec) = &job.training_input.hyperparameters else {
@@ -31,7 +31,7 @@ pub fn read_job(name: impl Into<String>, reader: impl Read) -> Result<TableProbl
         let mut parameters = ParameterValues::new();
         for spec in statement.search_space().parameters() {
             let given = trial.hyperparameters.get(spec.name());
-            // Of conditional parameters the table checks whether they must be there.
+            // The table checks whether conditional parameters are active.
             if spec.condition().is_none() || given.is_some() {
                 let value = parameter_value(spec, given.map_or("", String::as_str), &place)?;
                 parameters.insert(spec.name().to_owned(), value);
@@ -48,7 +48,7 @@ pub fn read_job(name: impl Into<String>, reader: impl Read) -> Result<TableProbl
     Ok(TableProblem::new(name, statement, rows)?)
 }
 
-/// What is read of a job; other fields do not matter here.
+/// The fields of a job that are used; others are ignored.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Job {
@@ -79,7 +79,7 @@ struct HyperparameterOutput {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct FinalMetric {
-    /// Left out of canonical JSON if it is 0.
+    /// Absent from canonical JSON if it is 0.
     #[serde(default)]
     objective_value: f64,
 }

@@ -126,14 +126,14 @@ fn parameters_of_an_exported_study_may_have_any_name() {
 #[test]
 fn wrong_columns_are_named() {
     assert_eq!(message(""), "the file is empty; a header with the names of the columns is needed");
-    assert_eq!(message("rate,depth,rate\n"), "line 1: column \"rate\" comes twice, as columns 1 and 3");
-    let missing = "line 1: column \"batch\" is missing; there are rate, depth, activation, loss";
+    assert_eq!(message("rate,depth,rate\n"), "line 1: column \"rate\" occurs twice, as columns 1 and 3");
+    let missing = "line 1: column \"batch\" is missing; the columns are rate, depth, activation, loss";
     assert_eq!(message("rate,depth,activation,loss\n"), missing);
-    let no_metric = "line 1: column \"loss\" is missing; there are rate, depth, batch, activation";
+    let no_metric = "line 1: column \"loss\" is missing; the columns are rate, depth, batch, activation";
     assert_eq!(message("rate,depth,batch,activation\n"), no_metric);
     let unknown = message("rate,depth,batch,activation,loss,los@3\n");
     let allowed = "rate, depth, batch, activation, loss, seconds, loss@STEP, trial_id, state";
-    assert!(unknown.starts_with(&format!("line 1: column \"los@3\" is none of {allowed}")), "{unknown}");
+    assert!(unknown.starts_with(&format!("line 1: column \"los@3\" is unknown; allowed are {allowed}")), "{unknown}");
     // What an export has beside the trials' points may stay in an edited file.
     assert!(read("trial_id,state,rate,depth,batch,activation,loss\n7,DONE,0.1,1,8,relu,2\n").is_ok());
 }
@@ -192,11 +192,11 @@ fn a_space_is_inferred_from_what_occurs() {
 fn a_space_that_cannot_be_inferred_is_refused() {
     let infer = |csv: &str| infer_statement(csv.as_bytes(), metric("loss", Goal::Minimize)).unwrap_err().to_string();
     assert_eq!(infer("loss,seconds\n1,2\n"), "none of the columns loss, seconds can be a parameter");
-    assert_eq!(infer("a,b\n1,2\n"), "line 1: column \"loss\" is missing; there are a, b");
+    assert_eq!(infer("a,b\n1,2\n"), "line 1: column \"loss\" is missing; the columns are a, b");
     let empty = "line 3, column \"a\": \"\" is not a value of a parameter, which every trial needs";
     assert_eq!(infer("a,loss\n1,2\n,3\n"), empty);
-    assert_eq!(infer("a,loss\n-1e308,2\n1e308,3\n"), "column \"a\" is no parameter");
-    assert_eq!(infer("a,loss\n"), "the trials are no table");
+    assert_eq!(infer("a,loss\n-1e308,2\n1e308,3\n"), "column \"a\" is not a valid parameter");
+    assert_eq!(infer("a,loss\n"), "the trials are not a valid table");
 }
 
 /// A job as `tunesmith jobs describe --format json` prints it, with `trials` for its trials.

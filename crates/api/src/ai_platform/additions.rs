@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Number;
 
 use super::{Double, ProtoDuration, is_default};
+use tunesmith_algorithms::early_stopping::StoppingRuleKind;
 
 /// The default of [`Additions::stop_grace_period`]. A guess: the default of Kubernetes.
 pub const DEFAULT_STOP_GRACE_PERIOD: Duration = Duration::from_secs(30);
@@ -49,8 +50,9 @@ pub struct Additions {
     #[serde(skip_serializing_if = "is_default")]
     pub final_measurement: FinalMeasurement,
     /// (Tunesmith) The rule by which `enableTrialEarlyStopping` stops trials. Default `MEDIAN`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub early_stopping: Option<EarlyStopping>,
+    #[serde(skip_serializing_if = "Option::is_none", with = "early_stopping")]
+    #[schemars(with = "Option<EarlyStopping>")]
+    pub early_stopping: Option<StoppingRuleKind>,
     /// (Tunesmith) Time limit of one trial; a trial that exceeds it fails. No limit by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trial_time_limit: Option<ProtoDuration>,
@@ -70,6 +72,11 @@ impl Additions {
     /// The time between SIGTERM and SIGKILL when a program is stopped.
     pub fn stop_grace_period(&self) -> Duration {
         self.stop_grace_period.map_or(DEFAULT_STOP_GRACE_PERIOD, |period| period.0)
+    }
+
+    /// The rule by which trials are stopped early, if they are.
+    pub fn early_stopping(&self) -> StoppingRuleKind {
+        self.early_stopping.unwrap_or(StoppingRuleKind::Median)
     }
 
     /// The maximum number of times that a trial is run again after its machine or executor was lost.
@@ -187,11 +194,11 @@ pub enum FinalMeasurement {
 }
 
 /// The rule by which trials are stopped early.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum EarlyStopping {
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(remote = "StoppingRuleKind", rename_all = "SCREAMING_SNAKE_CASE")]
+#[schemars(rename = "EarlyStopping")]
+enum EarlyStopping {
     /// Stops a trial whose best value is worse than the median of the other trials' averages up to that step.
-    #[default]
     Median,
     /// Stops a trial whose extrapolated curve has a probability below 1% of ending better than the best result. Active
     /// after 10 completed trials.
@@ -199,4 +206,26 @@ pub enum EarlyStopping {
     /// Asynchronous successive halving: stops a trial that is not among the best third of the trials that reached the
     /// same step. For many trials of which few are to be completed.
     Asha,
+}
+
+/// The spelling of an optional [`StoppingRuleKind`]: that of [`EarlyStopping`].
+mod early_stopping {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::{EarlyStopping, StoppingRuleKind};
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(transparent)]
+    struct Field(#[serde(with = "EarlyStopping")] StoppingRuleKind);
+
+    #[expect(clippy::ref_option, reason = "serde passes a reference to the field")]
+    pub(super) fn serialize<S: Serializer>(rule: &Option<StoppingRuleKind>, serializer: S) -> Result<S::Ok, S::Error> {
+        rule.map(Field).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<StoppingRuleKind>, D::Error> {
+        Ok(Option::<Field>::deserialize(deserializer)?.map(|Field(rule)| rule))
+    }
 }

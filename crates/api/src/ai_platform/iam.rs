@@ -16,7 +16,7 @@ pub struct IamPolicy {
     /// Roles, each with its members.
     #[serde(skip_serializing_if = "is_default")]
     pub bindings: Vec<Binding>,
-    /// Configuration of audit logs. Stored without effect.
+    /// Configuration of audit logs. Refused: it would have no effect.
     #[serde(skip_serializing_if = "is_default")]
     pub audit_configs: Vec<AuditConfig>,
     /// Changes with every change of the policy; base64.
@@ -32,7 +32,8 @@ pub struct Binding {
     pub role: String,
     /// The principals that have the role, at least one.
     pub members: Vec<String>,
-    /// Condition of the binding. Stored, but not evaluated: a binding with a condition allows nothing.
+    /// Condition of the binding. Refused, since conditions are not evaluated. A binding that an earlier version stored
+    /// with a condition allows nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub condition: Option<Expression>,
 }
@@ -101,7 +102,7 @@ pub enum LogType {
 pub struct SetIamPolicyRequest {
     /// The policy; required.
     pub policy: Option<IamPolicy>,
-    /// The fields to set. Ignored: `bindings` and `etag`, the default, are always set.
+    /// The fields to set: `bindings`, and `etag` and `version`, which go with them. Default `bindings,etag`.
     pub update_mask: String,
 }
 

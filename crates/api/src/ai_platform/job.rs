@@ -7,7 +7,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
-use super::{Int64, TrainingInput};
+use super::notices::{Notice, Notices, job_notices};
+use super::{Int64, TrainingInput, is_default};
 use tunesmith_algorithms::problem::{Goal, Origin};
 use tunesmith_domain::{Job, JobState, Measurement, Study, Trial, TrialState};
 
@@ -47,6 +48,9 @@ pub struct JobResource {
     /// Changes with every change of the job; base64.
     #[serde(skip_serializing_if = "Option::is_none")]
     etag: Option<String>,
+    /// Tunesmith's additions.
+    #[serde(skip_serializing_if = "is_default")]
+    tunesmith: Notices,
 }
 
 impl JobResource {
@@ -56,6 +60,18 @@ impl JobResource {
         self.etag = Some(etag);
         self.job_position = position.and_then(|position| i64::try_from(position).ok()).map(Int64);
         self
+    }
+
+    /// Adds `notices` of the request to those of the training input.
+    #[must_use]
+    pub fn with_notices(mut self, notices: Vec<Notice>) -> Self {
+        self.tunesmith.notices.extend(notices);
+        self
+    }
+
+    /// What of the job's request has no effect.
+    pub fn notices(&self) -> &[Notice] {
+        &self.tunesmith.notices
     }
 }
 
@@ -74,22 +90,35 @@ pub struct JobRequest {
     pub etag: String,
     /// Batch prediction, which is not supported.
     pub prediction_input: Option<Value>,
-    #[serde(rename = "createTime")]
-    _create_time: Value,
-    #[serde(rename = "startTime")]
-    _start_time: Value,
-    #[serde(rename = "endTime")]
-    _end_time: Value,
-    #[serde(rename = "state")]
-    _state: Value,
-    #[serde(rename = "errorMessage")]
-    _error_message: Value,
-    #[serde(rename = "jobPosition")]
-    _job_position: Value,
-    #[serde(rename = "trainingOutput")]
-    _training_output: Value,
-    #[serde(rename = "predictionOutput")]
-    _prediction_output: Value,
+    create_time: Value,
+    start_time: Value,
+    end_time: Value,
+    state: Value,
+    error_message: Value,
+    job_position: Value,
+    training_output: Value,
+    prediction_output: Value,
+    tunesmith: Value,
+}
+
+impl JobRequest {
+    /// A notice for each given field that has no effect when a job is created, since the service sets it.
+    pub fn notices_of_creation(&self) -> Vec<Notice> {
+        let etag = Value::from(self.etag.as_str());
+        let fields = [
+            ("createTime", &self.create_time),
+            ("startTime", &self.start_time),
+            ("endTime", &self.end_time),
+            ("state", &self.state),
+            ("errorMessage", &self.error_message),
+            ("jobPosition", &self.job_position),
+            ("etag", if self.etag.is_empty() { &Value::Null } else { &etag }),
+            ("trainingOutput", &self.training_output),
+            ("predictionOutput", &self.prediction_output),
+            ("tunesmith", &self.tunesmith),
+        ];
+        fields.into_iter().filter(|(_, value)| !value.is_null()).map(|(name, _)| Notice::set_by_service(name)).collect()
+    }
 }
 
 /// A page of jobs.
@@ -221,6 +250,7 @@ pub fn job_resource(job: &Job, study: Option<&Study>, trials: &[Trial]) -> JobRe
         labels: job.labels.clone(),
         job_position: None,
         etag: None,
+        tunesmith: Notices { notices: job_notices(&job.training_input) },
     }
 }
 

@@ -16,6 +16,9 @@ mod hyperparameter_rules;
 mod hyperparameters;
 pub mod iam;
 pub mod job;
+mod labels;
+mod no_effect_rules;
+mod notices;
 pub mod optimizer;
 pub mod plan;
 mod prior_knowledge_rules;
@@ -31,20 +34,22 @@ mod violations;
 mod without_effect;
 
 pub use additions::{
-    Additions, Confidence, DEFAULT_MAX_LOST_ATTEMPTS, DEFAULT_STOP_GRACE_PERIOD, EarlyStopping, FinalMeasurement,
-    ParameterCondition, ParameterPrior, ParentValue,
+    Additions, Confidence, DEFAULT_MAX_LOST_ATTEMPTS, DEFAULT_STOP_GRACE_PERIOD, FinalMeasurement, ParameterCondition,
+    ParameterPrior, ParentValue,
 };
 pub use hyperparameters::{
     Algorithm, DEFAULT_METRIC_TAG, GoalType, HyperparameterSpec, ParameterSpec, ParameterType, RESERVED_METRIC_TAGS,
     ScaleType,
 };
+pub use labels::check_labels;
+pub use notices::{Notice, Notices, command_line_notices};
 pub use replica_config::{AcceleratorConfig, AcceleratorType, DiskConfig, ReplicaConfig};
 pub use rules::check;
 pub use scalars::{Double, DurationError, Int64, ProtoDuration};
 pub use study_spec::{StudySpecError, TuningSpec, study_spec};
 pub use training_input::{EncryptionConfig, ScaleTier, Scheduling, TrainingInput};
 pub use violations::{Severity, Violation};
-pub use without_effect::without_effect;
+pub use without_effect::{without_effect, without_effect_in_a_local_run};
 
 /// Whether a field is omitted from canonical JSON.
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::{ProtoDuration, ReplicaConfig, TrainingInput, study_spec};
 use tunesmith_domain::{IdError, JobId, JobPlan, ProgramPlan, ReplicaPlan, Role};
 use tunesmith_service::StudySpec;
@@ -77,6 +79,15 @@ pub fn job_study(input: &TrainingInput) -> Result<Option<StudySpec>, PlanningErr
 pub fn previous_job(input: &TrainingInput) -> Result<Option<JobId>, PlanningError> {
     let previous = input.hyperparameters.as_ref().map_or("", |spec| &spec.resume_previous_job_id);
     Ok(if previous.is_empty() { None } else { Some(previous.parse::<JobId>()?) })
+}
+
+/// The canonical JSON of a training input with another number of trials; unchanged without hyperparameters.
+pub fn with_max_trials(training_input: &Value, max_trials: u64) -> Value {
+    let mut input = training_input.clone();
+    if let Some(Value::Object(hyperparameters)) = input.get_mut("hyperparameters") {
+        hyperparameters.insert("maxTrials".to_owned(), max_trials.into());
+    }
+    input
 }
 
 /// The plan of the job.

@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use super::hyperparameter_rules::check_hyperparameters;
+use super::no_effect_rules::check_effects;
 use super::violations::{Violation, Violations};
 use super::{Additions, Int64, ProtoDuration, ReplicaConfig, ScaleTier, Scheduling, TrainingInput};
 
@@ -27,6 +28,7 @@ pub fn check(input: &TrainingInput) -> Vec<Violation> {
     let mut violations = Violations::default();
     check_machines(input, &mut violations);
     check_program(input, &mut violations);
+    check_effects(input, &mut violations);
     for (name, config) in replica_configs(input) {
         check_replica(name, config, input, &mut violations);
     }
@@ -158,13 +160,13 @@ fn check_program(input: &TrainingInput, violations: &mut Violations) {
 fn check_replica(name: &str, config: &ReplicaConfig, input: &TrainingInput, violations: &mut Violations) {
     let master_image = input.master_config.as_ref().is_some_and(|master| !master.image_uri.is_empty());
     if config.image_uri.is_empty() && !master_image {
-        if !config.container_command.is_empty() {
+        if !config.container_command.is_empty() && name == "masterConfig" {
             violations.warning(
                 format_args!("{name}.containerCommand"),
                 "is given without imageUri: the command is run on this machine, not in a container",
                 "AI Platform allows it only with imageUri",
             );
-        } else if !config.container_args.is_empty() {
+        } else if !config.container_args.is_empty() && config.container_command.is_empty() {
             violations.error(
                 format_args!("{name}.containerArgs"),
                 "are given without imageUri",

@@ -193,7 +193,10 @@ impl JsonSchema for Double {
     }
 }
 
-/// A duration, not negative: seconds with up to nine decimals and an `s`, such as `"3600s"`.
+/// The longest duration of a protocol buffer in seconds: about 10,000 years.
+const MAX_DURATION_SECS: u64 = 315_576_000_000;
+
+/// A duration, not negative: seconds with up to nine decimals and an `s`, such as `"3600s"`, at most `"315576000000s"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct ProtoDuration(pub Duration);
 
@@ -234,7 +237,8 @@ fn parse_duration(text: &str) -> Option<Duration> {
     if !all_digits(whole) || !all_digits(decimals) || decimals.len() > 9 {
         return None;
     }
-    Some(Duration::new(whole.parse().ok()?, format!("{decimals:0<9}").parse().ok()?))
+    let duration = Duration::new(whole.parse().ok()?, format!("{decimals:0<9}").parse().ok()?);
+    (duration <= Duration::from_secs(MAX_DURATION_SECS)).then_some(duration)
 }
 
 impl Serialize for ProtoDuration {
@@ -306,7 +310,19 @@ mod tests {
             assert_eq!(duration.0.as_nanos(), nanos);
             assert_eq!(duration.to_string(), text);
         }
-        for text in ["", "s", "3", "3.s", ".5s", "-1s", "+1s", "1m", "1.0000000001s", "99999999999999999999s"] {
+        for text in [
+            "",
+            "s",
+            "3",
+            "3.s",
+            ".5s",
+            "-1s",
+            "+1s",
+            "1m",
+            "1.0000000001s",
+            "99999999999999999999s",
+            "315576000000.1s",
+        ] {
             assert!(text.parse::<ProtoDuration>().is_err(), "{text}");
         }
     }

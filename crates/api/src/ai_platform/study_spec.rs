@@ -10,10 +10,7 @@ use tunesmith_service::StudySpec;
 
 use super::condition_rules::parent_value;
 use super::prior_knowledge_rules::{initial_values, parameter_prior};
-use super::{
-    Additions, Algorithm, EarlyStopping, FinalMeasurement, GoalType, HyperparameterSpec, ParameterCondition,
-    ParameterType,
-};
+use super::{Additions, Algorithm, FinalMeasurement, GoalType, HyperparameterSpec, ParameterCondition, ParameterType};
 
 /// The study of a tuning job, and the numbers of its trials.
 #[derive(Debug, Clone, PartialEq)]
@@ -125,11 +122,7 @@ pub fn study_spec(spec: &HyperparameterSpec, additions: &Additions) -> Result<Tu
             }
             Algorithm::RandomSearch => tunesmith_domain::Algorithm::RandomSearch,
         },
-        stopping_rule: spec.enable_trial_early_stopping.then(|| match additions.early_stopping.unwrap_or_default() {
-            EarlyStopping::Median => tunesmith_domain::StoppingRule::Median,
-            EarlyStopping::DecayCurve => tunesmith_domain::StoppingRule::DecayCurve,
-            EarlyStopping::Asha => tunesmith_domain::StoppingRule::Asha,
-        }),
+        stopping_rule: spec.enable_trial_early_stopping.then(|| additions.early_stopping()),
         final_measurement: match additions.final_measurement {
             FinalMeasurement::Last => tunesmith_domain::FinalMeasurement::Last,
             FinalMeasurement::Best => tunesmith_domain::FinalMeasurement::Best,
@@ -221,7 +214,7 @@ mod tests {
             problem: ProblemStatement::new(SearchSpace::new(parameters).unwrap(), vec![metric]).unwrap(),
             initial_points: vec![],
             algorithm: tunesmith_domain::Algorithm::GridSearch { double_resolution: [("a".to_owned(), 4)].into() },
-            stopping_rule: Some(tunesmith_domain::StoppingRule::Median),
+            stopping_rule: Some(tunesmith_domain::StoppingRuleKind::Median),
             final_measurement: tunesmith_domain::FinalMeasurement::Best,
         };
         let expected = TuningSpec { study: expected, max_trials: 9, max_parallel_trials: 2, max_failed_trials: 3 };
@@ -248,10 +241,13 @@ mod tests {
             let additions: Additions = serde_json::from_str(additions).unwrap();
             study_spec(&serde_json::from_value(spec).unwrap(), &additions).unwrap().study.stopping_rule
         };
-        assert_eq!(rule("{}", true), Some(tunesmith_domain::StoppingRule::Median));
-        assert_eq!(rule(r#"{"earlyStopping": "MEDIAN"}"#, true), Some(tunesmith_domain::StoppingRule::Median));
-        assert_eq!(rule(r#"{"earlyStopping": "DECAY_CURVE"}"#, true), Some(tunesmith_domain::StoppingRule::DecayCurve));
-        assert_eq!(rule(r#"{"earlyStopping": "ASHA"}"#, true), Some(tunesmith_domain::StoppingRule::Asha));
+        assert_eq!(rule("{}", true), Some(tunesmith_domain::StoppingRuleKind::Median));
+        assert_eq!(rule(r#"{"earlyStopping": "MEDIAN"}"#, true), Some(tunesmith_domain::StoppingRuleKind::Median));
+        assert_eq!(
+            rule(r#"{"earlyStopping": "DECAY_CURVE"}"#, true),
+            Some(tunesmith_domain::StoppingRuleKind::DecayCurve)
+        );
+        assert_eq!(rule(r#"{"earlyStopping": "ASHA"}"#, true), Some(tunesmith_domain::StoppingRuleKind::Asha));
         assert_eq!(rule(r#"{"earlyStopping": "ASHA"}"#, false), None);
     }
 

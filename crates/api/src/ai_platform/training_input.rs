@@ -124,7 +124,8 @@ pub enum ScaleTier {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Scheduling {
-    /// Maximum running time, from the state `RUNNING`; the job is then cancelled. Default `604800s`.
+    /// Maximum running time, from the state `RUNNING`; the job is then cancelled. No limit by default, unlike on AI
+    /// Platform (`604800s`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_running_time: Option<ProtoDuration>,
     /// Maximum time until the state `RUNNING`, at least `1800s`. No limit by default.

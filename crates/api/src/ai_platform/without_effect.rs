@@ -1,8 +1,8 @@
-//! Fields that have no effect in a local run.
+//! Fields that never have an effect here.
 
 use super::TrainingInput;
 
-/// Paths of the fields of `input` that have no effect in a local run, in the order of AI Platform's reference.
+/// Paths of the fields of `input` that have no effect on this service, in the order of AI Platform's reference.
 pub fn without_effect(input: &TrainingInput) -> Vec<String> {
     let mut fields: Vec<String> = [
         ("scaleTier", input.scale_tier.is_some()),
@@ -37,6 +37,12 @@ pub fn without_effect(input: &TrainingInput) -> Vec<String> {
         ];
         fields.extend(machine.into_iter().filter(|(_, given)| *given).map(|(field, _)| format!("{name}.{field}")));
     }
+    fields
+}
+
+/// As [`without_effect`], with the fields that have no effect in a run of one job by itself.
+pub fn without_effect_in_a_local_run(input: &TrainingInput) -> Vec<String> {
+    let mut fields = without_effect(input);
     if let Some(scheduling) = &input.scheduling {
         // A local run has one job, so there is no queue.
         if scheduling.max_wait_time.is_some() {

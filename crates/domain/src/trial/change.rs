@@ -1,10 +1,9 @@
 //! The values that describe how a trial is created and changed. Not here: which changes are legal.
 
-use std::time::Duration;
-
 use jiff::Timestamp;
 use tunesmith_algorithms::problem::{Origin, ParameterValues, TrialId};
 
+use super::{Lease, RequestKey};
 use crate::Measurement;
 
 /// A trial that is about to be created.
@@ -25,7 +24,7 @@ pub struct NewTrial {
     /// The current time.
     pub create_time: Timestamp,
     /// The idempotency key of the request, if it has one.
-    pub request_key: Option<String>,
+    pub request_key: Option<RequestKey>,
 }
 
 /// The initial state of a trial.
@@ -37,8 +36,8 @@ pub enum TrialStart {
     Given,
     /// Assigned to its client, with the first attempt started.
     Started {
-        /// Duration of the lease; `None` if ownership does not expire.
-        lease: Option<Duration>,
+        /// The lease; `None` if ownership does not expire.
+        lease: Option<Lease>,
     },
     /// Created with its result.
     Completed(Completion),
@@ -60,8 +59,8 @@ pub enum TrialChange {
     Assign {
         /// The client.
         client_id: String,
-        /// Duration of the lease; `None` if ownership does not expire.
-        lease: Option<Duration>,
+        /// The lease; `None` if ownership does not expire.
+        lease: Option<Lease>,
         /// The current time.
         at: Timestamp,
     },
@@ -69,14 +68,14 @@ pub enum TrialChange {
     Renew {
         /// The attempt that owns the trial.
         attempt: u64,
-        /// The current time.
+        /// The current time of the clock that leases are measured with.
         at: Timestamp,
     },
     /// Queues the trial again after its lease has expired. No effect if the lease has not expired.
     Expire {
         /// The attempt whose lease expired.
         attempt: u64,
-        /// The current time.
+        /// The current time of the clock that leases are measured with.
         at: Timestamp,
     },
     /// Adds measurements. A queued trial that never had an owner becomes active.
@@ -85,10 +84,11 @@ pub enum TrialChange {
         attempt: u64,
         /// The measurements, in the order of arrival.
         measurements: Vec<Measurement>,
-        /// The current time.
+        /// The current time; for a trial with a lease, of the clock that leases are measured with.
         at: Timestamp,
-        /// The idempotency key of the request, if it has one. No effect if the trial has recorded the key before.
-        request_key: Option<String>,
+        /// The idempotency key of the request, if it has one. No effect if the trial has recorded the
+        /// request before; refused if it has recorded the key with another content.
+        request_key: Option<RequestKey>,
     },
     /// Requests an early stop. No effect on a trial that is stopping or has its result.
     Stop,
@@ -103,6 +103,9 @@ pub enum TrialChange {
         /// The current time.
         at: Timestamp,
     },
+    /// Returns an infeasible trial to its client, which begins its next attempt later. No effect on a trial in another
+    /// state. Its measurements are kept.
+    Retry,
     /// Deletes the trial. Stores refuse later changes of it as not found.
     Delete {
         /// The current time.

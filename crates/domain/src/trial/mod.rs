@@ -1,6 +1,7 @@
 //! Trials: requested, active, possibly stopping, then succeeded or infeasible.
 
 mod change;
+mod request;
 mod transitions;
 
 use std::fmt;
@@ -12,6 +13,7 @@ use tunesmith_algorithms::problem::{Origin, ParameterValues, TrialId};
 
 use super::Measurement;
 pub use change::{Completion, NewTrial, TrialChange, TrialStart};
+pub use request::{RecordedRequest, RequestKey};
 
 /// The state of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -31,7 +33,7 @@ pub enum TrialState {
 }
 
 impl TrialState {
-    /// Whether no transition leaves this state, except deletion.
+    /// Whether no transition leaves this state, except deletion and, for an infeasible trial, a retry.
     pub fn is_final(self) -> bool {
         matches!(self, Self::Succeeded | Self::Infeasible | Self::Deleted)
     }
@@ -87,7 +89,7 @@ pub struct TrialFields {
     /// The fencing number: the number of attempts so far, 0 before the first. Reports carry the attempt that they come
     /// from; reports of an earlier attempt are refused.
     pub attempt: u64,
-    /// Number of attempts that ended because their node or supervisor was lost.
+    /// Number of attempts since the last retry that ended because their node or supervisor was lost.
     pub lost_attempts: u64,
     /// The owner's lease; `None` if ownership does not expire.
     pub lease: Option<Lease>,
@@ -95,7 +97,7 @@ pub struct TrialFields {
     pub expired_leases: u64,
     /// When the trial was created.
     pub create_time: Timestamp,
-    /// When the first attempt started.
+    /// When the first attempt started; `None` after a retry until the next attempt starts.
     pub start_time: Option<Timestamp>,
     /// When the result became final.
     pub end_time: Option<Timestamp>,
@@ -109,8 +111,9 @@ pub struct TrialFields {
     pub stopped_early: bool,
     /// The error of the study's algorithm, if it failed and random search proposed the trial instead.
     pub fallback_reason: Option<String>,
-    /// The keys of the latest requests that changed the trial, newest last. They identify repeated requests.
-    pub request_keys: Vec<String>,
+    /// The requests of the last day that had an idempotency key and changed the trial, newest last. They identify
+    /// repeated requests.
+    pub request_keys: Vec<RecordedRequest>,
     /// Revision of the study at the last change of this trial; increases with every change of any trial.
     pub revision: u64,
 }

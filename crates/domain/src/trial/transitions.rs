@@ -1,16 +1,11 @@
 //! The legal changes of a trial and their effects.
 
-use std::time::Duration;
-
 use jiff::Timestamp;
 
-use super::{Completion, Lease, NewTrial, Trial, TrialChange, TrialFields, TrialStart, TrialState};
+use super::{Completion, Lease, NewTrial, RecordedRequest, Trial, TrialChange, TrialFields, TrialStart, TrialState};
 #[cfg(doc)]
 use crate::Study;
 use crate::{Measurement, TransitionError};
-
-/// Number of request keys that a trial records.
-const MAX_REQUEST_KEYS: usize = 16;
 
 impl Trial {
     /// A new trial. [`Study::add_trial`] assigns its revision.
@@ -36,7 +31,11 @@ impl Trial {
             infeasible_reason: None,
             stopped_early: false,
             fallback_reason: new.fallback_reason,
-            request_keys: new.request_key.into_iter().collect(),
+            request_keys: new
+                .request_key
+                .map(|request| RecordedRequest::new(request, new.create_time))
+                .into_iter()
+                .collect(),
             revision: 0,
         });
         let at = new.create_time;
@@ -75,16 +74,24 @@ impl Trial {
                 Ok(Vec::new())
             }
             TrialChange::Report { attempt, measurements, at, request_key } => {
-                if request_key.as_ref().is_some_and(|key| self.request_keys.contains(key)) {
+                if let Some(request) = &request_key
+                    && self.has_recorded(request)?
+                {
                     return Ok(Vec::new());
                 }
                 let measurements = self.report(attempt, measurements, at)?;
-                self.record_request(request_key);
+                if let Some(request) = request_key {
+                    self.record(request, at);
+                }
                 Ok(measurements)
             }
             TrialChange::Stop => self.stop().map(|()| Vec::new()),
             TrialChange::Complete { attempt, measurements, completion, at } => {
                 self.complete(attempt, measurements, completion, at)
+            }
+            TrialChange::Retry => {
+                self.retry();
+                Ok(Vec::new())
             }
             TrialChange::Delete { at } => {
                 self.delete(at);
@@ -103,18 +110,20 @@ impl Trial {
         }
         self.0.attempt = attempt;
         self.0.lost_attempts += u64::from(previous_lost);
+        let at = self.not_before(at);
         self.0.start_time.get_or_insert(at);
         Ok(())
     }
 
-    fn assign(&mut self, client_id: String, lease: Option<Duration>, at: Timestamp) -> Result<(), TransitionError> {
+    fn assign(&mut self, client_id: String, lease: Option<Lease>, at: Timestamp) -> Result<(), TransitionError> {
         if self.state != TrialState::Requested {
             return Err(self.wrong_state("assign"));
         }
         self.0.state = TrialState::Active;
         self.0.client_id = client_id;
         self.0.attempt += 1;
-        self.0.lease = lease.map(|duration| Lease::starting(duration, at));
+        self.0.lease = lease;
+        let at = self.not_before(at);
         self.0.start_time.get_or_insert(at);
         Ok(())
     }
@@ -139,10 +148,21 @@ impl Trial {
         }
     }
 
+    fn retry(&mut self) {
+        if self.state == TrialState::Infeasible {
+            self.0.state = TrialState::Active;
+            self.0.infeasible_reason = None;
+            self.0.lost_attempts = 0;
+            self.0.start_time = None;
+            self.0.end_time = None;
+        }
+    }
+
     fn delete(&mut self, at: Timestamp) {
         if self.state != TrialState::Deleted {
             self.0.state = TrialState::Deleted;
             self.0.lease = None;
+            let at = self.not_before(at);
             self.0.end_time.get_or_insert(at);
         }
     }
@@ -161,6 +181,7 @@ impl Trial {
         self.check_measurements(&measurements)?;
         if self.state == TrialState::Requested {
             self.0.state = TrialState::Active;
+            let at = self.not_before(at);
             self.0.start_time.get_or_insert(at);
         }
         self.extend_lease(at);
@@ -220,16 +241,13 @@ impl Trial {
         }
         self.0.measurement_count += measurements.len() as u64;
         self.0.lease = None;
-        self.0.end_time = Some(at);
+        self.0.end_time = Some(self.not_before(at));
         Ok(measurements)
     }
 
-    fn record_request(&mut self, request_key: Option<String>) {
-        let Some(key) = request_key else { return };
-        if self.0.request_keys.len() == MAX_REQUEST_KEYS {
-            self.0.request_keys.remove(0);
-        }
-        self.0.request_keys.push(key);
+    /// `at`, or the latest time stamp of the trial if that is later: the system clock may have been set back.
+    fn not_before(&self, at: Timestamp) -> Timestamp {
+        at.max(self.create_time).max(self.start_time.unwrap_or(Timestamp::MIN))
     }
 
     /// Whether the trial has an owner.

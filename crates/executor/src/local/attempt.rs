@@ -1,4 +1,4 @@
-//! The files in the folder of one attempt, and the meaning of their presence.
+//! The files through which executor and supervisor of one attempt communicate, and the meaning of their presence.
 //!
 //! | file | written by | meaning |
 //! |---|---|---|
@@ -11,10 +11,15 @@
 //! The lock belongs to an open file that the submitter passes to the supervisor as its standard input. It is therefore
 //! never free between submission and end, and a reused process ID has no effect. A second lock, on the folder itself,
 //! is held briefly by a submitter and by a client that declares an attempt lost.
+//!
+//! The files are in a folder of the registry, apart from those that the program writes. The folder may be moved while
+//! the supervisor runs. A copy of it is recognised by its inode: the attempt of a copy runs no program.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::Pid;
@@ -35,12 +40,20 @@ const MAX_FILE_BYTES: u64 = 64 << 20;
 /// Maximum size of the lock in bytes; it contains a number of ten digits.
 const MAX_LOCK_BYTES: u64 = 64;
 
+/// Maximum time to wait for the lock on the folder, and the interval of attempts. It is held for milliseconds, unless
+/// a program of another kind holds it.
+const MAX_LOCK_TIME: Duration = Duration::from_secs(10);
+const LOCK_INTERVAL: Duration = Duration::from_millis(5);
+
 /// The content of `spec.json`: the input of the supervisor.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Submission {
     pub(super) format: u32,
     /// Random identity that is in the environment of every process of the attempt, and of no other.
     pub(super) token: String,
+    /// The folder that the attempt was submitted in; `None` if an earlier version wrote the file.
+    #[serde(default)]
+    pub(super) folder: Option<FolderId>,
     pub(super) spec: ExecutorJobSpec,
     /// The container engine; `None` if the job has no containers.
     pub(super) engine: Option<Engine>,
@@ -55,12 +68,22 @@ pub(super) struct Submission {
     pub(super) log_quota_bytes: Option<u64>,
 }
 
-/// The content of `started.json`, for people.
+/// The identity of a folder on this machine, which it keeps when it is moved within its file system. A copy has another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct FolderId {
+    device: u64,
+    inode: u64,
+}
+
+/// The content of `started.json`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Started {
     pub(super) format: u32,
     pub(super) token: String,
     pub(super) supervisor_pid: u32,
+    /// The start on the monotonic clock of this boot; `None` if an earlier version wrote the file.
+    #[serde(default)]
+    pub(super) monotonic_ms: Option<u64>,
 }
 
 /// The content of `exit.json`.
@@ -94,30 +117,49 @@ impl From<StopMode> for StopRequest {
     }
 }
 
-/// The folder of one attempt.
+/// The files of one attempt.
 #[derive(Debug, Clone)]
 pub(super) struct Attempt {
-    directory: PathBuf,
+    folder: PathBuf,
 }
 
 impl Attempt {
-    pub(super) fn new(directory: impl Into<PathBuf>) -> Self {
-        Self { directory: directory.into() }
+    pub(super) fn new(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into() }
     }
 
-    pub(super) fn directory(&self) -> &Path {
-        &self.directory
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The present identity of the folder.
+    pub(super) fn folder_id(&self) -> io::Result<FolderId> {
+        let metadata = fs::metadata(&self.folder)?;
+        Ok(FolderId { device: metadata.dev(), inode: metadata.ino() })
     }
 
     fn place(&self, name: &str) -> Place {
-        Place::new(&self.directory, name)
+        Place::new(&self.folder, name)
     }
 
     /// Waits for the lock on the folder. Dropping the value releases it.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::TimedOut`] if it is not free in time.
     pub(super) fn lock_folder(&self) -> io::Result<File> {
-        let folder = File::from(Place::from(self.directory.clone()).open_folder()?);
-        flock(&folder, FlockOperation::LockExclusive)?;
-        Ok(folder)
+        let folder = File::from(Place::from(self.folder.clone()).open_folder()?);
+        let deadline = Instant::now() + MAX_LOCK_TIME;
+        loop {
+            match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(folder),
+                Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < deadline => std::thread::sleep(LOCK_INTERVAL),
+                Err(rustix::io::Errno::WOULDBLOCK) => {
+                    let message = format!("another process keeps {} locked", self.folder.display());
+                    return Err(io::Error::new(io::ErrorKind::TimedOut, message));
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
     }
 
     /// Takes the supervisor's lock; `None` if a supervisor is alive.
@@ -144,16 +186,20 @@ impl Attempt {
     }
 
     pub(super) fn is_submitted(&self) -> io::Result<bool> {
-        self.directory.join("spec.json").try_exists()
+        self.folder.join("spec.json").try_exists()
     }
 
     pub(super) fn has_started(&self) -> io::Result<bool> {
-        self.directory.join("started.json").try_exists()
+        self.folder.join("started.json").try_exists()
     }
 
     /// The submission; `None` if there is none or a power failure damaged the file.
     pub(super) fn submission(&self) -> io::Result<Option<Submission>> {
         self.read("spec.json")
+    }
+
+    pub(super) fn started(&self) -> io::Result<Option<Started>> {
+        self.read("started.json")
     }
 
     pub(super) fn end(&self) -> io::Result<Option<End>> {
@@ -192,7 +238,7 @@ impl Attempt {
         match serde_json::from_slice(&text) {
             Ok(value) => Ok(Some(value)),
             Err(error) => {
-                tracing::warn!(path = %self.directory.join(name).display(), %error, "ignoring a damaged file");
+                tracing::warn!(path = %self.folder.join(name).display(), %error, "ignoring a damaged file");
                 Ok(None)
             }
         }

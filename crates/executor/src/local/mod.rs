@@ -12,24 +12,25 @@ mod identity;
 mod launch;
 mod log_quota;
 mod processes;
+mod registry;
 mod supervisor;
 mod system;
 mod tidy;
+mod watchdog;
 
 use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{PidfdFlags, Signal, pidfd_open};
 
 use self::attempt::{Attempt, AttemptOutcome, End, FORMAT, StopRequest, Submission};
 use self::containers::Engine;
+use self::watchdog::{KILL_TIMEOUT, Supervisor, Watchdog};
 use super::{
     Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec, ExecutorJobState, ExitStatus, Program, ProgramEnd, Role,
     StopMode, StopReason,
@@ -47,16 +48,14 @@ pub const SUPERVISE_ARGUMENT: &str = "__supervise";
 /// Interval at which the process ID of a starting supervisor is polled.
 const STARTING_TICK: Duration = Duration::from_millis(10);
 
-/// Maximum time to kill the remaining processes of a lost attempt.
-const KILL_TIMEOUT: Duration = Duration::from_secs(10);
-
 /// Settings of a [`LocalExecutor`].
 #[derive(Debug, Clone, Default)]
 pub struct LocalSettings {
     /// The program that calls [`supervise`] when its first argument is [`SUPERVISE_ARGUMENT`].
     pub supervisor: PathBuf,
-    /// Absolute path of the folder that contains, for each attempt, a symbolic link from its ID to its folder. Created
-    /// when needed. Executors that share the registry find each other's jobs.
+    /// Absolute path of the folder that contains, for each attempt, a folder with the files of its supervisor. Created
+    /// when needed. Executors that share the registry find each other's jobs. The folder may be moved, together with its
+    /// parent.
     pub registry: PathBuf,
     /// Options of docker or podman before the subcommand.
     pub container_options: Vec<String>,
@@ -79,12 +78,13 @@ struct Inner {
     settings: LocalSettings,
     /// Searched for when first needed.
     engine: OnceLock<Option<Engine>>,
+    watchdog: Watchdog,
 }
 
 impl LocalExecutor {
     /// An executor with `settings`. Does no IO.
     pub fn new(settings: LocalSettings) -> Self {
-        Self(Arc::new(Inner { settings, engine: OnceLock::new() }))
+        Self(Arc::new(Inner { settings, engine: OnceLock::new(), watchdog: Watchdog::new() }))
     }
 
     /// Runs `work` on a thread that may block.
@@ -128,24 +128,29 @@ impl Executor for LocalExecutor {
     }
 
     async fn wait(&self, id: &ExecutorJobId) -> Result<ExecutorJobState, ExecutorError> {
+        let mut requests = self.0.watchdog.requests();
+        let mut seen = None;
         loop {
+            requests.mark_unchanged();
             let known = id.clone();
-            let (state, supervisor) = self
-                .blocking(id, move |inner| {
-                    // The handle is opened first: if the job still runs afterwards, it is that of the supervisor and not
-                    // of a later process with the same ID.
-                    let supervisor = inner.supervisor(&known)?;
-                    Ok((inner.state(&known)?, supervisor))
-                })
-                .await?;
+            let last = seen.take();
+            let (state, watched) = self.blocking(id, move |inner| inner.look(&known, last)).await?;
             if state != ExecutorJobState::Running {
+                self.0.watchdog.forget(id);
                 return Ok(state);
             }
             let unreachable = |source| ExecutorError::Unreachable { id: id.clone(), source };
-            match supervisor {
-                Some(process) => {
+            match watched {
+                Some(watched) => {
+                    let process = watched.supervisor.process.try_clone().map_err(unreachable)?;
                     let process = system::watch(process).map_err(unreachable)?;
-                    let _ended = process.readable().await.map_err(unreachable)?;
+                    tokio::select! {
+                        ended = process.readable() => drop(ended.map_err(unreachable)?),
+                        // The sender lives as long as this executor.
+                        Ok(()) = requests.changed() => {}
+                        () = tokio::time::sleep(watched.next_check) => {}
+                    }
+                    seen = Some(watched);
                 }
                 None => tokio::time::sleep(STARTING_TICK).await,
             }
@@ -172,7 +177,8 @@ impl Inner {
         } else {
             None
         };
-        let attempt = self.register(&spec)?;
+        fs::create_dir_all(&spec.directory)?;
+        let attempt = registry::register(&self.settings.registry, &spec.id)?;
         let _folder_lock = attempt.lock_folder()?;
         if attempt.end()?.is_some() || attempt.has_started()? {
             return Ok(());
@@ -190,6 +196,7 @@ impl Inner {
             attempt.write_submission(&Submission {
                 format: FORMAT,
                 token,
+                folder: Some(attempt.folder_id()?),
                 spec,
                 engine,
                 identity,
@@ -198,15 +205,15 @@ impl Inner {
             })?;
         }
         let mut command = tokio::process::Command::new(&self.settings.supervisor);
-        command.arg(SUPERVISE_ARGUMENT).arg(attempt.directory());
-        // A new process group, so that Ctrl-C in a terminal is not sent to it.
+        command.arg(SUPERVISE_ARGUMENT).arg(attempt.folder());
         command.env_clear().envs(self.settings.environment.of_this_process());
+        // A new process group, so that Ctrl-C in a terminal is not sent to it. It makes itself a new session.
         command.process_group(0).stdin(lock.try_clone()?).stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = match command.spawn() {
             Ok(child) => child,
             Err(error) => {
                 // No process was started, so the attempt must not be found.
-                fs::remove_file(attempt.directory().join("spec.json"))?;
+                fs::remove_file(attempt.folder().join("spec.json"))?;
                 let message = format!("cannot start the supervisor {}: {error}", self.settings.supervisor.display());
                 return Err(Failure::Io(io::Error::new(error.kind(), message)));
             }
@@ -236,74 +243,64 @@ impl Inner {
         Ok(state_of(record_loss(&attempt)?))
     }
 
+    /// Returns the state of `id` and, while it runs, its supervisor, which is checked. `last` is the result of the look
+    /// before.
+    fn look(
+        &self,
+        id: &ExecutorJobId,
+        last: Option<WatchedSupervisor>,
+    ) -> Result<(ExecutorJobState, Option<WatchedSupervisor>), Failure> {
+        let Some(attempt) = self.find(id)? else { return Ok((gone(last)?, None)) };
+        // The handle is opened first: if the job still runs afterwards, it is that of the supervisor and not of a later
+        // process with the same ID.
+        let supervisor = supervisor(&attempt)?;
+        let state = match self.state(id)? {
+            ExecutorJobState::Unknown => gone(last)?,
+            state => state,
+        };
+        let (ExecutorJobState::Running, Some(supervisor)) = (&state, supervisor) else { return Ok((state, None)) };
+        let Some(submission) = attempt.submission()? else { return Ok((state, None)) };
+        let next_check = self.watchdog.check(id, &attempt, &submission, &supervisor)?;
+        Ok((state, Some(WatchedSupervisor { supervisor, token: submission.token, next_check })))
+    }
+
     fn stop(&self, id: &ExecutorJobId, how: StopMode) -> io::Result<()> {
         let Some(attempt) = self.find(id)? else { return Ok(()) };
         if attempt.end()?.is_some() || !attempt.is_submitted()? {
             return Ok(());
         }
+        self.watchdog.note_stop(id, how);
         let _folder_lock = attempt.lock_folder()?;
         // For a supervisor that does not handle signals yet, or that the signal kills before it has started a program.
-        attempt.write_stop_request(StopRequest::from(how))?;
-        let supervisor = self.supervisor(id)?;
+        let written = attempt.write_stop_request(StopRequest::from(how));
+        let supervisor = supervisor(&attempt)?;
         if attempt.try_lock()?.is_some() {
-            return Ok(());
+            return written;
         }
         // A supervisor that has not written its process ID will read the request after it has done so.
-        let Some(supervisor) = supervisor else { return Ok(()) };
-        let signal = match how {
+        let Some(supervisor) = supervisor else { return written };
+        supervisor.signal(match how {
             StopMode::Graceful => Signal::TERM,
             StopMode::Immediate => Signal::USR1,
-        };
-        match pidfd_send_signal(supervisor, signal) {
-            Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        })?;
+        // A stopped process handles no signal before it is continued.
+        supervisor.signal(Signal::CONT)
     }
 
     fn tidy(&self, id: &ExecutorJobId) -> io::Result<()> {
         let Some(attempt) = self.find(id)? else { return Ok(()) };
-        {
-            let _folder_lock = attempt.lock_folder()?;
-            if attempt.end()?.is_none() {
-                return Ok(());
-            }
-            tidy::remove_records(attempt.directory())?;
+        let _folder_lock = attempt.lock_folder()?;
+        if attempt.end()?.is_none() {
+            return Ok(());
         }
-        fs::remove_file(self.settings.registry.join(id.to_string()))
-    }
-
-    /// Returns a handle of the process that was the supervisor of `id` at the time of the call, if there is one.
-    fn supervisor(&self, id: &ExecutorJobId) -> io::Result<Option<OwnedFd>> {
-        let Some(pid) = self.find(id)?.and_then(|attempt| attempt.supervisor_pid()) else { return Ok(None) };
-        match pidfd_open(pid, PidfdFlags::NONBLOCK) {
-            Ok(process) => Ok(Some(process)),
-            Err(rustix::io::Errno::SRCH) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+        // Without a submission, an earlier call has removed the files.
+        let Some(submission) = attempt.submission()? else { return Ok(()) };
+        tidy::remove_empty_files(&submission.spec.directory)?;
+        tidy::remove_records(attempt.folder())
     }
 
     fn find(&self, id: &ExecutorJobId) -> io::Result<Option<Attempt>> {
-        match fs::read_link(self.settings.registry.join(id.to_string())) {
-            Ok(directory) => Ok(Some(Attempt::new(directory))),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Creates the folder of an attempt and its link in the registry. If the ID already has a folder, that one is used.
-    fn register(&self, spec: &ExecutorJobSpec) -> io::Result<Attempt> {
-        let link = self.settings.registry.join(spec.id.to_string());
-        fs::create_dir_all(&spec.directory)?;
-        fs::create_dir_all(&self.settings.registry)?;
-        match symlink(&spec.directory, &link) {
-            Ok(()) => return Ok(Attempt::new(&spec.directory)),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error),
-        }
-        let directory = fs::read_link(&link)?;
-        // If the folder was deleted to clean up, the attempt is unknown and can be created again there.
-        fs::create_dir_all(&directory)?;
-        Ok(Attempt::new(directory))
+        registry::find(&self.settings.registry, id)
     }
 
     /// Lets the programs of `identity` write the metric file and nothing else in the folder of the attempt.
@@ -318,6 +315,32 @@ impl Inner {
         let find = || Engine::find(&self.settings.container_options, &self.settings.container_run_options);
         self.engine.get_or_init(find).as_ref()
     }
+}
+
+/// A supervisor that was alive at the last look.
+struct WatchedSupervisor {
+    supervisor: Supervisor,
+    /// The token of its processes.
+    token: String,
+    next_check: Duration,
+}
+
+/// Returns a handle of the process that was the supervisor of `attempt` at the time of the call, if there is one.
+fn supervisor(attempt: &Attempt) -> io::Result<Option<Supervisor>> {
+    let Some(pid) = attempt.supervisor_pid() else { return Ok(None) };
+    match pidfd_open(pid, PidfdFlags::NONBLOCK) {
+        Ok(process) => Ok(Some(Supervisor { pid, process })),
+        Err(rustix::io::Errno::SRCH) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Returns the state of an attempt without files: it is lost if it had a supervisor at the last look, whose processes are
+/// killed.
+fn gone(last: Option<WatchedSupervisor>) -> io::Result<ExecutorJobState> {
+    let Some(last) = last else { return Ok(ExecutorJobState::Unknown) };
+    watchdog::kill(&last.token, &last.supervisor)?;
+    Ok(ExecutorJobState::Lost { reason: "the files of its supervisor were removed while it ran".to_owned() })
 }
 
 /// Checks the parts of a specification that are invalid on any machine.
@@ -344,6 +367,15 @@ fn record_loss(attempt: &Attempt) -> io::Result<AttemptOutcome> {
     let submission = attempt.submission()?;
     let token = submission.as_ref().map(|submission| submission.token.clone()).unwrap_or_default();
     let started = attempt.has_started()?;
+    let present = attempt.folder_id()?;
+    if submission.as_ref().and_then(|submission| submission.folder).is_some_and(|folder| folder != present) {
+        // Processes with this token belong to the original, if there is one.
+        let outcome = AttemptOutcome::Lost {
+            reason: "it does not run, and its data folder is a copy or was mounted anew".to_owned(),
+        };
+        attempt.write_end(&End { format: FORMAT, token, outcome: outcome.clone() }, true)?;
+        return Ok(outcome);
+    }
     if let Some(submission) = &submission
         && started
     {

@@ -17,8 +17,20 @@ pub(super) struct Process {
     pub(super) group: i32,
 }
 
-/// Returns the living descendants of this process, without zombies. Descendants of a sub-reaper remain its descendants.
+/// Returns the living descendants of this process, without zombies.
 pub(super) fn descendants() -> io::Result<Vec<Process>> {
+    descendants_of(getpid())
+}
+
+/// Whether the process is stopped by a signal.
+pub(super) fn is_stopped(pid: Pid) -> bool {
+    let stat = fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
+    let name_end = stat.iter().rposition(|&byte| byte == b')').unwrap_or(0);
+    stat.get(name_end + 2) == Some(&b'T')
+}
+
+/// Returns the living descendants of `root`, without zombies. Descendants of a sub-reaper remain its descendants.
+pub(super) fn descendants_of(root: Pid) -> io::Result<Vec<Process>> {
     let mut children: HashMap<i32, Vec<(Process, bool)>> = HashMap::new();
     for pid in all()? {
         if let Some((parent, group, living)) = stat(pid) {
@@ -26,7 +38,7 @@ pub(super) fn descendants() -> io::Result<Vec<Process>> {
         }
     }
     let mut found = Vec::new();
-    let mut pending = vec![getpid().as_raw_nonzero().get()];
+    let mut pending = vec![root.as_raw_nonzero().get()];
     let mut seen = HashSet::new();
     while let Some(parent) = pending.pop() {
         if !seen.insert(parent) {

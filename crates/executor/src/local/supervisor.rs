@@ -20,13 +20,15 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, kill_process_group, set_child_subreaper, wait,
+    Pid, Signal, WaitOptions, WaitStatus, getpgid, getpid, getppid, kill_process, kill_process_group,
+    set_child_subreaper, setpgid, setsid, wait,
 };
 
 use super::attempt::{Attempt, AttemptOutcome, End, FORMAT, Started, Submission};
 use super::launch;
 use super::log_quota::LogQuota;
 use super::processes::{TOKEN_VARIABLE, descendants};
+use super::watchdog::monotonic;
 use crate::tf_config::Cluster;
 use crate::{ExitStatus, Program, ProgramEnd, Replica, StopReason};
 use tunesmith_files::Place;
@@ -44,9 +46,13 @@ pub const SUPERVISOR_LOG: &str = "supervisor.log";
 /// The exit code of docker and podman if they could not run the container.
 const ENGINE_FAILED: i32 = 125;
 
-/// Supervises the attempt in `directory` until its end. Standard input must be its locked file `lock`.
-pub fn supervise(directory: &Path) -> ExitCode {
-    let attempt = Attempt::new(directory);
+/// Supervises the attempt whose files are in `folder` until its end. Standard input must be its locked file `lock`.
+pub fn supervise(folder: &Path) -> ExitCode {
+    // Relative paths remain those of the attempt if its data folder is moved.
+    if std::env::set_current_dir(folder).is_err() {
+        return ExitCode::FAILURE;
+    }
+    let attempt = Attempt::new(".");
     match Supervisor::prepare(attempt.clone()).and_then(Supervisor::run) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -81,7 +87,7 @@ enum Phase {
 impl Supervisor {
     fn prepare(attempt: Attempt) -> io::Result<Self> {
         let lock = io::stdin().as_fd().try_clone_to_owned()?;
-        let expected = fs::metadata(attempt.directory().join("lock"))?;
+        let expected = fs::metadata(attempt.folder().join("lock"))?;
         let given = fs::File::from(lock);
         let metadata = given.metadata()?;
         if (metadata.dev(), metadata.ino()) != (expected.dev(), expected.ino()) {
@@ -91,6 +97,7 @@ impl Supervisor {
         // From here on stop signals are queued; an earlier request has written `stop.json`.
         let mask: SigSet = [Caught::SIGTERM, Caught::SIGINT, Caught::SIGUSR1, Caught::SIGCHLD].into_iter().collect();
         mask.thread_block()?;
+        own_session();
         let signals = SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
         set_child_subreaper(Some(getpid()))?;
         Attempt::write_pid(&given, std::process::id())?;
@@ -122,6 +129,7 @@ impl Supervisor {
             format: FORMAT,
             token: self.submission.token.clone(),
             supervisor_pid: std::process::id(),
+            monotonic_ms: u64::try_from(monotonic().as_millis()).ok(),
         })?;
         if let Err(reason) = self.start_all() {
             self.master_end = Some(ProgramEnd::NotStarted(reason));
@@ -162,14 +170,17 @@ impl Supervisor {
                 created.map_err(|error| format!("its folder {} cannot be created: {error}", folder.display()))?;
             }
         }
-        let addresses = free_addresses(spec.replicas.len()).map_err(|error| format!("no port is free: {error}"))?;
+        let addresses = match spec.start_port {
+            Some(first) => consecutive_addresses(first, spec.replicas.len())?,
+            None => free_addresses(spec.replicas.len()).map_err(|error| format!("no port is free: {error}"))?,
+        };
         let cluster = Cluster::new(spec, &addresses);
         for replica in &spec.replicas {
             let command = self.command(replica, &cluster)?;
             let program = command.get_program().to_owned();
             // A container engine runs as the user of the programs, too: one of root would give access to all files.
             let identity = self.submission.identity.as_ref();
-            match launch::start(command, replica, self.attempt.directory(), identity, self.submission.umask) {
+            match launch::start(command, replica, &spec.directory, identity, self.submission.umask) {
                 Ok((pid, logs)) => {
                     self.log_quota.add(logs);
                     self.running.insert(pid.as_raw_nonzero().get(), replica.clone())
@@ -241,7 +252,7 @@ impl Supervisor {
         let in_container = matches!(replica.program, Program::Container { .. });
         self.master_end.get_or_insert(match end {
             ProgramEnd::Exited(ENGINE_FAILED) if in_container => {
-                ProgramEnd::NotStarted("the container engine could not run it: see stderr.log".to_owned())
+                ProgramEnd::NotStarted("the container engine could not run it".to_owned())
             }
             end => end,
         });
@@ -357,9 +368,31 @@ fn free_addresses(count: usize) -> io::Result<Vec<String>> {
     held.iter().map(|listener| Ok(listener.local_addr()?.to_string())).collect()
 }
 
-/// Adds a line to [`SUPERVISOR_LOG`].
+/// Addresses on this machine with the ports from `first` on, which have to be free.
+fn consecutive_addresses(first: u16, count: usize) -> Result<Vec<String>, String> {
+    let mut addresses = Vec::with_capacity(count);
+    for index in 0..count {
+        let port = u16::try_from(index).ok().and_then(|index| first.checked_add(index));
+        let port = port.ok_or_else(|| format!("{count} replicas need ports above 65535, starting at {first}"))?;
+        let listener = TcpListener::bind(("127.0.0.1", port)).map_err(|error| format!("port {port}: {error}"))?;
+        addresses.push(listener.local_addr().map_err(|error| format!("port {port}: {error}"))?.to_string());
+    }
+    Ok(addresses)
+}
+
+/// Makes this process the leader of a new session, so that it has no terminal. The leader of a process group has to leave
+/// it first, for that of its parent. It stays in the session if that is not possible.
+fn own_session() {
+    let parent_group = getppid().and_then(|parent| getpgid(Some(parent)).ok());
+    if parent_group.is_some_and(|group| setpgid(None, Some(group)).is_ok()) {
+        let _ = setsid();
+    }
+}
+
+/// Adds a line to [`SUPERVISOR_LOG`], in the folder of the program's logs.
 fn note(attempt: &Attempt, line: &str) {
-    let file = Place::new(attempt.directory(), SUPERVISOR_LOG).append();
+    let folder = attempt.submission().ok().flatten().map(|submission| submission.spec.directory);
+    let file = Place::new(folder.as_deref().unwrap_or(attempt.folder()), SUPERVISOR_LOG).append();
     // There is no other place to report a failure.
     let _ = file.map(|mut file| writeln!(file, "{line}"));
 }

@@ -1,4 +1,5 @@
-//! Removal of the files of an ended attempt that have no further use.
+//! Removal of the files of an ended attempt that have no further use. Its end, its logs and the files of its program are
+//! kept.
 
 use std::io;
 use std::path::Path;
@@ -7,20 +8,27 @@ use rustix::fs::{AtFlags, unlinkat};
 use rustix::io::Errno;
 use tunesmith_files::Place;
 
-/// The files through which submitter and supervisor communicated. `exit.json` is kept.
-const RECORDS: [&str; 4] = ["spec.json", "started.json", "stop.json", "lock"];
+/// The files through which submitter and supervisor communicated. `exit.json` is kept, `spec.json` is removed last: it
+/// names the folder of the program.
+const RECORDS: [&str; 4] = ["started.json", "stop.json", "lock", "spec.json"];
 
-/// Removes the records, the empty logs and the empty folders of the attempt in `directory`, which has ended.
-pub(super) fn remove_records(directory: &Path) -> io::Result<()> {
-    let place = Place::from(directory.to_owned());
-    let folder = place.open_folder()?;
-    let gone = |result: Result<(), Errno>| match result {
-        Ok(()) | Err(Errno::NOENT) => Ok(()),
-        Err(error) => Err(error),
-    };
+/// Removes the records of the attempt whose supervisor had its files in `folder`, and which has ended.
+pub(super) fn remove_records(folder: &Path) -> io::Result<()> {
+    let folder = Place::from(folder.to_owned()).open_folder()?;
     for name in RECORDS {
         gone(unlinkat(&folder, name, AtFlags::empty()))?;
     }
+    Ok(())
+}
+
+/// Removes the empty logs and the empty folders of the program in `directory`, which has ended. The folder need not exist.
+pub(super) fn remove_empty_files(directory: &Path) -> io::Result<()> {
+    let place = Place::from(directory.to_owned());
+    let folder = match place.open_folder() {
+        Ok(folder) => folder,
+        Err(error) if error.is_not_found() => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
     for entry in place.entries()? {
         let is_empty_log = entry.is_file
             && entry.name.as_encoded_bytes().ends_with(b".log")
@@ -38,11 +46,24 @@ pub(super) fn remove_records(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
+fn gone(removed: Result<(), Errno>) -> Result<(), Errno> {
+    match removed {
+        Err(Errno::NOENT) => Ok(()),
+        removed => removed,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
 
     use super::*;
+
+    #[test]
+    fn absent_folder_of_a_program_is_no_error() {
+        let temporary = tempfile::tempdir().unwrap();
+        remove_empty_files(&temporary.path().join("absent")).unwrap();
+    }
 
     #[test]
     fn logs_metrics_and_the_exit_status_are_kept() {
@@ -59,6 +80,7 @@ mod tests {
             fs::write(directory.join(name), text).unwrap();
         }
         for _ in 0..2 {
+            remove_empty_files(&directory).unwrap();
             remove_records(&directory).unwrap();
             let mut left: Vec<_> = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name()).collect();
             left.sort();

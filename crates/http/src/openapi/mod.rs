@@ -19,9 +19,10 @@ use utoipa::openapi::{
     Components, Content, ContentBuilder, InfoBuilder, OpenApi, Ref, RefOr, Response, ResponseBuilder, Schema,
 };
 
-pub(super) use self::operation::{Documented, Operation, RequiredAccess, Text};
+pub(super) use self::operation::{Created, Documented, Operation, RequiredAccess, Text};
 pub(super) use self::parameters::query_names;
 use self::schemas::Schemas;
+pub(super) use self::schemas::answer_schema;
 use super::names::parameter_names;
 
 /// Name of the security scheme.
@@ -33,9 +34,10 @@ Jobs and studies in the form of AI Platform Training & Optimizer (`ml v1`). Addi
 
 Messages follow proto3's JSON rules: fields at their default may be omitted, `null` is an absent field, 64-bit integers \
 in responses are text, and fields in requests may have their protocol buffer names (`study_config`). Unknown fields, \
-names and query parameters are rejected. Every method also accepts the query parameters `alt` (`json` only), \
-`prettyPrint`, `fields`, `key`, `quotaUser`, `access_token`, `oauth_token`, `uploadType`, `upload_protocol` and \
-`$.xgafv`, without effect. An empty body may be omitted.";
+names and query parameters are rejected. Every method also accepts the query parameters `fields` (the fields of the \
+response to return, as in `name,trials(name,state)`), `prettyPrint` (line breaks and indentation, the default) and `alt` \
+(`json` only). `key`, `quotaUser`, `access_token`, `oauth_token`, `uploadType`, `upload_protocol` and `$.xgafv` have no \
+effect, and the response names them in its header `tunesmith-notice`. An empty body may be omitted.";
 
 /// Descriptions of the error responses, by status.
 const ERRORS: [(u16, &str); 11] = [

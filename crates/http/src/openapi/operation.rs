@@ -10,9 +10,11 @@ use axum::response::{IntoResponse, Response};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use tunesmith_access::Permission;
 
+use crate::authorization::CreatedResource;
 use crate::body::{Body, Report};
 use crate::names::Names;
 use crate::query::Query;
+use crate::rendered::Rendered;
 use crate::request_key::RequestKey;
 use crate::status::ApiError;
 
@@ -45,6 +47,8 @@ pub(crate) struct Operation {
     pub(crate) access: RequiredAccess,
     /// Factor for the time limit of requests.
     pub(crate) time_limit_factor: u32,
+    /// Whether it changes nothing although its HTTP method is not GET.
+    pub(crate) only_reads: bool,
 }
 
 /// The access that a method requires.
@@ -103,6 +107,7 @@ impl Operation {
             makes: None,
             access: RequiredAccess::Token,
             time_limit_factor: 1,
+            only_reads: false,
         }
     }
 
@@ -115,6 +120,12 @@ impl Operation {
     /// Multiplies the time limit of the method by `factor`.
     pub(crate) fn time_limit_factor(mut self, factor: u32) -> Self {
         self.time_limit_factor = factor;
+        self
+    }
+
+    /// Marks a method with a body as one that changes nothing.
+    pub(crate) fn only_reads(mut self) -> Self {
+        self.only_reads = true;
         self
     }
 
@@ -214,6 +225,28 @@ pub(crate) trait Answer {
 impl<T: JsonSchema> Answer for Json<T> {
     fn describe(operation: &mut Operation) {
         operation.answer = Some(SchemaGenerator::subschema_for::<T>);
+    }
+}
+
+impl<T: JsonSchema> Answer for Rendered<T> {
+    fn describe(operation: &mut Operation) {
+        Json::<T>::describe(operation);
+    }
+}
+
+/// The response to a request that created the resource with this name.
+pub(crate) struct Created<T>(pub(crate) String, pub(crate) Json<T>);
+
+impl<T: serde::Serialize> IntoResponse for Created<T> {
+    fn into_response(self) -> Response {
+        let Self(name, message) = self;
+        (axum::Extension(CreatedResource(name)), message).into_response()
+    }
+}
+
+impl<T: JsonSchema> Answer for Created<T> {
+    fn describe(operation: &mut Operation) {
+        Json::<T>::describe(operation);
     }
 }
 

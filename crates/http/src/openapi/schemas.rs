@@ -7,7 +7,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 use utoipa::openapi::{Ref, RefOr, Schema};
 
-use super::operation::SchemaOf;
+use super::operation::{Operation, SchemaOf};
 
 /// The location of the schemas in the document.
 const HOME: &str = "#/components/schemas/";
@@ -44,6 +44,16 @@ impl Default for Schemas {
             answered: settings().for_serialize().into_generator(),
         }
     }
+}
+
+/// The schema of the JSON responses of `operation`, with its definitions in `$defs`; `None` if they are not JSON.
+pub(crate) fn answer_schema(operation: &Operation) -> Option<Value> {
+    let mut generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    let mut schema = operation.answer?(&mut generator).to_value();
+    if let Some(object) = schema.as_object_mut() {
+        object.insert("$defs".to_owned(), Value::Object(generator.take_definitions(true)));
+    }
+    Some(schema)
 }
 
 impl Schemas {

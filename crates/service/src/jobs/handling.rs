@@ -11,10 +11,9 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tunesmith_files::{OpenError, Place};
 
 use super::{CANCELLED_BY_USER, Jobs};
-use crate::{JobEvent, pages};
-use futures::TryStreamExt;
-use tunesmith_domain::{Completion, JobChange, JobId, JobState, Trial, TrialChange};
-use tunesmith_executor::{ExecutorJobId, ExecutorJobState, StopMode};
+use crate::JobEvent;
+use crate::runner::end_programs;
+use tunesmith_domain::{JobChange, JobId, JobState};
 use tunesmith_store::StoreError;
 
 /// Number of processes that may die while they handle a job. A guess: more than the ends of a server that have another
@@ -134,51 +133,13 @@ pub(super) async fn set_aside(jobs: &Jobs, id: &JobId) -> Result<(), StoreError>
     let at = services.clock.now();
     services.store.change_job(id, JobChange::Become { state, error_message, at }).await?;
     tracing::error!(job.id = %id, reason, "a job is set aside");
-    let Some(study) = &job.study else {
-        stop_attempts(jobs, id).await;
-        return Ok(());
-    };
-    let unfinished: Vec<Trial> = pages::trials(&*services.store, study)
-        .try_filter(|trial| std::future::ready(!trial.state.is_final()))
-        .try_collect()
-        .await?;
-    for trial in unfinished {
-        let attempt = ExecutorJobId { job: id.clone(), trial: Some(trial.id), attempt: trial.attempt };
-        if let Err(error) = services.executor.stop(&attempt, StopMode::Immediate).await {
-            tracing::warn!(%attempt, error = &error as &dyn std::error::Error, "a program could not be stopped");
-        }
-        let change = TrialChange::Complete {
-            attempt: trial.attempt,
-            measurements: Vec::new(),
-            completion: Completion::Infeasible { reason: reason.clone() },
-            at: services.clock.now(),
-        };
-        services.store.change_trial(study, trial.id, change).await?;
-    }
-    Ok(())
-}
-
-/// Stops the attempts of a job without hyperparameters. Only the executor knows their number.
-async fn stop_attempts(jobs: &Jobs, id: &JobId) {
-    let executor = &jobs.services.executor;
-    for attempt in 1.. {
-        let attempt = ExecutorJobId { job: id.clone(), trial: None, attempt };
-        let stopped = match executor.state(&attempt).await {
-            Ok(ExecutorJobState::Unknown) => return,
-            Ok(ExecutorJobState::Running) => executor.stop(&attempt, StopMode::Immediate).await,
-            Ok(_) => Ok(()),
-            Err(error) => Err(error),
-        };
-        if let Err(error) = stopped {
-            tracing::warn!(%attempt, error = &error as &dyn std::error::Error, "a program could not be stopped");
-            return;
-        }
-    }
+    end_programs(services, &job, &reason).await
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tunesmith_domain::Trial;
     use tunesmith_store::contract::samples;
 
     #[tokio::test]

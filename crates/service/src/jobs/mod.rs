@@ -5,7 +5,13 @@
 
 mod handling;
 mod queue;
+mod reopen;
 mod retention;
+mod retries;
+#[cfg(test)]
+mod tests;
+
+pub use reopen::Extension;
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -17,22 +23,23 @@ use std::time::Duration;
 use futures::TryStreamExt;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use self::handling::Handling;
-use self::queue::Queue;
+use self::queue::{Moment, Queue};
+use self::retries::{AfterFailure, Retry};
 use super::pages;
 use super::runner::{
-    self, CANCELLED_BY_USER, Control, JobOutcome, JobServices, RunControl, RunError, RunSettings, until_at_least,
-    until_true,
+    CANCELLED_BY_USER, Control, JobOutcome, JobServices, RunControl, RunError, RunSettings, until_at_least,
 };
-use super::submission::submit;
+use super::submission::{newest_job, submit};
 use super::{Submission, SubmitError, Submitted};
 use tunesmith_domain::{Job, JobChange, JobId, JobState, PlanError, Study, TransitionError, Trial};
-use tunesmith_store::StoreError;
+use tunesmith_executor::ExecutorError;
+use tunesmith_store::{Condition, StoreError};
 use tunesmith_telemetry::telemetry;
 
-/// Time after which a job whose run failed is run again.
-const RETRY_AFTER: Duration = Duration::from_secs(30);
+pub use self::retries::RETRY_PAUSES;
 
 /// Why a request about a job failed. Nothing was changed, except where [`StoreError`] states that the outcome is
 /// unknown.
@@ -47,6 +54,40 @@ pub enum JobsError {
     /// The stored plan is invalid.
     #[error(transparent)]
     Plan(#[from] PlanError),
+    /// The job is being run.
+    #[error("cannot {change} job {id} while it runs: wait for its end, or cancel it")]
+    Running {
+        /// The job.
+        id: JobId,
+        /// The refused change, as a verb.
+        change: &'static str,
+    },
+    /// The job has no failed trial, and has all its trials.
+    #[error("job {id} has no failed trial to run again; raise its number of trials to run more")]
+    NothingToRetry {
+        /// The job.
+        id: JobId,
+    },
+    /// The trials of the job are prior knowledge of an unfinished one.
+    #[error("job {id} cannot be deleted: the unfinished job {dependent} learns from its trials")]
+    Needed {
+        /// The job.
+        id: JobId,
+        /// The unfinished job.
+        dependent: JobId,
+    },
+    /// The folder of the job cannot be removed. The job is kept.
+    #[error("the folder {path} cannot be removed")]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The executor cannot tell what it has run.
+    #[error(transparent)]
+    Executor(#[from] ExecutorError),
 }
 
 /// How [`Jobs::run`] runs the queue.
@@ -64,13 +105,19 @@ pub struct Jobs {
     state: Mutex<State>,
     /// Notified when a job was queued or cancelled.
     changed: Notify,
+    /// Notified when a run of a job has ended.
+    ended: Notify,
+    /// Held while a job starts to run, is retried, extended or deleted, so that only one of these happens at a time.
+    admission: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
 struct State {
     queue: Queue,
-    /// Cancels each running job when set to true.
+    /// Cancels each running job when set to true. Contains the jobs that wait to be run again after a failure.
     running: HashMap<JobId, watch::Sender<bool>>,
+    /// Number of failed runs in succession.
+    failed_runs: HashMap<JobId, usize>,
 }
 
 /// A job with its trials.
@@ -89,7 +136,13 @@ pub struct JobReport {
 impl Jobs {
     /// Creates the service with an empty queue. [`Jobs::resume_unfinished`] queues the jobs of the store.
     pub fn new(services: JobServices) -> Self {
-        Self { services: Arc::new(services), state: Mutex::default(), changed: Notify::new() }
+        Self {
+            services: Arc::new(services),
+            state: Mutex::default(),
+            changed: Notify::new(),
+            ended: Notify::new(),
+            admission: tokio::sync::Mutex::default(),
+        }
     }
 
     /// Stores a job, or finds the job that was submitted with the same content before. Does not queue it.
@@ -116,7 +169,8 @@ impl Jobs {
         let Submitted::Created(job) = submitted else {
             return Err(StoreError::AlreadyExists { resource: format!("job {}", submitted.job().id) }.into());
         };
-        self.state().queue.push(&job, job.plan()?);
+        let now = self.moment();
+        self.state().queue.push(&job, job.plan()?, now);
         self.changed.notify_one();
         Ok(job)
     }
@@ -138,7 +192,20 @@ impl Jobs {
         Ok(())
     }
 
-    /// Returns the job `id` with its trials.
+    /// Returns whether the store takes changes, and every change of that.
+    pub fn store_condition(&self) -> watch::Receiver<Condition> {
+        self.services.store.condition()
+    }
+
+    /// Returns the newest job with the content of `submission`, in any state and with any number of trials.
+    ///
+    /// # Errors
+    /// [`JobsError::Store`].
+    pub async fn newest_like(&self, submission: &Submission) -> Result<Option<Job>, JobsError> {
+        Ok(newest_job(&*self.services.store, submission, |_| true).await?)
+    }
+
+    /// Returns the job `id` with its trials, without them if its study is missing.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
@@ -149,7 +216,14 @@ impl Jobs {
         let Some(study) = &job.study else {
             return Ok(JobReport { job, study: None, trials: Vec::new(), position });
         };
-        let study = store.study(study).await?;
+        let study = match store.study(study).await {
+            Ok(study) => study,
+            Err(error @ StoreError::NotFound { .. }) => {
+                tracing::warn!(job.id = %id, error = %error, "the trials of a job are missing");
+                return Ok(JobReport { job, study: None, trials: Vec::new(), position });
+            }
+            Err(error) => return Err(error.into()),
+        };
         let trials = pages::trials(&**store, &study.id).try_collect().await?;
         Ok(JobReport { job, study: Some(study), trials, position })
     }
@@ -189,7 +263,8 @@ impl Jobs {
         Ok((found, false))
     }
 
-    /// Cancels a job: at once if it has never run, otherwise as soon as its programs have ended.
+    /// Cancels a job: at once if it has never run, otherwise as soon as its programs have ended. It ends also if its
+    /// files or its plan cannot be used.
     ///
     /// # Errors
     /// [`StoreError::NotFound`]; [`StoreError::Refused`] if it is in a final state.
@@ -213,6 +288,10 @@ impl Jobs {
         now.queue.move_to_front(&job);
         if let Some(cancel) = now.running.get(id) {
             cancel.send_replace(true);
+        } else if state == JobState::Cancelling && job.plan().is_err() && now.queue.position(id).is_none() {
+            // It was not queued, because its plan cannot be read.
+            now.queue.push_front(&job);
+            self.changed.notify_one();
         }
         Ok(())
     }
@@ -235,18 +314,21 @@ impl Jobs {
             if job.state.is_final() {
                 continue;
             }
+            let now = self.moment();
             match job.plan() {
-                Ok(plan) => self.state().queue.push(&job, plan),
+                _ if job.state == JobState::Cancelling => self.state().queue.push_front(&job),
+                Ok(plan) => self.state().queue.push(&job, plan, now),
                 Err(error) => tracing::error!(job.id = %job.id, error = %error, "a job cannot be resumed"),
             }
         }
         Ok(())
     }
 
-    /// Runs the queued jobs until `control` is raised. Then interrupts the running ones, which the next process can
-    /// resume, and waits for them.
+    /// Runs the queued jobs until `control` is raised. Then ends the running ones in the way of `control`, so that the
+    /// next process can resume them, and waits for them.
     pub async fn run(self: &Arc<Self>, settings: QueueSettings, mut control: watch::Receiver<Control>) {
         let mut running = JoinSet::new();
+        let mut waiting = JoinSet::new();
         loop {
             self.cancel_overdue().await;
             while running.len() < settings.slots.get() {
@@ -256,78 +338,119 @@ impl Jobs {
             let deadline = self.state().queue.next_deadline();
             let overdue = async {
                 match deadline {
-                    Some(deadline) => {
-                        let left = deadline.duration_since(self.services.clock.now());
-                        tokio::time::sleep(Duration::try_from(left).unwrap_or(Duration::ZERO)).await;
-                    }
+                    Some(deadline) => tokio::time::sleep_until(deadline).await,
                     None => std::future::pending().await,
                 }
             };
             self.record_load(running.len(), settings.slots);
             tokio::select! {
-                () = until_at_least(&mut control, Control::Interrupt) => break,
+                () = until_at_least(&mut control, Control::Drain) => break,
                 () = self.changed.notified() => {}
-                Some(_) = running.join_next() => {}
+                Some(ended) = running.join_next() => match ended {
+                    // Its slot is free for another job until then.
+                    Ok(Some(retry)) => drop(waiting.spawn(Arc::clone(self).queue_again(retry))),
+                    Ok(None) => {}
+                    Err(error) => tracing::error!(error = &error as &dyn std::error::Error, "a job is no longer run"),
+                },
+                Some(_) = waiting.join_next() => {}
                 () = overdue => {}
             }
         }
+        waiting.abort_all();
         while running.join_next().await.is_some() {}
     }
 
-    /// Runs the job `id`, and no other, to its end or until `control` is raised.
+    /// Runs the job `id`, and no other, to its end or until `control` is raised. After a failure it is run again a
+    /// limited number of times; then the job fails.
     ///
     /// # Errors
-    /// [`RunError`]; the job can be resumed.
+    /// [`RunError`] if the store failed, or if this version cannot read the plan; the job can be resumed.
     pub async fn run_one(
         &self,
         id: &JobId,
         settings: RunSettings,
-        control: watch::Receiver<Control>,
+        mut control: watch::Receiver<Control>,
     ) -> Result<JobOutcome, RunError> {
-        let control = RunControl { level: control, cancelled: self.register(id).await };
-        let outcome = runner::run(Arc::clone(&self.services), id.clone(), settings, control).await;
-        self.state().running.remove(id);
-        outcome
-    }
-
-    /// Runs a job of the queue, and runs it again after an error.
-    async fn run_queued(self: Arc<Self>, id: JobId, endpoint: String, mut control: watch::Receiver<Control>) {
-        let cancelled = self.register(&id).await;
-        let handling = Handling::begin(&(self.services.directory)(&id)).await;
-        loop {
-            if handling.is_fatal() {
-                if let Err(error) = handling::set_aside(&self, &id).await {
-                    tracing::error!(job.id = %id, error = &error as &dyn std::error::Error, "a job could not be set aside");
-                }
-                break;
-            }
-            let was_cancelled = *cancelled.borrow();
-            let (events, emitted) = mpsc::unbounded_channel();
-            let settings = RunSettings { endpoint: endpoint.clone(), parallel: None, events: Some(events) };
+        let cancelled = self.register(id).await;
+        let outcome = loop {
             let run_control = RunControl { level: control.clone(), cancelled: cancelled.clone() };
-            let run = runner::run(Arc::clone(&self.services), id.clone(), settings, run_control);
-            match handling.during(emitted, run).await {
-                Ok(JobOutcome::Ended(job)) => tracing::info!(job.id = %id, job.state = %job.state, "a job has ended"),
-                Ok(JobOutcome::Interrupted(_)) => {}
-                Err(error) => {
-                    tracing::error!(job.id = %id, error = &error as &dyn std::error::Error, "the run of a job failed; it is run again later");
-                    let mut cancelled = cancelled.clone();
+            let (error, after) = match self.run_once(id, &settings, run_control).await {
+                Ok(outcome) => break Ok(outcome),
+                Err(failure) => failure,
+            };
+            match after {
+                AfterFailure::Ended(job) => break Ok(JobOutcome::Ended(*job)),
+                AfterFailure::Left => break Err(error),
+                AfterFailure::RunAgain { pause, message } => {
+                    if let Some(events) = &settings.events {
+                        // The receiver may have been dropped.
+                        let _ = events.send(super::JobEvent::Warning { message });
+                    }
                     tokio::select! {
-                        // The store refused a change because the job was cancelled meanwhile: the next run stops it.
-                        () = until_true(&mut cancelled), if !was_cancelled => continue,
-                        () = until_at_least(&mut control, Control::Interrupt) => {}
-                        () = tokio::time::sleep(RETRY_AFTER) => continue,
+                        biased;
+                        () = until_at_least(&mut control, Control::Drain) => {
+                            let at = self.services.clock.now();
+                            let queued = JobChange::Become { state: JobState::Queued, error_message: String::new(), at };
+                            break self.services.store.change_job(id, queued).await.map(JobOutcome::Interrupted).map_err(RunError::from);
+                        }
+                        () = tokio::time::sleep(pause) => {}
                     }
                 }
             }
-            break;
+        };
+        self.unregister(id);
+        outcome
+    }
+
+    /// Runs a job of the queue once. Returns when it is to be run again, after a failure.
+    async fn run_queued(
+        self: Arc<Self>,
+        id: JobId,
+        endpoint: String,
+        control: watch::Receiver<Control>,
+    ) -> Option<Retry> {
+        let cancelled = self.register(&id).await;
+        let handling = Handling::begin(&(self.services.directory)(&id)).await;
+        let failure = if handling.is_fatal() {
+            // The count is kept until the job has ended.
+            handling::set_aside(&self, &id).await.err().map(|error| {
+                tracing::error!(job.id = %id, error = &error as &dyn std::error::Error, "a job could not be set aside");
+                self.last_pause()
+            })
+        } else {
+            let (events, emitted) = mpsc::unbounded_channel();
+            let settings = RunSettings { endpoint, parallel: None, events: Some(events) };
+            let run_control = RunControl { level: control, cancelled: cancelled.clone() };
+            let outcome = handling.during(emitted, self.run_once(&id, &settings, run_control)).await;
+            handling.end();
+            self.pause_after(&id, outcome)
+        };
+        match failure {
+            Some(pause) => Some(Retry { id, pause, cancelled }),
+            None => {
+                self.unregister(&id);
+                None
+            }
         }
-        handling.end();
-        self.state().running.remove(&id);
+    }
+
+    /// Returns the pause after which the job `id` of the queue is to be run again, if its run failed.
+    fn pause_after(&self, id: &JobId, outcome: Result<JobOutcome, (RunError, AfterFailure)>) -> Option<Duration> {
+        match outcome {
+            Ok(JobOutcome::Ended(job)) => {
+                tracing::info!(job.id = %id, job.state = %job.state, "a job has ended");
+                None
+            }
+            Ok(JobOutcome::Interrupted(_)) => None,
+            Err((_, AfterFailure::Ended(_))) => None,
+            Err((_, AfterFailure::Left)) => Some(self.last_pause()),
+            Err((_, AfterFailure::RunAgain { pause, .. })) => Some(pause),
+        }
     }
 
     /// Enters a job into the running ones; the returned flag becomes true when the job is cancelled.
     async fn register(&self, id: &JobId) -> watch::Receiver<bool> {
+        let _admission = self.admission.lock().await;
         let (cancel, cancelled) = watch::channel(false);
         self.state().running.insert(id.clone(), cancel.clone());
         // The job may have been cancelled after it left the queue.
@@ -335,6 +458,11 @@ impl Jobs {
             cancel.send_replace(true);
         }
         cancelled
+    }
+
+    fn unregister(&self, id: &JobId) {
+        self.state().running.remove(id);
+        self.ended.notify_waiters();
     }
 
     fn record_load(&self, running: usize, slots: NonZeroUsize) {
@@ -347,14 +475,18 @@ impl Jobs {
     /// Cancels the queued jobs that exceed their maximum waiting time.
     async fn cancel_overdue(&self) {
         loop {
-            let now = self.services.clock.now();
-            let Some(id) = self.state().queue.pop_overdue(now) else { return };
+            let Some(id) = self.state().queue.pop_overdue(Instant::now()) else { return };
             let error_message = "the job waited longer than scheduling.maxWaitTime allows".to_owned();
-            let change = JobChange::Become { state: JobState::Cancelled, error_message, at: now };
+            let at = self.services.clock.now();
+            let change = JobChange::Become { state: JobState::Cancelled, error_message, at };
             if let Err(error) = self.services.store.change_job(&id, change).await {
                 tracing::error!(job.id = %id, error = %error, "an overdue job could not be cancelled");
             }
         }
+    }
+
+    fn moment(&self) -> Moment {
+        Moment { time: self.services.clock.now(), instant: Instant::now() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -2,33 +2,50 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use jiff::Timestamp;
+use tokio::time::Instant;
 
 use tunesmith_domain::{Job, JobId, JobPlan};
 
 /// The sort key: higher priority first, then the older job, then by name.
 type Place = (Reverse<i32>, Timestamp, JobId);
 
+/// One moment on the system clock and on the monotonic clock, on which waiting times end.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Moment {
+    pub(super) time: Timestamp,
+    pub(super) instant: Instant,
+}
+
 /// The waiting jobs, in the order in which they are started.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     /// The waiting jobs, with the end of their waiting time.
-    places: BTreeMap<Place, Option<Timestamp>>,
+    places: BTreeMap<Place, Option<Instant>>,
 }
 
 impl Queue {
-    /// Adds a job. The waiting time of a job that has run before is not limited.
-    pub(super) fn push(&mut self, job: &Job, plan: &JobPlan) {
-        let waits = plan.max_wait_time.filter(|_| job.start_time.is_none());
-        let until = waits.and_then(|time| job.create_time.checked_add(time).ok());
+    /// Adds a job at `now`. The waiting time of a job that has run before is not limited.
+    pub(super) fn push(&mut self, job: &Job, plan: &JobPlan, now: Moment) {
+        let limit = plan.max_wait_time.filter(|_| job.start_time.is_none());
+        let queued = job.requeue_time.unwrap_or(job.create_time);
+        // A submission in the future is the result of a changed system clock.
+        let waited = Duration::try_from(now.time.duration_since(queued)).unwrap_or(Duration::ZERO);
+        let until = limit.and_then(|limit| now.instant.checked_add(limit.saturating_sub(waited)));
         self.places.insert((Reverse(plan.priority), job.create_time, job.id.clone()), until);
+    }
+
+    /// Adds a job that is being cancelled, in front of the others.
+    pub(super) fn push_front(&mut self, job: &Job) {
+        self.places.insert((Reverse(i32::MAX), job.create_time, job.id.clone()), None);
     }
 
     /// Moves `job` to the front, and removes the limit of its waiting time. Does nothing if it does not wait.
     pub(super) fn move_to_front(&mut self, job: &Job) {
         if self.remove(&job.id) {
-            self.places.insert((Reverse(i32::MAX), job.create_time, job.id.clone()), None);
+            self.push_front(job);
         }
     }
 
@@ -55,7 +72,7 @@ impl Queue {
     }
 
     /// Removes and returns a job whose waiting time is over at `now`.
-    pub(super) fn pop_overdue(&mut self, now: Timestamp) -> Option<JobId> {
+    pub(super) fn pop_overdue(&mut self, now: Instant) -> Option<JobId> {
         let overdue = self.places.iter().find(|(_, until)| until.is_some_and(|until| until <= now));
         let place = overdue.map(|(place, _)| place.clone())?;
         self.places.remove(&place);
@@ -63,15 +80,13 @@ impl Queue {
     }
 
     /// Returns the earliest end of a waiting time.
-    pub(super) fn next_deadline(&self) -> Option<Timestamp> {
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
         self.places.values().flatten().min().copied()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use tunesmith_domain::JobFields;
     use tunesmith_store::contract::samples;
@@ -89,7 +104,7 @@ mod tests {
         let mut queue = Queue::default();
         let jobs = [("young", 2, 0), ("old", 1, 0), ("important", 3, 5), ("cancelled", 4, 0)];
         for (id, create_secs, priority) in jobs {
-            queue.push(&job(id, create_secs), &plan(priority, None));
+            queue.push(&job(id, create_secs), &plan(priority, None), at(0, Instant::now()));
         }
         queue.move_to_front(&job("cancelled", 4));
         queue.move_to_front(&job("unknown", 4));
@@ -98,16 +113,31 @@ mod tests {
         assert_eq!(order, ["cancelled", "important", "old", "young"]);
     }
 
+    /// The moment `instant`, at which the system clock shows `secs`.
+    fn at(secs: i64, instant: Instant) -> Moment {
+        Moment { time: samples::at(secs), instant }
+    }
+
     #[test]
     fn waiting_time_is_limited_unless_the_job_has_run_before() {
+        let begin = Instant::now();
+        let after = |secs| begin + Duration::from_secs(secs);
         let mut queue = Queue::default();
-        queue.push(&job("patient", 0), &plan(9, None));
-        queue.push(&job("waits", 0), &plan(0, Some(60)));
+        queue.push(&job("patient", 0), &plan(9, None), at(0, begin));
+        queue.push(&job("waits", 0), &plan(0, Some(60)), at(10, begin));
         let started = JobFields { start_time: Some(samples::at(1)), ..(*job("started", 0)).clone() };
-        queue.push(&Job::restore(started), &plan(0, Some(10)));
-        assert_eq!(queue.next_deadline(), Some(samples::at(60)));
-        assert_eq!(queue.pop_overdue(samples::at(59)), None);
-        assert_eq!(queue.pop_overdue(samples::at(60)), Some("waits".parse().unwrap()));
-        assert_eq!((queue.pop_overdue(samples::at(999)), queue.next_deadline()), (None, None));
+        queue.push(&Job::restore(started), &plan(0, Some(10)), at(10, begin));
+        assert_eq!(queue.next_deadline(), Some(after(50)));
+        assert_eq!(queue.pop_overdue(after(49)), None);
+        assert_eq!(queue.pop_overdue(after(50)), Some("waits".parse().unwrap()));
+        assert_eq!((queue.pop_overdue(after(999)), queue.next_deadline()), (None, None));
+    }
+
+    #[test]
+    fn job_that_was_submitted_in_the_future_waits_for_its_whole_time() {
+        let begin = Instant::now();
+        let mut queue = Queue::default();
+        queue.push(&job("waits", 9000), &plan(0, Some(60)), at(0, begin));
+        assert_eq!(queue.next_deadline(), Some(begin + Duration::from_secs(60)));
     }
 }

@@ -15,7 +15,7 @@ pub(super) struct EndedTrial<'a> {
     pub(super) final_measurement: Result<Measurement, NoFinalMeasurement>,
     pub(super) seen_tags: &'a BTreeSet<String>,
     pub(super) time_limit: Option<Duration>,
-    /// Last line of the standard error of the program.
+    /// Last line of the standard error of the program, or of the container engine.
     pub(super) last_error_line: Option<String>,
 }
 
@@ -44,7 +44,7 @@ impl EndedTrial<'_> {
             ProgramEnd::Exited(0) => return None,
             ProgramEnd::Exited(code) => format!("exit code {code}"),
             ProgramEnd::Signaled(signal) => format!("killed by signal {signal}{}", signal_name(*signal)),
-            ProgramEnd::NotStarted(reason) => return Some(format!("could not be started: {reason}")),
+            ProgramEnd::NotStarted(reason) => format!("could not be started: {reason}"),
         };
         Some(match &self.last_error_line {
             Some(line) => format!("{reason}: {line}"),

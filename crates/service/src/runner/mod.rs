@@ -5,9 +5,13 @@
 //! unfinished job continues it, and a run of a finished job returns at once.
 
 mod classification;
+mod error_quote;
 mod failure_rule;
+mod files;
+mod giving_up;
 mod program;
 mod program_files;
+mod running_time;
 mod single_run;
 mod trial_run;
 mod tuning;
@@ -16,9 +20,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
 use tokio::sync::{mpsc, watch};
 
+use self::running_time::{RunningTime, time_of_change};
 use self::tuning::Tuning;
 use super::JobEvent;
 use super::live_trials::LiveTrials;
@@ -26,10 +30,12 @@ use super::secret::job_secret;
 use crate::clock::Clock;
 use crate::search_policy::{SearchPolicy, error_text};
 use tunesmith_domain::{Job, JobChange, JobId, JobPlan, JobState, PlanError, Trial};
-use tunesmith_executor::{Executor, ExecutorError};
+use tunesmith_executor::{Executor, ExecutorError, ExecutorJobState, ExitStatus, ProgramEnd};
 use tunesmith_files::create_folder_for_user;
-use tunesmith_packages::{Environments, ProgramUser};
+use tunesmith_packages::{Environments, ProgramUser, Step};
 use tunesmith_store::{Store, StoreError};
+
+pub(super) use self::giving_up::{end_job, end_programs};
 
 /// The reason recorded for a job that a user cancelled.
 pub(super) const CANCELLED_BY_USER: &str = "cancelled by a user";
@@ -39,6 +45,10 @@ pub(super) const CANCELLED_BY_USER: &str = "cancelled by a user";
 pub enum Control {
     /// Run to the end.
     Run,
+    /// Start no further program, wait for the running ones, and leave the job resumable.
+    Drain,
+    /// Start no further program, and leave the running ones to the next process, which adopts them.
+    Detach,
     /// Start no further program, stop the running ones gracefully, and leave the job resumable.
     Interrupt,
     /// As [`Control::Interrupt`], but kill the running programs.
@@ -67,9 +77,9 @@ pub enum RunError {
     #[error(transparent)]
     Plan(#[from] PlanError),
     /// A folder of the job could not be created, or a file not be written.
-    #[error("{operation} {path} failed")]
+    #[error("cannot {operation} {path}")]
     Files {
-        /// Such as `creating`.
+        /// Such as `create`.
         operation: &'static str,
         /// The file or folder.
         path: PathBuf,
@@ -78,7 +88,7 @@ pub enum RunError {
         source: std::io::Error,
     },
     /// A task of this program panicked or was aborted.
-    #[error("running a trial stopped unexpectedly")]
+    #[error("the task that ran a trial ended unexpectedly; the job can be resumed")]
     Interrupted(#[from] tokio::task::JoinError),
 }
 
@@ -104,6 +114,8 @@ pub struct JobServices {
     pub program_user: ProgramUserOf,
     /// Returns the folder of a job's files, which need not exist.
     pub directory: Box<dyn Fn(&JobId) -> PathBuf + Send + Sync>,
+    /// The pauses before a job whose run failed is run again. After the last one the job fails.
+    pub retry_pauses: Vec<Duration>,
 }
 
 /// The settings of one run of a job.
@@ -145,6 +157,8 @@ struct Context {
     plan: JobPlan,
     /// Interpreter of the environment that the packages were installed into.
     python: Option<PathBuf>,
+    /// The limit of `maxRunningTime`; `None` without one.
+    running_time: Option<RunningTime>,
 }
 
 /// Runs the job `id` to its end, or until `control` ends the run.
@@ -161,7 +175,7 @@ pub(super) async fn run(
     let directory = (services.directory)(&id);
     create_dir(&directory).await?;
     let secret = job_secret(&directory).map_err(|source| RunError::Files {
-        operation: "keeping a secret in",
+        operation: "write the secret of the job in",
         path: directory.clone(),
         source,
     })?;
@@ -178,9 +192,10 @@ impl Runner {
         let job = if job.state == JobState::Queued { self.set_state(JobState::Preparing, "").await? } else { job };
         let mut control = self.control.level.clone();
         let mut cancelled = self.control.cancelled.clone();
+        let observer = |step: Step| self.emit(JobEvent::Busy { activity: Some(step.into()) });
         let prepared = tokio::select! {
-            prepared = program::prepare(&self.services.environments, &plan, self.program_user()) => prepared,
-            () = until_at_least(&mut control, Control::Interrupt) => {
+            prepared = program::prepare(&self.services.environments, &plan, self.program_user(), &observer) => prepared,
+            () = until_at_least(&mut control, Control::Drain) => {
                 return Ok(JobOutcome::Interrupted(self.set_state(JobState::Queued, "").await?));
             }
             // A job that has started before may have running programs, which are stopped below.
@@ -188,6 +203,7 @@ impl Runner {
                 return Ok(JobOutcome::Ended(self.set_state(JobState::Cancelled, CANCELLED_BY_USER).await?));
             }
         };
+        self.emit(JobEvent::Busy { activity: None });
         let python = match prepared {
             Ok(prepared) => {
                 if let Some(prepared) = &prepared {
@@ -204,7 +220,8 @@ impl Runner {
             Some(study) => Some(self.services.store.study(study).await?),
             None => None,
         };
-        let context = Arc::new(Context { runner: self, job, plan, python });
+        let running_time = RunningTime::of(&job, &plan, self.services.clock.now(), tokio::time::Instant::now());
+        let context = Arc::new(Context { runner: self, job, plan, python, running_time });
         match study {
             Some(study) => Tuning::new(context, study).run().await,
             None => single_run::run(&context).await,
@@ -231,9 +248,14 @@ impl Runner {
         (self.services.program_user)(self.id.parts().0)
     }
 
-    /// Whether the run has been interrupted.
+    /// Whether the run starts no further program.
     fn is_interrupted(&self) -> bool {
-        *self.control.level.borrow() >= Control::Interrupt
+        *self.control.level.borrow() >= Control::Drain
+    }
+
+    /// Whether the running programs are left to the next process.
+    fn is_detached(&self) -> bool {
+        *self.control.level.borrow() == Control::Detach
     }
 }
 
@@ -246,27 +268,18 @@ impl Context {
         self.runner.emit(event);
     }
 
-    /// The time at which the job exceeds its maximum running time.
-    fn deadline(&self) -> Option<Timestamp> {
-        let limit = SignedDuration::try_from(self.plan.max_running_time?).ok()?;
-        self.job.start_time?.checked_add(limit).ok()
-    }
-
     /// Waits until the job has to be cancelled, and returns the reason. Never completes otherwise.
     async fn until_cancelled(&self) -> String {
         let time_over = async {
-            match self.deadline() {
-                Some(deadline) => {
-                    let left = deadline.duration_since(self.services().clock.now());
-                    tokio::time::sleep(Duration::try_from(left).unwrap_or(Duration::ZERO)).await;
-                }
+            match &self.running_time {
+                Some(limit) => limit.reached().await,
                 None => std::future::pending().await,
             }
         };
         let mut cancelled = self.runner.control.cancelled.clone();
         tokio::select! {
             () = until_true(&mut cancelled) => CANCELLED_BY_USER.to_owned(),
-            () = time_over => self.time_over_message(),
+            message = time_over => message,
         }
     }
 
@@ -275,13 +288,7 @@ impl Context {
         if *self.runner.control.cancelled.borrow() {
             return Some(CANCELLED_BY_USER.to_owned());
         }
-        let is_over = self.deadline().is_some_and(|deadline| deadline <= self.services().clock.now());
-        is_over.then(|| self.time_over_message())
-    }
-
-    fn time_over_message(&self) -> String {
-        let limit = self.plan.max_running_time.unwrap_or_default();
-        format!("the job ran longer than scheduling.maxRunningTime allows ({} s)", limit.as_secs())
+        self.running_time.as_ref().filter(|limit| limit.is_reached()).map(RunningTime::message)
     }
 }
 
@@ -302,23 +309,33 @@ pub(super) async fn until_true(flag: &mut watch::Receiver<bool>) {
 /// Creates `path` and its parents.
 async fn create_dir(path: &Path) -> Result<(), RunError> {
     tokio::fs::create_dir_all(path).await.map_err(|source| RunError::Files {
-        operation: "creating",
+        operation: "create",
         path: path.to_owned(),
         source,
     })
 }
 
-/// Creates the job-dir `path` and its parents, in the mode that the user's umask gives, unless the executor does.
-async fn create_job_dir(runner: &Runner, path: PathBuf) -> Result<(), RunError> {
+/// Creates the folder `path` for models and events and its parents, in the mode that the user's umask gives, unless the
+/// executor creates it as the user of the programs.
+///
+/// # Errors
+/// The reason for which the program cannot be started. It is the fault of the job, not of the service.
+async fn create_job_dir(runner: &Runner, path: PathBuf) -> Result<(), String> {
     if runner.program_user().is_some() {
         return Ok(());
     }
-    let created = path.clone();
-    let created = tokio::task::spawn_blocking(move || create_folder_for_user(&created)).await?;
-    created.map_err(|source| RunError::Files { operation: "creating", path, source })
+    let folder = path.clone();
+    let created = tokio::task::spawn_blocking(move || create_folder_for_user(&folder)).await;
+    let created = created.map_err(std::io::Error::other).flatten();
+    created.map_err(|error| format!("its job folder {} cannot be created: {error}", path.display()))
+}
+
+/// The state of a program that could not be started.
+fn not_started(reason: String) -> ExecutorJobState {
+    ExecutorJobState::Ended(ExitStatus { end: ProgramEnd::NotStarted(reason), stopped: None })
 }
 
 /// Returns the folder of one attempt.
-fn attempt_directory(job_directory: &Path, trial: &Trial) -> PathBuf {
+pub fn attempt_directory(job_directory: &Path, trial: &Trial) -> PathBuf {
     job_directory.join("trials").join(trial.id.to_string()).join(format!("attempt-{}", trial.attempt))
 }

@@ -3,10 +3,10 @@
 use tunesmith_domain::{JobPlan, ProgramPlan};
 use tunesmith_packages::{
     EnvironmentRequest, Environments, Package, PackageError, PackageSource, PreparedEnvironment, ProgramUser,
-    SourceFolder,
+    SourceFolder, Step,
 };
 
-/// Installs the packages of `plan`. Returns `None` if it has none.
+/// Installs the packages of `plan`, and calls `observer` before each step that may take long. Returns `None` if it has none.
 ///
 /// # Errors
 /// [`PackageError`]; the job then fails.
@@ -14,6 +14,7 @@ pub(super) async fn prepare(
     environments: &Environments,
     plan: &JobPlan,
     user: Option<ProgramUser>,
+    observer: &(dyn Fn(Step) + Send + Sync),
 ) -> Result<Option<PreparedEnvironment>, PackageError> {
     let ProgramPlan::PythonModule { package_uris, package_path, requirements, .. } = &plan.program else {
         return Ok(None);
@@ -26,5 +27,5 @@ pub(super) async fn prepare(
         packages.push(Package::Folder(SourceFolder::new(path)?));
     }
     let request = EnvironmentRequest { packages, requirements: requirements.clone(), user };
-    environments.prepare(&request).await.map(Some)
+    environments.prepare_observed(&request, observer).await.map(Some)
 }

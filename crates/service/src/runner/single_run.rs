@@ -1,37 +1,48 @@
 //! Runs a job without hyperparameters: one run of its program, repeated if the executor loses it.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::{Context, Control, JobOutcome, RunError, create_dir, create_job_dir, until_at_least};
+use super::error_quote::error_quote;
+use super::files::FILES_TIMEOUT;
+use super::{Context, Control, JobOutcome, RunError, create_dir, create_job_dir, not_started, until_at_least};
 use crate::trainer::Launch;
 use tunesmith_domain::JobState;
 use tunesmith_executor::{
     ExecutorError, ExecutorJobId, ExecutorJobState, ExitStatus, ProgramEnd, StopMode, StopReason,
 };
+use tunesmith_files::Place;
+
+/// Why an attempt counts as lost whose record the executor does not find.
+const NO_RECORD: &str = "its record was removed while the program ran";
 
 /// Runs the job's program to its end.
 ///
 /// Attempts are numbered from 1. The executor stores the state of each, so that a resumed job finds the current one:
-/// all earlier attempts were lost or interrupted.
+/// all earlier attempts since the last retry were lost or interrupted.
 pub(super) async fn run(context: &Arc<Context>) -> Result<JobOutcome, RunError> {
     let runner = &context.runner;
-    let mut attempt = 0;
-    let mut lost = 0;
+    let mut attempt = context.job.former_attempts;
+    let mut lost = Vec::new();
     loop {
         attempt += 1;
         let id = ExecutorJobId { job: context.job.id.clone(), trial: None, attempt };
         let mut state = context.services().executor.state(&id).await?;
         if state == ExecutorJobState::Unknown {
-            state = match submit(context, &id).await {
-                Ok(()) => ExecutorJobState::Running,
-                Err(RunError::Executor(ExecutorError::Rejected { reason, .. })) => {
-                    ExecutorJobState::Ended(ExitStatus { end: ProgramEnd::NotStarted(reason), stopped: None })
-                }
-                Err(error) => return Err(error),
-            };
+            if let Some(reason) = context.cancellation() {
+                return end(context, JobState::Cancelled, &reason).await;
+            }
+            if runner.is_interrupted() {
+                return interrupt(context).await;
+            }
+            state = submit(context, &id).await?;
         }
         if state == ExecutorJobState::Running {
-            state = watch(context, &id).await?;
+            match watch(context, &id).await? {
+                Some(ended) => state = ended,
+                // The program is left to the next process.
+                None => return Ok(JobOutcome::Interrupted(context.services().store.job(&context.job.id).await?)),
+            }
         }
         let interrupted = runner.is_interrupted();
         match state {
@@ -43,32 +54,49 @@ pub(super) async fn run(context: &Arc<Context>) -> Result<JobOutcome, RunError> 
             ExecutorJobState::Ended(status) => {
                 return match failure(&status) {
                     None => end(context, JobState::Succeeded, "").await,
-                    Some(reason) => end(context, JobState::Failed, &reason).await,
+                    Some(reason) => {
+                        let log = Place::from(directory(context, attempt)).join("stderr.log");
+                        let path = log.path();
+                        let quote = tokio::time::timeout(FILES_TIMEOUT, error_quote(log)).await.unwrap_or_default();
+                        let quote = quote.map(|line| format!(": {line}")).unwrap_or_default();
+                        let message = format!("{reason}{quote} (log: {})", path.display());
+                        end(context, JobState::Failed, &message).await
+                    }
                 };
             }
-            ExecutorJobState::Lost { reason } => {
-                lost += 1;
-                if lost > context.plan.max_lost_attempts {
-                    let message = format!("the place it ran in was lost {lost} times: {reason}");
-                    return end(context, JobState::Failed, &message).await;
-                }
-            }
-            ExecutorJobState::Unknown | ExecutorJobState::Running => {}
+            ExecutorJobState::Lost { reason } => lost.push(reason),
+            ExecutorJobState::Unknown | ExecutorJobState::Running => lost.push(NO_RECORD.to_owned()),
+        }
+        if let Some(reason) = lost.last().filter(|_| lost.len() as u64 > context.plan.max_lost_attempts) {
+            let message = format!("its supervisor or machine was lost {} times: {reason}", lost.len());
+            return end(context, JobState::Failed, &message).await;
         }
         if interrupted {
-            let job = runner.set_state(JobState::Queued, "").await?;
-            return Ok(JobOutcome::Interrupted(job));
+            return interrupt(context).await;
         }
     }
 }
 
-async fn submit(context: &Context, id: &ExecutorJobId) -> Result<(), RunError> {
-    let directory = context.runner.directory.join(format!("attempt-{}", id.attempt));
+/// Returns the folder of one attempt.
+fn directory(context: &Context, attempt: u64) -> PathBuf {
+    context.runner.directory.join(format!("attempt-{attempt}"))
+}
+
+/// Leaves the job resumable.
+async fn interrupt(context: &Context) -> Result<JobOutcome, RunError> {
+    Ok(JobOutcome::Interrupted(context.runner.set_state(JobState::Queued, "").await?))
+}
+
+/// Starts the program, and returns its state.
+async fn submit(context: &Context, id: &ExecutorJobId) -> Result<ExecutorJobState, RunError> {
+    let directory = directory(context, id.attempt);
     if let Some(metrics) = Launch::metric_file(&directory).parent() {
         create_dir(metrics).await?;
     }
-    if let Some(job_dir) = context.plan.local_job_dir() {
-        create_job_dir(&context.runner, job_dir).await?;
+    if let Some(job_dir) = context.plan.local_job_dir()
+        && let Err(reason) = create_job_dir(&context.runner, job_dir).await
+    {
+        return Ok(not_started(reason));
     }
     let launch = Launch {
         job: &context.job,
@@ -80,10 +108,15 @@ async fn submit(context: &Context, id: &ExecutorJobId) -> Result<(), RunError> {
         endpoint: &context.runner.settings.endpoint,
         token: String::new(),
     };
-    Ok(context.services().executor.submit(&launch.spec()).await?)
+    match context.services().executor.submit(&launch.spec()).await {
+        Ok(()) => Ok(ExecutorJobState::Running),
+        Err(ExecutorError::Rejected { reason, .. }) => Ok(not_started(reason)),
+        Err(error) => Err(error.into()),
+    }
 }
 
-async fn watch(context: &Context, id: &ExecutorJobId) -> Result<ExecutorJobState, RunError> {
+/// Waits for the end of the program, and stops it when required. Returns `None` if it is left to the next process.
+async fn watch(context: &Context, id: &ExecutorJobId) -> Result<Option<ExecutorJobState>, RunError> {
     let executor = &context.services().executor;
     let mut control = context.runner.control.level.clone();
     let ended = executor.wait(id);
@@ -91,11 +124,14 @@ async fn watch(context: &Context, id: &ExecutorJobId) -> Result<ExecutorJobState
     let mut stopped = false;
     let mut killed = false;
     loop {
-        let level = if stopped { Control::Kill } else { Control::Interrupt };
+        let level = if stopped && *control.borrow() >= Control::Interrupt { Control::Kill } else { Control::Detach };
         tokio::select! {
             biased;
-            state = &mut ended => return Ok(state?),
+            state = &mut ended => return Ok(Some(state?)),
             () = until_at_least(&mut control, level), if !killed => {
+                if context.runner.is_detached() {
+                    return Ok(None);
+                }
                 killed = *control.borrow() == Control::Kill;
                 stopped = true;
                 let how = if killed { StopMode::Immediate } else { StopMode::Graceful };

@@ -10,8 +10,13 @@ use tokio::sync::watch;
 use tunesmith_algorithms::problem::TrialId;
 
 use super::classification::EndedTrial;
-use super::program_files::{attempt_place, last_line};
-use super::{Context, Control, RunError, attempt_directory, create_dir, create_job_dir, until_at_least};
+use super::error_quote::error_quote;
+use super::files::{FILES_TIMEOUT, FileReader};
+use super::program_files::attempt_place;
+use super::{
+    Context, Control, RunError, attempt_directory, create_dir, create_job_dir, not_started, time_of_change,
+    until_at_least,
+};
 use crate::JobEvent;
 use crate::early_stopping::EarlyStopping;
 use crate::live_trials::{LiveTrial, Registration, TrialKey};
@@ -43,6 +48,8 @@ pub(super) enum TrialEnd {
     },
     /// The job was interrupted. The trial stays active, and is run again when the job is resumed.
     Interrupted,
+    /// The program is left to the next process.
+    Detached,
 }
 
 /// Runs one trial.
@@ -57,7 +64,8 @@ pub(super) struct TrialRun {
 impl TrialRun {
     /// Runs `trial` until it is in a final state, or the job is interrupted.
     pub(super) async fn run(self, mut trial: Trial) -> Result<TrialEnd, RunError> {
-        if trial.attempt == 0 {
+        // A new trial, or one that is retried.
+        if trial.start_time.is_none() {
             trial = self.begin_attempt(trial, false).await?;
         }
         loop {
@@ -67,14 +75,17 @@ impl TrialRun {
             let collector = self.collector(&trial, adopted).await?;
             let live = self.register(&trial).await?;
             if !adopted && trial.state == TrialState::Active {
-                state = match self.submit(&trial, &id).await {
-                    Ok(()) => ExecutorJobState::Running,
-                    Err(RunError::Executor(ExecutorError::Rejected { reason, .. })) => {
-                        let end = ProgramEnd::NotStarted(reason);
-                        ExecutorJobState::Ended(ExitStatus { end, stopped: None })
+                if self.abandon.borrow().is_some() {
+                    // It counts as abandoned without having run.
+                    match self.after(trial, ExecutorJobState::Unknown, BTreeSet::new()).await? {
+                        Next::End(end) => return Ok(end),
+                        Next::Again { .. } => return Ok(TrialEnd::Interrupted),
                     }
-                    Err(error) => return Err(error),
-                };
+                }
+                if self.context.runner.is_interrupted() {
+                    return Ok(TrialEnd::Interrupted);
+                }
+                state = self.submit(&trial, &id).await?;
             }
             if state == ExecutorJobState::Running {
                 self.context.emit(JobEvent::TrialStarted {
@@ -84,9 +95,12 @@ impl TrialRun {
                     adopted,
                 });
             }
-            let mut attempt = Attempt { run: &self, id, live: &live.trial, trial, collector: Some(collector) };
+            let mut attempt = Attempt { run: &self, id, live: &live.trial, trial, files: FileReader::new(collector) };
             if state == ExecutorJobState::Running {
-                state = attempt.watch().await?;
+                match attempt.watch().await? {
+                    Some(ended) => state = ended,
+                    None => return Ok(TrialEnd::Detached),
+                }
             }
             let seen_tags = attempt.collect_rest().await?;
             trial = attempt.trial;
@@ -127,15 +141,19 @@ impl TrialRun {
                 let completion = self.classify(&trial, &status, &seen_tags).await?;
                 self.complete(&trial, completion, None).await
             }
-            ExecutorJobState::Lost { reason } => {
+            ExecutorJobState::Lost { .. } | ExecutorJobState::Unknown | ExecutorJobState::Running => {
+                let reason = match state {
+                    ExecutorJobState::Lost { reason } => reason,
+                    _ => "its record was removed while the program ran".to_owned(),
+                };
                 if trial.lost_attempts >= self.context.plan.max_lost_attempts {
-                    let reason = format!("the place it ran in was lost {} times: {reason}", trial.lost_attempts + 1);
+                    let reason =
+                        format!("its supervisor or machine was lost {} times: {reason}", trial.lost_attempts + 1);
                     return self.complete(&trial, Completion::Infeasible { reason }, None).await;
                 }
                 self.context.emit(JobEvent::TrialLost { id: trial.id, reason });
                 Ok(self.again_unless_interrupted(trial, true))
             }
-            ExecutorJobState::Unknown | ExecutorJobState::Running => Ok(self.again_unless_interrupted(trial, true)),
         }
     }
 
@@ -160,7 +178,12 @@ impl TrialRun {
             final_measurement: self.final_measurement(trial).await?,
             seen_tags,
             time_limit: self.context.plan.trial_time_limit,
-            last_error_line: last_line(attempt_place(&self.directory(trial)).join("stderr.log")).await,
+            last_error_line: tokio::time::timeout(
+                FILES_TIMEOUT,
+                error_quote(attempt_place(&self.directory(trial)).join("stderr.log")),
+            )
+            .await
+            .unwrap_or_default(),
         };
         Ok(ended.completion())
     }
@@ -190,7 +213,7 @@ impl TrialRun {
             attempt: trial.attempt,
             measurements: Vec::new(),
             completion,
-            at: self.context.services().clock.now(),
+            at: time_of_change(trial, self.context.services().clock.now()),
         };
         let trial = Box::new(self.change(trial.id, change).await?);
         self.tidy(&trial).await;
@@ -211,7 +234,7 @@ impl TrialRun {
         let change = TrialChange::BeginAttempt {
             attempt: trial.attempt + 1,
             previous_lost,
-            at: self.context.services().clock.now(),
+            at: time_of_change(&trial, self.context.services().clock.now()),
         };
         self.change(trial.id, change).await
     }
@@ -220,13 +243,16 @@ impl TrialRun {
         Ok(self.context.services().store.change_trial(&self.study.id, trial, change).await?)
     }
 
-    async fn submit(&self, trial: &Trial, id: &ExecutorJobId) -> Result<(), RunError> {
+    /// Starts the program of `trial`, and returns its state.
+    async fn submit(&self, trial: &Trial, id: &ExecutorJobId) -> Result<ExecutorJobState, RunError> {
         let directory = self.directory(trial);
         if let Some(metrics) = Launch::metric_file(&directory).parent() {
             create_dir(metrics).await?;
         }
-        if let Some(job_dir) = self.local_job_dir(trial) {
-            create_job_dir(&self.context.runner, job_dir).await?;
+        if let Some(job_dir) = self.local_job_dir(trial)
+            && let Err(reason) = create_job_dir(&self.context.runner, job_dir).await
+        {
+            return Ok(not_started(reason));
         }
         let context = &self.context;
         let launch = Launch {
@@ -239,7 +265,11 @@ impl TrialRun {
             endpoint: &context.runner.settings.endpoint,
             token: self.token(trial),
         };
-        Ok(context.services().executor.submit(&launch.spec()).await?)
+        match context.services().executor.submit(&launch.spec()).await {
+            Ok(()) => Ok(ExecutorJobState::Running),
+            Err(ExecutorError::Rejected { reason, .. }) => Ok(not_started(reason)),
+            Err(error) => Err(error.into()),
+        }
     }
 
     async fn register(&self, trial: &Trial) -> Result<Registration, RunError> {
@@ -313,13 +343,13 @@ struct Attempt<'a> {
     id: ExecutorJobId,
     live: &'a LiveTrial,
     trial: Trial,
-    /// `None` only while another thread reads with it.
-    collector: Option<Collector>,
+    files: FileReader,
 }
 
 impl Attempt<'_> {
-    /// Waits for the end of the program. Stores its reports, and stops it when required.
-    async fn watch(&mut self) -> Result<ExecutorJobState, RunError> {
+    /// Waits for the end of the program. Stores its reports, and stops it when required. Returns `None` if the program
+    /// is left to the next process.
+    async fn watch(&mut self) -> Result<Option<ExecutorJobState>, RunError> {
         let context = Arc::clone(&self.run.context);
         let executor = Arc::clone(&context.services().executor);
         let id = self.id.clone();
@@ -338,12 +368,15 @@ impl Attempt<'_> {
         // The first tick completes at once, before the program can have reported anything.
         tick.tick().await;
         loop {
-            let next_control = if applied == Control::Run { Control::Interrupt } else { Control::Kill };
+            let next_control = if applied == Control::Run { Control::Detach } else { Control::Kill };
             tokio::select! {
                 biased;
-                state = &mut ended => return Ok(state?),
+                state = &mut ended => return Ok(Some(state?)),
                 () = until_at_least(&mut control, next_control), if applied < Control::Kill => {
                     applied = *control.borrow();
+                    if applied == Control::Detach {
+                        return Ok(None);
+                    }
                     let how = if applied == Control::Kill { StopMode::Immediate } else { StopMode::Graceful };
                     executor.stop(&id, how).await?;
                 }
@@ -352,8 +385,10 @@ impl Attempt<'_> {
                     executor.stop(&id, StopMode::Graceful).await?;
                 }
                 () = self.live.reported.notified() => self.consider_stopping().await?,
-                _ = tick.tick() => {
-                    let measurements = self.read(Collector::poll).await?;
+                _ = tick.tick(), if !self.files.is_reading() => self.files.start(Collector::poll),
+                measurements = self.files.read(), if self.files.is_reading() => {
+                    let measurements = measurements?;
+                    self.emit_problems();
                     if !measurements.is_empty() {
                         self.record(measurements).await?;
                         self.consider_stopping().await?;
@@ -367,37 +402,34 @@ impl Attempt<'_> {
     async fn collect_rest(&mut self) -> Result<BTreeSet<String>, RunError> {
         // In batches first, to limit the memory for a long curve.
         loop {
-            let measurements = self.read(Collector::poll).await?;
+            let measurements = self.read_now(Collector::poll).await?;
             if measurements.is_empty() {
                 break;
             }
             self.record(measurements).await?;
         }
-        let measurements = self.read(Collector::finish).await?;
+        let measurements = self.read_now(Collector::finish).await?;
         self.record(measurements).await?;
         // Reports over HTTP have changed the trial in the store.
         let trial = self.run.context.services().store.trial(&self.run.study.id, self.trial.id).await?;
         self.trial = trial;
         let mut tags = self.live.http_tags();
-        tags.extend(self.collector.iter().flat_map(|collector| collector.seen_tags().iter().cloned()));
+        tags.extend(self.files.seen_tags());
         Ok(tags)
     }
 
-    /// Reads files on a blocking thread.
-    async fn read(&mut self, how: fn(&mut Collector) -> Vec<Measurement>) -> Result<Vec<Measurement>, RunError> {
-        let Some(mut collector) = self.collector.take() else { return Ok(Vec::new()) };
-        let problems_before = collector.problems().len();
-        let (collector, measurements) = tokio::task::spawn_blocking(move || {
-            let measurements = how(&mut collector);
-            (collector, measurements)
-        })
-        .await?;
-        for problem in &collector.problems()[problems_before..] {
+    async fn read_now(&mut self, how: fn(&mut Collector) -> Vec<Measurement>) -> Result<Vec<Measurement>, RunError> {
+        let measurements = self.files.read_within(FILES_TIMEOUT, how).await;
+        self.emit_problems();
+        measurements
+    }
+
+    fn emit_problems(&mut self) {
+        for problem in self.files.new_problems() {
             let message = format!("trial {}: {problem}", self.trial.id);
+            tracing::warn!(job.id = %self.id.job, trial.id = %self.trial.id, "{problem}");
             self.run.context.emit(JobEvent::Warning { message });
         }
-        self.collector = Some(collector);
-        Ok(measurements)
     }
 
     async fn record(&mut self, mut measurements: Vec<Measurement>) -> Result<(), RunError> {

@@ -1,5 +1,6 @@
 //! Runs a tuning job: keeps as many trials running as allowed, until the study has all its trials.
 
+use std::collections::VecDeque;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -10,11 +11,13 @@ use tokio::task::JoinSet;
 use super::failure_rule::FailureRule;
 use super::trial_run::{TrialEnd, TrialRun};
 use super::{Context, Control, JobOutcome, RunError, until_at_least};
-use crate::JobEvent;
 use crate::early_stopping::EarlyStopping;
 use crate::pages;
 use crate::search_policy::{Proposal, SearchPolicyError, error_text};
-use tunesmith_domain::{JobState, NewTrial, Study, StudyChange, StudyState, Trial, TrialStart};
+use crate::{Activity, JobEvent};
+use tunesmith_domain::{
+    Completion, JobState, NewTrial, Study, StudyChange, StudyState, Trial, TrialChange, TrialStart,
+};
 use tunesmith_store::StoreError;
 
 /// The client that owns the trials of jobs.
@@ -27,10 +30,14 @@ pub(super) struct Tuning {
     stopping: Option<Arc<EarlyStopping>>,
     failures: FailureRule,
     running: JoinSet<Result<TrialEnd, RunError>>,
+    /// Trials in the store whose next attempt has not started: retried ones, and those of an interrupted process.
+    waiting: VecDeque<Trial>,
     /// Set to the reason why every running trial is stopped, once the job has failed or was cancelled.
     abandon: watch::Sender<Option<String>>,
     /// Whether the study gets no further trials.
     exhausted: bool,
+    /// Whether the program of a trial was left to the next process.
+    detached: bool,
 }
 
 impl Tuning {
@@ -38,13 +45,26 @@ impl Tuning {
         let stopping = study.stopping_rule.map(|rule| Arc::new(EarlyStopping::new(rule, &study)));
         let failures = FailureRule::new(context.plan.max_failed_trials, context.plan.max_trials);
         let (abandon, _) = watch::channel(None);
-        Self { context, study, stopping, failures, running: JoinSet::new(), abandon, exhausted: false }
+        Self {
+            context,
+            study,
+            stopping,
+            failures,
+            running: JoinSet::new(),
+            waiting: VecDeque::new(),
+            abandon,
+            exhausted: false,
+            detached: false,
+        }
     }
 
     pub(super) async fn run(mut self) -> Result<JobOutcome, RunError> {
+        let cancelling = self.context.job.state == JobState::Cancelling;
+        let cancelling = cancelling.then(|| self.context.job.error_message.clone());
+        // Set first, so that no further program starts.
+        self.abandon.send_replace(cancelling.clone());
         self.resume().await?;
-        if self.context.job.state == JobState::Cancelling {
-            let reason = self.context.job.error_message.clone();
+        if let Some(reason) = cancelling {
             return self.abandon(JobState::Cancelled, reason).await;
         }
         let mut control = self.context.runner.control.level.clone();
@@ -52,13 +72,19 @@ impl Tuning {
             if let Some(reason) = self.failures.failure() {
                 return self.abandon(JobState::Failed, reason).await;
             }
-            self.fill().await?;
-            if self.running.is_empty() {
-                return self.finish().await;
+            let draining = self.context.runner.is_interrupted();
+            if !draining {
+                self.fill().await?;
             }
+            if self.running.is_empty() {
+                return if draining && !self.exhausted { self.interrupt().await } else { self.finish().await };
+            }
+            let next = if draining { Control::Detach } else { Control::Drain };
             tokio::select! {
                 biased;
-                () = until_at_least(&mut control, Control::Interrupt) => return self.interrupt().await,
+                () = until_at_least(&mut control, next) => if *control.borrow() >= Control::Detach {
+                    return self.interrupt().await;
+                },
                 ended = self.running.join_next() => self.record_end(ended).await?,
                 reason = self.context.until_cancelled() => {
                     return self.abandon(JobState::Cancelled, reason).await;
@@ -79,7 +105,12 @@ impl Tuning {
                 self.learn_curve(&trial).await?;
             } else {
                 unfinished += 1;
-                self.start(trial);
+                // Of the started ones, no more run than were allowed at once.
+                if trial.start_time.is_some() {
+                    self.start(trial);
+                } else {
+                    self.waiting.push_back(trial);
+                }
             }
         }
         if completed + unfinished > 0 {
@@ -91,7 +122,14 @@ impl Tuning {
     /// Starts trials until the allowed number runs, or no trial is left.
     async fn fill(&mut self) -> Result<(), RunError> {
         let parallel = self.context.runner.settings.parallel.unwrap_or(self.context.plan.max_parallel_trials).max(1);
-        while !self.exhausted && (self.running.len() as u64) < parallel {
+        while (self.running.len() as u64) < parallel {
+            if let Some(trial) = self.waiting.pop_front() {
+                self.start(trial);
+                continue;
+            }
+            if self.exhausted {
+                break;
+            }
             match self.next_trial().await? {
                 Some(trial) => self.start(trial),
                 None => self.exhausted = true,
@@ -104,7 +142,10 @@ impl Tuning {
     async fn next_trial(&mut self) -> Result<Option<Trial>, RunError> {
         let services = self.context.services();
         loop {
-            let proposal = match services.policy.propose(&self.study.id).await {
+            self.context.emit(JobEvent::Busy { activity: Some(Activity::Suggesting) });
+            let proposal = services.policy.propose(&self.study.id).await;
+            self.context.emit(JobEvent::Busy { activity: None });
+            let proposal = match proposal {
                 Ok(proposal) => proposal,
                 Err(SearchPolicyError::Store(error)) => return Err(error.into()),
                 Err(error) => {
@@ -157,11 +198,15 @@ impl Tuning {
         ended: Option<Result<Result<TrialEnd, RunError>, tokio::task::JoinError>>,
     ) -> Result<(), RunError> {
         let Some(ended) = ended else { return Ok(()) };
-        if let TrialEnd::Completed { trial, seen_tags } = ended?? {
-            self.failures.record(&trial);
-            self.failures.record_tags(&trial, &self.context.plan.metric_tag, &seen_tags);
-            self.learn_curve(&trial).await?;
-            self.context.emit(JobEvent::TrialEnded { trial });
+        match ended?? {
+            TrialEnd::Completed { trial, seen_tags } => {
+                self.failures.record(&trial);
+                self.failures.record_tags(&trial, &self.context.plan.metric_tag, &seen_tags);
+                self.learn_curve(&trial).await?;
+                self.context.emit(JobEvent::TrialEnded { trial });
+            }
+            TrialEnd::Interrupted => {}
+            TrialEnd::Detached => self.detached = true,
         }
         Ok(())
     }
@@ -196,20 +241,40 @@ impl Tuning {
         if state == JobState::Cancelled {
             context.runner.set_state(JobState::Cancelling, &reason).await?;
         }
-        // Fails if no trial is running.
-        let _ = self.abandon.send(Some(reason.clone()));
-        while let Some(ended) = self.running.join_next().await {
-            self.record_end(Some(ended)).await?;
+        self.abandon.send_replace(Some(reason.clone()));
+        while let Some(trial) = self.waiting.pop_front() {
+            let change = TrialChange::Complete {
+                attempt: trial.attempt,
+                measurements: Vec::new(),
+                completion: Completion::Infeasible { reason: format!("stopped, because {reason}") },
+                at: context.services().clock.now(),
+            };
+            let trial = context.services().store.change_trial(&self.study.id, trial.id, change).await?;
+            context.emit(JobEvent::TrialEnded { trial: Box::new(trial) });
+        }
+        self.join_all().await?;
+        if self.detached {
+            // The next process stops the programs and ends the job.
+            return Ok(JobOutcome::Interrupted(context.services().store.job(&context.job.id).await?));
         }
         Ok(JobOutcome::Ended(context.runner.set_state(state, &reason).await?))
     }
 
     /// Waits for the running trials, which the same control interrupts, and leaves the job resumable.
     async fn interrupt(mut self) -> Result<JobOutcome, RunError> {
+        self.join_all().await?;
+        let context = &self.context;
+        if self.detached {
+            // The job stays `RUNNING`, as its programs do.
+            return Ok(JobOutcome::Interrupted(context.services().store.job(&context.job.id).await?));
+        }
+        Ok(JobOutcome::Interrupted(context.runner.set_state(JobState::Queued, "").await?))
+    }
+
+    async fn join_all(&mut self) -> Result<(), RunError> {
         while let Some(ended) = self.running.join_next().await {
             self.record_end(Some(ended)).await?;
         }
-        let context = &self.context;
-        Ok(JobOutcome::Interrupted(context.runner.set_state(JobState::Queued, "").await?))
+        Ok(())
     }
 }

@@ -232,6 +232,8 @@ impl StudyHistory {
             return;
         }
         if !trial.state.is_final() {
+            // A retried trial was completed before.
+            self.no_longer_completed(id);
             self.add_pending(id, &trial.parameters);
             return;
         }
@@ -265,6 +267,10 @@ impl StudyHistory {
     /// Removes a deleted trial.
     fn forget(&mut self, id: TrialId) {
         self.no_longer_pending(id);
+        self.no_longer_completed(id);
+    }
+
+    fn no_longer_completed(&mut self, id: TrialId) {
         if self.completed_ids.remove(&id) {
             self.completed.retain(|trial| trial.id != id);
         }
@@ -272,7 +278,17 @@ impl StudyHistory {
 
     /// Adds the completed trials of `prior` that lie in this study's search space, and returns the others.
     async fn add_source(&mut self, store: &dyn Store, prior: &StudyId) -> Result<Option<SourceStudy>, StoreError> {
-        let problem = ProblemStatement::clone(&store.study(prior).await?.problem);
+        let problem = match store.study(prior).await {
+            Ok(source) => ProblemStatement::clone(&source.problem),
+            Err(StoreError::NotFound { .. }) => {
+                tracing::warn!(
+                    study.name = %self.study, prior.name = %prior,
+                    "the source study was deleted; the search continues without its trials"
+                );
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
         let mut foreign = Vec::new();
         let mut trials = pin!(pages::trials(store, prior));
         while let Some(trial) = trials.try_next().await? {

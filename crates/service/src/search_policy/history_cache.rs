@@ -25,6 +25,8 @@ struct Entry {
     history: Shared,
     used: u64,
     bytes: usize,
+    /// Number of [`HistoryCache::drop_idle`] since the last use.
+    idle: u32,
 }
 
 impl HistoryCache {
@@ -40,6 +42,7 @@ impl HistoryCache {
         let now = histories.now;
         let entry = histories.by_study.get_mut(study)?;
         entry.used = now;
+        entry.idle = 0;
         Some(Arc::clone(&entry.history))
     }
 
@@ -49,22 +52,48 @@ impl HistoryCache {
         histories.now += 1;
         let used = histories.now;
         let bytes = fresh.bytes();
-        let new = || Entry { history: Arc::new(tokio::sync::Mutex::new(fresh)), used, bytes };
+        let new = || Entry { history: Arc::new(tokio::sync::Mutex::new(fresh)), used, bytes, idle: 0 };
         Arc::clone(&histories.by_study.entry(study.clone()).or_insert_with(new).history)
     }
 
-    /// Sets the size of the history of `study`, and drops the least recently used histories if the memory limit is
-    /// exceeded. A dropped history remains usable for its holders.
-    pub(super) fn set_size(&self, study: &StudyId, bytes: usize) {
+    /// Sets the size of the history of `study`, and removes the least recently used histories if the memory limit is
+    /// exceeded. Returns the removed ones: to drop a long history takes a while. They remain usable for their holders.
+    #[must_use]
+    pub(super) fn set_size(&self, study: &StudyId, bytes: usize) -> Vec<Shared> {
         let mut histories = self.lock();
         if let Some(entry) = histories.by_study.get_mut(study) {
             entry.bytes = bytes;
         }
+        let mut removed = Vec::new();
         while histories.by_study.values().map(|entry| entry.bytes).sum::<usize>() > self.memory {
-            let others = histories.by_study.iter().filter(|(id, _)| *id != study);
-            let Some(oldest) = others.min_by_key(|(_, entry)| entry.used).map(|(id, _)| id.clone()) else { return };
-            histories.by_study.remove(&oldest);
+            let Some(oldest) = histories.remove_oldest(Some(study)) else { break };
+            removed.push(oldest.history);
         }
+        removed
+    }
+
+    /// Drops the least recently used history; returns whether there was one.
+    pub(super) fn drop_oldest(&self) -> bool {
+        // Dropped after the lock is released: a long history takes a while.
+        let dropped = self.lock().remove_oldest(None);
+        dropped.is_some()
+    }
+
+    /// Drops the histories that were not used during the last `calls` calls of this function, and returns their number.
+    pub(super) fn drop_idle(&self, calls: u32) -> usize {
+        let mut dropped = Vec::new();
+        let mut histories = self.lock();
+        let by_study = std::mem::take(&mut histories.by_study);
+        for (study, mut entry) in by_study {
+            entry.idle = entry.idle.saturating_add(1);
+            if entry.idle <= calls {
+                histories.by_study.insert(study, entry);
+            } else {
+                dropped.push(entry);
+            }
+        }
+        drop(histories);
+        dropped.len()
     }
 
     /// Drops the history of `study`.
@@ -74,5 +103,14 @@ impl HistoryCache {
 
     fn lock(&self) -> MutexGuard<'_, Histories> {
         self.histories.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Histories {
+    /// Removes the least recently used history, except that of the study `except`.
+    fn remove_oldest(&mut self, except: Option<&StudyId>) -> Option<Entry> {
+        let others = self.by_study.iter().filter(|(id, _)| Some(*id) != except);
+        let oldest = others.min_by_key(|(_, entry)| entry.used).map(|(id, _)| id.clone())?;
+        self.by_study.remove(&oldest)
     }
 }

@@ -26,8 +26,8 @@ use tunesmith_domain::{Algorithm, Study, StudyFields, StudyId};
 use tunesmith_store::{FEW, Store, StoreError};
 use tunesmith_telemetry::{SuggestionPhase, SuggestionSource, telemetry};
 
-/// Approximate limit of the memory for cached histories in bytes.
-const MEMORY: usize = 512 << 20;
+/// Approximate limit of the memory for cached histories in bytes, unless another one is given.
+const MEMORY: usize = 128 << 20;
 
 /// The next point of a study, given its current trials.
 #[derive(Debug, Clone, PartialEq)]
@@ -212,6 +212,16 @@ impl SearchPolicy {
         });
     }
 
+    /// Drops the histories that were not used during the last `calls` calls of this function, and returns their number.
+    pub fn drop_idle(&self, calls: u32) -> usize {
+        self.histories.drop_idle(calls)
+    }
+
+    /// Drops the least recently used history; returns whether there was one.
+    pub fn drop_oldest(&self) -> bool {
+        self.histories.drop_oldest()
+    }
+
     /// Drops the cached history of `study`.
     pub fn forget(&self, study: &StudyId) {
         self.histories.remove(study);
@@ -265,7 +275,11 @@ impl SearchPolicy {
             let computing = tokio::task::spawn_blocking(move || compute(&study)).await;
             computing.map_err(|source| SearchPolicyError::Interrupted { study: id.clone(), source })?
         };
-        self.histories.set_size(&id, bytes);
+        let removed = self.histories.set_size(&id, bytes);
+        if !removed.is_empty() {
+            // Not awaited: the suggestion is ready.
+            drop(tokio::task::spawn_blocking(move || drop(removed)));
+        }
         outcome.map_err(|source| SearchPolicyError::Designer { study: id, source })
     }
 

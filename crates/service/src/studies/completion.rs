@@ -1,7 +1,9 @@
 //! The result of a trial from the outcome that its client reports.
 
 use super::{ReportedOutcome, StudiesError};
-use tunesmith_domain::{Completion, Measurement, Study, final_measurement};
+use std::collections::BTreeSet;
+
+use tunesmith_domain::{Completion, Measurement, NoFinalMeasurement, Study, Trial, final_measurement};
 
 /// The outcome of a trial of `study` with the measurements `curve`, by step.
 ///
@@ -17,11 +19,42 @@ pub(super) fn completion(
         ReportedOutcome::Infeasible(reason) => Completion::Infeasible { reason },
         ReportedOutcome::Measured(measurement) => {
             if let Some(missing) = metrics.iter().find(|metric| measurement.value(&metric.name).is_none()) {
-                let expected = metrics.iter().map(|metric| metric.name.clone()).collect();
-                return Err(StudiesError::MissingMetric { metric: missing.name.clone(), expected });
+                return Err(StudiesError::MissingMetric {
+                    metric: missing.name.clone(),
+                    seen: metrics_of(std::slice::from_ref(&measurement)),
+                    expected: metrics_of_study(study),
+                });
             }
             measurement.require_finite().into()
         }
         ReportedOutcome::FromCurve => final_measurement(metrics, study.final_measurement, curve).into(),
     })
+}
+
+/// Checks that `curve` has a measurement from which the client of `trial` can complete it. Values that are not finite
+/// are a result: they make the trial infeasible.
+///
+/// # Errors
+/// [`StudiesError::NoMeasurement`], [`StudiesError::NoCompleteMeasurement`].
+pub(super) fn require_measurement(study: &Study, trial: &Trial, curve: &[Measurement]) -> Result<(), StudiesError> {
+    match final_measurement(study.problem.metrics(), study.final_measurement, curve) {
+        Ok(_) | Err(NoFinalMeasurement::NotFinite { .. }) => Ok(()),
+        Err(NoFinalMeasurement::NoMeasurement) => Err(StudiesError::NoMeasurement { trial: trial.id }),
+        Err(NoFinalMeasurement::MissingMetric) => Err(StudiesError::NoCompleteMeasurement {
+            trial: trial.id,
+            seen: metrics_of(curve),
+            expected: metrics_of_study(study),
+        }),
+    }
+}
+
+/// The metrics of `measurements`, each once.
+fn metrics_of(measurements: &[Measurement]) -> Vec<String> {
+    let metrics = measurements.iter().flat_map(|measurement| &measurement.metrics);
+    let names: BTreeSet<&String> = metrics.map(|metric| &metric.metric).collect();
+    names.into_iter().cloned().collect()
+}
+
+fn metrics_of_study(study: &Study) -> Vec<String> {
+    study.problem.metrics().iter().map(|metric| metric.name.clone()).collect()
 }

@@ -6,8 +6,12 @@
 
 mod completion;
 mod keyed_queue;
+mod memory;
 mod operations;
+mod optimal;
+mod pending;
 mod reports;
+mod request_content;
 mod stopping;
 mod suggestion;
 mod trials;
@@ -16,18 +20,22 @@ use std::sync::Arc;
 
 use futures::TryStreamExt;
 use jiff::Timestamp;
-use tunesmith_algorithms::problem::{TrialId, ValueError, pareto};
+use serde_json::Value;
+use tunesmith_algorithms::problem::{TrialId, ValueError};
 
 use self::keyed_queue::KeyedQueues;
 use self::operations::SuggestionOperations;
 pub use self::operations::{SuggestionOperation, SuggestionProgress};
+use self::optimal::OptimalTrials;
+pub use self::pending::PendingSuggestions;
 use self::stopping::StoppingRules;
 use self::suggestion::AlgorithmFailures;
 pub use self::suggestion::{Suggested, SuggestionRequest};
+pub use self::trials::TrialPage;
 use crate::clock::Clock;
 use crate::pages;
 use crate::search_policy::{SearchPolicy, SearchPolicyError};
-use tunesmith_domain::{Measurement, Study, StudyId, Trial, TrialChange, TrialState};
+use tunesmith_domain::{Lease, Measurement, Study, StudyChange, StudyId, Trial, TrialChange, TrialState};
 use tunesmith_store::{Store, StoreError};
 use tunesmith_telemetry::telemetry;
 
@@ -49,17 +57,53 @@ pub enum StudiesError {
         /// The study.
         study: StudyId,
     },
+    /// A suggestion could not be stored as pending, or the pending ones could not be read.
+    #[error("pending suggestions cannot be stored or read")]
+    Pending(#[source] std::io::Error),
     /// A point outside the search space.
     #[error("the parameters are outside the study's search space: {0}")]
     ForeignPoint(#[source] ValueError),
     /// A result lacks a metric of the study.
-    #[error("metric {metric:?} is missing; the study's metrics are {}", expected.join(", "))]
+    #[error(
+        "metric {metric:?} is missing: the measurement has {}; the study's metrics are {}",
+        quoted(seen),
+        quoted(expected)
+    )]
     MissingMetric {
         /// The metric.
         metric: String,
+        /// The metrics of the measurement.
+        seen: Vec<String>,
         /// The metrics that a result must have.
         expected: Vec<String>,
     },
+    /// A trial is to be completed from its measurements, but has none.
+    #[error("trial {trial} has no measurement: give finalMeasurement, add a measurement, or set trialInfeasible")]
+    NoMeasurement {
+        /// The trial.
+        trial: TrialId,
+    },
+    /// A trial is to be completed from its measurements, but none has all metrics of the study.
+    #[error(
+        "no measurement of trial {trial} has all metrics of the study: the measurements have {}; the study's metrics \
+         are {}",
+        quoted(seen),
+        quoted(expected)
+    )]
+    NoCompleteMeasurement {
+        /// The trial.
+        trial: TrialId,
+        /// The metrics of its measurements.
+        seen: Vec<String>,
+        /// The metrics that a result must have.
+        expected: Vec<String>,
+    },
+}
+
+/// Names in quotation marks, separated by commas.
+fn quoted(names: &[String]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
+    if quoted.is_empty() { "none".to_owned() } else { quoted.join(", ") }
 }
 
 impl From<SearchPolicyError> for StudiesError {
@@ -122,6 +166,8 @@ pub struct Studies {
     failures: AlgorithmFailures,
     stopping: StoppingRules,
     operations: SuggestionOperations,
+    optimal: OptimalTrials,
+    pending: PendingSuggestions,
 }
 
 impl Studies {
@@ -136,7 +182,16 @@ impl Studies {
             failures: AlgorithmFailures::default(),
             stopping: StoppingRules::default(),
             operations: SuggestionOperations::default(),
+            optimal: OptimalTrials::default(),
+            pending: PendingSuggestions::default(),
         }
+    }
+
+    /// Stores suggestions that continue in the background in `pending`, for [`Self::resume_suggestions`] of the next
+    /// process. Without it they end with the process.
+    #[must_use]
+    pub fn with_pending(self, pending: PendingSuggestions) -> Self {
+        Self { pending, ..self }
     }
 
     /// Adds a study and returns it.
@@ -164,6 +219,19 @@ impl Studies {
         Ok(pages::studies(&*self.store, project, location).try_collect().await?)
     }
 
+    /// Raises the maximum number of trials of a study, which then accepts trials again. `config` is the study's
+    /// configuration with that number, in the form that the study was created by.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`], [`StudiesError::OfJob`]; [`StoreError::Refused`] if the number is not raised, or the
+    /// study has none.
+    pub async fn extend_study(&self, id: &StudyId, max_trials: u64, config: Value) -> Result<Study, StudiesError> {
+        refuse_study_of_job(id)?;
+        let _entered = self.study_queues.enter(id).await;
+        let change = StudyChange::Extend { max_trials, config: Arc::new(config) };
+        Ok(self.store.change_study(id, change).await?)
+    }
+
     /// Removes a study with all its trials.
     ///
     /// # Errors
@@ -175,16 +243,18 @@ impl Studies {
         self.policy.forget(id);
         self.failures.forget(id);
         self.stopping.forget(id);
+        self.optimal.forget(id);
         Ok(())
     }
 
-    /// The best trial of a study with one metric; with several metrics, the trials that no other trial dominates.
+    /// The numbers of the optimal trials: of the best trial of a study with one metric, the first of equals; with several
+    /// metrics, of the trials that no other trial dominates. The first call for a study reads all its trials, later ones
+    /// only what has changed.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
-    pub async fn optimal_trials(&self, study: &Study) -> Result<Vec<Trial>, StudiesError> {
-        let trials = self.trials(&study.id).await?;
-        Ok(optimal(study, trials))
+    pub async fn optimal_trials(&self, study: &Study) -> Result<Vec<TrialId>, StudiesError> {
+        Ok(self.optimal.numbers(&*self.store, study).await?)
     }
 
     /// Takes trials back whose leases have ended, and returns their number. To be called regularly.
@@ -194,7 +264,7 @@ impl Studies {
     pub async fn sweep(&self) -> Result<u64, StudiesError> {
         let mut swept = 0;
         loop {
-            let now = self.clock.now();
+            let now = self.clock.steady();
             let overdue = self.store.overdue_trials(now, PAGE).await?;
             if overdue.is_empty() {
                 return Ok(swept);
@@ -204,6 +274,26 @@ impl Studies {
                 swept += 1;
             }
         }
+    }
+
+    /// Gives the trials new leases whose leases have ended or begin in the future. To be called once, before the first
+    /// request: the leases were measured with the clock of a former process, and their owners could not renew them while
+    /// none ran.
+    ///
+    /// # Errors
+    /// [`StudiesError::Store`].
+    pub async fn renew_leases_of_former_process(&self) -> Result<(), StudiesError> {
+        let now = self.clock.steady();
+        for (study, trial) in self.store.overdue_trials(Timestamp::MAX, usize::MAX).await? {
+            let is_plausible = trial.lease.is_some_and(|lease| {
+                now < lease.deadline && lease.deadline <= Lease::starting(lease.duration, now).deadline
+            });
+            if !is_plausible {
+                let renew = TrialChange::Renew { attempt: trial.attempt, at: now };
+                self.store.change_trial(&study, trial.id, renew).await?;
+            }
+        }
+        Ok(())
     }
 
     async fn take_back(&self, id: &StudyId, trial: &Trial, now: Timestamp) -> Result<(), StudiesError> {
@@ -227,21 +317,6 @@ impl Studies {
 
 fn refuse_study_of_job(study: &StudyId) -> Result<(), StudiesError> {
     if study.is_of_job() { Err(StudiesError::OfJob { study: study.clone() }) } else { Ok(()) }
-}
-
-/// The trials that no other trial of `trials` dominates.
-fn optimal(study: &Study, trials: Vec<Trial>) -> Vec<Trial> {
-    let metrics = study.problem.metrics();
-    let measured = trials.into_iter().filter_map(|trial| {
-        let measurement = trial.final_measurement.as_ref()?;
-        let values = metrics.iter().map(|metric| Some(metric.goal.to_maximized(measurement.value(&metric.name)?)));
-        let values: Vec<f64> = values.collect::<Option<_>>()?;
-        Some((values, trial))
-    });
-    let (values, measured): (Vec<Vec<f64>>, Vec<Trial>) = measured.unzip();
-    // With several metrics all copies of a point are optimal; with one, the first trial of the best value.
-    let optimal = if metrics.len() == 1 { pareto::distinct_front(&values) } else { pareto::front(&values) };
-    optimal.into_iter().map(|index| measured[index].clone()).collect()
 }
 
 #[cfg(test)]

@@ -1,17 +1,17 @@
 //! Suggestions as long-running operations: a request that takes longer than its client waits continues in the background.
 //!
-//! An operation is identified by its content, so it survives a restart of the server: an operation that this process does
-//! not know is started again, and returns the trials that the client owns already.
+//! An operation that continues in the background is first stored as pending, so that the next process continues it.
+//! Reading an operation changes nothing: its name contains its content, and anyone who may read can make up names.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
-use super::{Studies, StudiesError, Suggested, SuggestionRequest};
-use tunesmith_domain::StudyId;
+use super::{Studies, StudiesError, Suggested, SuggestionRequest, refuse_study_of_job};
+use tunesmith_domain::{StudyId, StudyState};
 
 /// A suggestion that is ready within this time is returned at once (a guess: above the time of most suggestions, below
 /// what a client notices).
@@ -58,13 +58,15 @@ impl SuggestionOperations {
 }
 
 impl Studies {
-    /// Starts a suggestion, and waits for it up to 100 ms; after that it continues in the background.
+    /// Starts a suggestion, and waits for it up to 100 ms; after that it continues in the background. `held` is dropped
+    /// when the suggestion has ended.
     ///
     /// # Errors
-    /// [`StudiesError`] if the suggestion failed within that time.
+    /// [`StudiesError`] if the suggestion failed within that time, or could not be stored as pending.
     pub async fn start_suggestion(
         self: &Arc<Self>,
         operation: &SuggestionOperation,
+        held: impl Send + 'static,
     ) -> Result<SuggestionProgress, StudiesError> {
         let mut work = Box::pin({
             let (studies, operation) = (Arc::clone(self), operation.clone());
@@ -76,35 +78,67 @@ impl Studies {
                 end_time: self.clock.now(),
             });
         }
-        self.continue_in_background(operation, work);
+        let (storing, is_stored) = oneshot::channel();
+        let work = async move {
+            let outcome = work.await;
+            drop(held);
+            outcome
+        };
+        self.continue_in_background(operation, work, is_stored);
+        let stored = self.pending.put(operation).await;
+        drop(storing);
+        stored.map_err(StudiesError::Pending)?;
         Ok(SuggestionProgress::Running)
     }
 
-    /// The progress of an operation. An operation that this process does not know is started again.
+    /// Continues the suggestions that an earlier process has accepted and not completed. Returns their number.
     ///
     /// # Errors
-    /// [`tunesmith_store::StoreError::NotFound`] if an operation is started whose study does not exist.
-    pub async fn suggestion_progress(
-        self: &Arc<Self>,
-        operation: &SuggestionOperation,
-    ) -> Result<SuggestionProgress, StudiesError> {
-        let known = self.operations.lock().get(operation).map(|progress| progress.borrow().clone());
-        if let Some(progress) = known {
-            return Ok(progress);
+    /// [`StudiesError::Pending`] if they cannot be read.
+    pub async fn resume_suggestions(self: &Arc<Self>) -> Result<usize, StudiesError> {
+        let operations = self.pending.all().await.map_err(StudiesError::Pending)?;
+        for operation in &operations {
+            let work = {
+                let (studies, operation) = (Arc::clone(self), operation.clone());
+                async move { studies.suggest(&operation.study, &operation.request).await }
+            };
+            let (_, is_stored) = oneshot::channel();
+            self.continue_in_background(operation, work, is_stored);
         }
-        self.store.study(&operation.study).await?;
-        let work = {
-            let (studies, operation) = (Arc::clone(self), operation.clone());
-            async move { studies.suggest(&operation.study, &operation.request).await }
-        };
-        Ok(self.continue_in_background(operation, work))
+        Ok(operations.len())
     }
 
+    /// The progress of an operation, as it is known: changes nothing. The result of an operation that this process does
+    /// not know is the client's unfinished trials; `None` if there are none.
+    ///
+    /// # Errors
+    /// [`tunesmith_store::StoreError::NotFound`] if the study does not exist, [`StudiesError::OfJob`].
+    pub async fn suggestion_progress(
+        &self,
+        operation: &SuggestionOperation,
+    ) -> Result<Option<SuggestionProgress>, StudiesError> {
+        let known = self.operations.lock().get(operation).map(|progress| progress.borrow().clone());
+        if known.is_some() {
+            return Ok(known);
+        }
+        refuse_study_of_job(&operation.study)?;
+        let study = self.store.study(&operation.study).await?;
+        let (mut trials, _) = self.open_trials(&study.id, &operation.request.client_id).await?;
+        trials.truncate(operation.request.count.get());
+        if trials.is_empty() && study.state == StudyState::Active {
+            return Ok(None);
+        }
+        let end_time = trials.iter().map(|trial| trial.create_time).max().unwrap_or(operation.start_time);
+        Ok(Some(SuggestionProgress::Done { suggested: Box::new(Suggested { study, trials }), end_time }))
+    }
+
+    /// Publishes the progress of `work`. Once it has ended and `is_stored` is closed, it is no longer pending.
     fn continue_in_background(
         self: &Arc<Self>,
         operation: &SuggestionOperation,
         work: impl Future<Output = Result<Suggested, StudiesError>> + Send + 'static,
-    ) -> SuggestionProgress {
+        is_stored: oneshot::Receiver<()>,
+    ) {
         let (sender, receiver) = watch::channel(SuggestionProgress::Running);
         self.operations.lock().insert(operation.clone(), receiver);
         let (studies, operation) = (Arc::clone(self), operation.clone());
@@ -115,10 +149,11 @@ impl Studies {
                 }
                 Err(error) => SuggestionProgress::Failed(Arc::new(error)),
             };
+            let _ = is_stored.await;
+            studies.pending.remove(&operation).await;
             sender.send_replace(progress);
             tokio::time::sleep(RESULT_RETENTION).await;
             studies.operations.lock().remove(&operation);
         });
-        SuggestionProgress::Running
     }
 }

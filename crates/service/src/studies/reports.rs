@@ -1,7 +1,9 @@
 //! Requests of a trial's owner: measurements, completion, early stopping.
 
-use super::{ReportedOutcome, Studies, StudiesError, TrialOfStudy, TrialRef, completion, refuse_study_of_job};
-use tunesmith_domain::{Measurement, Study, TransitionError, Trial, TrialChange, TrialState};
+use super::{
+    ReportedOutcome, Studies, StudiesError, TrialOfStudy, TrialRef, completion, refuse_study_of_job, request_content,
+};
+use tunesmith_domain::{Measurement, RequestKey, Study, TransitionError, Trial, TrialChange, TrialState};
 use tunesmith_store::StoreError;
 
 impl Studies {
@@ -10,7 +12,7 @@ impl Studies {
     ///
     /// # Errors
     /// [`StoreError::NotFound`], [`StudiesError::OfJob`]; [`StoreError::Refused`] if the trial is complete or belongs to
-    /// another client.
+    /// another client, or the key was used for another request.
     pub async fn add_measurement(
         &self,
         key: &TrialRef,
@@ -19,15 +21,23 @@ impl Studies {
     ) -> Result<TrialOfStudy, StudiesError> {
         refuse_study_of_job(&key.study)?;
         let TrialOfStudy { study, trial } = self.trial_of_study(&key.study, key.trial).await?;
-        let at = self.clock.now();
+        let request_key =
+            request_key.map(|key| RequestKey { key, content: request_content::of_measurement(&measurement) });
+        if let Some(request) = &request_key
+            && trial.has_recorded(request).map_err(StoreError::from)?
+        {
+            return Ok(TrialOfStudy { study, trial });
+        }
+        let (now, steady) = (self.clock.now(), self.clock.steady());
         let trial = if !trial.state.is_final() && self.is_latest(key, &trial, &measurement).await? {
-            self.change_as_owner(key, trial, |attempt| TrialChange::Renew { attempt, at }).await?
+            self.change_as_owner(key, trial, |attempt| TrialChange::Renew { attempt, at: steady }).await?
         } else {
             let measurements = vec![Measurement { mark: trial.measurement_count, ..measurement }];
             let report = |attempt| TrialChange::Report {
                 attempt,
                 measurements: measurements.clone(),
-                at,
+                // A trial at attempt 0 has no lease; the report may be its start.
+                at: if attempt == 0 { now } else { steady },
                 request_key: request_key.clone(),
             };
             self.change_as_owner(key, trial, report).await?
@@ -63,14 +73,19 @@ impl Studies {
         }))
     }
 
-    /// Completes a trial. Completing it twice with the same outcome has one effect.
+    /// Completes a trial. Completing it twice with the same outcome has one effect. A trial is completed from its
+    /// measurements only if one of them has all metrics of the study.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`], [`StudiesError::OfJob`], [`StudiesError::MissingMetric`];
+    /// [`StoreError::NotFound`], [`StudiesError::OfJob`], [`StudiesError::MissingMetric`],
+    /// [`StudiesError::NoMeasurement`], [`StudiesError::NoCompleteMeasurement`];
     /// [`StoreError::Refused`] if the trial is complete with another result or belongs to another client.
     pub async fn complete(&self, key: &TrialRef, outcome: ReportedOutcome) -> Result<TrialOfStudy, StudiesError> {
         refuse_study_of_job(&key.study)?;
         let TrialOfStudy { study, trial } = self.trial_of_study(&key.study, key.trial).await?;
+        if outcome == ReportedOutcome::FromCurve && is_owner(key, &trial) {
+            completion::require_measurement(&study, &trial, &self.measurements(&study.id, &trial).await?)?;
+        }
         let trial = self.complete_as_owner(&study, key, trial, outcome).await?;
         self.policy.prepare(&study);
         Ok(TrialOfStudy { study, trial })
@@ -114,7 +129,7 @@ impl Studies {
         let TrialOfStudy { study, mut trial } = self.trial_of_study(&key.study, key.trial).await?;
         // A trial at attempt 0 was never assigned to a client: it has no lease to renew.
         if !trial.state.is_final() && trial.attempt > 0 {
-            let at = self.clock.now();
+            let at = self.clock.steady();
             trial = self.change_as_owner(key, trial, |attempt| TrialChange::Renew { attempt, at }).await?;
         }
         if trial.state == TrialState::Active {
@@ -126,4 +141,10 @@ impl Studies {
         }
         Ok(trial.state == TrialState::Stopping)
     }
+}
+
+/// Whether a request of `key` may complete `trial` as it was read. If not, the change is refused with the reason.
+fn is_owner(key: &TrialRef, trial: &Trial) -> bool {
+    let was_expired = trial.state == TrialState::Requested && trial.attempt > 0;
+    !trial.state.is_final() && !was_expired && key.attempt_at(trial) == trial.attempt
 }

@@ -1,21 +1,20 @@
 //! The stopping rules of studies, with the curves of their trials.
 
-use std::collections::HashMap;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::TryStreamExt;
 use jiff::Timestamp;
 
 use crate::early_stopping::EarlyStopping;
 use crate::pages;
+use crate::study_cache::StudyCache;
 use tunesmith_domain::{Measurement, Study, StudyId, TrialId};
 use tunesmith_store::{Store, StoreError};
 
 /// One rule for each study.
 #[derive(Default)]
 pub(super) struct StoppingRules {
-    rules: Mutex<HashMap<StudyId, Arc<tokio::sync::Mutex<Learnt>>>>,
+    rules: StudyCache<Learnt>,
 }
 
 struct Learnt {
@@ -37,11 +36,7 @@ impl StoppingRules {
     ) -> Result<Option<String>, StoreError> {
         let Some(rule) = study.stopping_rule else { return Ok(None) };
         let fresh = || Learnt { create_time: study.create_time, rule: EarlyStopping::new(rule, study), revision: 0 };
-        let learnt = {
-            let mut rules = self.rules();
-            let entry = rules.entry(study.id.clone());
-            Arc::clone(entry.or_insert_with(|| Arc::new(tokio::sync::Mutex::new(fresh()))))
-        };
+        let learnt = self.rules.get_or_insert(&study.id, fresh);
         let mut learnt = learnt.lock().await;
         if learnt.create_time != study.create_time {
             *learnt = fresh();
@@ -52,11 +47,17 @@ impl StoppingRules {
 
     /// Drops the curves of `study`.
     pub(super) fn forget(&self, study: &StudyId) {
-        self.rules().remove(study);
+        self.rules.forget(study);
     }
 
-    fn rules(&self) -> MutexGuard<'_, HashMap<StudyId, Arc<tokio::sync::Mutex<Learnt>>>> {
-        self.rules.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Drops the rules that were not used during the last `calls` calls of this function, and returns their number.
+    pub(super) fn drop_idle(&self, calls: u32) -> usize {
+        self.rules.drop_idle(calls)
+    }
+
+    /// Drops all rules, and returns their number.
+    pub(super) fn clear(&self) -> usize {
+        self.rules.clear()
     }
 }
 

@@ -14,7 +14,9 @@ use tunesmith_algorithms::problem::TrialSuggestion;
 use super::keyed_queue::Entered;
 use super::{Studies, StudiesError, refuse_study_of_job};
 use crate::pages;
-use tunesmith_domain::{NewTrial, Study, StudyChange, StudyId, StudyState, Trial, TrialChange, TrialStart, TrialState};
+use tunesmith_domain::{
+    Lease, NewTrial, Study, StudyChange, StudyId, StudyState, Trial, TrialChange, TrialStart, TrialState,
+};
 use tunesmith_store::StoreError;
 
 /// A study becomes inactive after this number of consecutive suggestions for which its algorithm failed.
@@ -79,13 +81,14 @@ impl Studies {
         loop {
             let (mut own, queued) = self.open_trials(id, &request.client_id).await?;
             own.truncate(request.count.get());
-            let at = self.clock.now();
+            let (at, steady) = (self.clock.now(), self.clock.steady());
             let missing = request.count.get() - own.len();
             let renewed = own.into_iter().map(async |trial| {
-                let renew = TrialChange::Renew { attempt: trial.attempt, at };
+                let renew = TrialChange::Renew { attempt: trial.attempt, at: steady };
                 if trial.lease.is_some() { self.store.change_trial(id, trial.id, renew).await } else { Ok(trial) }
             });
             let assigned = queued.into_iter().take(missing).map(async |trial| {
+                let lease = lease.map(|duration| Lease::starting(duration, steady));
                 let assign = TrialChange::Assign { client_id: request.client_id.clone(), lease, at };
                 self.store.change_trial(id, trial.id, assign).await
             });
@@ -108,7 +111,11 @@ impl Studies {
     }
 
     /// The unfinished trials of `client`, and the queued ones.
-    async fn open_trials(&self, id: &StudyId, client: &str) -> Result<(Vec<Trial>, Vec<Trial>), StudiesError> {
+    pub(super) async fn open_trials(
+        &self,
+        id: &StudyId,
+        client: &str,
+    ) -> Result<(Vec<Trial>, Vec<Trial>), StudiesError> {
         let (mut own, mut queued) = (Vec::new(), Vec::new());
         let mut trials = pin!(pages::open_trials(&*self.store, id));
         while let Some(trial) = trials.try_next().await? {
@@ -149,7 +156,9 @@ impl Studies {
                 origin: Some(origin),
                 fallback_reason: suggestions.failure.clone(),
                 client_id: client_id.to_owned(),
-                start: TrialStart::Started { lease },
+                start: TrialStart::Started {
+                    lease: lease.map(|duration| Lease::starting(duration, self.clock.steady())),
+                },
                 create_time: self.clock.now(),
                 request_key: None,
             });

@@ -9,7 +9,7 @@ use tunesmith_algorithms::problem::{
 use super::*;
 use crate::clock::ManualClock;
 use tunesmith_domain::{
-    Algorithm, CurveAxis, FinalMeasurement, MetricValue, Source, StoppingRule, StudyFields, StudyState,
+    Algorithm, CurveAxis, FinalMeasurement, MetricValue, Source, StoppingRuleKind, StudyFields, StudyState,
 };
 use tunesmith_store::MemoryStore;
 
@@ -114,7 +114,8 @@ async fn prepared_suggestion_equals_the_one_computed_on_demand() {
 async fn curves_are_compared_by_elapsed_time_if_configured() {
     for (axis, expected) in [(CurveAxis::Step, false), (CurveAxis::ElapsedTime, true)] {
         let (studies, _) = studies();
-        let fields = StudyFields { stopping_rule: Some(StoppingRule::Median), stopping_axis: axis, ..study("p/l/s") };
+        let fields =
+            StudyFields { stopping_rule: Some(StoppingRuleKind::Median), stopping_axis: axis, ..study("p/l/s") };
         let study = studies.create_study(Study::restore(fields)).await.unwrap();
         // Up to step 4 all others were worse, but up to the time of the last report all of them were better.
         for _ in 0..6 {
@@ -214,6 +215,102 @@ async fn repeated_request_has_one_effect() {
     assert_eq!(add(loss(1, 1.0, 0.5), Some("m1")).await, 2, "its key is known");
     assert_eq!(add(loss(2, 2.0, 0.4), None).await, 2, "it is the latest one again");
     assert_eq!(add(loss(2, 2.0, 0.3), None).await, 3, "another report");
+    for number in 0..100 {
+        add(loss(10 + number, 3.0, 0.2), Some(&format!("n{number}"))).await;
+    }
+    assert_eq!(add(loss(1, 1.0, 0.5), Some("m1")).await, 103, "its key is known after a hundred reports");
+    assert_eq!(create("a").await, TrialId(1));
+}
+
+#[tokio::test]
+async fn reused_key_with_another_content_is_refused() {
+    let (studies, _) = studies();
+    let study = studies.create_study(Study::restore(study("p/l/s"))).await.unwrap();
+    let create = async |x: f64, key: &str| {
+        let point = [("x".to_owned(), ParameterValue::Double(x))].into();
+        studies.create_trial(&study.id, point, None, Some(key.to_owned())).await
+    };
+    let trial = create(0.5, "a").await.unwrap().trial;
+    let reused = "the idempotency key a was used for another request to trial 1: use a new key for each request";
+    assert_eq!(create(0.25, "a").await.unwrap_err().to_string(), reused);
+    let key = key(&study.id, &trial);
+    let add = async |measurement, key_of_request: &str| {
+        studies.add_measurement(&key, measurement, Some(key_of_request.to_owned())).await
+    };
+    assert_eq!(add(loss(1, 1.0, 0.5), "a").await.unwrap_err().to_string(), reused, "it named another kind of request");
+    add(loss(1, 1.0, 0.5), "m").await.unwrap();
+    add(loss(2, 2.0, 0.5), "n").await.unwrap();
+    for other in [loss(1, 1.0, 0.25), loss(3, 1.0, 0.5), loss(1, 2.0, 0.5), loss(2, 2.0, 0.5)] {
+        let refused = add(other, "m").await.unwrap_err().to_string();
+        assert!(refused.contains("the idempotency key m was used for another request"), "{refused}");
+    }
+    assert_eq!(studies.trial(&study.id, trial.id).await.unwrap().measurement_count, 2);
+}
+
+#[tokio::test]
+async fn jumps_of_the_system_clock_do_not_move_leases() {
+    const HOUR: SignedDuration = SignedDuration::from_hours(1);
+    let (studies, clock) = studies();
+    let fields = StudyFields { trial_lease: Some(std::time::Duration::from_secs(60)), ..study("p/l/s") };
+    let study = studies.create_study(Study::restore(fields)).await.unwrap();
+    let at = |seconds| Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds);
+    clock.set(at(10_000));
+    let trial = studies.suggest(&study.id, &request("c")).await.unwrap().trials.remove(0);
+    clock.set(at(10_002));
+    studies.add_measurement(&key(&study.id, &trial), loss(1, 1.0, 0.5), None).await.unwrap();
+    // Ahead: a client that has just reported keeps its trial.
+    clock.jump(at(10_003) + HOUR);
+    assert_eq!(studies.sweep().await.unwrap(), 0);
+    let again = studies.suggest(&study.id, &request("c")).await.unwrap().trials.remove(0);
+    assert_eq!((again.id, again.attempt), (trial.id, 1));
+    // Back: a silent client loses its trial when its lease has passed, and no sooner.
+    clock.set(at(10_061));
+    clock.jump(at(10_061) - HOUR);
+    assert_eq!(studies.sweep().await.unwrap(), 0);
+    clock.set(at(10_063));
+    clock.jump(at(10_063) - HOUR);
+    assert_eq!(studies.sweep().await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn time_stamps_of_a_trial_do_not_run_backwards() {
+    let (studies, clock) = studies();
+    let study = studies.create_study(Study::restore(study("p/l/s"))).await.unwrap();
+    let at = |seconds| Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds);
+    clock.set(at(10_000));
+    let trial = studies.suggest(&study.id, &request("c")).await.unwrap().trials.remove(0);
+    let queued = [("x".to_owned(), ParameterValue::Double(0.5))].into();
+    let queued = studies.create_trial(&study.id, queued, None, None).await.unwrap().trial;
+    clock.jump(at(6_400));
+    let outcome = ReportedOutcome::Measured(loss(1, 1.0, 0.5));
+    let done = studies.complete(&key(&study.id, &trial), outcome).await.unwrap().trial;
+    assert_eq!((done.start_time, done.end_time), (Some(at(10_000)), Some(at(10_000))));
+    let reported = studies.add_measurement(&key(&study.id, &queued), loss(1, 1.0, 0.5), None).await.unwrap().trial;
+    assert_eq!((reported.create_time, reported.start_time), (at(10_000), Some(at(10_000))));
+}
+
+#[tokio::test]
+async fn leases_of_a_former_process_are_measured_anew() {
+    const SILENT: i64 = 60;
+    for jump_secs in [-3600, 0, 3600] {
+        let store = Arc::new(MemoryStore::new());
+        let process = |now| {
+            let clock = Arc::new(ManualClock::new(now));
+            let policy = Arc::new(SearchPolicy::new(store.clone(), 2));
+            (Studies::new(store.clone(), policy, clock.clone()), clock)
+        };
+        let at = |seconds| Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds);
+        let (former, _) = process(at(10_000));
+        let fields = StudyFields { trial_lease: Some(std::time::Duration::from_secs(SILENT as u64)), ..study("p/l/s") };
+        let study = former.create_study(Study::restore(fields)).await.unwrap();
+        former.suggest(&study.id, &request("c")).await.unwrap();
+        let start = 10_001 + jump_secs;
+        let (studies, clock) = process(at(start));
+        studies.renew_leases_of_former_process().await.unwrap();
+        assert_eq!(studies.sweep().await.unwrap(), 0, "{jump_secs}: its owner has time to report");
+        clock.set(at(start + SILENT));
+        assert_eq!(studies.sweep().await.unwrap(), 1, "{jump_secs}: its owner was silent");
+    }
 }
 
 #[tokio::test]
@@ -262,4 +359,42 @@ async fn best_final_measurement_skips_values_that_are_not_finite_and_names_them_
     assert_eq!(trial.final_measurement.as_ref().map(|measurement| measurement.step), Some(2));
     let trial = complete(&[f64::INFINITY, f64::NAN]).await;
     assert_eq!(trial.infeasible_reason.as_deref(), Some("the final value of \"loss\" is NaN, at step 2"));
+}
+
+#[tokio::test]
+async fn dropped_state_changes_no_answer() {
+    let (studies, _) = studies();
+    let study = studies.create_study(Study::restore(study("p/l/s"))).await.unwrap();
+    let suggest = async |client: &str| studies.suggest(&study.id, &request(client)).await.unwrap().trials.remove(0);
+    for number in 0..6 {
+        let trial = suggest(&format!("c{number}")).await;
+        let result = ReportedOutcome::Measured(loss(1, 1.0, f64::from((number - 3) * (number - 3))));
+        studies.complete(&key(&study.id, &trial), result).await.unwrap();
+        // By age for one, by memory for the other.
+        let dropped = if number % 2 == 0 { studies.drop_idle(0) } else { studies.drop_while(|| true) };
+        assert!(dropped > 0);
+        assert_eq!(studies.drop_idle(0) + studies.drop_while(|| true), 0);
+        let best = studies.optimal_trials(&studies.study(&study.id).await.unwrap()).await.unwrap();
+        assert_eq!(best, [TrialId(u64::from(number.min(3) as u8) + 1)]);
+    }
+}
+
+#[tokio::test]
+async fn least_recently_used_state_is_dropped_first() {
+    let (studies, _) = studies();
+    let ids: Vec<StudyId> = ["a", "b", "c"].iter().map(|name| format!("p/l/{name}").parse().unwrap()).collect();
+    for id in &ids {
+        studies.create_study(Study::restore(study(id.as_str()))).await.unwrap();
+        studies.suggest(id, &request("one")).await.unwrap();
+    }
+    studies.suggest(&ids[0], &request("two")).await.unwrap();
+    let mut looks = 0;
+    let dropped = studies.drop_while(|| {
+        looks += 1;
+        looks <= 2
+    });
+    assert_eq!(dropped, 2);
+    // The history of the first study, which was used last, is left.
+    assert!(studies.policy.drop_oldest());
+    assert!(!studies.policy.drop_oldest());
 }

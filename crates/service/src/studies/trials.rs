@@ -1,16 +1,23 @@
 //! Reading, creating and deleting trials.
 
-use futures::TryStreamExt;
-use futures::future::ready;
 use tunesmith_algorithms::problem::{ParameterValues, TrialId};
 
-use super::{ReportedOutcome, Studies, StudiesError, TrialOfStudy, completion, refuse_study_of_job};
+use super::{ReportedOutcome, Studies, StudiesError, TrialOfStudy, completion, refuse_study_of_job, request_content};
 use crate::pages;
-use tunesmith_domain::{Measurement, NewTrial, Study, StudyId, Trial, TrialChange, TrialStart, TrialState};
+use tunesmith_domain::{Measurement, NewTrial, RequestKey, Study, StudyId, Trial, TrialChange, TrialStart, TrialState};
 use tunesmith_store::StoreError;
 
 /// Number of a study's latest trials that are searched for one that an earlier request with the same key created.
 const KEYED_TRIALS: usize = 1000;
+
+/// A part of a study's trials.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TrialPage {
+    /// The trials that are not deleted.
+    pub trials: Vec<Trial>,
+    /// The number after which the next page begins; `None` if this is the last one.
+    pub next: Option<TrialId>,
+}
 
 impl Studies {
     /// The trial `id` of `study`, with its study.
@@ -18,7 +25,11 @@ impl Studies {
     /// # Errors
     /// [`StoreError::NotFound`].
     pub async fn trial_of_study(&self, study: &StudyId, id: TrialId) -> Result<TrialOfStudy, StudiesError> {
-        Ok(TrialOfStudy { study: self.store.study(study).await?, trial: self.trial(study, id).await? })
+        let (study, trial) = self.store.trial_of_study(study, id).await?;
+        if trial.state == TrialState::Deleted {
+            return Err(deleted(&study.id, id));
+        }
+        Ok(TrialOfStudy { study, trial })
     }
 
     /// The trial `id` of `study`.
@@ -27,19 +38,40 @@ impl Studies {
     /// [`StoreError::NotFound`].
     pub async fn trial(&self, study: &StudyId, id: TrialId) -> Result<Trial, StudiesError> {
         let trial = self.store.trial(study, id).await?;
-        if trial.state == TrialState::Deleted {
-            return Err(StoreError::NotFound { resource: format!("trial {id} of study {study}") }.into());
-        }
-        Ok(trial)
+        if trial.state == TrialState::Deleted { Err(deleted(study, id)) } else { Ok(trial) }
     }
 
-    /// All trials of `study` in the order of their numbers.
+    /// Up to `limit` trials of `study` with numbers above `after`, in the order of their numbers.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
-    pub async fn trials(&self, study: &StudyId) -> Result<Vec<Trial>, StudiesError> {
-        let trials = pages::trials(&*self.store, study);
-        Ok(trials.try_filter(|trial| ready(trial.state != TrialState::Deleted)).try_collect().await?)
+    pub async fn trial_page(&self, study: &StudyId, after: TrialId, limit: usize) -> Result<TrialPage, StudiesError> {
+        let mut trials = self.store.trials(study, Some(after), limit).await?;
+        // A page that is not full is the last one.
+        let next = trials.last().filter(|_| trials.len() >= limit).map(|last| last.id);
+        trials.retain(|trial| trial.state != TrialState::Deleted);
+        Ok(TrialPage { trials, next })
+    }
+
+    /// The trials of `study` with these `numbers` that exist.
+    ///
+    /// # Errors
+    /// [`StudiesError::Store`].
+    pub async fn trials_numbered(
+        &self,
+        study: &StudyId,
+        numbers: impl IntoIterator<Item = TrialId>,
+    ) -> Result<Vec<Trial>, StudiesError> {
+        let mut trials = Vec::new();
+        for number in numbers {
+            match self.trial(study, number).await {
+                Ok(trial) => trials.push(trial),
+                // It was deleted since its number was read.
+                Err(StudiesError::Store(StoreError::NotFound { .. })) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(trials)
     }
 
     /// The measurements of a trial as it was read, by step and elapsed time.
@@ -57,7 +89,8 @@ impl Studies {
     ///
     /// # Errors
     /// [`StudiesError::ForeignPoint`], [`StudiesError::MissingMetric`], [`StudiesError::OfJob`],
-    /// [`StoreError::NotFound`]; [`StoreError::Refused`] if the study is not active.
+    /// [`StoreError::NotFound`]; [`StoreError::Refused`] if the study is not active or the key was used for another
+    /// request.
     pub async fn create_trial(
         &self,
         id: &StudyId,
@@ -66,12 +99,15 @@ impl Studies {
         request_key: Option<String>,
     ) -> Result<TrialOfStudy, StudiesError> {
         refuse_study_of_job(id)?;
+        let request_key =
+            request_key.map(|key| RequestKey { key, content: request_content::of_trial(&parameters, result.as_ref()) });
         let _entered = self.study_queues.enter(id).await;
         loop {
             let study = self.store.study(id).await?;
             if let Some(key) = &request_key
-                && let Some(trial) = self.created_by(&study, key).await?
+                && let Some(trial) = self.created_by(&study, &key.key).await?
             {
+                trial.has_recorded(key).map_err(StoreError::from)?;
                 // Not found if it was deleted since.
                 let trial = self.trial(id, trial.id).await?;
                 return Ok(TrialOfStudy { study, trial });
@@ -103,7 +139,7 @@ impl Studies {
     async fn created_by(&self, study: &Study, key: &str) -> Result<Option<Trial>, StudiesError> {
         let before = TrialId(study.next_trial_id.0.saturating_sub(1).saturating_sub(KEYED_TRIALS as u64));
         let latest = self.store.trials(&study.id, Some(before), KEYED_TRIALS).await?;
-        Ok(latest.into_iter().rev().find(|trial| trial.request_keys.first().is_some_and(|first| first == key)))
+        Ok(latest.into_iter().rev().find(|trial| trial.request_keys.first().is_some_and(|first| first.key == key)))
     }
 
     /// Deletes a trial. Later suggestions do not use its result; its number is not given again.
@@ -117,4 +153,8 @@ impl Studies {
         self.stopping.forget(study);
         Ok(())
     }
+}
+
+fn deleted(study: &StudyId, id: TrialId) -> StudiesError {
+    StoreError::NotFound { resource: format!("trial {id} of study {study}") }.into()
 }

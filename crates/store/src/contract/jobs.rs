@@ -2,7 +2,9 @@
 
 use super::{Place, assert_not_found, assert_refused, reopen, samples};
 use crate::StoreError;
-use tunesmith_domain::{JobChange, JobId, JobState, StudyChange, StudyState};
+use tunesmith_domain::{
+    Job, JobChange, JobFields, JobId, JobPlan, JobState, StudyChange, StudyState, TrialId, TrialState,
+};
 
 pub(super) async fn are_created_once(place: &impl Place) {
     let store = place.open().await;
@@ -84,4 +86,93 @@ pub(super) async fn studies_allow_legal_changes_only(place: &impl Place) {
     );
     let store = reopen(place, store).await;
     assert_eq!(store.study(&study.id).await.unwrap(), completed);
+}
+
+pub(super) async fn ended_jobs_are_retried_with_their_failed_trials(place: &impl Place) {
+    let store = place.open().await;
+    let (job, study) = (samples::job("job"), samples::study("job"));
+    store.create_job(job.clone(), Some(study.clone())).await.unwrap();
+    for number in 1..=3 {
+        store.create_trial(&study.id, samples::new_trial(number)).await.unwrap();
+        store.change_trial(&study.id, TrialId(number), samples::begin(1)).await.unwrap();
+    }
+    store.change_trial(&study.id, TrialId(1), samples::fail(1, "exit code 1")).await.unwrap();
+    let good = store.change_trial(&study.id, TrialId(2), samples::succeed(1, 0.5)).await.unwrap();
+    let become_state = |state| JobChange::Become { state, error_message: "why".to_owned(), at: samples::at(4) };
+    store.change_job(&job.id, become_state(JobState::Running)).await.unwrap();
+    store.change_job(&job.id, become_state(JobState::Failed)).await.unwrap();
+    store.change_study(&study.id, StudyChange::Complete { reason: "all".to_owned() }).await.unwrap();
+
+    let retried = store.change_job(&job.id, JobChange::Retry { former_attempts: 2, at: samples::at(9) }).await.unwrap();
+    assert_eq!((retried.state, retried.error_message.as_str()), (JobState::Queued, ""));
+    assert_eq!((retried.start_time, retried.end_time), (None, None));
+    assert_eq!((retried.requeue_time, retried.former_attempts), (Some(samples::at(9)), 2));
+    let store = reopen(place, store).await;
+    assert_eq!(store.job(&job.id).await.unwrap(), retried);
+    assert_eq!(store.study(&study.id).await.unwrap().state, StudyState::Active);
+    let trial = store.trial(&study.id, TrialId(1)).await.unwrap();
+    assert_eq!((trial.state, &trial.infeasible_reason, trial.attempt), (TrialState::Active, &None, 1));
+    assert_eq!((trial.start_time, trial.end_time), (None, None));
+    assert_eq!(store.trial(&study.id, TrialId(2)).await.unwrap(), good, "a successful trial is unchanged");
+    let open = store.open_trials(&study.id, None, 10).await.unwrap();
+    assert_eq!(open.iter().map(|trial| trial.id.0).collect::<Vec<_>>(), [1, 3]);
+    let changed = store.trials_changed_since(&study.id, good.revision, 10).await.unwrap();
+    assert_eq!(changed.iter().map(|trial| trial.id.0).collect::<Vec<_>>(), [1]);
+    let next = store.change_trial(&study.id, TrialId(1), samples::begin(2)).await.unwrap();
+    assert_eq!((next.attempt, next.start_time), (2, Some(samples::at(2))));
+    let late = store.change_trial(&study.id, TrialId(1), samples::fail(1, "late")).await;
+    assert_refused(late, "trial 1 is now at attempt 2, a report from attempt 1 is refused");
+}
+
+pub(super) async fn trials_are_only_added_to_jobs(place: &impl Place) {
+    let store = place.open().await;
+    let (job, study) = (samples::job("job"), samples::study("job"));
+    let (id, current) = (job.id.clone(), 3);
+    let plan = Ok(JobPlan { max_trials: current, ..samples::plan() });
+    store.create_job(Job::restore(JobFields { plan, ..(*job).clone() }), Some(study.clone())).await.unwrap();
+    let extend = |max_trials, revision| JobChange::Extend {
+        max_trials,
+        training_input: serde_json::json!({"new": max_trials}),
+        revision,
+        at: samples::at(9),
+    };
+    store.change_study(&study.id, StudyChange::Complete { reason: "all".to_owned() }).await.unwrap();
+    let lower = store.change_job(&id, extend(current, None)).await;
+    assert_refused(
+        lower,
+        &format!("job job has {current} trials as its maximum, which can only be raised; {current} is not more"),
+    );
+    assert_refused(
+        store.change_job(&id, extend(current + 5, Some(77))).await,
+        "job job has changed meanwhile: read it again",
+    );
+    let extended = store.change_job(&id, extend(current + 5, Some(0))).await.unwrap();
+    assert_eq!((extended.plan().unwrap().max_trials, extended.state), (current + 5, JobState::Queued));
+    assert_eq!(extended.training_input, serde_json::json!({"new": current + 5}));
+    let store = reopen(place, store).await;
+    assert_eq!(store.job(&id).await.unwrap(), extended);
+    assert_eq!(store.study(&study.id).await.unwrap().state, StudyState::Active);
+    let plain = Job::restore(JobFields { study: None, ..(*samples::job("plain")).clone() });
+    store.create_job(plain, None).await.unwrap();
+    let plain = store.change_job(&"plain".parse().unwrap(), extend(99, None)).await;
+    assert_refused(plain, "job plain has no maximum number of trials to raise");
+}
+
+pub(super) async fn ended_jobs_are_deleted_with_their_trials(place: &impl Place) {
+    let store = place.open().await;
+    let (job, study) = (samples::job("job"), samples::study("job"));
+    let id = job.id.clone();
+    assert_not_found(store.delete_job(&id).await, "job job");
+    store.create_job(job.clone(), Some(study.clone())).await.unwrap();
+    store.create_trial(&study.id, samples::new_trial(1)).await.unwrap();
+    assert_refused(store.delete_job(&id).await, "cannot delete job job: it is QUEUED");
+    let cancel = JobChange::Become { state: JobState::Cancelled, error_message: String::new(), at: samples::at(5) };
+    store.change_job(&id, cancel).await.unwrap();
+    store.delete_job(&id).await.unwrap();
+    let store = reopen(place, store).await;
+    assert_not_found(store.job(&id).await, "job job");
+    assert_not_found(store.study(&study.id).await, "study job");
+    assert!(store.jobs(None, 10).await.unwrap().is_empty());
+    store.create_job(job, Some(study.clone())).await.unwrap();
+    assert!(store.trials(&study.id, None, 10).await.unwrap().is_empty());
 }

@@ -1,7 +1,5 @@
 //! Open trials and the leases of their owners.
 
-use std::time::Duration;
-
 use super::trials::with_study;
 use super::{Place, assert_refused, reopen, samples};
 use crate::StoreError;
@@ -88,7 +86,7 @@ pub(super) async fn a_former_owner_is_refused(place: &impl Place) {
     assert_refused(store.change_trial(&study, id, samples::succeed(1, 0.5)).await, late);
 
     let assign =
-        TrialChange::Assign { client_id: "next".to_owned(), lease: Some(Duration::from_secs(10)), at: samples::at(12) };
+        TrialChange::Assign { client_id: "next".to_owned(), lease: Some(samples::lease(10, 12)), at: samples::at(12) };
     let assigned = store.change_trial(&study, id, assign.clone()).await.unwrap();
     assert_eq!((assigned.attempt, assigned.client_id.as_str()), (2, "next"));
     assert_refused(store.change_trial(&study, id, assign).await, "cannot assign trial 1: it is ACTIVE");

@@ -51,6 +51,9 @@ pub async fn check<P: Place>(new_place: impl Fn() -> P) {
     jobs::are_listed_in_order_by_pages(&new_place()).await;
     jobs::allow_legal_changes_only(&new_place()).await;
     jobs::studies_allow_legal_changes_only(&new_place()).await;
+    jobs::ended_jobs_are_retried_with_their_failed_trials(&new_place()).await;
+    jobs::trials_are_only_added_to_jobs(&new_place()).await;
+    jobs::ended_jobs_are_deleted_with_their_trials(&new_place()).await;
     studies::are_created_once(&new_place()).await;
     studies::are_listed_by_location_and_pages(&new_place()).await;
     studies::are_deleted_with_their_trials(&new_place()).await;

@@ -10,9 +10,9 @@ use tunesmith_algorithms::problem::{
 };
 
 use tunesmith_domain::{
-    Algorithm, Completion, CurveAxis, FinalMeasurement, Job, JobFields, JobPlan, JobState, Measurement, MetricValue,
-    NewTrial, ProgramPlan, ReplicaPlan, Role, Source, StoppingRule, Study, StudyFields, StudyState, TrialChange,
-    TrialId, TrialStart,
+    Algorithm, Completion, CurveAxis, FinalMeasurement, Job, JobFields, JobPlan, JobState, Lease, Measurement,
+    MetricValue, NewTrial, ProgramPlan, ReplicaPlan, RequestKey, Role, Source, StoppingRuleKind, Study, StudyFields,
+    StudyState, TrialChange, TrialId, TrialStart,
 };
 
 /// The time `secs` seconds after a fixed start, with nanoseconds.
@@ -32,6 +32,8 @@ pub fn job(id: &str) -> Job {
         labels: BTreeMap::from([("owner".to_owned(), "someone".to_owned())]),
         policy: serde_json::json!({"bindings": []}),
         create_time: at(0),
+        requeue_time: None,
+        former_attempts: 0,
         start_time: None,
         end_time: None,
         error_message: String::new(),
@@ -133,7 +135,7 @@ fn study_over(id: &str, parameters: Vec<ParameterSpec>, initial_points: Vec<Para
         initial_points,
         algorithm: Algorithm::GridSearch { double_resolution: BTreeMap::from([("rate".to_owned(), 10)]) },
         seed: u64::MAX,
-        stopping_rule: Some(StoppingRule::Median),
+        stopping_rule: Some(StoppingRuleKind::Median),
         stopping_axis: CurveAxis::ElapsedTime,
         final_measurement: FinalMeasurement::Best,
         prior_studies: vec!["earlier-1".parse().unwrap()],
@@ -163,13 +165,23 @@ pub fn new_trial(id: u64) -> NewTrial {
         client_id: format!("client {id}"),
         start: TrialStart::Given,
         create_time: at(1),
-        request_key: Some(format!("create {id}")),
+        request_key: Some(request_key(&format!("create-{id}"), 1)),
     }
+}
+
+/// The idempotency key `key` of a request with the digest `content`.
+pub fn request_key(key: &str, content: u64) -> RequestKey {
+    RequestKey { key: key.to_owned(), content }
+}
+
+/// A lease of `secs` seconds from [`at`] `from`.
+pub fn lease(secs: u64, from: i64) -> Lease {
+    Lease::starting(Duration::from_secs(secs), at(from))
 }
 
 /// Trial `id`, about to be created for a client with a lease of `lease_secs` seconds.
 pub fn leased(id: u64, lease_secs: u64) -> NewTrial {
-    NewTrial { start: TrialStart::Started { lease: Some(Duration::from_secs(lease_secs)) }, ..new_trial(id) }
+    NewTrial { start: TrialStart::Started { lease: Some(lease(lease_secs, 1)) }, ..new_trial(id) }
 }
 
 /// A measurement of `value` at `step`.

@@ -34,6 +34,8 @@ pub(super) async fn are_numbered_without_gaps(place: &impl Place) {
     let stored = store.study(&study).await.unwrap();
     assert_eq!((stored.next_trial_id, stored.revision), (TrialId(3), second.revision));
     assert_eq!(store.trial(&study, TrialId(1)).await.unwrap(), first);
+    let both = store.trial_of_study(&study, TrialId(1)).await.unwrap();
+    assert_eq!(both, (store.study(&study).await.unwrap(), first));
 }
 
 pub(super) async fn are_listed_in_order_by_pages(place: &impl Place) {
@@ -65,6 +67,8 @@ pub(super) async fn pass_through_all_states(place: &impl Place) {
     assert_not_found(store.change_trial(&study, id, TrialChange::Stop).await, "trial 1 of study s");
     assert_not_found(store.measurements(&study, id, 0, 1).await, "trial 1 of study s");
     assert_not_found(store.trial(&"t".parse().unwrap(), id).await, "study t");
+    assert_not_found(store.trial_of_study(&study, id).await, "trial 1 of study s");
+    assert_not_found(store.trial_of_study(&"t".parse().unwrap(), id).await, "study t");
     store.create_trial(&study, samples::new_trial(1)).await.unwrap();
     let started = store.change_trial(&study, id, samples::begin(1)).await.unwrap();
     assert_eq!((started.attempt, started.start_time), (1, Some(samples::at(2))));
@@ -95,19 +99,21 @@ pub(super) async fn a_repeated_report_is_applied_once(place: &impl Place) {
     let (store, study) = with_study(place, "s").await;
     let id = TrialId(1);
     let created = store.create_trial(&study, samples::new_trial(1)).await.unwrap();
-    assert_eq!(created.request_keys, ["create 1"]);
+    assert_eq!(created.has_recorded(&samples::request_key("create-1", 1)), Ok(true));
     assert_eq!(created.fallback_reason.as_deref(), Some("the matrix is singular"));
     store.change_trial(&study, id, samples::begin(1)).await.unwrap();
     let report = |step, key: &str| TrialChange::Report {
         attempt: 1,
         measurements: vec![samples::measurement(step, 0.5)],
         at: samples::at(2),
-        request_key: Some(key.to_owned()),
+        request_key: Some(samples::request_key(key, step.cast_unsigned())),
     };
     store.change_trial(&study, id, report(1, "a")).await.unwrap();
     let store = reopen(place, store).await;
     let again = store.change_trial(&study, id, report(1, "a")).await.unwrap();
     assert_eq!(again.measurement_count, 1);
+    let reused = "the idempotency key a was used for another request to trial 1: use a new key for each request";
+    assert_refused(store.change_trial(&study, id, report(2, "a")).await, reused);
     let other = store.change_trial(&study, id, report(2, "b")).await.unwrap();
     assert_eq!((other.measurement_count, other.revision), (2, again.revision + 1));
     // Also after the trial has its result, since the answer to the first request may be late.

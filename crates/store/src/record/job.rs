@@ -24,6 +24,8 @@ pub(crate) fn encode_job(job: &Job) -> Vec<u8> {
         labels,
         policy,
         create_time,
+        requeue_time,
+        former_attempts,
         start_time,
         end_time,
         error_message,
@@ -40,6 +42,8 @@ pub(crate) fn encode_job(job: &Job) -> Vec<u8> {
         labels: labels.clone(),
         policy: policy.clone(),
         create_time: *create_time,
+        requeue_time: *requeue_time,
+        former_attempts: *former_attempts,
         start_time: *start_time,
         end_time: *end_time,
         error_message: error_message.clone(),
@@ -60,6 +64,8 @@ pub(crate) fn decode_job(bytes: &[u8]) -> Result<Job, RecordError> {
         labels: record.labels,
         policy: record.policy,
         create_time: record.create_time,
+        requeue_time: record.requeue_time,
+        former_attempts: record.former_attempts,
         start_time: record.start_time,
         end_time: record.end_time,
         error_message: record.error_message,
@@ -85,6 +91,12 @@ struct JobRecord {
     #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
     policy: serde_json::Value,
     create_time: Timestamp,
+    /// Absent unless the job was retried or extended after its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    requeue_time: Option<Timestamp>,
+    /// Absent if 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    former_attempts: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     start_time: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -103,4 +115,9 @@ enum StateRecord {
     Failed,
     Cancelling,
     Cancelled,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }

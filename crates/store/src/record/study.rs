@@ -14,7 +14,7 @@ use tunesmith_algorithms::problem::{
 use super::float::Float;
 use super::trial::ValueRecord;
 use super::{Progress, RecordError, from_json, to_json};
-use tunesmith_domain::{Algorithm, CurveAxis, FinalMeasurement, StoppingRule, Study, StudyFields, StudyState};
+use tunesmith_domain::{Algorithm, CurveAxis, FinalMeasurement, StoppingRuleKind, Study, StudyFields, StudyState};
 
 /// The newest version of the record. 1: as below.
 const VERSION: u32 = 1;
@@ -336,10 +336,10 @@ enum AlgorithmRecord {
 
 #[derive(Serialize, Deserialize)]
 #[serde(transparent)]
-struct StoppingRuleField(#[serde(with = "StoppingRuleRecord")] StoppingRule);
+struct StoppingRuleField(#[serde(with = "StoppingRuleRecord")] StoppingRuleKind);
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "StoppingRule", rename_all = "SCREAMING_SNAKE_CASE")]
+#[serde(remote = "StoppingRuleKind", rename_all = "SCREAMING_SNAKE_CASE")]
 enum StoppingRuleRecord {
     Median,
     DecayCurve,

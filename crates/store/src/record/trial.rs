@@ -58,7 +58,7 @@ pub(crate) fn encode_trial(trial: &Trial) -> Vec<u8> {
         infeasible_reason: infeasible_reason.clone(),
         stopped_early: *stopped_early,
         fallback_reason: fallback_reason.clone(),
-        request_keys: request_keys.clone(),
+        request_keys: request_keys.iter().map(ToString::to_string).collect(),
         revision: *revision,
     })
 }
@@ -84,7 +84,7 @@ pub(crate) fn decode_trial(bytes: &[u8]) -> Result<Trial, RecordError> {
         infeasible_reason: record.infeasible_reason,
         stopped_early: record.stopped_early,
         fallback_reason: record.fallback_reason,
-        request_keys: record.request_keys,
+        request_keys: record.request_keys.iter().filter_map(|text| text.parse().ok()).collect(),
         revision: record.revision,
     }))
 }

@@ -4,6 +4,7 @@
 //! (`sync_file_range`): acknowledged changes survive a crash of the process, but not a power cut. Sled does not report lost
 //! changes, so a file beside it contains their number ([`super::acknowledged`]).
 
+mod presence;
 mod records;
 
 use std::fs::File;
@@ -16,10 +17,12 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use sled::transaction::{ConflictableTransactionError, TransactionError, TransactionalTree};
 use sled::{Db, Error};
+use tokio::sync::watch;
 
 use super::acknowledged::Acknowledged;
 use super::engine::{Changes, Engine, Ranges};
-use super::{OpenMode, RESTORE_ADVICE, StoreError};
+use super::{Condition, OpenMode, RESTORE_ADVICE, StoreError, StoreFault};
+use presence::Presence;
 use records::{SledRecords, Snapshot};
 
 /// The version of the folder's layout; that of each record is in the record. 2: with an index of open trials.
@@ -46,6 +49,9 @@ struct Inner {
     isolation: RwLock<()>,
     /// Set by the first panic inside sled, after which its state is undefined.
     broken: OnceLock<String>,
+    /// Sled takes no change after the first failed write or sync, until it is opened again.
+    condition: watch::Sender<Condition>,
+    presence: Presence,
 }
 
 impl SledStore {
@@ -53,25 +59,28 @@ impl SledStore {
     ///
     /// # Errors
     /// [`StoreError::Damaged`] if sled cannot read the folder, or acknowledged changes are missing from it, and in
-    /// [`OpenMode::Existing`] if the store is missing or empty. [`StoreError::TooNew`]. [`StoreError::NotApplied`] if
-    /// the folder cannot be read or written, or another process has it open.
+    /// [`OpenMode::Existing`] if the store is missing or empty. [`StoreError::TooNew`].
+    /// [`StoreError::InUse`]. [`StoreError::NotApplied`] if the folder cannot be read or written.
     pub fn open(path: &Path, mode: OpenMode) -> Result<Self, StoreError> {
         let log = path.join(LOG_FILE);
         if mode == OpenMode::Existing && !log.metadata().is_ok_and(|metadata| metadata.len() > 0) {
             return Err(damaged(path, format!("{LOG_FILE} is missing or empty")));
         }
-        wait_until_released(&log);
+        prepare(path, &log)?;
         let open = || sled::Config::new().path(path).flush_every_ms(None).open();
         let db = match catch_unwind(open) {
             Ok(opened) => opened.map_err(|error| not_applied(path, "open its folder", error))?,
             Err(panic) => return Err(damaged(path, format!("sled cannot open it: {}", panic_text(&*panic)))),
         };
+        let presence = Presence::new(&log).map_err(|source| StoreError::not_applied_io("open its log", source))?;
         let inner = Inner {
             path: path.to_owned(),
             acknowledged: Acknowledged::open(&path.join(COUNT_FILE))?,
             db,
             isolation: RwLock::default(),
             broken: OnceLock::new(),
+            condition: watch::channel(Condition::Working).0,
+            presence,
         };
         inner.guarded(|| inner.check_format(mode))?;
         tracing::warn!(
@@ -97,6 +106,10 @@ impl Engine for SledStore {
     // Changes run on blocking threads, in any order.
     const KEEPS_ORDER: bool = false;
 
+    fn condition(&self) -> watch::Receiver<Condition> {
+        self.inner.condition.subscribe()
+    }
+
     async fn write<T: Send + 'static>(
         &self,
         change: impl Fn(&dyn Changes) -> Result<T, StoreError> + Send + 'static,
@@ -121,6 +134,15 @@ impl Inner {
         &self,
         change: impl Fn(&SledRecords<'_, &TransactionalTree>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
+        if let Some(fault) = self.condition.borrow().fault() {
+            return Err(StoreError::not_applied(fault.clone()));
+        }
+        // A new store has no log before its first change.
+        if self.acknowledged.count() > 0
+            && let Err(fault) = self.presence.check()
+        {
+            return Err(StoreError::not_applied(self.stop(fault)));
+        }
         let (answer, count) = {
             let _guard = self.isolation.write().unwrap_or_else(PoisonError::into_inner);
             let result = self.db.transaction(|transaction| {
@@ -131,15 +153,37 @@ impl Inner {
             });
             result.map_err(|error| match error {
                 TransactionError::Abort(error) => error,
-                TransactionError::Storage(error) => not_applied(&self.path, "write", error),
+                TransactionError::Storage(error) => self.failed(error),
             })?
         };
-        self.db.flush().map_err(|error| match error {
-            Error::Corruption { .. } => not_applied(&self.path, "write", error),
-            error => StoreError::Unknown { source: Box::new(error) },
+        self.db.flush().map_err(|error| match self.failed(error) {
+            StoreError::NotApplied { source, .. } => StoreError::Unknown { source },
+            error => error,
         })?;
+        if let Err(fault) = self.presence.check() {
+            return Err(StoreError::Unknown { source: Box::new(self.stop(fault)) });
+        }
         self.acknowledged.raise(count)?;
         Ok(answer)
+    }
+
+    /// The error for `error` of a change. Stops the store if the medium failed.
+    fn failed(&self, error: Error) -> StoreError {
+        let Error::Io(source) = &error else { return not_applied(&self.path, "write", error) };
+        if source.kind() == std::io::ErrorKind::InvalidData {
+            return not_applied(&self.path, "write", error);
+        }
+        StoreError::not_applied(self.stop(StoreFault::from(source)))
+    }
+
+    /// Refuses all further changes because of `fault`, or of an earlier one.
+    fn stop(&self, fault: StoreFault) -> StoreFault {
+        if let Some(earlier) = self.condition.borrow().fault() {
+            return earlier.clone();
+        }
+        tracing::error!(store.path = %self.path.display(), fault = %fault, "the store stops; restart the program");
+        self.condition.send_replace(Condition::Stopped(fault.clone()));
+        fault
     }
 
     fn check_format(&self, mode: OpenMode) -> Result<(), StoreError> {
@@ -171,28 +215,48 @@ impl Inner {
         }
         catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
             let text = self.broken.get_or_init(|| panic_text(&*panic));
+            self.stop(StoreFault::Failed { detail: format!("sled stopped: {text}") });
             Err(damaged(&self.path, format!("sled stopped: {text}")))
         })
     }
 }
 
-/// Waits up to a second for the lock of the log. Sled's threads release it some time after the store is dropped, and a
-/// child process has a copy of it until it executes its program. If the lock is not released, opening fails.
-fn wait_until_released(log: &Path) {
+/// Waits up to a second for the lock of the log, and removes unfinished snapshots while it is held. Sled's threads release
+/// the lock some time after the store is dropped, and a child process has a copy of it until it executes its program.
+///
+/// # Errors
+/// [`StoreError::InUse`] if the lock is not released; [`StoreError::NotApplied`] if a file cannot be removed.
+fn prepare(path: &Path, log: &Path) -> Result<(), StoreError> {
     const PAUSE: Duration = Duration::from_millis(5);
     const MAX_PAUSES: usize = 200;
-    let Ok(file) = File::open(log) else { return };
+    // Without a log, or if it cannot be opened, sled's own error follows.
+    let Ok(file) = File::open(log) else { return Ok(()) };
     for _ in 0..MAX_PAUSES {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Err(Errno::WOULDBLOCK) => std::thread::sleep(PAUSE),
             Ok(()) => {
+                let removed = remove_unfinished_snapshots(path);
                 // Unlocked explicitly, since such a child may have a copy of this lock too.
                 let _ = flock(&file, FlockOperation::Unlock);
-                return;
+                return removed.map_err(|source| StoreError::not_applied_io("remove an unfinished snapshot", source));
             }
-            Err(_) => return,
+            Err(_) => return Ok(()),
         }
     }
+    Err(StoreError::InUse { path: path.to_owned() })
+}
+
+/// Removes snapshots that an ended process was writing. Sled names them `snap.*.generating` until they are complete, but
+/// reads them as if they were, and refuses the folder. Its log contains all that they would.
+fn remove_unfinished_snapshots(path: &Path) -> std::io::Result<()> {
+    for entry in path.read_dir()? {
+        let name = entry?.file_name();
+        if name.to_str().is_some_and(|name| name.starts_with("snap.") && name.ends_with(".generating")) {
+            tracing::info!(store.path = %path.display(), file = %name.display(), "removing an unfinished snapshot");
+            std::fs::remove_file(path.join(name))?;
+        }
+    }
+    Ok(())
 }
 
 fn damaged(path: &Path, detail: String) -> StoreError {
@@ -203,7 +267,7 @@ fn damaged(path: &Path, detail: String) -> StoreError {
 fn not_applied(path: &Path, operation: &'static str, error: Error) -> StoreError {
     match error {
         Error::Io(source) if source.kind() != std::io::ErrorKind::InvalidData => {
-            StoreError::NotApplied { operation, source: Box::new(source) }
+            StoreError::not_applied_io(operation, source)
         }
         error => damaged(path, error.to_string()),
     }

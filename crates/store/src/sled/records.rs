@@ -383,6 +383,10 @@ impl Changes for SledRecords<'_, &TransactionalTree> {
         self.put(JOB, job.id.as_str().as_bytes(), &encode_job(job))
     }
 
+    fn remove_job(&self, id: &JobId) -> Result<(), StoreError> {
+        self.remove(prefixed(JOB, id.as_str().as_bytes()))
+    }
+
     fn put_study(&self, study: &Study) -> Result<(), StoreError> {
         let (body, _) = encode_study(study);
         self.put(STUDY, study.id.as_str().as_bytes(), &body)?;

@@ -4,12 +4,18 @@ use std::path::Path;
 
 use rusqlite::{Error, ErrorCode};
 
+use super::recovery;
 use crate::{RESTORE_ADVICE, StoreError};
 
 /// The error for `source`, which occurred in `operation`, before the commit.
 pub(super) fn not_applied(path: &Path, operation: &'static str, source: Error) -> StoreError {
     if is_damage(&source) {
         return StoreError::Damaged { path: path.to_owned(), detail: format!("{source}; {RESTORE_ADVICE}") };
+    }
+    if let Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure | ErrorCode::ReadOnly | ErrorCode::CannotOpen) =
+        source.sqlite_error_code()
+    {
+        return StoreError::NotApplied { operation, source: Box::new(recovery::fault_of(path, &source)) };
     }
     StoreError::NotApplied { operation, source: Box::new(source) }
 }

@@ -20,17 +20,29 @@ impl Health {
     /// Checks the structure of the file at `path`: now if it is small, in the background if it is large and `unclean`.
     pub(super) fn check(path: &Path, unclean: bool) -> Result<Arc<Self>, StoreError> {
         let health = Arc::new(Self { path: path.to_owned(), damage: OnceLock::new() });
-        let size_bytes = path.metadata().map_or(0, |metadata| metadata.len());
+        health.check_by_size(unclean)?;
+        Ok(health)
+    }
+
+    /// Checks the structure of the file once more, after its medium had failed: now if it is small, in the background if
+    /// it is large.
+    pub(super) fn check_again(self: &Arc<Self>) -> Result<(), StoreError> {
+        self.check_by_size(true)
+    }
+
+    fn check_by_size(self: &Arc<Self>, unclean: bool) -> Result<(), StoreError> {
+        let size_bytes = self.path.metadata().map_or(0, |metadata| metadata.len());
         if size_bytes <= CHECKED_AT_OPEN_BYTES {
-            health.run()?;
-            health.ok()?;
-        } else if unclean {
-            tracing::info!(store.path = %path.display(), size_bytes, "the store was not closed; checking it in the background");
-            let health = Arc::clone(&health);
+            self.run()?;
+            return self.ok();
+        }
+        if unclean {
+            tracing::info!(store.path = %self.path.display(), size_bytes, "checking the store in the background");
+            let health = Arc::clone(self);
             let checked = std::thread::Builder::new().name("store check".into()).spawn(move || health.run_logged());
             checked.map_err(|source| StoreError::NotApplied { operation: "start a thread", source: source.into() })?;
         }
-        Ok(health)
+        Ok(())
     }
 
     /// An error once damage is found.

@@ -6,8 +6,10 @@
 
 mod error;
 mod health;
+mod presence;
 mod readers;
 mod records;
+mod recovery;
 mod schema;
 mod studies;
 mod writer;
@@ -15,11 +17,15 @@ mod writer;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tokio::sync::watch;
+
 use super::acknowledged::Acknowledged;
 use super::engine::{Changes, Engine, Ranges};
-use super::{OpenMode, StoreError};
+use super::{Condition, OpenMode, StoreError};
 use health::Health;
+use presence::{FileLock, Presence};
 use readers::Readers;
+use recovery::Recovery;
 use studies::DecodedStudies;
 use writer::Writer;
 
@@ -31,29 +37,39 @@ pub struct SqliteStore {
     readers: Arc<Readers>,
     writer: Option<Writer>,
     health: Arc<Health>,
+    condition: watch::Receiver<Condition>,
 }
 
 impl SqliteStore {
     /// Opens the store in the file `path`. Blocks; call it off the async runtime.
+    ///
+    /// If the medium takes no writes, the store can be read, and [`super::Store::condition`] is failing.
     ///
     /// A store that was not closed is recovered from its write-ahead log, and its structure is checked: before this
     /// function returns if the file is small, otherwise in the background. Once damage is found, every call fails with it.
     ///
     /// # Errors
     /// [`StoreError::Damaged`] for a file that is not a store or is damaged, and in [`OpenMode::Existing`] for one that
-    /// is missing or empty. [`StoreError::TooNew`]. [`StoreError::NotApplied`] if the file cannot be read or written.
+    /// is missing or empty. [`StoreError::TooNew`]. [`StoreError::InUse`]. [`StoreError::NotApplied`] if the file cannot
+    /// be read or written.
     pub fn open(path: &Path, mode: OpenMode) -> Result<Self, StoreError> {
         schema::check_presence(path, mode)?;
+        let lock = FileLock::take(path, mode)?;
         let unclean = health::was_left_open(path);
         let connection = schema::open_for_writing(path, mode)?;
         let health = Health::check(path, unclean)?;
         let decoded = Arc::<DecodedStudies>::default();
-        let readers = Arc::new(Readers::new(path, Arc::clone(&decoded)));
+        let readers = Arc::new(Readers::new(path, Arc::clone(&decoded), Some(Arc::clone(&lock))));
         let acknowledged = Acknowledged::open(&beside(path, "-acknowledged"))?;
         let count = schema::commit_count(&connection).map_err(|source| error::not_applied(path, "read", source))?;
         acknowledged.check(path, count)?;
-        let writer = Writer::start(connection, path, acknowledged, decoded)?;
-        Ok(Self { readers, writer: Some(writer), health })
+        let (sender, condition) = watch::channel(Condition::Working);
+        let mut recovery = Recovery::new(path, Arc::clone(&health), sender);
+        recovery.check_writing(&connection, &acknowledged)?;
+        let presence =
+            Presence::new(path, lock).map_err(|source| StoreError::not_applied_io("find its files", source))?;
+        let writer = Writer::start(connection, path, acknowledged, decoded, recovery, presence)?;
+        Ok(Self { readers, writer: Some(writer), health, condition })
     }
 
     /// Opens an existing store for reading, even if another process has it open for writing. Blocks; call it off the
@@ -63,9 +79,10 @@ impl SqliteStore {
     /// As [`Self::open`] in [`OpenMode::Existing`]. Changing calls return [`StoreError::NotApplied`].
     pub fn open_read_only(path: &Path) -> Result<Self, StoreError> {
         schema::check_presence(path, OpenMode::Existing)?;
-        let readers = Readers::new(path, Arc::default());
+        let readers = Readers::new(path, Arc::default(), None);
         readers.put_back(schema::open_for_reading(path)?);
-        Ok(Self { readers: Arc::new(readers), writer: None, health: Arc::default() })
+        let (_, condition) = watch::channel(Condition::Working);
+        Ok(Self { readers: Arc::new(readers), writer: None, health: Arc::default(), condition })
     }
 }
 
@@ -79,6 +96,10 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 impl Engine for SqliteStore {
     // One thread makes all changes, in the order of a channel.
     const KEEPS_ORDER: bool = true;
+
+    fn condition(&self) -> watch::Receiver<Condition> {
+        self.condition.clone()
+    }
 
     async fn write<T: Send + 'static>(
         &self,

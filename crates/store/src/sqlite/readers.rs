@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
+use super::presence::FileLock;
 use super::records::SqliteRecords;
 use super::studies::DecodedStudies;
 use super::{error, schema};
@@ -22,6 +23,8 @@ pub(super) struct Readers {
     decoded: Arc<DecodedStudies>,
     idle: Mutex<Idle>,
     permits: Semaphore,
+    /// The last field, so that it is dropped after the connections.
+    _lock: Option<Arc<FileLock>>,
 }
 
 #[derive(Debug, Default)]
@@ -32,8 +35,9 @@ struct Idle {
 
 impl Readers {
     /// An empty pool for the file at `path`.
-    pub(super) fn new(path: &Path, decoded: Arc<DecodedStudies>) -> Self {
-        Self { path: path.to_owned(), decoded, idle: Mutex::default(), permits: Semaphore::new(MAX_READERS) }
+    pub(super) fn new(path: &Path, decoded: Arc<DecodedStudies>, lock: Option<Arc<FileLock>>) -> Self {
+        let permits = Semaphore::new(MAX_READERS);
+        Self { path: path.to_owned(), decoded, idle: Mutex::default(), permits, _lock: lock }
     }
 
     /// Runs `query` on a blocking thread, in one read transaction.

@@ -246,6 +246,10 @@ impl Changes for SqliteRecords<'_> {
         self.execute(sql, params![job.id.as_str(), body, crc])
     }
 
+    fn remove_job(&self, id: &JobId) -> Result<(), StoreError> {
+        self.execute("DELETE FROM jobs WHERE id = ?1", [id.as_str()])
+    }
+
     fn put_study(&self, study: &Study) -> Result<(), StoreError> {
         let (body, _) = encode_study(study);
         let crc = checksum(study.id.as_str().as_bytes(), &body);

@@ -58,7 +58,7 @@ CREATE INDEX trials_by_deadline ON trials (deadline) WHERE deadline IS NOT NULL;
 const HEADER_BYTES: u64 = 512;
 
 /// The maximal time that a statement waits for a lock of another process, such as an SQLite tool that writes.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Refuses a missing or empty store in [`OpenMode::Existing`].
 pub(super) fn check_presence(path: &Path, mode: OpenMode) -> Result<(), StoreError> {
@@ -73,7 +73,7 @@ pub(super) fn check_presence(path: &Path, mode: OpenMode) -> Result<(), StoreErr
 /// Opens the file for the only writer, and migrates its schema.
 pub(super) fn open_for_writing(path: &Path, mode: OpenMode) -> Result<Connection, StoreError> {
     let failed = |source| error::not_applied(path, "open its file", source);
-    let is_new = !path.exists();
+    let is_new = path.metadata().map_or(true, |metadata| metadata.len() == 0);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
     configure(&connection).map_err(failed)?;

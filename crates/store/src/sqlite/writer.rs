@@ -8,15 +8,17 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, ffi};
 use tokio::sync::{mpsc, oneshot};
 
+use super::error;
+use super::presence::Presence;
 use super::records::SqliteRecords;
+use super::recovery::{self, Recovery};
 use super::studies::DecodedStudies;
-use super::{error, schema};
-use crate::StoreError;
 use crate::acknowledged::Acknowledged;
 use crate::engine::Changes;
+use crate::{StoreError, StoreFault};
 use tunesmith_telemetry::telemetry;
 
 /// Maximal number of changes in one transaction: enough for all waiting callers, few enough to answer soon (not tuned).
@@ -36,9 +38,11 @@ impl Writer {
         path: &Path,
         acknowledged: Acknowledged,
         decoded: Arc<DecodedStudies>,
+        recovery: Recovery,
+        presence: Presence,
     ) -> Result<Self, StoreError> {
         let (requests, receiver) = mpsc::channel(2 * MAX_GROUP);
-        let work = WriterThread { connection, path: path.to_owned(), acknowledged, decoded, stopped: false };
+        let work = WriterThread { connection, path: path.to_owned(), acknowledged, decoded, recovery, presence };
         let thread = std::thread::Builder::new()
             .name("store writer".into())
             .spawn(move || work.run(receiver))
@@ -77,86 +81,135 @@ struct WriterThread {
     path: PathBuf,
     acknowledged: Acknowledged,
     decoded: Arc<DecodedStudies>,
-    /// Set by a failed commit: a later sync may report success without writing the pages that this one could not write,
-    /// so the thread writes no more until the store is opened again.
-    stopped: bool,
+    recovery: Recovery,
+    /// The last field, so that the file is unlocked after the connection was closed.
+    presence: Presence,
 }
 
 /// The outcome of a group of changes.
 enum CommitOutcome {
     Committed,
     RolledBack(Arc<StoreError>),
-    Unknown(Arc<rusqlite::Error>),
+    Unknown(StoreFault),
 }
 
 impl WriterThread {
     fn run(mut self, mut requests: mpsc::Receiver<Box<dyn Request>>) {
         let mut group = Vec::new();
-        while requests.blocking_recv_many(&mut group, MAX_GROUP) > 0 {
+        while self.receive(&mut requests, &mut group) {
             let begin = Instant::now();
             let outcome = self.commit(&mut group);
             telemetry().commit(group.len(), begin.elapsed());
-            self.stopped |= matches!(outcome, CommitOutcome::Unknown(_));
             for request in group.drain(..) {
                 request.answer(&outcome);
             }
         }
     }
 
-    fn commit(&self, group: &mut [Box<dyn Request>]) -> CommitOutcome {
-        if self.stopped {
-            let source = "an earlier commit failed; restart the program".into();
-            return CommitOutcome::RolledBack(Arc::new(StoreError::NotApplied { operation: "write", source }));
-        }
-        if let Err(source) = self.make_changes(group) {
-            if !self.connection.is_autocommit()
-                && let Err(source) = self.execute("ROLLBACK")
-            {
-                return CommitOutcome::Unknown(Arc::new(source));
-            }
-            return CommitOutcome::RolledBack(Arc::new(error::not_applied(&self.path, "write", source)));
-        }
-        match self.execute("COMMIT") {
-            Ok(()) => {
-                self.count_commit();
-                CommitOutcome::Committed
-            }
-            Err(source) => {
-                tracing::error!(store.path = %self.path.display(), error = %source, "a commit failed; the store stops");
-                if !self.connection.is_autocommit()
-                    && let Err(error) = self.execute("ROLLBACK")
-                {
-                    tracing::error!(store.path = %self.path.display(), error = %error, "the failed commit cannot be rolled back");
+    /// Waits for the next group; false once there will be no more. While the medium fails, tries again meanwhile.
+    fn receive(&mut self, requests: &mut mpsc::Receiver<Box<dyn Request>>, group: &mut Vec<Box<dyn Request>>) -> bool {
+        while self.recovery.is_failing() {
+            match requests.try_recv() {
+                Ok(request) => {
+                    group.push(request);
+                    return true;
                 }
-                CommitOutcome::Unknown(Arc::new(source))
+                Err(mpsc::error::TryRecvError::Disconnected) => return false,
+                Err(mpsc::error::TryRecvError::Empty) => std::thread::sleep(recovery::PAUSE),
+            }
+            self.recovery.attempt(&mut self.connection, &mut self.presence, &self.acknowledged);
+        }
+        requests.blocking_recv_many(group, MAX_GROUP) > 0
+    }
+
+    fn commit(&mut self, group: &mut [Box<dyn Request>]) -> CommitOutcome {
+        self.recovery.attempt(&mut self.connection, &mut self.presence, &self.acknowledged);
+        if let Err(error) = self.recovery.check() {
+            return CommitOutcome::RolledBack(Arc::new(error));
+        }
+        if let Err(fault) = self.presence.check() {
+            let fault = self.recovery.stop(&self.connection, fault);
+            return CommitOutcome::RolledBack(Arc::new(StoreError::not_applied(fault)));
+        }
+        let commits = match self.make_changes(group) {
+            Ok(Some(commits)) => commits,
+            Ok(None) => return CommitOutcome::Committed,
+            Err(source) => {
+                let fault = self.recovery.note(&source);
+                self.roll_back();
+                let error = match fault {
+                    Some(fault) => StoreError::not_applied(fault),
+                    None => error::not_applied(&self.path, "write", source),
+                };
+                return CommitOutcome::RolledBack(Arc::new(error));
+            }
+        };
+        match self.execute("COMMIT") {
+            Ok(()) => match self.presence.renew() {
+                Ok(()) => {
+                    self.count_commit(commits);
+                    CommitOutcome::Committed
+                }
+                Err(fault) => CommitOutcome::Unknown(self.recovery.stop(&self.connection, fault)),
+            },
+            Err(source) => {
+                let fault = self.recovery.fail(&source);
+                self.roll_back();
+                if recovery::is_certainly_not_applied(&source) {
+                    CommitOutcome::RolledBack(Arc::new(StoreError::not_applied(fault)))
+                } else {
+                    CommitOutcome::Unknown(fault)
+                }
             }
         }
     }
 
-    fn make_changes(&self, group: &mut [Box<dyn Request>]) -> rusqlite::Result<()> {
+    /// Rolls back a failed transaction, unless SQLite has done so.
+    fn roll_back(&mut self) {
+        if !self.connection.is_autocommit()
+            && let Err(error) = self.execute("ROLLBACK")
+        {
+            tracing::error!(store.path = %self.path.display(), error = %error, "a failed transaction cannot be rolled back");
+            self.recovery.fail(&error);
+        }
+    }
+
+    /// Makes the changes of `group`, and returns the number of commits after it. The transaction is left open, or is rolled
+    /// back if all changes are refused (`None`).
+    fn make_changes(&self, group: &mut [Box<dyn Request>]) -> rusqlite::Result<Option<i64>> {
         let records = SqliteRecords::new(&self.connection, &self.path, &self.decoded);
         self.execute("BEGIN IMMEDIATE")?;
         let mut kept = false;
+        // A change that is alone needs no savepoint.
+        let is_group = group.len() > 1;
         for request in group {
-            self.execute("SAVEPOINT change")?;
+            if is_group {
+                self.execute("SAVEPOINT change")?;
+            }
             if request.run(&records) {
                 kept = true;
-            } else {
-                // If SQLite has rolled back the whole transaction, as for a full disk, this fails, and so does the group.
+            } else if self.connection.is_autocommit() {
+                // SQLite has rolled back the whole transaction, as for a full disk.
+                let code = ffi::Error::new(ffi::SQLITE_IOERR);
+                return Err(rusqlite::Error::SqliteFailure(code, Some("a change ended the transaction".into())));
+            } else if is_group {
                 self.execute("ROLLBACK TO change")?;
             }
-            self.execute("RELEASE change")?;
+            if is_group {
+                self.execute("RELEASE change")?;
+            }
         }
-        // A group of refused changes writes nothing, so its commit costs nothing.
-        if kept { self.execute("UPDATE commits SET count = count + 1") } else { Ok(()) }
+        if !kept {
+            self.execute("ROLLBACK")?;
+            return Ok(None);
+        }
+        let mut count = self.connection.prepare_cached("UPDATE commits SET count = count + 1 RETURNING count")?;
+        count.query_row([], |row| row.get(0)).map(Some)
     }
 
     /// Writes the durable count beside the store. If that fails the changes are safe, but their loss would be undetected.
-    fn count_commit(&self) {
-        let counted = schema::commit_count(&self.connection)
-            .map_err(|source| error::not_applied(&self.path, "count a commit", source))
-            .and_then(|count| self.acknowledged.raise(count));
-        if let Err(error) = counted {
+    fn count_commit(&self, commits: i64) {
+        if let Err(error) = self.acknowledged.raise(commits.cast_unsigned()) {
             tracing::warn!(store.path = %self.path.display(), error = %error, "a commit was not counted");
         }
     }
@@ -194,12 +247,13 @@ where
             // A refused change keeps its own error, even if the group failed afterwards.
             (Some(Err(error)), _) => Err(error),
             (Some(Ok(value)), CommitOutcome::Committed) => Ok(value),
-            (Some(Ok(_)), CommitOutcome::Unknown(source)) => {
-                Err(StoreError::Unknown { source: Box::new(Arc::clone(source)) })
+            (Some(Ok(_)), CommitOutcome::Unknown(fault)) => {
+                Err(StoreError::Unknown { source: Box::new(fault.clone()) })
             }
-            (Some(Ok(_)) | None, CommitOutcome::RolledBack(source)) => {
-                Err(StoreError::NotApplied { operation: "write", source: Box::new(Arc::clone(source)) })
-            }
+            (Some(Ok(_)) | None, CommitOutcome::RolledBack(source)) => Err(match source.fault() {
+                Some(fault) => StoreError::not_applied(fault.clone()),
+                None => StoreError::NotApplied { operation: "write", source: Box::new(Arc::clone(source)) },
+            }),
             (None, _) => Err(StoreError::NotApplied { operation: "write", source: "its group was rolled back".into() }),
         };
         // The caller may no longer wait; its change is applied all the same.

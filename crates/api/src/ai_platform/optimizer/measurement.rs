@@ -56,6 +56,9 @@ impl MeasurementMessage {
             return refuse("stepCount", format!("{} is negative", self.step_count));
         }
         for (index, metric) in self.metrics.iter().enumerate() {
+            if metric.metric.is_empty() {
+                return refuse(&format!("metrics[{index}].metric"), "a metric needs a name".to_owned());
+            }
             if self.metrics[..index].iter().any(|earlier| earlier.metric == metric.metric) {
                 return refuse(&format!("metrics[{index}].metric"), format!("{:?} is given twice", metric.metric));
             }

@@ -24,6 +24,6 @@ pub use requests::{AddMeasurementRequest, CompleteTrialRequest, SuggestAdditions
 pub use study::{StudyList, StudyMessage, StudyRequest};
 pub use study_config::StudyConfig;
 pub use study_problem::{StudyPlan, study_plan};
-pub use trial::{TrialList, TrialMessage, TrialParameter, TrialRequest, point, trial_name};
+pub use trial::{TrialList, TrialMessage, TrialParameter, TrialRequest, point, result_of_infeasible_trial, trial_name};
 
 pub use crate::ai_platform::rpc::FieldViolation;

@@ -110,7 +110,7 @@ pub struct CheckTrialEarlyStoppingStateMetadata {
     pub create_time: Timestamp,
     /// Name of the study.
     pub study: String,
-    /// Number of the trial.
+    /// Name of the trial, as the request gave it.
     pub trial: String,
 }
 

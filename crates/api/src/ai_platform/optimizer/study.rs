@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::StudyConfig;
 use super::study_rendering::study_config;
+use crate::ai_platform::{Notice, Notices, is_default};
 use tunesmith_domain::{Study, StudyId, StudyState};
 
 /// A study in a request. Fields that only the service sets are accepted and ignored.
@@ -18,14 +19,25 @@ use tunesmith_domain::{Study, StudyId, StudyState};
 pub struct StudyRequest {
     /// The search space, the metrics and the algorithm.
     pub study_config: Option<StudyConfig>,
-    #[serde(rename = "name")]
-    _name: Value,
-    #[serde(rename = "state")]
-    _state: Value,
-    #[serde(rename = "createTime")]
-    _create_time: Value,
-    #[serde(rename = "inactiveReason")]
-    _inactive_reason: Value,
+    name: Value,
+    state: Value,
+    create_time: Value,
+    inactive_reason: Value,
+    tunesmith: Value,
+}
+
+impl StudyRequest {
+    /// A notice for each given field that has no effect, since the service sets it.
+    pub fn notices(&self) -> Vec<Notice> {
+        let fields = [
+            ("name", &self.name),
+            ("state", &self.state),
+            ("createTime", &self.create_time),
+            ("inactiveReason", &self.inactive_reason),
+            ("tunesmith", &self.tunesmith),
+        ];
+        fields.into_iter().filter(|(_, value)| !value.is_null()).map(|(name, _)| Notice::set_by_service(name)).collect()
+    }
 }
 
 /// A study.
@@ -45,6 +57,18 @@ pub struct StudyMessage {
     /// Reason for the state `INACTIVE`.
     #[serde(skip_serializing_if = "String::is_empty")]
     inactive_reason: String,
+    /// Tunesmith's additions, in the response to the request that creates the study.
+    #[serde(skip_serializing_if = "is_default")]
+    tunesmith: Notices,
+}
+
+impl StudyMessage {
+    /// Adds what of the request has no effect.
+    #[must_use]
+    pub fn with_notices(mut self, notices: Vec<Notice>) -> Self {
+        self.tunesmith.notices = notices;
+        self
+    }
 }
 
 /// The configuration of a study.
@@ -80,6 +104,7 @@ impl From<&Study> for StudyMessage {
                 StudyState::Inactive => study.state_reason.clone(),
                 StudyState::Active | StudyState::Completed => String::new(),
             },
+            tunesmith: Notices::default(),
         }
     }
 }

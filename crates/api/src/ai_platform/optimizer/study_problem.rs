@@ -237,13 +237,13 @@ impl Reading {
     fn stopping(
         &mut self,
         config: &StudyConfig,
-    ) -> (Option<tunesmith_domain::StoppingRule>, tunesmith_domain::CurveAxis) {
+    ) -> (Option<tunesmith_domain::StoppingRuleKind>, tunesmith_domain::CurveAxis) {
         let Some(stopping) = &config.automated_stopping_config else {
             return (None, tunesmith_domain::CurveAxis::Step);
         };
         let (rule, axis) = match (&stopping.decay_curve_stopping_config, &stopping.median_automated_stopping_config) {
-            (Some(config), None) => (tunesmith_domain::StoppingRule::DecayCurve, config),
-            (None, Some(config)) => (tunesmith_domain::StoppingRule::Median, config),
+            (Some(config), None) => (tunesmith_domain::StoppingRuleKind::DecayCurve, config),
+            (None, Some(config)) => (tunesmith_domain::StoppingRuleKind::Median, config),
             (None, None) => return (None, tunesmith_domain::CurveAxis::Step),
             (Some(_), Some(_)) => {
                 self.refuse("automatedStoppingConfig".to_owned(), "only one rule may be set");

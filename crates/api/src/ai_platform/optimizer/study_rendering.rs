@@ -10,7 +10,7 @@ use super::study_config::{
     StoppingConfig, StudyAdditions, StudyConfig, StudyParameterSpec, StudyScaleType, TextValues,
 };
 use crate::ai_platform::{Algorithm, Double, FinalMeasurement, GoalType, Int64, ParameterType, ProtoDuration};
-use tunesmith_domain::{CurveAxis, StoppingRule, Study};
+use tunesmith_domain::{CurveAxis, StoppingRuleKind, Study};
 
 /// The configuration that describes `study`.
 pub(super) fn study_config(study: &Study) -> StudyConfig {
@@ -102,16 +102,16 @@ fn scale_type(scale: ScaleType) -> StudyScaleType {
     }
 }
 
-fn stopping(rule: StoppingRule, axis: CurveAxis) -> Option<AutomatedStoppingConfig> {
+fn stopping(rule: StoppingRuleKind, axis: CurveAxis) -> Option<AutomatedStoppingConfig> {
     let config = Some(StoppingConfig { use_elapsed_time: axis == CurveAxis::ElapsedTime });
     match rule {
-        StoppingRule::Median => {
+        StoppingRuleKind::Median => {
             Some(AutomatedStoppingConfig { median_automated_stopping_config: config, ..Default::default() })
         }
-        StoppingRule::DecayCurve => {
+        StoppingRuleKind::DecayCurve => {
             Some(AutomatedStoppingConfig { decay_curve_stopping_config: config, ..Default::default() })
         }
-        StoppingRule::Asha => None,
+        StoppingRuleKind::Asha => None,
     }
 }
 

@@ -11,7 +11,7 @@ use tunesmith_algorithms::problem::{Origin, ParameterKind, ParameterValue, Param
 use super::study::study_name;
 use super::{FieldViolation, MeasurementMessage, PublishedNames};
 use crate::ai_platform::job::origin_schema;
-use crate::ai_platform::{Double, Int64, is_default};
+use crate::ai_platform::{Double, Int64, Notice, is_default};
 use tunesmith_domain::{Measurement, Study, StudyId, Trial, TrialState};
 
 /// The value of one parameter: exactly one of the three fields.
@@ -44,18 +44,43 @@ pub struct TrialRequest {
     pub trial_infeasible: bool,
     /// The reason; only with `trialInfeasible`.
     pub infeasible_reason: String,
-    #[serde(rename = "name")]
-    _name: Value,
-    #[serde(rename = "state")]
-    _state: Value,
-    #[serde(rename = "measurements")]
-    _measurements: Value,
-    #[serde(rename = "startTime")]
-    _start_time: Value,
-    #[serde(rename = "endTime")]
-    _end_time: Value,
-    #[serde(rename = "clientId")]
-    _client_id: Value,
+    name: Value,
+    state: Value,
+    measurements: Value,
+    start_time: Value,
+    end_time: Value,
+    client_id: Value,
+    tunesmith: Value,
+}
+
+impl TrialRequest {
+    /// A notice for each given field that has no effect.
+    pub fn notices(&self) -> Vec<Notice> {
+        let fields = [
+            ("name", &self.name),
+            ("state", &self.state),
+            ("startTime", &self.start_time),
+            ("endTime", &self.end_time),
+            ("clientId", &self.client_id),
+            ("tunesmith", &self.tunesmith),
+        ];
+        let fields = fields.into_iter().filter(|(_, value)| !value.is_null());
+        let mut notices: Vec<Notice> = fields.map(|(name, _)| Notice::set_by_service(name)).collect();
+        if !self.measurements.is_null() {
+            let description = "has no effect when a trial is created: add measurements with addMeasurement".to_owned();
+            notices.push(Notice { field: "measurements".to_owned(), description });
+        }
+        if self.trial_infeasible && self.final_measurement.is_some() {
+            notices.push(result_of_infeasible_trial());
+        }
+        notices
+    }
+}
+
+/// The notice that a trial is infeasible, so that its result is ignored, as published.
+pub fn result_of_infeasible_trial() -> Notice {
+    let description = "has no effect: trialInfeasible is set".to_owned();
+    Notice { field: "finalMeasurement".to_owned(), description }
 }
 
 /// A trial.
@@ -125,9 +150,19 @@ struct TrialAdditions {
     /// Number of times that the trial was taken from a client after its lease had expired.
     #[serde(skip_serializing_if = "Option::is_none")]
     expired_leases: Option<Int64>,
+    /// Number of measurements that this answer omits: that to `addMeasurement` contains the curve while it has at most 100
+    /// measurements. `trials.get` returns all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    omitted_measurements: Option<Int64>,
+    /// Whether the trial was stopped early; its result is then its last measurement.
+    #[serde(skip_serializing_if = "is_default")]
+    stopped_early: bool,
     /// Failure of the study's algorithm, if random search proposed the trial in its place.
     #[serde(skip_serializing_if = "Option::is_none")]
     fallback_reason: Option<String>,
+    /// Fields of the request that have no effect.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notices: Vec<Notice>,
 }
 
 impl TrialMessage {
@@ -136,9 +171,23 @@ impl TrialMessage {
         Self::with(&study.id, names, trial, curve)
     }
 
+    /// The trial of `study`, with the number of its measurements in place of the curve.
+    pub fn without_curve(study: &Study, names: &PublishedNames<'_>, trial: &Trial) -> Self {
+        let mut message = Self::with(&study.id, names, trial, &[]);
+        message.tunesmith.omitted_measurements = Some(Int64(trial.measurement_count.cast_signed()));
+        message
+    }
+
     /// The trial of a job's study, without measurements.
     pub fn of_job(study: &StudyId, trial: &Trial) -> Self {
         Self::with(study, &PublishedNames::default(), trial, &[])
+    }
+
+    /// Adds what of the request has no effect.
+    #[must_use]
+    pub fn with_notices(mut self, notices: Vec<Notice>) -> Self {
+        self.tunesmith.notices = notices;
+        self
     }
 
     fn with(study: &StudyId, names: &PublishedNames<'_>, trial: &Trial, curve: &[Measurement]) -> Self {
@@ -173,7 +222,10 @@ impl TrialMessage {
                 origin: trial.origin,
                 lease_end_time: trial.lease.map(|lease| lease.deadline),
                 expired_leases: (trial.expired_leases > 0).then(|| Int64(trial.expired_leases.cast_signed())),
+                omitted_measurements: None,
+                stopped_early: trial.stopped_early,
                 fallback_reason: trial.fallback_reason.clone(),
+                notices: Vec::new(),
             },
         }
     }

@@ -125,7 +125,7 @@ fn study_plan_has_the_configured_values() {
     assert_eq!(plan.spec.algorithm, tunesmith_domain::Algorithm::GridSearch { double_resolution: Default::default() });
     assert_eq!(
         (plan.spec.stopping_rule, plan.spec.stopping_axis),
-        (Some(tunesmith_domain::StoppingRule::DecayCurve), tunesmith_domain::CurveAxis::ElapsedTime)
+        (Some(tunesmith_domain::StoppingRuleKind::DecayCurve), tunesmith_domain::CurveAxis::ElapsedTime)
     );
     assert_eq!((plan.seed, plan.spec.max_trials), (Some(3), Some(10)));
     assert_eq!(plan.spec.trial_lease, Some(Duration::from_millis(1500)));

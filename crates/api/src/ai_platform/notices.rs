@@ -1,0 +1,142 @@
+//! What of a request has no effect on this service, as its response names it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::no_effect_rules::check_job_dir;
+use super::plan::CommandLine;
+use super::violations::Violations;
+use super::{Severity, TrainingInput, Violation, check, without_effect};
+
+/// A field of a request that has no effect, or not the one that may be expected.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Notice {
+    /// Path of the field, such as `trainingInput.region`.
+    pub field: String,
+    /// What the service does.
+    pub description: String,
+}
+
+/// Additions to a resource in a response: what of its request has no effect.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
+pub struct Notices {
+    /// Fields of the request that have no effect on this service, or not the one that may be expected.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<Notice>,
+}
+
+impl Notice {
+    /// The notice that `field`, which only the service sets, was ignored.
+    pub fn set_by_service(field: &str) -> Self {
+        Self { field: field.to_owned(), description: "has no effect: the service sets it".to_owned() }
+    }
+
+    fn of_warning(prefix: &str, violation: Violation) -> Self {
+        let Violation { field, message, allowed, .. } = violation;
+        Self { field: format!("{prefix}{field}"), description: format!("{message}; {allowed}") }
+    }
+}
+
+/// The notices of a job with the stored training input `input`.
+pub(super) fn job_notices(input: &Value) -> Vec<Notice> {
+    // An input that an older version stored may be unreadable. It was checked when the job was created.
+    let Ok(input) = TrainingInput::deserialize(input) else { return Vec::new() };
+    let fields = without_effect(&input).into_iter().map(|field| Notice {
+        field: format!("trainingInput.{field}"),
+        description: "has no effect on this service".to_owned(),
+    });
+    let warnings = check(&input).into_iter().filter(|violation| violation.severity == Severity::Warning);
+    fields.chain(warnings.map(|warning| Notice::of_warning("trainingInput.", warning))).collect()
+}
+
+/// The notices of a job that is run by a command line, beside those of its configuration `input`.
+pub fn command_line_notices(input: &TrainingInput, command_line: &CommandLine) -> Vec<Notice> {
+    let mut violations = Violations::default();
+    if let (Some(_), Some(job_dir)) = (&input.hyperparameters, &command_line.job_dir) {
+        check_job_dir("--job-dir", job_dir, &mut violations);
+    }
+    let mut notices: Vec<Notice> =
+        violations.into_vec().into_iter().map(|warning| Notice::of_warning("", warning)).collect();
+    let mut replaced = |field: &str, by: &str| {
+        notices.push(Notice { field: field.to_owned(), description: format!("has no effect: {by} replaces it") });
+    };
+    let has_image = input.master_config.as_ref().is_some_and(|master| !master.image_uri.is_empty());
+    let has_package = command_line.package_path.is_some() || !input.package_uris.is_empty();
+    if command_line.package_path.is_some() && !input.package_uris.is_empty() {
+        replaced("packageUris", "--package-path");
+    }
+    if command_line.module_name.is_some() && !input.python_module.is_empty() {
+        replaced("pythonModule", "--module-name");
+    }
+    if command_line.job_dir.is_some() && !input.job_dir.is_empty() {
+        replaced("jobDir", "--job-dir");
+    }
+    if has_image || has_package || command_line.command.is_empty() {
+        return notices;
+    }
+    let command = "the command after `--`";
+    if command_line.module_name.is_some() {
+        replaced("--module-name", command);
+    } else if !input.python_module.is_empty() {
+        replaced("pythonModule", command);
+    }
+    if input.master_config.as_ref().is_some_and(|master| !master.container_command.is_empty()) {
+        replaced("masterConfig.containerCommand", command);
+    }
+    notices
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{CommandLine, Notice, TrainingInput, command_line_notices, job_notices};
+
+    fn fields(notices: Vec<Notice>) -> Vec<String> {
+        notices.into_iter().map(|notice| notice.field).collect()
+    }
+
+    #[test]
+    fn each_field_without_effect_is_named() {
+        let input = json!({
+            "region": "us-central1",
+            "jobDir": "gs://bucket/out",
+            "masterConfig": {"imageUri": "i", "acceleratorConfig": {"count": "1", "type": "NVIDIA_TESLA_K80"}},
+            "workerConfig": {"imageUri": "i"},
+            "evaluatorCount": "1",
+            "evaluatorConfig": {"imageUri": "i"},
+            "scheduling": {"priority": 7, "maxWaitTime": "1800s"},
+            "hyperparameters": {"goal": "MAXIMIZE", "params": [
+                {"parameterName": "x", "type": "DISCRETE", "discreteValues": [1, 2], "minValue": 0},
+            ]},
+        });
+        let expected = [
+            "trainingInput.region",
+            "trainingInput.masterConfig.acceleratorConfig",
+            "trainingInput.workerConfig",
+            "trainingInput.jobDir",
+            "trainingInput.hyperparameters.params[0].minValue",
+        ];
+        assert_eq!(fields(job_notices(&input)), expected);
+        assert_eq!(fields(job_notices(&json!({"args": ["a"], "jobDir": "gs://bucket"}))), [""; 0]);
+    }
+
+    #[test]
+    fn configuration_that_the_command_line_replaces_is_named() {
+        let input: TrainingInput = serde_json::from_value(json!({
+            "pythonModule": "trainer.task", "jobDir": "out", "hyperparameters": {},
+        }))
+        .unwrap();
+        let command = CommandLine { command: vec!["true".to_owned()], ..CommandLine::default() };
+        assert_eq!(fields(command_line_notices(&input, &command)), ["pythonModule"]);
+        let package = CommandLine {
+            package_path: Some("trainer".into()),
+            module_name: Some("trainer.main".to_owned()),
+            job_dir: Some("gs://b".to_owned()),
+            ..command
+        };
+        assert_eq!(fields(command_line_notices(&input, &package)), ["--job-dir", "pythonModule", "jobDir"]);
+        assert_eq!(fields(command_line_notices(&input, &CommandLine::default())), [""; 0]);
+    }
+}

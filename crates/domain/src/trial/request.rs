@@ -1,0 +1,171 @@
+//! Idempotency keys: how a trial recognises a repeated request.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::Trial;
+use crate::TransitionError;
+
+/// The time for which a trial records a request.
+const KEPT_FOR: SignedDuration = SignedDuration::from_hours(24);
+
+/// Maximal number of requests that a trial records. Each takes about 45 bytes of its record.
+const MAX_RECORDED: usize = 256;
+
+/// The idempotency key of a request, and what it is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestKey {
+    /// The key: printable ASCII characters without spaces.
+    pub key: String,
+    /// A digest of the content of the request.
+    pub content: u64,
+}
+
+/// A request that changed a trial. Its text is `KEY CONTENT NANOSECONDS`, or `KEY` alone in records of versions that did
+/// not store the rest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordedRequest {
+    /// The key.
+    pub key: String,
+    /// The digest of the content and the time of the change.
+    pub details: Option<(u64, Timestamp)>,
+}
+
+impl Trial {
+    /// Whether the trial has recorded `request`.
+    ///
+    /// # Errors
+    /// [`TransitionError::KeyReused`] if it has recorded the key with another content.
+    pub fn has_recorded(&self, request: &RequestKey) -> Result<bool, TransitionError> {
+        let Some(recorded) = self.request_keys.iter().find(|recorded| recorded.key == request.key) else {
+            return Ok(false);
+        };
+        match recorded.details {
+            Some((content, _)) if content != request.content => {
+                Err(TransitionError::KeyReused { trial: self.id, key: request.key.clone() })
+            }
+            Some(_) | None => Ok(true),
+        }
+    }
+
+    /// Records `request`, made `at`, and forgets old ones. The request that created the trial is kept.
+    pub(super) fn record(&mut self, request: RequestKey, at: Timestamp) {
+        let requests = &mut self.0.request_keys;
+        let is_recent = |recorded: &RecordedRequest| match recorded.details {
+            Some((_, then)) => at.duration_since(then) < KEPT_FOR,
+            None => true,
+        };
+        let mut index = 0;
+        requests.retain(|recorded| {
+            index += 1;
+            index == 1 || is_recent(recorded)
+        });
+        if requests.len() >= MAX_RECORDED {
+            requests.remove(1);
+        }
+        requests.push(RecordedRequest::new(request, at));
+    }
+}
+
+impl RecordedRequest {
+    /// The record of `request`, made `at`.
+    pub fn new(request: RequestKey, at: Timestamp) -> Self {
+        Self { key: request.key, details: Some((request.content, at)) }
+    }
+}
+
+impl fmt::Display for RecordedRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.details {
+            Some((content, at)) => write!(f, "{} {content:016x} {}", self.key, at.as_nanosecond()),
+            None => f.write_str(&self.key),
+        }
+    }
+}
+
+impl FromStr for RecordedRequest {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let details = |content: &str, at: &str| {
+            let at = Timestamp::from_nanosecond(at.parse().ok()?).ok()?;
+            Some((u64::from_str_radix(content, 16).ok()?, at))
+        };
+        let parts: Vec<&str> = text.rsplitn(3, ' ').collect();
+        if let [at, content, key] = parts.as_slice()
+            && let Some(details) = details(content, at)
+        {
+            return Ok(Self { key: (*key).to_owned(), details: Some(details) });
+        }
+        Ok(Self { key: text.to_owned(), details: None })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{NewTrial, TrialStart};
+    use tunesmith_algorithms::problem::{ParameterValues, TrialId};
+
+    fn trial(key: &str) -> Trial {
+        Trial::new(NewTrial {
+            id: TrialId(1),
+            parameters: ParameterValues::new(),
+            origin: None,
+            fallback_reason: None,
+            client_id: String::new(),
+            start: TrialStart::Requested,
+            create_time: Timestamp::UNIX_EPOCH,
+            request_key: Some(request(key, 1)),
+        })
+        .unwrap()
+    }
+
+    fn request(key: &str, content: u64) -> RequestKey {
+        RequestKey { key: key.to_owned(), content }
+    }
+
+    fn at(hours: i64) -> Timestamp {
+        Timestamp::UNIX_EPOCH + SignedDuration::from_hours(hours)
+    }
+
+    #[test]
+    fn requests_are_recorded_for_a_day_and_the_creating_one_for_ever() {
+        let mut trial = trial("create");
+        for number in 0..100 {
+            trial.record(request(&format!("report-{number}"), number), at(0));
+        }
+        assert_eq!(trial.has_recorded(&request("report-0", 0)), Ok(true), "a hundred reports later");
+        trial.record(request("next day", 1), at(24));
+        assert_eq!(trial.has_recorded(&request("report-99", 99)), Ok(false));
+        assert_eq!(trial.has_recorded(&request("create", 1)), Ok(true));
+        for number in 0..1000 {
+            trial.record(request(&format!("many-{number}"), 1), at(24));
+        }
+        assert_eq!(trial.request_keys.len(), MAX_RECORDED);
+        assert_eq!(trial.has_recorded(&request("create", 1)), Ok(true));
+        assert_eq!(trial.has_recorded(&request("many-999", 1)), Ok(true));
+    }
+
+    #[test]
+    fn key_with_another_content_is_refused() {
+        let mut trial = trial("create");
+        trial.record(request("report", 7), at(0));
+        let error = trial.has_recorded(&request("report", 8)).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the idempotency key report was used for another request to trial 1: use a new key for each request"
+        );
+    }
+
+    #[test]
+    fn recorded_request_is_read_from_its_text() {
+        let recorded = RecordedRequest::new(request("a/b", 0xfeed), at(1));
+        assert_eq!(recorded.to_string(), "a/b 000000000000feed 3600000000000");
+        assert_eq!(recorded.to_string().parse(), Ok(recorded));
+        let old = RecordedRequest { key: "create 1".to_owned(), details: None };
+        assert_eq!("create 1".parse(), Ok(old), "of a version that stored the key alone");
+    }
+}

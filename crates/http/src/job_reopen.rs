@@ -1,0 +1,79 @@
+//! Runs jobs again, extends and deletes them. AI Platform has no such methods: its jobs end once and are kept.
+
+use axum::Json;
+use axum::extract::State;
+
+use super::body::Body;
+use super::jobs::{JOB, resource};
+use super::names::{Names, job_id};
+use super::openapi::Operation;
+use super::routes::Routes;
+use super::state::JobsState;
+use super::status::ApiError;
+use tunesmith_access::Permission;
+use tunesmith_api::ai_platform::TrainingInput;
+use tunesmith_api::ai_platform::job::JobResource;
+use tunesmith_api::ai_platform::plan::with_max_trials;
+use tunesmith_api::ai_platform::rpc::Empty;
+use tunesmith_domain::JobId;
+use tunesmith_service::jobs::{Extension, Jobs};
+
+/// The field of a job that extends it.
+pub(super) const MAX_TRIALS: &str = "trainingInput.hyperparameters.maxTrials";
+
+/// Adds the routes to `routes`.
+pub(super) fn routes(routes: Routes<JobsState>) -> Routes<JobsState> {
+    routes
+        .add(
+            Operation::post(
+                "/v1/projects/{project}/jobs/{job}:retry",
+                "tunesmith.projects.jobs.retry",
+                "Runs the failed and lost trials of a job again, or the program of a job without hyperparameters.",
+            )
+            .permission(Permission::JobsUpdate)
+            .or_not_found()
+            .or_conflict(),
+            retry,
+        )
+        .add(
+            Operation::delete(
+                JOB,
+                "tunesmith.projects.jobs.delete",
+                "Deletes a job in a final state with its trials and logs. Its job-dir is kept.",
+            )
+            .permission(Permission::JobsUpdate)
+            .or_not_found(),
+            delete,
+        )
+}
+
+async fn retry(
+    State(api): State<JobsState>,
+    Names([project, id]): Names<2>,
+    Body(_): Body<Empty>,
+) -> Result<Json<JobResource>, ApiError> {
+    let job = api.jobs.retry(&job_id(&project, &id)?).await?;
+    Ok(Json(resource(&api.jobs.report(&job.id).await?)))
+}
+
+async fn delete(State(api): State<JobsState>, Names([project, id]): Names<2>) -> Result<Json<Empty>, ApiError> {
+    api.jobs.delete(&job_id(&project, &id)?).await?;
+    Ok(Json(Empty {}))
+}
+
+/// Raises the number of trials of the job `id` to that of `input`.
+pub(super) async fn extend(
+    jobs: &Jobs,
+    id: &JobId,
+    input: Option<&TrainingInput>,
+    revision: Option<u64>,
+) -> Result<(), ApiError> {
+    let hyperparameters = input.and_then(|input| input.hyperparameters.as_ref());
+    let requested = hyperparameters.and_then(|spec| spec.max_trials).and_then(|count| u64::try_from(count).ok());
+    let max_trials = requested.filter(|count| *count > 0);
+    let max_trials = max_trials.ok_or_else(|| ApiError::invalid(MAX_TRIALS, "is required, and must be at least 1"))?;
+    let job = jobs.job(id).await?;
+    let training_input = with_max_trials(&job.training_input, max_trials);
+    jobs.extend(id, Extension { max_trials, training_input, revision }).await?;
+    Ok(())
+}

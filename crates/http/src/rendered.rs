@@ -1,0 +1,93 @@
+//! Answers whose JSON is made before, or while, they are sent: on a blocking thread, or in parts.
+
+use std::marker::PhantomData;
+
+use axum::body::Body;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures::stream::{self, Stream, StreamExt, TryStreamExt};
+use serde::Serialize;
+
+use super::status::{ApiError, Code};
+
+/// Number of trials or studies up to which an answer is rendered on the thread of its request (a guess: 1 ms).
+const FEW_RESOURCES: usize = 200;
+
+/// The JSON of a `T`.
+pub(super) struct Rendered<T> {
+    body: Body,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T> Rendered<T> {
+    /// An answer of this JSON, as [`render`] returns it.
+    pub(super) fn new(json: Bytes) -> Self {
+        Self { body: json.into(), of: PhantomData }
+    }
+
+    /// An answer that is sent in parts, or as a whole if there is only one. If a part fails, the connection is closed before
+    /// the end of the answer, so that the client does not take it for a complete one. The first two parts are made before
+    /// this function returns: their errors are still answers.
+    ///
+    /// # Errors
+    /// The error of one of the first two parts.
+    pub(super) async fn in_parts(
+        parts: impl Stream<Item = Result<Bytes, ApiError>> + Send + 'static,
+    ) -> Result<Self, ApiError> {
+        let mut parts = Box::pin(parts);
+        let Some(first) = parts.try_next().await? else { return Ok(Self::new(Bytes::new())) };
+        let Some(second) = parts.try_next().await? else { return Ok(Self::new(first)) };
+        let rest = parts.map(|part| {
+            part.map_err(|error| {
+                let text = error.status().message;
+                tracing::error!(error = text, "an answer ended early");
+                std::io::Error::other(text)
+            })
+        });
+        Ok(Self { body: Body::from_stream(stream::iter([Ok(first), Ok(second)]).chain(rest)), of: PhantomData })
+    }
+}
+
+impl<T: Serialize> Rendered<T> {
+    /// The answer `message`; one with more than [`FEW_RESOURCES`] is made and rendered on a blocking thread.
+    ///
+    /// # Errors
+    /// As [`render`].
+    pub(super) async fn of(resources: usize, message: impl FnOnce() -> T + Send + 'static) -> Result<Self, ApiError> {
+        let rendering =
+            if resources > FEW_RESOURCES { render_off_the_runtime(message).await } else { render(&message()) };
+        rendering.map(Self::new)
+    }
+}
+
+impl<T> IntoResponse for Rendered<T> {
+    fn into_response(self) -> Response {
+        ([(CONTENT_TYPE, "application/json")], self.body).into_response()
+    }
+}
+
+/// The JSON of `message`.
+///
+/// # Errors
+/// [`Code::Internal`] if it cannot be rendered.
+pub(super) fn render(message: &impl Serialize) -> Result<Bytes, ApiError> {
+    serde_json::to_vec(message).map(Bytes::from).map_err(|error| {
+        tracing::error!(error = &error as &dyn std::error::Error, "an answer cannot be rendered");
+        ApiError::new(Code::Internal, "the answer cannot be rendered; see the server's log")
+    })
+}
+
+/// The JSON of the result of `message`, made and rendered on a blocking thread.
+///
+/// # Errors
+/// As [`render`].
+pub(super) async fn render_off_the_runtime<T: Serialize>(
+    message: impl FnOnce() -> T + Send + 'static,
+) -> Result<Bytes, ApiError> {
+    let rendering = tokio::task::spawn_blocking(move || render(&message())).await;
+    rendering.unwrap_or_else(|error| {
+        tracing::error!(error = &error as &dyn std::error::Error, "an answer was not rendered");
+        Err(ApiError::new(Code::Internal, "the answer cannot be rendered; see the server's log"))
+    })
+}

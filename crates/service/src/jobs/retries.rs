@@ -1,0 +1,154 @@
+//! What follows a failed run of a job: another run after a pause, or the end of the job.
+//!
+//! A run fails if the service cannot do its part: a folder cannot be created, a supervisor cannot be started. The failure
+//! of a program is a result of its trial, and not handled here.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::Jobs;
+use crate::runner::{self, JobOutcome, JobServices, RunControl, RunError, RunSettings, end_job, until_true};
+use crate::search_policy::error_text;
+use tunesmith_domain::{Job, JobId, JobState, PlanError};
+use tunesmith_store::StoreError;
+
+/// The usual pauses before a job whose run failed is run again: 30 s in all. A guess, longer than a file system takes to
+/// be mounted after a start.
+pub const RETRY_PAUSES: [Duration; 5] = [
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(4),
+    Duration::from_secs(8),
+    Duration::from_secs(15),
+];
+
+/// The pause after a failure of the store, if there is no other.
+const STORE_PAUSE: Duration = Duration::from_secs(15);
+
+/// A run of at least this duration ends a series of failures.
+const GOOD_RUN: Duration = Duration::from_secs(60);
+
+/// A job that waits to be run again.
+pub(super) struct Retry {
+    pub(super) id: JobId,
+    pub(super) pause: Duration,
+    pub(super) cancelled: watch::Receiver<bool>,
+}
+
+/// What follows a failed run.
+pub(super) enum AfterFailure {
+    /// The job has ended: it was cancelled, or failed too often.
+    Ended(Box<Job>),
+    /// The job is run again after the pause.
+    RunAgain {
+        pause: Duration,
+        /// The reason, for people.
+        message: String,
+    },
+    /// The job is left as it is: the store failed, so that no job can make progress, or this version cannot read the plan.
+    Left,
+}
+
+impl Jobs {
+    /// Runs the job `id` until it ends, is interrupted or fails to run. Handles the failure.
+    pub(super) async fn run_once(
+        &self,
+        id: &JobId,
+        settings: &RunSettings,
+        control: RunControl,
+    ) -> Result<JobOutcome, (RunError, AfterFailure)> {
+        let begin = Instant::now();
+        let run = runner::run(Arc::clone(&self.services), id.clone(), settings.clone(), control);
+        // In a task of its own, so that a panic is a failure of this job alone.
+        let result = tokio::spawn(run).await.unwrap_or_else(|panic| Err(panic.into()));
+        if begin.elapsed() >= GOOD_RUN || result.is_ok() {
+            self.state().failed_runs.remove(id);
+        }
+        match result {
+            Ok(outcome) => Ok(outcome),
+            Err(error) => {
+                let after = self.after_failure(id, &error).await;
+                Err((error, after))
+            }
+        }
+    }
+
+    async fn after_failure(&self, id: &JobId, error: &RunError) -> AfterFailure {
+        let services: &JobServices = &self.services;
+        let Ok(job) = services.store.job(id).await else { return AfterFailure::Left };
+        let text = error_text(error);
+        let is_cancelled = job.state == JobState::Cancelling;
+        let failed_runs = {
+            let mut state = self.state();
+            let count = state.failed_runs.entry(id.clone()).or_default();
+            *count += 1;
+            *count
+        };
+        let pause = self.services.retry_pauses.get(failed_runs - 1).copied();
+        let is_final = is_cancelled || job.state.is_final();
+        if !is_final && leaves_job(error) {
+            tracing::error!(job.id = %id, error = text, "the run of a job failed; it is run again later");
+            return AfterFailure::Left;
+        }
+        if let Some(pause) = pause.filter(|_| !is_final) {
+            let message = format!("the job could not be run, and is run again in {} s: {text}", pause.as_secs());
+            tracing::error!(job.id = %id, "{message}");
+            return AfterFailure::RunAgain { pause, message };
+        }
+        let reason = format!("the job could not be run, after {failed_runs} tries: {text}");
+        tracing::error!(job.id = %id, "{reason}");
+        match end_job(services, id, JobState::Failed, &reason).await {
+            Ok(job) => {
+                self.state().failed_runs.remove(id);
+                AfterFailure::Ended(Box::new(job))
+            }
+            Err(error) => {
+                tracing::error!(job.id = %id, error = &error as &dyn std::error::Error, "a job could not be ended");
+                AfterFailure::Left
+            }
+        }
+    }
+
+    /// Waits for the pause of `retry` or a cancellation, and queues the job.
+    pub(super) async fn queue_again(self: Arc<Self>, mut retry: Retry) {
+        tokio::select! {
+            () = until_true(&mut retry.cancelled) => {}
+            () = tokio::time::sleep(retry.pause) => {}
+        }
+        let job = loop {
+            match self.services.store.job(&retry.id).await {
+                Ok(job) => break job,
+                Err(StoreError::NotFound { .. }) => {
+                    self.unregister(&retry.id);
+                    return;
+                }
+                Err(_) => tokio::time::sleep(self.last_pause()).await,
+            }
+        };
+        let now = self.moment();
+        let mut state = self.state();
+        state.running.remove(&retry.id);
+        match job.plan() {
+            Ok(plan) if job.state != JobState::Cancelling => state.queue.push(&job, plan, now),
+            _ => state.queue.push_front(&job),
+        }
+        self.changed.notify_one();
+        self.ended.notify_waiters();
+    }
+
+    /// The pause after a failure of the store.
+    pub(super) fn last_pause(&self) -> Duration {
+        self.services.retry_pauses.last().copied().unwrap_or(STORE_PAUSE)
+    }
+}
+
+/// Whether the failure is not that of the job: the store failed as a whole, or another version made the plan.
+fn leaves_job(error: &RunError) -> bool {
+    matches!(
+        error,
+        RunError::Store(StoreError::NotApplied { .. } | StoreError::Unknown { .. }) | RunError::Plan(PlanError { .. })
+    )
+}

@@ -1,0 +1,195 @@
+//! Checks that a plan can be run on this machine, before its job is created.
+//!
+//! A check is not a promise: files may change until the job is run. Containers are not checked.
+
+use std::env;
+use std::ffi::OsStr;
+use std::fmt;
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use tunesmith_domain::{JobPlan, ProgramPlan};
+use tunesmith_packages::{PackageSource, SourceFolder};
+
+/// A part of a plan that cannot be run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanProblem {
+    /// The part.
+    pub part: PlanPart,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+impl fmt::Display for PlanProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// The parts of a plan that are checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlanPart {
+    /// The command.
+    Command,
+    /// The packages.
+    Packages,
+    /// The folder for models and events.
+    JobDir,
+}
+
+/// Programs of a search path if `PATH` is not set, as in `execvp`.
+const DEFAULT_PATH: &str = "/bin:/usr/bin";
+
+/// Returns what is wrong with `plan` on this machine. Creates the folder for models and events.
+pub(super) fn problems(plan: &JobPlan) -> Vec<PlanProblem> {
+    let programs = plan.replicas.iter().filter_map(|replicas| replicas.program.as_ref());
+    let mut found = Vec::new();
+    for program in std::iter::once(&plan.program).chain(programs) {
+        found.extend(program_problems(program, &plan.working_directory));
+    }
+    found.extend(job_dir_problem(plan).map(|message| PlanProblem { part: PlanPart::JobDir, message }));
+    found
+}
+
+fn program_problems(program: &ProgramPlan, working_directory: &Path) -> Vec<PlanProblem> {
+    match program {
+        ProgramPlan::Container { .. } => Vec::new(),
+        ProgramPlan::Command { argv } => {
+            let name = argv.first().map(String::as_str).unwrap_or_default();
+            let search_path = env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into());
+            let problem = command_problem(name, working_directory, &search_path);
+            problem.map(|message| PlanProblem { part: PlanPart::Command, message }).into_iter().collect()
+        }
+        ProgramPlan::PythonModule { package_uris, package_path, .. } => {
+            let uris = package_uris.iter().filter_map(|uri| archive_problem(uri));
+            let folder = package_path.as_ref().and_then(|path| SourceFolder::new(path).err());
+            let messages = uris.chain(folder.map(|error| error.to_string()));
+            messages.map(|message| PlanProblem { part: PlanPart::Packages, message }).collect()
+        }
+    }
+}
+
+fn archive_problem(uri: &str) -> Option<String> {
+    match uri.parse::<PackageSource>() {
+        Err(error) => Some(error.to_string()),
+        Ok(source) => match fs::metadata(source.local_path()?) {
+            Ok(file) if file.is_dir() => Some(format!("package {uri} is a folder, not a wheel or source archive")),
+            Ok(_) => None,
+            Err(error) => Some(format!("package {uri} cannot be read: {error}")),
+        },
+    }
+}
+
+/// Returns why the program `name` cannot be started in `working_directory`, where names without a slash are searched in
+/// `search_path`.
+fn command_problem(name: &str, working_directory: &Path, search_path: &OsStr) -> Option<String> {
+    if name.is_empty() {
+        return Some("the command is empty".to_owned());
+    }
+    if !working_directory.is_dir() {
+        return Some(format!("the working directory {} is not a folder", working_directory.display()));
+    }
+    let here = working_directory.join(name);
+    if name.contains('/') {
+        return file_problem(name, &here);
+    }
+    let mut folders = env::split_paths(search_path).map(|folder| working_directory.join(folder));
+    if folders.any(|folder| file_problem(name, &folder.join(name)).is_none()) {
+        return None;
+    }
+    let hint = if here.is_file() { format!("; did you mean \"./{name}\"?") } else { String::new() };
+    Some(format!("the command {name:?} is not on the PATH of this machine{hint}"))
+}
+
+/// Returns why the file `path`, given as `name`, cannot be started.
+fn file_problem(name: &str, path: &Path) -> Option<String> {
+    match fs::metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            Some(format!("the command {name:?} does not exist: there is no file {}", path.display()))
+        }
+        Err(error) => Some(format!("the command {name:?} cannot be read: {error}")),
+        Ok(file) if file.is_dir() => Some(format!("the command {name:?} is a folder")),
+        Ok(file) if file.permissions().mode() & 0o111 == 0 => Some(format!(
+            "the command {name:?} is not executable: run `chmod +x` on it, or put its interpreter in front of it"
+        )),
+        Ok(_) => None,
+    }
+}
+
+/// Creates the folder for models and events, if it is one of this machine, and makes a file in it.
+fn job_dir_problem(plan: &JobPlan) -> Option<String> {
+    let folder = plan.local_job_dir()?;
+    if let Err(error) = fs::create_dir_all(&folder) {
+        return Some(format!("the job folder {} cannot be created: {error}", folder.display()));
+    }
+    let written = tempfile::Builder::new().prefix(".tunesmith-").tempfile_in(&folder);
+    // The error of a temporary file names its path.
+    written.err().map(|error| format!("the job folder {} cannot be written to: {}", folder.display(), error.kind()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use tempfile::TempDir;
+    use tunesmith_store::contract::samples;
+
+    use super::*;
+
+    /// A folder with an executable file, a file that is not executable, and a folder.
+    fn folder() -> TempDir {
+        let folder = TempDir::new().unwrap();
+        for (name, mode) in [("run.sh", 0o755), ("data.csv", 0o644)] {
+            let path = folder.path().join(name);
+            fs::write(&path, "").unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        }
+        fs::create_dir(folder.path().join("sub")).unwrap();
+        folder
+    }
+
+    #[test]
+    fn command_is_found_on_the_search_path_or_by_its_path() {
+        let folder = folder();
+        let problem = |name: &str, path: &str| command_problem(name, folder.path(), OsStr::new(path));
+        assert_eq!(problem("run.sh", folder.path().to_str().unwrap()), None);
+        assert_eq!(problem("./run.sh", ""), None);
+        assert_eq!(problem("run.sh", "sub/.."), None, "relative folders are those of the program");
+        assert_eq!(problem(folder.path().join("run.sh").to_str().unwrap(), ""), None);
+    }
+
+    #[test]
+    fn command_that_cannot_be_started_is_a_problem_with_its_reason() {
+        let folder = folder();
+        let problem = |name: &str| command_problem(name, folder.path(), OsStr::new("/usr/bin")).unwrap();
+        assert_eq!(problem(""), "the command is empty");
+        assert_eq!(problem("no-such"), "the command \"no-such\" is not on the PATH of this machine");
+        assert!(problem("run.sh").ends_with("; did you mean \"./run.sh\"?"));
+        assert!(problem("./rum.sh").starts_with("the command \"./rum.sh\" does not exist: there is no file /"));
+        assert!(problem("./data.csv").starts_with("the command \"./data.csv\" is not executable"));
+        assert_eq!(problem("./sub"), "the command \"./sub\" is a folder");
+        assert!(problem("run.sh/x").starts_with("the command \"run.sh/x\" cannot be read: "));
+    }
+
+    #[test]
+    fn all_problems_of_a_plan_are_found_and_containers_have_none() {
+        let folder = folder();
+        let program = ProgramPlan::PythonModule {
+            package_uris: vec!["gs://b/far-1.tar.gz".into(), "./near-1.tar.gz".into()],
+            package_path: Some(folder.path().join("sub")),
+            requirements: vec![],
+            module: "m".into(),
+        };
+        let job_dir = |path: &str| Some(folder.path().join(path).display().to_string());
+        let plan = JobPlan { program, job_dir: job_dir("data.csv/models"), ..samples::plan() };
+        let parts: Vec<PlanPart> = problems(&plan).into_iter().map(|problem| problem.part).collect();
+        assert_eq!(parts, [PlanPart::Packages, PlanPart::Packages, PlanPart::JobDir]);
+        let program = ProgramPlan::Container { image: "i".into(), command: vec!["no-such".into()], args: vec![] };
+        let plan = JobPlan { program, replicas: vec![], job_dir: job_dir("new/models"), ..samples::plan() };
+        assert_eq!(problems(&plan), []);
+        let made = PathBuf::from(plan.job_dir.unwrap());
+        assert_eq!(fs::read_dir(made).unwrap().count(), 0, "the folder was created, and nothing is left in it");
+    }
+}

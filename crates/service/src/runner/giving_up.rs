@@ -1,0 +1,98 @@
+//! Ends a job whose run cannot go on: stops its programs and records its end.
+//!
+//! This uses the store and the executor only. It needs neither the folder of the job nor its plan, so that a job ends
+//! also if these cannot be used.
+
+use std::pin::pin;
+
+use futures::TryStreamExt;
+
+use super::{JobServices, time_of_change};
+use crate::pages;
+use tunesmith_domain::{Completion, Job, JobChange, JobId, JobState, StudyId, Trial, TrialChange};
+use tunesmith_executor::{ExecutorError, ExecutorJobId, ExecutorJobState, StopMode};
+use tunesmith_store::StoreError;
+
+/// Stops every program of the job `id`, and moves the job to the final `state` for `reason`. A job that is being
+/// cancelled becomes `CANCELLED`, and keeps its reason.
+///
+/// # Errors
+/// [`StoreError`]; another call ends the rest.
+pub(crate) async fn end_job(
+    services: &JobServices,
+    id: &JobId,
+    state: JobState,
+    reason: &str,
+) -> Result<Job, StoreError> {
+    let job = services.store.job(id).await?;
+    if job.state.is_final() {
+        return Ok(job);
+    }
+    let (state, reason) = match job.state {
+        JobState::Cancelling => (JobState::Cancelled, job.error_message.as_str()),
+        _ => (state, reason),
+    };
+    end_programs(services, &job, reason).await?;
+    let change = JobChange::Become { state, error_message: reason.to_owned(), at: services.clock.now() };
+    services.store.change_job(id, change).await
+}
+
+/// Stops every program of `job`, and completes its unfinished trials for `reason`.
+///
+/// # Errors
+/// [`StoreError`]; another call ends the rest.
+pub(crate) async fn end_programs(services: &JobServices, job: &Job, reason: &str) -> Result<(), StoreError> {
+    match &job.study {
+        Some(study) => end_trials(services, &job.id, study, reason).await,
+        None => {
+            end_single_run(services, &job.id).await;
+            Ok(())
+        }
+    }
+}
+
+/// Stops the programs of all unfinished trials at the same time, and completes these trials without a result.
+async fn end_trials(services: &JobServices, job: &JobId, study: &StudyId, reason: &str) -> Result<(), StoreError> {
+    let trials: Vec<Trial> = pin!(pages::open_trials(&*services.store, study)).try_collect().await?;
+    let ids =
+        trials.iter().map(|trial| ExecutorJobId { job: job.clone(), trial: Some(trial.id), attempt: trial.attempt });
+    let ids: Vec<ExecutorJobId> = ids.collect();
+    futures::future::join_all(ids.iter().map(|id| stop(services, id))).await;
+    for trial in &trials {
+        let change = TrialChange::Complete {
+            attempt: trial.attempt,
+            measurements: Vec::new(),
+            completion: Completion::Infeasible { reason: format!("stopped, because {reason}") },
+            at: time_of_change(trial, services.clock.now()),
+        };
+        services.store.change_trial(study, trial.id, change).await?;
+    }
+    Ok(())
+}
+
+/// Stops the attempt that runs. Attempts are numbered from 1; the first unknown one was never submitted.
+async fn end_single_run(services: &JobServices, job: &JobId) {
+    for attempt in 1.. {
+        let id = ExecutorJobId { job: job.clone(), trial: None, attempt };
+        if stop(services, &id).await == ExecutorJobState::Unknown {
+            return;
+        }
+    }
+}
+
+/// Stops the program `id` and waits for its end. A program whose state cannot be determined counts as unknown.
+async fn stop(services: &JobServices, id: &ExecutorJobId) -> ExecutorJobState {
+    match stop_and_wait(services, id).await {
+        Ok(state) => state,
+        Err(error) => {
+            let error = &error as &dyn std::error::Error;
+            tracing::error!(executor.job = %id, error, "a program of a job that ends may still run");
+            ExecutorJobState::Unknown
+        }
+    }
+}
+
+async fn stop_and_wait(services: &JobServices, id: &ExecutorJobId) -> Result<ExecutorJobState, ExecutorError> {
+    services.executor.stop(id, StopMode::Graceful).await?;
+    services.executor.wait(id).await
+}

@@ -1,0 +1,202 @@
+//! The optimal trials of each study, kept up to date by reading only the changes since the last request.
+
+use std::collections::BTreeMap;
+
+use futures::TryStreamExt;
+use jiff::Timestamp;
+use tokio::sync::OwnedMutexGuard;
+use tunesmith_algorithms::problem::{MetricSpec, TrialId, pareto};
+
+use crate::pages;
+use crate::study_cache::StudyCache;
+use tunesmith_domain::{Study, StudyId, Trial, TrialState};
+use tunesmith_store::{FEW, Store, StoreError};
+
+/// Number of new trials from which the front of one or two metrics is computed anew: O(n log n) in all trials together,
+/// instead of O(f) for each new one beside a front of f.
+const MANY: usize = 32;
+
+/// Product of new trials and trials of the front above which the front is computed on a blocking thread (a guess: 1 ms).
+const LONG: usize = 100_000;
+
+/// One front for each study that was asked for.
+#[derive(Default)]
+pub(super) struct OptimalTrials(StudyCache<Known>);
+
+/// The optimal trials up to a revision of the study.
+struct Known {
+    /// Distinguishes studies of the same name.
+    create_time: Timestamp,
+    revision: u64,
+    front: Front,
+}
+
+impl OptimalTrials {
+    /// The numbers of the trials of `study` that no other trial dominates, increasing; with one metric, of the first trial
+    /// with the best value.
+    pub(super) async fn numbers(&self, store: &dyn Store, study: &Study) -> Result<Vec<TrialId>, StoreError> {
+        let known = self.0.get_or_insert(&study.id, || Known::new(study));
+        let mut known = known.lock_owned().await;
+        if known.create_time != study.create_time {
+            *known = Known::new(study);
+        }
+        let known = refresh(known, store, study).await?;
+        Ok(known.front.0.keys().copied().collect())
+    }
+
+    /// Drops the front of `study`.
+    pub(super) fn forget(&self, study: &StudyId) {
+        self.0.forget(study);
+    }
+
+    /// Drops the fronts that were not used during the last `calls` calls of this function, and returns their number.
+    pub(super) fn drop_idle(&self, calls: u32) -> usize {
+        self.0.drop_idle(calls)
+    }
+
+    /// Drops all fronts, and returns their number.
+    pub(super) fn clear(&self) -> usize {
+        self.0.clear()
+    }
+}
+
+impl Known {
+    fn new(study: &Study) -> Self {
+        Self { create_time: study.create_time, revision: 0, front: Front::default() }
+    }
+}
+
+/// Reads the changes since the last call.
+async fn refresh(
+    mut known: OwnedMutexGuard<Known>,
+    store: &dyn Store,
+    study: &Study,
+) -> Result<OwnedMutexGuard<Known>, StoreError> {
+    let metrics = study.problem.metrics();
+    loop {
+        let mut new = Vec::new();
+        let mut revision = known.revision;
+        let mut lost = false;
+        {
+            let mut changed = std::pin::pin!(pages::changed_trials(store, &study.id, revision));
+            while let Some(trial) = changed.try_next().await? {
+                revision = trial.revision;
+                lost |= trial.state == TrialState::Deleted && known.front.0.contains_key(&trial.id);
+                new.extend(values(metrics, &trial).map(|values| (trial.id, values)));
+            }
+        }
+        if lost {
+            // Trials that only the deleted one dominated are on the front now.
+            *known = Known::new(study);
+            continue;
+        }
+        if new.len() * known.front.0.len().max(FEW) > LONG {
+            let single = metrics.len() == 1;
+            let extended = tokio::task::spawn_blocking(move || {
+                known.front.extend(new, single);
+                known
+            });
+            known = extended.await.map_err(|source| StoreError::NotApplied {
+                operation: "compute the optimal trials",
+                source: source.into(),
+            })?;
+        } else {
+            known.front.extend(new, metrics.len() == 1);
+        }
+        known.revision = revision;
+        return Ok(known);
+    }
+}
+
+/// The values of `metrics` of a succeeded trial, all maximised; `None` if one is missing or NaN.
+fn values(metrics: &[MetricSpec], trial: &Trial) -> Option<Vec<f64>> {
+    if trial.state == TrialState::Deleted {
+        return None;
+    }
+    let measurement = trial.final_measurement.as_ref()?;
+    let values = metrics.iter().map(|metric| Some(metric.goal.to_maximized(measurement.value(&metric.name)?)));
+    values.collect::<Option<Vec<f64>>>().filter(|values| !values.iter().any(|value| value.is_nan()))
+}
+
+/// The values of the trials that no other trial dominates.
+#[derive(Debug, Default, PartialEq)]
+struct Front(BTreeMap<TrialId, Vec<f64>>);
+
+impl Front {
+    /// Adds `new` trials; with a `single` metric, keeps the first trial of the best value only. All copies of a point of
+    /// several metrics are kept.
+    fn extend(&mut self, new: Vec<(TrialId, Vec<f64>)>, single: bool) {
+        if new.len() < MANY || new.first().is_some_and(|(_, values)| values.len() > 2) {
+            for (id, values) in new {
+                self.insert(id, values, single);
+            }
+            return;
+        }
+        self.0.extend(new);
+        // By number, so that the first of equal points is the one with the smallest number.
+        let (ids, points): (Vec<TrialId>, Vec<Vec<f64>>) = std::mem::take(&mut self.0).into_iter().unzip();
+        let front = if single { pareto::distinct_front(&points) } else { pareto::front(&points) };
+        let mut points: Vec<Option<Vec<f64>>> = points.into_iter().map(Some).collect();
+        self.0 = front.into_iter().filter_map(|index| Some((ids[index], points[index].take()?))).collect();
+    }
+
+    fn insert(&mut self, id: TrialId, values: Vec<f64>, single: bool) {
+        let is_worse = |(other, point): (&TrialId, &Vec<f64>)| {
+            pareto::dominates(point, &values) || (single && *point == values && *other < id)
+        };
+        if self.0.iter().any(is_worse) {
+            return;
+        }
+        self.0.retain(|_, point| !(pareto::dominates(&values, point) || (single && *point == values)));
+        self.0.insert(id, values);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Small numbers, so that points are equal often; a function of `seed` and the place.
+    fn points(seed: u64, count: u64, metrics: u64) -> Vec<(TrialId, Vec<f64>)> {
+        let draw = |place: u64| {
+            let mixed =
+                (place + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(seed).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            ((mixed >> 40) % 7) as f64 - 3.0
+        };
+        (0..count)
+            .map(|index| (TrialId(index + 1), (0..metrics).map(|j| draw(index * metrics + j)).collect()))
+            .collect()
+    }
+
+    fn whole(points: &[(TrialId, Vec<f64>)], single: bool) -> Vec<TrialId> {
+        let values: Vec<&[f64]> = points.iter().map(|(_, values)| values.as_slice()).collect();
+        let front = if single { pareto::distinct_front(&values) } else { pareto::front(&values) };
+        front.into_iter().map(|index| points[index].0).collect()
+    }
+
+    #[test]
+    fn front_in_steps_equals_the_front_of_all() {
+        for metrics in 1..=4 {
+            for seed in 0..20 {
+                let all = points(seed, 300, metrics);
+                for step in [1, 7, MANY, 100, 300] {
+                    let mut front = Front::default();
+                    // Results arrive in another order than by number.
+                    let mut arriving = all.clone();
+                    arriving.sort_by_key(|(id, _)| (id.0 * 37) % 101);
+                    let mut seen = Vec::new();
+                    for part in arriving.chunks(step) {
+                        front.extend(part.to_vec(), metrics == 1);
+                        seen.extend_from_slice(part);
+                        seen.sort_by_key(|(id, _)| *id);
+                        assert_eq!(
+                            front.0.keys().copied().collect::<Vec<_>>(),
+                            whole(&seen, metrics == 1),
+                            "{metrics} metrics, seed {seed}, step {step}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}

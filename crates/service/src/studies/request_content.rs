@@ -1,0 +1,71 @@
+//! Digests of the content of requests, by which a reused idempotency key is recognised.
+
+use sha2::{Digest, Sha256};
+use tunesmith_algorithms::problem::{ParameterValue, ParameterValues};
+
+use super::ReportedOutcome;
+use tunesmith_domain::Measurement;
+
+/// The content of a request that adds `measurement`.
+pub(super) fn of_measurement(measurement: &Measurement) -> u64 {
+    let mut content = Content::new("measurement");
+    content.measurement(measurement);
+    content.digest()
+}
+
+/// The content of a request that creates a trial.
+pub(super) fn of_trial(parameters: &ParameterValues, result: Option<&ReportedOutcome>) -> u64 {
+    let mut content = Content::new("trial");
+    content.number(parameters.len() as u64);
+    for (name, value) in parameters {
+        content.text(name);
+        match value {
+            ParameterValue::Double(value) | ParameterValue::Discrete(value) => content.number(value.to_bits()),
+            ParameterValue::Integer(value) => content.number(value.cast_unsigned()),
+            ParameterValue::Categorical(value) => content.text(value),
+        }
+    }
+    match result {
+        None => content.text("none"),
+        Some(ReportedOutcome::Measured(measurement)) => content.measurement(measurement),
+        Some(ReportedOutcome::FromCurve) => content.text("curve"),
+        Some(ReportedOutcome::Infeasible(reason)) => content.text(reason),
+    }
+    content.digest()
+}
+
+/// Collects the fields of a request.
+struct Content(Sha256);
+
+impl Content {
+    fn new(kind: &str) -> Self {
+        let mut content = Self(Sha256::new());
+        content.text(kind);
+        content
+    }
+
+    fn text(&mut self, text: &str) {
+        self.number(text.len() as u64);
+        self.0.update(text);
+    }
+
+    fn number(&mut self, number: u64) {
+        self.0.update(number.to_le_bytes());
+    }
+
+    fn measurement(&mut self, measurement: &Measurement) {
+        self.number(measurement.step.cast_unsigned());
+        self.number(measurement.elapsed_secs.map_or(u64::MAX, f64::to_bits));
+        self.number(measurement.metrics.len() as u64);
+        for metric in &measurement.metrics {
+            self.text(&metric.metric);
+            self.number(metric.value.to_bits());
+        }
+    }
+
+    /// The first eight bytes of the digest.
+    fn digest(self) -> u64 {
+        let bytes = self.0.finalize();
+        bytes.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
+    }
+}

@@ -1,0 +1,77 @@
+//! The memory that this process holds, and its return to the system.
+//!
+//! The numbers are those of the allocator of the GNU C library, without cost for an allocation. Elsewhere the resident
+//! memory stands for them, and nothing is returned.
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod gnu {
+    use std::ffi::c_int;
+
+    /// `struct mallinfo2` of `malloc.h`.
+    #[repr(C)]
+    pub(super) struct Mallinfo2 {
+        arena: usize,
+        ordblks: usize,
+        smblks: usize,
+        hblks: usize,
+        /// Bytes in allocations that have their own mapping.
+        pub(super) hblkhd: usize,
+        usmblks: usize,
+        fsmblks: usize,
+        /// Bytes in the other allocations.
+        pub(super) uordblks: usize,
+        fordblks: usize,
+        keepcost: usize,
+    }
+
+    #[expect(unsafe_code, reason = "the statistics of the C library's allocator have no safe interface")]
+    unsafe extern "C" {
+        pub(super) safe fn mallinfo2() -> Mallinfo2;
+        pub(super) safe fn malloc_trim(pad: usize) -> c_int;
+    }
+}
+
+/// Number of bytes in allocations; `None` if it cannot be determined.
+pub(crate) fn held_bytes() -> Option<usize> {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        let statistics = gnu::mallinfo2();
+        Some(statistics.uordblks + statistics.hblkhd)
+    }
+    #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+    resident_bytes()
+}
+
+/// Number of bytes of this process in main memory; `None` if it cannot be determined.
+pub(crate) fn resident_bytes() -> Option<usize> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix("kB"))?;
+    Some(kib.trim().parse::<usize>().ok()? << 10)
+}
+
+/// Returns free memory of the allocator to the system.
+pub(crate) fn release() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    gnu::malloc_trim(0);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn allocations_are_counted_and_returned() {
+        const BYTES: usize = 64 << 20;
+        let before = held_bytes().unwrap();
+        // Small blocks, which the allocator keeps when they are freed.
+        let blocks: Vec<Vec<u8>> = (0..BYTES / 1024).map(|_| vec![1; 1024]).collect();
+        let full = held_bytes().unwrap();
+        assert!(full - before > BYTES && full - before < 2 * BYTES, "{before} {full}");
+        let resident = resident_bytes().unwrap();
+        assert!(resident > BYTES, "{resident}");
+        drop(blocks);
+        assert!(held_bytes().unwrap() < before + BYTES / 4);
+        release();
+        assert!(resident_bytes().unwrap() + BYTES / 2 < resident);
+    }
+}

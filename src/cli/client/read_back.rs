@@ -1,0 +1,168 @@
+//! Reads jobs and studies with their trials: from the store of a data folder, or from the responses of a server, converted
+//! back to the types of the domain. Both are then displayed and analysed by the same code.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, anyhow};
+use futures::TryStreamExt;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::request::{last_segment, list, text};
+use super::service::{Client, Transport};
+use crate::cli::results::{Results, shell_word};
+use tunesmith_algorithms::problem::{Origin, SearchSpace};
+use tunesmith_api::ai_platform::TrainingInput;
+use tunesmith_api::ai_platform::optimizer::{MeasurementMessage, StudyConfig, TrialParameter, point, study_plan};
+use tunesmith_api::ai_platform::plan::{CommandLine, job_plan, job_study};
+use tunesmith_api::ai_platform::rpc::FieldViolation;
+use tunesmith_domain::{
+    Job, JobFields, JobId, JobState, Study, StudyFields, StudyId, StudyState, Trial, TrialFields, TrialId, TrialState,
+    UnreadablePlan,
+};
+use tunesmith_service::{NewStudy, StudySpec, pages};
+
+/// Reads the trials of `job`, a job resource.
+pub(super) async fn job_results(client: &Client, job: &Value) -> anyhow::Result<Results> {
+    let id = JobId::new(&client.project, text(job, "jobId"))?;
+    match &*client.transport {
+        Transport::Folder(folder) => {
+            let store = folder.store();
+            Ok(Results::read(store, store.job(&id).await?, folder.job_directory(&id)).await?)
+        }
+        Transport::Server(_) => of_server(client, id.clone(), job).await.with_context(|| foreign(client, "job", &id)),
+    }
+}
+
+/// Reads the study `study` at `location` with its trials.
+pub(super) async fn study_trials(client: &Client, location: &str, study: &str) -> anyhow::Result<(Study, Vec<Trial>)> {
+    let path = client.path(&["locations", location, "studies", study]);
+    let message = client.get(&path, &[]).await?;
+    let id = StudyId::new(&client.project, location, study)?;
+    if let Transport::Folder(folder) = &*client.transport {
+        let store = folder.store();
+        return Ok((store.study(&id).await?, pages::trials(store, &id).try_collect().await?));
+    }
+    let trials = client.get(&format!("{path}/trials"), &[]).await?;
+    let read = || -> anyhow::Result<(Study, Vec<Trial>)> {
+        let config: StudyConfig = serde_json::from_value(message["studyConfig"].clone())?;
+        let plan = study_plan(&config).map_err(|violations| violated(violations.into_iter().next()))?;
+        let study = study_of(id.clone(), plan.spec, &message, Vec::new())?;
+        let trials = trials_of(study.problem.search_space(), &trials)?;
+        Ok((study, trials))
+    };
+    read().with_context(|| foreign(client, "study", &id))
+}
+
+fn foreign(client: &Client, what: &str, id: &dyn std::fmt::Display) -> String {
+    format!("{} describes {what} {id} in a form that this version cannot read", client.address())
+}
+
+async fn of_server(client: &Client, id: JobId, job: &Value) -> anyhow::Result<Results> {
+    let input: TrainingInput = serde_json::from_value(job["trainingInput"].clone())?;
+    let logs = format!("tunesmith jobs stream-logs {id} --server {}", shell_word(&client.address()));
+    let (mut study, mut trials) = (None, Vec::new());
+    if let (Some(spec), true) = (job_study(&input)?, job["trainingOutput"]["isHyperparameterTuningJob"] == true) {
+        let path = client.path(&["locations", StudyId::JOBS_LOCATION, "studies", id.parts().1]);
+        let message = client.get(&path, &[]).await?;
+        trials = trials_of(spec.problem.search_space(), &client.get(&format!("{path}/trials"), &[]).await?)?;
+        study = Some(study_of(StudyId::from(&id), spec, &message, trials.clone())?);
+    }
+    let plan = job_plan(&input, &CommandLine::default())
+        .map_err(|error| UnreadablePlan { document: Value::Null, reason: error.to_string() });
+    let job = Job::restore(JobFields {
+        state: text(job, "state").parse::<JobState>()?,
+        study: study.as_ref().map(|study| study.id.clone()),
+        training_input: job["trainingInput"].clone(),
+        plan,
+        fingerprint: String::new(),
+        labels: serde_json::from_value::<Option<BTreeMap<String, String>>>(job["labels"].clone())?.unwrap_or_default(),
+        policy: Value::Null,
+        create_time: text(job, "createTime").parse()?,
+        requeue_time: None,
+        former_attempts: 0,
+        start_time: time(job, "startTime")?,
+        end_time: time(job, "endTime")?,
+        error_message: text(job, "errorMessage").to_owned(),
+        revision: 0,
+        id,
+    });
+    Ok(Results { job, study, trials, logs })
+}
+
+fn study_of(id: StudyId, spec: StudySpec, message: &Value, trials: Vec<Trial>) -> anyhow::Result<Study> {
+    let seed = &message["studyConfig"]["tunesmith"]["seed"];
+    let seed = seed.as_i64().or_else(|| seed.as_str()?.parse().ok()).context("the study has no seed")?;
+    let new = NewStudy {
+        id,
+        seed: seed.cast_unsigned(),
+        prior_studies: Vec::new(),
+        config: message["studyConfig"].clone(),
+        create_time: text(message, "createTime").parse()?,
+    };
+    let state = match text(message, "state") {
+        "ACTIVE" => StudyState::Active,
+        "COMPLETED" => StudyState::Completed,
+        "INACTIVE" => StudyState::Inactive,
+        other => return Err(anyhow!("{other:?} is not the state of a study")),
+    };
+    let next_trial_id = trials.last().map_or(TrialId::FIRST, |trial| trial.id.offset(1));
+    let state_reason = text(message, "inactiveReason").to_owned();
+    let study = spec.into_study(new);
+    Ok(Study::restore(StudyFields { state, state_reason, next_trial_id, ..(*study).clone() }))
+}
+
+fn trials_of(space: &SearchSpace, answer: &Value) -> anyhow::Result<Vec<Trial>> {
+    list(answer, "trials").iter().map(|message| trial_of(space, message)).collect()
+}
+
+fn trial_of(space: &SearchSpace, message: &Value) -> anyhow::Result<Trial> {
+    let number = last_segment(text(message, "name"));
+    let (number, attempt) = number.split_once('~').unwrap_or((number, "1"));
+    let parameters: Vec<TrialParameter> = serde_json::from_value(message["parameters"].clone())?;
+    let measurement: Option<MeasurementMessage> = serde_json::from_value(message["finalMeasurement"].clone())?;
+    let additions = &message["tunesmith"];
+    let state = match text(message, "state") {
+        "REQUESTED" => TrialState::Requested,
+        "ACTIVE" => TrialState::Active,
+        "STOPPING" => TrialState::Stopping,
+        "COMPLETED" if message["trialInfeasible"] == true => TrialState::Infeasible,
+        "COMPLETED" => TrialState::Succeeded,
+        other => return Err(anyhow!("{other:?} is not the state of a trial")),
+    };
+    Ok(Trial::restore(TrialFields {
+        id: TrialId(number.parse()?),
+        parameters: point(space, &parameters).map_err(|violation| violated(Some(violation)))?,
+        origin: serde_json::from_value::<Option<Origin>>(additions["origin"].clone())?,
+        state,
+        client_id: text(message, "clientId").to_owned(),
+        attempt: attempt.parse()?,
+        lost_attempts: 0,
+        lease: None,
+        expired_leases: 0,
+        create_time: time(message, "startTime")?.unwrap_or_default(),
+        start_time: time(message, "startTime")?,
+        end_time: time(message, "endTime")?,
+        measurement_count: 0,
+        final_measurement: measurement
+            .map(|measurement| measurement.into_measurement("finalMeasurement"))
+            .transpose()
+            .map_err(|violation| violated(Some(violation)))?,
+        infeasible_reason: message["infeasibleReason"].as_str().map(str::to_owned),
+        stopped_early: additions["stoppedEarly"] == true,
+        fallback_reason: None,
+        request_keys: Vec::new(),
+        revision: 0,
+    }))
+}
+
+fn violated(violation: Option<FieldViolation>) -> anyhow::Error {
+    match violation {
+        Some(FieldViolation { field, description }) => anyhow!("{field}: {description}"),
+        None => anyhow!("the configuration is not valid"),
+    }
+}
+
+fn time(message: &Value, field: &str) -> anyhow::Result<Option<Timestamp>> {
+    Ok(message[field].as_str().map(str::parse).transpose()?)
+}

@@ -1,0 +1,151 @@
+//! The text of the configuration.
+
+use std::fmt::Write as _;
+
+use super::GoalChoice;
+use super::proposal::{Parameter, Scale, Values};
+use crate::cli::results::shell_word;
+
+/// The content of a configuration.
+pub(super) struct Draft {
+    /// The command of the trainer; may be empty.
+    pub(super) command: Vec<String>,
+    pub(super) metric: String,
+    pub(super) goal: GoalChoice,
+    pub(super) trials: u32,
+    pub(super) parameters: Vec<Parameter>,
+    /// Flags that are not searched, with the reason.
+    pub(super) left_out: Vec<(String, String)>,
+}
+
+impl Draft {
+    /// Returns the command for a shell, or a placeholder.
+    pub(super) fn command_text(&self) -> String {
+        if self.command.is_empty() {
+            return "COMMAND".to_owned();
+        }
+        self.command.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Returns the configuration as YAML.
+    pub(super) fn text(&self) -> String {
+        let goal = match self.goal {
+            GoalChoice::Maximize => "MAXIMIZE",
+            GoalChoice::Minimize => "MINIMIZE",
+        };
+        let mut text = String::new();
+        // Writing to a String cannot fail.
+        let _ = write!(
+            text,
+            "# Configuration for: {command}
+# Each trial runs the program with one --<parameterName>=<value> for each parameter.
+trainingInput:
+  hyperparameters:
+    # MAXIMIZE or MINIMIZE.
+    goal: {goal}
+    # The name under which the trainer reports its metric.
+    hyperparameterMetricTag: {metric}
+    # The number of points that are tried. Ten for each parameter are a usual start.
+    maxTrials: {trials}
+    # The number of trials that run at once: at most the number of processors, or of GPUs.
+    maxParallelTrials: 1
+    # Stops trials that are unlikely to become the best. The trainer has to report several times.
+    # enableTrialEarlyStopping: true
+    # One parameter for each flag that is searched. UNIT_LOG_SCALE searches most finely near the
+    # lower bound, UNIT_REVERSE_LOG_SCALE near the upper bound.
+    params:
+",
+            command = self.command_text(),
+            metric = quoted(&self.metric),
+            trials = self.trials,
+        );
+        for parameter in &self.parameters {
+            text.push_str(&parameter_text(parameter));
+        }
+        for (name, reason) in &self.left_out {
+            let _ = writeln!(text, "    # --{name} is left out: {reason}");
+        }
+        let _ = write!(
+            text,
+            "  tunesmith:
+    # Reads lines such as `{}=0.97 step=3` from standard output. Not needed for trainers that
+    # report with the package hypertune, or that write TensorFlow event files under --job-dir.
+    metricFromStdout: true
+",
+            self.metric
+        );
+        text
+    }
+}
+
+fn parameter_text(parameter: &Parameter) -> String {
+    let mut text = String::new();
+    if !parameter.comment.is_empty() {
+        let _ = writeln!(text, "    # {}", parameter.comment);
+    }
+    let _ = writeln!(text, "    - parameterName: {}", quoted(&parameter.name));
+    let range = |kind: &str, min: String, max: String, scale: Scale| {
+        let scale = match scale {
+            Scale::Linear => "UNIT_LINEAR_SCALE",
+            Scale::Log => "UNIT_LOG_SCALE",
+            Scale::ReverseLog => "UNIT_REVERSE_LOG_SCALE",
+        };
+        format!("      type: {kind}\n      minValue: {min}\n      maxValue: {max}\n      scaleType: {scale}\n")
+    };
+    text.push_str(&match &parameter.values {
+        Values::Double { min, max, scale } => range("DOUBLE", min.to_string(), max.to_string(), *scale),
+        Values::Integer { min, max, scale } => range("INTEGER", min.to_string(), max.to_string(), *scale),
+        Values::Discrete(values) => {
+            let values: Vec<String> = values.iter().map(ToString::to_string).collect();
+            format!("      type: DISCRETE\n      discreteValues: [{}]\n", values.join(", "))
+        }
+        Values::Categorical(values) => {
+            let values: Vec<String> = values.iter().map(|value| quoted(value)).collect();
+            format!("      type: CATEGORICAL\n      categoricalValues: [{}]\n", values.join(", "))
+        }
+    });
+    text
+}
+
+/// Returns `text` as a YAML string, with quotation marks where it might be read as something else.
+fn quoted(text: &str) -> String {
+    let is_plain = text.len() > 1
+        && text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c))
+        && !["true", "false", "yes", "no", "on", "off", "null", "nan", "inf"]
+            .contains(&text.to_ascii_lowercase().as_str());
+    // Every JSON string is a YAML string.
+    if is_plain { text.to_owned() } else { serde_json::Value::from(text).to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_draft_is_a_valid_configuration() {
+        let parameter =
+            |name: &str, values: Values| Parameter { name: name.to_owned(), values, comment: String::new() };
+        let draft = Draft {
+            command: vec!["python3".to_owned(), "my train.py".to_owned()],
+            metric: "yes: \"loss\" # 1".to_owned(),
+            goal: GoalChoice::Minimize,
+            trials: 7,
+            parameters: vec![
+                parameter("rate", Values::Double { min: 1e-7, max: 1.0, scale: Scale::Log }),
+                parameter("no", Values::Integer { min: -3, max: 4, scale: Scale::Linear }),
+                parameter("batch", Values::Discrete(vec![8.0, 16.0])),
+                parameter("kind", Values::Categorical(vec!["true".to_owned(), "a, b]".to_owned(), "x".to_owned()])),
+            ],
+            left_out: vec![("seed".to_owned(), "a seed".to_owned())],
+        };
+        let config = tunesmith_config::parse("draft", &draft.text()).unwrap_or_else(|errors| panic!("{errors}"));
+        assert_eq!(config.warnings.len(), 0, "{:?}", config.warnings);
+        let study = config.study.unwrap();
+        assert_eq!(study.max_trials, 7);
+        assert_eq!(study.study.problem.metrics()[0].name, "yes: \"loss\" # 1");
+        let names: Vec<&str> = study.study.problem.search_space().parameters().iter().map(|one| one.name()).collect();
+        assert_eq!(names, ["rate", "no", "batch", "kind"]);
+        assert_eq!(draft.command_text(), "python3 'my train.py'");
+    }
+}

@@ -1,0 +1,139 @@
+//! `tunesmith init`: writes a commented configuration, from the flags of a trainer or from answers.
+
+mod dialogue;
+mod file;
+mod flags;
+mod proposal;
+
+use std::fs::OpenOptions;
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+
+use self::dialogue::Dialogue;
+use self::file::Draft;
+use self::proposal::{Parameter, Proposal};
+use super::output::notice;
+use super::results::shell_word;
+
+/// Parts of names of metrics that are usually minimized.
+const LOSSES: [&str; 9] = ["loss", "error", "mse", "mae", "rmse", "perplexity", "regret", "latency", "cost"];
+
+#[derive(Debug, Args)]
+pub(super) struct InitArgs {
+    /// File to write.
+    #[arg(long, value_name = "FILE", default_value = "hptuning_config.yaml")]
+    output: PathBuf,
+    /// Replace the file if it exists.
+    #[arg(long)]
+    force: bool,
+    /// Name of the metric that the trainer reports.
+    #[arg(long, value_name = "NAME")]
+    metric: Option<String>,
+    /// Whether the metric is maximized or minimized. Taken from its name by default: losses and errors are minimized.
+    #[arg(long, value_enum, ignore_case = true)]
+    goal: Option<GoalChoice>,
+    /// Number of trials. Ten for each parameter by default.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    trials: Option<u32>,
+    /// Ask about the metric and each range. On by default if standard input is a terminal.
+    #[arg(long)]
+    interactive: bool,
+    /// Ask nothing.
+    #[arg(long, conflicts_with = "interactive")]
+    no_input: bool,
+    /// Command of the trainer, such as `python3 -m trainer.task`. It is run with --help to read its flags. Modules that
+    /// are not installed are replaced by empty ones for this.
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum GoalChoice {
+    Maximize,
+    Minimize,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &InitArgs) -> anyhow::Result<ExitCode> {
+    if !args.force && args.output.try_exists()? {
+        bail!("{} exists; give --force to replace it, or another file with --output", args.output.display());
+    }
+    let asks = !args.no_input && (args.interactive || io::stdin().is_terminal());
+    let mut input = io::stdin().lock();
+    let mut dialogue = asks.then(|| Dialogue::new(&mut input as &mut dyn BufRead));
+    let draft = draft(args, dialogue.as_mut())?;
+    let text = draft.text();
+    // The file is checked before it is written: what this command writes, `tunesmith validate` accepts.
+    if let Err(errors) = tunesmith_config::parse(&args.output.display().to_string(), &text) {
+        bail!("the answers do not make a valid configuration\n{errors}");
+    }
+    write(args, &text)?;
+    let file = shell_word(&args.output.display().to_string());
+    let command = draft.command_text();
+    notice(&format!("wrote {file} with {} parameters; check the ranges, then:", draft.parameters.len()));
+    notice(&format!("  tunesmith validate --config {file}"));
+    notice(&format!("  tunesmith run --config {file} -- {command}"));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn draft(args: &InitArgs, mut dialogue: Option<&mut Dialogue<'_>>) -> anyhow::Result<Draft> {
+    if args.command.is_empty() && dialogue.is_none() {
+        bail!(
+            "give the command of the trainer after `--`, such as `tunesmith init -- python3 train.py`, or --interactive"
+        );
+    }
+    let proposals = match args.command.is_empty() {
+        true => Vec::new(),
+        false => proposal::propose(&flags::read(&args.command)?),
+    };
+    let metric = match (&args.metric, dialogue.as_deref_mut()) {
+        (Some(metric), _) => metric.clone(),
+        (None, Some(dialogue)) => dialogue.text("name of the metric that the trainer reports", Some("accuracy"))?,
+        (None, None) => bail!("give --metric, the name of the metric that the trainer reports, such as accuracy"),
+    };
+    let usual = usual_goal(&metric);
+    let goal = match (args.goal, dialogue.as_deref_mut()) {
+        (Some(goal), _) => goal,
+        (None, Some(dialogue)) => dialogue.goal(&metric, usual)?,
+        (None, None) => usual,
+    };
+    let (mut parameters, mut left_out): (Vec<Parameter>, Vec<(String, String)>) = (Vec::new(), Vec::new());
+    for proposal in proposals {
+        match (proposal, dialogue.as_deref_mut()) {
+            (Proposal::LeftOut { name, reason }, _) => left_out.push((name, reason)),
+            (Proposal::Parameter(parameter), None) => parameters.push(parameter),
+            (Proposal::Parameter(parameter), Some(dialogue)) => match dialogue.confirm(parameter.clone())? {
+                Some(parameter) => parameters.push(parameter),
+                None => left_out.push((parameter.name, "left out by you".to_owned())),
+            },
+        }
+    }
+    if let Some(dialogue) = dialogue {
+        while let Some(parameter) = dialogue.parameter(parameters.is_empty())? {
+            parameters.push(parameter);
+        }
+    }
+    if parameters.is_empty() {
+        let reasons: Vec<String> = left_out.iter().map(|(name, reason)| format!("--{name}: {reason}")).collect();
+        bail!("the trainer has no flag with a range to search ({})", reasons.join("; "));
+    }
+    let trials = args.trials.unwrap_or_else(|| u32::try_from(10 * parameters.len()).unwrap_or(u32::MAX));
+    Ok(Draft { command: args.command.clone(), metric, goal, trials, parameters, left_out })
+}
+
+/// Returns the goal that the name of a metric suggests.
+fn usual_goal(metric: &str) -> GoalChoice {
+    let name = metric.to_ascii_lowercase();
+    if LOSSES.iter().any(|part| name.contains(part)) { GoalChoice::Minimize } else { GoalChoice::Maximize }
+}
+
+fn write(args: &InitArgs, text: &str) -> anyhow::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).create_new(!args.force);
+    let written = options.open(&args.output).and_then(|mut file| file.write_all(text.as_bytes()));
+    written.with_context(|| format!("{} cannot be written", args.output.display()))
+}

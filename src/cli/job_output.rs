@@ -1,0 +1,51 @@
+//! The output of a job without hyperparameters, shown while it runs.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use super::output::{Followed, Writers, write_line};
+use tunesmith_service::job_logs::{LogName, LogStream, MASTER, logs};
+
+/// Shows the output of a job's program, line by line.
+pub(super) struct JobOutput {
+    /// Folder of the job's files.
+    directory: PathBuf,
+    followed: Followed,
+}
+
+impl JobOutput {
+    /// Follows the logs below `directory`. Lines that they have already are not shown.
+    pub(super) fn new(directory: PathBuf) -> io::Result<Self> {
+        let mut output = Self { directory, followed: Followed::default() };
+        output.each_line(Writers::Alive, |_, _| Ok(()))?;
+        Ok(output)
+    }
+
+    /// Writes the new lines to standard output and standard error. Lines of other tasks than the master have the name
+    /// of the task in front.
+    pub(super) fn print(&mut self, writers: Writers) -> io::Result<()> {
+        self.each_line(writers, |name, line| {
+            let mut stream: Box<dyn Write> = match name.stream {
+                LogStream::Stdout => Box::new(io::stdout().lock()),
+                LogStream::Stderr => Box::new(io::stderr().lock()),
+            };
+            if name.task != MASTER {
+                return write_line(&mut stream, &format!("[{}]", name.task), line);
+            }
+            stream.write_all(&[line, b"\n"].concat())?;
+            stream.flush()
+        })
+    }
+
+    fn each_line(
+        &mut self,
+        writers: Writers,
+        mut each: impl FnMut(&LogName, &[u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        for log in logs(&self.directory, None)?.into_iter().filter(|log| log.name.trial.is_none()) {
+            let path = log.name.path(&self.directory);
+            self.followed.new_lines(&path, writers, |line| each(&log.name, line))?;
+        }
+        Ok(())
+    }
+}

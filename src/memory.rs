@@ -1,0 +1,123 @@
+//! The memory budget of a server: what the studies keep is dropped when the process holds more, or when it is not used.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::allocator;
+use tunesmith_service::studies::Studies;
+
+/// Interval between two looks at the memory.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Number of looks between two counts of idle time: a minute.
+const LOOKS_PER_COUNT: u32 = 60;
+
+/// Number of counts after which the state of an unused study is dropped: ten minutes (a guess: longer than the pause of a
+/// client between two trials of a few minutes; reading the history again takes less than a second).
+const IDLE_COUNTS: u32 = 10;
+
+/// Free memory of the allocator that is not worth returning to the system, in bytes.
+const SLACK: usize = 32 << 20;
+
+/// Keeps the memory of this process within `budget` bytes by dropping what `studies` keep, and returns freed memory to the
+/// system. Does not return.
+pub(crate) async fn keep(studies: Arc<Studies>, budget: usize) {
+    let mut interval = tokio::time::interval(INTERVAL);
+    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    for look in 1_u64.. {
+        interval.tick().await;
+        let counts = look.is_multiple_of(u64::from(LOOKS_PER_COUNT));
+        let studies = Arc::clone(&studies);
+        // Dropping a long history takes a while, and so does returning its memory.
+        let looked = tokio::task::spawn_blocking(move || look_at(&studies, budget, counts));
+        if let Err(error) = looked.await {
+            tracing::error!(error = &error as &dyn std::error::Error, "the memory could not be checked");
+        }
+    }
+}
+
+fn look_at(studies: &Studies, budget: usize, counts: bool) {
+    let held = || allocator::held_bytes().unwrap_or(0);
+    let before = held();
+    let idle = if counts { studies.drop_idle(IDLE_COUNTS) } else { 0 };
+    let mut dropped = 0;
+    if held() > budget {
+        // Down to three quarters, so that the next suggestion does not exceed the budget again.
+        dropped = studies.drop_while(|| held() > budget / 4 * 3);
+        tracing::info!(
+            memory.budget_bytes = budget,
+            memory.before_bytes = before,
+            memory.after_bytes = held(),
+            dropped,
+            "the memory budget was exceeded"
+        );
+    }
+    let free = allocator::resident_bytes().unwrap_or(0).saturating_sub(held());
+    if idle + dropped > 0 || free > budget / 4 + SLACK {
+        allocator::release();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroUsize;
+
+    use jiff::Timestamp;
+    use tunesmith_algorithms::problem::{
+        Goal, MetricSpec, ParameterKind, ParameterSpec, ProblemStatement, ScaleType, SearchSpace,
+    };
+    use tunesmith_domain::{Algorithm, CurveAxis, FinalMeasurement, Study, StudyFields, StudyState, TrialId};
+    use tunesmith_service::clock::SystemClock;
+    use tunesmith_service::search_policy::SearchPolicy;
+    use tunesmith_service::studies::SuggestionRequest;
+    use tunesmith_store::MemoryStore;
+
+    use super::*;
+
+    fn study() -> Study {
+        let kind = ParameterKind::Double { min: 0.0, max: 1.0, scale: ScaleType::UnitLinear };
+        let space = SearchSpace::new(vec![ParameterSpec::new("x", kind).unwrap()]).unwrap();
+        let metrics = vec![MetricSpec { name: "loss".to_owned(), goal: Goal::Minimize }];
+        Study::restore(StudyFields {
+            id: "p/l/s".parse().unwrap(),
+            problem: ProblemStatement::new(space, metrics).unwrap().into(),
+            algorithm: Algorithm::RandomSearch,
+            seed: 7,
+            stopping_rule: None,
+            stopping_axis: CurveAxis::Step,
+            final_measurement: FinalMeasurement::Last,
+            prior_studies: Vec::new(),
+            initial_points: Vec::new(),
+            max_trials: None,
+            trial_lease: None,
+            config: serde_json::Value::Null.into(),
+            state: StudyState::Active,
+            state_reason: String::new(),
+            create_time: Timestamp::UNIX_EPOCH,
+            next_trial_id: TrialId::FIRST,
+            revision: 0,
+        })
+    }
+
+    #[tokio::test]
+    async fn kept_state_is_dropped_beyond_the_budget_and_when_it_is_idle() {
+        let store = Arc::new(MemoryStore::new());
+        let policy = Arc::new(SearchPolicy::new(store.clone(), 1));
+        let studies = Studies::new(store, policy, Arc::new(SystemClock));
+        let study = studies.create_study(study()).await.unwrap();
+        let is_kept_after = async |looks: &[(usize, bool)]| {
+            let request =
+                SuggestionRequest { client_id: "c".to_owned(), count: NonZeroUsize::new(2).unwrap(), lease: None };
+            studies.suggest(&study.id, &request).await.unwrap();
+            studies.optimal_trials(&study).await.unwrap();
+            for &(budget, counts) in looks {
+                look_at(&studies, budget, counts);
+            }
+            studies.drop_while(|| true) > 0
+        };
+        assert!(is_kept_after(&[(usize::MAX, false); 20]).await);
+        assert!(!is_kept_after(&[(0, false)]).await);
+        assert!(is_kept_after(&[(usize::MAX, true); 10]).await);
+        assert!(!is_kept_after(&[(usize::MAX, true); 11]).await);
+    }
+}
