@@ -74,7 +74,7 @@ fn invalid_requests_are_answered_with_a_google_status() {
     assert_error(server.get("/v2/projects"), 404, "NOT_FOUND", "/v2/projects");
     assert_error(server.get(&format!("{STUDY}:copy")), 404, "NOT_FOUND", "studies/s:copy");
     assert_error(server.get(&format!("{STUDY}/trials:list")), 404, "NOT_FOUND", "trials:list");
-    assert_error(server.send("PUT", STUDY, JSON, "{}"), 405, "UNIMPLEMENTED", "allowed: GET, DELETE");
+    assert_error(server.send("PUT", STUDY, JSON, "{}"), 405, "UNIMPLEMENTED", "allowed: GET, PATCH, DELETE");
     assert_error(server.get(&suggest), 405, "UNIMPLEMENTED", "allowed: POST");
     assert_error(server.get("/v1/projects/p/jobs/a%2"), 400, invalid, "percent-encoded");
     assert_error(server.get("/v1/projects/p/jobs/a%ff"), 400, invalid, "percent-encoded");

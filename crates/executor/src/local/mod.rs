@@ -24,6 +24,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rustix::process::{PidfdFlags, Signal, pidfd_open};
 
+use tunesmith_domain::JobId;
+
 use self::attempt::{Attempt, AttemptOutcome, End, FORMAT, StopRequest, Submission};
 use self::containers::Engine;
 use self::watchdog::{KILL_TIMEOUT, Supervisor, Watchdog};
@@ -147,6 +149,11 @@ impl Executor for LocalExecutor {
     async fn stop(&self, id: &ExecutorJobId, how: StopMode) -> Result<(), ExecutorError> {
         let known = id.clone();
         self.blocking(id, move |inner| Ok(inner.stop(&known, how)?)).await
+    }
+
+    async fn forget(&self, job: &JobId) -> io::Result<()> {
+        let (inner, job) = (Arc::clone(&self.0), job.clone());
+        tokio::task::spawn_blocking(move || registry::forget(&inner.settings.registry, &job)).await?
     }
 }
 
