@@ -86,7 +86,7 @@ fn invalid_requests_are_answered_with_a_google_status() {
     assert_error(overridden, 413, invalid, "size limit");
     let (head, _) =
         exchange(&server, format!("PUT {STUDY} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").as_bytes());
-    assert!(head.contains("\r\nallow: get, delete"), "{head}");
+    assert!(head.contains("\r\nallow: get, patch, delete"), "{head}");
     let mut request =
         format!("POST {suggest} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{JSON}content-length: 15\r\n\r\n")
             .into_bytes();
