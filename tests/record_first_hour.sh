@@ -96,6 +96,10 @@ say "## Go on" "" "The same command with the same \`--job-id\` continues the job
 step "tunesmith run --config hptuning_config.yaml --job-id first --seed 1 -- python3 train.py"
 say "## Which parameters mattered?"
 step "tunesmith explain first"
+say "## Extend the job by ten trials" "" "The search goes on with what it knows; the trials that were run are kept."
+type_line "tunesmith run --config hptuning_config.yaml --job-id first --trials +10 -- python3 train.py"
+tm wait-for "prompt-$pane"
+show
 say "## Submit a job to a server" "" "The server runs in another terminal: \`tunesmith serve --listen 127.0.0.1:8080 --data-dir server\`."
 tm new-window -d "cd '$home' && exec '$program' serve --listen 127.0.0.1:8080 --data-dir server"
 for _ in $(seq 100); do if (exec 3<>/dev/tcp/127.0.0.1/8080) 2>/dev/null; then break; fi; sleep 0.1; done

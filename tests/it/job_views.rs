@@ -162,7 +162,7 @@ fn closed_output_ends_a_command_without_a_message() {
     }
     // The server survives a client that closes the connection.
     let mut stream = std::net::TcpStream::connect(server.address).unwrap();
-    stream.write_all(b"GET /v1/projects/local/jobs HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
+    stream.write_all(b"GET /v1/projects/local/jobs HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
     drop(stream);
     assert_eq!(server.get("/v1/projects/local/jobs").0, 200);
 }

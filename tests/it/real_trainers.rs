@@ -97,6 +97,6 @@ print(f"{args.greeting} accuracy={args.units / 64} step=3")
     assert!(run.stderr.contains("trainer installed"), "{}", run.stderr);
     assert!(run.stderr.lines().any(|line| line.starts_with("installing packages with ")), "{}", run.stderr);
     assert_eq!(workspace.job()["trainingOutput"]["completedTrialCount"], "4");
-    let missing = workspace.run(["--package-path", "nowhere", "--module-name", "trainer.task"]).expect(1);
-    assert!(missing.stdout.contains("nowhere"), "{}", missing.stdout);
+    let missing = workspace.run(["--package-path", "nowhere", "--module-name", "trainer.task"]).expect(2);
+    assert!(missing.stderr.contains("nowhere` is not a folder of a Python package"), "{}", missing.stderr);
 }

@@ -151,7 +151,7 @@ impl Server {
     pub(crate) fn begin(&self, path: &str) -> (String, TcpStream) {
         let mut stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
         let mut begin = vec![0; "HTTP/1.1 200 OK\r\n".len()];
         stream.read_exact(&mut begin).unwrap();
         let begin = String::from_utf8(begin).unwrap();

@@ -209,15 +209,26 @@ fn server_ends_when_its_store_is_moved_away() {
         let server = Server::start(&workspace, &["--store", kind]);
         create_study(&server);
         assert_eq!(create_trial(&server).0, 200);
-        fs::rename(workspace.path().join("data"), workspace.path().join("moved")).unwrap();
+        let (data, moved) = (workspace.path().join("data"), workspace.path().join("moved"));
+        fs::create_dir(&moved).unwrap();
+        move_store(&data, &moved);
         let (status, answer) = create_trial(&server);
         assert_eq!(status, 503, "{answer}");
         let message = answer["error"]["message"].as_str().unwrap();
         assert!(message.contains("was removed while the store was open"), "{message}");
         assert_eq!(server.wait_for_end(), Some(STORE_FAILED));
-        fs::rename(workspace.path().join("moved"), workspace.path().join("data")).unwrap();
+        move_store(&moved, &data);
         let server = Server::start(&workspace, &["--store", kind]);
         assert!((1..=2).contains(&trial_count(&server)), "the acknowledged trial was kept");
+    }
+}
+
+/// Moves the files of a store from one folder to another.
+fn move_store(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        if entry.file_name().to_string_lossy().starts_with("store.") {
+            fs::rename(entry.path(), to.join(entry.file_name())).unwrap();
+        }
     }
 }
 

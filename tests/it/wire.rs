@@ -74,7 +74,7 @@ fn invalid_requests_are_answered_with_a_google_status() {
     assert_error(server.get("/v2/projects"), 404, "NOT_FOUND", "/v2/projects");
     assert_error(server.get(&format!("{STUDY}:copy")), 404, "NOT_FOUND", "studies/s:copy");
     assert_error(server.get(&format!("{STUDY}/trials:list")), 404, "NOT_FOUND", "trials:list");
-    assert_error(server.send("PUT", STUDY, JSON, "{}"), 405, "UNIMPLEMENTED", "allowed: GET, DELETE");
+    assert_error(server.send("PUT", STUDY, JSON, "{}"), 405, "UNIMPLEMENTED", "allowed: GET, PATCH, DELETE");
     assert_error(server.get(&suggest), 405, "UNIMPLEMENTED", "allowed: POST");
     assert_error(server.get("/v1/projects/p/jobs/a%2"), 400, invalid, "percent-encoded");
     assert_error(server.get("/v1/projects/p/jobs/a%ff"), 400, invalid, "percent-encoded");
@@ -86,7 +86,7 @@ fn invalid_requests_are_answered_with_a_google_status() {
     assert_error(overridden, 413, invalid, "size limit");
     let (head, _) =
         exchange(&server, format!("PUT {STUDY} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").as_bytes());
-    assert!(head.contains("\r\nallow: get, delete"), "{head}");
+    assert!(head.contains("\r\nallow: get, patch, delete"), "{head}");
     let mut request =
         format!("POST {suggest} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{JSON}content-length: 15\r\n\r\n")
             .into_bytes();

@@ -83,6 +83,26 @@ const CAMPAIGNS: &[Campaign] = &[
         test: "store::faults::store_that_is_not_the_opened_one_stops",
         size: None,
     },
+    Campaign {
+        what: "values that a field cannot have",
+        test: "hostile_bodies::every_field_refuses_values_that_it_cannot_have",
+        size: None,
+    },
+    Campaign {
+        what: "every route with every way of writing its path",
+        test: "route_access::no_way_of_writing_a_path_is_answered_without_a_token",
+        size: None,
+    },
+    Campaign {
+        what: "misbehaving programs of tuning jobs",
+        test: "hostile_programs::tuning_jobs_end_whatever_their_programs_do",
+        size: None,
+    },
+    Campaign {
+        what: "misbehaving programs of cancelled jobs",
+        test: "hostile_programs::cancelled_jobs_end_whatever_their_programs_do",
+        size: None,
+    },
 ];
 
 /// Runs all campaigns, and prints a table of their figures. `arguments` are those after `campaign`.

@@ -62,7 +62,7 @@ fn reasons_state_the_compared_values() {
     let reason = StopReason::DecayCurve { probability: 0.001_5, predicted: 0.5, best: 0.75 };
     assert_eq!(
         reason.explain("loss").to_string(),
-        "its loss is expected to end at 0.500000, with a chance of 0.15% to beat the best, 0.75"
+        "its loss is expected to end at 0.5, with a chance of 0.15% to beat the best, 0.75"
     );
 }
 

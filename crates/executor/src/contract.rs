@@ -33,7 +33,8 @@ macro_rules! executor_contract {
             graceful_stop_sends_sigterm_first, graceful_stop_ends_with_sigkill_after_the_grace_period,
             immediate_stop_sends_sigkill_at_once, stop_of_a_job_that_does_not_run_has_no_effect,
             time_limit_is_enforced, job_is_found_by_another_executor, dropped_wait_has_no_effect,
-            output_is_written_to_the_log_files, environment_is_passed_to_the_program);
+            output_is_written_to_the_log_files, environment_is_passed_to_the_program,
+            forgotten_job_is_unknown_and_its_id_may_be_used_again);
     };
     (@tests $harness:expr; $($name:ident),+) => {
         mod contract {
@@ -135,6 +136,27 @@ pub async fn second_submission_has_no_effect(harness: &dyn Harness) {
         assert_eq!(run(&*executor, &spec).await, ended(ProgramEnd::Exited(3), None));
     }
     assert_eq!(std::fs::read_to_string(harness.directory().join("runs")).expect("written"), "x\n");
+}
+
+/// The runs of a forgotten job are unknown, those of other jobs are not, and its IDs may be used again.
+pub async fn forgotten_job_is_unknown_and_its_id_may_be_used_again(harness: &dyn Harness) {
+    let executor = harness.executor();
+    let of_job = |name: &str| {
+        let mut spec = shell(harness, 1, "echo x >> runs");
+        spec.id.job = name.parse().expect("the name is valid");
+        spec
+    };
+    let (one, other) = (of_job("one"), of_job("one_more"));
+    for spec in [&one, &other] {
+        assert_eq!(run(&*executor, spec).await, ended(ProgramEnd::Exited(0), None));
+    }
+    for _ in 0..2 {
+        executor.forget(&one.id.job).await.expect("the records are removed");
+        assert_eq!(executor.state(&one.id).await.expect("a state"), ExecutorJobState::Unknown);
+    }
+    assert_eq!(executor.state(&other.id).await.expect("a state"), ended(ProgramEnd::Exited(0), None));
+    assert_eq!(run(&*executor, &one).await, ended(ProgramEnd::Exited(0), None));
+    assert_eq!(std::fs::read_to_string(harness.directory().join("runs")).expect("written"), "x\nx\nx\n");
 }
 
 /// An ID runs once, also if it is submitted concurrently.

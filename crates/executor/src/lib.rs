@@ -8,6 +8,7 @@ pub mod tf_config;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -55,6 +56,12 @@ pub trait Executor: Send + Sync + 'static {
         let _ = id;
         Ok(())
     }
+
+    /// Forgets all runs of `job`, none of which is running. Their IDs are unknown from then on, and may be used again.
+    ///
+    /// # Errors
+    /// If a record cannot be removed; calling again continues.
+    async fn forget(&self, job: &JobId) -> io::Result<()>;
 }
 
 /// The name of one run of a program. Names in the engine are derived from it.
@@ -69,10 +76,17 @@ pub struct ExecutorJobId {
     pub attempt: u64,
 }
 
+impl ExecutorJobId {
+    /// The beginning of the text of every run of `job`. It is used in names of files, so slashes are replaced; names of
+    /// jobs contain no tilde.
+    fn file_name_of(job: &JobId) -> String {
+        job.as_str().replace('/', "~")
+    }
+}
+
 impl fmt::Display for ExecutorJobId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The text is used as a file name, so slashes are replaced; job names contain no tilde.
-        let job = self.job.as_str().replace('/', "~");
+        let job = Self::file_name_of(&self.job);
         match self.trial {
             Some(trial) => write!(f, "{job}-trial-{trial}-attempt-{}", self.attempt),
             None => write!(f, "{job}-attempt-{}", self.attempt),

@@ -27,8 +27,6 @@ use tunesmith_service::jobs::Jobs;
 use tunesmith_telemetry::telemetry;
 
 const TOKENS_UNREADABLE: &str = "the server's tokens cannot be read; see its log";
-const AUDIT_UNWRITABLE: &str =
-    "the audit log cannot be written, and changes are refused until it can; see the server's log";
 
 /// The access rules of a server: authentication, rate limits and audit logs.
 pub struct Access {
@@ -164,17 +162,14 @@ impl Authorization {
     ///
     /// # Errors
     /// What fails, as the message of an error.
-    pub(super) fn check_ready(&self) -> Result<(), &'static str> {
+    pub(super) fn check_ready(&self) -> Result<(), String> {
         let Mode::Checked(rules) = &self.mode else { return Ok(()) };
         let access = &rules.access;
         if let Err(error) = access.authenticator.check() {
             tracing::error!(error = &error as &dyn std::error::Error, "tokens cannot be read");
-            return Err(TOKENS_UNREADABLE);
+            return Err(TOKENS_UNREADABLE.to_owned());
         }
-        if access.refuses_unrecorded && prepare(&access.admin_activity).is_err() {
-            return Err(AUDIT_UNWRITABLE);
-        }
-        Ok(())
+        if access.refuses_unrecorded { prepare(&access.admin_activity) } else { Ok(()) }
     }
 
     /// Allows or refuses `call`. A refused call is recorded in the audit log.
@@ -182,7 +177,7 @@ impl Authorization {
         let rules = match &self.mode {
             Mode::Checked(rules) => rules,
             Mode::Owner(owner, _) if call.changes => {
-                prepare(&owner.admin_activity)?;
+                prepare(&owner.admin_activity).map_err(unrecordable)?;
                 return Ok(Admission { caller: Caller::Anonymous, permit: None });
             }
             Mode::Owner(..) | Mode::Open => return Ok(Admission { caller: Caller::Anonymous, permit: None }),
@@ -251,7 +246,7 @@ impl Rules {
         }
         let is_suggestion = call.method.ends_with(".suggest") && caller != Caller::Anonymous;
         if call.changes && self.access.refuses_unrecorded {
-            prepare(&self.access.admin_activity)?;
+            prepare(&self.access.admin_activity).map_err(unrecordable)?;
         }
         let permit = if is_suggestion { Some(limits.suggestion(caller.principal())?) } else { None };
         Ok(Admission { caller, permit })
@@ -312,14 +307,22 @@ impl Call {
     }
 }
 
-fn prepare(log: &AuditLog) -> Result<(), ApiError> {
+/// Checks that a record can be written.
+///
+/// # Errors
+/// The message for the caller.
+fn prepare(log: &AuditLog) -> Result<(), String> {
     log.prepare().map_err(|error| {
         tracing::error!(
             error = &error as &dyn std::error::Error,
             "the audit log cannot be written; changes are refused"
         );
-        ApiError::new(Code::Unavailable, AUDIT_UNWRITABLE)
+        format!("the audit log cannot be written, and changes are refused until it can: {error}")
     })
+}
+
+fn unrecordable(text: String) -> ApiError {
+    ApiError::new(Code::Unavailable, text)
 }
 
 fn write(log: &AuditLog, record: &Record<'_>) {

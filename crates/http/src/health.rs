@@ -43,11 +43,11 @@ pub(super) fn router(jobs: Arc<Jobs>, dispatch: &Arc<Dispatch>) -> Router {
 /// The server is ready while the store responds and takes changes, tokens can be read, and changes can be recorded.
 async fn ready(State(health): State<Health>) -> Result<StatusCode, ApiError> {
     let unavailable = |text: &str| Err(ApiError::new(Code::Unavailable, text));
-    if let Err(text) = health.dispatch.authorization.check_ready() {
-        return unavailable(text);
-    }
     if let Some(fault) = health.jobs.store_condition().borrow().fault() {
         return unavailable(&format!("the store takes no changes: {fault}"));
+    }
+    if let Err(text) = health.dispatch.authorization.check_ready() {
+        return unavailable(&text);
     }
     match tokio::time::timeout(STORE_LIMIT, health.jobs.check_store()).await {
         Ok(Ok(())) => Ok(StatusCode::OK),

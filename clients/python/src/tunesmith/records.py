@@ -45,7 +45,7 @@ class TrialRecord:
     parameters: Mapping[str, Any]
     """The values by name, `int`, `float` or `str`; only those that exist in this trial."""
     measurements: tuple[Measurement, ...]
-    """The reports, by step. The answer to a report contains them while there are at most 100; `Study.trial` always does."""
+    """The reports, by step. The answer to a report contains them up to 100; that of `Study.trial` contains all."""
     final_measurement: Measurement | None
     """The result; `None` before completion and for an infeasible trial."""
     infeasible: bool

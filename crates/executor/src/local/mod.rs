@@ -28,6 +28,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rustix::process::{PidfdFlags, Signal, pidfd_open};
 
+use tunesmith_domain::JobId;
+
 use self::attempt::{Attempt, AttemptOutcome, End, FORMAT, StopRequest, Submission};
 use self::containers::Engine;
 use self::watchdog::{KILL_TIMEOUT, Supervisor, Watchdog};
@@ -165,6 +167,11 @@ impl Executor for LocalExecutor {
     async fn tidy(&self, id: &ExecutorJobId) -> Result<(), ExecutorError> {
         let known = id.clone();
         self.blocking(id, move |inner| Ok(inner.tidy(&known)?)).await
+    }
+
+    async fn forget(&self, job: &JobId) -> io::Result<()> {
+        let (inner, job) = (Arc::clone(&self.0), job.clone());
+        tokio::task::spawn_blocking(move || registry::forget(&inner.settings.registry, &job)).await?
     }
 }
 

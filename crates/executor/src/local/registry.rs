@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use super::attempt::Attempt;
 use crate::ExecutorJobId;
+use tunesmith_domain::JobId;
 
 /// Returns the attempt `id`, if it was registered in `registry`.
 pub(super) fn find(registry: &Path, id: &ExecutorJobId) -> io::Result<Option<Attempt>> {
@@ -44,6 +45,29 @@ pub(super) fn register(registry: &Path, id: &ExecutorJobId) -> io::Result<Attemp
         Err(error) => return Err(error),
     }
     Ok(Attempt::new(entry))
+}
+
+/// Removes the entries of all attempts of `job`.
+pub(super) fn forget(registry: &Path, job: &JobId) -> io::Result<()> {
+    let prefix = ExecutorJobId::file_name_of(job);
+    let entries = match fs::read_dir(registry) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    for entry in entries {
+        let entry = entry?;
+        let name = entry.file_name();
+        // Names of jobs contain no hyphen.
+        if name.to_str().and_then(|name| name.strip_prefix(&prefix)).is_some_and(|rest| rest.starts_with('-')) {
+            if entry.file_type()?.is_dir() {
+                fs::remove_dir_all(entry.path())?;
+            } else {
+                fs::remove_file(entry.path())?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Returns the folder that the link `entry` leads to, if it exists in the same data folder as `registry`.

@@ -67,7 +67,7 @@ impl Jobs {
     pub async fn delete(&self, id: &JobId) -> Result<(), JobsError> {
         let _admission = self.admission.lock().await;
         self.check_not_running(id, "delete").await?;
-        let JobServices { store, policy, directory, .. } = &*self.services;
+        let JobServices { store, policy, executor, directory, .. } = &*self.services;
         let job = store.job(id).await?;
         if !job.state.is_final() {
             return Err(StoreError::Refused(TransitionError::WrongState {
@@ -90,6 +90,7 @@ impl Jobs {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(source) => return Err(JobsError::Folder { path, source }),
         }
+        executor.forget(id).await.map_err(|source| JobsError::Folder { path, source })?;
         store.delete_job(id).await?;
         if let Some(study) = &job.study {
             policy.forget(study);

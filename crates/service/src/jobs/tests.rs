@@ -92,7 +92,7 @@ async fn job_that_cannot_be_run_fails_after_its_tries() {
     assert!(failed.error_message.starts_with("the job could not be run, after 3 tries: "), "{}", failed.error_message);
     assert!(failed.error_message.contains("no-such-supervisor"), "{}", failed.error_message);
     let failed = until(&jobs, "no_folder", JobState::Failed).await;
-    assert!(failed.error_message.contains("jobs/no_folder failed: "), "{}", failed.error_message);
+    assert!(failed.error_message.contains("jobs/no_folder: File exists"), "{}", failed.error_message);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
