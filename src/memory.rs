@@ -62,49 +62,20 @@ fn look_at(studies: &Studies, budget: usize, counts: bool) {
 mod tests {
     use std::num::NonZeroUsize;
 
-    use jiff::Timestamp;
-    use tunesmith_algorithms::problem::{
-        Goal, MetricSpec, ParameterKind, ParameterSpec, ProblemStatement, ScaleType, SearchSpace,
-    };
-    use tunesmith_domain::{Algorithm, CurveAxis, FinalMeasurement, Study, StudyFields, StudyState, TrialId};
     use tunesmith_service::clock::SystemClock;
     use tunesmith_service::search_policy::SearchPolicy;
     use tunesmith_service::studies::SuggestionRequest;
     use tunesmith_store::MemoryStore;
+    use tunesmith_store::contract::samples;
 
     use super::*;
-
-    fn study() -> Study {
-        let kind = ParameterKind::Double { min: 0.0, max: 1.0, scale: ScaleType::UnitLinear };
-        let space = SearchSpace::new(vec![ParameterSpec::new("x", kind).unwrap()]).unwrap();
-        let metrics = vec![MetricSpec { name: "loss".to_owned(), goal: Goal::Minimize }];
-        Study::restore(StudyFields {
-            id: "p/l/s".parse().unwrap(),
-            problem: ProblemStatement::new(space, metrics).unwrap().into(),
-            algorithm: Algorithm::RandomSearch,
-            seed: 7,
-            stopping_rule: None,
-            stopping_axis: CurveAxis::Step,
-            final_measurement: FinalMeasurement::Last,
-            prior_studies: Vec::new(),
-            initial_points: Vec::new(),
-            max_trials: None,
-            trial_lease: None,
-            config: serde_json::Value::Null.into(),
-            state: StudyState::Active,
-            state_reason: String::new(),
-            create_time: Timestamp::UNIX_EPOCH,
-            next_trial_id: TrialId::FIRST,
-            revision: 0,
-        })
-    }
 
     #[tokio::test]
     async fn kept_state_is_dropped_beyond_the_budget_and_when_it_is_idle() {
         let store = Arc::new(MemoryStore::new());
         let policy = Arc::new(SearchPolicy::new(store.clone(), 1));
         let studies = Studies::new(store, policy, Arc::new(SystemClock));
-        let study = studies.create_study(study()).await.unwrap();
+        let study = studies.create_study(samples::study("p/l/s")).await.unwrap();
         let is_kept_after = async |looks: &[(usize, bool)]| {
             let request =
                 SuggestionRequest { client_id: "c".to_owned(), count: NonZeroUsize::new(2).unwrap(), lease: None };

@@ -97,7 +97,7 @@ step "tunesmith run --config hptuning_config.yaml --job-id first --seed 1 -- pyt
 say "## Which parameters mattered?"
 step "tunesmith explain first"
 say "## Extend the job by ten trials" "" "The search goes on with what it knows; the trials that were run are kept."
-type_line "tunesmith run --config hptuning_config.yaml --job-id first --trials +10 -- python3 train.py"
+type_line "tunesmith run --config hptuning_config.yaml --job-id first --seed 1 --trials +10 -- python3 train.py"
 tm wait-for "prompt-$pane"
 show
 say "## Submit a job to a server" "" "The server runs in another terminal: \`tunesmith serve --listen 127.0.0.1:8080 --data-dir server\`."

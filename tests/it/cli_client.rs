@@ -117,7 +117,9 @@ fn running_job_is_listed_updated_and_cancelled() {
     let mut following = client_command(&workspace, &["jobs", "stream-logs", "a", "--polling-interval", "0.2"], &target);
     let mut following = following.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     wait_for_line(following.stdout.as_mut().unwrap(), "[job] ready");
-    client(&workspace, &["jobs", "submit", "training", "b", "--priority", "3", "--", "true"], &target).expect(0);
+    let submitted =
+        client(&workspace, &["jobs", "submit", "training", "b", "--priority", "3", "--", "true"], &target).expect(0);
+    assert!(!submitted.stderr.contains("containerCommand"), "{}", submitted.stderr);
     let list = client(&workspace, &["jobs", "list", "--filter", "state:QUEUED AND jobId:b*"], &target).expect(0).stdout;
     assert_eq!(list.lines().count(), 2, "{list}");
     assert!(list.lines().nth(1).unwrap().starts_with(" b "), "{list}");

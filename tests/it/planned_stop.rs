@@ -36,6 +36,26 @@ fn submit(workspace: &Workspace, server: &Server) {
     workspace.write("second", "");
 }
 
+/// A server with `flags` that runs the first trial, and the pipe for which its trials wait.
+fn running(flags: &[&str]) -> (Workspace, Server, PathBuf) {
+    let workspace = Workspace::new("");
+    let server = Server::start(&workspace, flags);
+    let go = pipe(&workspace, "go");
+    submit(&workspace, &server);
+    (workspace, server, go)
+}
+
+/// Starts the next server, and lets `waiting` trials end, which start one after the other. Each trial has run once.
+fn end_with_the_next_server(workspace: &Workspace, go: &Path, waiting: usize) {
+    let server = Server::start(workspace, &[]);
+    for number in 3 - waiting..=2 {
+        while runs(workspace).len() < number {}
+        std::fs::write(go, "go\n").unwrap();
+    }
+    succeed(&server);
+    assert_eq!(runs(workspace), [run("1", "attempt-1"), run("2", "attempt-1")]);
+}
+
 /// Each start of a program: the trial and the name of its attempt's folder.
 fn runs(workspace: &Workspace) -> Vec<(String, String)> {
     let text = workspace.read("runs");
@@ -63,79 +83,48 @@ fn succeed(server: &Server) {
 
 #[test]
 fn trials_run_on_during_a_planned_stop_and_are_adopted_as_the_same_attempt() {
-    let workspace = Workspace::new("");
-    let server = Server::start(&workspace, &[]);
-    let go = pipe(&workspace, "go");
-    submit(&workspace, &server);
+    let (workspace, server, go) = running(&[]);
     server.signal(Signal::TERM);
     assert_eq!(server.end(), Some(0));
-    let server = Server::start(&workspace, &[]);
-    std::fs::write(&go, "go\n").unwrap();
-    while runs(&workspace).len() < 2 {}
-    std::fs::write(&go, "go\n").unwrap();
-    succeed(&server);
-    assert_eq!(runs(&workspace), [run("1", "attempt-1"), run("2", "attempt-1")]);
+    end_with_the_next_server(&workspace, &go, 2);
 }
 
 #[test]
 fn trial_that_ends_while_no_server_runs_keeps_its_result() {
-    let workspace = Workspace::new("");
-    let server = Server::start(&workspace, &[]);
-    let go = pipe(&workspace, "go");
-    submit(&workspace, &server);
+    let (workspace, server, go) = running(&[]);
     server.signal(Signal::INT);
     assert_eq!(server.end(), Some(0));
     std::fs::write(&go, "go\n").unwrap();
     let path = workspace.path().display().to_string();
     while !crate::support::processes_with(&path).is_empty() {}
-    let server = Server::start(&workspace, &[]);
-    std::fs::write(&go, "go\n").unwrap();
-    succeed(&server);
-    assert_eq!(runs(&workspace), [run("1", "attempt-1"), run("2", "attempt-1")]);
+    end_with_the_next_server(&workspace, &go, 1);
 }
 
 #[test]
 fn draining_server_waits_for_its_trials_and_starts_no_other() {
-    let workspace = Workspace::new("");
-    let server = Server::start(&workspace, &["--drain"]);
-    let go = pipe(&workspace, "go");
-    submit(&workspace, &server);
+    let (workspace, server, go) = running(&["--drain"]);
     server.signal(Signal::TERM);
     // The server answers while it waits.
     assert_eq!(server.get(JOB).1["state"], "RUNNING");
     std::fs::write(&go, "go\n").unwrap();
     assert_eq!(server.end(), Some(0));
     assert_eq!(runs(&workspace), [run("1", "attempt-1")]);
-    let server = Server::start(&workspace, &[]);
-    std::fs::write(&go, "go\n").unwrap();
-    succeed(&server);
-    assert_eq!(runs(&workspace), [run("1", "attempt-1"), run("2", "attempt-1")]);
+    end_with_the_next_server(&workspace, &go, 1);
 }
 
 #[test]
 fn second_signal_ends_a_draining_server_and_leaves_the_trials() {
-    let workspace = Workspace::new("");
-    let server = Server::start(&workspace, &["--drain"]);
-    let go = pipe(&workspace, "go");
-    submit(&workspace, &server);
+    let (workspace, server, go) = running(&["--drain"]);
     server.signal(Signal::TERM);
     server.wait_for_error("another signal leaves them");
     server.signal(Signal::TERM);
     assert_eq!(server.end(), Some(0));
-    let server = Server::start(&workspace, &[]);
-    std::fs::write(&go, "go\n").unwrap();
-    while runs(&workspace).len() < 2 {}
-    std::fs::write(&go, "go\n").unwrap();
-    succeed(&server);
-    assert_eq!(runs(&workspace), [run("1", "attempt-1"), run("2", "attempt-1")]);
+    end_with_the_next_server(&workspace, &go, 2);
 }
 
 #[test]
 fn server_that_stops_its_trials_has_them_run_again() {
-    let workspace = Workspace::new("");
-    let server = Server::start(&workspace, &["--stop-trials"]);
-    let go = pipe(&workspace, "go");
-    submit(&workspace, &server);
+    let (workspace, server, go) = running(&["--stop-trials"]);
     server.signal(Signal::TERM);
     assert_eq!(server.end(), Some(0));
     let path = workspace.path().display().to_string();

@@ -8,12 +8,12 @@ mod strangers;
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
-use rustix::fs::{FallocateFlags, fallocate};
+use rustix::fs::{AtFlags, CWD, FallocateFlags, Statx, StatxFlags, fallocate, statx};
 use rustix::io::Errno;
 use serde::Serialize;
 
@@ -64,7 +64,9 @@ pub struct AuditLog {
 
 #[derive(Debug, Default)]
 struct State {
-    file: Option<File>,
+    file: Option<Arc<File>>,
+    /// Device and inode of the file.
+    identity: (u32, u32, u64),
     /// End of the reserved space.
     reserved_to: u64,
     /// Lines that could not be written, oldest first.
@@ -95,12 +97,11 @@ impl AuditLog {
     pub fn prepare(&self) -> io::Result<()> {
         let mut state = self.state();
         self.flush(&mut state)?;
-        let file = self.current(&mut state)?;
-        let length = file.metadata()?.len();
+        let (file, length) = self.current(&mut state)?;
         if length + RESERVE / 2 <= state.reserved_to {
             return Ok(());
         }
-        match fallocate(self.current(&mut state)?, FallocateFlags::KEEP_SIZE, length, RESERVE) {
+        match fallocate(file, FallocateFlags::KEEP_SIZE, length, RESERVE) {
             // Some file systems cannot reserve space.
             Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => state.reserved_to = length + RESERVE,
             Err(error) => return Err(error.into()),
@@ -146,9 +147,9 @@ impl AuditLog {
     /// Writes the kept lines.
     fn flush(&self, state: &mut State) -> io::Result<()> {
         while !state.unwritten.is_empty() {
-            self.current(state)?;
-            let State { file, unwritten, is_torn, .. } = &mut *state;
-            let (Some(mut file), Some(line)) = (file.as_ref(), unwritten.front()) else { break };
+            let (file, _) = self.current(state)?;
+            let State { unwritten, is_torn, .. } = &mut *state;
+            let (mut file, Some(line)) = (&*file, unwritten.front()) else { break };
             // A single write, so that concurrent lines are not mixed.
             let written =
                 if *is_torn { file.write_all(&[b"\n", line.as_slice()].concat()) } else { file.write_all(line) };
@@ -159,23 +160,26 @@ impl AuditLog {
         Ok(())
     }
 
-    /// The file at the path of the log, which is opened again if it is another one.
-    fn current<'a>(&self, state: &'a mut State) -> io::Result<&'a File> {
-        let is_current = match &state.file {
-            Some(open) => fs::metadata(&self.path)
-                .is_ok_and(|now| open.metadata().is_ok_and(|then| (now.dev(), now.ino()) == (then.dev(), then.ino()))),
-            None => false,
-        };
-        if !is_current {
-            state.file = None;
-            let file = File::options().append(true).create(true).mode(0o600).open(&self.path)?;
-            if !file.metadata()?.is_file() {
-                return Err(io::Error::other("it is not a regular file"));
-            }
-            (state.reserved_to, state.is_torn) = (0, false);
-            return Ok(state.file.insert(file));
+    /// The file at the path of the log, which is opened again if it is another one, and its length.
+    fn current(&self, state: &mut State) -> io::Result<(Arc<File>, u64)> {
+        // The times of the file are not read: the next write would then change them, which costs more.
+        let mask = StatxFlags::INO | StatxFlags::SIZE;
+        let identity = |found: &Statx| (found.stx_dev_major, found.stx_dev_minor, found.stx_ino);
+        if let Some(file) = &state.file
+            && let Ok(now) = statx(CWD, &self.path, AtFlags::empty(), mask)
+            && identity(&now) == state.identity
+        {
+            return Ok((Arc::clone(file), now.stx_size));
         }
-        state.file.as_ref().ok_or_else(|| io::Error::other("it is not open"))
+        state.file = None;
+        let file = Arc::new(File::options().append(true).create(true).mode(0o600).open(&self.path)?);
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::other("it is not a regular file"));
+        }
+        let now = statx(&*file, c"", AtFlags::EMPTY_PATH, mask)?;
+        (state.identity, state.reserved_to, state.is_torn) = (identity(&now), 0, false);
+        state.file = Some(Arc::clone(&file));
+        Ok((file, now.stx_size))
     }
 }
 

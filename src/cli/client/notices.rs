@@ -7,6 +7,10 @@ use crate::cli::output::notice;
 use tunesmith_api::ai_platform::{TrainingInput, without_effect};
 use tunesmith_config::HptuningConfig;
 
+/// The field of the words after `--`, if the job has no package and no image: a command for the machine of the service, as
+/// documented.
+const COMMAND: &str = "masterConfig.containerCommand";
+
 /// Prints the notices of the job `created` from `input`, and the fields and arguments without effect. Warnings about
 /// `config` were printed before, with their lines.
 pub(super) fn print_notices(created: &Value, input: &Value, config: Option<&HptuningConfig>, arguments: &[&str]) {
@@ -20,7 +24,7 @@ pub(super) fn print_notices(created: &Value, input: &Value, config: Option<&Hptu
             .iter()
             .flat_map(|config| &config.warnings)
             .any(|warning| warning.field.strip_prefix("trainingInput.").unwrap_or(&warning.field) == field);
-        if !was_printed && !fields.iter().any(|known| known == field) {
+        if !was_printed && field != COMMAND && !fields.iter().any(|known| known == field) {
             notice(&format!("warning: {field}: {}", text(given, "description")));
         }
     }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::fs::{FlockOperation, Stat, flock, stat};
+use rustix::fs::{AtFlags, CWD, FlockOperation, Statx, StatxFlags, flock, statx};
 use rustix::io::Errno;
 
 use super::beside;
@@ -74,10 +74,11 @@ struct Watched {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
-    device: u64,
+    device: (u32, u32),
     inode: u64,
-    size_bytes: i64,
-    modified: (i64, i64),
+    size_bytes: u64,
+    /// `None` for a file whose time is not compared.
+    modified: Option<(i64, u32)>,
 }
 
 impl Presence {
@@ -87,7 +88,7 @@ impl Presence {
     /// If one of them does not exist.
     pub(super) fn new(path: &Path, lock: Arc<FileLock>) -> io::Result<Self> {
         let watched = |path: PathBuf, is_ours| {
-            let known = Stamp::from(stat(&path)?);
+            let known = Stamp::of(&path, is_ours)?;
             Ok::<_, io::Error>(Watched { path, known, is_ours })
         };
         Ok(Self { files: [watched(path.to_owned(), true)?, watched(beside(path, "-wal"), false)?], _lock: lock })
@@ -115,8 +116,8 @@ impl Presence {
 
 impl Watched {
     fn compare(&self, is_at_rest: bool) -> Result<Stamp, StoreFault> {
-        let now = match stat(&self.path) {
-            Ok(found) => Stamp::from(found),
+        let now = match Stamp::of(&self.path, self.is_ours) {
+            Ok(now) => now,
             Err(Errno::NOENT) => return Err(self.fault("was removed")),
             Err(error) => return Err(self.fault(&format!("cannot be examined ({error})"))),
         };
@@ -142,14 +143,20 @@ impl Watched {
     }
 }
 
-impl From<Stat> for Stamp {
-    #[allow(clippy::useless_conversion, reason = "the types of the fields differ between platforms")]
-    fn from(found: Stat) -> Self {
-        Self {
-            device: found.st_dev.into(),
-            inode: found.st_ino.into(),
-            size_bytes: found.st_size.into(),
-            modified: (found.st_mtime.into(), i64::from_ne_bytes(found.st_mtime_nsec.to_ne_bytes())),
-        }
+impl Stamp {
+    /// The present state of the file `path`, with its modification time if `timed`.
+    ///
+    /// After the time of a file was read, Linux gives its next write a new time, which the next sync has to write as well: a
+    /// commit takes twice as long if the time of the log is read (docs/experiments/070).
+    fn of(path: &Path, timed: bool) -> rustix::io::Result<Self> {
+        let mask = StatxFlags::INO | StatxFlags::SIZE;
+        let mask = if timed { mask | StatxFlags::MTIME } else { mask };
+        let found: Statx = statx(CWD, path, AtFlags::empty(), mask)?;
+        Ok(Self {
+            device: (found.stx_dev_major, found.stx_dev_minor),
+            inode: found.stx_ino,
+            size_bytes: found.stx_size,
+            modified: timed.then_some((found.stx_mtime.tv_sec, found.stx_mtime.tv_nsec)),
+        })
     }
 }
