@@ -9,6 +9,8 @@ need "command -v strace" strace
 need "command -v openssl" openssl
 need "command -v podman" podman
 need "command -v runc" runc
+# The guide shows requests with curl.
+need "command -v curl" curl
 # A page of another site tries to use a server.
 need "command -v chromium" chromium
 need "[ -x /bin/busybox ] && ! ldd /bin/busybox" busybox-static
