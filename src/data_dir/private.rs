@@ -6,9 +6,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// The names in a data folder. Other entries belong to the user.
-const NAMES: [&str; 16] = [
+const NAMES: [&str; 18] = [
     "LOCK",
     "STORE",
+    "TOKENS",
     "audit",
     "environments",
     "executions",
@@ -21,6 +22,7 @@ const NAMES: [&str; 16] = [
     "store.sqlite-acknowledged",
     "store.sqlite-shm",
     "store.sqlite-wal",
+    "suggestions",
     "tokens.json",
     "tokens.json.new",
 ];

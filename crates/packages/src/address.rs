@@ -125,6 +125,8 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
     use super::*;
 
     #[test]
@@ -174,14 +176,12 @@ mod tests {
         let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         tokio::spawn(async move {
             for target in [open, closed] {
-                let (stream, _) = listener.accept().await.unwrap();
+                let (mut stream, _) = listener.accept().await.unwrap();
                 let answer = format!(
                     "HTTP/1.1 302 Found\r\nlocation: http://{target}/\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
                 );
-                stream.readable().await.unwrap();
-                assert!(stream.try_read(&mut [0; 4096]).unwrap() > 0);
-                stream.writable().await.unwrap();
-                assert_eq!(stream.try_write(answer.as_bytes()).unwrap(), answer.len());
+                assert!(stream.read(&mut [0; 4096]).await.unwrap() > 0);
+                stream.write_all(answer.as_bytes()).await.unwrap();
             }
         });
         for _ in [open, closed] {

@@ -11,6 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use tunesmith_domain::{JobPlan, ProgramPlan};
+use tunesmith_files::create_folder_for_user;
 use tunesmith_packages::{PackageSource, SourceFolder};
 
 /// A part of a plan that cannot be run.
@@ -121,7 +122,7 @@ fn file_problem(name: &str, path: &Path) -> Option<String> {
 /// Creates the folder for models and events, if it is one of this machine, and makes a file in it.
 fn job_dir_problem(plan: &JobPlan) -> Option<String> {
     let folder = plan.local_job_dir()?;
-    if let Err(error) = fs::create_dir_all(&folder) {
+    if let Err(error) = create_folder_for_user(&folder) {
         return Some(format!("the job folder {} cannot be created: {error}", folder.display()));
     }
     let written = tempfile::Builder::new().prefix(".tunesmith-").tempfile_in(&folder);

@@ -13,6 +13,7 @@ use tunesmith_store::{Store, StoreError, plan_document};
 
 use super::pages;
 use super::plan_check::{self, PlanProblem};
+use super::runner::ProgramUserOf;
 use super::study_spec::{NewStudy, StudySpec};
 
 /// A job to be submitted.
@@ -92,6 +93,8 @@ fn listed(problems: &[PlanProblem]) -> String {
 
 /// Stores `submission` as a new job, or finds the job that was submitted with the same content before.
 ///
+/// Files of this machine are checked unless the project has a user for its programs.
+///
 /// # Errors
 /// [`SubmitError`]; nothing was stored.
 pub(super) async fn submit(
@@ -99,6 +102,7 @@ pub(super) async fn submit(
     submission: Submission,
     now: Timestamp,
     random_seed: u64,
+    program_user: &ProgramUserOf,
 ) -> Result<Submitted, SubmitError> {
     if let Some(id) = &submission.id {
         match store.job(id).await {
@@ -116,16 +120,19 @@ pub(super) async fn submit(
     }
     let fingerprint = fingerprint(&submission);
     let prior_studies = prior_studies(store, submission.resume_previous_job.as_ref()).await?;
-    let plan = submission.plan.clone();
-    // Files are read on a thread that may block. If it panics, the run of the job finds what is wrong.
-    let problems = tokio::task::spawn_blocking(move || plan_check::problems(&plan)).await.unwrap_or_default();
-    if !problems.is_empty() {
-        return Err(SubmitError::NotRunnable { problems });
-    }
     let id = match submission.id {
         Some(id) => id,
         None => new_job_id(&submission.name_prefix, now, random_seed),
     };
+    // This process may read and create what the user of the programs may not: then the run finds what is wrong.
+    if program_user(id.parts().0).is_none() {
+        let plan = submission.plan.clone();
+        // Files are read on a thread that may block. If it panics, the run of the job finds what is wrong.
+        let problems = tokio::task::spawn_blocking(move || plan_check::problems(&plan)).await.unwrap_or_default();
+        if !problems.is_empty() {
+            return Err(SubmitError::NotRunnable { problems });
+        }
+    }
     let study = submission.study.map(|spec| {
         spec.into_study(NewStudy {
             id: StudyId::from(&id),

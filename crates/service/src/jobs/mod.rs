@@ -18,7 +18,6 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use futures::TryStreamExt;
 use tokio::sync::{Notify, mpsc, watch};
@@ -150,7 +149,8 @@ impl Jobs {
     /// # Errors
     /// [`SubmitError`]; nothing was stored.
     pub async fn submit(&self, submission: Submission, random_seed: u64) -> Result<Submitted, SubmitError> {
-        submit(&*self.services.store, submission, self.services.clock.now(), random_seed).await
+        let JobServices { store, clock, program_user, .. } = &*self.services;
+        submit(&**store, submission, clock.now(), random_seed, program_user).await
     }
 
     /// Stores a new job and queues it.
@@ -412,11 +412,18 @@ impl Jobs {
         let cancelled = self.register(&id).await;
         let handling = Handling::begin(&(self.services.directory)(&id)).await;
         let failure = if handling.is_fatal() {
-            // The count is kept until the job has ended.
-            handling::set_aside(&self, &id).await.err().map(|error| {
-                tracing::error!(job.id = %id, error = &error as &dyn std::error::Error, "a job could not be set aside");
-                self.last_pause()
-            })
+            match handling::set_aside(&self, &id).await {
+                Ok(()) => {
+                    handling.end();
+                    None
+                }
+                // The count is kept, so that it is set aside later.
+                Err(error) => {
+                    let error = &error as &dyn std::error::Error;
+                    tracing::error!(job.id = %id, error, "a job could not be set aside");
+                    Some(self.last_pause())
+                }
+            }
         } else {
             let (events, emitted) = mpsc::unbounded_channel();
             let settings = RunSettings { endpoint, parallel: None, events: Some(events) };
@@ -431,20 +438,6 @@ impl Jobs {
                 self.unregister(&id);
                 None
             }
-        }
-    }
-
-    /// Returns the pause after which the job `id` of the queue is to be run again, if its run failed.
-    fn pause_after(&self, id: &JobId, outcome: Result<JobOutcome, (RunError, AfterFailure)>) -> Option<Duration> {
-        match outcome {
-            Ok(JobOutcome::Ended(job)) => {
-                tracing::info!(job.id = %id, job.state = %job.state, "a job has ended");
-                None
-            }
-            Ok(JobOutcome::Interrupted(_)) => None,
-            Err((_, AfterFailure::Ended(_))) => None,
-            Err((_, AfterFailure::Left)) => Some(self.last_pause()),
-            Err((_, AfterFailure::RunAgain { pause, .. })) => Some(pause),
         }
     }
 

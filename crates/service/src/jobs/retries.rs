@@ -76,6 +76,24 @@ impl Jobs {
         }
     }
 
+    /// Returns the pause after which the job `id` of the queue is to be run again, if its run failed.
+    pub(super) fn pause_after(
+        &self,
+        id: &JobId,
+        outcome: Result<JobOutcome, (RunError, AfterFailure)>,
+    ) -> Option<Duration> {
+        match outcome {
+            Ok(JobOutcome::Ended(job)) => {
+                tracing::info!(job.id = %id, job.state = %job.state, "a job has ended");
+                None
+            }
+            Ok(JobOutcome::Interrupted(_)) => None,
+            Err((_, AfterFailure::Ended(_))) => None,
+            Err((_, AfterFailure::Left)) => Some(self.last_pause()),
+            Err((_, AfterFailure::RunAgain { pause, .. })) => Some(pause),
+        }
+    }
+
     async fn after_failure(&self, id: &JobId, error: &RunError) -> AfterFailure {
         let services: &JobServices = &self.services;
         let Ok(job) = services.store.job(id).await else { return AfterFailure::Left };
