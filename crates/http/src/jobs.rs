@@ -133,7 +133,7 @@ async fn create(
     let resource = resource(&api.jobs.report(&job.id).await?).with_notices(notices);
     if !resource.notices().is_empty() {
         let fields: Vec<&str> = resource.notices().iter().map(|notice| notice.field.as_str()).collect();
-        tracing::warn!(job.id = %job.id, fields = fields.join(", "), "a job has fields without effect");
+        tracing::warn!(job.id = %job.id, fields = fields.join(", "), "a job was created with notices");
     }
     let name = format!("projects/{project}/jobs/{}", job.id.parts().1);
     Ok(Created(name, Json(resource)))

@@ -1,8 +1,11 @@
 //! Why a store takes no changes, and whether it will take them again.
 
+#[cfg(feature = "sqlite")]
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
+#[cfg(feature = "sqlite")]
 use std::os::unix::fs::FileExt;
+#[cfg(feature = "sqlite")]
 use std::path::Path;
 
 /// Why a store takes no changes. The text is meant for people, clients included: it contains no path.
@@ -71,6 +74,7 @@ impl From<&io::Error> for StoreFault {
 impl StoreFault {
     /// The fault of the medium of `probe`, for an engine that reports only `detail`. Writes to the file `probe` at
     /// `offset`, which limits on the size of files depend on, syncs and removes it to get the system's own error.
+    #[cfg(feature = "sqlite")]
     pub(crate) fn of_medium(probe: &Path, offset: u64, detail: impl Into<String>) -> Self {
         static BYTES: [u8; 64 * 1024] = [0x55; 64 * 1024];
         let write = || {
