@@ -3,6 +3,7 @@
 //! A program may do something that ends the process that handles it, such as using up its memory. The job is resumed
 //! at each start, so without a limit no start would succeed. The folder of each job therefore contains the number
 //! of processes that began to handle it and died before they made progress: before a trial ended, or ten minutes passed.
+//! A process that ends in an orderly way, also because its store has failed, is not counted.
 
 use std::path::Path;
 use std::time::Duration;
@@ -29,10 +30,25 @@ const FILE: &str = "handling";
 /// Maximum size of the file in bytes.
 const MAX_BYTES: u64 = 16;
 
-/// The handling of one job by this process.
+/// The handling of one job by this process. Dropping the value records that this process did not die of it.
 pub(super) struct Handling {
     place: Place,
     deaths: u32,
+    /// Whether dropping the value leaves the number of deaths as it is.
+    is_kept: bool,
+}
+
+impl Drop for Handling {
+    fn drop(&mut self) {
+        if self.is_kept {
+            return;
+        }
+        if let Err(error) = std::fs::remove_file(self.place.path())
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            tracing::warn!(path = %self.place.path().display(), %error, "the end of a job's handling is not recorded");
+        }
+    }
 }
 
 impl Handling {
@@ -46,14 +62,14 @@ impl Handling {
             } else {
                 read(&place)
             };
-            let handling = Self { place, deaths };
+            let handling = Self { place, deaths, is_kept: false };
             handling.write(deaths.saturating_add(1));
             handling
         });
         match started.await {
             Ok(handling) => handling,
             // The runtime is shutting down.
-            Err(_) => Self { place: Place::from(directory.to_owned()).join(FILE), deaths: 0 },
+            Err(_) => Self { place: Place::from(directory.to_owned()).join(FILE), deaths: 0, is_kept: true },
         }
     }
 
@@ -85,13 +101,9 @@ impl Handling {
         }
     }
 
-    /// Records that this process has ended the handling alive.
-    pub(super) fn end(&self) {
-        if let Err(error) = std::fs::remove_file(self.place.path())
-            && error.kind() != std::io::ErrorKind::NotFound
-        {
-            tracing::warn!(path = %self.place.path().display(), %error, "the end of a job's handling is not recorded");
-        }
+    /// Keeps the number of deaths.
+    pub(super) fn keep(mut self) {
+        self.is_kept = true;
     }
 
     fn write(&self, deaths: u32) {
@@ -149,25 +161,28 @@ mod tests {
         for deaths in 0..MAX_DEATHS {
             let handling = Handling::begin(&job).await;
             assert_eq!((handling.deaths, handling.is_fatal()), (deaths, false));
+            handling.keep();
         }
         let fatal = Handling::begin(&job).await;
         assert!(fatal.is_fatal());
-        fatal.end();
-        fatal.end();
-        assert_eq!(Handling::begin(&job).await.deaths, 0);
+        drop(fatal);
 
         let handling = Handling::begin(&job).await;
+        assert_eq!(handling.deaths, 0);
         let (events, emitted) = tokio::sync::mpsc::unbounded_channel();
         let trial = Trial::new(samples::new_trial(1)).unwrap();
         // A report is no progress: another trial of the same job may be the one that ends the process.
         events.send(JobEvent::TrialMeasured { id: trial.id, step: 1, value: 0.5 }).unwrap();
         assert_eq!(handling.during(emitted, std::future::ready(7)).await, 7);
-        assert_eq!(Handling::begin(&job).await.deaths, 2);
+        handling.keep();
+        let handling = Handling::begin(&job).await;
+        assert_eq!(handling.deaths, 1);
         let (events, emitted) = tokio::sync::mpsc::unbounded_channel();
         events.send(JobEvent::TrialEnded { trial: Box::new(trial) }).unwrap();
         drop(events);
         let waits = tokio::task::yield_now();
         handling.during(emitted, waits).await;
+        handling.keep();
         assert_eq!(Handling::begin(&job).await.deaths, 0);
     }
 }

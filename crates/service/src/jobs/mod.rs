@@ -413,12 +413,10 @@ impl Jobs {
         let handling = Handling::begin(&(self.services.directory)(&id)).await;
         let failure = if handling.is_fatal() {
             match handling::set_aside(&self, &id).await {
-                Ok(()) => {
-                    handling.end();
-                    None
-                }
-                // The count is kept, so that it is set aside later.
+                Ok(()) => None,
                 Err(error) => {
+                    // So that it is set aside later.
+                    handling.keep();
                     let error = &error as &dyn std::error::Error;
                     tracing::error!(job.id = %id, error, "a job could not be set aside");
                     Some(self.last_pause())
@@ -429,7 +427,6 @@ impl Jobs {
             let settings = RunSettings { endpoint, parallel: None, events: Some(events) };
             let run_control = RunControl { level: control, cancelled: cancelled.clone() };
             let outcome = handling.during(emitted, self.run_once(&id, &settings, run_control)).await;
-            handling.end();
             self.pause_after(&id, outcome)
         };
         match failure {
