@@ -39,6 +39,7 @@ use tunesmith_files::use_private_umask;
 
 use self::logging::LogFormat;
 use self::output::notice;
+use crate::allocator::keep_free_memory;
 use tunesmith_store::StoreFault;
 
 /// Exit code for invalid input.
@@ -108,6 +109,7 @@ fn is_closed_output(error: &anyhow::Error) -> bool {
 
 /// Parses the arguments of the process, runs the command, and returns the exit code.
 pub fn main() -> ExitCode {
+    keep_free_memory();
     let cli = Cli::parse();
     let _logging = match logging::init(cli.log_format) {
         Ok(logging) => logging,

@@ -3,7 +3,6 @@
 use std::time::Instant;
 
 use axum::extract::Request;
-use axum::middleware::Next;
 use axum::response::Response;
 use tracing::Instrument;
 
@@ -17,8 +16,8 @@ const MAX_PATH_LENGTH: usize = 2048;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MethodName(pub(super) &'static str);
 
-/// Handles a request, counts it, and logs it under its ID.
-pub(super) async fn answer(mut request: Request, next: Next) -> Response {
+/// Handles a request by `handle`, counts it, and logs it under its ID.
+pub(super) async fn answer(mut request: Request, handle: impl AsyncFnOnce(Request) -> Response) -> Response {
     let begin = Instant::now();
     let id = RequestId::of(request.headers());
     request.extensions_mut().insert(id.clone());
@@ -28,7 +27,7 @@ pub(super) async fn answer(mut request: Request, next: Next) -> Response {
         http.method = %request.method(),
         http.path = shown(request.uri().path())
     );
-    let mut response = next.run(request).instrument(span.clone()).await;
+    let mut response = handle(request).instrument(span.clone()).await;
     let method = response.extensions().get::<MethodName>().map_or("unknown", |name| name.0);
     let status = response.status().as_u16();
     let time = begin.elapsed();

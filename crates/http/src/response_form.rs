@@ -7,7 +7,6 @@ use axum::body::{Body, HttpBody, to_bytes};
 use axum::extract::Request;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderName, HeaderValue};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::stream::{self, StreamExt};
@@ -43,10 +42,10 @@ impl Form {
     }
 }
 
-/// Gives the response of `next` the form that the request asks for. Errors are not selected by field.
-pub(super) async fn answer(request: Request, next: Next) -> Response {
+/// Gives the response of `handle` the form that the request asks for. Errors are not selected by field.
+pub(super) async fn answer(request: Request, handle: impl AsyncFnOnce(Request) -> Response) -> Response {
     let form = Form::of(request.uri().query().unwrap_or_default());
-    let mut response = next.run(request).await;
+    let mut response = handle(request).await;
     if !form.without_effect.is_empty() {
         let text = format!("no effect: {}", form.without_effect.join(", "));
         if let Ok(text) = HeaderValue::from_str(&text) {

@@ -94,25 +94,24 @@ fn layered(routes: Router, dispatch: Arc<Dispatch>, hosts: Option<AllowedHosts>)
             unknown(&dispatch, &parts, refusal.into_response()).await
         })
         .layer(DefaultBodyLimit::max(BODY_LIMIT));
-    // The HTTP method is replaced before a request is routed. The last layer is the first to get a request.
+    // The HTTP method is replaced before a request is routed. One layer, since each clones the service below it for every
+    // request.
+    let hosts = hosts.map(Arc::new);
     Router::new()
         .fallback_service(routes)
-        .layer(from_fn(response_form::answer))
-        .layer(from_fn(override_method))
-        .layer(from_fn(move |request: Request, next: Next| refuse_web_pages(hosts.clone(), request, next)))
-        .layer(from_fn(request_log::answer))
+        .layer(from_fn(move |request: Request, next: Next| around_routes(hosts.clone(), request, next)))
 }
 
-async fn refuse_web_pages(hosts: Option<AllowedHosts>, request: Request, next: Next) -> Response {
-    match hosts.map_or(Ok(()), |hosts| hosts.check(&request)) {
-        Ok(()) => next.run(request).await,
-        Err(error) => error.into_response(),
-    }
-}
-
-async fn override_method(request: Request, next: Next) -> Response {
-    match method_override::resolve(request, BODY_LIMIT).await {
-        Ok(request) => next.run(request).await,
-        Err(error) => error.into_response(),
-    }
+/// What is done for every request before and after its route.
+async fn around_routes(hosts: Option<Arc<AllowedHosts>>, request: Request, next: Next) -> Response {
+    request_log::answer(request, async |request| {
+        if let Err(error) = hosts.map_or(Ok(()), |hosts| hosts.check(&request)) {
+            return error.into_response();
+        }
+        match method_override::resolve(request, BODY_LIMIT).await {
+            Ok(request) => response_form::answer(request, async |request| next.run(request).await).await,
+            Err(error) => error.into_response(),
+        }
+    })
+    .await
 }

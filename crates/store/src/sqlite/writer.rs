@@ -203,7 +203,9 @@ impl WriterThread {
             self.execute("ROLLBACK")?;
             return Ok(None);
         }
-        let mut count = self.connection.prepare_cached("UPDATE commits SET count = count + 1 RETURNING count")?;
+        // For an update that returns its row SQLite opens a journal of the statement, with a buffer of 64 KiB.
+        self.execute("UPDATE commits SET count = count + 1 WHERE only = 0")?;
+        let mut count = self.connection.prepare_cached("SELECT count FROM commits WHERE only = 0")?;
         count.query_row([], |row| row.get(0)).map(Some)
     }
 
