@@ -19,7 +19,7 @@ pub enum DataDirError {
     },
     /// The folder holds a store of another kind than requested.
     #[error(
-        "data folder {path} holds a store of kind {holds}, not {requested}: use --store {holds}, or another folder"
+        "data folder {path} contains a store of kind {holds}, not {requested}: use --store {holds}, or another folder"
     )]
     OtherKind {
         /// The folder.

@@ -273,7 +273,7 @@ pub enum ParameterSpecError {
         count: usize,
     },
     /// The discrete values do not strictly increase.
-    #[error("value {value} at index {index} does not exceed the one before it")]
+    #[error("value {value} at index {index} is not above the value before it")]
     NotIncreasing {
         /// Index of the first value that does not exceed its predecessor.
         index: usize,
@@ -307,7 +307,7 @@ pub enum ParameterSpecError {
         spread: f64,
     },
     /// A weight is not finite and positive, is repeated, or belongs to a value that the parameter does not have.
-    #[error("the weight {weight} of {value}: each feasible value has one weight, finite and above 0")]
+    #[error("the weight {weight} of {value} is invalid: each feasible value needs one finite weight above 0")]
     PriorWeight {
         /// The value.
         value: ParameterValue,

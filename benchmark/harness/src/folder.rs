@@ -71,7 +71,7 @@ pub enum FolderError {
         path: PathBuf,
     },
     /// A line is not a record.
-    #[error("{}, line {line}: this is not the record of a run", path.display())]
+    #[error("{}, line {line} is not the record of a run", path.display())]
     Malformed {
         /// The file.
         path: PathBuf,

@@ -43,7 +43,7 @@ pub(super) const TABLES: [CommittedTable; 9] = committed![
 #[derive(Debug, thiserror::Error)]
 pub(super) enum TablesError {
     /// The search space is invalid.
-    #[error("table {name}: bad config")]
+    #[error("table {name}: invalid configuration")]
     Config {
         /// The table.
         name: &'static str,
@@ -52,13 +52,13 @@ pub(super) enum TablesError {
         source: ConfigErrors,
     },
     /// The configuration has no hyperparameters.
-    #[error("table {name}: the config has no hyperparameters")]
+    #[error("table {name}: the configuration has no hyperparameters")]
     NoStudy {
         /// The table.
         name: &'static str,
     },
     /// The trials are invalid.
-    #[error("table {name}: bad trials")]
+    #[error("table {name}: invalid trials")]
     Trials {
         /// The table.
         name: &'static str,

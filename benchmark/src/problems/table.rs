@@ -222,7 +222,7 @@ pub enum TableError {
         value: f64,
     },
     /// A duration is not positive and finite.
-    #[error("row {row} took {duration_secs} seconds; a positive finite number is needed")]
+    #[error("the duration of row {row} is {duration_secs} s; a finite number above 0 is needed")]
     Duration {
         /// Index of the row, from 0.
         row: usize,

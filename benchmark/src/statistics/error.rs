@@ -15,7 +15,7 @@ pub enum StatisticsError {
         required: usize,
     },
     /// A value is not allowed: remove or replace it.
-    #[error("{what} holds {value} at index {index}, allowed are {allowed}")]
+    #[error("{what} contains {value} at index {index}; allowed: {allowed}")]
     NotANumber {
         /// Name of the input.
         what: &'static str,
@@ -37,7 +37,7 @@ pub enum StatisticsError {
         expected: usize,
     },
     /// A parameter of the statistic is outside its range.
-    #[error("{name} is {value}, allowed is {allowed}")]
+    #[error("{name} is {value}; allowed: {allowed}")]
     OutOfRange {
         /// The parameter.
         name: &'static str,

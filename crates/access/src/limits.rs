@@ -23,7 +23,7 @@ pub enum OverLimit {
         retry_after: Duration,
     },
     /// Concurrent suggestions.
-    #[error("{principal} already waits for {limit} suggestions, the maximum at once")]
+    #[error("{principal} already waits for {limit} suggestions, the maximum")]
     Suggestions {
         /// The principal.
         principal: String,

@@ -38,7 +38,7 @@ pub enum TransitionError {
         change: &'static str,
     },
     /// The number of trials can only be raised.
-    #[error("{resource} has {current} trials as its maximum, which can only be raised; {requested} is not more")]
+    #[error("the maximum number of trials of {resource} is {current} and can only be raised; {requested} is not above it")]
     NotRaised {
         /// The job or study.
         resource: String,
@@ -54,7 +54,7 @@ pub enum TransitionError {
         resource: String,
     },
     /// The report comes from a former attempt.
-    #[error("trial {trial} is now at attempt {current}, a report from attempt {reported} is refused")]
+    #[error("trial {trial} is at attempt {current} now; the report of attempt {reported} is refused")]
     Fenced {
         /// The trial.
         trial: TrialId,
@@ -64,7 +64,7 @@ pub enum TransitionError {
         reported: u64,
     },
     /// The lease of the owner expired; the trial is queued again.
-    #[error("the lease of attempt {attempt} at trial {trial} has expired: the trial is offered again")]
+    #[error("the lease of attempt {attempt} of trial {trial} has expired: the trial is offered again")]
     LeaseExpired {
         /// The trial.
         trial: TrialId,
@@ -80,7 +80,7 @@ pub enum TransitionError {
         stored: String,
     },
     /// The record has another revision than the change requires.
-    #[error("{resource} has changed meanwhile: read it again")]
+    #[error("{resource} has been changed since it was read: read it again")]
     Outdated {
         /// The job.
         resource: String,

@@ -39,7 +39,7 @@ pub enum CollectError {
         read_bytes: u64,
     },
     /// A complete line of the metric file is not a JSON object in the format of `hypertune`. Such lines are ignored.
-    #[error("{} has lines that are not hypertune reports, such as {excerpt:?}", path.display())]
+    #[error("{} contains lines that are not hypertune reports, such as {excerpt:?}", path.display())]
     ForeignLine {
         /// The file.
         path: PathBuf,

@@ -82,7 +82,7 @@ pub enum PackageError {
         python: PathBuf,
     },
     /// The interpreter fails.
-    #[error("`{}` does not work: {detail}", python.display())]
+    #[error("the Python interpreter `{}` does not work: {detail}", python.display())]
     PythonBroken {
         /// The interpreter.
         python: PathBuf,

@@ -30,7 +30,7 @@ pub enum ReportError {
         trial: TrialId,
     },
     /// The token does not belong to the current attempt.
-    #[error("the token does not belong to the present attempt at trial {trial}")]
+    #[error("the token does not belong to the current attempt of trial {trial}")]
     WrongToken {
         /// The trial.
         trial: TrialId,

@@ -56,12 +56,12 @@ fn noisy_names() -> String {
 fn invalid_numbers_are_refused_with_the_allowed_range() {
     assert_eq!(
         refused("--suite bbob --dims 1"),
-        "error: suite \"bbob\", --dims 1: 1 dimensions are not supported by bbob: 2 to 40 are\n"
+        "error: suite \"bbob\", --dims 1: bbob does not support 1 dimensions: 2 to 40 are allowed\n"
     );
     assert_eq!(
         refused("--suite bbob-mixint --dims 7"),
-        "error: suite \"bbob-mixint\", --dims 7: 7 dimensions are not supported by bbob-mixint: multiples of 5 up to \
-         40 are\n"
+        "error: suite \"bbob-mixint\", --dims 7: bbob-mixint does not support 7 dimensions: multiples of 5 up to \
+         40 are allowed\n"
     );
     assert_eq!(
         refused("--suite bbob --mode sequential --parallel 2"),
@@ -141,7 +141,7 @@ fn damaged_line_is_named() {
     for args in [comparison, "report out --out report", "compare out out"] {
         let message = bench(&workspace, args).expect(2).stderr;
         assert!(
-            message.starts_with("error: out/runs.jsonl, line 2: this is not the record of a run: EOF"),
+            message.starts_with("error: out/runs.jsonl, line 2 is not the record of a run: EOF"),
             "{message}"
         );
         assert_eq!(message.lines().count(), 1);
@@ -153,7 +153,7 @@ fn damaged_line_is_named() {
     append(&workspace.path().join("out/runs.jsonl"), "{\"suite\": \"bbob\"}\n");
     let message = bench(&workspace, comparison).expect(2).stderr;
     assert!(
-        message.starts_with("error: out/runs.jsonl, line 4: this is not the record of a run: missing field"),
+        message.starts_with("error: out/runs.jsonl, line 4 is not the record of a run: missing field"),
         "{message}"
     );
 }

@@ -138,7 +138,7 @@ fn failing_optimizers_are_reported_and_given_up() {
         ("incomplete", "it suggested a point that is not in the search space: parameter \"x01\" has no value"),
         ("many", "it gave 2 points for 1 trials"),
         ("mute", "its answer to suggest has no \"suggestions\""),
-        ("endless", "its answer is longer than 16777216 bytes"),
+        ("endless", "its response has more than 16777216 bytes"),
         ("error", "it answered with an error: the matrix is singular"),
     ]);
     let mut externals: Vec<String> = reasons.keys().map(|way| misbehaving(&workspace, way)).collect();
@@ -187,10 +187,10 @@ fn hanging_optimizer_is_killed_at_the_limit() {
     wait_until_nothing_runs(&workspace);
     let records = records(&workspace, "out");
     let reasons: Vec<_> = of_optimizer(&records, "hangs").iter().map(failure).collect();
-    let reason = ("failed".to_owned(), "it gave no answer within 1 s".to_owned());
+    let reason = ("failed".to_owned(), "it did not respond within 1 s".to_owned());
     assert_eq!(reasons, [Some(reason.clone()), Some(reason)]);
     assert!(run.stderr.contains("4 runs are new, 0 were there, 2 failed"), "{}", run.stderr);
-    assert!(workspace.read("out/report.md").contains("it gave no answer within 1 s"));
+    assert!(workspace.read("out/report.md").contains("it did not respond within 1 s"));
 }
 
 #[test]

@@ -117,25 +117,25 @@ impl Problem for BbobProblem {
 #[non_exhaustive]
 pub enum BbobError {
     /// There is no function with this number.
-    #[error("function {function} does not exist: BBOB has the functions 1 to {FUNCTIONS}")]
+    #[error("function {function} does not exist: the functions are 1 to {FUNCTIONS}")]
     UnknownFunction {
         /// The number.
         function: u8,
     },
     /// The functions are not defined for this number of variables.
-    #[error("{dimensions} dimensions are not supported by bbob: {MIN_DIMENSIONS} to {MAX_DIMENSIONS} are")]
+    #[error("bbob does not support {dimensions} dimensions: {MIN_DIMENSIONS} to {MAX_DIMENSIONS} are allowed")]
     UnsupportedDimensions {
         /// The number of variables.
         dimensions: usize,
     },
     /// The mixed-integer functions are not defined for this number of variables.
-    #[error("{dimensions} dimensions are not supported by bbob-mixint: multiples of 5 up to {MAX_DIMENSIONS} are")]
+    #[error("bbob-mixint does not support {dimensions} dimensions: multiples of 5 up to {MAX_DIMENSIONS} are allowed")]
     UnsupportedMixintDimensions {
         /// The number of variables.
         dimensions: usize,
     },
     /// There is no instance with this number.
-    #[error("instance {instance} does not exist: those from 1 to {MAX_INSTANCE} do")]
+    #[error("instance {instance} does not exist: the instances are 1 to {MAX_INSTANCE}")]
     UnknownInstance {
         /// The number.
         instance: u64,

@@ -129,6 +129,6 @@ fn arguments_out_of_range_are_named() {
     for instance in [0, MAX_INSTANCE + 1, u64::MAX] {
         assert_eq!(bbob(21, 2, instance).unwrap_err(), BbobError::UnknownInstance { instance });
     }
-    assert_eq!(bbob(1, 41, 1).unwrap_err().to_string(), "41 dimensions are not supported by bbob: 2 to 40 are");
+    assert_eq!(bbob(1, 41, 1).unwrap_err().to_string(), "bbob does not support 41 dimensions: 2 to 40 are allowed");
     assert!(bbob(21, 40, MAX_INSTANCE).is_ok());
 }

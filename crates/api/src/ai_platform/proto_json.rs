@@ -23,7 +23,7 @@ pub enum MessageError {
     #[error("the body is not JSON: {0}")]
     Syntax(String),
     /// JSON that is not the message.
-    #[error("the body is not as expected: {0}")]
+    #[error("the body does not match the schema: {0}")]
     Whole(String),
     /// An invalid field.
     #[error("{field}: {description}")]
@@ -324,7 +324,7 @@ mod tests {
         for (text, error) in [
             ("{\n \"goal\": }", "the body is not JSON: expected value at line 2 column 10"),
             ("{} {}", "the body is not JSON: trailing characters at line 1 column 4"),
-            ("[]", "the body is not as expected: invalid type: sequence, expected struct Message"),
+            ("[]", "the body does not match the schema: invalid type: sequence, expected struct Message"),
             (r#"{"inner": []}"#, "inner: invalid type: sequence, expected struct Message"),
             (r#"{"inner": {"goal": "MAX"}}"#, "inner.goal: unknown variant `MAX`"),
             (r#"{"goal": 1}"#, "goal: invalid type: integer `1`, expected the name of a value"),

@@ -38,7 +38,7 @@ pub enum StudySpecError {
         source: ParameterSpecError,
     },
     /// A parameter lacks its type or one of its bounds.
-    #[error("parameter {index} lacks its type or a whole bound")]
+    #[error("parameter {index} has no type, or a bound that is missing or not a whole number")]
     Incomplete {
         /// Its index in `params`.
         index: usize,

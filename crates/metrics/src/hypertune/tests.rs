@@ -106,7 +106,7 @@ fn invalid_lines_and_huge_files_are_noted_once_and_their_reports_are_read() {
     assert_eq!(
         problems,
         [
-            format!("{path} has lines that are not hypertune reports, such as \"epoch,acc\""),
+            format!("{path} contains lines that are not hypertune reports, such as \"epoch,acc\""),
             format!(
                 "{path} has {} bytes, of which only the last 4194304 are read",
                 MAX_FILE_BYTES as usize + 1 + report.len()

@@ -121,7 +121,7 @@ pub(super) async fn ended_jobs_are_retried_with_their_failed_trials(place: &impl
     let next = store.change_trial(&study.id, TrialId(1), samples::begin(2)).await.unwrap();
     assert_eq!((next.attempt, next.start_time), (2, Some(samples::at(2))));
     let late = store.change_trial(&study.id, TrialId(1), samples::fail(1, "late")).await;
-    assert_refused(late, "trial 1 is now at attempt 2, a report from attempt 1 is refused");
+    assert_refused(late, "trial 1 is at attempt 2 now; the report of attempt 1 is refused");
 }
 
 pub(super) async fn trials_are_only_added_to_jobs(place: &impl Place) {
@@ -140,11 +140,11 @@ pub(super) async fn trials_are_only_added_to_jobs(place: &impl Place) {
     let lower = store.change_job(&id, extend(current, None)).await;
     assert_refused(
         lower,
-        &format!("job job has {current} trials as its maximum, which can only be raised; {current} is not more"),
+        &format!("the maximum number of trials of job job is {current} and can only be raised; {current} is not above it"),
     );
     assert_refused(
         store.change_job(&id, extend(current + 5, Some(77))).await,
-        "job job has changed meanwhile: read it again",
+        "job job has been changed since it was read: read it again",
     );
     let extended = store.change_job(&id, extend(current + 5, Some(0))).await.unwrap();
     assert_eq!((extended.plan().unwrap().max_trials, extended.state), (current + 5, JobState::Queued));

@@ -80,7 +80,7 @@ pub(super) async fn a_former_owner_is_refused(place: &impl Place) {
     store.create_trial(&study, samples::leased(1, 10)).await.unwrap();
     let id = TrialId(1);
     store.change_trial(&study, id, TrialChange::Expire { attempt: 1, at: samples::at(11) }).await.unwrap();
-    let late = "the lease of attempt 1 at trial 1 has expired: the trial is offered again";
+    let late = "the lease of attempt 1 of trial 1 has expired: the trial is offered again";
     let report = || samples::report(1, vec![samples::measurement(1, 0.5)]);
     assert_refused(store.change_trial(&study, id, report()).await, late);
     assert_refused(store.change_trial(&study, id, samples::succeed(1, 0.5)).await, late);
@@ -90,7 +90,7 @@ pub(super) async fn a_former_owner_is_refused(place: &impl Place) {
     let assigned = store.change_trial(&study, id, assign.clone()).await.unwrap();
     assert_eq!((assigned.attempt, assigned.client_id.as_str()), (2, "next"));
     assert_refused(store.change_trial(&study, id, assign).await, "cannot assign trial 1: it is ACTIVE");
-    let late = "trial 1 is now at attempt 2, a report from attempt 1 is refused";
+    let late = "trial 1 is at attempt 2 now; the report of attempt 1 is refused";
     assert_refused(store.change_trial(&study, id, report()).await, late);
     assert_refused(store.change_trial(&study, id, samples::succeed(1, 0.5)).await, late);
     let store = reopen(place, store).await;

@@ -132,13 +132,13 @@ pub(super) async fn refuse_illegal_changes(place: &impl Place) {
     store.change_trial(&study, id, samples::begin(1)).await.unwrap();
     let before = store.change_trial(&study, id, samples::begin(2)).await.unwrap();
     assert_eq!((before.attempt, before.lost_attempts), (2, 1));
-    let fenced = "trial 1 is now at attempt 2, a report from attempt 1 is refused";
+    let fenced = "trial 1 is at attempt 2 now; the report of attempt 1 is refused";
     let late = samples::report(1, vec![samples::measurement(1, 0.5)]);
     assert_refused(store.change_trial(&study, id, late).await, fenced);
     assert_refused(store.change_trial(&study, id, samples::succeed(1, 0.5)).await, fenced);
     assert_refused(
         store.change_trial(&study, id, samples::begin(2)).await,
-        "trial 1 is now at attempt 2, a report from attempt 2 is refused",
+        "trial 1 is at attempt 2 now; the report of attempt 2 is refused",
     );
     // The second measurement is not valid, so the first is not added either.
     let half_bad = samples::report(2, vec![samples::measurement(1, 0.5), samples::measurement(-1, 0.5)]);

@@ -46,14 +46,14 @@ pub(super) enum ProcessError {
     Start { command: String, source: std::io::Error },
     #[error("cannot write its log: {0}")]
     Log(std::io::Error),
-    #[error("it gave no answer within {} s", limit.as_secs_f64())]
+    #[error("it did not respond within {} s", limit.as_secs_f64())]
     Hung { limit: Duration },
-    #[error("it spoke without being asked")]
+    #[error("it wrote a line that is not the response to a request")]
     Unasked,
-    #[error("its answer is longer than {LONGEST_ANSWER_BYTES} bytes")]
+    #[error("its response has more than {LONGEST_ANSWER_BYTES} bytes")]
     TooLong,
-    #[error("it {end}{}", last_words(.said))]
-    Died { end: String, said: String },
+    #[error("it {end}{}", last_line(.stderr_line))]
+    Died { end: String, stderr_line: String },
 }
 
 impl Process {
@@ -128,7 +128,7 @@ impl Process {
             },
             Err(error) => format!("is lost: {error}"),
         };
-        ProcessError::Died { end, said: self.last_error_line() }
+        ProcessError::Died { end, stderr_line: self.last_error_line() }
     }
 
     fn last_error_line(&mut self) -> String {
@@ -174,8 +174,8 @@ fn read_line(reader: &mut impl BufRead) -> Said {
     }
 }
 
-fn last_words(said: &str) -> String {
-    if said.is_empty() { String::new() } else { format!("; the last line of its standard error: {said}") }
+fn last_line(line: &str) -> String {
+    if line.is_empty() { String::new() } else { format!("; the last line of its standard error: {line}") }
 }
 
 #[cfg(test)]
@@ -199,6 +199,6 @@ mod tests {
     fn a_child_that_does_not_read_is_no_reason_to_wait_longer() {
         // Far more than a pipe holds.
         let error = ask("exec sleep 60", &"x".repeat(1 << 20)).unwrap_err();
-        assert_eq!(error.to_string(), "it gave no answer within 0.3 s");
+        assert_eq!(error.to_string(), "it did not respond within 0.3 s");
     }
 }
