@@ -87,6 +87,7 @@ pub(crate) async fn compose(
     memory: usize,
 ) -> anyhow::Result<Application> {
     let store = data_dir.store().await?;
+    store.finish_deletions().await?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let policy = Arc::new(SearchPolicy::with_memory(Arc::clone(&store), processors().get(), memory / 2));
     let live = Arc::new(LiveTrials::default());

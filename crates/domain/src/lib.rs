@@ -38,7 +38,9 @@ pub enum TransitionError {
         change: &'static str,
     },
     /// The number of trials can only be raised.
-    #[error("the maximum number of trials of {resource} is {current} and can only be raised; {requested} is not above it")]
+    #[error(
+        "the maximum number of trials of {resource} is {current} and can only be raised; {requested} is not above it"
+    )]
     NotRaised {
         /// The job or study.
         resource: String,

@@ -8,6 +8,10 @@ use tunesmith_domain::{
 };
 use tunesmith_telemetry::telemetry;
 
+/// Number of trials that one transaction removes with their study, so that other changes do not wait for a long deletion. Not
+/// tuned: some ten milliseconds.
+const REMOVED_AT_ONCE: u64 = 500;
+
 /// [`super::Store::create_job`].
 pub(super) fn create_job(records: &dyn Changes, job: &Job, study: Option<&Study>) -> Result<(), StoreError> {
     if records.job(&job.id)?.is_some() {
@@ -24,13 +28,32 @@ pub(super) fn create_study(records: &dyn Changes, study: &Study) -> Result<(), S
     if records.study(&study.id)?.is_some() {
         return Err(StoreError::AlreadyExists { resource: format!("study {}", study.id) });
     }
+    // Of a former study of that ID whose deletion was interrupted.
+    while remove_remains(records, &study.id)? {}
     records.put_study(study)
 }
 
-/// [`super::Store::delete_study`].
-pub(super) fn delete_study(records: &dyn Changes, id: &StudyId) -> Result<(), StoreError> {
-    queries::study(records, id)?;
-    records.remove_study(id)
+/// The first step of [`super::Store::delete_study`]. Returns whether trials remain.
+pub(super) fn delete_study(records: &dyn Changes, id: &StudyId) -> Result<bool, StoreError> {
+    let study = queries::study(records, id)?;
+    remove_study(records, id, study.next_trial_id)
+}
+
+/// Removes more of the trials that remain of the deleted study `id`. Returns whether trials remain.
+pub(super) fn remove_remains(records: &dyn Changes, id: &StudyId) -> Result<bool, StoreError> {
+    match records.remains(id)? {
+        Some(next) => remove_study(records, id, next),
+        None => Ok(false),
+    }
+}
+
+/// Removes the last of the trials below `next`, and the study itself. Returns whether trials remain.
+fn remove_study(records: &dyn Changes, id: &StudyId, next: TrialId) -> Result<bool, StoreError> {
+    let first = TrialId(next.0.saturating_sub(REMOVED_AT_ONCE)).max(TrialId::FIRST);
+    records.remove_trials(id, first, next)?;
+    let remains = (first > TrialId::FIRST).then_some(first);
+    records.put_remains(id, remains)?;
+    Ok(remains.is_some())
 }
 
 /// [`super::Store::change_job`].
@@ -64,8 +87,8 @@ fn reopen_study(records: &dyn Changes, id: &StudyId, retry: bool) -> Result<(), 
     Ok(())
 }
 
-/// [`super::Store::delete_job`].
-pub(super) fn delete_job(records: &dyn Changes, id: &JobId) -> Result<(), StoreError> {
+/// The first step of [`super::Store::delete_job`]. Returns the study of which trials remain.
+pub(super) fn delete_job(records: &dyn Changes, id: &JobId) -> Result<Option<StudyId>, StoreError> {
     let job = queries::job(records, id)?;
     if !job.state.is_final() {
         return Err(StoreError::Refused(TransitionError::WrongState {
@@ -74,10 +97,12 @@ pub(super) fn delete_job(records: &dyn Changes, id: &JobId) -> Result<(), StoreE
             change: "delete",
         }));
     }
-    if let Some(study) = &job.study {
-        records.remove_study(study)?;
-    }
-    records.remove_job(id)
+    let left = match job.study.clone() {
+        Some(study) if delete_study(records, &study)? => Some(study),
+        _ => None,
+    };
+    records.remove_job(id)?;
+    Ok(left)
 }
 
 /// [`super::Store::change_study`].

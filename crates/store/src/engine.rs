@@ -50,6 +50,8 @@ pub(super) trait Lookups {
     fn study(&self, id: &StudyId) -> Result<Option<Study>, StoreError>;
     /// The trial `id` of `study`, if there is one.
     fn trial(&self, study: &StudyId, id: TrialId) -> Result<Option<Trial>, StoreError>;
+    /// The number after those of the trials that remain of the deleted study `id`; `None` if none remain.
+    fn remains(&self, id: &StudyId) -> Result<Option<TrialId>, StoreError>;
 }
 
 /// Ordered access to records.
@@ -64,6 +66,8 @@ pub(super) trait Ranges: Lookups {
         after: Option<&StudyId>,
         limit: usize,
     ) -> Result<Vec<Study>, StoreError>;
+    /// The deleted studies of which trials remain.
+    fn deleted_studies(&self) -> Result<Vec<StudyId>, StoreError>;
     /// Up to `limit` trials that are not final with a number above `after`, by number.
     fn open_trials(&self, study: &StudyId, after: TrialId, limit: usize) -> Result<Vec<Trial>, StoreError>;
     /// Up to `limit` trials whose leases end at `at` or before, earliest first.
@@ -93,8 +97,11 @@ pub(super) trait Changes: Lookups {
     fn put_study(&self, study: &Study) -> Result<(), StoreError>;
     /// Replaces the next trial number and the revision of a study.
     fn put_progress(&self, study: &Study) -> Result<(), StoreError>;
-    /// Removes a study with its trials and measurements.
-    fn remove_study(&self, study: &StudyId) -> Result<(), StoreError>;
+    /// Replaces the records of a study itself by the mark that its trials below `next` are to be removed; `None` removes
+    /// the mark as well.
+    fn put_remains(&self, study: &StudyId, next: Option<TrialId>) -> Result<(), StoreError>;
+    /// Removes the trials of a study from `first` up to, but not including, `end`, with their measurements.
+    fn remove_trials(&self, study: &StudyId, first: TrialId, end: TrialId) -> Result<(), StoreError>;
     /// Adds a trial, or replaces the version `replaces` of it.
     fn put_trial(&self, study: &StudyId, trial: &Trial, replaces: Option<&Trial>) -> Result<(), StoreError>;
     /// Appends measurements, the first of which has number `first`.

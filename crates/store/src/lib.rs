@@ -113,11 +113,18 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<Study>, StoreError>;
 
-    /// Removes a study with its trials and their measurements. Its ID may be used again.
+    /// Removes a study with its trials and their measurements. Its ID may be used again. The study no longer exists after
+    /// the first of several transactions, between which other changes are made.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
     async fn delete_study(&self, id: &StudyId) -> Result<(), StoreError>;
+
+    /// Removes what remains of studies whose deletion was interrupted.
+    ///
+    /// # Errors
+    /// If they cannot be found.
+    async fn finish_deletions(&self) -> Result<(), StoreError>;
 
     /// The study `id`.
     ///

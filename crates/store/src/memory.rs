@@ -93,6 +93,10 @@ impl Lookups for Records {
     fn trial(&self, study: &StudyId, id: TrialId) -> Result<Option<Trial>, StoreError> {
         Ok(self.in_study(study, |records| records.trials.get(&id).cloned()).flatten())
     }
+
+    fn remains(&self, _id: &StudyId) -> Result<Option<TrialId>, StoreError> {
+        Ok(None)
+    }
 }
 
 impl Ranges for Records {
@@ -113,6 +117,10 @@ impl Ranges for Records {
         let range = studies.range((start, Bound::Unbounded));
         let here = range.filter(|(id, _)| !id.is_of_job() && (id.parts().0, id.parts().1) == (project, location));
         Ok(here.take(limit).map(|(_, records)| records.study.clone()).collect())
+    }
+
+    fn deleted_studies(&self) -> Result<Vec<StudyId>, StoreError> {
+        Ok(Vec::new())
     }
 
     fn open_trials(&self, study: &StudyId, after: TrialId, limit: usize) -> Result<Vec<Trial>, StoreError> {
@@ -195,7 +203,18 @@ impl Changes for Records {
         Ok(())
     }
 
-    fn remove_study(&self, study: &StudyId) -> Result<(), StoreError> {
+    fn remove_trials(&self, study: &StudyId, first: TrialId, end: TrialId) -> Result<(), StoreError> {
+        self.change_study(study, |records| {
+            for id in (first.0..end.0).map(TrialId) {
+                records.trials.remove(&id);
+                records.measurements.remove(&id);
+            }
+        });
+        Ok(())
+    }
+
+    fn put_remains(&self, study: &StudyId, _next: Option<TrialId>) -> Result<(), StoreError> {
+        // The whole study is removed at once.
         self.studies.borrow_mut().remove(study);
         self.deadlines.borrow_mut().retain(|(_, of, _)| of != study);
         Ok(())

@@ -25,13 +25,16 @@ pub(super) fn trial_of_study(
     Ok((study, trial))
 }
 
-/// Checks that `study` exists, given the trials that were read of it: only a study has trials.
+/// Checks that `study` exists, given the trials that were read of it: only a study has trials, or a deleted one.
 pub(super) fn check_study(
     records: &(impl Lookups + ?Sized),
     study: &StudyId,
     trials: &[Trial],
 ) -> Result<(), StoreError> {
-    if trials.is_empty() { self::study(records, study).map(|_| ()) } else { Ok(()) }
+    if trials.is_empty() || records.remains(study)?.is_some() {
+        return self::study(records, study).map(|_| ());
+    }
+    Ok(())
 }
 
 /// The trial `id` of a study that was read in the same transaction.

@@ -1,5 +1,7 @@
 //! The [`Store`] that every engine is: its calls are implemented once, in [`super::changes`] and [`super::queries`].
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use jiff::Timestamp;
 use tokio::sync::watch;
@@ -9,6 +11,22 @@ use super::{Condition, FEW, Store, StoreError, changes, queries};
 use tunesmith_domain::{
     Job, JobChange, JobId, Measurement, NewTrial, Study, StudyChange, StudyId, Trial, TrialChange, TrialId,
 };
+
+/// Removes what remains of the deleted `study`, in steps. If a step fails, [`Store::finish_deletions`] removes the rest.
+async fn remove_remains(engine: &impl Engine, study: &StudyId) {
+    loop {
+        let id = study.clone();
+        match engine.write(move |records| changes::remove_remains(records, &id)).await {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(study.name = %study, error, "trials of a deleted study are left until the next start");
+                return;
+            }
+        }
+    }
+}
 
 #[async_trait]
 impl<E: Engine> Store for E {
@@ -41,7 +59,10 @@ impl<E: Engine> Store for E {
 
     async fn delete_job(&self, id: &JobId) -> Result<(), StoreError> {
         let id = id.clone();
-        self.write(move |records| changes::delete_job(records, &id)).await
+        if let Some(study) = self.write(move |records| changes::delete_job(records, &id)).await? {
+            remove_remains(self, &study).await;
+        }
+        Ok(())
     }
 
     async fn create_study(&self, study: Study) -> Result<(), StoreError> {
@@ -60,8 +81,18 @@ impl<E: Engine> Store for E {
     }
 
     async fn delete_study(&self, id: &StudyId) -> Result<(), StoreError> {
-        let id = id.clone();
-        self.write(move |records| changes::delete_study(records, &id)).await
+        let study = id.clone();
+        if self.write(move |records| changes::delete_study(records, &study)).await? {
+            remove_remains(self, id).await;
+        }
+        Ok(())
+    }
+
+    async fn finish_deletions(&self) -> Result<(), StoreError> {
+        for study in self.read(|records| records.deleted_studies()).await? {
+            remove_remains(self, &study).await;
+        }
+        Ok(())
     }
 
     async fn study(&self, id: &StudyId) -> Result<Study, StoreError> {
@@ -95,7 +126,18 @@ impl<E: Engine> Store for E {
     }
 
     async fn overdue_trials(&self, at: Timestamp, limit: usize) -> Result<Vec<(StudyId, Trial)>, StoreError> {
-        self.read(move |records| records.overdue_trials(at, limit)).await
+        let query = move |records: &dyn Ranges| {
+            let mut overdue = records.overdue_trials(at, limit)?;
+            let mut deleted = BTreeMap::new();
+            for (study, _) in &overdue {
+                if !deleted.contains_key(study) {
+                    deleted.insert(study.clone(), records.remains(study)?.is_some());
+                }
+            }
+            overdue.retain(|(study, _)| deleted.get(study) == Some(&false));
+            Ok(overdue)
+        };
+        self.read(query).await
     }
 
     async fn trial(&self, study: &StudyId, id: TrialId) -> Result<Trial, StoreError> {

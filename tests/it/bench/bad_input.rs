@@ -140,10 +140,7 @@ fn damaged_line_is_named() {
     workspace.write("out/runs.jsonl", &damaged);
     for args in [comparison, "report out --out report", "compare out out"] {
         let message = bench(&workspace, args).expect(2).stderr;
-        assert!(
-            message.starts_with("error: out/runs.jsonl, line 2 is not the record of a run: EOF"),
-            "{message}"
-        );
+        assert!(message.starts_with("error: out/runs.jsonl, line 2 is not the record of a run: EOF"), "{message}");
         assert_eq!(message.lines().count(), 1);
     }
     assert_eq!(workspace.read("out/runs.jsonl"), damaged, "nothing is lost");

@@ -140,7 +140,9 @@ pub(super) async fn trials_are_only_added_to_jobs(place: &impl Place) {
     let lower = store.change_job(&id, extend(current, None)).await;
     assert_refused(
         lower,
-        &format!("the maximum number of trials of job job is {current} and can only be raised; {current} is not above it"),
+        &format!(
+            "the maximum number of trials of job job is {current} and can only be raised; {current} is not above it"
+        ),
     );
     assert_refused(
         store.change_job(&id, extend(current + 5, Some(77))).await,

@@ -57,6 +57,7 @@ pub async fn check<P: Place>(new_place: impl Fn() -> P) {
     studies::are_created_once(&new_place()).await;
     studies::are_listed_by_location_and_pages(&new_place()).await;
     studies::are_deleted_with_their_trials(&new_place()).await;
+    studies::of_many_trials_are_deleted_in_steps(&new_place()).await;
     trials::are_numbered_without_gaps(&new_place()).await;
     trials::are_listed_in_order_by_pages(&new_place()).await;
     trials::pass_through_all_states(&new_place()).await;

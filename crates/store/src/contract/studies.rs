@@ -70,3 +70,43 @@ pub(super) async fn are_deleted_with_their_trials(place: &impl Place) {
     assert_eq!(store.trials_changed_since(&id("p/l/s"), 0, 9).await.unwrap().len(), 1);
     assert_eq!(store.trials(&id("p/l/s2"), None, 9).await.unwrap().len(), 2);
 }
+
+pub(super) async fn of_many_trials_are_deleted_in_steps(place: &impl Place) {
+    /// Three steps.
+    const TRIALS: u64 = 1200;
+    let (study, other) = (id("p/l/s"), id("p/l/t"));
+    let store = place.open().await;
+    for (is_interrupted, is_finished) in [(false, false), (true, true), (true, false)] {
+        for name in [&study, &other] {
+            if store.study(name).await.is_err() {
+                store.create_study(samples::study(name.as_str())).await.unwrap();
+                let trials = (1..=TRIALS).map(|number| samples::leased(number, 5)).collect();
+                store.create_trials(name, trials).await.unwrap();
+            }
+        }
+        if is_interrupted {
+            // The first step is on its way to the store, or the study is deleted already.
+            let mut deletion = store.delete_study(&study);
+            let _ = futures::poll!(&mut deletion);
+            drop(deletion);
+            if let Err(error) = store.delete_study(&study).await {
+                assert!(matches!(error, StoreError::NotFound { .. }), "{error}");
+            }
+        } else {
+            store.delete_study(&study).await.unwrap();
+        }
+        assert_not_found(store.study(&study).await, "study p/l/s");
+        assert_not_found(store.trial(&study, TrialId(1)).await, "study p/l/s");
+        assert_not_found(store.open_trials(&study, None, 10).await, "study p/l/s");
+        assert_not_found(store.trials_changed_since(&study, 0, 10).await, "study p/l/s");
+        let overdue = store.overdue_trials(samples::at(1000), 10_000).await.unwrap();
+        assert!(overdue.iter().all(|(of, _)| *of == other));
+        if is_finished {
+            store.finish_deletions().await.unwrap();
+        }
+        store.create_study(samples::study("p/l/s")).await.unwrap();
+        assert!(store.trials_changed_since(&study, 0, 10).await.unwrap().is_empty());
+        store.delete_study(&study).await.unwrap();
+    }
+    assert_eq!(store.trials(&other, None, 10_000).await.unwrap().len() as u64, TRIALS);
+}

@@ -37,7 +37,20 @@ pub(super) struct Progress {
     pub(super) revision: u64,
 }
 
+/// The revision that marks a study as deleted. No study reaches it.
+const DELETED: u64 = i64::MAX.cast_unsigned();
+
 impl Progress {
+    /// The mark of a deleted study whose trials below `next` are to be removed.
+    pub(super) fn of_deleted(next: TrialId) -> Self {
+        Self { next_trial_id: next, revision: DELETED }
+    }
+
+    /// The number after those of the trials that remain of a deleted study; `None` if the study is not deleted.
+    pub(super) fn remains(self) -> Option<TrialId> {
+        (self.revision == DELETED).then_some(self.next_trial_id)
+    }
+
     /// The stored form.
     pub(super) fn encode(self) -> [u8; 16] {
         let mut bytes = [0; 16];

@@ -257,9 +257,29 @@ impl<V: Values> Lookups for SledRecords<'_, V> {
     fn trial(&self, study: &StudyId, id: TrialId) -> Result<Option<Trial>, StoreError> {
         self.get(TRIAL, &keys::trial(study, id), || format!("trial {id} of study {study}"), decode_trial)
     }
+
+    fn remains(&self, id: &StudyId) -> Result<Option<TrialId>, StoreError> {
+        let resource = || format!("the progress of study {id}");
+        let progress = self.get(PROGRESS, id.as_str().as_bytes(), resource, Progress::decode)?;
+        Ok(progress.and_then(Progress::remains))
+    }
 }
 
 impl Ranges for SledRecords<'_, Snapshot<'_>> {
+    fn deleted_studies(&self) -> Result<Vec<StudyId>, StoreError> {
+        let mut deleted = Vec::new();
+        for entry in self.range(PROGRESS, b"", b"") {
+            let (key, value) = entry?;
+            let resource = "the progress of a study";
+            let progress = unseal(&key, &value).and_then(Progress::decode);
+            if progress.map_err(|error| error.of(self.path, resource))?.remains().is_some() {
+                let id = std::str::from_utf8(&key).ok().and_then(|id| id.parse().ok());
+                deleted.push(id.ok_or_else(|| malformed("its key is no ID").of(self.path, resource))?);
+            }
+        }
+        Ok(deleted)
+    }
+
     fn jobs(&self, after: Option<&JobId>, limit: usize) -> Result<Vec<Job>, StoreError> {
         let after = after.map_or(&[][..], |id| id.as_str().as_bytes());
         let entries = self.range(JOB, b"", after).filter(|entry| entry.as_ref().map_or(true, |(key, _)| key != after));
@@ -398,16 +418,23 @@ impl Changes for SledRecords<'_, &TransactionalTree> {
         self.put(PROGRESS, study.id.as_str().as_bytes(), &progress.encode())
     }
 
-    fn remove_study(&self, study: &StudyId) -> Result<(), StoreError> {
+    fn put_remains(&self, study: &StudyId, next: Option<TrialId>) -> Result<(), StoreError> {
+        let key = study.as_str().as_bytes();
+        self.remove(prefixed(STUDY, key))?;
+        match next {
+            Some(next) => self.put(PROGRESS, key, &Progress::of_deleted(next).encode()),
+            None => self.remove(prefixed(PROGRESS, key)),
+        }
+    }
+
+    fn remove_trials(&self, study: &StudyId, first: TrialId, end: TrialId) -> Result<(), StoreError> {
         // A transaction has no ranges and excludes reads outside of it, so the keys are computed one by one.
-        let Some(found) = self.study(study)? else { return Ok(()) };
-        for id in (1..found.next_trial_id.0).map(TrialId) {
+        for id in (first.0..end.0).map(TrialId) {
             if let Some(trial) = self.trial(study, id)? {
                 self.remove_trial(study, &trial)?;
             }
         }
-        self.remove(prefixed(PROGRESS, study.as_str().as_bytes()))?;
-        self.remove(prefixed(STUDY, study.as_str().as_bytes()))
+        Ok(())
     }
 
     fn put_trial(&self, study: &StudyId, trial: &Trial, replaces: Option<&Trial>) -> Result<(), StoreError> {

@@ -39,6 +39,15 @@ impl<'a> SqliteRecords<'a> {
         done.map(|_| ()).map_err(|source| error::not_applied(self.path, "write", source))
     }
 
+    fn write_progress(&self, study: &StudyId, progress: Progress) -> Result<(), StoreError> {
+        let crc = checksum(study.as_str().as_bytes(), &progress.encode());
+        let sql = "INSERT INTO progress (study, next_trial_id, revision, crc) VALUES (?1, ?2, ?3, ?4)
+                   ON CONFLICT DO UPDATE
+                   SET next_trial_id = excluded.next_trial_id, revision = excluded.revision, crc = excluded.crc";
+        let (next, revision) = (number(progress.next_trial_id.0), number(progress.revision));
+        self.execute(sql, params![study.as_str(), next, revision, crc])
+    }
+
     fn get<T>(
         &self,
         sql: &str,
@@ -134,9 +143,35 @@ impl Lookups for SqliteRecords<'_> {
         let row = self.get(sql, params![study.as_str(), number(id.0)], trial_row)?;
         row.map(|row| self.decode_trial(study, row)).transpose()
     }
+
+    fn remains(&self, id: &StudyId) -> Result<Option<TrialId>, StoreError> {
+        let sql = "SELECT next_trial_id, revision, crc FROM progress WHERE study = ?1";
+        let row = self.get(sql, [id.as_str()], |row| {
+            let (next, revision): (i64, i64) = (row.get(0)?, row.get(1)?);
+            let progress =
+                Progress { next_trial_id: TrialId(next.cast_unsigned()), revision: revision.cast_unsigned() };
+            Ok((progress, row.get::<_, u32>(2)?))
+        })?;
+        let Some((progress, crc)) = row else { return Ok(None) };
+        let verified = record::verify(id.as_str().as_bytes(), &progress.encode(), crc);
+        verified.map_err(|error| error.of(self.path, &format!("the progress of study {id}")))?;
+        Ok(progress.remains())
+    }
 }
 
 impl Ranges for SqliteRecords<'_> {
+    fn deleted_studies(&self) -> Result<Vec<StudyId>, StoreError> {
+        let sql = "SELECT study FROM progress WHERE revision = ?1";
+        let deleted = Progress::of_deleted(TrialId::FIRST).revision;
+        let studies = self.list(sql, [number(deleted)], |row| row.get::<_, String>(0))?;
+        let parse = |study: String| {
+            study.parse().map_err(|error: IdError| {
+                RecordError::Malformed { detail: error.to_string() }.of(self.path, &format!("the progress of {study}"))
+            })
+        };
+        studies.into_iter().map(parse).collect()
+    }
+
     fn jobs(&self, after: Option<&JobId>, limit: usize) -> Result<Vec<Job>, StoreError> {
         let sql = "SELECT id, body, crc FROM jobs WHERE id > ?1 ORDER BY id LIMIT ?2";
         let after = after.map_or("", JobId::as_str);
@@ -260,23 +295,23 @@ impl Changes for SqliteRecords<'_> {
     }
 
     fn put_progress(&self, study: &Study) -> Result<(), StoreError> {
-        let progress = Progress { next_trial_id: study.next_trial_id, revision: study.revision };
-        let crc = checksum(study.id.as_str().as_bytes(), &progress.encode());
-        let sql = "INSERT INTO progress (study, next_trial_id, revision, crc) VALUES (?1, ?2, ?3, ?4)
-                   ON CONFLICT DO UPDATE
-                   SET next_trial_id = excluded.next_trial_id, revision = excluded.revision, crc = excluded.crc";
-        let (next, revision) = (number(progress.next_trial_id.0), number(progress.revision));
-        self.execute(sql, params![study.id.as_str(), next, revision, crc])
+        self.write_progress(&study.id, Progress { next_trial_id: study.next_trial_id, revision: study.revision })
     }
 
-    fn remove_study(&self, study: &StudyId) -> Result<(), StoreError> {
+    fn put_remains(&self, study: &StudyId, next: Option<TrialId>) -> Result<(), StoreError> {
+        self.execute("DELETE FROM studies WHERE id = ?1", [study.as_str()])?;
+        match next {
+            Some(next) => self.write_progress(study, Progress::of_deleted(next)),
+            None => self.execute("DELETE FROM progress WHERE study = ?1", [study.as_str()]),
+        }
+    }
+
+    fn remove_trials(&self, study: &StudyId, first: TrialId, end: TrialId) -> Result<(), StoreError> {
         for sql in [
-            "DELETE FROM measurements WHERE study = ?1",
-            "DELETE FROM trials WHERE study = ?1",
-            "DELETE FROM progress WHERE study = ?1",
-            "DELETE FROM studies WHERE id = ?1",
+            "DELETE FROM measurements WHERE study = ?1 AND trial >= ?2 AND trial < ?3",
+            "DELETE FROM trials WHERE study = ?1 AND id >= ?2 AND id < ?3",
         ] {
-            self.execute(sql, [study.as_str()])?;
+            self.execute(sql, params![study.as_str(), number(first.0), number(end.0)])?;
         }
         Ok(())
     }
