@@ -1,21 +1,35 @@
-//! `benches/soak.py`, for a few seconds; its default of two hours is run by hand.
+//! `benches/soak.py` for a few seconds, whose default of two hours is run by hand, and `benches/held_up.py` with few trials.
 
 use std::path::Path;
 use std::process::Command;
 
-#[test]
-fn soak_reports_the_resources_of_a_server_under_load() {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches").join("soak.py");
-    let arguments = ["--minutes", "0.1", "--rate", "100", "--clients", "4", "--every", "2"];
-    let output = Command::new("python3")
-        .arg(script)
-        .arg(env!("CARGO_BIN_EXE_tunesmith"))
-        .args(arguments)
-        .env("PYTHONDONTWRITEBYTECODE", "1")
-        .output()
-        .unwrap();
+/// The output of the benchmark `script` with `arguments`.
+fn output(script: &str, arguments: &[&str]) -> String {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches").join(script);
+    let mut command = Command::new("python3");
+    command.arg(script).arg(env!("CARGO_BIN_EXE_tunesmith")).args(arguments).env("PYTHONDONTWRITEBYTECODE", "1");
+    let output = command.output().unwrap();
     let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{text}{errors}");
+    text.into_owned()
+}
+
+#[test]
+fn small_requests_are_measured_beside_every_large_one() {
+    let text = output("held_up.py", &["--trials", "300", "--curve", "20"]);
+    let rows: Vec<Vec<&str>> = text.lines().filter_map(|line| Some(cells(line)?.collect())).skip(1).collect();
+    let names: Vec<&str> = rows.iter().map(|row| row[0]).collect();
+    assert_eq!(names.len(), 9, "{text}");
+    assert!(names.contains(&"deletion of the study") && names.contains(&"first :listOptimalTrials"), "{text}");
+    for row in &rows {
+        let numbers: Vec<f64> = row[1..].iter().map(|cell| cell.parse().unwrap()).collect();
+        assert!(numbers[1] >= 1.0 && numbers[2] <= numbers[4], "{text}");
+    }
+}
+
+#[test]
+fn soak_reports_the_resources_of_a_server_under_load() {
+    let text = output("soak.py", &["--minutes", "0.1", "--rate", "100", "--clients", "4", "--every", "2"]);
     let rows: Vec<Vec<f64>> = text.lines().filter_map(numbers).collect();
     let last = rows.last().expect("there is a sample");
     let &[_, requests, resident_mib, files, threads, folder_mib] = &last[..] else { panic!("{text}") };
@@ -25,6 +39,10 @@ fn soak_reports_the_resources_of_a_server_under_load() {
 
 /// The numbers of a row of samples.
 fn numbers(line: &str) -> Option<Vec<f64>> {
-    let cells = line.strip_prefix("| ")?.strip_suffix(" |")?;
-    cells.split(" | ").map(|cell| cell.parse().ok()).collect()
+    cells(line)?.map(|cell| cell.parse().ok()).collect()
+}
+
+/// The cells of a row of a table, other than the line below its head.
+fn cells(line: &str) -> Option<impl Iterator<Item = &str>> {
+    Some(line.strip_prefix("| ")?.strip_suffix(" |")?.split(" | "))
 }
