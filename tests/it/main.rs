@@ -22,6 +22,7 @@ mod hostile_programs;
 mod isolation;
 mod job_views;
 mod jobs;
+mod large_bodies;
 mod local_train;
 mod metrics_collector;
 mod misbehaving_trainers;
