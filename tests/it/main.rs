@@ -58,5 +58,6 @@ mod token_loss;
 mod traces;
 mod trial_completion;
 mod unrunnable_jobs;
+mod upload_progress;
 mod uploads_and_logs;
 mod wire;
