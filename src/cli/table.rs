@@ -54,7 +54,7 @@ impl Column {
         Self { kind: Kind::Value, ..Self::text(header) }
     }
 
-    /// A column of sentences, wrapped where the table is too wide. It stands last.
+    /// A column of sentences, wrapped where the table is too wide. A table has at most one.
     pub(super) fn prose(header: impl Into<String>) -> Self {
         Self { kind: Kind::Prose, ..Self::text(header) }
     }
@@ -121,6 +121,14 @@ impl Table {
             text.push_str(&format!("{} {noun} not fit: {names} (--wide prints all columns{select})\n", hidden.len()));
         }
         Ok(text)
+    }
+
+    /// Returns the text of the table as Markdown, with all columns and a line break at its end.
+    pub(super) fn to_markdown(&self) -> String {
+        let mut table = TextTable::new();
+        table.load_style(presets::ASCII_MARKDOWN);
+        table.set_header(self.columns.iter().map(|column| &column.header)).add_rows(&self.rows);
+        format!("{table}\n")
     }
 
     /// Returns the indices of the columns that the layout asks for.

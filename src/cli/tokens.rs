@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use comfy_table::Table;
 
 use super::output::{notice, print};
+use super::table::{Column, Table, TableArgs};
 use crate::composition;
 use crate::data_dir::tokens_of;
 use tunesmith_access::{Grant, Principal, Token, TokenFile, TokenFileError};
@@ -19,7 +19,7 @@ pub(super) enum TokensCommand {
     /// Create a token and print it. It cannot be printed again. A running server accepts it at once.
     Create(CreateArgs),
     /// List the tokens without their secrets.
-    List(FolderArgs),
+    List(ListArgs),
     /// Revoke a token. A running server refuses it at once.
     Revoke(RevokeArgs),
     /// Remove all tokens, also if their file is missing or damaged. From its next start on, a server needs no token.
@@ -31,6 +31,14 @@ pub(super) struct FolderArgs {
     /// The server's data folder.
     #[arg(long, value_name = "DIR", default_value = super::folder_args::DEFAULT_DATA_DIR)]
     data_dir: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ListArgs {
+    #[command(flatten)]
+    folder: FolderArgs,
+    #[command(flatten)]
+    table: TableArgs,
 }
 
 #[derive(Debug, Args)]
@@ -77,16 +85,21 @@ pub(super) fn tokens(command: &TokensCommand) -> anyhow::Result<ExitCode> {
             print(&format!("{}\n", made.secret))?;
         }
         TokensCommand::List(args) => {
-            let mut table = Table::new();
-            table.load_style(comfy_table::presets::NOTHING);
-            table.set_header(["id", "principal", "roles", "created", "ends"]);
-            for token in args.file().read()? {
+            let columns = vec![
+                Column::text("id"),
+                Column::text("principal"),
+                Column::prose("roles"),
+                Column::text("created").may_be_left_out(1),
+                Column::text("ends").may_be_left_out(0),
+            ];
+            let mut table = Table::new(columns).without_borders();
+            for token in args.folder.file().read()? {
                 let roles: Vec<String> = token.grants.iter().map(Grant::to_string).collect();
                 let end = token.expire_time.map_or_else(|| "never".to_owned(), |end| end.to_string());
                 let created = token.create_time.to_string();
-                table.add_row([token.id, token.principal.to_string(), roles.join(", "), created, end]);
+                table.add_row(vec![token.id, token.principal.to_string(), roles.join(", "), created, end]);
             }
-            print(&format!("{table}\n"))?;
+            print(&table.render(&args.table.layout())?)?;
         }
         TokensCommand::Revoke(args) => {
             let token = args.folder.recorded("revoke", &args.id, || args.folder.file().revoke(&args.id))?;

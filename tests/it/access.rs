@@ -165,6 +165,20 @@ fn tokens_are_listed_without_their_secrets_and_invalid_ones_are_rejected() {
     let (_, id, key) = (parts.next().unwrap(), parts.next().unwrap(), parts.next().unwrap());
     assert!(list.contains(id) && list.contains("serviceAccount:ci") && list.contains("roles/ml.admin"), "{list}");
     assert!(!list.contains(key), "{list}");
+    let narrow = |more: &[&str]| {
+        let mut command = workspace.command();
+        command.args(["tokens", "list", "--data-dir", "data"]).args(more).env("COLUMNS", "60");
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let text = narrow(&[]);
+    let (table, hint) = text.split_at(text.find("2 columns do not fit").unwrap_or_else(|| panic!("{text}")));
+    assert!(table.lines().all(|line| line.trim_end().chars().count() <= 60) && table.contains(id), "{table}");
+    assert!(!table.contains("created") && hint.starts_with("2 columns do not fit: created, ends (--wide"), "{hint}");
+    assert_eq!(narrow(&["--wide"]), list);
+    let words = narrow(&["--columns", "principal,id"]);
+    assert_eq!(words.split_whitespace().collect::<Vec<_>>(), ["principal", "id", "serviceAccount:ci", id]);
     for (arguments, expected) in [
         (["--principal", "ada", "--role", "ml.admin"], "\"ada\" is not a principal"),
         (["--principal", "user:ada", "--role", "owner"], "\"owner\" is not a role"),

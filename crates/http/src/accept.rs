@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::Router;
@@ -20,6 +20,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::listener::{Accepted, Connections, Io, Peer};
+use super::unread::{Drain, UnreadBody};
 
 /// Serves `router` on `connections` until `end` completes. Returns after the requests in progress are answered.
 ///
@@ -53,15 +54,19 @@ async fn serve_connection(
     mut ended: watch::Receiver<()>,
 ) {
     let service = TowerToHyperService::new(router);
+    let unread = UnreadBody::default();
+    let stream = Stalling { stream, limit: idle, stalled: None, unread: unread.clone(), drain: None };
     let service = service_fn(move |request: Request<Incoming>| {
-        let mut request = request.map(|body| Body::new(StallingBody { body, limit: idle, stalled: None }));
+        unread.set(false);
+        let unread = unread.clone();
+        let body = |body| Body::new(StallingBody { body, limit: idle, stalled: None, is_read: false, unread });
+        let mut request = request.map(body);
         request.extensions_mut().insert(ConnectInfo(Peer(peer)));
         hyper::service::Service::call(&service, request)
     });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(idle);
-    let stream = TokioIo::new(Stalling { stream, limit: idle, stalled: None });
-    let mut connection = pin!(builder.serve_connection(stream, service));
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     let mut is_ending = false;
     loop {
         tokio::select! {
@@ -85,6 +90,15 @@ struct StallingBody {
     limit: Duration,
     /// Ends when the current part has been awaited too long.
     stalled: Option<Pin<Box<Sleep>>>,
+    /// Whether the end was reached.
+    is_read: bool,
+    unread: UnreadBody,
+}
+
+impl Drop for StallingBody {
+    fn drop(&mut self) {
+        self.unread.set(!self.is_read && !hyper::body::Body::is_end_stream(&self.body));
+    }
 }
 
 impl hyper::body::Body for StallingBody {
@@ -97,6 +111,7 @@ impl hyper::body::Body for StallingBody {
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) {
             self.stalled = None;
+            self.is_read = frame.is_none();
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }
         let limit = self.limit;
@@ -113,12 +128,16 @@ impl hyper::body::Body for StallingBody {
     }
 }
 
-/// A stream whose writes fail if the client takes nothing for the time `limit`.
+/// A stream whose writes fail if the client takes nothing for the time `limit`. Before it is closed, the rest of a body
+/// that was refused is read.
 struct Stalling {
     stream: Box<dyn Io>,
     limit: Duration,
     /// Ends when the current write has waited too long.
     stalled: Option<Pin<Box<Sleep>>>,
+    unread: UnreadBody,
+    /// The state after the last write.
+    drain: Option<Drain>,
 }
 
 impl Stalling {
@@ -171,7 +190,14 @@ impl AsyncWrite for Stalling {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let progress = Pin::new(&mut self.stream).poll_shutdown(context);
-        self.limited(context, progress)
+        let this = &mut *self;
+        if this.drain.is_none() {
+            let progress = Pin::new(&mut this.stream).poll_shutdown(context);
+            ready!(this.limited(context, progress))?;
+        }
+        if !this.unread.is_set() {
+            return Poll::Ready(Ok(()));
+        }
+        this.drain.get_or_insert_with(Drain::new).poll(Pin::new(&mut this.stream), context).map(Ok)
     }
 }

@@ -40,4 +40,5 @@ mod trial_list;
 mod trial_messages;
 mod trial_reports;
 mod trials;
+mod unread;
 pub mod web_pages;

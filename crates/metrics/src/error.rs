@@ -86,6 +86,21 @@ pub enum CollectError {
         /// Maximum length of a line in bytes.
         limit: usize,
     },
+    /// The metric is a key of an object that is printed over several lines. Such objects are ignored, because they are
+    /// usually configurations.
+    #[error(
+        "{} has {tag:?} at byte {offset} in an object that is printed over several lines, which is not read; a report is \
+         printed on one line",
+        path.display()
+    )]
+    PrintedObject {
+        /// The file.
+        path: PathBuf,
+        /// The name of the metric.
+        tag: String,
+        /// Offset of the line in bytes.
+        offset: u64,
+    },
     /// The file was truncated or replaced while it was read. It is read again from its beginning.
     #[error("{} was truncated or replaced while it was read", path.display())]
     Restarted {

@@ -3,14 +3,19 @@
 //! Lines end with a line feed or a carriage return, so that each state of a progress bar is a line. A line without a
 //! step has the highest step before it plus one, and the first one has step 1: the reports of a trainer without steps
 //! are numbered 1, 2, 3, and a final line without a step follows the others. The mark of a report is the byte offset of
-//! its line. Steps and marks depend only on the text, so reading it again yields the same measurements.
+//! its line. Steps and marks depend only on the text, so reading it again yields the same measurements. The lines of an
+//! object or array that is printed over several lines are no reports.
+
+mod printed_object;
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
+use self::printed_object::{PrintedObject, Progress};
 use super::CollectError;
 use super::files::{self, FileId};
 use super::intake::{Intake, Report};
+use super::report_line;
 use tunesmith_domain::Source;
 use tunesmith_files::Place;
 
@@ -40,6 +45,8 @@ struct Position {
     size_read: u64,
     /// Whether `offset` is within a line that is too long.
     is_in_long_line: bool,
+    /// The object or array that an earlier line opened.
+    printed: Option<PrintedObject>,
     highest_step: i64,
 }
 
@@ -136,11 +143,45 @@ impl StandardOutput {
         if self.position.is_in_long_line {
             return;
         }
-        let Some(report) = intake.read_line(line) else { return };
+        let Some(text) = self.usual_text(line) else {
+            self.note_if_report(line, intake);
+            return;
+        };
+        let Some(report) = intake.read_line(text) else { return };
         let step = report.step.unwrap_or(self.position.highest_step.saturating_add(1));
         self.position.highest_step = self.position.highest_step.max(step);
         let mark = self.position.offset;
         intake.add(Source::StandardOutput, Report { step, wall_time_secs: 0.0, mark, value: report.value });
+    }
+
+    /// Returns the part of `line` that is outside of objects and arrays printed over several lines.
+    fn usual_text<'a>(&mut self, line: &'a [u8]) -> Option<&'a [u8]> {
+        let mut text = line;
+        if let Some(mut printed) = self.position.printed.take() {
+            match printed.read(line) {
+                Progress::Inside => {
+                    self.position.printed = Some(printed);
+                    return None;
+                }
+                Progress::Closed(end) => text = &line[end..],
+                Progress::Foreign => {}
+            }
+        }
+        if let Some((start, printed)) = PrintedObject::opened_by(text) {
+            self.position.printed = Some(printed);
+            text = &text[..start];
+        }
+        Some(text)
+    }
+
+    /// Notes the problem if the line at the current offset, within a printed object, has the form of a report.
+    fn note_if_report(&self, line: &[u8], intake: &mut Intake) {
+        let is_noted = |problem: &CollectError| matches!(problem, CollectError::PrintedObject { .. });
+        let tag = intake.tag().to_owned();
+        if !intake.problems().iter().any(is_noted) && report_line::parse(line, &tag, |_| {}).is_some() {
+            let path = self.place.path();
+            intake.note_problem(CollectError::PrintedObject { path, tag, offset: self.position.offset });
+        }
     }
 
     /// Advances by `bytes` within a line that is too long.
@@ -154,6 +195,7 @@ impl StandardOutput {
             });
         }
         self.position.is_in_long_line = true;
+        self.position.printed = None;
         self.position.offset += bytes as u64;
     }
 }

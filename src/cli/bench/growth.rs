@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use comfy_table::{Table, presets};
 
 use super::service::open_store;
 use crate::cli::output::{notice, print};
+use crate::cli::table::{Column, Layout, Table};
 use tunesmith_harness::load::{Growth, GrowthRow};
 
 /// Measure how time and memory of a server grow, each figure beside a reference of the same run.
@@ -37,6 +37,9 @@ pub(super) struct GrowthArgs {
     /// Print the table as Markdown.
     #[arg(long)]
     markdown: bool,
+    /// Print all columns of a table, also if they do not fit the terminal.
+    #[arg(long, conflicts_with = "markdown")]
+    wide: bool,
 }
 
 pub(super) fn run(args: &GrowthArgs) -> anyhow::Result<ExitCode> {
@@ -59,18 +62,42 @@ pub(super) fn run(args: &GrowthArgs) -> anyhow::Result<ExitCode> {
         text.push('\n');
         std::fs::write(path, text).with_context(|| format!("{} cannot be written", path.display()))?;
     }
-    print(&format!("{}\n", table(&rows, args.markdown)))?;
+    let table = table(&rows);
+    print(&if args.markdown { table.to_markdown() } else { table.render(&Layout::of_all_columns(args.wide))? })?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn table(rows: &[GrowthRow], markdown: bool) -> Table {
-    let mut table = Table::new();
-    let style = if markdown { presets::ASCII_MARKDOWN } else { presets::UTF8_HORIZONTAL_ONLY };
-    table.load_style(style).set_header(["", "value", "reference", "value", "ratio"]);
+fn table(rows: &[GrowthRow]) -> Table {
+    let mut table = Table::new(vec![
+        Column::text(""),
+        Column::text("value").may_be_left_out(0),
+        Column::text("reference").may_be_left_out(2),
+        Column::text("value").may_be_left_out(1),
+        Column::number("ratio"),
+    ]);
     for row in rows {
         let figure = |value: f64| format!("{value:.1} {}", row.unit);
         let (value, reference) = (figure(row.value), figure(row.reference_value));
-        table.add_row([&row.what, &value, &row.reference, &reference, &format!("{:.2}", row.ratio())]);
+        table.add_row(vec![row.what.clone(), value, row.reference.clone(), reference, format!("{:.2}", row.ratio())]);
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn table_fits_the_terminal() {
+        let row = GrowthRow {
+            what: "a report to a trial with 2000 reports".to_owned(),
+            value: 12.5,
+            reference: "a report to a trial without any".to_owned(),
+            reference_value: 10.0,
+            unit: "ms",
+        };
+        let text = table(&[row]).render(&Layout { width: Some(80), ..Layout::default() }).unwrap();
+        assert!(text.lines().take(4).all(|line| line.chars().count() <= 80), "{text}");
+        assert!(text.contains("12.5 ms") && text.contains("1.25") && text.contains("not fit: reference"), "{text}");
+    }
 }

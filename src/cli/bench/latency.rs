@@ -4,9 +4,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use comfy_table::{Table, presets};
-
 use crate::cli::output::{notice, print};
+use crate::cli::table::{Column, Layout, Table};
 use tunesmith_harness::OptimizerSpec;
 use tunesmith_harness::latency::{Latency, LatencyResult, LatencyRow, mixed_problem};
 
@@ -34,6 +33,9 @@ pub(super) struct LatencyArgs {
     /// Print the table as Markdown.
     #[arg(long)]
     markdown: bool,
+    /// Print all columns of a table, also if they do not fit the terminal.
+    #[arg(long, conflicts_with = "markdown")]
+    wide: bool,
 }
 
 pub(super) fn run(args: &LatencyArgs) -> anyhow::Result<ExitCode> {
@@ -69,19 +71,19 @@ pub(super) fn run(args: &LatencyArgs) -> anyhow::Result<ExitCode> {
         }
         std::fs::write(path, lines)?;
     }
-    print(&format!("{}\n", table(&rows, &latency.histories, args.markdown)))?;
+    let table = table(&rows, &latency.histories);
+    print(&if args.markdown { table.to_markdown() } else { table.render(&Layout::of_all_columns(args.wide))? })?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Returns a table with a row for each optimizer and a column for each number of completed trials.
-fn table(rows: &[LatencyRow], histories: &[usize], markdown: bool) -> Table {
-    let mut table = Table::new();
-    let header = histories.iter().map(|history| format!("n = {history}"));
-    let style = if markdown { presets::ASCII_MARKDOWN } else { presets::UTF8_HORIZONTAL_ONLY };
-    table.load_style(style).set_header([String::new()].into_iter().chain(header));
+fn table(rows: &[LatencyRow], histories: &[usize]) -> Table {
+    let history = |(rank, history): (usize, &usize)| Column::text(format!("n = {history}")).may_be_left_out(rank);
+    let columns = [Column::text("")].into_iter().chain(histories.iter().enumerate().map(history));
+    let mut table = Table::new(columns.collect());
     for of_optimizer in rows.chunk_by(|a, b| a.optimizer == b.optimizer) {
         let cells = of_optimizer.iter().map(|row| text(&row.result));
-        table.add_row([of_optimizer[0].optimizer.clone()].into_iter().chain(cells));
+        table.add_row([of_optimizer[0].optimizer.clone()].into_iter().chain(cells).collect());
     }
     table
 }

@@ -9,6 +9,7 @@ use tunesmith_benchmark::analysis::{AnalysisOptions, Finding, compare_optimizers
 use tunesmith_benchmark::record::RunRecord;
 
 use crate::cli::output::{notice, print};
+use crate::cli::table::{Column, Layout, Table};
 use tunesmith_harness::report::{ReportMeta, change_markdown, change_terminal, html, markdown, terminal};
 use tunesmith_harness::suites::remark;
 use tunesmith_harness::{Invocation, read_results};
@@ -49,12 +50,15 @@ pub(super) struct ReportOptions {
     /// Remark, as a paragraph of its own. May be given several times.
     #[arg(long, value_name = "TEXT")]
     note: Vec<String>,
+    /// Print all columns of the tables, also if they do not fit the terminal. The files have all of them.
+    #[arg(long)]
+    wide: bool,
 }
 
 impl ReportOptions {
     /// Returns the options for a report on all results, compared with `baseline`, or with the first optimizer by name.
-    pub(super) fn against(baseline: Option<String>) -> Self {
-        Self { baseline, ..Self::default() }
+    pub(super) fn against(baseline: Option<String>, wide: bool) -> Self {
+        Self { baseline, wide, ..Self::default() }
     }
 }
 
@@ -73,6 +77,9 @@ pub(super) struct CompareArgs {
     /// Only these optimizers.
     #[arg(long = "contestants", value_name = "NAME,...", value_delimiter = ',')]
     optimizers: Vec<String>,
+    /// Print all columns of the table, also if they do not fit the terminal.
+    #[arg(long, conflicts_with = "markdown")]
+    wide: bool,
 }
 
 pub(super) fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
@@ -103,7 +110,7 @@ pub(super) fn write(folders: &[PathBuf], out: &Path, options: &ReportOptions) ->
         let path = out.join(name);
         std::fs::write(&path, text).with_context(|| path.display().to_string())?;
     }
-    print(&terminal(&comparison, &meta))?;
+    print(&terminal(&comparison, &meta, &|header, rows| drawn(header, rows, options.wide))?)?;
     notice(&format!("the whole report: {}", out.join(PAGE).display()));
     Ok(())
 }
@@ -115,11 +122,29 @@ pub(super) fn compare(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     let change = compare_records(&old, &new, &analysis)?;
     let title = format!("From {} to {}", args.old.display(), args.new.display());
     let meta = meta(title, &new, &invocations, Vec::new());
-    print(&if args.markdown { change_markdown(&change, &meta) } else { change_terminal(&change, &meta) })?;
+    print(&if args.markdown {
+        change_markdown(&change, &meta)
+    } else {
+        change_terminal(&change, &meta, &|header, rows| drawn(header, rows, args.wide))?
+    })?;
     Ok(match change.overall {
         Finding::Worse => ExitCode::from(WORSE),
         _ => ExitCode::SUCCESS,
     })
+}
+
+/// Draws a table of a report for the terminal. Columns are left out from the right.
+fn drawn(header: &[String], rows: Vec<Vec<String>>, wide: bool) -> anyhow::Result<String> {
+    let column = |(index, name): (usize, &String)| match (index, name.as_str()) {
+        (0, _) => Column::text(name),
+        (_, "reason") => Column::prose(name),
+        _ => Column::number(name).may_be_left_out(index),
+    };
+    let mut table = Table::new(header.iter().enumerate().map(column).collect());
+    for row in rows {
+        table.add_row(row);
+    }
+    table.render(&Layout::of_all_columns(wide))
 }
 
 fn meta(title: String, records: &[RunRecord], invocations: &[Invocation], notes: Vec<String>) -> ReportMeta {

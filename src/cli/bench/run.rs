@@ -98,6 +98,9 @@ pub(super) struct RunArgs {
     /// Repeat failed runs.
     #[arg(long)]
     retry_failed: bool,
+    /// Print all columns of the tables, also if they do not fit the terminal. The files have all of them.
+    #[arg(long)]
+    wide: bool,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -176,7 +179,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let outcome = with_progress(|progress| comparison.run(&mut folder, progress))?;
     print_summary(&outcome, &args.out);
     drop(folder);
-    let options = ReportOptions::against(baseline);
+    let options = ReportOptions::against(baseline, args.wide);
     write_report(std::slice::from_ref(&args.out), &args.out, &options)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use comfy_table::{Table, presets};
 
 use crate::cli::output::{notice, print};
+use crate::cli::table::{Column, Layout, Table};
 use crate::data_dir::{DataDir, StoreKind};
 use tunesmith_harness::load::{Load, LoadResult, OpenedStore, Row};
 
@@ -41,6 +41,9 @@ pub(super) struct ServiceArgs {
     /// Print the tables as Markdown.
     #[arg(long)]
     markdown: bool,
+    /// Print all columns of the tables, also if they do not fit the terminal.
+    #[arg(long, conflicts_with = "markdown")]
+    wide: bool,
 }
 
 pub(super) fn run(args: &ServiceArgs) -> anyhow::Result<ExitCode> {
@@ -72,8 +75,10 @@ pub(super) fn run(args: &ServiceArgs) -> anyhow::Result<ExitCode> {
         text.push('\n');
         std::fs::write(path, text).with_context(|| format!("{} cannot be written", path.display()))?;
     }
-    let (loads, starts) = tables(&result, args.markdown);
-    print(&format!("{loads}\n\n{starts}\n"))?;
+    let layout = Layout::of_all_columns(args.wide);
+    let drawn = |table: &Table| if args.markdown { Ok(table.to_markdown()) } else { table.render(&layout) };
+    let (loads, starts) = tables(&result);
+    print(&format!("{}\n{}", drawn(&loads)?, drawn(&starts)?))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -83,22 +88,50 @@ pub(super) async fn open_store(folder: PathBuf) -> anyhow::Result<OpenedStore> {
     Ok(OpenedStore { store: data_dir.store().await?, lock: Box::new(data_dir) })
 }
 
-fn tables(result: &LoadResult, markdown: bool) -> (Table, Table) {
-    let style = if markdown { presets::ASCII_MARKDOWN } else { presets::UTF8_HORIZONTAL_ONLY };
-    let mut loads = Table::new();
-    let header = ["", "clients", "completed before", "pairs/s", "suggest p50 ms", "suggest p99 ms"];
-    loads.load_style(style).set_header(header);
+fn tables(result: &LoadResult) -> (Table, Table) {
+    let mut loads = Table::new(vec![
+        Column::text(""),
+        Column::number("clients"),
+        Column::number("completed before"),
+        Column::number("pairs/s"),
+        Column::number("suggest p50 ms").may_be_left_out(0),
+        Column::number("suggest p99 ms").may_be_left_out(1),
+    ]);
     for row in &result.rows {
         let (clients, completed) = (row.clients.to_string(), row.completed_before.to_string());
         let numbers =
             [row.pairs_per_second, row.suggest_p50_ms, row.suggest_p99_ms].map(|number| format!("{number:.1}"));
-        loads.add_row([row.what.clone(), clients, completed].into_iter().chain(numbers));
+        loads.add_row([row.what.clone(), clients, completed].into_iter().chain(numbers).collect());
     }
-    let mut starts = Table::new();
-    starts.load_style(style).set_header(["stored trials", "ready after ms", "resident MiB"]);
+    let mut starts = Table::new(["stored trials", "ready after ms", "resident MiB"].map(Column::number).into());
     for start in &result.starts {
         let numbers = [start.ready_ms, start.resident_mib].map(|number| format!("{number:.0}"));
-        starts.add_row([start.stored_trials.to_string()].into_iter().chain(numbers));
+        starts.add_row([start.stored_trials.to_string()].into_iter().chain(numbers).collect());
     }
     (loads, starts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_fit_the_terminal() {
+        let row = Row {
+            what: "suggest and complete".to_owned(),
+            clients: 64,
+            completed_before: 100_000,
+            pairs: 2000,
+            seconds: 4.0,
+            pairs_per_second: 500.0,
+            suggest_p50_ms: 1.0,
+            suggest_p99_ms: 25.0,
+        };
+        let (loads, starts) = tables(&LoadResult { starts: Vec::new(), rows: vec![row] });
+        let narrow = Layout { width: Some(70), ..Layout::default() };
+        let text = loads.render(&narrow).unwrap();
+        assert!(text.lines().take(4).all(|line| line.chars().count() <= 70), "{text}");
+        assert!(text.contains("500") && text.contains("not fit: suggest p50 ms, suggest p99 ms"), "{text}");
+        assert!(starts.to_markdown().starts_with("| stored trials |"));
+    }
 }

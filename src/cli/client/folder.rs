@@ -131,7 +131,7 @@ impl Folder {
         let (content_type, body) = match request.payload {
             Payload::None => (None, Body::empty()),
             Payload::Json(value) => (Some("application/json"), Body::from(value.to_string())),
-            Payload::Bytes(bytes) => (Some("application/octet-stream"), Body::from(bytes)),
+            Payload::File(bytes, _) => (Some("application/octet-stream"), Body::from(bytes)),
         };
         let mut builder = axum::http::Request::builder().method(request.method).uri(request.target);
         if let Some(content_type) = content_type {

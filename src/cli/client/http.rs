@@ -9,6 +9,7 @@ use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use super::error::ClientError;
 use super::request::{Answer, Payload, Request};
 use super::tls;
+use super::upload_body::UploadBody;
 
 /// Environment variable with the access token.
 const TOKEN_VARIABLE: &str = "TUNESMITH_ACCESS_TOKEN";
@@ -94,7 +95,10 @@ impl Server {
         builder = match &request.payload {
             Payload::None => builder,
             Payload::Json(value) => builder.header(CONTENT_TYPE, "application/json").body(value.to_string()),
-            Payload::Bytes(bytes) => builder.header(CONTENT_TYPE, "application/octet-stream").body(bytes.clone()),
+            Payload::File(bytes, taken) => {
+                let body = UploadBody::new(bytes.clone(), taken.clone());
+                builder.header(CONTENT_TYPE, "application/octet-stream").body(reqwest::Body::wrap(body))
+            }
         };
         let response = builder.send().await?;
         let request_id = response.headers().get("x-request-id").and_then(|id| id.to_str().ok()).map(str::to_owned);

@@ -28,6 +28,7 @@ mod tls;
 mod trial_create;
 mod trial_view;
 mod trials;
+mod upload_body;
 
 use std::process::ExitCode;
 

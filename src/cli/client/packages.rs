@@ -1,11 +1,12 @@
 //! Uploads packages to the service, each content once.
 
 use std::path::Path;
+use std::pin::pin;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use axum::body::Bytes;
-use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use sha2::{Digest, Sha256};
 
 use super::request::text;
@@ -13,6 +14,11 @@ use super::service::Client;
 use crate::cli::output::notice;
 use tunesmith_packages::SourceFolder;
 use tunesmith_service::packages::Packages;
+
+/// The progress of shorter uploads is not shown.
+const SHORT: Duration = Duration::from_secs(1);
+/// Interval between two changes of the display.
+const TICK: Duration = Duration::from_millis(250);
 
 /// Packs the package in the folder `path`, uploads it, and returns its URI for `packageUris`.
 pub(super) async fn upload_folder(client: &Client, path: &Path) -> anyhow::Result<String> {
@@ -44,9 +50,17 @@ async fn upload(client: &Client, sha256: &str, file_name: &str, bytes: Vec<u8>) 
     let package = match client.get(&path, &[]).await {
         Ok(package) => package,
         Err(error) if error.is_not_found() => {
-            let spinner = upload_spinner(file_name, size);
-            let package = client.put(&path, Bytes::from(bytes)).await;
-            spinner.finish_and_clear();
+            let bar = upload_bar(file_name, size);
+            let mut upload = pin!(client.put(&path, Bytes::from(bytes), bar.clone()));
+            let package = tokio::select! {
+                package = &mut upload => package,
+                () = tokio::time::sleep(SHORT) => {
+                    bar.set_draw_target(ProgressDrawTarget::stderr());
+                    bar.enable_steady_tick(TICK);
+                    upload.await
+                }
+            };
+            bar.finish_and_clear();
             let package = package?;
             notice(&format!("package {file_name}: {size} bytes uploaded"));
             package
@@ -56,11 +70,11 @@ async fn upload(client: &Client, sha256: &str, file_name: &str, bytes: Vec<u8>) 
     Ok(text(&package, "uri").to_owned())
 }
 
-/// Shows on a terminal that an upload takes place, and for how long.
-fn upload_spinner(file_name: &str, size: usize) -> ProgressBar {
-    let style = ProgressStyle::with_template("{spinner} uploading {msg} {elapsed}").expect("the template is valid");
-    let spinner = ProgressBar::new_spinner().with_style(style);
-    spinner.set_message(format!("package {file_name}, {}", HumanBytes(size as u64)));
-    spinner.enable_steady_tick(Duration::from_millis(250));
-    spinner
+/// Returns the display of the progress of an upload. It is hidden at first, and always without a terminal.
+fn upload_bar(file_name: &str, size: usize) -> ProgressBar {
+    let template = "{bar:20} {binary_bytes}/{binary_total_bytes}  {elapsed}  uploading {wide_msg}";
+    let style = ProgressStyle::with_template(template).expect("the template is valid");
+    let bar = ProgressBar::with_draw_target(Some(size as u64), ProgressDrawTarget::hidden()).with_style(style);
+    bar.set_message(file_name.to_owned());
+    bar
 }

@@ -2,6 +2,7 @@
 
 use axum::body::Bytes;
 use axum::http::Method;
+use indicatif::ProgressBar;
 use serde_json::Value;
 
 /// One request.
@@ -16,7 +17,8 @@ pub(super) struct Request {
 pub(super) enum Payload {
     None,
     Json(Value),
-    Bytes(Bytes),
+    /// A file, with the display of its progress.
+    File(Bytes, ProgressBar),
 }
 
 /// A response.

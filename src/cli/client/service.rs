@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::http::Method;
+use indicatif::ProgressBar;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
@@ -59,9 +60,9 @@ impl Client {
         self.send(Method::PATCH, path, query, Payload::Json(body)).await
     }
 
-    /// Sends a PUT request with the bytes of a file.
-    pub(super) async fn put(&self, path: &str, bytes: Bytes) -> Result<Value, ClientError> {
-        self.send(Method::PUT, path, &[], Payload::Bytes(bytes)).await
+    /// Sends a PUT request with the bytes of a file. Its progress is shown by `taken`.
+    pub(super) async fn put(&self, path: &str, bytes: Bytes, taken: ProgressBar) -> Result<Value, ClientError> {
+        self.send(Method::PUT, path, &[], Payload::File(bytes, taken)).await
     }
 
     /// Sends a DELETE request.

@@ -82,11 +82,13 @@ pub(super) fn table(trials: &[Value], study: &Value, layout: &Layout) -> anyhow:
     table.render(layout)
 }
 
-/// Formats one trial, with its parameters as arguments of a program.
+/// Formats one trial, with its parameters as arguments of a program. They are exact until the trial is completed,
+/// because its result is reported for exactly that point, and rounded afterwards.
 pub(super) fn describe(trial: &Value) -> String {
     let mut lines = vec![format!("trial {} is {}", last_segment(text(trial, "name")), state(trial))];
+    let shown = if text(trial, "state") == "COMPLETED" { rounded_value } else { exact_value };
     let flags = list(trial, "parameters").iter().map(|parameter| {
-        let flag = format!("--{}={}", text(parameter, "parameter"), value(parameter));
+        let flag = format!("--{}={}", text(parameter, "parameter"), shown(parameter));
         crate::cli::results::shell_word(&flag)
     });
     lines.push(format!("  {}", flags.collect::<Vec<_>>().join(" ")));
@@ -142,8 +144,21 @@ fn rounded_metric(trial: &Value, name: &str) -> Option<String> {
 }
 
 fn rounded_parameter(trial: &Value, name: &str) -> Option<String> {
-    let found = list(trial, "parameters").iter().find(|parameter| text(parameter, "parameter") == name)?;
-    Some(if found["floatValue"].is_null() { value(found) } else { rounded(&found["floatValue"]) })
+    list(trial, "parameters").iter().find(|parameter| text(parameter, "parameter") == name).map(rounded_value)
+}
+
+/// Returns the value of a parameter for people.
+fn rounded_value(parameter: &Value) -> String {
+    if parameter["floatValue"].is_null() { value(parameter) } else { rounded(&parameter["floatValue"]) }
+}
+
+/// Returns the value of a parameter with every digit, and whole numbers without a decimal point.
+fn exact_value(parameter: &Value) -> String {
+    let text = value(parameter);
+    match parameter["floatValue"].is_null() {
+        true => text,
+        false => text.strip_suffix(".0").unwrap_or(&text).to_owned(),
+    }
 }
 
 /// Rounds a number for people; other values are unchanged.
@@ -211,7 +226,22 @@ mod tests {
             {"parameter": "x", "floatValue": 0.123456789}]});
         let shown = table(&[of_job], &Value::Null, &Layout::default()).unwrap();
         assert!(shown.contains("0.123457 ") && !shown.contains("client"), "{shown}");
-        assert!(describe(&trials[1]).contains("--x=1.0 --kind=a,b"), "{}", describe(&trials[1]));
+        assert!(describe(&trials[1]).contains("--x=1 --kind=a,b"), "{}", describe(&trials[1]));
+    }
+
+    #[test]
+    fn arguments_are_exact_until_the_trial_is_completed_and_whole_numbers_have_no_point() {
+        let trial = |state: &str| {
+            json!({"name": "t/1", "state": state, "parameters": [
+                {"parameter": "batch", "floatValue": 32.0}, {"parameter": "lr", "floatValue": 0.010000000000000004},
+                {"parameter": "tag", "stringValue": "1.0"},
+            ]})
+        };
+        let arguments = |state: &str| describe(&trial(state)).lines().nth(1).unwrap().to_owned();
+        assert_eq!(arguments("ACTIVE"), "  --batch=32 --lr=0.010000000000000004 --tag=1.0");
+        assert_eq!(arguments("COMPLETED"), "  --batch=32 --lr=0.01 --tag=1.0");
+        let shown = table(&[trial("COMPLETED")], &Value::Null, &Layout::default()).unwrap();
+        assert!(shown.contains(" 32 ") && shown.contains(" 0.01 ") && !shown.contains("32.0"), "{shown}");
     }
 
     #[test]

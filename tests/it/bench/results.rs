@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::{bench, compress, lines, records, workspace};
-use crate::support::Workspace;
+use super::{bench, bench_command, compress, lines, records, workspace};
+use crate::support::{Workspace, finished};
 
 /// Easy functions, on which few evaluations distinguish a search from random draws.
 const FUNCTIONS: &str = "--suite bbob --dims 2 --problems f01,f02,f05,f06,f08,f10,f11,f14 --budget 25 --seeds 2";
@@ -40,6 +40,35 @@ fn compare_fails_if_something_became_worse() {
     assert!(markdown.starts_with("# From strong to weak\n\n**Overall: worse.** 16 pairs of runs."), "{markdown}");
     let chosen = bench(&workspace, "compare out out --contestants random").expect(0).stdout;
     assert!(chosen.contains("16 pairs of runs.") && !chosen.contains("gp"), "{chosen}");
+}
+
+/// Asserts that the tables in `text` have at most `width` characters in each line, and that columns were left out.
+#[track_caller]
+fn assert_fits(text: &str, width: usize) {
+    let is_table = |line: &&str| line.starts_with(['┌', '│', '╞', '└']);
+    assert!(text.lines().filter(is_table).count() >= 5, "{text}");
+    assert!(text.lines().filter(is_table).all(|line| line.chars().count() <= width), "{text}");
+    assert!(text.contains("not fit: ") && text.contains("(--wide prints all columns)"), "{text}");
+}
+
+#[test]
+fn tables_fit_the_terminal() {
+    let workspace = workspace();
+    let functions = "--suite bbob --dims 2 --problems f01,f08 --budget 3 --seeds 2 --algorithms random,quasi_random";
+    let at = |width: &str, args: &str| {
+        finished(bench_command(&workspace, args).env("COLUMNS", width).output().unwrap()).expect(0).stdout
+    };
+    let run = at("50", &format!("{functions} --out out"));
+    assert_fits(&run, 50);
+    assert!(!at("50", "report out --out out --wide").contains("not fit"));
+    let report = std::fs::read_to_string(workspace.path().join("out/report.md")).unwrap();
+    assert!(report.contains("| wins / losses |") && !report.contains("not fit"), "{report}");
+    assert_fits(&at("50", "compare out out"), 50);
+    assert!(!at("50", "compare out out --wide").contains("not fit"));
+    let latency = "latency --algorithms random --history 1,2,3,4 --repeats 1";
+    assert_fits(&at("50", latency), 50);
+    let markdown = at("50", &format!("{latency} --markdown"));
+    assert!(markdown.starts_with("| ") && markdown.contains("| n = 4"), "{markdown}");
 }
 
 #[test]

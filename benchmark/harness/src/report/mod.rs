@@ -14,7 +14,7 @@ mod tests;
 
 pub use html::html;
 pub use markdown::{change_markdown, markdown};
-pub use terminal::{change_terminal, terminal};
+pub use terminal::{Draw, change_terminal, terminal};
 
 /// The texts of a report beside its numbers, which allow others to reproduce it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,71 +1,76 @@
-//! Reports for the terminal: the overview and the last checkpoint of each group, without colours.
+//! Reports for the terminal: the overview and the last checkpoint of each group, without colours. The caller draws the
+//! tables, since it knows the width of the terminal.
 
-use comfy_table::{CellAlignment, Table as TextTable, presets};
 use tunesmith_benchmark::analysis::{Change, Comparison};
 
 use super::ReportMeta;
 use super::format::finding;
 use super::markdown::pairing;
 use super::tables::{
-    Table, Tone, change, checkpoint_title, extent, failures, overview, pairs, simulated_times, standings,
+    Cell, Table, Tone, change, checkpoint_title, extent, failures, overview, pairs, simulated_times, standings,
     suggestion_times, whole_suites,
 };
 
+/// Draws a table from the names of its columns and its rows; the first cell of a row is its name. The text ends with a
+/// line break.
+pub type Draw<'a, E> = &'a dyn Fn(&[String], Vec<Vec<String>>) -> Result<String, E>;
+
 /// A comparison for the terminal.
-pub fn terminal(comparison: &Comparison, meta: &ReportMeta) -> String {
+///
+/// # Errors
+/// Those of `draw`.
+pub fn terminal<E>(comparison: &Comparison, meta: &ReportMeta, draw: Draw<'_, E>) -> Result<String, E> {
     let mut text = format!("{}\n{}\n\n", printable(&meta.title), printable(&extent(comparison)));
-    section(&mut text, "overview", &overview(comparison));
+    section(&mut text, "overview", &overview(comparison), draw)?;
     for group in &comparison.groups {
         let Some(checkpoint) = group.checkpoints.last() else { continue };
-        section(&mut text, &checkpoint_title(group, checkpoint), &standings(comparison, checkpoint));
+        section(&mut text, &checkpoint_title(group, checkpoint), &standings(comparison, checkpoint), draw)?;
         if !checkpoint.pairs.is_empty() {
-            table(&mut text, &pairs(comparison, checkpoint));
+            table(&mut text, &pairs(comparison, checkpoint), draw)?;
         }
     }
     for group in whole_suites(comparison) {
         if let Some(times) = suggestion_times(comparison, group) {
-            section(&mut text, &format!("suggestion time, {}", group.suite), &times);
+            section(&mut text, &format!("suggestion time, {}", group.suite), &times, draw)?;
         }
         if let Some(times) = simulated_times(comparison, group) {
-            section(&mut text, &format!("simulated time, {}", group.suite), &times);
+            section(&mut text, &format!("simulated time, {}", group.suite), &times, draw)?;
         }
     }
     if let Some(failures) = failures(comparison) {
-        section(&mut text, "failures", &failures);
+        section(&mut text, "failures", &failures, draw)?;
     }
     for note in &meta.notes {
         text.push_str(&format!("{}\n", printable(note)));
     }
-    text
+    Ok(text)
 }
 
 /// Old and new records for the terminal.
-pub fn change_terminal(found: &Change, meta: &ReportMeta) -> String {
+///
+/// # Errors
+/// Those of `draw`.
+pub fn change_terminal<E>(found: &Change, meta: &ReportMeta, draw: Draw<'_, E>) -> Result<String, E> {
     let mut text = format!("{}\n{}\n\n", printable(&meta.title), pairing(found));
-    table(&mut text, &change(found));
+    table(&mut text, &change(found), draw)?;
     text.push_str(&format!("overall: {}\n", finding(found.overall)));
-    text
+    Ok(text)
 }
 
-fn section(text: &mut String, title: &str, found: &Table) {
+fn section<E>(text: &mut String, title: &str, found: &Table, draw: Draw<'_, E>) -> Result<(), E> {
     text.push_str(&format!("{}\n", printable(title)));
-    table(text, found);
+    table(text, found, draw)
 }
 
-fn table(text: &mut String, found: &Table) {
-    let mut shown = TextTable::new();
-    shown.load_style(presets::UTF8_BORDERS_ONLY);
-    shown.set_header(found.header.iter().map(|name| printable(name)));
-    for cells in &found.rows {
-        shown.add_row(cells.iter().map(|cell| match cell.tone {
-            Tone::Best => format!("*{}", printable(&cell.text)),
-            Tone::Plain | Tone::Better | Tone::Worse => printable(&cell.text),
-        }));
-    }
-    for column in shown.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    text.push_str(&format!("{shown}\n{}\n\n", printable(&found.note)));
+fn table<E>(text: &mut String, found: &Table, draw: Draw<'_, E>) -> Result<(), E> {
+    let header: Vec<String> = found.header.iter().map(|name| printable(name)).collect();
+    let shown = |cell: &Cell| match cell.tone {
+        Tone::Best => format!("*{}", printable(&cell.text)),
+        Tone::Plain | Tone::Better | Tone::Worse => printable(&cell.text),
+    };
+    let rows = found.rows.iter().map(|cells| cells.iter().map(shown).collect()).collect();
+    text.push_str(&format!("{}{}\n\n", draw(&header, rows)?, printable(&found.note)));
+    Ok(())
 }
 
 /// Text without control characters, which a terminal would obey.

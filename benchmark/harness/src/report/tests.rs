@@ -1,5 +1,8 @@
 //! What reports hold, on synthetic records.
 
+use std::convert::Infallible;
+
+use comfy_table::{CellAlignment, Table, presets};
 use tunesmith_benchmark::analysis::compare_records;
 use tunesmith_benchmark::record::ResultValue;
 
@@ -69,9 +72,18 @@ fn markdown_holds_all_tables() {
     insta::assert_snapshot!(markdown(&comparison(), &meta()));
 }
 
+fn drawn(header: &[String], rows: Vec<Vec<String>>) -> Result<String, Infallible> {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_BORDERS_ONLY).set_header(header).add_rows(rows);
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    Ok(format!("{table}\n"))
+}
+
 #[test]
 fn the_terminal_shows_the_end_of_each_group() {
-    insta::assert_snapshot!(terminal(&comparison(), &meta()));
+    insta::assert_snapshot!(terminal(&comparison(), &meta(), &drawn).unwrap());
 }
 
 #[test]
@@ -85,5 +97,5 @@ fn change_report_has_its_decision() {
     }
     let change = compare_records(&old, &new, &options()).unwrap();
     insta::assert_snapshot!(change_markdown(&change, &meta()));
-    assert!(change_terminal(&change, &meta()).ends_with("overall: worse\n"));
+    assert!(change_terminal(&change, &meta(), &drawn).unwrap().ends_with("overall: worse\n"));
 }

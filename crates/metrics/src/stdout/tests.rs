@@ -63,3 +63,55 @@ fn truncated_log_is_read_from_its_beginning() {
     assert_eq!(points(&collector.poll()), [(9, 7.0)]);
     assert_eq!(collector.problems().len(), 1);
 }
+
+#[test]
+fn objects_printed_over_several_lines_are_no_reports() {
+    let config = r#"{"cluster": {"master": ["127.0.0.1:2222"]}, "task": {"type": "master", "index": 0, "acc": 7}}"#;
+    let config: serde_json::Value = serde_json::from_str(config).unwrap();
+    let indented = serde_json::to_string_pretty(&config).unwrap();
+    let of_python =
+        "{'cluster': {'master': ['127.0.0.1:2222'],\n             'acc': 7},\n 'task': {'index': 0, 'acc': 7}}";
+    let log = format!(
+        "acc=1\n{indented}\nacc=2\nTF_CONFIG: {indented}\r\nacc=3\nconfig = {of_python}\nacc=4\nstep=9 acc=5 {indented} acc=6\n"
+    );
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("stdout.log");
+    write(&path, "");
+    let mut collector = collector(folder.path(), &[]);
+    let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+    let mut found = Vec::new();
+    // A poll may end in the middle of an object.
+    for part in log.as_bytes().chunks(17) {
+        file.write_all(part).unwrap();
+        found.extend(collector.poll());
+    }
+    assert_eq!(points(&found), [(1, 1.0), (2, 2.0), (3, 3.0), (4, 4.0), (9, 5.0), (10, 6.0)]);
+    assert_eq!(collector.seen_tags().iter().collect::<Vec<_>>(), ["acc"]);
+    let problem = format!(
+        "{} has \"acc\" at byte {} in an object that is printed over several lines, which is not read; a report is printed \
+         on one line",
+        path.display(),
+        log.find("    \"acc\"").unwrap()
+    );
+    assert_eq!(collector.problems().iter().map(ToString::to_string).collect::<Vec<_>>(), [problem]);
+}
+
+#[test]
+fn unbalanced_bracket_hides_no_reports() {
+    for (text, expected) in [
+        ("starting {\nacc=1\nacc=2\n", vec![1.0, 2.0]),
+        ("[\nacc: 1\n\"acc\": 2\n", vec![1.0, 2.0]),
+        ("{\n{\"acc\": 1}\n{\"acc\": 2}\n", vec![1.0, 2.0]),
+        ("{\n  \"a\": 1,\nacc=1\n  \"b\": 2\n}\nacc=2\n", vec![1.0, 2.0]),
+        ("{\n  \"a\": {\n    \"b\": 1\n  }\nacc=1\nacc=2\n", vec![1.0, 2.0]),
+    ] {
+        let folder = TempDir::new().unwrap();
+        write(&folder.path().join("stdout.log"), text);
+        let values: Vec<f64> = points(&collector(folder.path(), &[]).finish()).iter().map(|point| point.1).collect();
+        assert_eq!(values, expected, "{text}");
+    }
+    let folder = TempDir::new().unwrap();
+    let long = "x".repeat(MAX_LINE_BYTES + 1);
+    write(&folder.path().join("stdout.log"), format!("{{\n{long}\n\"acc\": 1\n"));
+    assert_eq!(points(&collector(folder.path(), &[]).poll()), [(1, 1.0)]);
+}
