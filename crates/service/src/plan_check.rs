@@ -184,7 +184,7 @@ mod tests {
             module: "m".into(),
         };
         let job_dir = |path: &str| Some(folder.path().join(path).display().to_string());
-        let plan = JobPlan { program, job_dir: job_dir("data.csv/models"), ..samples::plan() };
+        let plan = JobPlan { program, replicas: vec![], job_dir: job_dir("data.csv/models"), ..samples::plan() };
         let parts: Vec<PlanPart> = problems(&plan).into_iter().map(|problem| problem.part).collect();
         assert_eq!(parts, [PlanPart::Packages, PlanPart::Packages, PlanPart::JobDir]);
         let program = ProgramPlan::Container { image: "i".into(), command: vec!["no-such".into()], args: vec![] };
