@@ -3,9 +3,9 @@
 
     benches/held_up.py TUNESMITH [--trials 100000] [--curve 5000] [--limit-ms MS]
 
-Starts `TUNESMITH serve` on a new data folder and adds a study of many completed trials of two metrics, one of them with a long
-curve. Then sends large requests, one after the other. Two other connections meanwhile read a small study and report a
-measurement to it, every few milliseconds. Prints for each large request how long it took, and the response times of the
+Starts `TUNESMITH serve` on a new data folder and adds a study of many completed trials of two metrics. Then sends large
+requests, one after the other. Two other connections meanwhile read a small study and report measurements to its trial, every
+few milliseconds. Prints for each large request how long it took, and the response times of the
 small ones. Exits with 1 if a request failed, or, with --limit-ms, if a small one took longer.
 """
 

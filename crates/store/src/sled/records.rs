@@ -274,7 +274,7 @@ impl Ranges for SledRecords<'_, Snapshot<'_>> {
             let progress = unseal(&key, &value).and_then(Progress::decode);
             if progress.map_err(|error| error.of(self.path, resource))?.remains().is_some() {
                 let id = std::str::from_utf8(&key).ok().and_then(|id| id.parse().ok());
-                deleted.push(id.ok_or_else(|| malformed("its key is no ID").of(self.path, resource))?);
+                deleted.push(id.ok_or_else(|| malformed("its key is not an ID").of(self.path, resource))?);
             }
         }
         Ok(deleted)
