@@ -130,10 +130,7 @@ impl Lookups for SqliteRecords<'_> {
             let (Some(next), Some(revision), Some(crc)) = progress else {
                 return Err(RecordError::Malformed { detail: "its progress is missing".into() });
             };
-            let progress =
-                Progress { next_trial_id: TrialId(next.cast_unsigned()), revision: revision.cast_unsigned() };
-            record::verify(id.as_str().as_bytes(), &progress.encode(), crc)?;
-            self.decoded.decode(id, body, progress)
+            self.decoded.decode(id, body, progress_of(id, next, revision, crc)?)
         };
         decode().map(Some).map_err(|error| error.of(self.path, &format!("study {id}")))
     }
@@ -146,17 +143,19 @@ impl Lookups for SqliteRecords<'_> {
 
     fn remains(&self, id: &StudyId) -> Result<Option<TrialId>, StoreError> {
         let sql = "SELECT next_trial_id, revision, crc FROM progress WHERE study = ?1";
-        let row = self.get(sql, [id.as_str()], |row| {
-            let (next, revision): (i64, i64) = (row.get(0)?, row.get(1)?);
-            let progress =
-                Progress { next_trial_id: TrialId(next.cast_unsigned()), revision: revision.cast_unsigned() };
-            Ok((progress, row.get::<_, u32>(2)?))
-        })?;
-        let Some((progress, crc)) = row else { return Ok(None) };
-        let verified = record::verify(id.as_str().as_bytes(), &progress.encode(), crc);
-        verified.map_err(|error| error.of(self.path, &format!("the progress of study {id}")))?;
+        let row = self.get(sql, [id.as_str()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        let Some((next, revision, crc)) = row else { return Ok(None) };
+        let progress = progress_of(id, next, revision, crc);
+        let progress = progress.map_err(|error| error.of(self.path, &format!("the progress of study {id}")))?;
         Ok(progress.remains())
     }
+}
+
+/// The progress of study `id` with these columns, if its checksum is right.
+fn progress_of(id: &StudyId, next: i64, revision: i64, crc: u32) -> Result<Progress, RecordError> {
+    let progress = Progress { next_trial_id: TrialId(next.cast_unsigned()), revision: revision.cast_unsigned() };
+    record::verify(id.as_str().as_bytes(), &progress.encode(), crc)?;
+    Ok(progress)
 }
 
 impl Ranges for SqliteRecords<'_> {
