@@ -127,12 +127,21 @@ class Load:
             self.errors.append(error)
 
 
-def sample(pid, folder):
-    """Resident MiB, open files and threads of the process `pid`, and MiB of `folder`."""
+def held_bytes(port):
+    """Bytes in allocations of the server, by its own metrics."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request("GET", "/metrics")
+    lines = connection.getresponse().read().decode().splitlines()
+    return next(float(line.split()[1]) for line in lines if line.startswith("tunesmith_memory_held_bytes "))
+
+
+def sample(pid, port, folder):
+    """Resident MiB, MiB in allocations, open files and threads of the process `pid`, and MiB of `folder`."""
     status = dict(line.split(":", 1) for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines() if ":" in line)
     files = len(list(pathlib.Path(f"/proc/{pid}/fd").iterdir()))
     size = int(subprocess.run(["du", "-sk", folder], capture_output=True, text=True).stdout.split()[0])
-    return [int(status["VmRSS"].split()[0]) / 1024, files, int(status["Threads"]), size / 1024]
+    held = held_bytes(port) / 2**20
+    return [int(status["VmRSS"].split()[0]) / 1024, held, files, int(status["Threads"]), size / 1024]
 
 
 def slope_per_hour(times, values):
@@ -171,13 +180,13 @@ def measure(arguments, pid, port, folder):
     threads = [threading.Thread(target=load.client) for _ in range(arguments.clients)] + [threading.Thread(target=load.jobs)]
     for thread in threads:
         thread.start()
-    names = ["resident MiB", "files", "threads", "folder MiB"]
+    names = ["resident MiB", "held MiB", "files", "threads", "folder MiB"]
     print("| s | requests | " + " | ".join(names) + " |\n|---:|---:|" + "---:|" * len(names))
     times, samples = [], []
     while time.monotonic() < load.end and not load.errors:
         time.sleep(min(arguments.every, max(0.1, load.end - time.monotonic())))
         now = time.monotonic() - start
-        values = sample(pid, folder)
+        values = sample(pid, port, folder)
         times.append(now)
         samples.append(values)
         print(f"| {now:.0f} | {load.requests} | " + " | ".join(f"{value:.1f}" for value in values) + " |", flush=True)

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::allocator;
 use tunesmith_service::studies::Studies;
+use tunesmith_telemetry::telemetry;
 
 /// Interval between two looks at the memory.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -56,6 +57,9 @@ fn look_at(studies: &Studies, budget: usize, counts: bool) {
     if idle + dropped > 0 || free > budget / 4 + SLACK {
         allocator::release();
     }
+    let gauge = |bytes: usize| i64::try_from(bytes).unwrap_or(i64::MAX);
+    telemetry().memory_held.set(gauge(held()));
+    telemetry().memory_resident.set(gauge(allocator::resident_bytes().unwrap_or(0)));
 }
 
 #[cfg(test)]

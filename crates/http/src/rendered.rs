@@ -1,6 +1,8 @@
 //! Answers whose JSON is made before, or while, they are sent: on a blocking thread, or in parts.
 
 use std::marker::PhantomData;
+use std::num::NonZeroUsize;
+use std::sync::LazyLock;
 
 use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
@@ -8,11 +10,25 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::stream::{self, Stream, StreamExt, TryStreamExt};
 use serde::Serialize;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::status::{ApiError, Code};
 
 /// Number of trials or studies up to which an answer is rendered on the thread of its request (a guess: 1 ms).
 const FEW_RESOURCES: usize = 200;
+
+/// Permission to make a part of a long answer. Half of the processors remain free for short ones, which otherwise wait behind
+/// a part of every long answer each time they wait for the store.
+static TURNS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new((processors() / 2).max(1)));
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
+}
+
+/// Waits for a turn to make a part of a long answer, which ends when the permit is dropped.
+pub(super) async fn turn() -> SemaphorePermit<'static> {
+    TURNS.acquire().await.expect("the semaphore is never closed")
+}
 
 /// The JSON of a `T`.
 pub(super) struct Rendered<T> {
@@ -55,9 +71,11 @@ impl<T: Serialize> Rendered<T> {
     /// # Errors
     /// As [`render`].
     pub(super) async fn of(resources: usize, message: impl FnOnce() -> T + Send + 'static) -> Result<Self, ApiError> {
-        let rendering =
-            if resources > FEW_RESOURCES { render_off_the_runtime(message).await } else { render(&message()) };
-        rendering.map(Self::new)
+        if resources <= FEW_RESOURCES {
+            return render(&message()).map(Self::new);
+        }
+        let _turn = turn().await;
+        render_off_the_runtime(message).await.map(Self::new)
     }
 }
 

@@ -42,6 +42,10 @@ pub struct Telemetry {
     pub jobs_running: Gauge,
     /// Maximal number of jobs that run at once.
     pub job_slots: Gauge,
+    /// Bytes in allocations of this process.
+    pub memory_held: Gauge,
+    /// Bytes of this process in main memory.
+    pub memory_resident: Gauge,
 }
 
 /// Histograms from 100 microseconds to 100 seconds.
@@ -140,6 +144,10 @@ impl Telemetry {
         registry.register("jobs_queued", "Queued jobs", jobs_queued.clone());
         registry.register("jobs_running", "Running jobs", jobs_running.clone());
         registry.register("job_slots", "Maximal number of jobs that run at once", job_slots.clone());
+        let [memory_held, memory_resident] = [(); 2].map(|()| Gauge::default());
+        registry.register_with_unit("memory_held", "Allocations of the process", Unit::Bytes, memory_held.clone());
+        let help = "Main memory of the process";
+        registry.register_with_unit("memory_resident", help, Unit::Bytes, memory_resident.clone());
         Self {
             registry,
             requests,
@@ -155,6 +163,8 @@ impl Telemetry {
             jobs_queued,
             jobs_running,
             job_slots,
+            memory_held,
+            memory_resident,
         }
     }
 
@@ -220,6 +230,7 @@ mod tests {
         telemetry.trials("ACTIVE", 8);
         telemetry.leases_expired.inc();
         telemetry.job_slots.set(2);
+        telemetry.memory_held.set(3 << 20);
         telemetry.commit(5, Duration::from_millis(4));
         let text = telemetry.text();
         for line in [
@@ -230,6 +241,7 @@ mod tests {
             "tunesmith_trials_total{state=\"ACTIVE\"} 8",
             "tunesmith_leases_expired_total 1",
             "tunesmith_job_slots 2",
+            "tunesmith_memory_held_bytes 3145728",
             "tunesmith_store_commit_seconds_count 1",
             "tunesmith_store_changes_total 5",
             "# EOF",
