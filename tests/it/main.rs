@@ -27,6 +27,7 @@ mod local_train;
 mod metrics_collector;
 mod misbehaving_trainers;
 mod notices;
+mod object_stores;
 mod openapi;
 mod operation_names;
 mod optimizer;

@@ -33,7 +33,10 @@ fn soak_reports_the_resources_of_a_server_under_load() {
     let rows: Vec<Vec<f64>> = text.lines().filter_map(numbers).collect();
     let last = rows.last().expect("there is a sample");
     let &[_, requests, resident_mib, held_mib, files, threads, folder_mib] = &last[..] else { panic!("{text}") };
-    assert!(requests > 50.0 && resident_mib > 1.0 && held_mib > 0.5 && files > 3.0 && threads > 1.0 && folder_mib > 0.0, "{text}");
+    assert!(
+        requests > 50.0 && resident_mib > 1.0 && held_mib > 0.5 && files > 3.0 && threads > 1.0 && folder_mib > 0.0,
+        "{text}"
+    );
     assert_eq!(text.matches("resident MiB").count(), 2, "samples, then slopes: {text}");
 }
 

@@ -6,17 +6,15 @@ use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
-use object_store::aws::AmazonS3Builder;
-use object_store::gcp::GoogleCloudStorageBuilder;
-use object_store::{ObjectStore, ObjectStoreExt, RetryConfig};
+use object_store::{ObjectStore, ObjectStoreExt};
 use reqwest::{StatusCode, Url};
 use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
+use tunesmith_objects::bucket;
 
 use super::address::{self, NotPublic, PublicResolver};
 use super::source::Location;
@@ -24,8 +22,6 @@ use super::{PackageError, PackageRules, PackageSource, archive, unblock};
 
 /// Maximum time for a server to accept a connection, and to send the next bytes.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(60);
-/// Maximum time for retries of a failing bucket. Short, because a user may be waiting at the terminal.
-const BUCKET_RETRY: Duration = Duration::from_secs(20);
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
@@ -67,14 +63,10 @@ pub(super) async fn fetch(
             let fetch = async { download(&uri, root, web(&uri, url, variables, rules).await?, rules).await };
             in_time(&uri, rules, fetch).await?
         }
-        Location::GoogleStorage(url) => {
-            let store = google_storage(url, variables).map_err(|error| bucket_error(&uri, &error))?;
-            let fetch = async { download(&uri, root, bucket(&uri, &store, url).await?, rules).await };
-            in_time(&uri, rules, fetch).await?
-        }
-        Location::S3(url) => {
-            let store = s3(url, variables).map_err(|error| bucket_error(&uri, &error))?;
-            let fetch = async { download(&uri, root, bucket(&uri, &store, url).await?, rules).await };
+        Location::Bucket(cloud, url) => {
+            let store = bucket(*cloud, url.host_str().unwrap_or_default(), variables);
+            let store = store.map_err(|error| bucket_error(&uri, &error))?;
+            let fetch = async { download(&uri, root, object(&uri, &*store, url).await?, rules).await };
             in_time(&uri, rules, fetch).await?
         }
     };
@@ -216,7 +208,7 @@ async fn web(
     }))
 }
 
-async fn bucket(
+async fn object(
     uri: &str,
     store: &dyn ObjectStore,
     url: &Url,
@@ -229,36 +221,4 @@ async fn bucket(
         }
         Err(error) => Err(bucket_error(uri, &error)),
     }
-}
-
-fn google_storage(url: &Url, variables: &BTreeMap<OsString, OsString>) -> object_store::Result<impl ObjectStore> {
-    drop(rustls::crypto::ring::default_provider().install_default());
-    let builder = GoogleCloudStorageBuilder::new().with_url(bucket_url(url)).with_retry(retry());
-    settings(variables, "GOOGLE_").fold(builder, |builder, (key, value)| builder.with_config(key, value)).build()
-}
-
-fn s3(url: &Url, variables: &BTreeMap<OsString, OsString>) -> object_store::Result<impl ObjectStore> {
-    drop(rustls::crypto::ring::default_provider().install_default());
-    let builder = AmazonS3Builder::new().with_url(bucket_url(url)).with_retry(retry());
-    settings(variables, "AWS_").fold(builder, |builder, (key, value)| builder.with_config(key, value)).build()
-}
-
-fn bucket_url(url: &Url) -> String {
-    format!("{}://{}", url.scheme(), url.host_str().unwrap_or_default())
-}
-
-fn retry() -> RetryConfig {
-    RetryConfig { retry_timeout: BUCKET_RETRY, ..RetryConfig::default() }
-}
-
-/// Returns the settings that the builders' `from_env` would read, from `variables`.
-fn settings<K: FromStr>(
-    variables: &BTreeMap<OsString, OsString>,
-    prefix: &'static str,
-) -> impl Iterator<Item = (K, String)> {
-    variables.iter().filter_map(move |(name, value)| {
-        let (name, value) = (name.to_str()?, value.to_str()?);
-        let key = name.starts_with(prefix).then(|| name.to_ascii_lowercase().parse().ok())??;
-        Some((key, value.to_owned()))
-    })
 }

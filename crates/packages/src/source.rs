@@ -7,6 +7,8 @@ use std::str::FromStr;
 use percent_encoding::percent_decode_str;
 use reqwest::Url;
 
+use tunesmith_objects::Cloud;
+
 use super::PackageError;
 
 /// One entry of `packageUris`: the location of a wheel or source archive.
@@ -32,8 +34,7 @@ pub struct PackageSource {
 pub(super) enum Location {
     File(PathBuf),
     Web(Url),
-    GoogleStorage(Url),
-    S3(Url),
+    Bucket(Cloud, Url),
 }
 
 impl PackageSource {
@@ -46,7 +47,7 @@ impl PackageSource {
     pub fn local_path(&self) -> Option<&Path> {
         match &self.location {
             Location::File(path) => Some(path),
-            Location::Web(_) | Location::GoogleStorage(_) | Location::S3(_) => None,
+            Location::Web(_) | Location::Bucket(..) => None,
         }
     }
 
@@ -77,8 +78,8 @@ impl FromStr for PackageSource {
                 return Ok(Self { location: Location::File(path), file_name });
             }
             "http" | "https" => (url()?, Location::Web),
-            "gs" => (url()?, Location::GoogleStorage),
-            "s3" => (url()?, Location::S3),
+            "gs" => (url()?, |url| Location::Bucket(Cloud::Google, url)),
+            "s3" => (url()?, |url| Location::Bucket(Cloud::Amazon, url)),
             _ => {
                 return Err(PackageError::UnsupportedScheme { uri: text.to_owned(), scheme: scheme.to_owned() });
             }
@@ -98,7 +99,7 @@ impl fmt::Display for PackageSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.location {
             Location::File(path) => write!(f, "{}", path.display()),
-            Location::Web(url) | Location::GoogleStorage(url) | Location::S3(url) => {
+            Location::Web(url) | Location::Bucket(_, url) => {
                 write!(f, "{}://{}", url.scheme(), url.host_str().unwrap_or_default())?;
                 if let Some(port) = url.port() {
                     write!(f, ":{port}")?;
@@ -127,8 +128,8 @@ mod tests {
         assert_eq!(parse("dist/a-1.tar.gz").unwrap().location, path("dist/a-1.tar.gz"));
         assert_eq!(parse("file:///dist/a%20b-1.tar.gz").unwrap().location, path("/dist/a b-1.tar.gz"));
         assert!(matches!(parse("https://host/a-1.tar.gz").unwrap().location, Location::Web(_)));
-        assert!(matches!(parse("gs://bucket/a-1.tar.gz").unwrap().location, Location::GoogleStorage(_)));
-        assert!(matches!(parse("S3://bucket/a-1.tar.gz").unwrap().location, Location::S3(_)));
+        assert!(matches!(parse("gs://bucket/a-1.tar.gz").unwrap().location, Location::Bucket(Cloud::Google, _)));
+        assert!(matches!(parse("S3://bucket/a-1.tar.gz").unwrap().location, Location::Bucket(Cloud::Amazon, _)));
     }
 
     #[test]

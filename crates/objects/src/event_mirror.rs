@@ -1,0 +1,125 @@
+//! Local copies of the event files of a trial.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use object_store::ObjectMeta;
+use sha2::{Digest, Sha256};
+
+use super::{ObjectError, ObjectFolder};
+
+/// Maximum size of the copies of one trial in bytes. A guess: a thousand times the scalars of a long training; images in event
+/// files may exceed it.
+pub const MAX_MIRROR_BYTES: u64 = 1 << 30;
+
+/// Bytes that are requested at once.
+const PART_BYTES: u64 = 8 << 20;
+
+/// Longest file name that is not replaced by a digest; file systems allow 255 bytes.
+const MAX_NAME_BYTES: usize = 200;
+
+/// The part of file names that the writers of TensorFlow, torch and tensorboardX have in common.
+const NAME_PART: &str = "tfevents";
+
+/// Copies the event files below a folder of an object store to a local folder.
+///
+/// An object that has grown is read from the end of its copy. One that has become shorter was replaced, and is copied anew. The
+/// copies alone hold the progress, so that another process can continue.
+#[derive(Debug)]
+pub struct EventMirror {
+    objects: ObjectFolder,
+    copies: PathBuf,
+    limit: u64,
+}
+
+impl EventMirror {
+    /// A mirror of `objects` in the folder `copies`, which is created when it is needed. Does no IO.
+    pub fn new(objects: ObjectFolder, copies: PathBuf) -> Self {
+        Self { objects, copies, limit: MAX_MIRROR_BYTES }
+    }
+
+    /// The folder of the copies.
+    pub fn copies(&self) -> &Path {
+        &self.copies
+    }
+
+    /// Copies what was added since the last call. Returns whether there was something.
+    ///
+    /// # Errors
+    /// If the objects cannot be listed or read, or the copies not be written. The next call continues.
+    pub async fn update(&self) -> Result<bool, ObjectError> {
+        let mut objects = self.objects.list().await?;
+        objects.retain(|object| object.location.filename().is_some_and(|name| name.contains(NAME_PART)));
+        let mut room = self.limit;
+        let mut has_grown = false;
+        for object in &objects {
+            room = room.checked_sub(object.size).ok_or_else(|| ObjectError::TooLarge {
+                url: self.objects.url().to_owned(),
+                limit_mib: self.limit >> 20,
+            })?;
+            has_grown |= self.copy(object).await?;
+        }
+        Ok(has_grown)
+    }
+
+    /// Appends what is missing to the copy of `object`. Returns whether something was missing.
+    async fn copy(&self, object: &ObjectMeta) -> Result<bool, ObjectError> {
+        let path = self.copies.join(file_name(self.objects.name_of(&object.location)));
+        let mut size = fs::metadata(&path).map_or(0, |metadata| metadata.len());
+        if size == object.size {
+            return Ok(false);
+        }
+        let failed = |source| ObjectError::Copy { path: path.clone(), source };
+        fs::create_dir_all(&self.copies).map_err(failed)?;
+        if size > object.size {
+            // A new file, so that a reader does not continue in the middle of the former one.
+            fs::remove_file(&path).map_err(failed)?;
+            size = 0;
+        }
+        let mut copy: File = OpenOptions::new().create(true).append(true).open(&path).map_err(failed)?;
+        while size < object.size {
+            let end = object.size.min(size + PART_BYTES);
+            let part = self.objects.read(&object.location, size..end).await?;
+            if part.is_empty() {
+                break;
+            }
+            copy.write_all(&part).map_err(failed)?;
+            size += part.len() as u64;
+        }
+        Ok(true)
+    }
+
+    /// Removes the copies.
+    ///
+    /// # Errors
+    /// If they cannot be removed.
+    pub fn remove(&self) -> std::io::Result<()> {
+        match fs::remove_dir_all(&self.copies) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The name of the copy of the object `name`. All copies are in one folder, since an object may have the name of another one's folder.
+fn file_name(name: &str) -> String {
+    let escaped = name.replace('%', "%25").replace('/', "%2F");
+    if escaped.len() <= MAX_NAME_BYTES {
+        return escaped;
+    }
+    format!("{NAME_PART}-{}", hex::encode(Sha256::digest(name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_have_distinct_names_without_slashes() {
+        assert_eq!(file_name("a/b%2Fc.tfevents"), "a%2Fb%252Fc.tfevents");
+        let (long, other) = ("x/".repeat(300) + "tfevents", "y/".repeat(300) + "tfevents");
+        assert_eq!(file_name(&long).len(), 64 + 9);
+        assert_ne!(file_name(&long), file_name(&other));
+    }
+}

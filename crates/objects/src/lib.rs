@@ -1,0 +1,11 @@
+#![doc = include_str!("../README.md")]
+
+mod bucket;
+mod error;
+mod event_mirror;
+mod folder;
+
+pub use bucket::{Cloud, bucket};
+pub use error::ObjectError;
+pub use event_mirror::{EventMirror, MAX_MIRROR_BYTES};
+pub use folder::ObjectFolder;
