@@ -17,6 +17,7 @@ use tunesmith_executor::local::{Identities, Identity, LocalExecutor, LocalSettin
 use tunesmith_http::authorization::{Access, Owner};
 use tunesmith_http::server::{Service, ServiceAccess};
 use tunesmith_http::web_pages::AllowedHosts;
+use tunesmith_objects::Buckets;
 use tunesmith_packages::{Environments, PackageRules, ProgramUser};
 use tunesmith_service::clock::{Clock, SystemClock};
 use tunesmith_service::jobs::{Jobs, RETRY_PAUSES};
@@ -103,6 +104,7 @@ pub(crate) async fn compose(
         }),
         policy: Arc::clone(&policy),
         environments: Arc::clone(&environments),
+        buckets: Buckets::new(std::env::vars_os().collect()),
         executor: Arc::new(local_executor(data_dir.path(), container, isolation)?),
         live: Arc::clone(&live),
         clock: Arc::clone(&clock),

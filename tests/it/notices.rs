@@ -34,7 +34,7 @@ fn job_names_its_fields_without_effect_in_every_answer() {
     let server = Server::start(&workspace, &[]);
     let more = json!({
         "region": "us-central1",
-        "jobDir": "gs://bucket/out",
+        "jobDir": "hdfs://host/out",
         "workerConfig": {"imageUri": "image"},
         "hyperparameters": {"goal": "MAXIMIZE", "params": [
             {"parameterName": "x", "type": "INTEGER", "minValue": 1, "maxValue": 2},
@@ -52,8 +52,8 @@ fn job_names_its_fields_without_effect_in_every_answer() {
         ("trainingInput.workerConfig", "has no effect: workerCount is 0; only with workerCount above 0"),
         (
             "trainingInput.jobDir",
-            "TensorFlow event files below gs:// are not read; a folder for trainers that report with event files; with \
-             hypertune, HTTP or standard output any URI",
+            "TensorFlow event files below hdfs:// are not read; a folder, gs:// or s3:// for trainers that report with event \
+             files; with hypertune, HTTP or standard output any URI",
         ),
     ];
     let mut expected: Vec<(String, String)> =
@@ -151,7 +151,7 @@ fn trial_names_fields_without_effect() {
 
 #[test]
 fn command_line_names_what_has_no_effect() {
-    let config = "pythonModule: trainer.task\njobDir: gs://bucket/out\nworkerConfig: {tpuTfVersion: '2.4'}\nregion: r\n\
+    let config = "pythonModule: trainer.task\njobDir: hdfs://host/out\nworkerConfig: {tpuTfVersion: '2.4'}\nregion: r\n\
                   hyperparameters:\n  goal: MAXIMIZE\n  params: [{parameterName: x, type: INTEGER, minValue: 1, maxValue: 2}]\n";
     let workspace = Workspace::new(config);
     let expect = |done: &Finished, expected: &[&str]| {
@@ -160,7 +160,7 @@ fn command_line_names_what_has_no_effect() {
         }
     };
     let warnings =
-        ["event files below gs:// are not read", "has no effect: workerCount is 0", "hptuning_config.yaml:2:9"];
+        ["event files below hdfs:// are not read", "has no effect: workerCount is 0", "hptuning_config.yaml:2:9"];
     let mut command = workspace.command();
     let validated =
         finished(command.args(["validate", "--config", "hptuning_config.yaml"]).output().unwrap()).expect(0);

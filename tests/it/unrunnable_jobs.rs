@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::object_stores::Objects;
 use crate::server::Server;
 use crate::support::{Finished, Workspace, finished};
 
@@ -123,4 +124,23 @@ fn run_ends_a_job_whose_folder_is_lost_during_the_run() {
     assert_eq!(workspace.job()["state"], "FAILED", "{}", run.stderr);
     let reasons = workspace.column("reason");
     assert!(reasons[1].starts_with("could not be started: its job folder "), "{reasons:?}");
+}
+
+#[test]
+fn job_folder_in_an_object_store_is_probed_before_a_job_is_created() {
+    let (workspace, objects) = (Workspace::new(CONFIG), Objects::start(false));
+    let run = |job_dir: &str| {
+        let mut command = workspace.command();
+        command.envs(objects.variables()).args(["run", "--config", "hptuning_config.yaml"]);
+        finished(command.args(["--job-dir", job_dir, "--", "sh", "-c", "echo acc=1"]).output().unwrap())
+    };
+    for url in ["s3://absent/out", "gs://absent/out"] {
+        let refused = run(url).expect(2);
+        let message = format!("the job folder {url} cannot be written: the bucket \"absent\" does not exist");
+        assert!(refused.stderr.contains(&message), "{}", refused.stderr);
+    }
+    let refused = run("s3://models/a//out").expect(2);
+    assert!(refused.stderr.contains("the job folder \"s3://models/a//out\" is not an address"), "{}", refused.stderr);
+    assert_eq!(listed(&workspace), json!({"jobs": []}));
+    run("s3://models/out").expect(0);
 }

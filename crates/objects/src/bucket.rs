@@ -9,6 +9,8 @@ use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::{ClientConfigKey, ObjectStore, RetryConfig, StaticCredentialProvider};
 
+use super::{ObjectError, ObjectFolder};
+
 /// Time after which a failing request is not repeated, and maximal number of repetitions. Small, because a user may be waiting at
 /// the terminal.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(20);
@@ -39,6 +41,27 @@ impl Cloud {
             Self::Google => "set GOOGLE_APPLICATION_CREDENTIALS to the file of a service account that may write there",
             Self::Amazon => "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY to keys that may write there",
         }
+    }
+}
+
+/// The object stores that this process can reach.
+#[derive(Debug, Clone, Default)]
+pub struct Buckets {
+    variables: Arc<BTreeMap<OsString, OsString>>,
+}
+
+impl Buckets {
+    /// Object stores with the settings in the environment variables `variables`.
+    pub fn new(variables: BTreeMap<OsString, OsString>) -> Self {
+        Self { variables: Arc::new(variables) }
+    }
+
+    /// The folder at `url`. Does no IO.
+    ///
+    /// # Errors
+    /// [`ObjectError::Address`], [`ObjectError::Settings`].
+    pub fn folder(&self, url: &str) -> Result<ObjectFolder, ObjectError> {
+        ObjectFolder::open(url, &self.variables)
     }
 }
 

@@ -5,7 +5,7 @@ mod error;
 mod event_mirror;
 mod folder;
 
-pub use bucket::{Cloud, bucket};
+pub use bucket::{Buckets, Cloud, bucket};
 pub use error::ObjectError;
 pub use event_mirror::{EventMirror, MAX_MIRROR_BYTES};
 pub use folder::ObjectFolder;

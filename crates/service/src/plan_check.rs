@@ -12,6 +12,7 @@ use std::path::Path;
 
 use tunesmith_domain::{JobPlan, ProgramPlan};
 use tunesmith_files::create_folder_for_user;
+use tunesmith_objects::{Buckets, ObjectFolder};
 use tunesmith_packages::{PackageSource, SourceFolder};
 
 /// A part of a plan that cannot be run.
@@ -117,6 +118,17 @@ fn file_problem(name: &str, path: &Path) -> Option<String> {
         )),
         Ok(_) => None,
     }
+}
+
+/// Returns why nothing can be written to the folder for models and events, if it is in an object store.
+pub(super) async fn object_problem(plan: &JobPlan, buckets: &Buckets) -> Option<PlanProblem> {
+    let url = plan.job_dir.as_deref().filter(|url| ObjectFolder::is_address(url))?;
+    let probed = match buckets.folder(url) {
+        Ok(folder) => folder.probe().await,
+        Err(error) => Err(error),
+    };
+    let error = probed.err()?;
+    Some(PlanProblem { part: PlanPart::JobDir, message: format!("the job folder {error}") })
 }
 
 /// Creates the folder for models and events, if it is one of this machine, and makes a file in it.

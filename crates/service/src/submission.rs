@@ -13,7 +13,7 @@ use tunesmith_store::{Store, StoreError, plan_document};
 
 use super::pages;
 use super::plan_check::{self, PlanProblem};
-use super::runner::ProgramUserOf;
+use super::runner::JobServices;
 use super::study_spec::{NewStudy, StudySpec};
 
 /// A job to be submitted.
@@ -98,12 +98,11 @@ fn listed(problems: &[PlanProblem]) -> String {
 /// # Errors
 /// [`SubmitError`]; nothing was stored.
 pub(super) async fn submit(
-    store: &dyn Store,
+    JobServices { store, clock, program_user, buckets, .. }: &JobServices,
     submission: Submission,
-    now: Timestamp,
     random_seed: u64,
-    program_user: &ProgramUserOf,
 ) -> Result<Submitted, SubmitError> {
+    let (store, now) = (&**store, clock.now());
     if let Some(id) = &submission.id {
         match store.job(id).await {
             Ok(job) => return same_job(job, &submission),
@@ -132,6 +131,9 @@ pub(super) async fn submit(
         if !problems.is_empty() {
             return Err(SubmitError::NotRunnable { problems });
         }
+    }
+    if let Some(problem) = plan_check::object_problem(&submission.plan, buckets).await {
+        return Err(SubmitError::NotRunnable { problems: vec![problem] });
     }
     let study = submission.study.map(|spec| {
         spec.into_study(NewStudy {

@@ -24,7 +24,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("objects", &[]),
     ("packages", &["files", "objects"]),
     ("access", &[]),
-    ("service", &["algorithms", "domain", "executor", "files", "metrics", "packages", "store", "telemetry"]),
+    ("service", &["algorithms", "domain", "executor", "files", "metrics", "objects", "packages", "store", "telemetry"]),
     ("api", &["algorithms", "domain", "executor", "service"]),
     ("config", &["algorithms", "api", "domain"]),
     ("http", &["access", "algorithms", "api", "domain", "service", "store", "telemetry"]),

@@ -18,11 +18,12 @@ pub(super) fn check_effects(input: &TrainingInput, violations: &mut Violations) 
 /// Warns about a job-dir in which event files are not read.
 pub(super) fn check_job_dir(field: &str, job_dir: &str, violations: &mut Violations) {
     let scheme = job_dir.split_once("://").map(|(scheme, _)| scheme);
-    if let Some(scheme) = scheme.filter(|scheme| *scheme != "file") {
+    if let Some(scheme) = scheme.filter(|scheme| !["file", "gs", "s3"].contains(scheme)) {
         violations.warning(
             field,
             format_args!("TensorFlow event files below {scheme}:// are not read"),
-            "a folder for trainers that report with event files; with hypertune, HTTP or standard output any URI",
+            "a folder, gs:// or s3:// for trainers that report with event files; with hypertune, HTTP or standard output any \
+             URI",
         );
     }
 }

@@ -101,7 +101,7 @@ mod tests {
     fn each_field_without_effect_is_named() {
         let input = json!({
             "region": "us-central1",
-            "jobDir": "gs://bucket/out",
+            "jobDir": "hdfs://host/out",
             "masterConfig": {"imageUri": "i", "acceleratorConfig": {"count": "1", "type": "NVIDIA_TESLA_K80"}},
             "workerConfig": {"imageUri": "i"},
             "evaluatorCount": "1",
@@ -133,7 +133,7 @@ mod tests {
         let package = CommandLine {
             package_path: Some("trainer".into()),
             module_name: Some("trainer.main".to_owned()),
-            job_dir: Some("gs://b".to_owned()),
+            job_dir: Some("hdfs://b".to_owned()),
             ..command
         };
         assert_eq!(fields(command_line_notices(&input, &package)), ["--job-dir", "pythonModule", "jobDir"]);

@@ -149,8 +149,7 @@ impl Jobs {
     /// # Errors
     /// [`SubmitError`]; nothing was stored.
     pub async fn submit(&self, submission: Submission, random_seed: u64) -> Result<Submitted, SubmitError> {
-        let JobServices { store, clock, program_user, .. } = &*self.services;
-        submit(&**store, submission, clock.now(), random_seed, program_user).await
+        submit(&self.services, submission, random_seed).await
     }
 
     /// Stores a new job and queues it.

@@ -4,6 +4,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tempfile::TempDir;
 use tunesmith_executor::local::{LocalExecutor, LocalSettings};
+use tunesmith_objects::Buckets;
 use tunesmith_packages::Environments;
 use tunesmith_store::contract::samples;
 use tunesmith_store::{MemoryStore, Store};
@@ -30,6 +31,7 @@ fn jobs(folder: &TempDir, retry_pauses: Vec<Duration>) -> Arc<Jobs> {
         clock: Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH)),
         directory: Box::new(move |job| root.join("jobs").join(job.parts().1)),
         program_user: Box::new(|_| None),
+        buckets: Buckets::default(),
         retry_pauses,
         store,
     }))

@@ -32,6 +32,7 @@ use crate::search_policy::{SearchPolicy, error_text};
 use tunesmith_domain::{Job, JobChange, JobId, JobPlan, JobState, PlanError, Trial};
 use tunesmith_executor::{Executor, ExecutorError, ExecutorJobState, ExitStatus, ProgramEnd};
 use tunesmith_files::create_folder_for_user;
+use tunesmith_objects::Buckets;
 use tunesmith_packages::{Environments, ProgramUser, Step};
 use tunesmith_store::{Store, StoreError};
 
@@ -112,6 +113,8 @@ pub struct JobServices {
     /// The users of programs. For a project with a user, the executor creates the folders of programs, and installers
     /// run as that user.
     pub program_user: ProgramUserOf,
+    /// The object stores in which the folders of programs may be.
+    pub buckets: Buckets,
     /// Returns the folder of a job's files, which need not exist.
     pub directory: Box<dyn Fn(&JobId) -> PathBuf + Send + Sync>,
     /// The pauses before a job whose run failed is run again. After the last one the job fails.
