@@ -3,7 +3,8 @@
 //! ```text
 //! LOCK                                 the process that has the folder open
 //! STORE                                the kind of the store
-//! store.sqlite or store.sled/          the store
+//! store.sqlite or store.sled/          the store, unless it is in a database
+//! DATABASE                             the address of the database that contains the store, without the password
 //! jobs/<job>/trials/<id>/attempt-<n>/  files of one attempt; projects/<project>/jobs/... for other projects than
 //! `local`
 //! executions/<attempt>/                files of a supervisor
@@ -15,6 +16,8 @@
 //! local/<run>/                         files of one `local train`
 //! ```
 
+#[cfg(feature = "postgres")]
+mod database;
 mod error;
 mod lock;
 mod marker;
@@ -29,6 +32,8 @@ use std::sync::Arc;
 use tokio::sync::OnceCell;
 
 use tunesmith_domain::JobId;
+#[cfg(feature = "postgres")]
+use tunesmith_store::DatabaseAddress;
 use tunesmith_store::{MemoryStore, OpenMode, Store, StoreError};
 
 pub use error::DataDirError;
@@ -45,10 +50,12 @@ pub enum StoreKind {
     Sled,
     /// In memory; lost with the process.
     Memory,
+    /// In a PostgreSQL database. The folder contains only the files of this machine.
+    Postgres,
 }
 
 impl StoreKind {
-    const ALL: [Self; 3] = [Self::Sqlite, Self::Sled, Self::Memory];
+    const ALL: [Self; 4] = [Self::Sqlite, Self::Sled, Self::Memory, Self::Postgres];
 
     /// The name on the command line and in the marker.
     pub fn as_str(self) -> &'static str {
@@ -56,15 +63,16 @@ impl StoreKind {
             Self::Sqlite => "sqlite",
             Self::Sled => "sled",
             Self::Memory => "memory",
+            Self::Postgres => "postgres",
         }
     }
 
-    /// The file name of the store in the data folder; `None` for a store in memory.
+    /// The file name of the store in the data folder; `None` for a store that is not in the folder.
     fn file_name(self) -> Option<&'static str> {
         match self {
             Self::Sqlite => Some("store.sqlite"),
             Self::Sled => Some("store.sled"),
-            Self::Memory => None,
+            Self::Memory | Self::Postgres => None,
         }
     }
 }
@@ -86,17 +94,46 @@ impl FromStr for StoreKind {
 
 /// A text that is not the name of a [`StoreKind`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{kind:?} is not a kind of store: expected sqlite, sled or memory")]
+#[error(
+    "{kind:?} is not a kind of store: expected sqlite, sled, or the address of a database: postgres://USER@HOST:PORT/DATABASE"
+)]
 pub struct UnknownStoreKind {
     /// The text.
     pub kind: String,
+}
+
+/// Where the store of a folder is.
+#[derive(Debug, Clone)]
+pub enum StoreSource {
+    /// In the folder; for [`StoreKind::Postgres`], in the database that the folder names.
+    Folder(StoreKind),
+    /// In this database.
+    #[cfg(feature = "postgres")]
+    Database(Box<DatabaseAddress>),
+}
+
+impl From<StoreKind> for StoreSource {
+    fn from(kind: StoreKind) -> Self {
+        Self::Folder(kind)
+    }
+}
+
+impl StoreSource {
+    /// Returns the kind of the store.
+    pub fn kind(&self) -> StoreKind {
+        match self {
+            Self::Folder(kind) => *kind,
+            #[cfg(feature = "postgres")]
+            Self::Database(_) => StoreKind::Postgres,
+        }
+    }
 }
 
 /// An open data folder. [`Self::open`] locks it for this process until the value is dropped.
 #[derive(Debug)]
 pub struct DataDir {
     path: PathBuf,
-    kind: StoreKind,
+    source: StoreSource,
     access: Access,
     store: OnceCell<StoreHandle>,
     /// The last field, so that it is dropped after the store was closed.
@@ -116,7 +153,9 @@ impl DataDir {
     /// # Errors
     /// [`DataDirError::InUse`], [`DataDirError::OtherKind`] if it holds a store of another kind,
     /// [`DataDirError::UnknownMarker`], [`DataDirError::Io`].
-    pub fn open(path: &Path, kind: StoreKind, who: &str) -> Result<Self, DataDirError> {
+    pub fn open(path: &Path, source: impl Into<StoreSource>, who: &str) -> Result<Self, DataDirError> {
+        let source = source.into();
+        let kind = source.kind();
         fs::create_dir_all(path).map_err(DataDirError::io("create", path))?;
         let path = path.canonicalize().map_err(DataDirError::io("find", path))?;
         let lock = Lock::take(&path, who)?;
@@ -126,7 +165,7 @@ impl DataDir {
         {
             return Err(DataDirError::OtherKind { path, holds, requested: kind });
         }
-        Ok(Self { path, kind, access: Access::Full, store: OnceCell::new(), _lock: Some(lock) })
+        Ok(Self { path, source, access: Access::Full, store: OnceCell::new(), _lock: Some(lock) })
     }
 
     /// Opens an existing folder to read it. An SQLite store can be read while another process has it open; sled allows
@@ -144,10 +183,10 @@ impl DataDir {
         };
         let kind = marker::held_kind(&path)?.ok_or_else(no_store)?;
         let lock = match kind {
-            StoreKind::Sqlite | StoreKind::Memory => None,
+            StoreKind::Sqlite | StoreKind::Memory | StoreKind::Postgres => None,
             StoreKind::Sled => Some(Lock::take(&path, who)?),
         };
-        Ok(Self { path, kind, access: Access::ReadOnly, store: OnceCell::new(), _lock: lock })
+        Ok(Self { path, source: kind.into(), access: Access::ReadOnly, store: OnceCell::new(), _lock: lock })
     }
 
     /// Returns the store, which the first call opens. Drop the store before the folder.
@@ -156,13 +195,35 @@ impl DataDir {
     /// [`DataDirError::Store`] if it cannot be opened, or is missing although the folder had one.
     pub async fn store(&self) -> Result<Arc<dyn Store>, DataDirError> {
         let open = async || {
-            let (path, kind, access) = (self.path.clone(), self.kind, self.access);
+            let (path, kind, access) = (self.path.clone(), self.kind(), self.access);
+            if kind == StoreKind::Postgres {
+                return self.database().await;
+            }
             let opening = tokio::task::spawn_blocking(move || open_store(&path, kind, access));
             let opened =
                 opening.await.map_err(|source| DataDirError::io("open the store of", &self.path)(source.into()))?;
             opened.map_err(|error| self.name_holder(error))
         };
         Ok(Arc::clone(&self.store.get_or_try_init(open).await?.0))
+    }
+
+    /// The store in the database that the source or the folder names.
+    #[cfg(feature = "postgres")]
+    async fn database(&self) -> Result<StoreHandle, DataDirError> {
+        let address = match &self.source {
+            StoreSource::Database(address) => (**address).clone(),
+            StoreSource::Folder(_) => database::address_of(&self.path)?,
+        };
+        let store = database::open(&self.path, &address).await?;
+        if !marker::is_written(&self.path)? && self.access == Access::Full {
+            marker::write(&self.path, StoreKind::Postgres)?;
+        }
+        Ok(StoreHandle(Arc::new(store)))
+    }
+
+    #[cfg(not(feature = "postgres"))]
+    async fn database(&self) -> Result<StoreHandle, DataDirError> {
+        Err(DataDirError::NotBuilt { kind: StoreKind::Postgres })
     }
 
     /// The error of another process that has the store open although this one has the lock of the folder.
@@ -179,7 +240,18 @@ impl DataDir {
 
     /// Returns the kind of its store.
     pub fn kind(&self) -> StoreKind {
-        self.kind
+        self.source.kind()
+    }
+
+    /// Returns the value of `--store` that opens the same store, without a password; `None` for the default.
+    pub fn store_argument(&self) -> Option<String> {
+        match (&self.source, self.kind()) {
+            #[cfg(feature = "postgres")]
+            (StoreSource::Database(address), _) => Some(address.to_string()),
+            #[cfg(feature = "postgres")]
+            (_, StoreKind::Postgres) => database::address_of(&self.path).ok().map(|address| address.to_string()),
+            (_, kind) => (kind != StoreKind::default()).then(|| kind.to_string()),
+        }
     }
 
     /// Returns the file of the access tokens.
@@ -250,7 +322,7 @@ fn open_store(folder: &Path, kind: StoreKind, access: Access) -> Result<StoreHan
         (StoreKind::Sqlite, Access::Full) => Arc::new(tunesmith_store::SqliteStore::open(&path, mode)?),
         #[cfg(feature = "sled")]
         (StoreKind::Sled, _) => Arc::new(tunesmith_store::SledStore::open(&path, mode)?),
-        (StoreKind::Memory, _) => Arc::new(MemoryStore::new()),
+        (StoreKind::Memory | StoreKind::Postgres, _) => Arc::new(MemoryStore::new()),
         #[cfg(not(all(feature = "sqlite", feature = "sled")))]
         (kind, _) => return Err(DataDirError::NotBuilt { kind }),
     };

@@ -7,6 +7,9 @@ cd "$(dirname "$0")/.."
 # For tests that count system calls, create certificates or run containers.
 need "command -v strace" strace
 need "command -v openssl" openssl
+# For tests of the store in a database.
+need "ls /usr/lib/postgresql/*/bin/initdb" postgresql-15
+need "command -v setpriv" util-linux
 need "command -v podman" podman
 need "command -v runc" runc
 # The guide shows requests with curl.

@@ -1,9 +1,14 @@
 //! Arguments of the commands that work on a data folder.
 
-use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::Args;
 
 use crate::composition::ContainerOptions;
-use crate::data_dir::StoreKind;
+use crate::data_dir::{StoreKind, StoreSource, UnknownStoreKind};
+#[cfg(feature = "postgres")]
+use tunesmith_store::DatabaseAddress;
 
 /// The default data folder: a folder in the current one, visible to its user.
 pub(super) const DEFAULT_DATA_DIR: &str = ".tunesmith";
@@ -55,20 +60,63 @@ fn words(name: &str, text: &str) -> anyhow::Result<Vec<String>> {
     shlex::split(text).ok_or_else(|| anyhow::anyhow!("{name}: {text:?} has a quote that is not closed"))
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum StoreChoice {
-    /// One file; survives a loss of power. The default.
-    Sqlite,
-    /// Pure Rust; survives the end of the process, but not a loss of power.
-    Sled,
+/// Where the store is.
+#[derive(Debug, Args)]
+pub(super) struct StoreArgs {
+    /// Store for a new data folder: sqlite, one file that survives a loss of power; sled, pure Rust, which survives the
+    /// end of the process but not a loss of power; or the address of a PostgreSQL database, which several servers share:
+    /// postgres://USER@HOST:PORT/DATABASE. An existing folder keeps its kind. Other users of the machine see a password
+    /// in the address: give it in PGPASSWORD, PGPASSFILE or --store-password-file instead.
+    #[arg(long, value_name = "STORE", env = "TUNESMITH_STORE", hide_env_values = true, default_value = "sqlite")]
+    store: StoreText,
+    /// File whose first line is the password of the database.
+    #[arg(long, value_name = "FILE", env = "TUNESMITH_STORE_PASSWORD_FILE")]
+    store_password_file: Option<PathBuf>,
 }
 
-impl StoreChoice {
-    pub(super) fn kind(self) -> StoreKind {
-        match self {
-            Self::Sqlite => StoreKind::Sqlite,
-            Self::Sled => StoreKind::Sled,
+/// The value of `--store`. Its errors would quote a password, so an address is read later.
+#[derive(Debug, Clone)]
+enum StoreText {
+    Kind(StoreKind),
+    #[cfg(feature = "postgres")]
+    Address(String),
+}
+
+impl FromStr for StoreText {
+    type Err = UnknownStoreKind;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        #[cfg(feature = "postgres")]
+        if DatabaseAddress::is_address(text) {
+            return Ok(Self::Address(text.to_owned()));
         }
+        text.parse().map(Self::Kind)
+    }
+}
+
+impl StoreArgs {
+    /// Returns the store that the arguments name.
+    ///
+    /// # Errors
+    /// If the address of a database or the file of its password cannot be read.
+    pub(super) fn source(&self) -> anyhow::Result<StoreSource> {
+        let source = match &self.store {
+            StoreText::Kind(kind) => StoreSource::Folder(*kind),
+            #[cfg(feature = "postgres")]
+            StoreText::Address(text) => {
+                let address: DatabaseAddress = text.parse()?;
+                let address = match &self.store_password_file {
+                    Some(path) => address.with_password_file(path)?,
+                    None => address,
+                };
+                return Ok(StoreSource::Database(Box::new(address)));
+            }
+        };
+        anyhow::ensure!(
+            self.store_password_file.is_none(),
+            "--store-password-file has an effect only with the address of a database in --store"
+        );
+        Ok(source)
     }
 }
 

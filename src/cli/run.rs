@@ -14,7 +14,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use tokio::time::MissedTickBehavior;
 
-use super::folder_args::{ContainerArgs, DEFAULT_DATA_DIR, StoreChoice};
+use super::folder_args::{ContainerArgs, DEFAULT_DATA_DIR, StoreArgs};
 use super::isolation_args::EnvironmentArgs;
 use super::job_output::JobOutput;
 use super::logging::LogFormat;
@@ -72,9 +72,8 @@ pub(super) struct RunArgs {
     /// Data folder with jobs, trials and logs.
     #[arg(long, value_name = "DIR", default_value = DEFAULT_DATA_DIR)]
     data_dir: PathBuf,
-    /// Kind of store for a new data folder. An existing folder keeps its kind.
-    #[arg(long, value_enum, default_value_t = StoreChoice::Sqlite)]
-    store: StoreChoice,
+    #[command(flatten)]
+    store: StoreArgs,
     /// Write the job resource with its trials, best first, to this file as JSON.
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -155,7 +154,7 @@ fn submission(args: &RunArgs, config: &HptuningConfig) -> anyhow::Result<Submiss
 
 async fn run_job(args: &RunArgs, submission: Submission, json: bool) -> anyhow::Result<ExitCode> {
     let who = format!("tunesmith run --config {}", args.config.display());
-    let data_dir = Arc::new(DataDir::open(&args.data_dir, args.store.kind(), &who)?);
+    let data_dir = Arc::new(DataDir::open(&args.data_dir, args.store.source()?, &who)?);
     let isolation = Isolation {
         environment: args.environment.passed()?,
         // The author of the configuration is the operator.

@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 
-use super::folder_args::{ContainerArgs, DEFAULT_DATA_DIR, StoreChoice};
+use super::folder_args::{ContainerArgs, DEFAULT_DATA_DIR, StoreArgs};
 use super::isolation_args::{EnvironmentArgs, IdentityArgs};
 use super::output::{notice, print};
 use super::self_signed;
@@ -54,9 +54,8 @@ pub(super) struct ServeArgs {
     /// Data folder with jobs, studies and trials.
     #[arg(long, value_name = "DIR", default_value = DEFAULT_DATA_DIR)]
     data_dir: PathBuf,
-    /// Kind of store for a new data folder. An existing folder keeps its kind.
-    #[arg(long, value_enum, default_value_t = StoreChoice::Sqlite)]
-    store: StoreChoice,
+    #[command(flatten)]
+    store: StoreArgs,
     /// Number of jobs to run at once. The number of processors by default.
     #[arg(long, value_name = "N")]
     job_slots: Option<NonZeroU16>,
@@ -157,7 +156,7 @@ pub(super) fn serve(args: &ServeArgs) -> anyhow::Result<ExitCode> {
 async fn run(args: &ServeArgs) -> anyhow::Result<()> {
     let memory = usize::from(args.memory) << 20;
     let who = format!("tunesmith serve --listen {}", args.listen);
-    let data_dir = Arc::new(DataDir::open(&args.data_dir, args.store.kind(), &who)?);
+    let data_dir = Arc::new(DataDir::open(&args.data_dir, args.store.source()?, &who)?);
     let access = access(args, &data_dir)?;
     let principals = access.authenticator.valid_principals(SystemClock.now())?;
     let isolation = args.identity.isolation(&args.environment, principals)?;

@@ -29,6 +29,30 @@ pub enum DataDirError {
         /// The requested kind.
         requested: StoreKind,
     },
+    /// The folder belongs to another database.
+    #[cfg(feature = "postgres")]
+    #[error(
+        "data folder {path} belongs to the database {noted}, which is not the one at {requested}: use that database, or \
+         another folder"
+    )]
+    OtherDatabase {
+        /// The folder.
+        path: PathBuf,
+        /// The address of the folder's database.
+        noted: String,
+        /// The requested address.
+        requested: String,
+    },
+    /// The address of the folder's database cannot be read.
+    #[cfg(feature = "postgres")]
+    #[error("the database of data folder {path} is not known: give its address in TUNESMITH_STORE")]
+    DatabaseAddress {
+        /// The folder.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        source: tunesmith_store::DatabaseAddressError,
+    },
     /// This program was built without the store: build it with the cargo feature of that name, or use another kind.
     #[error("this program was built without the store {kind}: build it with `--features {kind}`")]
     NotBuilt {

@@ -34,6 +34,8 @@ mod optimizer;
 mod package_rules;
 mod planned_stop;
 mod policy_race;
+mod postgres_cluster;
+mod postgres_server;
 mod program_files;
 mod published_fields;
 mod python;

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
+use crate::postgres_cluster::Cluster;
 use crate::server::Server;
 use crate::support::Workspace;
 
@@ -233,7 +234,18 @@ fn is_explained(events: &[Event]) -> bool {
 #[test]
 fn responses_to_concurrent_clients_are_linearisable() {
     let workspace = Workspace::new("");
-    let server = Server::start(&workspace, &[]);
+    check(&[Server::start(&workspace, &[])]);
+}
+
+#[test]
+fn responses_of_a_server_on_a_database_are_linearisable() {
+    let cluster = Cluster::start();
+    check(&cluster.serve(&cluster.create_database("tuning"), 1));
+}
+
+/// Checks that clients which choose a server for each request get linearisable responses.
+fn check(servers: &[Server]) {
+    let server = &servers[0];
     let studies = std::env::var("TUNESMITH_ORDER_STUDIES").map_or(STUDIES_TRIED, |studies| studies.parse().unwrap());
     for seed in 0..studies {
         let study = json!({"studyConfig": {
@@ -245,11 +257,12 @@ fn responses_to_concurrent_clients_are_linearisable() {
         let events = Mutex::new(Vec::new());
         std::thread::scope(|scope| {
             for client in 0..CLIENTS {
-                let (server, events) = (&server, &events);
+                let events = &events;
                 scope.spawn(move || {
                     let mut random = SplitMix(seed << 8 | u64::from(client));
                     for _ in 0..REQUESTS {
                         let request = draw(&mut random);
+                        let server = &servers[random.next() as usize % servers.len()];
                         let sent = Instant::now();
                         let answer = ask(server, &format!("{STUDIES}/s{seed}"), client, &request);
                         let answered = Instant::now();

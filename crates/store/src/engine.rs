@@ -10,6 +10,15 @@ use tokio::sync::watch;
 use super::{Condition, StoreError};
 use tunesmith_domain::{Job, JobId, Measurement, Study, StudyId, Trial, TrialId};
 
+/// What a change affects. Changes of one scope wait for each other; an engine may commit them together.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Scope {
+    /// A job, and its study.
+    Job(JobId),
+    /// A study and its trials.
+    Study(StudyId),
+}
+
 /// Runs closures in transactions. Every engine is a [`super::Store`].
 pub(super) trait Engine: Send + Sync + 'static {
     /// Whether changes take effect in the order in which the futures of [`Self::write`] are polled for the first time.
@@ -22,19 +31,20 @@ pub(super) trait Engine: Send + Sync + 'static {
     /// rolled back. `change` may run more than once, but only one run is committed.
     fn write<T: Send + 'static>(
         &self,
+        scope: Scope,
         change: impl Fn(&dyn Changes) -> Result<T, StoreError> + Send + 'static,
     ) -> impl Future<Output = Result<T, StoreError>> + Send;
 
-    /// Runs `query` on a consistent state, without partial transactions.
+    /// Runs `query` on a consistent state, without partial transactions. `query` may run more than once.
     fn read<T: Send + 'static>(
         &self,
-        query: impl FnOnce(&dyn Ranges) -> Result<T, StoreError> + Send + 'static,
+        query: impl Fn(&dyn Ranges) -> Result<T, StoreError> + Send + 'static,
     ) -> impl Future<Output = Result<T, StoreError>> + Send;
 
     /// As [`Self::read`], for a query of at most [`super::FEW`] records.
     fn lookup<T: Send + 'static>(
         &self,
-        query: impl FnOnce(&dyn Ranges) -> Result<T, StoreError> + Send + 'static,
+        query: impl Fn(&dyn Ranges) -> Result<T, StoreError> + Send + 'static,
     ) -> impl Future<Output = Result<T, StoreError>> + Send {
         self.read(query)
     }

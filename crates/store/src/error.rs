@@ -88,7 +88,7 @@ impl StoreError {
     }
 
     /// The error of a change that was not made because of `fault`.
-    #[cfg(any(feature = "sled", feature = "sqlite"))]
+    #[cfg(any(feature = "postgres", feature = "sled", feature = "sqlite"))]
     pub(crate) fn not_applied(fault: StoreFault) -> Self {
         Self::NotApplied { operation: "write", source: Box::new(fault) }
     }

@@ -5,15 +5,21 @@ mod acknowledged;
 mod changes;
 #[cfg(feature = "testing")]
 pub mod contract;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod decoded_studies;
 mod engine;
 mod error;
 mod fault;
-#[cfg(any(feature = "sled", feature = "sqlite"))]
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod group;
+#[cfg(any(feature = "postgres", feature = "sled", feature = "sqlite"))]
 mod keys;
 mod memory;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod queries;
 #[cfg_attr(
-    not(any(feature = "sled", feature = "sqlite")),
+    not(any(feature = "postgres", feature = "sled", feature = "sqlite")),
     expect(dead_code, unused_imports, reason = "without an engine, only the form of a plan is used")
 )]
 mod record;
@@ -30,6 +36,8 @@ use tokio::sync::watch;
 pub use error::StoreError;
 pub use fault::{Condition, StoreFault};
 pub use memory::MemoryStore;
+#[cfg(feature = "postgres")]
+pub use postgres::{DatabaseAddress, DatabaseAddressError, PostgresStore};
 #[cfg(feature = "sled")]
 pub use sled::SledStore;
 #[cfg(feature = "sqlite")]

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use super::engine::{Changes, Engine, Lookups, Ranges};
+use super::engine::{Changes, Engine, Lookups, Ranges, Scope};
 use super::{Condition, StoreError};
 use tunesmith_domain::{Job, JobId, Measurement, Study, StudyId, Trial, TrialId};
 
@@ -35,6 +35,7 @@ impl Engine for MemoryStore {
 
     async fn write<T: Send + 'static>(
         &self,
+        _scope: Scope,
         change: impl Fn(&dyn Changes) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         // Changes check everything before they write, and writing to memory does not fail, so no rollback is needed.
@@ -43,7 +44,7 @@ impl Engine for MemoryStore {
 
     async fn read<T: Send + 'static>(
         &self,
-        query: impl FnOnce(&dyn Ranges) -> Result<T, StoreError> + Send + 'static,
+        query: impl Fn(&dyn Ranges) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         query(&*self.records.lock().unwrap_or_else(PoisonError::into_inner))
     }

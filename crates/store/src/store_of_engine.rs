@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use super::engine::{Engine, Ranges};
+use super::engine::{Engine, Ranges, Scope};
 use super::{Condition, FEW, Store, StoreError, changes, queries};
 use tunesmith_domain::{
     Job, JobChange, JobId, Measurement, NewTrial, Study, StudyChange, StudyId, Trial, TrialChange, TrialId,
@@ -16,7 +16,7 @@ use tunesmith_domain::{
 async fn remove_remains(engine: &impl Engine, study: &StudyId) {
     loop {
         let id = study.clone();
-        match engine.write(move |records| changes::remove_remains(records, &id)).await {
+        match engine.write(Scope::Study(study.clone()), move |records| changes::remove_remains(records, &id)).await {
             Ok(true) => {}
             Ok(false) => return,
             Err(error) => {
@@ -39,7 +39,7 @@ impl<E: Engine> Store for E {
     }
 
     async fn create_job(&self, job: Job, study: Option<Study>) -> Result<(), StoreError> {
-        self.write(move |records| changes::create_job(records, &job, study.as_ref())).await
+        self.write(Scope::Job(job.id.clone()), move |records| changes::create_job(records, &job, study.as_ref())).await
     }
 
     async fn job(&self, id: &JobId) -> Result<Job, StoreError> {
@@ -54,19 +54,21 @@ impl<E: Engine> Store for E {
 
     async fn change_job(&self, id: &JobId, change: JobChange) -> Result<Job, StoreError> {
         let id = id.clone();
-        self.write(move |records| changes::change_job(records, &id, change.clone())).await
+        self.write(Scope::Job(id.clone()), move |records| changes::change_job(records, &id, change.clone())).await
     }
 
     async fn delete_job(&self, id: &JobId) -> Result<(), StoreError> {
         let id = id.clone();
-        if let Some(study) = self.write(move |records| changes::delete_job(records, &id)).await? {
+        if let Some(study) =
+            self.write(Scope::Job(id.clone()), move |records| changes::delete_job(records, &id)).await?
+        {
             remove_remains(self, &study).await;
         }
         Ok(())
     }
 
     async fn create_study(&self, study: Study) -> Result<(), StoreError> {
-        self.write(move |records| changes::create_study(records, &study)).await
+        self.write(Scope::Study(study.id.clone()), move |records| changes::create_study(records, &study)).await
     }
 
     async fn studies(
@@ -82,7 +84,7 @@ impl<E: Engine> Store for E {
 
     async fn delete_study(&self, id: &StudyId) -> Result<(), StoreError> {
         let study = id.clone();
-        if self.write(move |records| changes::delete_study(records, &study)).await? {
+        if self.write(Scope::Study(id.clone()), move |records| changes::delete_study(records, &study)).await? {
             remove_remains(self, id).await;
         }
         Ok(())
@@ -102,12 +104,12 @@ impl<E: Engine> Store for E {
 
     async fn change_study(&self, id: &StudyId, change: StudyChange) -> Result<Study, StoreError> {
         let id = id.clone();
-        self.write(move |records| changes::change_study(records, &id, change.clone())).await
+        self.write(Scope::Study(id.clone()), move |records| changes::change_study(records, &id, change.clone())).await
     }
 
     async fn create_trials(&self, study: &StudyId, trials: Vec<NewTrial>) -> Result<Vec<Trial>, StoreError> {
         let study = study.clone();
-        self.write(move |records| changes::create_trials(records, &study, &trials)).await
+        self.write(Scope::Study(study.clone()), move |records| changes::create_trials(records, &study, &trials)).await
     }
 
     async fn open_trials(
@@ -172,7 +174,10 @@ impl<E: Engine> Store for E {
 
     async fn change_trial(&self, study: &StudyId, id: TrialId, change: TrialChange) -> Result<Trial, StoreError> {
         let study = study.clone();
-        self.write(move |records| changes::change_trial(records, &study, id, change.clone())).await
+        self.write(Scope::Study(study.clone()), move |records| {
+            changes::change_trial(records, &study, id, change.clone())
+        })
+        .await
     }
 
     async fn measurements(

@@ -113,8 +113,8 @@ impl Folder {
     /// Returns the command that serves the folder.
     pub(super) fn serve_command(&self) -> String {
         let path = shell_word(&self.path().display().to_string());
-        let kind = self.data_dir.kind();
-        let store = if kind == StoreKind::default() { String::new() } else { format!(" --store {kind}") };
+        let store = self.data_dir.store_argument();
+        let store = store.map_or_else(String::new, |store| format!(" --store {}", shell_word(&store)));
         format!("tunesmith serve --data-dir {path}{store}")
     }
 

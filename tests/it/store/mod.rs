@@ -7,7 +7,9 @@ mod data_dirs;
 mod durability;
 mod faults;
 mod formats;
+mod postgres;
 mod power_cuts;
+mod several;
 
 use std::fs::File;
 use std::path::Path;

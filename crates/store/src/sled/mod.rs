@@ -20,7 +20,7 @@ use sled::{Db, Error};
 use tokio::sync::watch;
 
 use super::acknowledged::Acknowledged;
-use super::engine::{Changes, Engine, Ranges};
+use super::engine::{Changes, Engine, Ranges, Scope};
 use super::{Condition, OpenMode, RESTORE_ADVICE, StoreError, StoreFault};
 use presence::Presence;
 use records::{SledRecords, Snapshot};
@@ -112,6 +112,7 @@ impl Engine for SledStore {
 
     async fn write<T: Send + 'static>(
         &self,
+        _scope: Scope,
         change: impl Fn(&dyn Changes) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.run("write", move |inner| inner.write(|records| change(records))).await
@@ -119,7 +120,7 @@ impl Engine for SledStore {
 
     async fn read<T: Send + 'static>(
         &self,
-        query: impl FnOnce(&dyn Ranges) -> Result<T, StoreError> + Send + 'static,
+        query: impl Fn(&dyn Ranges) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.run("read", move |inner| {
             let _guard = inner.isolation.read().unwrap_or_else(PoisonError::into_inner);

@@ -11,7 +11,6 @@ mod readers;
 mod records;
 mod recovery;
 mod schema;
-mod studies;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -20,13 +19,13 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::acknowledged::Acknowledged;
-use super::engine::{Changes, Engine, Ranges};
+use super::engine::{Changes, Engine, Ranges, Scope};
 use super::{Condition, OpenMode, StoreError};
+use crate::decoded_studies::DecodedStudies;
 use health::Health;
 use presence::{FileLock, Presence};
 use readers::Readers;
 use recovery::Recovery;
-use studies::DecodedStudies;
 use writer::Writer;
 
 /// A [`super::Store`] in an SQLite file.
@@ -103,6 +102,7 @@ impl Engine for SqliteStore {
 
     async fn write<T: Send + 'static>(
         &self,
+        _scope: Scope,
         change: impl Fn(&dyn Changes) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.health.ok()?;
@@ -114,7 +114,7 @@ impl Engine for SqliteStore {
 
     async fn read<T: Send + 'static>(
         &self,
-        query: impl FnOnce(&dyn Ranges) -> Result<T, StoreError> + Send + 'static,
+        query: impl Fn(&dyn Ranges) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.health.ok()?;
         self.readers.read(query).await
@@ -122,7 +122,7 @@ impl Engine for SqliteStore {
 
     async fn lookup<T: Send + 'static>(
         &self,
-        query: impl FnOnce(&dyn Ranges) -> Result<T, StoreError> + Send + 'static,
+        query: impl Fn(&dyn Ranges) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.health.ok()?;
         self.readers.lookup(query)

@@ -8,9 +8,9 @@ use tokio::sync::Semaphore;
 
 use super::presence::FileLock;
 use super::records::SqliteRecords;
-use super::studies::DecodedStudies;
 use super::{error, schema};
 use crate::StoreError;
+use crate::decoded_studies::DecodedStudies;
 use crate::engine::Ranges;
 
 /// Maximal number of concurrent reads on blocking threads; more threads would only wait for the processor or disk.

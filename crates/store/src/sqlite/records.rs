@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row, params};
 
 use super::error;
-use super::studies::DecodedStudies;
+use crate::decoded_studies::DecodedStudies;
 use crate::engine::{Changes, Lookups, Ranges};
 use crate::record::{
     self, Progress, RecordError, checksum, decode_chunk, decode_job, decode_trial, encode_chunks, encode_job,

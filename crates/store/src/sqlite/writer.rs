@@ -15,10 +15,11 @@ use super::error;
 use super::presence::Presence;
 use super::records::SqliteRecords;
 use super::recovery::{self, Recovery};
-use super::studies::DecodedStudies;
+use crate::StoreError;
 use crate::acknowledged::Acknowledged;
+use crate::decoded_studies::DecodedStudies;
 use crate::engine::Changes;
-use crate::{StoreError, StoreFault};
+use crate::group::{CommitOutcome, Request, TypedRequest};
 use tunesmith_telemetry::telemetry;
 
 /// Maximal number of changes in one transaction: enough for all waiting callers, few enough to answer soon (not tuned).
@@ -57,7 +58,7 @@ impl Writer {
     ) -> Result<T, StoreError> {
         let ended = || StoreError::NotApplied { operation: "write", source: "its writer thread has ended".into() };
         let (answer, answered) = oneshot::channel();
-        let request = Box::new(TypedRequest { change, result: None, answer });
+        let request = Box::new(TypedRequest::new(change, answer));
         let requests = self.requests.as_ref().ok_or_else(ended)?;
         requests.send(request).await.map_err(|_| ended())?;
         // The thread answers every request it receives, unless it panics.
@@ -84,13 +85,6 @@ struct WriterThread {
     recovery: Recovery,
     /// The last field, so that the file is unlocked after the connection was closed.
     presence: Presence,
-}
-
-/// The outcome of a group of changes.
-enum CommitOutcome {
-    Committed,
-    RolledBack(Arc<StoreError>),
-    Unknown(StoreFault),
 }
 
 impl WriterThread {
@@ -218,47 +212,5 @@ impl WriterThread {
 
     fn execute(&self, sql: &str) -> rusqlite::Result<()> {
         self.connection.prepare_cached(sql)?.execute([]).map(|_| ())
-    }
-}
-
-/// A waiting change with any type of result.
-trait Request: Send {
-    /// Runs the change; returns whether to commit it.
-    fn run(&mut self, records: &SqliteRecords<'_>) -> bool;
-    /// Sends the result to the caller.
-    fn answer(self: Box<Self>, outcome: &CommitOutcome);
-}
-
-struct TypedRequest<T, F> {
-    change: F,
-    result: Option<Result<T, StoreError>>,
-    answer: oneshot::Sender<Result<T, StoreError>>,
-}
-
-impl<T, F> Request for TypedRequest<T, F>
-where
-    T: Send,
-    F: Fn(&dyn Changes) -> Result<T, StoreError> + Send,
-{
-    fn run(&mut self, records: &SqliteRecords<'_>) -> bool {
-        self.result.insert((self.change)(records)).is_ok()
-    }
-
-    fn answer(self: Box<Self>, outcome: &CommitOutcome) {
-        let result = match (self.result, outcome) {
-            // A refused change keeps its own error, even if the group failed afterwards.
-            (Some(Err(error)), _) => Err(error),
-            (Some(Ok(value)), CommitOutcome::Committed) => Ok(value),
-            (Some(Ok(_)), CommitOutcome::Unknown(fault)) => {
-                Err(StoreError::Unknown { source: Box::new(fault.clone()) })
-            }
-            (Some(Ok(_)) | None, CommitOutcome::RolledBack(source)) => Err(match source.fault() {
-                Some(fault) => StoreError::not_applied(fault.clone()),
-                None => StoreError::NotApplied { operation: "write", source: Box::new(Arc::clone(source)) },
-            }),
-            (None, _) => Err(StoreError::NotApplied { operation: "write", source: "its group was rolled back".into() }),
-        };
-        // The caller may no longer wait; its change is applied all the same.
-        let _ = self.answer.send(result);
     }
 }

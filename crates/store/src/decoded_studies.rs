@@ -14,11 +14,11 @@ const CAPACITY: usize = 1024;
 
 /// Decoded studies by ID, with the stored bytes of each.
 #[derive(Debug, Default)]
-pub(super) struct DecodedStudies(Mutex<HashMap<StudyId, (String, Study)>>);
+pub(crate) struct DecodedStudies(Mutex<HashMap<StudyId, (String, Study)>>);
 
 impl DecodedStudies {
     /// The study `id` with the record `body` and `progress`.
-    pub(super) fn decode(&self, id: &StudyId, body: String, progress: Progress) -> Result<Study, RecordError> {
+    pub(crate) fn decode(&self, id: &StudyId, body: String, progress: Progress) -> Result<Study, RecordError> {
         if let Some((known, study)) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(id)
             && *known == body
         {

@@ -1,0 +1,233 @@
+//! Transactions: their repetition after a conflict, and their outcome after a lost connection.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::error::{self, Contended, Failure};
+use super::records::PostgresRecords;
+use super::sessions::{Session, Writer};
+use super::{Core, StoreFault};
+use crate::StoreError;
+use crate::engine::Ranges;
+use crate::group::{CommitOutcome, Request};
+
+/// Maximum number of runs of a group that meets other transactions. Changes of one study wait for each other, so that
+/// conflicts are rare: only additions of the same job or study.
+const MAX_ATTEMPTS: u32 = 20;
+
+/// The longest pause before a group is run again.
+const MAX_PAUSE: Duration = Duration::from_millis(100);
+
+/// The time in which the outcome of a commit is read whose answer was lost: the restart of a database.
+const RESOLUTION_TIME: Duration = Duration::from_secs(20);
+
+/// The pause between two attempts to read that outcome.
+const RESOLUTION_PAUSE: Duration = Duration::from_millis(100);
+
+/// What one run of a group of changes has come to.
+enum Run {
+    /// All changes are durable, except those that were refused.
+    Committed,
+    /// No change was made; the session can be used again.
+    RolledBack(StoreError),
+    /// The group met another transaction; the session can be used again.
+    Conflict,
+    /// The session is lost, and no change was made.
+    Lost(StoreFault),
+    /// The session was lost during the commit.
+    Unknown(Writer, StoreFault),
+}
+
+impl Core {
+    /// Makes the changes of `group` in one transaction. Blocks.
+    pub(super) fn commit(&self, group: &mut [Box<dyn Request>]) -> CommitOutcome {
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let mut session = match self.runtime.block_on(self.sessions.take()) {
+                Ok(session) => session,
+                Err(source) => return CommitOutcome::RolledBack(Arc::new(self.cannot_connect(source))),
+            };
+            match self.run(&mut session, group) {
+                Run::Committed => {
+                    self.sessions.put_back(session);
+                    self.works();
+                    return CommitOutcome::Committed;
+                }
+                Run::RolledBack(error) => {
+                    self.sessions.put_back(session);
+                    if let Some(fault) = error.fault() {
+                        self.fails(fault.clone());
+                    }
+                    return CommitOutcome::RolledBack(Arc::new(error));
+                }
+                Run::Conflict if attempts < MAX_ATTEMPTS => {
+                    self.sessions.put_back(session);
+                    std::thread::sleep(pause(attempts));
+                }
+                Run::Conflict => {
+                    self.sessions.put_back(session);
+                    let source = Box::new(Contended { attempts });
+                    return CommitOutcome::RolledBack(Arc::new(StoreError::NotApplied { operation: "write", source }));
+                }
+                Run::Lost(fault) => {
+                    self.sessions.close_idle();
+                    // An idle session may have been closed by a restart of the database that is long over.
+                    if session.is_new || attempts >= MAX_ATTEMPTS {
+                        self.fails(fault.clone());
+                        return CommitOutcome::RolledBack(Arc::new(StoreError::not_applied(fault)));
+                    }
+                }
+                Run::Unknown(writer, fault) => {
+                    self.sessions.close_idle();
+                    drop(session);
+                    match self.resolve(writer) {
+                        Some(true) => return CommitOutcome::Committed,
+                        Some(false) if attempts < MAX_ATTEMPTS => {}
+                        Some(false) => return CommitOutcome::RolledBack(Arc::new(StoreError::not_applied(fault))),
+                        None => {
+                            self.fails(fault.clone());
+                            return CommitOutcome::Unknown(fault);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Runs the changes of `group` once.
+    fn run(&self, session: &mut Session, group: &mut [Box<dyn Request>]) -> Run {
+        let writer = match self.runtime.block_on(session.begin_write()) {
+            Ok(writer) => writer,
+            Err(source) => return self.ended(session, source),
+        };
+        let mut kept = false;
+        // A change that is alone needs no savepoint.
+        let is_group = group.len() > 1;
+        for request in group {
+            if is_group && let Err(source) = self.runtime.block_on(session.execute("SAVEPOINT change")) {
+                return self.ended(session, source);
+            }
+            let records = PostgresRecords::for_writing(&mut session.connection, self.surroundings());
+            let is_kept = request.run(&records);
+            match records.failure() {
+                Some(Failure::Lost) => return Run::Lost(self.lost_fault()),
+                Some(Failure::Conflict) => return self.rolled_back(session, Run::Conflict),
+                Some(Failure::Statement) | None => {}
+            }
+            kept |= is_kept;
+            if is_group {
+                let end = if is_kept { "RELEASE change" } else { "ROLLBACK TO change; RELEASE change" };
+                if let Err(source) = self.runtime.block_on(session.execute(end)) {
+                    return self.ended(session, source);
+                }
+            }
+        }
+        if !kept {
+            return self.rolled_back(session, Run::Committed);
+        }
+        match self.runtime.block_on(session.execute("COMMIT")) {
+            Ok(()) => Run::Committed,
+            Err(source) => match Failure::of(&source) {
+                Failure::Conflict => self.rolled_back(session, Run::Conflict),
+                // It is not known how far the commit has come, also after an error that the database reported.
+                Failure::Lost | Failure::Statement => Run::Unknown(writer, error::unreachable(&source)),
+            },
+        }
+    }
+
+    /// What a statement of the transaction itself, which failed with `source`, makes of the run.
+    fn ended(&self, session: &mut Session, source: sqlx::Error) -> Run {
+        match Failure::of(&source) {
+            Failure::Lost => Run::Lost(error::unreachable(&source)),
+            Failure::Conflict => self.rolled_back(session, Run::Conflict),
+            Failure::Statement => {
+                let error = error::not_applied(&self.place, "write", source);
+                self.rolled_back(session, Run::RolledBack(error))
+            }
+        }
+    }
+
+    /// `run`, after the rollback of the transaction.
+    fn rolled_back(&self, session: &mut Session, run: Run) -> Run {
+        match self.runtime.block_on(session.execute("ROLLBACK")) {
+            Ok(()) => run,
+            Err(source) => Run::Lost(error::unreachable(&source)),
+        }
+    }
+
+    /// Whether the transaction `writer`, whose session was lost during the commit, was committed; `None` if that cannot
+    /// be determined.
+    fn resolve(&self, writer: Writer) -> Option<bool> {
+        let begin = Instant::now();
+        loop {
+            let read = self.runtime.block_on(async {
+                let mut session = self.sessions.connect().await?;
+                let committed = session.was_committed(writer).await?;
+                Ok::<_, sqlx::Error>((session, committed))
+            });
+            match read {
+                Ok((session, committed)) => {
+                    self.sessions.put_back(session);
+                    tracing::warn!(
+                        store.path = %self.place.display(), committed,
+                        "the connection was lost during a commit; its outcome was read afterwards"
+                    );
+                    return committed;
+                }
+                Err(_) if begin.elapsed() < RESOLUTION_TIME => std::thread::sleep(RESOLUTION_PAUSE),
+                Err(source) => {
+                    tracing::error!(
+                        store.path = %self.place.display(), error = error::message(&source),
+                        "the outcome of a commit could not be determined"
+                    );
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// Runs `query` on one state of the database, and passes the result to `answer`. Blocks.
+    pub(super) fn query<T>(
+        &self,
+        query: impl Fn(&dyn Ranges) -> Result<T, StoreError>,
+        answer: impl FnOnce(Result<T, StoreError>),
+    ) {
+        loop {
+            let mut session = match self.runtime.block_on(self.sessions.take()) {
+                Ok(session) => session,
+                Err(source) => return answer(Err(self.cannot_connect(source))),
+            };
+            if let Err(source) = self.runtime.block_on(session.begin_read()) {
+                if Failure::of(&source) == Failure::Lost && !session.is_new {
+                    self.sessions.close_idle();
+                    continue;
+                }
+                return answer(Err(error::not_applied(&self.place, "read", source)));
+            }
+            let records = PostgresRecords::for_reading(&mut session.connection, self.surroundings());
+            let result = query(&records);
+            if records.failure() == Some(Failure::Lost) {
+                self.sessions.close_idle();
+                if session.is_new {
+                    self.fails(self.lost_fault());
+                    return answer(result);
+                }
+                continue;
+            }
+            // The caller need not wait for the end of the transaction.
+            answer(result);
+            if self.runtime.block_on(session.execute("ROLLBACK")).is_ok() {
+                self.sessions.put_back(session);
+            }
+            return;
+        }
+    }
+}
+
+/// The pause before run `attempts + 1`, of a random length, so that two groups do not meet again.
+fn pause(attempts: u32) -> Duration {
+    let longest = Duration::from_millis(1 << attempts.min(10)).min(MAX_PAUSE);
+    longest.mul_f64(RandomState::new().hash_one(attempts) as f64 / u64::MAX as f64)
+}

@@ -1,0 +1,140 @@
+//! Servers on a PostgreSQL database.
+
+use serde_json::{Value, json};
+
+use crate::postgres_cluster::Cluster;
+use crate::server::Server;
+use crate::support::{Workspace, finished};
+
+const STUDIES: &str = "/v1/projects/p/locations/l/studies";
+const TRIALS: &str = "/v1/projects/p/locations/l/studies/s/trials";
+
+/// The number of requests after which a database that has returned must have been noticed.
+const MOST_REQUESTS: usize = 20_000;
+
+fn create_study(server: &Server) {
+    let study = json!({"studyConfig": {
+        "metrics": [{"metric": "loss", "goal": "MINIMIZE"}],
+        "parameters": [{"parameter": "x", "type": "DOUBLE", "doubleValueSpec": {"minValue": 0, "maxValue": 1}}],
+    }});
+    let (status, answer) = server.post(&format!("{STUDIES}?studyId=s"), &study);
+    assert_eq!(status, 200, "{answer}");
+}
+
+fn create_trial(server: &Server) -> (u16, Value) {
+    server.post(TRIALS, &json!({"parameters": [{"parameter": "x", "floatValue": 0.25}]}))
+}
+
+fn trial_count(server: &Server) -> usize {
+    server.get(TRIALS).1["trials"].as_array().map_or(0, Vec::len)
+}
+
+/// `tunesmith serve` in a new workspace with these arguments, which fails.
+fn failed_start(workspace: &Workspace, arguments: &[&str]) -> String {
+    let mut command = workspace.command();
+    command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir", "data"]).args(arguments);
+    finished(command.output().unwrap()).expect(2).stderr
+}
+
+#[test]
+fn server_reports_a_lost_database_and_continues_when_it_returns() {
+    let cluster = Cluster::start();
+    let workspace = Workspace::new("");
+    let address = cluster.create_database("tuning");
+    let server = Cluster::serve_in(&workspace.path().join("data"), &address);
+    create_study(&server);
+    assert_eq!(create_trial(&server).0, 200);
+    assert_eq!(server.text("GET", "/readyz").0, 200);
+    cluster.stop();
+    let (status, readiness) = server.get("/readyz");
+    assert_eq!(status, 503, "{readiness}");
+    let (status, answer) = create_trial(&server);
+    assert_eq!((status, &answer["error"]["status"]), (503, &json!("UNAVAILABLE")), "{answer}");
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(message.contains("the database cannot be reached"), "{message}");
+    let (_, readiness) = server.get("/readyz");
+    let readiness = readiness["error"]["message"].as_str().unwrap().to_owned();
+    assert!(readiness.starts_with("the store takes no changes: the database cannot be reached"), "{readiness}");
+    cluster.restart();
+    let is_ready = (0..MOST_REQUESTS).any(|_| server.text("GET", "/readyz").0 == 200);
+    assert!(is_ready, "it becomes ready without a change");
+    assert_eq!(create_trial(&server).0, 200);
+    assert_eq!(trial_count(&server), 2);
+}
+
+#[test]
+fn server_that_cannot_use_its_database_names_the_reason_and_not_the_password() {
+    let cluster = Cluster::start();
+    let workspace = Workspace::new("");
+    let good = cluster.create_database("tuning");
+    let wrong = failed_start(&workspace, &["--store", &good.replace(":right@", ":mistaken@")]);
+    assert!(wrong.contains("password authentication failed for user \"test\"; give the password of test"), "{wrong}");
+    assert!(!wrong.contains("mistaken"), "{wrong}");
+    let parameter = failed_start(&workspace, &["--store", &format!("{good}?sslmod=require")]);
+    assert!(parameter.contains("unknown parameter sslmod") && !parameter.contains("right"), "{parameter}");
+    let unknown = failed_start(&workspace, &["--store", "mysql"]);
+    assert!(unknown.contains("expected sqlite, sled, or the address of a database"), "{unknown}");
+    let file = failed_start(&workspace, &["--store-password-file", "missing"]);
+    assert!(file.contains("--store-password-file has an effect only with the address of a database"), "{file}");
+    cluster.stop();
+    let down = failed_start(&workspace, &["--store", &good]);
+    assert!(down.contains("the database cannot be reached: Connection refused"), "{down}");
+    assert!(down.contains("check that it runs, and the host and port of --store"), "{down}");
+}
+
+#[test]
+fn password_comes_from_a_file_and_a_folder_keeps_its_database() {
+    let cluster = Cluster::start();
+    let workspace = Workspace::new("");
+    let address = cluster.create_database("tuning");
+    let without = address.replace(":right@", "@");
+    std::fs::write(workspace.path().join("password"), "right\n").unwrap();
+    let password = ["--store", without.as_str(), "--store-password-file", "password"];
+    let server = Server::start(&workspace, &password);
+    create_study(&server);
+    server.kill();
+    let noted = std::fs::read_to_string(workspace.path().join("data/DATABASE")).unwrap();
+    assert!(noted.starts_with(&format!("{without}\n")) && !noted.contains("right"), "{noted}");
+    // Commands on the folder find the database.
+    let mut list = workspace.command();
+    list.args(["studies", "list", "--data-dir", "data", "--project", "p", "--location", "l"])
+        .env("PGPASSWORD", "right");
+    let listed = finished(list.output().unwrap()).expect(0);
+    assert!(listed.stdout.contains('s'), "{}", listed.stdout);
+    let other = cluster.create_database("other");
+    let refused = failed_start(&workspace, &["--store", &other]);
+    assert!(refused.contains("belongs to the database postgres://test@127.0.0.1"), "{refused}");
+    let refused = failed_start(&workspace, &["--store", "sqlite"]);
+    assert!(refused.contains("contains a store of kind postgres, not sqlite"), "{refused}");
+    cluster.query("tuning", "DROP SCHEMA public CASCADE; CREATE SCHEMA public");
+    let emptied = failed_start(&workspace, &["--store", &address]);
+    assert!(emptied.contains("its tables are missing; stop, keep a copy"), "{emptied}");
+}
+
+const JOB: &str = "
+hyperparameters:
+  goal: MINIMIZE
+  hyperparameterMetricTag: loss
+  maxTrials: 3
+  maxParallelTrials: 2
+  algorithm: RANDOM_SEARCH
+  params:
+    - {parameterName: x, type: DOUBLE, minValue: 0, maxValue: 10}
+tunesmith:
+  metricFromStdout: true
+";
+
+#[test]
+fn job_runs_on_a_database_whose_password_its_program_does_not_get() {
+    let cluster = Cluster::start();
+    let workspace = Workspace::new(JOB);
+    let address = cluster.create_database("tuning");
+    workspace.write("train.sh", "env > variables\necho loss=0.5 step=1\n");
+    let mut run = workspace.run_command(["--job-id", "j", "--", "sh", "train.sh"]);
+    let ran = finished(run.env("TUNESMITH_STORE", &address).env("PGPASSWORD", "right").output().unwrap()).expect(0);
+    let state = cluster.query("tuning", "SELECT state FROM jobs WHERE id = 'j'");
+    assert_eq!(state, "SUCCEEDED", "{}\n{}", ran.stdout, ran.stderr);
+    assert_eq!(cluster.query("tuning", "SELECT count(*) FROM trials WHERE NOT open"), "3");
+    let variables = workspace.read("variables");
+    assert!(variables.contains("PATH=") && !variables.contains("right"), "{variables}");
+}
