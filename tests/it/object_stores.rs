@@ -33,7 +33,7 @@ impl Objects {
             .by_ref()
             .find_map(|line| Some(line.unwrap().split_once("Running on ")?.1.trim().to_owned()))
             .expect("the server prints its address");
-        // The server stops if nobody reads what it prints.
+        // The server stops if its output is not read.
         std::thread::spawn(move || lines.for_each(drop));
         // It fails if one is installed.
         drop(rustls::crypto::ring::default_provider().install_default());
@@ -113,7 +113,7 @@ async fn probe_names_the_missing_bucket() {
 }
 
 #[tokio::test]
-async fn probe_says_which_credentials_are_refused() {
+async fn probe_names_the_refused_credentials() {
     let objects = Objects::start(true);
     let error = ObjectFolder::open("s3://models/runs", &objects.variables()).unwrap().probe().await.unwrap_err();
     let expected = "s3://models/runs cannot be written: access is denied; \

@@ -19,15 +19,15 @@ const FEW_RESOURCES: usize = 200;
 
 /// Permission to make a part of a long answer. Half of the processors remain free for short ones, which otherwise wait behind
 /// a part of every long answer each time they wait for the store.
-static TURNS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new((processors() / 2).max(1)));
+static RENDERERS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new((processors() / 2).max(1)));
 
 fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
-/// Waits for a turn to make a part of a long answer, which ends when the permit is dropped.
-pub(super) async fn turn() -> SemaphorePermit<'static> {
-    TURNS.acquire().await.expect("the semaphore is never closed")
+/// Waits until a part of a long answer may be made, which the permit allows until it is dropped.
+pub(super) async fn permit_to_render() -> SemaphorePermit<'static> {
+    RENDERERS.acquire().await.expect("the semaphore is never closed")
 }
 
 /// The JSON of a `T`.
@@ -74,7 +74,7 @@ impl<T: Serialize> Rendered<T> {
         if resources <= FEW_RESOURCES {
             return render(&message()).map(Self::new);
         }
-        let _turn = turn().await;
+        let _permit = permit_to_render().await;
         render_off_the_runtime(message).await.map(Self::new)
     }
 }

@@ -12,7 +12,7 @@ use tunesmith_domain::{Study, Trial, TrialId};
 use tunesmith_service::studies::{Studies, StudiesError, TrialPage};
 use tunesmith_store::FEW;
 
-use super::rendered::{Rendered, turn};
+use super::rendered::{Rendered, permit_to_render};
 use super::status::ApiError;
 use super::trial_messages::with_curve;
 
@@ -100,7 +100,7 @@ impl List {
 
     /// The next part, and the list after it; `None` if the list is complete. A list without trials is `{}`.
     async fn part(mut self) -> Result<Option<(Bytes, Self)>, ApiError> {
-        let _turn = turn().await;
+        let _permit = permit_to_render().await;
         let mut part = Vec::new();
         while part.len() < PART_BYTES && !self.is_complete {
             if self.read.is_empty() && !self.read().await? {

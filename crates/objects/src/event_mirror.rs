@@ -51,10 +51,10 @@ impl EventMirror {
     pub async fn update(&self) -> Result<bool, ObjectError> {
         let mut objects = self.objects.list().await?;
         objects.retain(|object| object.location.filename().is_some_and(|name| name.contains(NAME_PART)));
-        let mut room = self.limit;
+        let mut free_bytes = self.limit;
         let mut has_grown = false;
         for object in &objects {
-            room = room.checked_sub(object.size).ok_or_else(|| ObjectError::TooLarge {
+            free_bytes = free_bytes.checked_sub(object.size).ok_or_else(|| ObjectError::TooLarge {
                 url: self.objects.url().to_owned(),
                 limit_mib: self.limit >> 20,
             })?;
