@@ -9,6 +9,7 @@ mod client;
 mod completions;
 mod doctor;
 mod explain;
+mod executor_args;
 mod folder_args;
 mod init;
 mod isolation_args;

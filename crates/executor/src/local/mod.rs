@@ -13,6 +13,8 @@ mod launch;
 mod log_quota;
 mod processes;
 mod registry;
+pub mod shared;
+mod shared_watch;
 mod supervisor;
 mod system;
 mod tidy;
@@ -42,13 +44,21 @@ use tunesmith_files::umask_of_user;
 pub use self::environment::{BadVariablePattern, PASSED_NAMES, PASSED_PREFIXES, PassedEnvironment, VariablePattern};
 pub use self::identity::{Identities, Identity, IdentityError};
 pub use self::launch::log_files;
-pub use self::supervisor::{SUPERVISOR_LOG, supervise};
+pub use self::supervisor::{SUPERVISOR_LOG, supervise, supervise_shared};
 
 /// First argument of the supervisor program; the second is the folder of the attempt.
 pub const SUPERVISE_ARGUMENT: &str = "__supervise";
 
+/// First argument of the supervisor program on another machine; the second is the folder of the attempt.
+pub const SUPERVISE_SHARED_ARGUMENT: &str = "__supervise-shared";
+
 /// Interval at which the process ID of a starting supervisor is polled.
 const STARTING_TICK: Duration = Duration::from_millis(10);
+
+/// The ID of the user of this process.
+pub fn user_id() -> u32 {
+    rustix::process::getuid().as_raw()
+}
 
 /// Settings of a [`LocalExecutor`].
 #[derive(Debug, Clone, Default)]
@@ -209,6 +219,7 @@ impl Inner {
                 identity,
                 umask,
                 log_quota_bytes,
+                shared: None,
             })?;
         }
         let mut command = tokio::process::Command::new(&self.settings.supervisor);
@@ -408,5 +419,6 @@ fn state_of(outcome: AttemptOutcome) -> ExecutorJobState {
     match outcome {
         AttemptOutcome::Ended(status) => ExecutorJobState::Ended(status),
         AttemptOutcome::Lost { reason } => ExecutorJobState::Lost { cause: LossCause::Failure, reason },
+        AttemptOutcome::Preempted { reason } => ExecutorJobState::Lost { cause: LossCause::Preemption, reason },
     }
 }

@@ -408,7 +408,8 @@ impl Attempt<'_> {
                     self.run.emit_started(&self.trial, adopted);
                 }
                 () = self.live.reported.notified() => self.consider_stopping().await?,
-                _ = tick.tick(), if !self.files.is_reading() => self.files.start(Collector::poll),
+                // A program that has not started has no files.
+                _ = tick.tick(), if !waits && !self.files.is_reading() => self.files.start(Collector::poll),
                 measurements = self.files.read(), if self.files.is_reading() => {
                     let measurements = measurements?;
                     self.emit_problems();

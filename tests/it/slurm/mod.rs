@@ -1,0 +1,4 @@
+//! Tests of the executor for Slurm on a real cluster of two nodes.
+
+mod cluster;
+mod engine;
