@@ -100,7 +100,8 @@ fn kept(folder: &Path) -> anyhow::Result<Option<ExecutorKind>> {
         Ok(text) => {
             let text = String::from_utf8_lossy(&text).trim().to_owned();
             let known = [ExecutorKind::Local, ExecutorKind::Slurm].into_iter().find(|kind| kind.as_str() == text);
-            let known = known.with_context(|| format!("{}: {text:?} is not an executor of this version", path.display()));
+            let known =
+                known.with_context(|| format!("{}: {text:?} is not an executor of this version", path.display()));
             Ok(Some(known?))
         }
         Err(error) if error.is_not_found() => {

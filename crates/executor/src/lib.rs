@@ -15,8 +15,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use tunesmith_domain::{JobId, TrialId};
 pub use tunesmith_domain::{Accelerators, LossCause, Resources, Role};
+use tunesmith_domain::{JobId, TrialId};
 
 /// Runs programs. The crate documentation contains the contract.
 #[async_trait]

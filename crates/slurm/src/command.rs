@@ -58,7 +58,7 @@ pub(crate) enum CommandError {
     /// It failed.
     #[error("{message}")]
     Failed {
-        /// Its standard error, without the prefix of the program.
+        /// Its standard error, or its standard output if that is empty, without the prefix of the program.
         message: String,
     },
 }
@@ -95,7 +95,9 @@ pub(crate) async fn run(program: &PathBuf, arguments: &[String], input: &str) ->
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    let text = String::from_utf8_lossy(&output.stderr);
+    // `scontrol` writes some of its messages to its standard output.
+    let [errors, text] = [&output.stderr, &output.stdout].map(|bytes| String::from_utf8_lossy(bytes));
+    let text = if errors.trim().is_empty() { text } else { errors };
     let lines: Vec<&str> = text.lines().map(without_prefix).filter(|line| !line.is_empty()).collect();
     let message = if lines.is_empty() { output.status.to_string() } else { lines.join("; ") };
     Err(CommandError::Failed { message })

@@ -34,13 +34,20 @@ pub(crate) struct Engine {
     /// The attempts that wait to be submitted, in order.
     queue: Mutex<VecDeque<Arc<Tracked>>>,
     /// Jobs of ended attempts that Slurm had not ended.
-    rests: Mutex<Vec<Row>>,
+    rests: Mutex<Vec<Rest>>,
     /// Something is tracked, or was stopped.
     pub(crate) changed: Notify,
     /// Something is tracked.
     present: Notify,
     listed: Notify,
     queued: Notify,
+}
+
+/// The job of an ended attempt.
+struct Rest {
+    row: Row,
+    /// The list in which it was looked for last.
+    considered: Option<Instant>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -98,14 +105,14 @@ impl Engine {
             if lock(&self.tracked).is_empty() && lock(&self.rests).is_empty() {
                 self.present.notified().await;
             }
-            let begun = Instant::now();
+            let started = Instant::now();
             match command::run(&self.settings.commands.squeue, &Listing::arguments(self.uid), "").await {
                 Ok(output) => {
                     if !reachable {
                         tracing::info!("Slurm can be reached again");
                     }
                     reachable = true;
-                    *lock(&self.listing) = Some(Arc::new(Listing::parse(begun, &output)));
+                    *lock(&self.listing) = Some(Arc::new(Listing::parse(started, &output)));
                     self.listed.notify_one();
                 }
                 Err(error) => {
@@ -155,20 +162,27 @@ impl Engine {
                 Ok(Some(Task::CancelPending(job))) => cancellations.push((job, true)),
                 Ok(Some(Task::Forget(rest))) => {
                     lock(&self.tracked).remove(&tracked.id);
-                    lock(&self.rests).extend(rest);
+                    lock(&self.rests).extend(rest.map(|row| Rest { row, considered: None }));
                 }
-                Err(error) => tracing::warn!(executor.job = %tracked.id, %error, "the files of an attempt cannot be used"),
+                Err(error) => {
+                    tracing::warn!(executor.job = %tracked.id, %error, "the files of an attempt cannot be used")
+                }
             }
         }
         let Some(listing) = listing else { return cancellations };
         // A requeued job of an ended attempt would start a supervisor that does nothing.
-        lock(&self.rests).retain(|row| match listing.now(row) {
-            Some(now) if now.state == SlurmState::Pending => {
-                cancellations.push((now.job.clone(), true));
-                true
+        lock(&self.rests).retain_mut(|rest| {
+            if rest.considered.replace(listing.started) == Some(listing.started) {
+                return true;
             }
-            Some(now) => !now.state.is_final(),
-            None => false,
+            match listing.now(&rest.row) {
+                Some(now) if now.state == SlurmState::Pending => {
+                    cancellations.push((now.job.clone(), true));
+                    true
+                }
+                Some(now) => !now.state.is_final(),
+                None => false,
+            }
         });
         cancellations
     }
@@ -180,9 +194,9 @@ impl Engine {
                 arguments.push("--state=PENDING".to_owned());
             }
             arguments.push(job.clone());
-            // Tried again after the next list of jobs.
+            // Tried again after the next list of jobs, unless the job has ended meanwhile.
             if let Err(error) = command::run(&self.settings.commands.scancel, &arguments, "").await {
-                tracing::warn!(slurm.job = job, %error, "a job cannot be cancelled");
+                tracing::debug!(slurm.job = job, %error, "a job was not cancelled");
             }
         }
     }

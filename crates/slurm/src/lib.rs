@@ -1,8 +1,8 @@
 #![doc = include_str!("../README.md")]
 
 mod command;
+mod decision;
 mod engine;
-mod judgement;
 mod listing;
 mod refusal;
 mod row;
@@ -21,12 +21,10 @@ use tokio::task::JoinHandle;
 use tunesmith_domain::JobId;
 use tunesmith_executor::local::PassedEnvironment;
 use tunesmith_executor::local::shared::{SharedAttempts, SharedTimes};
-use tunesmith_executor::{
-    Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec, ExecutorJobState, StopMode,
-};
+use tunesmith_executor::{Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec, ExecutorJobState, StopMode};
 
-pub use self::command::SlurmCommands;
 use self::command::CommandError;
+pub use self::command::SlurmCommands;
 use self::engine::Engine;
 use self::tracked::Tracked;
 
@@ -154,7 +152,7 @@ impl SlurmExecutor {
         let engine = &self.0.engine;
         let SlurmCommands { sbatch, squeue, scancel, scontrol } = &engine.settings.commands;
         for program in [sbatch, squeue, scancel, scontrol] {
-            // A command that fails for another reason says so when it is used.
+            // A command that fails for another reason reports it when it is used.
             if let Err(CommandError::NotStarted { program, source }) =
                 command::run(program, &["--version".to_owned()], "").await
             {

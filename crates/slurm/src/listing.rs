@@ -9,7 +9,7 @@ use crate::row::{FORMAT, Row};
 #[derive(Debug)]
 pub(crate) struct Listing {
     /// When the command was started.
-    pub(crate) begun: Instant,
+    pub(crate) started: Instant,
     /// The jobs, by name.
     rows: HashMap<String, Vec<Row>>,
 }
@@ -22,13 +22,13 @@ impl Listing {
             .to_vec()
     }
 
-    /// Parses the output of a command that was started at `begun`.
-    pub(crate) fn parse(begun: Instant, output: &str) -> Self {
+    /// Parses the output of a command that was started at `started`.
+    pub(crate) fn parse(started: Instant, output: &str) -> Self {
         let mut rows: HashMap<String, Vec<Row>> = HashMap::new();
         for row in output.lines().filter_map(Row::parse) {
             rows.entry(row.name.clone()).or_default().push(row);
         }
-        Self { begun, rows }
+        Self { started, rows }
     }
 
     /// Returns the job of the attempt with this name and token. Of several, the one with the ID `job`, then one that has

@@ -9,7 +9,7 @@ pub(crate) enum Refusal {
     Unreachable(String),
     /// A limit on the number of submitted jobs; a later submission may succeed.
     Limit(String),
-    /// The job can never run as described. The text says what to do.
+    /// The job can never run as described. The text contains what to do.
     Invalid(String),
     /// Any other error.
     Other(String),
@@ -71,7 +71,8 @@ const INVALID: &[(&str, &str)] = &[
     ("reservation is invalid", "list the reservations with scontrol show reservation"),
 ];
 
-const ASK_LESS: &str = "ask for no more cpus, memory and GPUs than one node of the partition has (sinfo -N -o '%N %c %m %G')";
+const ASK_LESS: &str =
+    "ask for no more cpus, memory and GPUs than one node of the partition has (sinfo -N -o '%N %c %m %G')";
 
 impl Refusal {
     /// The meaning of the failure of `sbatch`.

@@ -123,7 +123,7 @@ const EXPLANATIONS: &[(&str, &str)] = &[
     ("BadConstraints", "no node can meet its constraints"),
     ("JobHeldUser", "it is held: release it with scontrol release"),
     ("JobHeldAdmin", "an administrator holds it"),
-    ("Reservation", "its reservation has not begun"),
+    ("Reservation", "its reservation has not started"),
     ("ReqNodeNotAvail", "a node that it asks for is not available"),
     ("Licenses", "its licences are in use"),
     ("NodeDown", "a node that it asks for is down"),
@@ -163,7 +163,8 @@ mod tests {
 
     #[test]
     fn completing_and_unknown_states_are_no_ends() {
-        for name in ["COMPLETING", "RUNNING", "SUSPENDED", "STAGE_OUT", "OF_A_LATER_RELEASE", "PENDING", "CONFIGURING"] {
+        for name in ["COMPLETING", "RUNNING", "SUSPENDED", "STAGE_OUT", "OF_A_LATER_RELEASE", "PENDING", "CONFIGURING"]
+        {
             assert!(!SlurmState::of(name).is_final(), "{name}");
         }
         for name in ["TIMEOUT", "OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "NODE_FAIL", "BOOT_FAIL", "DEADLINE"] {

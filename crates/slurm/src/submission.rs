@@ -17,14 +17,21 @@ const TOKEN_CHARACTERS: usize = 12;
 const MAX_NAME: usize = 180;
 
 /// The options of `Placement` that are options of `sbatch` with a value.
-const PLACEMENT_OPTIONS: [&str; 9] = [
-    "account", "clusters", "constraint", "exclude", "licenses", "nodelist", "nice", "qos", "reservation",
-];
+const PLACEMENT_OPTIONS: [&str; 9] =
+    ["account", "clusters", "constraint", "exclude", "licenses", "nodelist", "nice", "qos", "reservation"];
 
 /// Variables that name places or devices of one machine, and mean nothing on another. Slurm sets those of devices.
 const OF_ONE_MACHINE: [&str; 10] = [
-    "CUDA_VISIBLE_DEVICES", "DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST", "GPU_DEVICE_ORDINAL", "HIP_VISIBLE_DEVICES",
-    "NVIDIA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "TMPDIR", "XDG_RUNTIME_DIR", "CUDA_DEVICE_ORDER",
+    "CUDA_VISIBLE_DEVICES",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "DOCKER_HOST",
+    "GPU_DEVICE_ORDINAL",
+    "HIP_VISIBLE_DEVICES",
+    "NVIDIA_VISIBLE_DEVICES",
+    "ROCR_VISIBLE_DEVICES",
+    "TMPDIR",
+    "XDG_RUNTIME_DIR",
+    "CUDA_DEVICE_ORDER",
 ];
 
 /// Time by which the limit of Slurm is later than our own, which is exact. Slurm counts whole minutes.
@@ -198,7 +205,8 @@ mod tests {
         spec.replicas.push(worker);
         spec.time_limit = Some(Duration::from_secs(60));
         let options = of(&settings, &spec);
-        let expected = ["--time=3", "--cpus-per-task=4", "--mem=3M", "--gres=gpu:v100:4", "--partition=p", "--account=a"];
+        let expected =
+            ["--time=3", "--cpus-per-task=4", "--mem=3M", "--gres=gpu:v100:4", "--partition=p", "--account=a"];
         for option in expected.iter().chain(&["--qos=q", "--exclusive"]) {
             assert!(options.contains(&(*option).to_owned()), "{option}: {options:?}");
         }

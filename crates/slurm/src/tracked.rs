@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tunesmith_executor::local::shared::{Alive, SharedAttempt, SharedState};
 use tunesmith_executor::{ExecutorJobId, ExecutorJobSpec, ExecutorJobState, LossCause, StopMode};
 
-use crate::judgement::{Facts, Judgement, waiting};
+use crate::decision::{Decision, Facts, waiting};
 use crate::listing::Listing;
 use crate::row::{Row, SlurmState};
 
@@ -40,7 +40,7 @@ pub(crate) struct Tracked {
 #[derive(Debug)]
 pub(crate) struct Progress {
     pub(crate) record: JobRecord,
-    /// Lists that were begun before this time say nothing about the job. `None` if it was certainly not submitted.
+    /// Lists that were started before this time say nothing about the job. `None` if it was certainly not submitted.
     listed_from: Option<Instant>,
     /// The list that was considered last.
     considered: Option<Instant>,
@@ -186,7 +186,7 @@ impl Tracked {
 
     /// Whether the files have to be read although the list of jobs has not changed: the job is not known to wait.
     fn may_have_changed(&self, progress: &Progress, listing: Option<&Listing>, row: Option<&Row>) -> bool {
-        let is_new = listing.map(|listing| listing.begun) != progress.considered;
+        let is_new = listing.map(|listing| listing.started) != progress.considered;
         is_new || !row.is_some_and(|row| row.state == SlurmState::Pending)
     }
 
@@ -208,12 +208,13 @@ impl Tracked {
         }
         // Without a list of jobs that can contain it, the files alone tell its state.
         let listed_from = progress.listed_from;
-        let usable = listing.filter(|listing| listed_from.is_none_or(|from| listing.begun >= from));
-        let row = usable.and_then(|listing| listing.row(&self.name, &self.attempt.token, progress.record.job.as_deref()));
+        let usable = listing.filter(|listing| listed_from.is_none_or(|from| listing.started >= from));
+        let row =
+            usable.and_then(|listing| listing.row(&self.name, &self.attempt.token, progress.record.job.as_deref()));
         if !self.may_have_changed(&progress, listing, row) {
             return Ok(None);
         }
-        progress.considered = listing.map(|listing| listing.begun);
+        progress.considered = listing.map(|listing| listing.started);
         let files = self.attempt.state()?;
         if let SharedState::Started { engine_job: Some(job) } = &files
             && progress.record.job.as_ref() != Some(job)
@@ -239,30 +240,30 @@ impl Tracked {
             stop_requested: progress.stop.is_some(),
             log_line: if needs_log { self.attempt.engine_log_line() } else { None },
         };
-        let judgement = match (facts.judge(), &progress.loss) {
-            (Judgement::Is(state), None) => Judgement::Is(state),
-            (Judgement::Is(state), Some(_)) if !state.is_open() => Judgement::Is(state),
+        let decision = match (facts.decide(), &progress.loss) {
+            (Decision::Is(state), None) => Decision::Is(state),
+            (Decision::Is(state), Some(_)) if !state.is_open() => Decision::Is(state),
             // The loss was recorded, and stays.
-            (_, Some(loss)) => Judgement::Lose { cause: loss.cause, reason: loss.reason.clone(), may_live: true },
-            (judgement, None) => judgement,
+            (_, Some(loss)) => Decision::Lose { cause: loss.cause, reason: loss.reason.clone(), may_live: true },
+            (decision, None) => decision,
         };
-        match judgement {
-            Judgement::Is(state) if state.is_open() => {
+        match decision {
+            Decision::Is(state) if state.is_open() => {
                 self.set(state);
                 Ok(self.overdue(&mut progress, row, now))
             }
-            Judgement::Is(state) => Ok(Some(self.end(state, row))),
-            Judgement::Submit => {
+            Decision::Is(state) => Ok(Some(self.end(state, row))),
+            Decision::Submit => {
                 progress.is_submitting = true;
                 drop(progress);
                 self.set(waiting("it waits to be submitted to Slurm"));
                 Ok(Some(Task::Submit))
             }
-            Judgement::CancelPending => {
+            Decision::CancelPending => {
                 let job = row.map(|row| row.job.clone());
                 Ok(job.map(Task::CancelPending))
             }
-            Judgement::End(status) => {
+            Decision::End(status) => {
                 self.attempt.end_with(status.clone())?;
                 // A supervisor may have ended the attempt by a signal; this is what it means.
                 let state = match self.attempt.state()? {
@@ -272,7 +273,7 @@ impl Tracked {
                 };
                 Ok(Some(self.end(state, row)))
             }
-            Judgement::Lose { cause, reason, may_live } => {
+            Decision::Lose { cause, reason, may_live } => {
                 self.lose(&mut progress, cause, reason, may_live, lease, now)?;
                 let state = match self.attempt.state()? {
                     SharedState::Ended(status) => ExecutorJobState::Ended(status),

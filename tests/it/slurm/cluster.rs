@@ -214,7 +214,9 @@ fn configuration(folder: &Path, shape: &Shape) -> String {
     let Shape { cpus, slurmd_timeout, lines } = shape;
     let [controller, first, second] = ports[..] else { panic!("three ports") };
     let node = |name: &str, port: u16| {
-        format!("NodeName={name} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port} CPUs={cpus} RealMemory=4000 Gres=gpu:2")
+        format!(
+            "NodeName={name} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port} CPUs={cpus} RealMemory=4000 Gres=gpu:2"
+        )
     };
     let (n1, n2, folder) = (node("n1", first), node("n2", second), folder.display());
     format!(

@@ -188,9 +188,11 @@ async fn nothing_changes_while_the_controller_is_away() {
     site.cluster.stop_controller(Signal::TERM);
     let waiting = shell(&site, 2, "exit 4");
     executor.submit(&waiting).await.unwrap();
-    until(&*executor, &waiting, |state| {
-        matches!(state, ExecutorJobState::Waiting { reason } if reason.contains("Slurm cannot be reached: "))
-    })
+    until(
+        &*executor,
+        &waiting,
+        |state| matches!(state, ExecutorJobState::Waiting { reason } if reason.contains("Slurm cannot be reached: ")),
+    )
     .await;
     until(&*executor, &spec, |state| *state == ExecutorJobState::Running).await;
     // The end of the program is reported without the controller.

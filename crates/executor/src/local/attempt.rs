@@ -114,9 +114,13 @@ pub(super) struct End {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) enum AttemptOutcome {
     Ended(ExitStatus),
-    Lost { reason: String },
+    Lost {
+        reason: String,
+    },
     /// The engine took the place of the attempt for other work.
-    Preempted { reason: String },
+    Preempted {
+        reason: String,
+    },
 }
 
 /// The content of `stop.json`.

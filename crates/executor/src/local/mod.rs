@@ -5,6 +5,7 @@
 //! Limitation: if the supervisor itself is killed by SIGKILL, a process that has detached itself from its parents *and*
 //! cleared its environment is not found.
 
+mod addresses;
 mod attempt;
 mod containers;
 mod environment;

@@ -93,10 +93,11 @@ pub enum SharedState {
     NotStarted,
     /// A supervisor has started under this name of the engine.
     Started {
-        /// The engine's name of its job, if it told one.
+        /// The engine's name of its job, if it reported one.
         engine_job: Option<String>,
     },
-    /// The supervisor was stopped by a signal that the submitter did not send: by the engine, whose state tells why.
+    /// The supervisor or its program was ended by a signal that the submitter did not ask for. The state of the engine
+    /// decides whether the engine sent it.
     EndedBySignal(ExitStatus),
     /// The end.
     Ended(ExitStatus),
@@ -207,7 +208,7 @@ impl SharedAttempt {
             });
         };
         Ok(match end.outcome {
-            AttemptOutcome::Ended(status) if self.is_engine_stop(&status)? => match self.loss()? {
+            AttemptOutcome::Ended(status) if self.may_be_engine_stop(&status)? => match self.loss()? {
                 Some((cause, reason)) => SharedState::Lost { cause, reason },
                 None => SharedState::EndedBySignal(status),
             },
@@ -217,13 +218,16 @@ impl SharedAttempt {
         })
     }
 
-    /// Whether the supervisor was stopped, and not by the submitter.
-    fn is_engine_stop(&self, status: &ExitStatus) -> io::Result<bool> {
+    /// Whether the engine may have ended the program: the supervisor got a signal, and not from the submitter, or the program
+    /// died from one before the supervisor saw its own.
+    fn may_be_engine_stop(&self, status: &ExitStatus) -> io::Result<bool> {
+        let by_signal = match (&status.end, status.stopped) {
+            (ProgramEnd::NotStarted(_), _) | (_, Some(StopReason::TimeLimit)) => false,
+            (_, Some(StopReason::Requested)) => self.stop_requested()?.is_none(),
+            (end, None) => matches!(end, ProgramEnd::Signaled(_)),
+        };
         // Without the submission, the records were removed after the end was reported.
-        Ok(status.stopped == Some(StopReason::Requested)
-            && !matches!(status.end, ProgramEnd::NotStarted(_))
-            && self.stop_requested()?.is_none()
-            && self.attempt.is_submitted()?)
+        Ok(by_signal && self.attempt.is_submitted()?)
     }
 
     /// Whether a supervisor has claimed the attempt.
@@ -448,13 +452,24 @@ mod tests {
     }
 
     #[test]
+    fn program_that_died_from_a_signal_may_have_been_ended_by_the_engine() {
+        let folder = tempfile::tempdir().unwrap();
+        let (attempt, _) = attempts(folder.path()).register(&spec(folder.path())).unwrap();
+        attempt.end_with(status(None)).unwrap();
+        assert_eq!(attempt.state().unwrap(), SharedState::EndedBySignal(status(None)));
+        attempt.tidy().unwrap();
+        assert_eq!(attempt.state().unwrap(), SharedState::Ended(status(None)), "its end was reported");
+    }
+
+    #[test]
     fn program_that_ended_before_the_loss_was_known_keeps_its_end() {
         let folder = tempfile::tempdir().unwrap();
         let (attempt, _) = attempts(folder.path()).register(&spec(folder.path())).unwrap();
         attempt.record_loss(LossCause::Failure, "NODE_FAIL").unwrap();
-        attempt.end_with(status(None)).unwrap();
+        let end = ExitStatus { end: ProgramEnd::Exited(7), stopped: None };
+        attempt.end_with(end.clone()).unwrap();
         attempt.end_as_lost(LossCause::Failure, "NODE_FAIL").unwrap();
-        assert_eq!(attempt.state().unwrap(), SharedState::Ended(status(None)));
+        assert_eq!(attempt.state().unwrap(), SharedState::Ended(end));
     }
 
     #[test]

@@ -7,7 +7,6 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write};
-use std::net::TcpListener;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -24,6 +23,7 @@ use rustix::process::{
     set_child_subreaper, setpgid, setsid, wait,
 };
 
+use super::addresses::{consecutive_addresses, free_addresses};
 use super::attempt::{Attempt, AttemptOutcome, End, FORMAT, Started, StopRequest, Submission};
 use super::launch;
 use super::log_quota::LogQuota;
@@ -40,6 +40,9 @@ const MIN_SYNCED_RUN: Duration = Duration::from_secs(1);
 
 /// Interval at which remaining processes are killed again: a program may fork during the search.
 const KILL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Time that passes at most between the signals of an engine to two processes. A guess.
+const SIGNAL_DELAY: Duration = Duration::from_millis(200);
 
 /// The file in the folder of an attempt that contains the messages of its supervisor.
 pub const SUPERVISOR_LOG: &str = "supervisor.log";
@@ -415,11 +418,36 @@ impl Supervisor {
         Ok(())
     }
 
-    fn record(self) -> io::Result<()> {
+    /// Waits for a signal to this process if the program died from one. An engine signals all processes of an attempt, and
+    /// the program may be the first.
+    fn await_own_signal(&mut self) -> io::Result<()> {
+        let died = self.master_end == Some(ProgramEnd::Signaled(Caught::SIGTERM as i32));
+        if self.watch.is_none() || !died || self.stopped.is_some() {
+            return Ok(());
+        }
+        let deadline = Instant::now() + SIGNAL_DELAY;
+        while let Some(left) = deadline.checked_duration_since(Instant::now()) {
+            let timeout = Timespec::try_from(left).ok();
+            match poll(&mut [PollFd::new(&self.signals, PollFlags::IN)], timeout.as_ref()) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            while let Some(signal) = self.signals.read_signal()? {
+                if signal.ssi_signo == Caught::SIGTERM as u32 {
+                    self.stopped = Some(StopReason::Requested);
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn record(mut self) -> io::Result<()> {
         if self.watch.is_some() && self.attempt.end()?.is_some() {
             // The attempt was given up while this process could not be reached.
             return Ok(());
         }
+        self.await_own_signal()?;
         let outcome = match self.lost {
             Some(outcome) => outcome,
             None => {
@@ -448,28 +476,6 @@ fn program_end(status: WaitStatus) -> ProgramEnd {
         // Stopped and continued processes are not waited for.
         (None, None) => ProgramEnd::Exited(status.as_raw()),
     }
-}
-
-/// Returns distinct addresses of this machine that were free at the time of the call. They are released before the
-/// first program starts, since a listener of this process would accept connections for a program.
-fn free_addresses(count: usize) -> io::Result<Vec<String>> {
-    let mut held = Vec::with_capacity(count);
-    for _ in 0..count {
-        held.push(TcpListener::bind(("127.0.0.1", 0))?);
-    }
-    held.iter().map(|listener| Ok(listener.local_addr()?.to_string())).collect()
-}
-
-/// Addresses on this machine with the ports from `first` on, which have to be free.
-fn consecutive_addresses(first: u16, count: usize) -> Result<Vec<String>, String> {
-    let mut addresses = Vec::with_capacity(count);
-    for index in 0..count {
-        let port = u16::try_from(index).ok().and_then(|index| first.checked_add(index));
-        let port = port.ok_or_else(|| format!("{count} replicas need ports above 65535, starting at {first}"))?;
-        let listener = TcpListener::bind(("127.0.0.1", port)).map_err(|error| format!("port {port}: {error}"))?;
-        addresses.push(listener.local_addr().map_err(|error| format!("port {port}: {error}"))?.to_string());
-    }
-    Ok(addresses)
 }
 
 /// Makes this process the leader of a new session, so that it has no terminal. The leader of a process group has to leave

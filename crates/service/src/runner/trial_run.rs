@@ -345,7 +345,7 @@ impl TrialRun {
 
 enum Next {
     End(TrialEnd),
-    /// Another attempt follows; `loss` tells why this one was lost.
+    /// Another attempt follows; `loss` is the cause if this one was lost.
     Again {
         trial: Box<Trial>,
         loss: Option<LossCause>,
@@ -408,7 +408,6 @@ impl Attempt<'_> {
                     self.run.emit_started(&self.trial, adopted);
                 }
                 () = self.live.reported.notified() => self.consider_stopping().await?,
-                // A program that has not started has no files.
                 _ = tick.tick(), if !waits && !self.files.is_reading() => self.files.start(Collector::poll),
                 measurements = self.files.read(), if self.files.is_reading() => {
                     let measurements = measurements?;

@@ -30,7 +30,7 @@ pub(crate) struct Facts<'a> {
 
 /// What is to be done.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Judgement {
+pub(crate) enum Decision {
     /// The attempt is in this state, and nothing is to be done.
     Is(ExecutorJobState),
     /// Its job has to be submitted.
@@ -43,10 +43,10 @@ pub(crate) enum Judgement {
     Lose { cause: LossCause, reason: String, may_live: bool },
 }
 
-use Judgement::{CancelPending, End, Is, Lose, Submit};
+use Decision::{CancelPending, End, Is, Lose, Submit};
 
 impl Facts<'_> {
-    pub(crate) fn judge(&self) -> Judgement {
+    pub(crate) fn decide(&self) -> Decision {
         match self.files {
             SharedState::Ended(status) => Is(ExecutorJobState::Ended(status.clone())),
             SharedState::Lost { cause, reason } => Is(ExecutorJobState::Lost { cause: *cause, reason: reason.clone() }),
@@ -56,17 +56,23 @@ impl Facts<'_> {
         }
     }
 
-    /// The supervisor ended its programs because it got a signal, and has written that end.
-    fn after_signal(&self, status: &ExitStatus) -> Judgement {
+    /// The supervisor has written that it ended its programs because it got a signal, or that its program died from one.
+    fn after_signal(&self, status: &ExitStatus) -> Decision {
         let Some(row) = self.row else {
             if !self.listed || !self.settled {
                 return Is(ExecutorJobState::Running);
+            }
+            if status.stopped.is_none() {
+                return Is(ExecutorJobState::Ended(status.clone()));
             }
             return lose(LossCause::Preemption, "it was ended by a signal, and Slurm no longer knows why".to_owned());
         };
         match row.state {
             SlurmState::Active | SlurmState::Configuring => Is(ExecutorJobState::Running),
             SlurmState::OutOfMemory => End(ExitStatus { end: status.end.clone(), stopped: None }),
+            SlurmState::Completed | SlurmState::Failed if status.stopped.is_none() => {
+                Is(ExecutorJobState::Ended(status.clone()))
+            }
             // SIGTERM is the notice of a preemption and of a node that is shut down.
             SlurmState::Completed | SlurmState::Failed => {
                 lose(LossCause::Preemption, format!("it was asked to end by a signal ({})", row.state.name()))
@@ -76,7 +82,7 @@ impl Facts<'_> {
     }
 
     /// A supervisor has claimed the attempt and has written no end.
-    fn started(&self) -> Judgement {
+    fn started(&self) -> Decision {
         let Some(row) = self.row else {
             return match self.listed && self.settled {
                 true => Lose { cause: LossCause::Failure, reason: GONE.to_owned(), may_live: true },
@@ -100,7 +106,7 @@ impl Facts<'_> {
         }
     }
 
-    fn not_started(&self) -> Judgement {
+    fn not_started(&self) -> Decision {
         let stopped = || {
             let end = ProgramEnd::NotStarted("it was stopped before it started".to_owned());
             End(ExitStatus { end, stopped: Some(StopReason::Requested) })
@@ -133,7 +139,8 @@ impl Facts<'_> {
             SlurmState::Completed | SlurmState::Failed | SlurmState::OutOfMemory | SlurmState::Timeout => {
                 let hint = "the data folder and this program must be on a file system that the nodes share";
                 let line = if self.log_line.is_some() { self.log() } else { format!("; {hint}") };
-                let reason = format!("its job ended before its supervisor started ({}, {}{line})", row.state.name(), row.reason);
+                let reason =
+                    format!("its job ended before its supervisor started ({}, {}{line})", row.state.name(), row.reason);
                 lose(LossCause::Failure, reason)
             }
             // A supervisor that starts later finds the end, and does nothing.
@@ -149,7 +156,7 @@ impl Facts<'_> {
 /// The reason for the loss of an attempt whose job is not found any more.
 const GONE: &str = "Slurm no longer knows its job, and its supervisor has not written its end";
 
-fn lose(cause: LossCause, reason: String) -> Judgement {
+fn lose(cause: LossCause, reason: String) -> Decision {
     Lose { cause, reason, may_live: false }
 }
 
@@ -200,8 +207,8 @@ mod tests {
     }
 
     #[track_caller]
-    fn assert_lost(judgement: Judgement, expected: LossCause, live: bool, word: &str) {
-        let Lose { cause, reason, may_live } = judgement else { panic!("{judgement:?}") };
+    fn assert_lost(decision: Decision, expected: LossCause, live: bool, word: &str) {
+        let Lose { cause, reason, may_live } = decision else { panic!("{decision:?}") };
         assert_eq!((cause, may_live), (expected, live), "{reason}");
         assert!(reason.contains(word), "{reason}");
     }
@@ -224,9 +231,9 @@ mod tests {
         ] {
             let row = row(state, "None");
             let name = row.state.name();
-            assert_lost(facts(&STARTED, Some(&row)).judge(), cause, live, name);
+            assert_lost(facts(&STARTED, Some(&row)).decide(), cause, live, name);
             if !matches!(row.state, SlurmState::Completed | SlurmState::Failed) {
-                assert_lost(facts(&by_signal(), Some(&row)).judge(), cause, false, name);
+                assert_lost(facts(&by_signal(), Some(&row)).decide(), cause, false, name);
             }
         }
     }
@@ -235,28 +242,43 @@ mod tests {
     fn signal_from_outside_is_a_preemption() {
         for state in ["COMPLETED", "FAILED"] {
             let row = row(state, "NonZeroExitCode");
-            assert_lost(facts(&by_signal(), Some(&row)).judge(), LossCause::Preemption, false, "by a signal");
+            assert_lost(facts(&by_signal(), Some(&row)).decide(), LossCause::Preemption, false, "by a signal");
         }
         let running = row("COMPLETING", "None");
-        assert_eq!(facts(&by_signal(), Some(&running)).judge(), Is(ExecutorJobState::Running), "the cause is not known");
+        assert_eq!(
+            facts(&by_signal(), Some(&running)).decide(),
+            Is(ExecutorJobState::Running),
+            "the cause is not known"
+        );
+    }
+
+    #[test]
+    fn program_that_dies_from_a_signal_failed_unless_slurm_ended_it() {
+        let status = ExitStatus { end: ProgramEnd::Signaled(15), stopped: None };
+        let files = SharedState::EndedBySignal(status.clone());
+        let completed = row("COMPLETED", "None");
+        assert_eq!(facts(&files, Some(&completed)).decide(), Is(ExecutorJobState::Ended(status.clone())));
+        assert_eq!(facts(&files, None).decide(), Is(ExecutorJobState::Ended(status)));
+        let preempted = row("PREEMPTED", "None");
+        assert_lost(facts(&files, Some(&preempted)).decide(), LossCause::Preemption, false, "PREEMPTED");
     }
 
     #[test]
     fn memory_limit_is_the_end_of_the_program() {
         let row = row("OUT_OF_MEMORY", "OutOfMemory");
         let end = ExitStatus { end: ProgramEnd::Signaled(9), stopped: None };
-        assert_eq!(facts(&STARTED, Some(&row)).judge(), End(end));
+        assert_eq!(facts(&STARTED, Some(&row)).decide(), End(end));
     }
 
     #[test]
-    fn end_in_the_files_counts_whatever_slurm_says() {
+    fn end_in_the_files_counts_in_every_state_of_slurm() {
         let status = ExitStatus { end: ProgramEnd::Exited(7), stopped: None };
         let files = SharedState::Ended(status.clone());
         for state in ["RUNNING", "NODE_FAIL", "CANCELLED", "PENDING"] {
-            let judgement = facts(&files, Some(&row(state, "None"))).judge();
-            assert_eq!(judgement, Is(ExecutorJobState::Ended(status.clone())));
+            let decision = facts(&files, Some(&row(state, "None"))).decide();
+            assert_eq!(decision, Is(ExecutorJobState::Ended(status.clone())));
         }
-        assert_eq!(facts(&files, None).judge(), Is(ExecutorJobState::Ended(status)));
+        assert_eq!(facts(&files, None).decide(), Is(ExecutorJobState::Ended(status)));
     }
 
     #[test]
@@ -264,36 +286,36 @@ mod tests {
         for state in ["NODE_FAIL", "COMPLETED", "PREEMPTED", "PENDING"] {
             let row = row(state, "None");
             let facts = Facts { settled: false, ..facts(&STARTED, Some(&row)) };
-            assert_eq!(facts.judge(), Is(ExecutorJobState::Running), "{state}");
+            assert_eq!(facts.decide(), Is(ExecutorJobState::Running), "{state}");
         }
         let gone = Facts { settled: false, ..facts(&STARTED, None) };
-        assert_eq!(gone.judge(), Is(ExecutorJobState::Running));
+        assert_eq!(gone.decide(), Is(ExecutorJobState::Running));
         let not_listed = Facts { listed: false, ..facts(&STARTED, None) };
-        assert_eq!(not_listed.judge(), Is(ExecutorJobState::Running));
-        assert_lost(facts(&STARTED, None).judge(), LossCause::Failure, true, "no longer knows");
+        assert_eq!(not_listed.decide(), Is(ExecutorJobState::Running));
+        assert_lost(facts(&STARTED, None).decide(), LossCause::Failure, true, "no longer knows");
     }
 
     #[test]
     fn job_that_slurm_lost_is_submitted_again_a_few_times() {
         let files = SharedState::NotStarted;
-        let times = |submissions| Facts { submissions, ..facts(&files, None) }.judge();
+        let times = |submissions| Facts { submissions, ..facts(&files, None) }.decide();
         assert_eq!((times(0), times(1), times(4)), (Submit, Submit, Submit));
         assert_lost(times(5), LossCause::Failure, false, "lost its job 5 times");
         let unsettled = Facts { settled: false, ..facts(&files, None) };
-        assert!(matches!(unsettled.judge(), Is(ExecutorJobState::Waiting { .. })));
+        assert!(matches!(unsettled.decide(), Is(ExecutorJobState::Waiting { .. })));
         let unlisted = Facts { listed: false, submissions: 0, ..facts(&files, None) };
-        assert_eq!(unlisted.judge(), Is(waiting("its job is looked up in Slurm")), "looked up before it is submitted");
+        assert_eq!(unlisted.decide(), Is(waiting("its job is looked up in Slurm")), "looked up before it is submitted");
     }
 
     #[test]
     fn waiting_job_names_the_reason_and_is_cancelled_before_its_start() {
         let files = SharedState::NotStarted;
         let pending = row("PENDING", "Resources");
-        let judgement = facts(&files, Some(&pending)).judge();
-        assert_eq!(judgement, Is(waiting("Resources (the resources are in use by other jobs)")));
-        let stop = |row| Facts { stop_requested: true, ..facts(&files, row) }.judge();
+        let decision = facts(&files, Some(&pending)).decide();
+        assert_eq!(decision, Is(waiting("Resources (the resources are in use by other jobs)")));
+        let stop = |row| Facts { stop_requested: true, ..facts(&files, row) }.decide();
         assert_eq!(stop(Some(&pending)), CancelPending);
-        let stopped = |judgement| matches!(judgement, End(ExitStatus { stopped: Some(StopReason::Requested), .. }));
+        let stopped = |decision| matches!(decision, End(ExitStatus { stopped: Some(StopReason::Requested), .. }));
         let (cancelled, running) = (row("CANCELLED", "None"), row("RUNNING", "None"));
         assert!(stopped(stop(Some(&cancelled))));
         assert!(stopped(stop(None)));
@@ -304,13 +326,13 @@ mod tests {
     fn job_without_supervisor_is_lost_with_a_hint() {
         let files = SharedState::NotStarted;
         let failed = row("FAILED", "JobLaunchFailure");
-        assert_lost(facts(&files, Some(&failed)).judge(), LossCause::Failure, false, "must be on a file system");
+        assert_lost(facts(&files, Some(&failed)).decide(), LossCause::Failure, false, "must be on a file system");
         let line = Some("sh: 1: exec: /x: not found".to_owned());
         let with_log = Facts { log_line: line, ..facts(&files, Some(&failed)) };
-        assert_lost(with_log.judge(), LossCause::Failure, false, "/x: not found");
+        assert_lost(with_log.decide(), LossCause::Failure, false, "/x: not found");
         let impossible = row("FAILED", "BadConstraints");
         let End(ExitStatus { end: ProgramEnd::NotStarted(reason), stopped: None }) =
-            facts(&files, Some(&impossible)).judge()
+            facts(&files, Some(&impossible)).decide()
         else {
             panic!("not rejected")
         };
