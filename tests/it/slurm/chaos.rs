@@ -25,7 +25,8 @@ const PARALLEL: usize = 30;
 /// Time between two events, at most.
 const LONGEST_PAUSE_MS: u64 = 2_000;
 
-/// Goes on from its checkpoint, and records every step in the job's folder. A file `hang` makes it sleep.
+/// Goes on from its checkpoint, and records every step in the job's folder. A file `hang` with
+/// the ID of its job makes it sleep for longer than Slurm needs to enforce a time limit.
 const TRAINER: &str = r#"
 for argument in "$@"; do case $argument in --job-dir=*) folder=${argument#--job-dir=};; esac; done
 note() { echo "$TUNESMITH_ATTEMPT_TOKEN $*" >> "$folder/log"; }
@@ -33,7 +34,7 @@ step=$(cat "$folder/checkpoint" 2>/dev/null || echo 0)
 note start "$step"
 while [ "$step" -lt 8 ]; do
     sleep 1
-    if [ -e "$folder/hang" ]; then rm "$folder/hang"; sleep 1000; fi
+    if [ "$(cat "$folder/hang" 2>/dev/null)" = "$SLURM_JOB_ID" ]; then rm "$folder/hang"; sleep 60; fi
     step=$((step + 1))
     echo "$step" > "$folder/checkpoint.new"
     mv "$folder/checkpoint.new" "$folder/checkpoint"
@@ -210,9 +211,12 @@ impl Chaos {
                 cluster.output("sbatch", &arguments).status.success()
             }
             Event::TimeLimit => self.running().is_some_and(|(job, trial)| {
-                let hang = self.job_dir(trial).join("hang");
-                std::fs::write(hang, "").unwrap();
-                self.cluster.output("scontrol", &["update", &format!("JobId={job}"), "EndTime=now+1"]).status.success()
+                let limit = ["update", &format!("JobId={job}"), "EndTime=now+1"];
+                let is_limited = self.cluster.output("scontrol", &limit).status.success();
+                if is_limited {
+                    std::fs::write(self.job_dir(trial).join("hang"), &job).unwrap();
+                }
+                is_limited
             }),
             Event::NodeKilledShortly | Event::NodeLost => {
                 if self.down.is_some() || self.controller_back.is_some() {
