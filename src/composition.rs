@@ -1,6 +1,6 @@
 //! Builds the application on one data folder.
 //!
-//! This is the only module that names the concrete executor; [`DataDir`] names the concrete stores. `tunesmith run`,
+//! [`executors`] names the concrete executors, [`DataDir`] the concrete stores. `tunesmith run`,
 //! `tunesmith serve` and the commands on a data folder use the same [`Application`].
 
 use std::ffi::OsStr;
@@ -12,6 +12,7 @@ use std::time::Duration;
 use anyhow::Context;
 
 use crate::data_dir::{DataDir, audit_of};
+use crate::executors::{self, ExecutorOptions};
 use tunesmith_access::{AuditLog, Authenticator, Limits, Record, TokenFile, TokenFileError};
 use tunesmith_executor::local::{Identities, Identity, LocalExecutor, LocalSettings, PassedEnvironment};
 use tunesmith_http::authorization::{Access, Owner};
@@ -85,6 +86,7 @@ pub(crate) async fn compose(
     data_dir: &Arc<DataDir>,
     container: ContainerOptions,
     isolation: Isolation,
+    executor: ExecutorOptions,
     memory: usize,
 ) -> anyhow::Result<Application> {
     let store = data_dir.store().await?;
@@ -105,7 +107,7 @@ pub(crate) async fn compose(
         policy: Arc::clone(&policy),
         environments: Arc::clone(&environments),
         buckets: Buckets::new(std::env::vars_os().collect()),
-        executor: Arc::new(local_executor(data_dir.path(), container, isolation)?),
+        executor: executors::executor(data_dir.path(), executor, container, isolation).await?,
         live: Arc::clone(&live),
         clock: Arc::clone(&clock),
         directory: Box::new({

@@ -6,4 +6,5 @@ mod allocator;
 pub mod cli;
 mod composition;
 pub mod data_dir;
+mod executors;
 mod memory;

@@ -12,6 +12,11 @@ need "ls /usr/lib/postgresql/*/bin/initdb" postgresql-15
 need "command -v setpriv" util-linux
 need "command -v podman" podman
 need "command -v runc" runc
+# A cluster of two nodes for the tests of the executor for Slurm.
+need "command -v slurmctld" slurmctld
+need "command -v slurmd" slurmd
+need "command -v sbatch" slurm-client
+need "command -v munged" munge
 # The guide shows requests with curl.
 need "command -v curl" curl
 # A page of another site tries to use a server.

@@ -56,7 +56,7 @@ pub(super) fn container_options_of_environment() -> anyhow::Result<ContainerOpti
 }
 
 /// Splits `text` into words as a shell does. A blank text has none.
-fn words(name: &str, text: &str) -> anyhow::Result<Vec<String>> {
+pub(super) fn words(name: &str, text: &str) -> anyhow::Result<Vec<String>> {
     shlex::split(text).ok_or_else(|| anyhow::anyhow!("{name}: {text:?} has a quote that is not closed"))
 }
 

@@ -23,8 +23,8 @@ use tunesmith_api::ai_platform::Additions;
 use tunesmith_executor::local::{LocalExecutor, PassedEnvironment, SUPERVISOR_LOG, log_files};
 use tunesmith_executor::tf_config::role_name;
 use tunesmith_executor::{
-    Executor, ExecutorJobId, ExecutorJobSpec, ExecutorJobState, Program, ProgramEnd, Replica, Role, StopMode,
-    StopReason,
+    Executor, ExecutorJobId, ExecutorJobSpec, ExecutorJobState, Placement, Program, ProgramEnd, Replica, Role,
+    StopMode, StopReason,
 };
 
 /// Default number of replicas of a role in a distributed job, as in gcloud.
@@ -108,7 +108,7 @@ fn spec(args: &TrainArgs, folder: &Path) -> anyhow::Result<ExecutorJobSpec> {
     arguments.extend(args.job_dir.iter().map(|directory| format!("--job-dir={directory}")));
     let argv: Vec<String> =
         ["python3", "-m", module].map(str::to_owned).into_iter().chain(arguments.iter().cloned()).collect();
-    let replica = |(role, index)| Replica { role, index, program: Program::Command { argv: argv.clone() } };
+    let replica = |(role, index)| Replica::new(role, index, Program::Command { argv: argv.clone() });
     // Two commands at the same time need different names.
     let job = format!("local_train_{:016x}", rand::rng().next_u64()).parse()?;
     let id = ExecutorJobId { job, trial: None, attempt: 1 };
@@ -123,6 +123,7 @@ fn spec(args: &TrainArgs, folder: &Path) -> anyhow::Result<ExecutorJobSpec> {
         directory: folder.join("local").join(id.to_string()),
         time_limit: None,
         start_port: args.start_port,
+        placement: Placement::default(),
         grace: Additions::default().stop_grace_period(),
         id,
     })
@@ -262,11 +263,11 @@ fn label(replica: &Replica) -> String {
 fn exit_code(state: ExecutorJobState) -> ExitCode {
     let status = match state {
         ExecutorJobState::Ended(status) => status,
-        ExecutorJobState::Lost { reason } => {
+        ExecutorJobState::Lost { reason, .. } => {
             notice(&format!("the job was lost: {reason}"));
             return ExitCode::FAILURE;
         }
-        ExecutorJobState::Unknown | ExecutorJobState::Running => {
+        ExecutorJobState::Unknown | ExecutorJobState::Waiting { .. } | ExecutorJobState::Running => {
             notice("the folder of the job was removed while it ran");
             return ExitCode::FAILURE;
         }

@@ -8,6 +8,7 @@ mod busy;
 mod client;
 mod completions;
 mod doctor;
+mod executor_args;
 mod explain;
 mod folder_args;
 mod init;

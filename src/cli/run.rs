@@ -14,6 +14,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use tokio::time::MissedTickBehavior;
 
+use super::executor_args::ExecutorArgs;
 use super::folder_args::{ContainerArgs, DEFAULT_DATA_DIR, StoreArgs};
 use super::isolation_args::EnvironmentArgs;
 use super::job_output::JobOutput;
@@ -88,6 +89,8 @@ pub(super) struct RunArgs {
     #[command(flatten)]
     environment: EnvironmentArgs,
     #[command(flatten)]
+    executor: ExecutorArgs,
+    #[command(flatten)]
     table: TableArgs,
     /// Command of the trainer, or the arguments of the trainer if a package or an image is given.
     #[arg(last = true, value_name = "COMMAND")]
@@ -107,8 +110,10 @@ pub(super) fn run(args: RunArgs, log_format: LogFormat) -> anyhow::Result<ExitCo
     for warning in &config.warnings {
         notice(&warning.to_string());
     }
-    for hint in tunesmith_config::hints(&config, composition::processors().get(), args.parallel) {
-        notice(&format!("hint: {hint}"));
+    if args.executor.is_local() {
+        for hint in tunesmith_config::hints(&config, composition::processors().get(), args.parallel) {
+            notice(&format!("hint: {hint}"));
+        }
     }
     if !config.without_effect.is_empty() {
         notice(&format!("no effect in a local run: {}", config.without_effect.join(", ")));
@@ -162,8 +167,8 @@ async fn run_job(args: &RunArgs, submission: Submission, json: bool) -> anyhow::
         log_quota_bytes: args.environment.log_quota_bytes(),
         ..Isolation::default()
     };
-    let application =
-        composition::compose(&data_dir, args.container.options()?, isolation, composition::MEMORY).await?;
+    let (container, executor) = (args.container.options()?, args.executor.options()?);
+    let application = composition::compose(&data_dir, container, isolation, executor, composition::MEMORY).await?;
     let (store, jobs) = (&*application.store, &application.jobs);
     let owner = composition::owner(data_dir.path())?;
     let submitted = args.again.submit(jobs, submission).await?;

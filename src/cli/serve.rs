@@ -16,6 +16,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 
+use super::executor_args::ExecutorArgs;
 use super::folder_args::{ContainerArgs, DEFAULT_DATA_DIR, StoreArgs};
 use super::isolation_args::{EnvironmentArgs, IdentityArgs};
 use super::output::{notice, print};
@@ -121,6 +122,8 @@ pub(super) struct ServeArgs {
     environment: EnvironmentArgs,
     #[command(flatten)]
     identity: IdentityArgs,
+    #[command(flatten)]
+    executor: ExecutorArgs,
 }
 
 /// What happens to changes that cannot be recorded.
@@ -173,7 +176,8 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
         Some(url) => url.as_str().trim_end_matches('/').to_owned(),
         None => format!("{scheme}://{}", reachable(address)),
     };
-    let application = composition::compose(&data_dir, args.container.options()?, isolation, memory).await?;
+    let (container, executor) = (args.container.options()?, args.executor.options()?);
+    let application = composition::compose(&data_dir, container, isolation, executor, memory).await?;
     application.packages.remove_unfinished()?;
     application.studies.renew_leases_of_former_process().await?;
     let jobs = Arc::clone(&application.jobs);

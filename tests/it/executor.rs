@@ -214,7 +214,7 @@ async fn replicas_of_a_cluster_can_connect_to_each_other() {
     let argv = ["python3", "-c", MEMBER].map(str::to_owned).to_vec();
     let roles = [(Role::Master, 0), (Role::Worker, 0), (Role::Worker, 1), (Role::ParameterServer, 0)];
     spec.replicas =
-        roles.map(|(role, index)| Replica { role, index, program: Program::Command { argv: argv.clone() } }).to_vec();
+        roles.map(|(role, index)| Replica::new(role, index, Program::Command { argv: argv.clone() })).to_vec();
     let state = run(&*harness.executor(), &spec).await;
     let errors = std::fs::read_to_string(spec.directory.join("stderr.log")).unwrap();
     assert_eq!(state, ended(ProgramEnd::Exited(0), None), "{errors}");
@@ -227,7 +227,7 @@ async fn end_of_the_master_is_the_end_of_the_job_if_a_worker_fails() {
     let mut spec = shell(&harness, 1, "read line < go; exit 3");
     let go = pipe(&harness, "go");
     let worker = ["sh", "-c", "echo > go; exit 1"].map(str::to_owned).to_vec();
-    spec.replicas.push(Replica { role: Role::Worker, index: 0, program: Program::Command { argv: worker } });
+    spec.replicas.push(Replica::new(Role::Worker, 0, Program::Command { argv: worker }));
     assert_eq!(run(&*harness.executor(), &spec).await, ended(ProgramEnd::Exited(3), None));
     assert!(go.exists());
 }

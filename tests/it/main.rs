@@ -50,6 +50,7 @@ mod server;
 mod service_crash;
 mod service_order;
 mod shared_folder;
+mod slurm;
 mod soak;
 mod store;
 mod store_failures;

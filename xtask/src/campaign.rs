@@ -44,6 +44,16 @@ const CAMPAIGNS: &[Campaign] = &[
         size: Some(("TUNESMITH_CRASH_ROUNDS", 40)),
     },
     Campaign {
+        what: "jobs, nodes, controller, supervisors and command on Slurm",
+        test: "slurm::chaos::trials_survive_what_happens_on_a_cluster",
+        size: Some(("TUNESMITH_SLURM_EVENTS", 100)),
+    },
+    Campaign {
+        what: "trials that wait in Slurm",
+        test: "slurm::scale::thousands_of_waiting_trials_cost_little_and_name_their_reason",
+        size: Some(("TUNESMITH_SLURM_JOBS", 120)),
+    },
+    Campaign {
         what: "N-th failing write and sync, sqlite",
         test: "store::faults::sqlite_survives_failing_writes_and_syncs",
         size: Some(("TUNESMITH_FAULT_POINTS", 6)),

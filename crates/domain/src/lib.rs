@@ -5,6 +5,7 @@ mod ids;
 mod job;
 mod measurement;
 mod plan;
+mod resources;
 mod study;
 mod trial;
 
@@ -13,9 +14,11 @@ pub use ids::{IdError, JobId, MAX_JOB_ID_LENGTH, StudyId};
 pub use job::{Job, JobChange, JobFields, JobState, UnknownJobState};
 pub use measurement::{Measurement, MetricValue, Source};
 pub use plan::{JobPlan, PlanError, ProgramPlan, ReplicaPlan, Role, UnreadablePlan};
+pub use resources::{Accelerators, Resources};
 pub use study::{Algorithm, CurveAxis, FinalMeasurement, Study, StudyChange, StudyFields, StudyState};
 pub use trial::{
-    Completion, Lease, NewTrial, RecordedRequest, RequestKey, Trial, TrialChange, TrialFields, TrialStart, TrialState,
+    Completion, Lease, LossCause, NewTrial, RecordedRequest, RequestKey, Trial, TrialChange, TrialFields, TrialStart,
+    TrialState,
 };
 pub use tunesmith_algorithms::early_stopping::StoppingRuleKind;
 pub use tunesmith_algorithms::problem::TrialId;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
-    Executor, ExecutorJobId, ExecutorJobSpec, ExecutorJobState, ExitStatus, Program, ProgramEnd, Replica, Role,
-    StopMode, StopReason,
+    Executor, ExecutorJobId, ExecutorJobSpec, ExecutorJobState, ExitStatus, Placement, Program, ProgramEnd, Replica,
+    Role, StopMode, StopReason,
 };
 use tunesmith_domain::TrialId;
 
@@ -57,7 +57,7 @@ pub fn shell(harness: &dyn Harness, trial: u64, script: &str) -> ExecutorJobSpec
     ExecutorJobSpec {
         directory: harness.directory().join(id.to_string()),
         id,
-        replicas: vec![Replica { role: Role::Master, index: 0, program: Program::Command { argv } }],
+        replicas: vec![Replica::new(Role::Master, 0, Program::Command { argv })],
         training_input: serde_json::json!({}),
         master_is_chief: false,
         environment: BTreeMap::new(),
@@ -66,6 +66,7 @@ pub fn shell(harness: &dyn Harness, trial: u64, script: &str) -> ExecutorJobSpec
         time_limit: None,
         grace: Duration::from_secs(60),
         start_port: None,
+        placement: Placement::default(),
     }
 }
 
@@ -235,7 +236,7 @@ pub async fn job_is_found_by_another_executor(harness: &dyn Harness) {
     let spec = shell(harness, 1, "read line < go; exit 6");
     harness.executor().submit(&spec).await.expect("submitted");
     let other = harness.executor();
-    assert_eq!(other.state(&spec.id).await.expect("state"), ExecutorJobState::Running);
+    assert!(other.state(&spec.id).await.expect("state").is_open());
     let writer = tokio::task::spawn_blocking(move || std::fs::write(go, "go\n"));
     assert_eq!(other.wait(&spec.id).await.expect("waited"), ended(ProgramEnd::Exited(6), None));
     writer.await.expect("no panic").expect("written");

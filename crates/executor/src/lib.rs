@@ -15,7 +15,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-pub use tunesmith_domain::Role;
+pub use tunesmith_domain::{Accelerators, LossCause, Resources, Role};
 use tunesmith_domain::{JobId, TrialId};
 
 /// Runs programs. The crate documentation contains the contract.
@@ -33,15 +33,18 @@ pub trait Executor: Send + Sync + 'static {
     /// [`ExecutorError::Unreachable`] if the state cannot be determined.
     async fn state(&self, id: &ExecutorJobId) -> Result<ExecutorJobState, ExecutorError>;
 
-    /// Waits until `id` is not running and returns its state. Returns at once if it is not running now.
-    /// Dropping the future has no effect on the job.
+    /// Waits for the end of `id` and returns it: [`ExecutorJobState::Ended`], [`ExecutorJobState::Lost`], or
+    /// [`ExecutorJobState::Unknown`] if there is no such job. It returns neither [`ExecutorJobState::Waiting`] nor
+    /// [`ExecutorJobState::Running`], however long the job waits for its start. Dropping the future has no effect on the
+    /// job.
     ///
     /// # Errors
     /// As [`Executor::state`].
     async fn wait(&self, id: &ExecutorJobId) -> Result<ExecutorJobState, ExecutorError>;
 
     /// Stops every process of the job, in the way of `how`. Returns when the request is made, before the job has ended.
-    /// Has no effect on a job that is not running.
+    /// A job that waits does not start any more, and has ended with [`StopReason::Requested`]. Has no effect on a job that
+    /// has ended or is unknown.
     ///
     /// # Errors
     /// [`ExecutorError::Unreachable`] if the request could not be made.
@@ -124,6 +127,27 @@ pub struct ExecutorJobSpec {
     /// The first port of the replicas in `TF_CONFIG`, which get consecutive ports; `None` for free ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_port: Option<u16>,
+    /// Where the engine runs the job.
+    #[serde(default, skip_serializing_if = "Placement::is_empty")]
+    pub placement: Placement,
+}
+
+/// The part of an engine that runs a job, in the words of the engine.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Placement {
+    /// A queue of the engine: the partition of Slurm, the namespace of Kubernetes. `None` for the engine's default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<String>,
+    /// Further settings by name. An engine rejects a job with a setting that it does not know.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub options: BTreeMap<String, String>,
+}
+
+impl Placement {
+    /// Whether the engine decides.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// One process of a job.
@@ -136,6 +160,20 @@ pub struct Replica {
     pub index: u32,
     /// The program of this replica.
     pub program: Program,
+    /// The resources that the replica needs. An engine with a scheduler requests them from it.
+    #[serde(with = "form::ResourcesForm", default, skip_serializing_if = "Resources::is_empty")]
+    pub resources: Resources,
+    /// The accelerators that were granted to this replica, as `CUDA_VISIBLE_DEVICES` names them. `None` if the engine
+    /// hands them out, or does not count them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub devices: Option<Vec<String>>,
+}
+
+impl Replica {
+    /// A replica that requests no resources.
+    pub fn new(role: Role, index: u32, program: Program) -> Self {
+        Self { role, index, program, resources: Resources::default(), devices: None }
+    }
 }
 
 /// A program with its arguments.
@@ -173,15 +211,29 @@ pub enum StopMode {
 pub enum ExecutorJobState {
     /// Never submitted, or no longer recorded.
     Unknown,
+    /// Accepted by the engine, and not started yet.
+    Waiting {
+        /// The engine's own reason, such as `Resources (no node has 2 free GPUs)`.
+        reason: String,
+    },
     /// Started or starting, and not ended.
     Running,
     /// The master has ended and no process of the job is running.
     Ended(ExitStatus),
-    /// The node or supervisor failed before the program ended; no process of the job is running.
+    /// The place where the job ran or was to run was lost before the program ended; no process of the job is running.
     Lost {
-        /// Description of the failure.
+        /// Whether something failed, or the engine gave the place to other work.
+        cause: LossCause,
+        /// Description of the failure or the preemption.
         reason: String,
     },
+}
+
+impl ExecutorJobState {
+    /// Whether the job waits or runs, so that its end is to come.
+    pub fn is_open(&self) -> bool {
+        matches!(self, Self::Waiting { .. } | Self::Running)
+    }
 }
 
 /// How the master of a job ended.
@@ -233,4 +285,40 @@ pub enum ExecutorError {
         #[source]
         source: std::io::Error,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn specifications_of_earlier_versions_request_nothing() {
+        let stored = serde_json::json!({
+            "id": {"job": "census", "trial": 1, "attempt": 2},
+            "replicas": [{"role": "Master", "index": 0, "program": {"Command": {"argv": ["true"]}}}],
+            "training_input": {},
+            "master_is_chief": false,
+            "environment": {},
+            "working_directory": "/",
+            "directory": "/nowhere",
+            "time_limit": null,
+            "grace": {"secs": 1, "nanos": 0},
+        });
+        let mut spec: ExecutorJobSpec = serde_json::from_value(stored).unwrap();
+        assert_eq!(spec.replicas, [Replica::new(Role::Master, 0, Program::Command { argv: vec!["true".to_owned()] })]);
+        assert!(spec.placement.is_empty());
+
+        let accelerators = Accelerators { kind: Some("v100".to_owned()), count: 2 };
+        spec.replicas[0].resources =
+            Resources { milli_cpus: Some(500), memory_bytes: None, accelerators: Some(accelerators) };
+        spec.replicas[0].devices = Some(vec!["0".to_owned(), "GPU-1".to_owned()]);
+        spec.placement.queue = Some("gpu".to_owned());
+        spec.placement.options.insert("account".to_owned(), "ml".to_owned());
+        let written = serde_json::to_value(&spec).unwrap();
+        assert_eq!(
+            written["replicas"][0]["resources"],
+            serde_json::json!({"milli_cpus": 500, "accelerators": {"kind": "v100", "count": 2}})
+        );
+        assert_eq!(serde_json::from_value::<ExecutorJobSpec>(written).unwrap(), spec);
+    }
 }

@@ -84,14 +84,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{ExecutorJobId, Program};
+    use crate::{ExecutorJobId, Placement, Program};
     use tunesmith_domain::TrialId;
 
     fn spec(roles: &[(Role, u32)]) -> ExecutorJobSpec {
-        let replica = |&(role, index): &(Role, u32)| Replica {
-            role,
-            index,
-            program: Program::Command { argv: vec!["true".to_owned()] },
+        let replica = |&(role, index): &(Role, u32)| {
+            Replica::new(role, index, Program::Command { argv: vec!["true".to_owned()] })
         };
         ExecutorJobSpec {
             id: ExecutorJobId { job: "census".parse().unwrap(), trial: None, attempt: 1 },
@@ -105,6 +103,7 @@ mod tests {
             time_limit: None,
             grace: Duration::ZERO,
             start_port: None,
+            placement: Placement::default(),
         }
     }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use tunesmith_domain::{Job, JobPlan, ProgramPlan, StudyId, Trial};
-use tunesmith_executor::{ExecutorJobId, ExecutorJobSpec, Program, Replica, Role};
+use tunesmith_executor::{ExecutorJobId, ExecutorJobSpec, Placement, Program, Replica, Role};
 use tunesmith_files::Place;
 
 /// The inputs from which the start of a program is built.
@@ -58,6 +58,7 @@ impl Launch<'_> {
             time_limit: self.plan.trial_time_limit,
             grace: self.plan.grace,
             start_port: None,
+            placement: Placement::default(),
             id: self.id,
             directory: self.directory,
         }
@@ -104,7 +105,7 @@ impl Launch<'_> {
                 mounts: self.plan.local_job_dir().into_iter().chain([self.directory.clone()]).collect(),
             },
         };
-        Replica { role, index, program }
+        Replica::new(role, index, program)
     }
 
     fn environment(&self) -> BTreeMap<String, String> {

@@ -14,6 +14,7 @@ use tower::ServiceExt;
 
 use super::error::ClientError;
 use super::request::{Answer, Payload, Request};
+use crate::cli::executor_args::executor_options_of_environment;
 use crate::cli::folder_args::container_options_of_environment;
 use crate::cli::isolation_args::passed_environment_of_variable;
 use crate::cli::results::shell_word;
@@ -73,9 +74,8 @@ impl Folder {
             private_packages: true,
             ..Isolation::default()
         };
-        let application =
-            composition::compose(&data_dir, container_options_of_environment()?, isolation, composition::MEMORY)
-                .await?;
+        let (container, executor) = (container_options_of_environment()?, executor_options_of_environment()?);
+        let application = composition::compose(&data_dir, container, isolation, executor, composition::MEMORY).await?;
         let jobs = Arc::clone(&application.jobs);
         if purpose != Purpose::RunJob {
             // The queue gives waiting jobs their positions, and lets them be cancelled at once.

@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use super::{files, read, root};
 use crate::python::{REPORTERS, interpreter};
 use crate::server::Server;
+use crate::slurm::cluster::{Cluster, Shape};
 use crate::support::{Finished, Workspace, finished};
 
 /// The address that pages show for a server.
@@ -41,6 +42,7 @@ pages! {
     reading_explain: "docs/guide/reading-explain.md", 0, &[];
     security: "docs/guide/security.md", 1, &[];
     server_for_a_team: "docs/guide/server-for-a-team.md", 4, &[];
+    slurm: "docs/guide/slurm.md", 1, &[];
     suggest_and_report: "docs/guide/suggest-and-report.md", 0, &["google-api-python-client==2.202.0"];
     isolation: "docs/guide/isolation.md", 1, &[];
     troubleshooting: "docs/guide/troubleshooting.md", 0, &[];
@@ -99,6 +101,7 @@ fn blocks(text: &str) -> Vec<Block> {
 fn run(path: &str, no_run: usize, requirements: &[&str]) {
     let text = read(path);
     let mut session = Session::new(requirements);
+    session.cluster = (path == "docs/guide/slurm.md").then(|| Cluster::start(&Shape::default()));
     let mut updated = text.clone();
     let mut skipped = 0;
     for block in blocks(&text) {
@@ -146,6 +149,8 @@ struct Session {
     path: String,
     /// What the last block wrote.
     output: String,
+    /// The Slurm cluster of the page.
+    cluster: Option<Cluster>,
 }
 
 impl Session {
@@ -163,7 +168,7 @@ impl Session {
         }
         path.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap()));
         let path = std::env::join_paths(path).unwrap().into_string().unwrap();
-        Self { workspace, server: None, path, output: String::new() }
+        Self { workspace, server: None, path, output: String::new(), cluster: None }
     }
 
     /// Starts the server of a block `tunesmith serve ...` on a free port, with the workspace's data folder `data`.
@@ -202,6 +207,7 @@ impl Session {
             command.env_remove(variable);
         }
         command.env("PATH", &self.path).env("PYTHONDONTWRITEBYTECODE", "1").env("COLUMNS", "100");
+        command.envs(self.cluster.iter().map(|cluster| ("SLURM_CONF", cluster.configuration())));
         command.env("PYTHONPATH", root().join("clients/python/src"));
         command
     }

@@ -8,6 +8,8 @@
 //! | `started.json` | the supervisor | written before a program starts: the attempt must never start again |
 //! | `exit.json` | the supervisor, or the client that finds it lost | the end; never replaced |
 //!
+//! Module `shared` documents the further files of an attempt that runs on another machine.
+//!
 //! The lock belongs to an open file that the submitter passes to the supervisor as its standard input. It is therefore
 //! never free between submission and end, and a reused process ID has no effect. A second lock, on the folder itself,
 //! is held briefly by a submitter and by a client that declares an attempt lost.
@@ -28,6 +30,7 @@ use serde::{Deserialize, Serialize};
 
 use super::containers::Engine;
 use super::identity::Identity;
+use super::shared::SharedTimes;
 use crate::{ExecutorJobSpec, ExitStatus, StopMode};
 use tunesmith_files::Place;
 
@@ -66,6 +69,9 @@ pub(super) struct Submission {
     /// Maximum disk space of the logs in bytes; `None` for any.
     #[serde(default)]
     pub(super) log_quota_bytes: Option<u64>,
+    /// How a supervisor on another machine follows the files of the attempt; `None` for one on this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) shared: Option<SharedTimes>,
 }
 
 /// The identity of a folder on this machine, which it keeps when it is moved within its file system. A copy has another.
@@ -73,6 +79,13 @@ pub(super) struct Submission {
 pub(super) struct FolderId {
     device: u64,
     inode: u64,
+}
+
+impl FolderId {
+    /// Whether both are the same folder, also if its file system was mounted anew or is seen from another machine.
+    pub(super) fn has_inode_of(self, other: Self) -> bool {
+        self.inode == other.inode
+    }
 }
 
 /// The content of `started.json`.
@@ -84,6 +97,9 @@ pub(super) struct Started {
     /// The start on the monotonic clock of this boot; `None` if an earlier version wrote the file.
     #[serde(default)]
     pub(super) monotonic_ms: Option<u64>,
+    /// The name that the engine gave the run, if an engine started the supervisor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) engine_job: Option<String>,
 }
 
 /// The content of `exit.json`.
@@ -98,7 +114,13 @@ pub(super) struct End {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) enum AttemptOutcome {
     Ended(ExitStatus),
-    Lost { reason: String },
+    Lost {
+        reason: String,
+    },
+    /// The engine took the place of the attempt for other work.
+    Preempted {
+        reason: String,
+    },
 }
 
 /// The content of `stop.json`.
@@ -138,7 +160,7 @@ impl Attempt {
         Ok(FolderId { device: metadata.dev(), inode: metadata.ino() })
     }
 
-    fn place(&self, name: &str) -> Place {
+    pub(super) fn place(&self, name: &str) -> Place {
         Place::new(&self.folder, name)
     }
 
@@ -229,7 +251,7 @@ impl Attempt {
 
     /// Returns `None` if the file is absent or does not parse. Files are created by rename, so only a power failure
     /// damages them, and after one no process is left.
-    fn read<T: DeserializeOwned>(&self, name: &str) -> io::Result<Option<T>> {
+    pub(super) fn read<T: DeserializeOwned>(&self, name: &str) -> io::Result<Option<T>> {
         let text = match self.place(name).read(MAX_FILE_BYTES) {
             Ok(text) => text,
             Err(error) if error.is_not_found() => return Ok(None),
@@ -244,7 +266,7 @@ impl Attempt {
         }
     }
 
-    fn write<T: Serialize>(&self, name: &str, value: &T, durable: bool) -> io::Result<()> {
+    pub(super) fn write<T: Serialize>(&self, name: &str, value: &T, durable: bool) -> io::Result<()> {
         Ok(self.place(name).replace(&serde_json::to_vec(value)?, durable)?)
     }
 }

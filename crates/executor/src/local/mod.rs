@@ -5,6 +5,7 @@
 //! Limitation: if the supervisor itself is killed by SIGKILL, a process that has detached itself from its parents *and*
 //! cleared its environment is not found.
 
+mod addresses;
 mod attempt;
 mod containers;
 mod environment;
@@ -13,6 +14,8 @@ mod launch;
 mod log_quota;
 mod processes;
 mod registry;
+pub mod shared;
+mod shared_watch;
 mod supervisor;
 mod system;
 mod tidy;
@@ -34,21 +37,29 @@ use self::attempt::{Attempt, AttemptOutcome, End, FORMAT, StopRequest, Submissio
 use self::containers::Engine;
 use self::watchdog::{KILL_TIMEOUT, Supervisor, Watchdog};
 use super::{
-    Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec, ExecutorJobState, ExitStatus, Program, ProgramEnd, Role,
-    StopMode, StopReason,
+    Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec, ExecutorJobState, ExitStatus, LossCause, Program,
+    ProgramEnd, Role, StopMode, StopReason,
 };
 use tunesmith_files::umask_of_user;
 
 pub use self::environment::{BadVariablePattern, PASSED_NAMES, PASSED_PREFIXES, PassedEnvironment, VariablePattern};
 pub use self::identity::{Identities, Identity, IdentityError};
 pub use self::launch::log_files;
-pub use self::supervisor::{SUPERVISOR_LOG, supervise};
+pub use self::supervisor::{SUPERVISOR_LOG, supervise, supervise_shared};
 
 /// First argument of the supervisor program; the second is the folder of the attempt.
 pub const SUPERVISE_ARGUMENT: &str = "__supervise";
 
+/// First argument of the supervisor program on another machine; the second is the folder of the attempt.
+pub const SUPERVISE_SHARED_ARGUMENT: &str = "__supervise-shared";
+
 /// Interval at which the process ID of a starting supervisor is polled.
 const STARTING_TICK: Duration = Duration::from_millis(10);
+
+/// The ID of the user of this process.
+pub fn user_id() -> u32 {
+    rustix::process::getuid().as_raw()
+}
 
 /// Settings of a [`LocalExecutor`].
 #[derive(Debug, Clone, Default)]
@@ -209,6 +220,7 @@ impl Inner {
                 identity,
                 umask,
                 log_quota_bytes,
+                shared: None,
             })?;
         }
         let mut command = tokio::process::Command::new(&self.settings.supervisor);
@@ -347,7 +359,8 @@ fn supervisor(attempt: &Attempt) -> io::Result<Option<Supervisor>> {
 fn gone(last: Option<WatchedSupervisor>) -> io::Result<ExecutorJobState> {
     let Some(last) = last else { return Ok(ExecutorJobState::Unknown) };
     watchdog::kill(&last.token, &last.supervisor)?;
-    Ok(ExecutorJobState::Lost { reason: "the files of its supervisor were removed while it ran".to_owned() })
+    let reason = "the files of its supervisor were removed while it ran".to_owned();
+    Ok(ExecutorJobState::Lost { cause: LossCause::Failure, reason })
 }
 
 /// Checks the parts of a specification that are invalid on any machine.
@@ -406,6 +419,7 @@ fn record_loss(attempt: &Attempt) -> io::Result<AttemptOutcome> {
 fn state_of(outcome: AttemptOutcome) -> ExecutorJobState {
     match outcome {
         AttemptOutcome::Ended(status) => ExecutorJobState::Ended(status),
-        AttemptOutcome::Lost { reason } => ExecutorJobState::Lost { reason },
+        AttemptOutcome::Lost { reason } => ExecutorJobState::Lost { cause: LossCause::Failure, reason },
+        AttemptOutcome::Preempted { reason } => ExecutorJobState::Lost { cause: LossCause::Preemption, reason },
     }
 }

@@ -7,7 +7,6 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write};
-use std::net::TcpListener;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -24,10 +23,12 @@ use rustix::process::{
     set_child_subreaper, setpgid, setsid, wait,
 };
 
-use super::attempt::{Attempt, AttemptOutcome, End, FORMAT, Started, Submission};
+use super::addresses::{consecutive_addresses, free_addresses};
+use super::attempt::{Attempt, AttemptOutcome, End, FORMAT, Started, StopRequest, Submission};
 use super::launch;
 use super::log_quota::LogQuota;
 use super::processes::{TOKEN_VARIABLE, descendants};
+use super::shared_watch::{self, Order, SharedWatch};
 use super::watchdog::monotonic;
 use crate::tf_config::Cluster;
 use crate::{ExitStatus, Program, ProgramEnd, Replica, StopReason};
@@ -39,6 +40,9 @@ const MIN_SYNCED_RUN: Duration = Duration::from_secs(1);
 
 /// Interval at which remaining processes are killed again: a program may fork during the search.
 const KILL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Time that passes at most between the signals of an engine to two processes. A guess.
+const SIGNAL_DELAY: Duration = Duration::from_millis(200);
 
 /// The file in the folder of an attempt that contains the messages of its supervisor.
 pub const SUPERVISOR_LOG: &str = "supervisor.log";
@@ -63,6 +67,29 @@ pub fn supervise(folder: &Path) -> ExitCode {
     }
 }
 
+/// Supervises the attempt whose files are in `folder` until its end, on a machine where an engine started this process.
+/// The folder is shared with the machine that submitted the attempt. Does nothing if the attempt has started before.
+pub fn supervise_shared(folder: &Path) -> ExitCode {
+    if let Err(error) = std::env::set_current_dir(folder) {
+        return shared_failure(&format!("the folder {} cannot be entered: {error}", folder.display()));
+    }
+    let attempt = Attempt::new(".");
+    match Supervisor::prepare_shared(attempt.clone()).and_then(Supervisor::run) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            note(&attempt, &format!("the supervisor failed: {error}"));
+            shared_failure(&error.to_string())
+        }
+    }
+}
+
+/// Writes the reason to standard error, which the engine keeps.
+fn shared_failure(reason: &str) -> ExitCode {
+    // There is no other place to report a failure.
+    let _ = writeln!(io::stderr(), "tunesmith: {reason}");
+    ExitCode::FAILURE
+}
+
 struct Supervisor {
     attempt: Attempt,
     submission: Submission,
@@ -74,6 +101,10 @@ struct Supervisor {
     master_end: Option<ProgramEnd>,
     stopped: Option<StopReason>,
     log_quota: LogQuota,
+    /// For an attempt that another machine submitted.
+    watch: Option<SharedWatch>,
+    /// The reason for which the attempt counts as lost, although this process still runs.
+    lost: Option<AttemptOutcome>,
 }
 
 #[derive(Clone, Copy)]
@@ -94,15 +125,22 @@ impl Supervisor {
             return Err(io::Error::other("standard input is not the lock of the attempt"));
         }
         flock(&given, FlockOperation::NonBlockingLockExclusive)?;
-        // From here on stop signals are queued; an earlier request has written `stop.json`.
-        let mask: SigSet = [Caught::SIGTERM, Caught::SIGINT, Caught::SIGUSR1, Caught::SIGCHLD].into_iter().collect();
-        mask.thread_block()?;
+        let signals = queue_signals()?;
         own_session();
-        let signals = SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
-        set_child_subreaper(Some(getpid()))?;
         Attempt::write_pid(&given, std::process::id())?;
+        Self::with_submission(attempt, signals)
+    }
+
+    /// As [`Self::prepare`], without a lock: not every shared file system has them. The claim of the attempt replaces it.
+    fn prepare_shared(attempt: Attempt) -> io::Result<Self> {
+        let signals = queue_signals()?;
+        Self::with_submission(attempt, signals)
+    }
+
+    fn with_submission(attempt: Attempt, signals: SignalFd) -> io::Result<Self> {
         let submission = attempt.submission()?.ok_or_else(|| io::Error::other("spec.json is missing or damaged"))?;
         let log_quota = LogQuota::new(submission.log_quota_bytes);
+        let watch = submission.shared.map(|times| SharedWatch::new(times, Instant::now()));
         Ok(Self {
             attempt,
             submission,
@@ -113,6 +151,8 @@ impl Supervisor {
             phase: Phase::Running,
             master_end: None,
             stopped: None,
+            watch,
+            lost: None,
         })
     }
 
@@ -125,12 +165,22 @@ impl Supervisor {
             self.master_end = Some(ProgramEnd::NotStarted("it was stopped before it started".to_owned()));
             return self.record();
         }
-        self.attempt.write_started(&Started {
+        if let Some(loss) = self.watch.as_ref().and_then(|_| shared_watch::loss(&self.attempt)) {
+            self.lost = Some(loss);
+            return self.record();
+        }
+        let started = Started {
             format: FORMAT,
             token: self.submission.token.clone(),
             supervisor_pid: std::process::id(),
             monotonic_ms: u64::try_from(monotonic().as_millis()).ok(),
-        })?;
+            engine_job: self.watch.as_ref().and_then(|_| shared_watch::engine_job()),
+        };
+        if self.watch.is_none() {
+            self.attempt.write_started(&started)?;
+        } else if !shared_watch::claim(&self.attempt, &started)? {
+            return Ok(());
+        }
         if let Err(reason) = self.start_all() {
             self.master_end = Some(ProgramEnd::NotStarted(reason));
             self.phase = Phase::Killing;
@@ -138,6 +188,7 @@ impl Supervisor {
         while self.reap()? {
             let checked = self.log_quota.check(Instant::now());
             self.note_quota_error(checked);
+            self.take_orders()?;
             self.advance()?;
             self.sleep()?;
             self.take_signals()?;
@@ -258,6 +309,31 @@ impl Supervisor {
         });
     }
 
+    /// Executes what the machine that submitted the attempt has written to its folder.
+    fn take_orders(&mut self) -> io::Result<()> {
+        let Some(watch) = &mut self.watch else { return Ok(()) };
+        match watch.check(&self.attempt, &self.submission.token, Instant::now()) {
+            None => {}
+            Some(Order::Stop(request)) => {
+                if self.master_end.is_none() {
+                    self.stopped.get_or_insert(StopReason::Requested);
+                }
+                match (request, self.phase) {
+                    (StopRequest::Immediate, _) => self.phase = Phase::Killing,
+                    (StopRequest::Graceful, Phase::Running) => self.terminate(Instant::now())?,
+                    (StopRequest::Graceful, Phase::Terminating(_) | Phase::Killing) => {}
+                }
+            }
+            Some(Order::End(outcome)) => {
+                if self.master_end.is_none() {
+                    self.lost.get_or_insert(outcome);
+                }
+                self.phase = Phase::Killing;
+            }
+        }
+        Ok(())
+    }
+
     /// Performs the transitions that are due.
     fn advance(&mut self) -> io::Result<()> {
         let now = Instant::now();
@@ -316,7 +392,8 @@ impl Supervisor {
             Phase::Terminating(kill_at) => Some(kill_at.saturating_duration_since(now)),
             Phase::Killing => Some(KILL_INTERVAL),
         };
-        let timeout = [timeout, self.log_quota.until_check(now)].into_iter().flatten().min();
+        let orders = self.watch.as_ref().map(|watch| watch.until_check(now));
+        let timeout = [timeout, self.log_quota.until_check(now), orders].into_iter().flatten().min();
         let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
         match poll(&mut [PollFd::new(&self.signals, PollFlags::IN)], timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => Ok(()),
@@ -341,12 +418,55 @@ impl Supervisor {
         Ok(())
     }
 
-    fn record(self) -> io::Result<()> {
-        let end = self.master_end.ok_or_else(|| io::Error::other("the master was not reaped"))?;
-        let outcome = AttemptOutcome::Ended(ExitStatus { end, stopped: self.stopped });
+    /// Waits for a signal to this process if the program died from one. An engine signals all processes of an attempt, and
+    /// the program may be the first.
+    fn await_own_signal(&mut self) -> io::Result<()> {
+        let died = self.master_end == Some(ProgramEnd::Signaled(Caught::SIGTERM as i32));
+        if self.watch.is_none() || !died || self.stopped.is_some() {
+            return Ok(());
+        }
+        let deadline = Instant::now() + SIGNAL_DELAY;
+        while let Some(left) = deadline.checked_duration_since(Instant::now()) {
+            let timeout = Timespec::try_from(left).ok();
+            match poll(&mut [PollFd::new(&self.signals, PollFlags::IN)], timeout.as_ref()) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            while let Some(signal) = self.signals.read_signal()? {
+                if signal.ssi_signo == Caught::SIGTERM as u32 {
+                    self.stopped = Some(StopReason::Requested);
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn record(mut self) -> io::Result<()> {
+        if self.watch.is_some() && self.attempt.end()?.is_some() {
+            // The attempt was given up while this process could not be reached.
+            return Ok(());
+        }
+        self.await_own_signal()?;
+        let outcome = match self.lost {
+            Some(outcome) => outcome,
+            None => {
+                let end = self.master_end.ok_or_else(|| io::Error::other("the master was not reaped"))?;
+                AttemptOutcome::Ended(ExitStatus { end, stopped: self.stopped })
+            }
+        };
         let durable = self.begin.elapsed() >= MIN_SYNCED_RUN;
         self.attempt.write_end(&End { format: FORMAT, token: self.submission.token, outcome }, durable)
     }
+}
+
+/// Lets this process read the signals that stop it as events, as the sub-reaper of its programs. From here on stop signals
+/// are queued; an earlier request has written `stop.json`.
+fn queue_signals() -> io::Result<SignalFd> {
+    let mask: SigSet = [Caught::SIGTERM, Caught::SIGINT, Caught::SIGUSR1, Caught::SIGCHLD].into_iter().collect();
+    mask.thread_block()?;
+    set_child_subreaper(Some(getpid()))?;
+    Ok(SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?)
 }
 
 fn program_end(status: WaitStatus) -> ProgramEnd {
@@ -356,28 +476,6 @@ fn program_end(status: WaitStatus) -> ProgramEnd {
         // Stopped and continued processes are not waited for.
         (None, None) => ProgramEnd::Exited(status.as_raw()),
     }
-}
-
-/// Returns distinct addresses of this machine that were free at the time of the call. They are released before the
-/// first program starts, since a listener of this process would accept connections for a program.
-fn free_addresses(count: usize) -> io::Result<Vec<String>> {
-    let mut held = Vec::with_capacity(count);
-    for _ in 0..count {
-        held.push(TcpListener::bind(("127.0.0.1", 0))?);
-    }
-    held.iter().map(|listener| Ok(listener.local_addr()?.to_string())).collect()
-}
-
-/// Addresses on this machine with the ports from `first` on, which have to be free.
-fn consecutive_addresses(first: u16, count: usize) -> Result<Vec<String>, String> {
-    let mut addresses = Vec::with_capacity(count);
-    for index in 0..count {
-        let port = u16::try_from(index).ok().and_then(|index| first.checked_add(index));
-        let port = port.ok_or_else(|| format!("{count} replicas need ports above 65535, starting at {first}"))?;
-        let listener = TcpListener::bind(("127.0.0.1", port)).map_err(|error| format!("port {port}: {error}"))?;
-        addresses.push(listener.local_addr().map_err(|error| format!("port {port}: {error}"))?.to_string());
-    }
-    Ok(addresses)
 }
 
 /// Makes this process the leader of a new session, so that it has no terminal. The leader of a process group has to leave

@@ -14,9 +14,14 @@ const RECORDS: [&str; 4] = ["started.json", "stop.json", "lock", "spec.json"];
 
 /// Removes the records of the attempt whose supervisor had its files in `folder`, and which has ended.
 pub(super) fn remove_records(folder: &Path) -> io::Result<()> {
+    remove_files(folder, &RECORDS)
+}
+
+/// Removes files of `folder`, which may be absent.
+pub(super) fn remove_files(folder: &Path, names: &[&str]) -> io::Result<()> {
     let folder = Place::from(folder.to_owned()).open_folder()?;
-    for name in RECORDS {
-        gone(unlinkat(&folder, name, AtFlags::empty()))?;
+    for name in names {
+        gone(unlinkat(&folder, *name, AtFlags::empty()))?;
     }
     Ok(())
 }

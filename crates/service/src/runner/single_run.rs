@@ -9,7 +9,7 @@ use super::{Context, Control, JobOutcome, RunError, create_dir, create_job_dir, 
 use crate::trainer::Launch;
 use tunesmith_domain::JobState;
 use tunesmith_executor::{
-    ExecutorError, ExecutorJobId, ExecutorJobState, ExitStatus, ProgramEnd, StopMode, StopReason,
+    ExecutorError, ExecutorJobId, ExecutorJobState, ExitStatus, LossCause, ProgramEnd, StopMode, StopReason,
 };
 use tunesmith_files::Place;
 
@@ -37,7 +37,7 @@ pub(super) async fn run(context: &Arc<Context>) -> Result<JobOutcome, RunError> 
             }
             state = submit(context, &id).await?;
         }
-        if state == ExecutorJobState::Running {
+        if state.is_open() {
             match watch(context, &id).await? {
                 Some(ended) => state = ended,
                 // The program is left to the next process.
@@ -64,8 +64,14 @@ pub(super) async fn run(context: &Arc<Context>) -> Result<JobOutcome, RunError> 
                     }
                 };
             }
-            ExecutorJobState::Lost { reason } => lost.push(reason),
-            ExecutorJobState::Unknown | ExecutorJobState::Running => lost.push(NO_RECORD.to_owned()),
+            // Repeated without limit.
+            ExecutorJobState::Lost { cause: LossCause::Preemption, reason } => {
+                tracing::info!(job.id = %context.job.id, attempt, reason, "run preempted");
+            }
+            ExecutorJobState::Lost { cause: LossCause::Failure, reason } => lost.push(reason),
+            ExecutorJobState::Unknown | ExecutorJobState::Waiting { .. } | ExecutorJobState::Running => {
+                lost.push(NO_RECORD.to_owned());
+            }
         }
         if let Some(reason) = lost.last().filter(|_| lost.len() as u64 > context.plan.max_lost_attempts) {
             let message = format!("its supervisor or machine was lost {} times: {reason}", lost.len());

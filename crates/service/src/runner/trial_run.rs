@@ -13,6 +13,7 @@ use super::classification::EndedTrial;
 use super::error_quote::error_quote;
 use super::files::{FILES_TIMEOUT, FileReader};
 use super::program_files::attempt_place;
+use super::waiting::{after_submission, until_started};
 use super::{
     Context, Control, RunError, attempt_directory, create_dir, create_job_dir, not_started, time_of_change,
     until_at_least,
@@ -23,7 +24,8 @@ use crate::live_trials::{LiveTrial, Registration, TrialKey};
 use crate::pages;
 use crate::trainer::Launch;
 use tunesmith_domain::{
-    Completion, FinalSelection, Measurement, NoFinalMeasurement, Source, Study, Trial, TrialChange, TrialState,
+    Completion, FinalSelection, LossCause, Measurement, NoFinalMeasurement, Source, Study, Trial, TrialChange,
+    TrialState,
 };
 use tunesmith_executor::{
     ExecutorError, ExecutorJobId, ExecutorJobState, ExitStatus, ProgramEnd, StopMode, StopReason,
@@ -66,7 +68,7 @@ impl TrialRun {
     pub(super) async fn run(self, mut trial: Trial) -> Result<TrialEnd, RunError> {
         // A new trial, or one that is retried.
         if trial.start_time.is_none() {
-            trial = self.begin_attempt(trial, false).await?;
+            trial = self.begin_attempt(trial, None).await?;
         }
         loop {
             let id = self.executor_job(&trial);
@@ -88,16 +90,11 @@ impl TrialRun {
                 state = self.submit(&trial, &id).await?;
             }
             if state == ExecutorJobState::Running {
-                self.context.emit(JobEvent::TrialStarted {
-                    id: trial.id,
-                    parameters: trial.parameters.clone(),
-                    attempt: trial.attempt,
-                    adopted,
-                });
+                self.emit_started(&trial, adopted);
             }
             let mut attempt = Attempt { run: &self, id, live: &live.trial, trial, files: FileReader::new(collector) };
-            if state == ExecutorJobState::Running {
-                match attempt.watch().await? {
+            if state.is_open() {
+                match attempt.watch(&state, adopted).await? {
                     Some(ended) => state = ended,
                     None => return Ok(TrialEnd::Detached),
                 }
@@ -106,9 +103,18 @@ impl TrialRun {
             trial = attempt.trial;
             match self.after(trial, state, seen_tags).await? {
                 Next::End(end) => return Ok(end),
-                Next::Again { trial: again, lost } => trial = self.begin_attempt(*again, lost).await?,
+                Next::Again { trial: again, loss } => trial = self.begin_attempt(*again, loss).await?,
             }
         }
+    }
+
+    fn emit_started(&self, trial: &Trial, adopted: bool) {
+        self.context.emit(JobEvent::TrialStarted {
+            id: trial.id,
+            parameters: trial.parameters.clone(),
+            attempt: trial.attempt,
+            adopted,
+        });
     }
 
     /// Handles the end of an attempt.
@@ -129,7 +135,7 @@ impl TrialRun {
             ExecutorJobState::Ended(status) => {
                 let stopped = status.stopped == Some(StopReason::Requested);
                 if stopped && trial.state == TrialState::Active {
-                    return Ok(self.again_unless_interrupted(trial, false));
+                    return Ok(self.again_unless_interrupted(trial, None));
                 }
                 let good = status.stopped.is_none() && status.end == ProgramEnd::Exited(0);
                 let completion = self.classify(&trial, &status, &seen_tags).await?;
@@ -141,27 +147,32 @@ impl TrialRun {
                 let completion = self.classify(&trial, &status, &seen_tags).await?;
                 self.complete(&trial, completion, None).await
             }
-            ExecutorJobState::Lost { .. } | ExecutorJobState::Unknown | ExecutorJobState::Running => {
+            ExecutorJobState::Lost { cause: cause @ LossCause::Preemption, reason } => {
+                self.context.emit(JobEvent::TrialLost { id: trial.id, cause, reason });
+                Ok(self.again_unless_interrupted(trial, Some(cause)))
+            }
+            state => {
                 let reason = match state {
-                    ExecutorJobState::Lost { reason } => reason,
+                    ExecutorJobState::Lost { reason, .. } => reason,
                     _ => "its record was removed while the program ran".to_owned(),
                 };
+                let cause = LossCause::Failure;
                 if trial.lost_attempts >= self.context.plan.max_lost_attempts {
                     let reason =
                         format!("its supervisor or machine was lost {} times: {reason}", trial.lost_attempts + 1);
                     return self.complete(&trial, Completion::Infeasible { reason }, None).await;
                 }
-                self.context.emit(JobEvent::TrialLost { id: trial.id, reason });
-                Ok(self.again_unless_interrupted(trial, true))
+                self.context.emit(JobEvent::TrialLost { id: trial.id, cause, reason });
+                Ok(self.again_unless_interrupted(trial, Some(cause)))
             }
         }
     }
 
-    fn again_unless_interrupted(&self, trial: Trial, lost: bool) -> Next {
+    fn again_unless_interrupted(&self, trial: Trial, loss: Option<LossCause>) -> Next {
         if self.context.runner.is_interrupted() {
             Next::End(TrialEnd::Interrupted)
         } else {
-            Next::Again { trial: Box::new(trial), lost }
+            Next::Again { trial: Box::new(trial), loss }
         }
     }
 
@@ -230,10 +241,10 @@ impl TrialRun {
         }
     }
 
-    async fn begin_attempt(&self, trial: Trial, previous_lost: bool) -> Result<Trial, RunError> {
+    async fn begin_attempt(&self, trial: Trial, previous_loss: Option<LossCause>) -> Result<Trial, RunError> {
         let change = TrialChange::BeginAttempt {
             attempt: trial.attempt + 1,
-            previous_lost,
+            previous_loss,
             at: time_of_change(&trial, self.context.services().clock.now()),
         };
         self.change(trial.id, change).await
@@ -266,7 +277,7 @@ impl TrialRun {
             token: self.token(trial),
         };
         match context.services().executor.submit(&launch.spec()).await {
-            Ok(()) => Ok(ExecutorJobState::Running),
+            Ok(()) => Ok(after_submission(&*context.services().executor, id).await),
             Err(ExecutorError::Rejected { reason, .. }) => Ok(not_started(reason)),
             Err(error) => Err(error.into()),
         }
@@ -334,7 +345,11 @@ impl TrialRun {
 
 enum Next {
     End(TrialEnd),
-    Again { trial: Box<Trial>, lost: bool },
+    /// Another attempt follows; `loss` is the cause if this one was lost.
+    Again {
+        trial: Box<Trial>,
+        loss: Option<LossCause>,
+    },
 }
 
 /// One attempt at a trial.
@@ -347,9 +362,9 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    /// Waits for the end of the program. Stores its reports, and stops it when required. Returns `None` if the program
-    /// is left to the next process.
-    async fn watch(&mut self) -> Result<Option<ExecutorJobState>, RunError> {
+    /// Waits for the end of the program, which is in `state`. Stores its reports, and stops it when required. Returns
+    /// `None` if the program is left to the next process.
+    async fn watch(&mut self, state: &ExecutorJobState, adopted: bool) -> Result<Option<ExecutorJobState>, RunError> {
         let context = Arc::clone(&self.run.context);
         let executor = Arc::clone(&context.services().executor);
         let id = self.id.clone();
@@ -363,6 +378,10 @@ impl Attempt<'_> {
         if self.trial.state == TrialState::Stopping {
             executor.stop(&id, StopMode::Graceful).await?;
         }
+        let mut waits = matches!(state, ExecutorJobState::Waiting { .. });
+        let reason = if let ExecutorJobState::Waiting { reason } = state { reason.clone() } else { String::new() };
+        let started = until_started(&context, self.trial.id, &id, self.live, reason);
+        tokio::pin!(started);
         let mut tick = tokio::time::interval(COLLECT_INTERVAL);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         // The first tick completes at once, before the program can have reported anything.
@@ -384,8 +403,12 @@ impl Attempt<'_> {
                     abandoned = true;
                     executor.stop(&id, StopMode::Graceful).await?;
                 }
+                () = &mut started, if waits => {
+                    waits = false;
+                    self.run.emit_started(&self.trial, adopted);
+                }
                 () = self.live.reported.notified() => self.consider_stopping().await?,
-                _ = tick.tick(), if !self.files.is_reading() => self.files.start(Collector::poll),
+                _ = tick.tick(), if !waits && !self.files.is_reading() => self.files.start(Collector::poll),
                 measurements = self.files.read(), if self.files.is_reading() => {
                     let measurements = measurements?;
                     self.emit_problems();

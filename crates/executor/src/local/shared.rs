@@ -1,0 +1,488 @@
+//! Attempts whose supervisor runs on another machine, in a folder that both machines share.
+//!
+//! An engine such as Slurm starts the supervisor (`supervise_shared`) in the folder of the attempt. The machine that
+//! submitted the attempt reads its state from the files, and needs the engine only to know that a supervisor will never
+//! write its end. In addition to the files of module `attempt`:
+//!
+//! | file | written by | meaning |
+//! |---|---|---|
+//! | `started.json` | the first supervisor, by a hard link | claims the attempt: other supervisors do nothing |
+//! | `alive.json` | the supervisor, four times per lease | changes while the supervisor lives |
+//! | `engine.json` | the submitter | what the submitter knows of the engine's job |
+//! | `loss.json` | the submitter | the attempt counts as lost; a supervisor that still lives kills its programs |
+//!
+//! **A lost machine is not a dead process.** An attempt is therefore reported as lost only after its supervisor has written
+//! its end, or after its sign of life has not changed for the lease, within which a supervisor that cannot write to the
+//! folder has killed its programs.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::attempt::{Attempt, AttemptOutcome, End, FORMAT, StopRequest, Submission};
+use super::{check, registry, tidy};
+use crate::{ExecutorJobId, ExecutorJobSpec, ExitStatus, LossCause, Program, ProgramEnd, StopMode, StopReason};
+use tunesmith_domain::JobId;
+use tunesmith_files::umask_of_user;
+
+/// The file that changes while the supervisor lives.
+pub(super) const ALIVE: &str = "alive.json";
+/// The file that contains the reason for which the attempt counts as lost.
+pub(super) const LOSS: &str = "loss.json";
+/// The file that contains what the submitter knows of the engine's job.
+const ENGINE: &str = "engine.json";
+
+/// The name of the log of the engine's job in the folder of an attempt.
+pub const ENGINE_LOG: &str = "engine.log";
+
+/// How a supervisor follows the files of its attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SharedTimes {
+    /// Interval in milliseconds at which the supervisor looks for requests.
+    pub check_ms: u64,
+    /// Time in milliseconds after which a supervisor that does not change its sign of life counts as dead, and after which a
+    /// supervisor that cannot write it kills its programs.
+    pub lease_ms: u64,
+}
+
+impl SharedTimes {
+    pub(super) fn check(self) -> Duration {
+        Duration::from_millis(self.check_ms)
+    }
+
+    /// The time after which a silent supervisor counts as dead.
+    pub fn lease(self) -> Duration {
+        Duration::from_millis(self.lease_ms)
+    }
+}
+
+/// The content of `alive.json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Alive {
+    /// The number of signs of life so far.
+    pub beats: u64,
+    /// The name of the supervisor's machine.
+    pub host: String,
+    /// The token of the attempt.
+    pub token: String,
+}
+
+/// The attempts whose files are in one folder.
+#[derive(Debug, Clone)]
+pub struct SharedAttempts {
+    registry: PathBuf,
+    times: SharedTimes,
+    log_quota_bytes: Option<u64>,
+}
+
+/// An attempt that was submitted.
+#[derive(Debug, Clone)]
+pub struct SharedAttempt {
+    attempt: Attempt,
+    /// Random identity of the attempt.
+    pub token: String,
+}
+
+/// How far an attempt has come, by its files.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SharedState {
+    /// No supervisor has started.
+    NotStarted,
+    /// A supervisor has started under this name of the engine.
+    Started {
+        /// The engine's name of its job, if it reported one.
+        engine_job: Option<String>,
+    },
+    /// The supervisor or its program was ended by a signal that the submitter did not ask for. The state of the engine
+    /// decides whether the engine sent it.
+    EndedBySignal(ExitStatus),
+    /// The end.
+    Ended(ExitStatus),
+    /// The attempt is lost, and no process of it is left.
+    Lost {
+        /// Whether something failed, or the engine gave the place to other work.
+        cause: LossCause,
+        /// The reason.
+        reason: String,
+    },
+}
+
+impl SharedAttempts {
+    /// The attempts in the folder `registry`, whose logs may take `log_quota_bytes` each. Does no IO.
+    pub fn new(registry: PathBuf, times: SharedTimes, log_quota_bytes: Option<u64>) -> Self {
+        Self { registry, times, log_quota_bytes }
+    }
+
+    /// Checks the parts of a specification that are invalid in any engine that starts supervisors on other machines.
+    ///
+    /// # Errors
+    /// The reason.
+    pub fn check(spec: &ExecutorJobSpec) -> Result<(), String> {
+        check(spec)?;
+        if spec.replicas.iter().any(|replica| matches!(replica.program, Program::Container { .. })) {
+            return Err("it is a container, which this executor does not run: start it from a command, such as \
+                        `apptainer exec IMAGE PROGRAM`, in place of masterConfig.imageUri"
+                .to_owned());
+        }
+        Ok(())
+    }
+
+    /// Registers `spec` durably under its ID. Returns the attempt, and whether this call registered it.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub fn register(&self, spec: &ExecutorJobSpec) -> io::Result<(SharedAttempt, bool)> {
+        std::fs::create_dir_all(&spec.directory)?;
+        let attempt = registry::register(&self.registry, &spec.id)?;
+        let _folder_lock = attempt.lock_folder()?;
+        if let Some(end) = attempt.end()? {
+            return Ok((SharedAttempt { attempt, token: end.token }, false));
+        }
+        if let Some(submission) = attempt.submission()? {
+            return Ok((SharedAttempt { attempt, token: submission.token }, false));
+        }
+        // A new random identity for each attempt, from the kernel.
+        let token = std::fs::read_to_string("/proc/sys/kernel/random/uuid")?.trim().replace('-', "");
+        let submission = Submission {
+            format: FORMAT,
+            token: token.clone(),
+            folder: Some(attempt.folder_id()?),
+            spec: spec.clone(),
+            engine: None,
+            identity: None,
+            umask: umask_of_user(),
+            log_quota_bytes: self.log_quota_bytes,
+            shared: Some(self.times),
+        };
+        attempt.place("spec.json").replace(&serde_json::to_vec(&submission)?, true)?;
+        Ok((SharedAttempt { attempt, token }, true))
+    }
+
+    /// Returns the attempt `id`, if it was submitted.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub fn find(&self, id: &ExecutorJobId) -> io::Result<Option<SharedAttempt>> {
+        let Some(attempt) = registry::find(&self.registry, id)? else { return Ok(None) };
+        if let Some(end) = attempt.end()? {
+            return Ok(Some(SharedAttempt { attempt, token: end.token }));
+        }
+        let Some(submission) = attempt.submission()? else { return Ok(None) };
+        let found = SharedAttempt { attempt, token: submission.token };
+        let present = found.attempt.folder_id()?;
+        if submission.folder.is_some_and(|folder| !folder.has_inode_of(present)) {
+            // The engine's job, if there is one, belongs to the original.
+            let reason = "its data folder is a copy of the one that it was submitted in".to_owned();
+            found.write_end(AttemptOutcome::Lost { reason })?;
+        }
+        Ok(Some(found))
+    }
+
+    /// Forgets all runs of `job`.
+    ///
+    /// # Errors
+    /// If a file cannot be removed.
+    pub fn forget(&self, job: &JobId) -> io::Result<()> {
+        registry::forget(&self.registry, job)
+    }
+}
+
+impl SharedAttempt {
+    /// The folder of the attempt.
+    pub fn folder(&self) -> &Path {
+        self.attempt.folder()
+    }
+
+    /// Returns how far the attempt has come.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub fn state(&self) -> io::Result<SharedState> {
+        let Some(end) = self.attempt.end()? else {
+            return Ok(match self.attempt.started()? {
+                Some(started) => SharedState::Started { engine_job: started.engine_job },
+                None => SharedState::NotStarted,
+            });
+        };
+        Ok(match end.outcome {
+            AttemptOutcome::Ended(status) if self.may_be_engine_stop(&status)? => match self.loss()? {
+                Some((cause, reason)) => SharedState::Lost { cause, reason },
+                None => SharedState::EndedBySignal(status),
+            },
+            AttemptOutcome::Ended(status) => SharedState::Ended(status),
+            AttemptOutcome::Lost { reason } => SharedState::Lost { cause: LossCause::Failure, reason },
+            AttemptOutcome::Preempted { reason } => SharedState::Lost { cause: LossCause::Preemption, reason },
+        })
+    }
+
+    /// Whether the engine may have ended the program: the supervisor got a signal, and not from the submitter, or the program
+    /// died from one before the supervisor saw its own.
+    fn may_be_engine_stop(&self, status: &ExitStatus) -> io::Result<bool> {
+        let by_signal = match (&status.end, status.stopped) {
+            (ProgramEnd::NotStarted(_), _) | (_, Some(StopReason::TimeLimit)) => false,
+            (_, Some(StopReason::Requested)) => self.stop_requested()?.is_none(),
+            (end, None) => matches!(end, ProgramEnd::Signaled(_)),
+        };
+        // Without the submission, the records were removed after the end was reported.
+        Ok(by_signal && self.attempt.is_submitted()?)
+    }
+
+    /// Whether a supervisor has claimed the attempt.
+    ///
+    /// # Errors
+    /// If the folder cannot be read.
+    pub fn has_started(&self) -> io::Result<bool> {
+        self.attempt.has_started()
+    }
+
+    /// Returns the specification, while the attempt has not been tidied.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn spec(&self) -> io::Result<Option<ExecutorJobSpec>> {
+        Ok(self.attempt.submission()?.map(|submission| submission.spec))
+    }
+
+    /// Asks the supervisor to stop its programs. Durable; a graceful request does not weaken an immediate one.
+    ///
+    /// # Errors
+    /// If the request cannot be written.
+    pub fn request_stop(&self, how: StopMode) -> io::Result<()> {
+        let _folder_lock = self.attempt.lock_folder()?;
+        if self.attempt.stop_request()? == Some(StopRequest::Immediate) {
+            return Ok(());
+        }
+        self.attempt.write_stop_request(StopRequest::from(how))
+    }
+
+    /// Returns the recorded stop request.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn stop_requested(&self) -> io::Result<Option<StopMode>> {
+        Ok(self.attempt.stop_request()?.map(|request| match request {
+            StopRequest::Graceful => StopMode::Graceful,
+            StopRequest::Immediate => StopMode::Immediate,
+        }))
+    }
+
+    /// Records that the attempt counts as lost. A supervisor that still lives kills its programs and ends the attempt.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn record_loss(&self, cause: LossCause, reason: &str) -> io::Result<()> {
+        let reason = reason.to_owned();
+        let outcome = match cause {
+            LossCause::Failure => AttemptOutcome::Lost { reason },
+            LossCause::Preemption => AttemptOutcome::Preempted { reason },
+        };
+        self.attempt.write(LOSS, &outcome, true)
+    }
+
+    /// Returns the recorded loss.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn loss(&self) -> io::Result<Option<(LossCause, String)>> {
+        Ok(self.attempt.read::<AttemptOutcome>(LOSS)?.and_then(|outcome| match outcome {
+            AttemptOutcome::Lost { reason } => Some((LossCause::Failure, reason)),
+            AttemptOutcome::Preempted { reason } => Some((LossCause::Preemption, reason)),
+            AttemptOutcome::Ended(_) => None,
+        }))
+    }
+
+    /// Ends the attempt as lost. The caller knows that no supervisor of it lives. Has no effect if it has ended.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn end_as_lost(&self, cause: LossCause, reason: &str) -> io::Result<()> {
+        let reason = reason.to_owned();
+        self.write_end(match cause {
+            LossCause::Failure => AttemptOutcome::Lost { reason },
+            LossCause::Preemption => AttemptOutcome::Preempted { reason },
+        })
+    }
+
+    /// Ends the attempt, none of whose supervisors lives, with `status`. Has no effect if it has ended.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn end_with(&self, status: ExitStatus) -> io::Result<()> {
+        self.write_end(AttemptOutcome::Ended(status))
+    }
+
+    fn write_end(&self, outcome: AttemptOutcome) -> io::Result<()> {
+        let _folder_lock = self.attempt.lock_folder()?;
+        if self.attempt.end()?.is_some() {
+            return Ok(());
+        }
+        self.attempt.write_end(&End { format: FORMAT, token: self.token.clone(), outcome }, true)
+    }
+
+    /// Returns the last sign of life of the supervisor.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn alive(&self) -> io::Result<Option<Alive>> {
+        self.attempt.read(ALIVE)
+    }
+
+    /// Records durably what the submitter knows of the engine's job.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write_engine_record<T: Serialize>(&self, record: &T) -> io::Result<()> {
+        self.attempt.write(ENGINE, record, true)
+    }
+
+    /// Returns what [`Self::write_engine_record`] recorded.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn engine_record<T: DeserializeOwned>(&self) -> io::Result<Option<T>> {
+        self.attempt.read(ENGINE)
+    }
+
+    /// Returns the last line that is not blank of the log of the engine's job.
+    pub fn engine_log_line(&self) -> Option<String> {
+        const TAIL_BYTES: u64 = 4096;
+        let tail = self.attempt.place(ENGINE_LOG).read_tail(TAIL_BYTES).ok()?;
+        let text = String::from_utf8_lossy(&tail);
+        text.lines().rev().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
+    }
+
+    /// Removes the records of the attempt if it has ended, except its end.
+    ///
+    /// # Errors
+    /// If a file cannot be removed.
+    pub fn tidy(&self) -> io::Result<()> {
+        let _folder_lock = self.attempt.lock_folder()?;
+        if self.attempt.end()?.is_none() {
+            return Ok(());
+        }
+        let Some(submission) = self.attempt.submission()? else { return Ok(()) };
+        tidy::remove_empty_files(&submission.spec.directory)?;
+        tidy::remove_empty_files(self.attempt.folder())?;
+        tidy::remove_files(self.attempt.folder(), &[ALIVE, ENGINE])?;
+        // The loss decides the meaning of the end.
+        if let Some((cause, reason)) = self.loss()?
+            && let SharedState::Lost { .. } = self.state()?
+        {
+            let outcome = match cause {
+                LossCause::Failure => AttemptOutcome::Lost { reason },
+                LossCause::Preemption => AttemptOutcome::Preempted { reason },
+            };
+            self.attempt.write_end(&End { format: FORMAT, token: self.token.clone(), outcome }, true)?;
+        }
+        tidy::remove_files(self.attempt.folder(), &[LOSS])?;
+        tidy::remove_records(self.attempt.folder())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::{Placement, Replica, Role};
+
+    fn spec(folder: &Path) -> ExecutorJobSpec {
+        ExecutorJobSpec {
+            id: ExecutorJobId { job: "j".parse().unwrap(), trial: None, attempt: 1 },
+            replicas: vec![Replica::new(Role::Master, 0, Program::Command { argv: vec!["true".to_owned()] })],
+            training_input: serde_json::Value::Null,
+            master_is_chief: false,
+            environment: BTreeMap::new(),
+            working_directory: folder.to_owned(),
+            program_folders: Vec::new(),
+            directory: folder.join("attempt"),
+            time_limit: None,
+            grace: Duration::ZERO,
+            start_port: None,
+            placement: Placement::default(),
+        }
+    }
+
+    fn attempts(folder: &Path) -> SharedAttempts {
+        let times = SharedTimes { check_ms: 10, lease_ms: 1000 };
+        SharedAttempts::new(folder.join("executions"), times, None)
+    }
+
+    fn status(stopped: Option<StopReason>) -> ExitStatus {
+        ExitStatus { end: ProgramEnd::Signaled(15), stopped }
+    }
+
+    #[test]
+    fn attempt_is_registered_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let attempts = attempts(folder.path());
+        let spec = spec(folder.path());
+        assert!(attempts.find(&spec.id).unwrap().is_none());
+        let (first, new) = attempts.register(&spec).unwrap();
+        let (second, again) = attempts.register(&spec).unwrap();
+        assert_eq!((new, again, &first.token), (true, false, &second.token));
+        assert_eq!(attempts.find(&spec.id).unwrap().unwrap().token, first.token);
+        assert_eq!(first.state().unwrap(), SharedState::NotStarted);
+    }
+
+    #[test]
+    fn stop_by_the_engine_is_distinguished_from_one_that_was_requested() {
+        for requested in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let (attempt, _) = attempts(folder.path()).register(&spec(folder.path())).unwrap();
+            if requested {
+                attempt.request_stop(StopMode::Graceful).unwrap();
+            }
+            attempt.end_with(status(Some(StopReason::Requested))).unwrap();
+            let end = status(Some(StopReason::Requested));
+            let expected = if requested { SharedState::Ended(end) } else { SharedState::EndedBySignal(end) };
+            assert_eq!(attempt.state().unwrap(), expected);
+            attempt.record_loss(LossCause::Preemption, "PREEMPTED").unwrap();
+            let loss = SharedState::Lost { cause: LossCause::Preemption, reason: "PREEMPTED".to_owned() };
+            let expected = if requested { expected } else { loss };
+            assert_eq!(attempt.state().unwrap(), expected);
+            for _ in 0..2 {
+                attempt.tidy().unwrap();
+                assert_eq!(attempt.state().unwrap(), expected, "also without the records");
+            }
+        }
+    }
+
+    #[test]
+    fn program_that_died_from_a_signal_may_have_been_ended_by_the_engine() {
+        let folder = tempfile::tempdir().unwrap();
+        let (attempt, _) = attempts(folder.path()).register(&spec(folder.path())).unwrap();
+        attempt.end_with(status(None)).unwrap();
+        assert_eq!(attempt.state().unwrap(), SharedState::EndedBySignal(status(None)));
+        attempt.tidy().unwrap();
+        assert_eq!(attempt.state().unwrap(), SharedState::Ended(status(None)), "its end was reported");
+    }
+
+    #[test]
+    fn program_that_ended_before_the_loss_was_known_keeps_its_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let (attempt, _) = attempts(folder.path()).register(&spec(folder.path())).unwrap();
+        attempt.record_loss(LossCause::Failure, "NODE_FAIL").unwrap();
+        let end = ExitStatus { end: ProgramEnd::Exited(7), stopped: None };
+        attempt.end_with(end.clone()).unwrap();
+        attempt.end_as_lost(LossCause::Failure, "NODE_FAIL").unwrap();
+        assert_eq!(attempt.state().unwrap(), SharedState::Ended(end));
+    }
+
+    #[test]
+    fn copy_of_a_data_folder_does_not_use_the_jobs_of_the_original() {
+        let folder = tempfile::tempdir().unwrap();
+        let spec = spec(folder.path());
+        let original = attempts(folder.path());
+        original.register(&spec).unwrap();
+        let copied = std::process::Command::new("cp").args(["-a", "executions", "copy"]).current_dir(folder.path());
+        assert!({ copied }.status().unwrap().success());
+        let times = SharedTimes { check_ms: 10, lease_ms: 1000 };
+        let copy = SharedAttempts::new(folder.path().join("copy"), times, None).find(&spec.id).unwrap().unwrap();
+        assert!(matches!(copy.state().unwrap(), SharedState::Lost { cause: LossCause::Failure, .. }));
+        assert_eq!(original.find(&spec.id).unwrap().unwrap().state().unwrap(), SharedState::NotStarted);
+    }
+}

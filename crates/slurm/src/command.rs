@@ -1,0 +1,129 @@
+//! The commands of Slurm: their environment, their time limit and their output.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt;
+use tokio::process::Command;
+
+/// Maximum time of one command. A command that cannot reach the controller gives up by itself after about 10 s; `sbatch`
+/// waits longer while the controller has too many jobs.
+const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Prefixes of variables that change what the commands do or print. A server may itself run in a job of Slurm.
+const REMOVED_PREFIXES: [&str; 5] = ["SLURM_", "SQUEUE_", "SCANCEL_", "SCONTROL_", "SINFO_"];
+
+/// Variables with such a prefix that select the cluster and the credentials.
+const KEPT: [&str; 3] = ["SLURM_CONF", "SLURM_CLUSTERS", "SLURM_JWT"];
+
+/// Variables of `sbatch` that contradict the options that every submission has.
+const REMOVED: [&str; 6] =
+    ["SBATCH_ARRAY_INX", "SBATCH_REQUEUE", "SBATCH_NO_REQUEUE", "SBATCH_WAIT", "SBATCH_EXPORT", "SBATCH_TEST_ONLY"];
+
+/// The programs of Slurm: names, searched for on PATH, or paths.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SlurmCommands {
+    /// Submits a job.
+    pub sbatch: PathBuf,
+    /// Lists jobs.
+    pub squeue: PathBuf,
+    /// Cancels jobs.
+    pub scancel: PathBuf,
+    /// Shows the configuration.
+    pub scontrol: PathBuf,
+}
+
+impl Default for SlurmCommands {
+    fn default() -> Self {
+        let [sbatch, squeue, scancel, scontrol] = ["sbatch", "squeue", "scancel", "scontrol"].map(PathBuf::from);
+        Self { sbatch, squeue, scancel, scontrol }
+    }
+}
+
+/// Why a command has no result.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CommandError {
+    /// It could not be started.
+    #[error("{} cannot be started: {source}", program.display())]
+    NotStarted {
+        program: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    /// It took too long, and was killed. What it asked for may have happened.
+    #[error("{} did not end within {} s", program.display(), TIMEOUT.as_secs())]
+    TimedOut { program: PathBuf },
+    /// It failed.
+    #[error("{message}")]
+    Failed {
+        /// Its standard error, or its standard output if that is empty, without the prefix of the program.
+        message: String,
+    },
+}
+
+/// Runs a command of Slurm with `input`, and returns its standard output. It is killed when the future is dropped.
+pub(crate) async fn run(program: &PathBuf, arguments: &[String], input: &str) -> Result<String, CommandError> {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // A new process group, so that Ctrl-C in a terminal does not end it between the submission and its answer.
+    command.process_group(0).kill_on_drop(true);
+    for (name, _) in std::env::vars_os() {
+        let Some(text) = name.to_str() else { continue };
+        let is_removed = REMOVED.contains(&text)
+            || (REMOVED_PREFIXES.iter().any(|prefix| text.starts_with(prefix)) && !KEPT.contains(&text));
+        if is_removed {
+            command.env_remove(&name);
+        }
+    }
+    let not_started = |source| CommandError::NotStarted { program: program.clone(), source };
+    let mut child = command.spawn().map_err(not_started)?;
+    let mut stdin = child.stdin.take();
+    let talk = async {
+        if let Some(stdin) = &mut stdin {
+            // A program that does not read its input reports that in its exit code.
+            let _ = stdin.write_all(input.as_bytes()).await;
+        }
+        drop(stdin);
+        child.wait_with_output().await
+    };
+    let output = match tokio::time::timeout(TIMEOUT, talk).await {
+        Ok(output) => output.map_err(not_started)?,
+        Err(_) => return Err(CommandError::TimedOut { program: program.clone() }),
+    };
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    // `scontrol` writes some of its messages to its standard output.
+    let [errors, text] = [&output.stderr, &output.stdout].map(|bytes| String::from_utf8_lossy(bytes));
+    let text = if errors.trim().is_empty() { text } else { errors };
+    let lines: Vec<&str> = text.lines().map(without_prefix).filter(|line| !line.is_empty()).collect();
+    let message = if lines.is_empty() { output.status.to_string() } else { lines.join("; ") };
+    Err(CommandError::Failed { message })
+}
+
+/// Removes the name of the program and the level from a message of Slurm.
+fn without_prefix(line: &str) -> &str {
+    let line = line.trim();
+    ["error: ", "fatal: "].iter().find_map(|level| line.split_once(level)).map_or(line, |(_, message)| message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn message_of_a_failed_command_has_no_prefix() {
+        let script = "cat; echo 'sbatch: error: a b' >&2; echo >&2; echo 'see c' >&2; exit 1".to_owned();
+        let result = run(&"sh".into(), &["-c".to_owned(), script], "input").await;
+        let Err(CommandError::Failed { message }) = result else { panic!("{result:?}") };
+        assert_eq!(message, "a b; see c");
+    }
+
+    #[tokio::test]
+    async fn missing_program_is_named() {
+        let error = run(&"/no/such/sbatch".into(), &[], "").await.unwrap_err();
+        assert!(error.to_string().starts_with("/no/such/sbatch cannot be started: "), "{error}");
+    }
+}

@@ -1,0 +1,310 @@
+//! The tasks of the executor: one lists the jobs, one compares them with the attempts, one submits.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+use tunesmith_executor::local::shared::SharedAttempts;
+use tunesmith_executor::{ExecutorJobId, ExecutorJobSpec, ExitStatus, ProgramEnd};
+
+use crate::SlurmSettings;
+use crate::command::{self, CommandError};
+use crate::listing::Listing;
+use crate::refusal::Refusal;
+use crate::row::{Row, SlurmState};
+use crate::submission;
+use crate::tracked::{Task, Tracked};
+
+/// The first and the longest pause after a submission that was not accepted.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// How often a submission is tried that fails for a reason that is not known here.
+const MAX_REFUSALS: u32 = 5;
+
+/// The state of one executor.
+pub(crate) struct Engine {
+    pub(crate) settings: SlurmSettings,
+    pub(crate) attempts: SharedAttempts,
+    uid: u32,
+    tracked: Mutex<HashMap<ExecutorJobId, Arc<Tracked>>>,
+    listing: Mutex<Option<Arc<Listing>>>,
+    /// The attempts that wait to be submitted, in order.
+    queue: Mutex<VecDeque<Arc<Tracked>>>,
+    /// Jobs of ended attempts that Slurm had not ended.
+    rests: Mutex<Vec<Rest>>,
+    /// Something is tracked, or was stopped.
+    pub(crate) changed: Notify,
+    /// Something is tracked.
+    present: Notify,
+    listed: Notify,
+    queued: Notify,
+}
+
+/// The job of an ended attempt.
+struct Rest {
+    row: Row,
+    /// The list in which it was looked for last.
+    considered: Option<Instant>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Engine {
+    pub(crate) fn new(settings: SlurmSettings, attempts: SharedAttempts, uid: u32) -> Self {
+        Self {
+            settings,
+            attempts,
+            uid,
+            tracked: Mutex::default(),
+            listing: Mutex::default(),
+            queue: Mutex::default(),
+            rests: Mutex::default(),
+            changed: Notify::new(),
+            present: Notify::new(),
+            listed: Notify::new(),
+            queued: Notify::new(),
+        }
+    }
+
+    pub(crate) fn tracked(&self, id: &ExecutorJobId) -> Option<Arc<Tracked>> {
+        lock(&self.tracked).get(id).cloned()
+    }
+
+    /// Follows the attempt `id` from now on. Blocks while files are read.
+    pub(crate) fn track(&self, id: &ExecutorJobId, spec: Option<ExecutorJobSpec>) -> io::Result<Option<Arc<Tracked>>> {
+        let (attempt, spec) = match spec {
+            Some(spec) => {
+                let (attempt, is_new) = self.attempts.register(&spec)?;
+                (attempt, Some(spec).filter(|_| is_new))
+            }
+            None => match self.attempts.find(id)? {
+                Some(attempt) => (attempt, None),
+                None => return Ok(None),
+            },
+        };
+        let name = submission::job_name(id, &attempt.token);
+        let new = Arc::new(Tracked::new(id.clone(), attempt, name, spec)?);
+        if !new.state().is_open() {
+            return Ok(Some(new));
+        }
+        let tracked = Arc::clone(lock(&self.tracked).entry(id.clone()).or_insert(new));
+        self.changed.notify_one();
+        self.present.notify_one();
+        Ok(Some(tracked))
+    }
+
+    /// Lists the jobs at intervals, while there are attempts.
+    pub(crate) async fn list(self: Arc<Self>) {
+        let mut reachable = true;
+        loop {
+            if lock(&self.tracked).is_empty() && lock(&self.rests).is_empty() {
+                self.present.notified().await;
+            }
+            let started = Instant::now();
+            match command::run(&self.settings.commands.squeue, &Listing::arguments(self.uid), "").await {
+                Ok(output) => {
+                    if !reachable {
+                        tracing::info!("Slurm can be reached again");
+                    }
+                    reachable = true;
+                    *lock(&self.listing) = Some(Arc::new(Listing::parse(started, &output)));
+                    self.listed.notify_one();
+                }
+                Err(error) => {
+                    if reachable {
+                        tracing::warn!(%error, "Slurm cannot be reached; no attempt changes until it can");
+                    }
+                    reachable = false;
+                    for tracked in lock(&self.tracked).values() {
+                        tracked.set_reason(&format!("Slurm cannot be reached: {error}"));
+                    }
+                }
+            }
+            tokio::time::sleep(self.settings.poll_interval).await;
+        }
+    }
+
+    /// Compares the attempts with the last list of jobs, after each list and at the interval for files.
+    pub(crate) async fn reconcile(self: Arc<Self>) {
+        loop {
+            tokio::select! {
+                () = self.listed.notified() => {}
+                () = self.changed.notified() => {}
+                () = tokio::time::sleep(self.settings.file_interval) => {}
+            }
+            let engine = Arc::clone(&self);
+            match tokio::task::spawn_blocking(move || engine.reconcile_all()).await {
+                Ok(cancellations) => self.cancel(cancellations).await,
+                Err(error) => tracing::error!(%error, "comparing the attempts with Slurm stopped unexpectedly"),
+            }
+        }
+    }
+
+    /// Returns the jobs to cancel, and whether only if they wait.
+    fn reconcile_all(&self) -> Vec<(String, bool)> {
+        let listing = lock(&self.listing).clone();
+        let all: Vec<Arc<Tracked>> = lock(&self.tracked).values().cloned().collect();
+        let mut cancellations = Vec::new();
+        for tracked in all {
+            let SlurmSettings { file_delay, times, .. } = &self.settings;
+            match tracked.reconcile(listing.as_deref(), *file_delay, times.lease()) {
+                Ok(None) => {}
+                Ok(Some(Task::Submit)) => {
+                    lock(&self.queue).push_back(tracked);
+                    self.queued.notify_one();
+                }
+                Ok(Some(Task::Cancel(job))) => cancellations.push((job, false)),
+                Ok(Some(Task::CancelPending(job))) => cancellations.push((job, true)),
+                Ok(Some(Task::Forget(rest))) => {
+                    lock(&self.tracked).remove(&tracked.id);
+                    lock(&self.rests).extend(rest.map(|row| Rest { row, considered: None }));
+                }
+                Err(error) => {
+                    tracing::warn!(executor.job = %tracked.id, %error, "the files of an attempt cannot be used")
+                }
+            }
+        }
+        let Some(listing) = listing else { return cancellations };
+        // A requeued job of an ended attempt would start a supervisor that does nothing.
+        lock(&self.rests).retain_mut(|rest| {
+            if rest.considered.replace(listing.started) == Some(listing.started) {
+                return true;
+            }
+            match listing.now(&rest.row) {
+                Some(now) if now.state == SlurmState::Pending => {
+                    cancellations.push((now.job.clone(), true));
+                    true
+                }
+                Some(now) => !now.state.is_final(),
+                None => false,
+            }
+        });
+        cancellations
+    }
+
+    async fn cancel(&self, jobs: Vec<(String, bool)>) {
+        for (job, only_pending) in jobs {
+            let mut arguments = Vec::new();
+            if only_pending {
+                arguments.push("--state=PENDING".to_owned());
+            }
+            arguments.push(job.clone());
+            // Tried again after the next list of jobs, unless the job has ended meanwhile.
+            if let Err(error) = command::run(&self.settings.commands.scancel, &arguments, "").await {
+                tracing::debug!(slurm.job = job, %error, "a job was not cancelled");
+            }
+        }
+    }
+
+    /// Submits the attempts that wait for it, at most so many per second, with pauses while Slurm accepts none.
+    pub(crate) async fn submit(self: Arc<Self>) {
+        let mut pause = FIRST_PAUSE;
+        let interval = Duration::from_secs(1) / self.settings.submit_rate.get();
+        loop {
+            let next = lock(&self.queue).pop_front();
+            let Some(tracked) = next else {
+                self.queued.notified().await;
+                continue;
+            };
+            let begin = Instant::now();
+            match self.submit_one(&tracked).await {
+                Ok(()) => pause = FIRST_PAUSE,
+                Err(refusal) => {
+                    if let Some(reason) = self.refused(&tracked, refusal) {
+                        tracked.set_reason(&reason);
+                        for other in lock(&self.queue).iter() {
+                            other.set_reason(&reason);
+                        }
+                        tokio::time::sleep(pause).await;
+                        pause = (pause * 2).min(LONGEST_PAUSE);
+                    }
+                }
+            }
+            tokio::time::sleep(interval.saturating_sub(begin.elapsed())).await;
+        }
+    }
+
+    async fn submit_one(&self, tracked: &Arc<Tracked>) -> Result<(), Refusal> {
+        let file_error = |error: io::Error| Refusal::Other(format!("its files cannot be used: {error}"));
+        let prepare = {
+            let tracked = Arc::clone(tracked);
+            tokio::task::spawn_blocking(move || Ok((tracked.attempt.stop_requested()?, tracked.spec()?)))
+        };
+        let (stop, spec) = prepare.await.map_err(io::Error::other).flatten().map_err(file_error)?;
+        if stop.is_some() {
+            tracked.look_up();
+            return Ok(());
+        }
+        let (name, folder) = (&tracked.name, tracked.attempt.folder());
+        let arguments = submission::arguments(&self.settings, &spec, name, &tracked.attempt.token, folder);
+        let script = submission::script(&self.settings.supervisor, folder);
+        let output = command::run(&self.settings.commands.sbatch, &arguments, &script).await;
+        let output = output.map_err(|error| Refusal::of(&error))?;
+        // `ID`, or `ID;CLUSTER` with several clusters.
+        let job = output.lines().last().and_then(|line| line.split(';').next()).unwrap_or_default().trim().to_owned();
+        if job.is_empty() || !job.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(Refusal::Unreachable(format!("sbatch answered {output:?} in place of an ID")));
+        }
+        let tracked = Arc::clone(tracked);
+        let written = tokio::task::spawn_blocking(move || tracked.submitted(job)).await.map_err(io::Error::other);
+        if let Err(error) = written.flatten() {
+            tracing::warn!(%error, "the ID of a job cannot be recorded; it is found by its name");
+        }
+        Ok(())
+    }
+
+    /// Handles an attempt whose job was not accepted. Returns the reason for which further submissions wait; `None` if
+    /// the refusal concerns this attempt alone.
+    fn refused(&self, tracked: &Arc<Tracked>, refusal: Refusal) -> Option<String> {
+        match refusal {
+            Refusal::Unreachable(message) => {
+                // It may exist.
+                tracked.look_up();
+                Some(format!("Slurm cannot be reached: {message}"))
+            }
+            Refusal::Limit(message) => {
+                lock(&self.queue).push_front(Arc::clone(tracked));
+                Some(format!("submission limit: {message}"))
+            }
+            Refusal::Other(message) => {
+                let refusals = {
+                    let mut progress = tracked.progress();
+                    progress.refusals += 1;
+                    progress.refusals
+                };
+                if refusals < MAX_REFUSALS {
+                    tracked.look_up();
+                    return Some(format!("Slurm did not accept it, and is asked again: {message}"));
+                }
+                self.reject(tracked, message);
+                None
+            }
+            Refusal::Invalid(message) => {
+                self.reject(tracked, message);
+                None
+            }
+        }
+    }
+
+    /// Ends an attempt that can never run.
+    fn reject(&self, tracked: &Arc<Tracked>, message: String) {
+        let end = ProgramEnd::NotStarted(format!("Slurm did not accept it: {message}"));
+        if let Err(error) = tracked.attempt.end_with(ExitStatus { end, stopped: None }) {
+            tracing::warn!(executor.job = %tracked.id, %error, "the end of an attempt cannot be recorded");
+        }
+        // The comparison finds the end, or submits it once more.
+        tracked.look_up();
+        self.changed.notify_one();
+    }
+
+    /// Runs `scontrol` to see whether Slurm can be used.
+    pub(crate) async fn scontrol(&self, arguments: &[&str]) -> Result<String, CommandError> {
+        let arguments: Vec<String> = arguments.iter().map(|&argument| argument.to_owned()).collect();
+        command::run(&self.settings.commands.scontrol, &arguments, "").await
+    }
+}

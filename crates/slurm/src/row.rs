@@ -1,0 +1,182 @@
+//! The rows of `squeue`, in a format of our own: the shape of `squeue --json` changes from release to release.
+
+/// The format of the rows. The reason is the last column, because it is free text.
+pub(crate) const FORMAT: &str = "%i|%T|%k|%j|%r";
+
+/// One job of Slurm.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Row {
+    /// The ID, which Slurm may give to another job after a crash of its controller.
+    pub(crate) job: String,
+    pub(crate) state: SlurmState,
+    /// The comment; empty without one.
+    pub(crate) comment: String,
+    pub(crate) name: String,
+    /// Why the job waits or has ended, in Slurm's word.
+    pub(crate) reason: String,
+}
+
+impl Row {
+    /// Parses one line; `None` for a line of another form.
+    pub(crate) fn parse(line: &str) -> Option<Self> {
+        let mut fields = line.splitn(5, '|');
+        let mut field = || fields.next().map(|text| text.trim().to_owned());
+        let (job, state, comment, name, reason) = (field()?, field()?, field()?, field()?, field()?);
+        let comment = if comment == "(null)" { String::new() } else { comment };
+        Some(Self { job, state: SlurmState::of(&state), comment, name, reason })
+    }
+
+    /// Whether the row is that of the attempt with `token`, whose job is named `name`. A site may replace comments.
+    pub(crate) fn is_of(&self, name: &str, token: &str) -> bool {
+        self.name == name && (self.comment == token || self.comment.is_empty())
+    }
+}
+
+/// The state of a job, reduced to what it means for an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SlurmState {
+    /// It waits, for the first time or after it was requeued.
+    Pending,
+    /// It has nodes that are not ready.
+    Configuring,
+    /// It runs, is suspended or completes: its processes may live.
+    Active,
+    /// The batch script ended by itself.
+    Completed,
+    /// The batch script failed or was killed by a signal, or could not be launched.
+    Failed,
+    /// `scancel`, by anyone.
+    Cancelled,
+    /// The time limit of Slurm.
+    Timeout,
+    /// The kernel, at the memory limit.
+    OutOfMemory,
+    /// A job with a higher priority took its place, or another cluster started it.
+    Preempted,
+    /// A node failed: processes may live.
+    NodeFail,
+    /// Its nodes could not be started.
+    BootFail,
+    /// It could not end before its deadline (`--deadline`).
+    Deadline,
+}
+
+impl SlurmState {
+    /// The meaning of the long name of a state. A state of a later release counts as active: nothing is concluded from it.
+    fn of(name: &str) -> Self {
+        match name {
+            "PENDING" | "REQUEUED" | "REQUEUE_FED" | "REQUEUE_HOLD" | "SPECIAL_EXIT" => Self::Pending,
+            "CONFIGURING" => Self::Configuring,
+            "COMPLETED" => Self::Completed,
+            "FAILED" => Self::Failed,
+            "CANCELLED" => Self::Cancelled,
+            "TIMEOUT" => Self::Timeout,
+            "OUT_OF_MEMORY" => Self::OutOfMemory,
+            "PREEMPTED" | "REVOKED" => Self::Preempted,
+            "NODE_FAIL" => Self::NodeFail,
+            "BOOT_FAIL" => Self::BootFail,
+            "DEADLINE" => Self::Deadline,
+            _ => Self::Active,
+        }
+    }
+
+    /// Whether the job is at its end.
+    pub(crate) fn is_final(self) -> bool {
+        !matches!(self, Self::Pending | Self::Configuring | Self::Active)
+    }
+
+    /// Whether Slurm has seen the end of all processes of a job in this state. A lost node is not a dead process.
+    pub(crate) fn has_no_process(self) -> bool {
+        self.is_final() && self != Self::NodeFail
+    }
+
+    /// Slurm's name.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "PENDING",
+            Self::Configuring => "CONFIGURING",
+            Self::Active => "RUNNING",
+            Self::Completed => "COMPLETED",
+            Self::Failed => "FAILED",
+            Self::Cancelled => "CANCELLED",
+            Self::Timeout => "TIMEOUT",
+            Self::OutOfMemory => "OUT_OF_MEMORY",
+            Self::Preempted => "PREEMPTED",
+            Self::NodeFail => "NODE_FAIL",
+            Self::BootFail => "BOOT_FAIL",
+            Self::Deadline => "DEADLINE",
+        }
+    }
+}
+
+/// Explanations of the reasons for which jobs wait, from squeue(1).
+const EXPLANATIONS: &[(&str, &str)] = &[
+    ("Priority", "jobs with a higher priority wait before it"),
+    ("Resources", "the resources are in use by other jobs"),
+    ("None", "the scheduler has not considered it yet"),
+    ("BeginTime", "its earliest start time is not reached"),
+    ("PartitionDown", "the partition is down"),
+    ("PartitionInactive", "the partition is inactive"),
+    ("PartitionNodeLimit", "it asks for more nodes than the partition allows"),
+    ("PartitionTimeLimit", "it asks for more time than the partition allows"),
+    ("PartitionConfig", "no node of the partition has what it asks for"),
+    ("BadConstraints", "no node can meet its constraints"),
+    ("JobHeldUser", "it is held: release it with scontrol release"),
+    ("JobHeldAdmin", "an administrator holds it"),
+    ("Reservation", "its reservation has not started"),
+    ("ReqNodeNotAvail", "a node that it asks for is not available"),
+    ("Licenses", "its licences are in use"),
+    ("NodeDown", "a node that it asks for is down"),
+];
+
+/// Returns Slurm's reason with its explanation, such as `Priority (jobs with a higher priority wait before it)`.
+pub(crate) fn explained(reason: &str) -> String {
+    let word = reason.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
+    let explanation = match EXPLANATIONS.iter().find(|(name, _)| *name == word) {
+        Some((_, explanation)) => explanation,
+        None if word.starts_with("QOS") => "a limit of the QOS",
+        None if word.starts_with("Assoc") => "a limit of the account",
+        None => return reason.to_owned(),
+    };
+    format!("{reason} ({explanation})")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_parsed_with_any_reason() {
+        let row = Row::parse("17|PENDING|tok|ts-a|ReqNodeNotAvail, UnavailableNodes:n[1|2]").unwrap();
+        assert_eq!((row.job.as_str(), row.state, row.name.as_str()), ("17", SlurmState::Pending, "ts-a"));
+        assert_eq!(row.reason, "ReqNodeNotAvail, UnavailableNodes:n[1|2]");
+        assert_eq!(Row::parse("18|RUNNING|(null)|x|None").unwrap().comment, "");
+        assert_eq!(Row::parse("slurm_load_jobs error"), None);
+    }
+
+    #[test]
+    fn id_is_no_identity() {
+        let row = Row::parse("17|RUNNING|other|ts-a|None").unwrap();
+        assert!(!row.is_of("ts-a", "tok") && row.is_of("ts-a", "other") && !row.is_of("ts-b", "other"));
+        assert!(Row::parse("17|RUNNING|(null)|ts-a|None").unwrap().is_of("ts-a", "tok"));
+    }
+
+    #[test]
+    fn completing_and_unknown_states_are_no_ends() {
+        for name in ["COMPLETING", "RUNNING", "SUSPENDED", "STAGE_OUT", "OF_A_LATER_RELEASE", "PENDING", "CONFIGURING"]
+        {
+            assert!(!SlurmState::of(name).is_final(), "{name}");
+        }
+        for name in ["TIMEOUT", "OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "NODE_FAIL", "BOOT_FAIL", "DEADLINE"] {
+            assert!(SlurmState::of(name).is_final(), "{name}");
+        }
+        assert!(!SlurmState::of("NODE_FAIL").has_no_process());
+    }
+
+    #[test]
+    fn reasons_are_explained() {
+        assert_eq!(explained("Priority"), "Priority (jobs with a higher priority wait before it)");
+        assert_eq!(explained("QOSMaxJobsPerUserLimit"), "QOSMaxJobsPerUserLimit (a limit of the QOS)");
+        assert_eq!(explained("Nodes required for job are DOWN"), "Nodes required for job are DOWN");
+    }
+}

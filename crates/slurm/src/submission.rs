@@ -1,0 +1,221 @@
+//! The command line of `sbatch` for one attempt.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use tunesmith_executor::local::SUPERVISE_SHARED_ARGUMENT;
+use tunesmith_executor::local::shared::ENGINE_LOG;
+use tunesmith_executor::{ExecutorJobId, ExecutorJobSpec};
+
+use crate::SlurmSettings;
+
+/// Number of characters of the token in the name of a job.
+const TOKEN_CHARACTERS: usize = 12;
+
+/// Maximum length of the name of a job before its token. A guess, which every release accepts.
+const MAX_NAME: usize = 180;
+
+/// The options of `Placement` that are options of `sbatch` with a value.
+const PLACEMENT_OPTIONS: [&str; 9] =
+    ["account", "clusters", "constraint", "exclude", "licenses", "nodelist", "nice", "qos", "reservation"];
+
+/// Variables that name places or devices of one machine, and mean nothing on another. Slurm sets those of devices.
+const OF_ONE_MACHINE: [&str; 10] = [
+    "CUDA_VISIBLE_DEVICES",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "DOCKER_HOST",
+    "GPU_DEVICE_ORDINAL",
+    "HIP_VISIBLE_DEVICES",
+    "NVIDIA_VISIBLE_DEVICES",
+    "ROCR_VISIBLE_DEVICES",
+    "TMPDIR",
+    "XDG_RUNTIME_DIR",
+    "CUDA_DEVICE_ORDER",
+];
+
+/// Time by which the limit of Slurm is later than our own, which is exact. Slurm counts whole minutes.
+const LATER: Duration = Duration::from_secs(60);
+
+/// The name of the job of an attempt: a part for people, and a part of the token that makes it unique.
+pub(crate) fn job_name(id: &ExecutorJobId, token: &str) -> String {
+    let name = format!("ts-{id}").replace(|c: char| !c.is_ascii_alphanumeric() && !"._-".contains(c), ".");
+    let name = name.get(..MAX_NAME).unwrap_or(&name);
+    format!("{name}-{}", token.get(..TOKEN_CHARACTERS).unwrap_or(token))
+}
+
+/// The batch script: the supervisor takes the place of the shell, so that it gets the signals of Slurm.
+pub(crate) fn script(supervisor: &Path, folder: &Path) -> String {
+    format!("#!/bin/sh\nexec {} {SUPERVISE_SHARED_ARGUMENT} {}\n", quoted(supervisor), quoted(folder))
+}
+
+fn quoted(path: &Path) -> String {
+    format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
+}
+
+/// Checks the parts of `spec` that Slurm is asked for.
+///
+/// # Errors
+/// The reason.
+pub(crate) fn check(spec: &ExecutorJobSpec) -> Result<(), String> {
+    let unknown = spec.placement.options.keys().find(|name| !PLACEMENT_OPTIONS.contains(&name.as_str()));
+    if let Some(name) = unknown {
+        return Err(format!("the option {name:?} of its place is not one of {}", PLACEMENT_OPTIONS.join(", ")));
+    }
+    Ok(())
+}
+
+/// Returns the arguments of `sbatch`. The script is its standard input.
+pub(crate) fn arguments(
+    settings: &SlurmSettings,
+    spec: &ExecutorJobSpec,
+    name: &str,
+    token: &str,
+    folder: &Path,
+) -> Vec<String> {
+    let mut options = vec![
+        "--parsable".to_owned(),
+        format!("--job-name={name}"),
+        format!("--comment={token}"),
+        "--no-requeue".to_owned(),
+        "--nodes=1".to_owned(),
+        "--ntasks=1".to_owned(),
+        format!("--chdir={}", folder.display()),
+        // `%` begins a pattern, and a backslash ends the use of patterns.
+        format!("--output={}", folder.join(ENGINE_LOG).display().to_string().replace('%', "%%")),
+    ];
+    let names = settings.environment.of_this_process().into_iter().filter_map(|(name, _)| name.into_string().ok());
+    let names: Vec<String> = names.filter(|name| !OF_ONE_MACHINE.contains(&name.as_str())).collect();
+    // The values are in the environment of sbatch: in the option, they would end at a comma.
+    let exported = if names.is_empty() { "PATH".to_owned() } else { names.join(",") };
+    options.push(format!("--export={exported}"));
+    if let Some(limit) = spec.time_limit {
+        let seconds = (limit + spec.grace + LATER).as_secs();
+        options.push(format!("--time={}", seconds.div_ceil(60)));
+    }
+    options.extend(resources(spec));
+    let queue = spec.placement.queue.as_ref().or(settings.partition.as_ref());
+    options.extend(queue.map(|queue| format!("--partition={queue}")));
+    let mut placement: BTreeMap<&str, &str> = BTreeMap::new();
+    placement.extend(settings.account.as_deref().map(|account| ("account", account)));
+    placement.extend(settings.qos.as_deref().map(|qos| ("qos", qos)));
+    placement.extend(spec.placement.options.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+    options.extend(placement.into_iter().map(|(name, value)| format!("--{name}={value}")));
+    options.extend(settings.options.iter().cloned());
+    options
+}
+
+/// The resources of all replicas, which share one node.
+fn resources(spec: &ExecutorJobSpec) -> Vec<String> {
+    let all = || spec.replicas.iter().map(|replica| &replica.resources);
+    let cpus: u64 = all().filter_map(|needs| needs.milli_cpus).map(|milli| u64::from(milli.div_ceil(1000))).sum();
+    let memory: u64 = all().filter_map(|needs| needs.memory_bytes).sum();
+    let mut gpus: BTreeMap<Option<&str>, u64> = BTreeMap::new();
+    for accelerators in all().filter_map(|needs| needs.accelerators.as_ref()) {
+        *gpus.entry(accelerators.kind.as_deref()).or_default() += u64::from(accelerators.count);
+    }
+    let gres: Vec<String> = gpus
+        .into_iter()
+        .map(|(kind, count)| match kind {
+            Some(kind) => format!("gpu:{kind}:{count}"),
+            None => format!("gpu:{count}"),
+        })
+        .collect();
+    let mut options = Vec::new();
+    if cpus > 0 {
+        options.push(format!("--cpus-per-task={cpus}"));
+    }
+    if memory > 0 {
+        options.push(format!("--mem={}M", memory.div_ceil(1 << 20)));
+    }
+    if !gres.is_empty() {
+        options.push(format!("--gres={}", gres.join(",")));
+    }
+    options
+}
+
+#[cfg(test)]
+mod tests {
+    use tunesmith_domain::{Accelerators, Resources, TrialId};
+    use tunesmith_executor::{Placement, Program, Replica, Role};
+
+    use super::*;
+
+    fn spec() -> ExecutorJobSpec {
+        let program = Program::Command { argv: vec!["true".to_owned()] };
+        ExecutorJobSpec {
+            id: ExecutorJobId { job: "local/a_1".parse().unwrap(), trial: Some(TrialId(3)), attempt: 2 },
+            replicas: vec![Replica::new(Role::Master, 0, program)],
+            training_input: serde_json::Value::Null,
+            master_is_chief: false,
+            environment: BTreeMap::new(),
+            working_directory: "/".into(),
+            program_folders: Vec::new(),
+            directory: "/d".into(),
+            time_limit: None,
+            grace: Duration::from_secs(30),
+            start_port: None,
+            placement: Placement::default(),
+        }
+    }
+
+    fn of(settings: &SlurmSettings, spec: &ExecutorJobSpec) -> Vec<String> {
+        arguments(settings, spec, "name", "token", Path::new("/s/100%"))
+    }
+
+    #[test]
+    fn names_are_unique_and_valid() {
+        let name = job_name(&spec().id, "0123456789abcdef");
+        assert!(name.starts_with("ts-") && name.ends_with("-trial-3-attempt-2-0123456789ab"), "{name}");
+        assert!(!name.contains(['~', '/', ' ']), "{name}");
+    }
+
+    #[test]
+    fn paths_are_quoted_for_the_shell_and_for_patterns() {
+        let script = script(Path::new("/a b/tune'smith"), Path::new("/s"));
+        assert_eq!(script, "#!/bin/sh\nexec '/a b/tune'\\''smith' __supervise-shared '/s'\n");
+        assert!(of(&SlurmSettings::default(), &spec()).contains(&"--output=/s/100%%/engine.log".to_owned()));
+    }
+
+    #[test]
+    fn job_is_never_requeued_and_has_its_token() {
+        let options = of(&SlurmSettings::default(), &spec());
+        for option in ["--no-requeue", "--comment=token", "--job-name=name", "--parsable"] {
+            assert!(options.contains(&option.to_owned()), "{option}: {options:?}");
+        }
+        assert!(!options.iter().any(|option| option.starts_with("--time") || option.starts_with("--mem")));
+        let export = options.iter().find(|option| option.starts_with("--export=")).unwrap();
+        assert!(export.contains("PATH") && !export[9..].contains('='), "{export}");
+    }
+
+    #[test]
+    fn resources_and_place_become_options() {
+        let settings = SlurmSettings {
+            partition: Some("p".to_owned()),
+            account: Some("a".to_owned()),
+            qos: Some("q".to_owned()),
+            options: vec!["--exclusive".to_owned()],
+            ..SlurmSettings::default()
+        };
+        let mut spec = spec();
+        let accelerators = Some(Accelerators { kind: Some("v100".to_owned()), count: 2 });
+        let needs = Resources { milli_cpus: Some(1500), memory_bytes: Some((1 << 20) + 1), accelerators };
+        spec.replicas[0].resources = needs.clone();
+        let worker = Replica { resources: needs, ..Replica::new(Role::Worker, 0, spec.replicas[0].program.clone()) };
+        spec.replicas.push(worker);
+        spec.time_limit = Some(Duration::from_secs(60));
+        let options = of(&settings, &spec);
+        let expected =
+            ["--time=3", "--cpus-per-task=4", "--mem=3M", "--gres=gpu:v100:4", "--partition=p", "--account=a"];
+        for option in expected.iter().chain(&["--qos=q", "--exclusive"]) {
+            assert!(options.contains(&(*option).to_owned()), "{option}: {options:?}");
+        }
+        spec.placement.queue = Some("other".to_owned());
+        spec.placement.options.insert("account".to_owned(), "b".to_owned());
+        let options = of(&settings, &spec);
+        assert!(options.contains(&"--partition=other".to_owned()) && options.contains(&"--account=b".to_owned()));
+        assert!(!options.contains(&"--account=a".to_owned()));
+        spec.placement.options.insert("colour".to_owned(), "red".to_owned());
+        assert!(check(&spec).unwrap_err().starts_with("the option \"colour\" of its place is not one of account, "));
+    }
+}

@@ -1,0 +1,123 @@
+//! Arguments that choose what runs the programs of jobs.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+
+use super::folder_args::words;
+use crate::executors::{ExecutorKind, ExecutorOptions};
+use tunesmith_executor::local::shared::SharedTimes;
+use tunesmith_slurm::SlurmSettings;
+
+/// The variable with the options of `sbatch`.
+const SLURM_OPTIONS: &str = "TUNESMITH_SLURM_OPTIONS";
+
+/// The executor and its settings.
+#[derive(Debug, Args)]
+pub(super) struct ExecutorArgs {
+    /// What runs the programs. An existing data folder keeps its executor.
+    #[arg(long, value_enum)]
+    executor: Option<ExecutorKind>,
+    /// Slurm: partition of the jobs.
+    #[arg(long, value_name = "NAME", env = "TUNESMITH_SLURM_PARTITION")]
+    slurm_partition: Option<String>,
+    /// Slurm: account of the jobs.
+    #[arg(long, value_name = "NAME", env = "TUNESMITH_SLURM_ACCOUNT")]
+    slurm_account: Option<String>,
+    /// Slurm: quality of service of the jobs.
+    #[arg(long, value_name = "NAME", env = "TUNESMITH_SLURM_QOS")]
+    slurm_qos: Option<String>,
+    /// Slurm: further options of sbatch, as words of a shell: separated by spaces, with quotes. May be given several times.
+    #[arg(long, value_name = "OPTIONS", env = SLURM_OPTIONS, allow_hyphen_values = true)]
+    slurm_options: Vec<String>,
+    /// Slurm: maximum number of submissions per second.
+    #[arg(long, value_name = "N", default_value = "10")]
+    slurm_submit_rate: NonZeroU32,
+    /// Slurm: seconds between two calls of squeue, each of which lists all jobs.
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    slurm_poll_interval: Duration,
+    /// Slurm: seconds that a file needs at most to arrive from a node.
+    #[arg(long, value_name = "SECONDS", default_value = "35", value_parser = seconds)]
+    slurm_file_delay: Duration,
+    /// Slurm: seconds after which the supervisor on a lost node counts as dead, and ends its program if it cannot write to
+    /// the data folder.
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+    slurm_lease: Duration,
+}
+
+/// Interval at which a supervisor looks for requests, as a part of its lease.
+const CHECKS_PER_LEASE: u32 = 60;
+
+impl ExecutorArgs {
+    /// Returns the options that the arguments give.
+    ///
+    /// # Errors
+    /// If a quote is not closed.
+    pub(super) fn options(&self) -> anyhow::Result<ExecutorOptions> {
+        let millis = |time: Duration| u64::try_from(time.as_millis()).context("--slurm-lease is too long");
+        let slurm = SlurmSettings {
+            partition: self.slurm_partition.clone(),
+            account: self.slurm_account.clone(),
+            qos: self.slurm_qos.clone(),
+            options: sbatch_options("--slurm-options", &self.slurm_options)?,
+            submit_rate: self.slurm_submit_rate,
+            poll_interval: self.slurm_poll_interval,
+            file_interval: self.slurm_poll_interval.min(SlurmSettings::default().file_interval),
+            file_delay: self.slurm_file_delay,
+            times: SharedTimes {
+                check_ms: millis(self.slurm_lease / CHECKS_PER_LEASE)?.max(1),
+                lease_ms: millis(self.slurm_lease)?,
+            },
+            ..SlurmSettings::default()
+        };
+        Ok(ExecutorOptions { kind: self.executor, slurm })
+    }
+
+    /// Whether the programs run on this machine, as far as the arguments tell.
+    pub(super) fn is_local(&self) -> bool {
+        self.executor != Some(ExecutorKind::Slurm)
+    }
+}
+
+/// Returns the options that the environment gives to commands without [`ExecutorArgs`], on a data folder that has an
+/// executor.
+///
+/// # Errors
+/// If a quote is not closed.
+pub(super) fn executor_options_of_environment() -> anyhow::Result<ExecutorOptions> {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let slurm = SlurmSettings {
+        partition: variable("TUNESMITH_SLURM_PARTITION"),
+        account: variable("TUNESMITH_SLURM_ACCOUNT"),
+        qos: variable("TUNESMITH_SLURM_QOS"),
+        options: sbatch_options(SLURM_OPTIONS, &variable(SLURM_OPTIONS).into_iter().collect::<Vec<_>>())?,
+        ..SlurmSettings::default()
+    };
+    Ok(ExecutorOptions { kind: None, slurm })
+}
+
+fn sbatch_options(place: &str, texts: &[String]) -> anyhow::Result<Vec<String>> {
+    texts.iter().map(|text| words(place, text)).collect::<Result<Vec<_>, _>>().map(|words| words.concat())
+}
+
+/// Parses a positive number of seconds.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let parsed = text.parse::<f64>().ok().filter(|number| *number > 0.0);
+    let time = parsed.and_then(|number| Duration::try_from_secs_f64(number).ok());
+    time.ok_or_else(|| "expected a positive number of seconds".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_are_positive_numbers() {
+        assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
+        for text in ["0", "-1", "x", "nan", "inf", "1e300"] {
+            assert!(seconds(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! The executors that programs can run on, and the one that a data folder keeps.
+//!
+//! A folder keeps the executor that it was first used with: another one does not know the programs that may still run.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use clap::ValueEnum;
+
+use crate::composition::{ContainerOptions, Isolation, local_executor};
+use tunesmith_executor::Executor;
+use tunesmith_files::Place;
+use tunesmith_slurm::{SlurmExecutor, SlurmSettings};
+
+/// The file of a data folder that contains the name of its executor. Absent for the local one.
+const MARKER: &str = "EXECUTOR";
+
+/// Maximum size of the marker in bytes.
+const MAX_MARKER_BYTES: u64 = 64;
+
+/// What runs the programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExecutorKind {
+    /// Processes and containers on this machine. The default.
+    Local,
+    /// Jobs of Slurm, from a machine with its commands. The nodes must see the data folder and this program.
+    Slurm,
+}
+
+impl ExecutorKind {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Slurm => "slurm",
+        }
+    }
+}
+
+/// The executor that a command asks for.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ExecutorOptions {
+    /// The kind; `None` for that of the data folder.
+    pub(crate) kind: Option<ExecutorKind>,
+    /// The settings of Slurm, apart from those that the data folder gives.
+    pub(crate) slurm: SlurmSettings,
+}
+
+/// Builds the executor of the data folder `folder`, and lets the folder keep it.
+///
+/// # Errors
+/// If the folder has another executor, or the executor cannot be used.
+pub(crate) async fn executor(
+    folder: &Path,
+    options: ExecutorOptions,
+    container: ContainerOptions,
+    isolation: Isolation,
+) -> anyhow::Result<Arc<dyn Executor>> {
+    match settle(folder, options.kind)? {
+        ExecutorKind::Local => Ok(Arc::new(local_executor(folder, container, isolation)?)),
+        ExecutorKind::Slurm => {
+            if isolation.identities.are_given() {
+                bail!("--run-as has no effect on Slurm, where jobs run as the user of this process: omit it");
+            }
+            let executor = SlurmExecutor::new(SlurmSettings {
+                supervisor: std::env::current_exe().context("this program's own file cannot be found")?,
+                registry: folder.join("executions"),
+                environment: isolation.environment,
+                log_quota_bytes: isolation.log_quota_bytes,
+                ..options.slurm
+            });
+            executor.check().await?;
+            let kept = Place::new(folder, MARKER).replace(b"slurm\n", true);
+            kept.with_context(|| format!("{} cannot be written", folder.join(MARKER).display()))?;
+            Ok(Arc::new(executor))
+        }
+    }
+}
+
+/// Returns the executor of `folder`, which `wanted` must not contradict.
+fn settle(folder: &Path, wanted: Option<ExecutorKind>) -> anyhow::Result<ExecutorKind> {
+    let kept = kept(folder)?;
+    match (kept, wanted) {
+        (Some(kept), Some(wanted)) if kept != wanted => bail!(
+            "the programs of {} run on the executor {}, and some may still run there: omit --executor {}, or give another \
+             --data-dir",
+            folder.display(),
+            kept.as_str(),
+            wanted.as_str()
+        ),
+        (kept, wanted) => Ok(kept.or(wanted).unwrap_or(ExecutorKind::Local)),
+    }
+}
+
+/// Returns the executor that `folder` keeps; `None` if it has run no program.
+fn kept(folder: &Path) -> anyhow::Result<Option<ExecutorKind>> {
+    let path = folder.join(MARKER);
+    match Place::new(folder, MARKER).read(MAX_MARKER_BYTES) {
+        Ok(text) => {
+            let text = String::from_utf8_lossy(&text).trim().to_owned();
+            let known = [ExecutorKind::Local, ExecutorKind::Slurm].into_iter().find(|kind| kind.as_str() == text);
+            let known =
+                known.with_context(|| format!("{}: {text:?} is not an executor of this version", path.display()));
+            Ok(Some(known?))
+        }
+        Err(error) if error.is_not_found() => {
+            let mut attempts = match std::fs::read_dir(folder.join("executions")) {
+                Ok(attempts) => attempts,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+                Err(error) => return Err(error).with_context(|| format!("{} cannot be read", folder.display())),
+            };
+            Ok(attempts.next().map(|_| ExecutorKind::Local))
+        }
+        Err(error) => Err(error).with_context(|| format!("{} cannot be read", path.display())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folder_keeps_the_executor_that_it_was_used_with() {
+        let folder = tempfile::tempdir().unwrap();
+        let settled = |wanted| settle(folder.path(), wanted).map_err(|error| error.to_string());
+        assert_eq!(settled(None), Ok(ExecutorKind::Local));
+        assert_eq!(settled(Some(ExecutorKind::Slurm)), Ok(ExecutorKind::Slurm));
+        std::fs::create_dir_all(folder.path().join("executions/a")).unwrap();
+        let error = settled(Some(ExecutorKind::Slurm)).unwrap_err();
+        assert!(error.contains("run on the executor local") && error.contains("another --data-dir"), "{error}");
+        std::fs::write(folder.path().join(MARKER), "slurm\n").unwrap();
+        assert_eq!(settled(None), Ok(ExecutorKind::Slurm));
+        assert!(settled(Some(ExecutorKind::Local)).unwrap_err().contains("run on the executor slurm"));
+        std::fs::write(folder.path().join(MARKER), "other\n").unwrap();
+        assert!(settled(None).unwrap_err().ends_with("EXECUTOR: \"other\" is not an executor of this version"));
+    }
+}

@@ -1,0 +1,123 @@
+//! A server whose trials all wait in Slurm: 120 jobs of 30 trials in a partition that is down.
+//!
+//! `TUNESMITH_SLURM_JOBS` sets the number of jobs, 120 in a campaign and 20 by default.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tunesmith_domain::TrialId;
+use tunesmith_executor::{Executor, ExecutorJobId, ExecutorJobState};
+use tunesmith_slurm::{SlurmCommands, SlurmExecutor, SlurmSettings};
+
+use super::cluster::{Cluster, Shape};
+use crate::server::Server;
+use crate::support::Workspace;
+
+/// Trials of each job, all of which it runs at once.
+const TRIALS: usize = 30;
+
+/// For how long the waiting server is observed.
+const OBSERVED: Duration = Duration::from_secs(20);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn thousands_of_waiting_trials_cost_little_and_name_their_reason() {
+    let jobs: usize = std::env::var("TUNESMITH_SLURM_JOBS").map_or(20, |text| text.parse().unwrap());
+    let cluster = Cluster::start(&Shape { lines: "MaxJobCount=20000".to_owned(), ..Shape::default() });
+    let workspace = Workspace::new("");
+    let mut command = workspace.command();
+    command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir", "data", "--job-slots", &jobs.to_string()]);
+    command.args(["--executor", "slurm", "--slurm-partition", "closed", "--slurm-submit-rate", "1000"]);
+    let server = Server::start_command(command.env("SLURM_CONF", cluster.configuration()));
+    let input = json!({
+        "masterConfig": {"containerCommand": ["true"]},
+        "hyperparameters": {"goal": "MAXIMIZE", "hyperparameterMetricTag": "acc", "maxTrials": TRIALS,
+            "maxParallelTrials": TRIALS, "algorithm": "RANDOM_SEARCH",
+            "params": [{"parameterName": "x", "type": "DOUBLE", "minValue": 0, "maxValue": 1}]}});
+    let begin = Instant::now();
+    for job in 0..jobs {
+        let body = json!({"jobId": format!("j{job}"), "trainingInput": input});
+        let (status, answer) = server.post("/v1/projects/p/jobs", &body);
+        assert_eq!(status, 200, "{answer}");
+    }
+    let all = jobs * TRIALS;
+    loop {
+        let pending = cluster.jobs("%T").iter().filter(|state| *state == "PENDING").count();
+        if pending == all {
+            break;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(540), "{pending} of {all} were submitted");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    let submitted = begin.elapsed();
+    // The submission of the last jobs has to be noticed.
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let process = server.process_id();
+    let before = processor_time(process);
+    tokio::time::sleep(OBSERVED).await;
+    let used = processor_time(process).saturating_sub(before);
+    let share = used.as_secs_f64() / OBSERVED.as_secs_f64();
+    let memory = resident_mib(process);
+    server.kill();
+    assert_reasons(&cluster, &workspace, jobs).await;
+    assert_eq!(cluster.jobs("%T").len(), all, "no job was submitted twice");
+    println!(
+        "figures: {all} waiting trials of {jobs} jobs, submitted in {} s; {memory} MiB resident, {:.1}% of one core with \
+         squeue; every one names its reason",
+        submitted.as_secs(),
+        share * 100.0
+    );
+    assert!(memory < 200, "{memory} MiB");
+    assert!(share < 0.2, "{share} of a core");
+}
+
+/// Checks the reason of every trial, as the next server finds it.
+async fn assert_reasons(cluster: &Cluster, workspace: &Workspace, jobs: usize) {
+    let executor = SlurmExecutor::new(SlurmSettings {
+        registry: workspace.path().join("data/executions"),
+        supervisor: env!("CARGO_BIN_EXE_tunesmith").into(),
+        commands: SlurmCommands {
+            sbatch: cluster.wrapper("sbatch"),
+            squeue: cluster.wrapper("squeue"),
+            scancel: cluster.wrapper("scancel"),
+            scontrol: cluster.wrapper("scontrol"),
+        },
+        poll_interval: Duration::from_millis(500),
+        ..SlurmSettings::default()
+    });
+    for job in 0..jobs {
+        for trial in 1..=TRIALS as u64 {
+            let job = format!("projects/p/jobs/j{job}");
+            let id = ExecutorJobId { job: parsed(&job), trial: Some(TrialId(trial)), attempt: 1 };
+            let begin = Instant::now();
+            loop {
+                let state = executor.state(&id).await.unwrap();
+                let ExecutorJobState::Waiting { reason } = &state else { panic!("{id}: {state:?}") };
+                if reason == "PartitionDown (the partition is down)" {
+                    break;
+                }
+                assert!(begin.elapsed() < Duration::from_secs(60), "{id}: {reason}");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+}
+
+fn parsed(job: &str) -> tunesmith_domain::JobId {
+    let parts: Vec<&str> = job.split('/').collect();
+    format!("{}/{}", parts[1], parts[3]).parse().unwrap()
+}
+
+/// The processor time of a process and its ended children.
+fn processor_time(process: u32) -> Duration {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+    let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
+    let ticks: u64 = fields[11..15].iter().map(|field| field.parse::<u64>().unwrap()).sum();
+    // The unit of these fields is 1/100 s (USER_HZ) on every architecture.
+    Duration::from_millis(ticks * 10)
+}
+
+fn resident_mib(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1024
+}
