@@ -12,7 +12,9 @@ use std::time::Duration;
 use anyhow::Context;
 
 use crate::data_dir::{DataDir, audit_of};
+use crate::server_settings::ServerSettings;
 use tunesmith_access::{AuditLog, Authenticator, Limits, Record, TokenFile, TokenFileError};
+use tunesmith_api::ai_platform::machines::MachineMap;
 use tunesmith_executor::local::{Identities, Identity, LocalExecutor, LocalSettings, PassedEnvironment};
 use tunesmith_http::authorization::{Access, Owner};
 use tunesmith_http::server::{Service, ServiceAccess};
@@ -23,7 +25,7 @@ use tunesmith_service::jobs::{Jobs, RETRY_PAUSES};
 use tunesmith_service::packages::Packages;
 use tunesmith_service::search_policy::SearchPolicy;
 use tunesmith_service::studies::{PendingSuggestions, Studies};
-use tunesmith_service::{JobServices, LiveTrials, TrialReports};
+use tunesmith_service::{JobServices, LiveTrials, ResourcePool, TrialReports};
 use tunesmith_store::Store;
 
 /// The log of every change in the folder of audit logs.
@@ -74,6 +76,7 @@ pub(crate) struct Application {
     pub(crate) studies: Arc<Studies>,
     pub(crate) jobs: Arc<Jobs>,
     pub(crate) packages: Packages,
+    pub(crate) machines: Arc<MachineMap>,
     pub(crate) environments: Arc<Environments>,
     pub(crate) reports: TrialReports,
 }
@@ -84,6 +87,7 @@ pub(crate) async fn compose(
     data_dir: &Arc<DataDir>,
     container: ContainerOptions,
     isolation: Isolation,
+    settings: ServerSettings,
     memory: usize,
 ) -> anyhow::Result<Application> {
     let store = data_dir.store().await?;
@@ -103,6 +107,7 @@ pub(crate) async fn compose(
         }),
         policy: Arc::clone(&policy),
         environments: Arc::clone(&environments),
+        pool: ResourcePool::new(settings.pool),
         executor: Arc::new(local_executor(data_dir.path(), container, isolation)?),
         live: Arc::clone(&live),
         clock: Arc::clone(&clock),
@@ -117,7 +122,8 @@ pub(crate) async fn compose(
             Studies::new(Arc::clone(&store), policy, Arc::clone(&clock))
                 .with_pending(PendingSuggestions::new(data_dir.suggestions())),
         ),
-        jobs: Arc::new(jobs),
+        jobs: Arc::new(jobs.with_queue_limits(settings.queue)),
+        machines: settings.machines,
         packages: Packages::new(data_dir.packages(), Packages::MAX_BYTES),
         environments,
         reports: TrialReports::new(Arc::clone(&store), live),
@@ -142,6 +148,7 @@ impl Application {
             studies: self.studies,
             jobs: self.jobs,
             packages: self.packages,
+            machines: self.machines,
             reports: self.reports,
             clock: self.clock,
             working_directory: std::env::current_dir().context("the current folder cannot be read")?,

@@ -6,4 +6,6 @@ mod allocator;
 pub mod cli;
 mod composition;
 pub mod data_dir;
+mod devices;
 mod memory;
+mod server_settings;

@@ -19,6 +19,7 @@ use crate::cli::isolation_args::passed_environment_of_variable;
 use crate::cli::results::shell_word;
 use crate::composition::{self, Isolation};
 use crate::data_dir::{DataDir, DataDirError, StoreKind};
+use crate::server_settings::ServerSettings;
 use tunesmith_domain::JobId;
 use tunesmith_http::server::{self, ServiceAccess};
 use tunesmith_http::web_pages::AllowedHosts;
@@ -73,9 +74,14 @@ impl Folder {
             private_packages: true,
             ..Isolation::default()
         };
-        let application =
-            composition::compose(&data_dir, container_options_of_environment()?, isolation, composition::MEMORY)
-                .await?;
+        let application = composition::compose(
+            &data_dir,
+            container_options_of_environment()?,
+            isolation,
+            ServerSettings::default(),
+            composition::MEMORY,
+        )
+        .await?;
         let jobs = Arc::clone(&application.jobs);
         if purpose != Purpose::RunJob {
             // The queue gives waiting jobs their positions, and lets them be cancelled at once.

@@ -27,6 +27,7 @@ fn jobs(folder: &TempDir, retry_pauses: Vec<Duration>) -> Arc<Jobs> {
         })),
         environments: Arc::new(Environments::new(root.join("environments"))),
         live: Arc::new(LiveTrials::default()),
+        pool: Arc::default(),
         clock: Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH)),
         directory: Box::new(move |job| root.join("jobs").join(job.parts().1)),
         program_user: Box::new(|_| None),

@@ -13,6 +13,7 @@ use super::classification::EndedTrial;
 use super::error_quote::error_quote;
 use super::files::{FILES_TIMEOUT, FileReader};
 use super::program_files::attempt_place;
+use super::trial_wait::Waited;
 use super::{
     Context, Control, RunError, attempt_directory, create_dir, create_job_dir, not_started, time_of_change,
     until_at_least,
@@ -21,6 +22,7 @@ use crate::JobEvent;
 use crate::early_stopping::EarlyStopping;
 use crate::live_trials::{LiveTrial, Registration, TrialKey};
 use crate::pages;
+use crate::resource_pool::Grant;
 use crate::trainer::Launch;
 use tunesmith_domain::{
     Completion, FinalSelection, Measurement, NoFinalMeasurement, Source, Study, Trial, TrialChange, TrialState,
@@ -63,7 +65,8 @@ pub(super) struct TrialRun {
 
 impl TrialRun {
     /// Runs `trial` until it is in a final state, or the job is interrupted.
-    pub(super) async fn run(self, mut trial: Trial) -> Result<TrialEnd, RunError> {
+    /// Without a `grant`, it takes that of its running program, or waits for one.
+    pub(super) async fn run(self, mut trial: Trial, mut grant: Option<Grant>) -> Result<TrialEnd, RunError> {
         // A new trial, or one that is retried.
         if trial.start_time.is_none() {
             trial = self.begin_attempt(trial, false).await?;
@@ -85,7 +88,19 @@ impl TrialRun {
                 if self.context.runner.is_interrupted() {
                     return Ok(TrialEnd::Interrupted);
                 }
-                state = self.submit(&trial, &id).await?;
+                let granted = match grant.take() {
+                    Some(grant) => grant,
+                    None => match self.wait_for_grant(&trial).await? {
+                        Waited::Granted(grant) => grant,
+                        Waited::Ended(end) => return Ok(end),
+                    },
+                };
+                state = self.submit(&trial, &id, &granted).await?;
+                // Until the trial ends, across its attempts.
+                grant = Some(granted);
+            }
+            if grant.is_none() && state == ExecutorJobState::Running {
+                grant = Some(self.context.adopt_grant(&id).await?);
             }
             if state == ExecutorJobState::Running {
                 self.context.emit(JobEvent::TrialStarted {
@@ -112,7 +127,7 @@ impl TrialRun {
     }
 
     /// Handles the end of an attempt.
-    async fn after(
+    pub(super) async fn after(
         &self,
         trial: Trial,
         state: ExecutorJobState,
@@ -203,7 +218,7 @@ impl TrialRun {
         Ok(selection.finish())
     }
 
-    async fn complete(
+    pub(super) async fn complete(
         &self,
         trial: &Trial,
         completion: Completion,
@@ -244,7 +259,7 @@ impl TrialRun {
     }
 
     /// Starts the program of `trial`, and returns its state.
-    async fn submit(&self, trial: &Trial, id: &ExecutorJobId) -> Result<ExecutorJobState, RunError> {
+    async fn submit(&self, trial: &Trial, id: &ExecutorJobId, grant: &Grant) -> Result<ExecutorJobState, RunError> {
         let directory = self.directory(trial);
         if let Some(metrics) = Launch::metric_file(&directory).parent() {
             create_dir(metrics).await?;
@@ -264,6 +279,7 @@ impl TrialRun {
             python: context.python.as_deref(),
             endpoint: &context.runner.settings.endpoint,
             token: self.token(trial),
+            grant,
         };
         match context.services().executor.submit(&launch.spec()).await {
             Ok(()) => Ok(ExecutorJobState::Running),
@@ -332,7 +348,7 @@ impl TrialRun {
     }
 }
 
-enum Next {
+pub(super) enum Next {
     End(TrialEnd),
     Again { trial: Box<Trial>, lost: bool },
 }
@@ -471,7 +487,7 @@ impl Attempt<'_> {
 }
 
 /// Waits until the trial is stopped for good. Never completes if the sender is dropped before.
-async fn until_abandoned(abandon: &mut watch::Receiver<Option<String>>) {
+pub(super) async fn until_abandoned(abandon: &mut watch::Receiver<Option<String>>) {
     if abandon.wait_for(Option::is_some).await.is_err() {
         std::future::pending::<()>().await;
     }
