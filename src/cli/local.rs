@@ -263,11 +263,11 @@ fn label(replica: &Replica) -> String {
 fn exit_code(state: ExecutorJobState) -> ExitCode {
     let status = match state {
         ExecutorJobState::Ended(status) => status,
-        ExecutorJobState::Lost { reason } => {
+        ExecutorJobState::Lost { reason, .. } => {
             notice(&format!("the job was lost: {reason}"));
             return ExitCode::FAILURE;
         }
-        ExecutorJobState::Unknown | ExecutorJobState::Running => {
+        ExecutorJobState::Unknown | ExecutorJobState::Waiting { .. } | ExecutorJobState::Running => {
             notice("the folder of the job was removed while it ran");
             return ExitCode::FAILURE;
         }

@@ -10,7 +10,7 @@ use tunesmith_algorithms::problem::{Goal, ParameterValues, TrialId};
 use super::busy::{Busy, activity_text};
 use super::output::notice;
 use tunesmith_algorithms::rounded::{Rounded, RoundedValue};
-use tunesmith_domain::{JobState, Trial, TrialState};
+use tunesmith_domain::{JobState, LossCause, Trial, TrialState};
 use tunesmith_service::{Activity, JobEvent, attempt_directory};
 
 /// Displays the events of a job.
@@ -271,7 +271,13 @@ impl Tally {
                 format!("trial {id}{how}: {}", self.parameter_text(parameters))
             }
             JobEvent::TrialStopping { id, reason } => format!("trial {id} is stopped early: {reason}"),
-            JobEvent::TrialLost { id, reason } => format!("trial {id} was lost by its executor: {reason}"),
+            JobEvent::TrialWaiting { id, reason } => format!("trial {id} waits: {reason}"),
+            JobEvent::TrialLost { id, cause: LossCause::Failure, reason } => {
+                format!("trial {id} was lost by its executor: {reason}")
+            }
+            JobEvent::TrialLost { id, cause: LossCause::Preemption, reason } => {
+                format!("trial {id} was preempted: {reason}")
+            }
             JobEvent::TrialEnded { trial } => match (&trial.final_measurement, &trial.infeasible_reason) {
                 (Some(measurement), _) => {
                     let value = Rounded(measurement.value(&self.metric).unwrap_or(f64::NAN));
@@ -310,7 +316,13 @@ fn log(event: &JobEvent) {
             tracing::info!(trial.id = %id, metric.step = step, metric.value = value, "trial measured");
         }
         JobEvent::TrialStopping { id, reason } => tracing::info!(trial.id = %id, reason, "trial stopping early"),
-        JobEvent::TrialLost { id, reason } => tracing::warn!(trial.id = %id, reason, "trial lost"),
+        JobEvent::TrialWaiting { id, reason } => tracing::info!(trial.id = %id, reason, "trial waits"),
+        JobEvent::TrialLost { id, cause: LossCause::Failure, reason } => {
+            tracing::warn!(trial.id = %id, reason, "trial lost");
+        }
+        JobEvent::TrialLost { id, cause: LossCause::Preemption, reason } => {
+            tracing::info!(trial.id = %id, reason, "trial preempted");
+        }
         JobEvent::TrialEnded { trial } => {
             let reason = trial.infeasible_reason.as_deref().unwrap_or_default();
             tracing::info!(trial.id = %trial.id, trial.state = %trial.state, reason, "trial ended");

@@ -31,6 +31,7 @@ mod openapi;
 mod operation_names;
 mod optimizer;
 mod package_rules;
+mod placement;
 mod planned_stop;
 mod policy_race;
 mod program_files;

@@ -9,7 +9,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tunesmith_executor::contract::{Harness, pipe, read_pipe, shell};
 use tunesmith_executor::local::{LocalExecutor, LocalSettings};
-use tunesmith_executor::{Executor, ExecutorJobSpec, ExecutorJobState, ExitStatus, ProgramEnd, StopMode, StopReason};
+use tunesmith_executor::{
+    Executor, ExecutorJobSpec, ExecutorJobState, ExitStatus, LossCause, ProgramEnd, StopMode, StopReason,
+};
 
 /// A data folder in a temporary folder.
 struct Folder(TempDir);
@@ -118,7 +120,7 @@ async fn supervisor_that_is_stopped_again_and_again_ends_with_its_processes() {
         }
         let state = executor.wait(&spec.id).await.unwrap();
         match state {
-            ExecutorJobState::Lost { reason } => assert!(reason.contains("was stopped by a signal"), "{reason}"),
+            ExecutorJobState::Lost { reason, .. } => assert!(reason.contains("was stopped by a signal"), "{reason}"),
             ExecutorJobState::Ended(status) => assert!(status.stopped.is_some(), "{status:?}"),
             state => panic!("{state:?}"),
         }
@@ -141,7 +143,7 @@ async fn attempt_whose_supervisor_files_are_removed_is_lost_and_leaves_no_proces
     let pid = read_pipe(&pid_pipe).await;
     let state = waiting.await.unwrap();
     // Unknown, if the files were removed before the first look at them.
-    if let ExecutorJobState::Lost { reason } = &state {
+    if let ExecutorJobState::Lost { reason, .. } = &state {
         assert_eq!(reason, "the files of its supervisor were removed while it ran");
         assert!(!Path::new(&format!("/proc/{}/exe", pid.trim())).exists(), "the program has ended");
     } else {
@@ -190,7 +192,7 @@ async fn copy_of_a_data_folder_does_not_signal_the_programs_of_the_original() {
     copy.stop(&spec.id, StopMode::Immediate).await.unwrap();
     let state = copy.wait(&spec.id).await.unwrap();
     let reason = "it does not run, and its data folder is a copy or was mounted anew".to_owned();
-    assert_eq!(state, ExecutorJobState::Lost { reason });
+    assert_eq!(state, ExecutorJobState::Lost { cause: LossCause::Failure, reason });
     let original = folder.executor();
     assert_eq!(original.state(&spec.id).await.unwrap(), ExecutorJobState::Running);
     let writer = tokio::task::spawn_blocking(move || std::fs::write(go, "go\n").unwrap());

@@ -158,7 +158,7 @@ pub enum JobChange {
         at: Timestamp,
     },
     /// Changes the numbers of trials in all and at once. A higher number of trials queues a job in a final state again; an
-    /// unfinished job may get a lower one. The caller tells the run of the job, if there is one.
+    /// unfinished job may get a lower one. The caller informs the run of the job, if there is one.
     Extend {
         /// The new number of trials; `None` keeps it.
         max_trials: Option<u64>,

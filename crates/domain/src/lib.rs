@@ -19,7 +19,8 @@ pub use plan::{JobPlan, PlanError, ProgramPlan, ReplicaPlan, Role, UnreadablePla
 pub use resources::{Accelerators, Resources};
 pub use study::{Algorithm, CurveAxis, FinalMeasurement, Study, StudyChange, StudyFields, StudyState};
 pub use trial::{
-    Completion, Lease, NewTrial, RecordedRequest, RequestKey, Trial, TrialChange, TrialFields, TrialStart, TrialState,
+    Completion, Lease, LossCause, NewTrial, RecordedRequest, RequestKey, Trial, TrialChange, TrialFields, TrialStart,
+    TrialState,
 };
 pub use tunesmith_algorithms::early_stopping::StoppingRuleKind;
 pub use tunesmith_algorithms::problem::TrialId;

@@ -15,7 +15,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-pub use tunesmith_domain::{Accelerators, Resources, Role};
+pub use tunesmith_domain::{Accelerators, LossCause, Resources, Role};
 use tunesmith_domain::{JobId, TrialId};
 
 /// Runs programs. The crate documentation contains the contract.
@@ -33,15 +33,18 @@ pub trait Executor: Send + Sync + 'static {
     /// [`ExecutorError::Unreachable`] if the state cannot be determined.
     async fn state(&self, id: &ExecutorJobId) -> Result<ExecutorJobState, ExecutorError>;
 
-    /// Waits until `id` is not running and returns its state. Returns at once if it is not running now.
-    /// Dropping the future has no effect on the job.
+    /// Waits for the end of `id` and returns it: [`ExecutorJobState::Ended`], [`ExecutorJobState::Lost`], or
+    /// [`ExecutorJobState::Unknown`] if there is no such job. It returns neither [`ExecutorJobState::Waiting`] nor
+    /// [`ExecutorJobState::Running`], however long the job waits for its start. Dropping the future has no effect on the
+    /// job.
     ///
     /// # Errors
     /// As [`Executor::state`].
     async fn wait(&self, id: &ExecutorJobId) -> Result<ExecutorJobState, ExecutorError>;
 
     /// Stops every process of the job, in the way of `how`. Returns when the request is made, before the job has ended.
-    /// Has no effect on a job that is not running.
+    /// A job that waits does not start any more, and has ended with [`StopReason::Requested`]. Has no effect on a job that
+    /// has ended or is unknown.
     ///
     /// # Errors
     /// [`ExecutorError::Unreachable`] if the request could not be made.
@@ -218,15 +221,29 @@ pub enum StopMode {
 pub enum ExecutorJobState {
     /// Never submitted, or no longer recorded.
     Unknown,
+    /// Accepted by the engine, and not started yet.
+    Waiting {
+        /// The engine's own reason, such as `Resources (no node has 2 free GPUs)`.
+        reason: String,
+    },
     /// Started or starting, and not ended.
     Running,
     /// The master has ended and no process of the job is running.
     Ended(ExitStatus),
-    /// The node or supervisor failed before the program ended; no process of the job is running.
+    /// The place where the job ran or was to run was lost before the program ended; no process of the job is running.
     Lost {
-        /// Description of the failure.
+        /// Whether something failed, or the engine gave the place to other work.
+        cause: LossCause,
+        /// Description of the failure or the preemption.
         reason: String,
     },
+}
+
+impl ExecutorJobState {
+    /// Whether the job waits or runs, so that its end is to come.
+    pub fn is_open(&self) -> bool {
+        matches!(self, Self::Waiting { .. } | Self::Running)
+    }
 }
 
 /// How the master of a job ended.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use tunesmith_algorithms::problem::{ParameterValues, TrialId};
 
 use crate::resource_pool::Waiting;
-use tunesmith_domain::{JobState, Trial};
+use tunesmith_domain::{JobState, LossCause, Trial};
 use tunesmith_packages::Step;
 
 /// Work of a job that may take long, before or between trials.
@@ -61,6 +61,13 @@ pub enum JobEvent {
         /// Whether an earlier process started it.
         adopted: bool,
     },
+    /// The engine accepted the program of a trial, and has not started it. Emitted again when the reason changes.
+    TrialWaiting {
+        /// The trial.
+        id: TrialId,
+        /// The engine's reason.
+        reason: String,
+    },
     /// A trial reported its metric.
     TrialMeasured {
         /// The trial.
@@ -81,6 +88,8 @@ pub enum JobEvent {
     TrialLost {
         /// The trial.
         id: TrialId,
+        /// Whether its place failed, or was taken for other work.
+        cause: LossCause,
         /// The reason given by the executor.
         reason: String,
     },

@@ -54,6 +54,12 @@ impl LiveTrials {
         Registration { live: Arc::clone(self), key, trial }
     }
 
+    /// Returns the engine's reason for which the program of the trial `key` has not started; `None` if it has, or if the trial
+    /// does not run under this process.
+    pub fn waiting_reason(&self, key: &TrialKey) -> Option<String> {
+        self.get(key)?.waiting_reason()
+    }
+
     /// Returns the trial `key`, if it runs.
     pub(super) fn get(&self, key: &TrialKey) -> Option<Arc<LiveTrial>> {
         self.lock().get(key).cloned()
@@ -83,6 +89,8 @@ struct LiveState {
     /// The points in the order of arrival.
     curve: Vec<CurvePoint>,
     http_tags: BTreeSet<String>,
+    /// Why the program has not started.
+    waiting: Option<String>,
 }
 
 impl LiveTrial {
@@ -109,6 +117,19 @@ impl LiveTrial {
     /// Returns the names of the metrics that were reported over HTTP.
     pub(super) fn http_tags(&self) -> BTreeSet<String> {
         self.lock().http_tags.clone()
+    }
+
+    /// Records why the program has not started, or that it has. Returns whether that is new.
+    pub(super) fn set_waiting(&self, reason: Option<String>) -> bool {
+        let mut state = self.lock();
+        let changed = state.waiting != reason;
+        state.waiting = reason;
+        changed
+    }
+
+    /// Returns why the program has not started.
+    pub(super) fn waiting_reason(&self) -> Option<String> {
+        self.lock().waiting.clone()
     }
 
     /// Returns the curve so far, in the order of arrival.

@@ -137,7 +137,8 @@ fn trial_of(space: &SearchSpace, message: &Value) -> anyhow::Result<Trial> {
         state,
         client_id: text(message, "clientId").to_owned(),
         attempt: attempt.parse()?,
-        lost_attempts: 0,
+        lost_attempts: count(additions, "lostAttempts")?,
+        preempted_attempts: count(additions, "preemptedAttempts")?,
         lease: None,
         expired_leases: 0,
         create_time: time(message, "startTime")?.unwrap_or_default(),
@@ -161,6 +162,11 @@ fn violated(violation: Option<FieldViolation>) -> anyhow::Error {
         Some(FieldViolation { field, description }) => anyhow!("{field}: {description}"),
         None => anyhow!("the configuration is not valid"),
     }
+}
+
+/// A count that is absent if it is zero.
+fn count(message: &Value, field: &str) -> anyhow::Result<u64> {
+    Ok(message[field].as_str().map(str::parse).transpose()?.unwrap_or(0))
 }
 
 fn time(message: &Value, field: &str) -> anyhow::Result<Option<Timestamp>> {

@@ -27,6 +27,15 @@ pub struct NewTrial {
     pub request_key: Option<RequestKey>,
 }
 
+/// Why an attempt ended although neither its program nor its user ended it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LossCause {
+    /// The node or the supervisor of the attempt failed.
+    Failure,
+    /// The scheduler of the engine took the place of the attempt for other work.
+    Preemption,
+}
+
 /// The initial state of a trial.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TrialStart {
@@ -50,8 +59,8 @@ pub enum TrialChange {
     BeginAttempt {
         /// Number of the attempt. It must follow the current one, so that of two callers only one succeeds.
         attempt: u64,
-        /// Whether the previous attempt ended because its node or supervisor was lost.
-        previous_lost: bool,
+        /// Why the previous attempt was lost; `None` if it was not, or if this is the first.
+        previous_loss: Option<LossCause>,
         /// The current time.
         at: Timestamp,
     },

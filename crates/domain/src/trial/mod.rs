@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use tunesmith_algorithms::problem::{Origin, ParameterValues, TrialId};
 
 use super::Measurement;
-pub use change::{Completion, NewTrial, TrialChange, TrialStart};
+pub use change::{Completion, LossCause, NewTrial, TrialChange, TrialStart};
 pub use request::{RecordedRequest, RequestKey};
 
 /// The state of a trial.
@@ -89,8 +89,10 @@ pub struct TrialFields {
     /// The fencing number: the number of attempts so far, 0 before the first. Reports carry the attempt that they come
     /// from; reports of an earlier attempt are refused.
     pub attempt: u64,
-    /// Number of attempts since the last retry that ended because their node or supervisor was lost.
+    /// Number of attempts since the last retry that ended because their node or supervisor failed.
     pub lost_attempts: u64,
+    /// Number of attempts since the last retry that ended because the engine's scheduler preempted them.
+    pub preempted_attempts: u64,
     /// The owner's lease; `None` if ownership does not expire.
     pub lease: Option<Lease>,
     /// Number of expired leases.

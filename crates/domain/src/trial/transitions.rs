@@ -2,7 +2,9 @@
 
 use jiff::Timestamp;
 
-use super::{Completion, Lease, NewTrial, RecordedRequest, Trial, TrialChange, TrialFields, TrialStart, TrialState};
+use super::{
+    Completion, Lease, LossCause, NewTrial, RecordedRequest, Trial, TrialChange, TrialFields, TrialStart, TrialState,
+};
 #[cfg(doc)]
 use crate::Study;
 use crate::{Measurement, TransitionError};
@@ -21,6 +23,7 @@ impl Trial {
             client_id: new.client_id.clone(),
             attempt: 0,
             lost_attempts: 0,
+            preempted_attempts: 0,
             lease: None,
             expired_leases: 0,
             create_time: new.create_time,
@@ -64,8 +67,8 @@ impl Trial {
     /// [`TransitionError`] if the state does not allow the change; the trial is then unchanged.
     pub fn apply(&mut self, change: TrialChange) -> Result<Vec<Measurement>, TransitionError> {
         match change {
-            TrialChange::BeginAttempt { attempt, previous_lost, at } => {
-                self.begin_attempt(attempt, previous_lost, at).map(|()| Vec::new())
+            TrialChange::BeginAttempt { attempt, previous_loss, at } => {
+                self.begin_attempt(attempt, previous_loss, at).map(|()| Vec::new())
             }
             TrialChange::Assign { client_id, lease, at } => self.assign(client_id, lease, at).map(|()| Vec::new()),
             TrialChange::Renew { attempt, at } => self.renew(attempt, at).map(|()| Vec::new()),
@@ -100,7 +103,12 @@ impl Trial {
         }
     }
 
-    fn begin_attempt(&mut self, attempt: u64, previous_lost: bool, at: Timestamp) -> Result<(), TransitionError> {
+    fn begin_attempt(
+        &mut self,
+        attempt: u64,
+        previous_loss: Option<LossCause>,
+        at: Timestamp,
+    ) -> Result<(), TransitionError> {
         // A stopping trial whose attempt was lost is not started again: it is completed from its measurements.
         if self.state != TrialState::Active {
             return Err(self.wrong_state("start"));
@@ -109,7 +117,11 @@ impl Trial {
             return Err(TransitionError::Fenced { trial: self.id, current: self.attempt, reported: attempt });
         }
         self.0.attempt = attempt;
-        self.0.lost_attempts += u64::from(previous_lost);
+        match previous_loss {
+            Some(LossCause::Failure) => self.0.lost_attempts += 1,
+            Some(LossCause::Preemption) => self.0.preempted_attempts += 1,
+            None => {}
+        }
         let at = self.not_before(at);
         self.0.start_time.get_or_insert(at);
         Ok(())
@@ -153,6 +165,7 @@ impl Trial {
             self.0.state = TrialState::Active;
             self.0.infeasible_reason = None;
             self.0.lost_attempts = 0;
+            self.0.preempted_attempts = 0;
             self.0.start_time = None;
             self.0.end_time = None;
         }

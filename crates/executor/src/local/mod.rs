@@ -34,8 +34,8 @@ use self::attempt::{Attempt, AttemptOutcome, End, FORMAT, StopRequest, Submissio
 use self::containers::Engine;
 use self::watchdog::{KILL_TIMEOUT, Supervisor, Watchdog};
 use super::{
-    Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec, ExecutorJobState, ExitStatus, Program, ProgramEnd,
-    Replica, Role, StopMode, StopReason,
+    Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec, ExecutorJobState, ExitStatus, LossCause, Program,
+    ProgramEnd, Replica, Role, StopMode, StopReason,
 };
 use tunesmith_files::umask_of_user;
 
@@ -356,7 +356,8 @@ fn supervisor(attempt: &Attempt) -> io::Result<Option<Supervisor>> {
 fn gone(last: Option<WatchedSupervisor>) -> io::Result<ExecutorJobState> {
     let Some(last) = last else { return Ok(ExecutorJobState::Unknown) };
     watchdog::kill(&last.token, &last.supervisor)?;
-    Ok(ExecutorJobState::Lost { reason: "the files of its supervisor were removed while it ran".to_owned() })
+    let reason = "the files of its supervisor were removed while it ran".to_owned();
+    Ok(ExecutorJobState::Lost { cause: LossCause::Failure, reason })
 }
 
 /// Checks the parts of a specification that are invalid on any machine.
@@ -418,6 +419,6 @@ fn record_loss(attempt: &Attempt) -> io::Result<AttemptOutcome> {
 fn state_of(outcome: AttemptOutcome) -> ExecutorJobState {
     match outcome {
         AttemptOutcome::Ended(status) => ExecutorJobState::Ended(status),
-        AttemptOutcome::Lost { reason } => ExecutorJobState::Lost { reason },
+        AttemptOutcome::Lost { reason } => ExecutorJobState::Lost { cause: LossCause::Failure, reason },
     }
 }

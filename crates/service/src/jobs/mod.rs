@@ -254,7 +254,8 @@ impl Jobs {
             }
             Err(error) => return Err(error.into()),
         };
-        let trials = pages::trials(&**store, &study.id).try_collect().await?;
+        let trials: Vec<Trial> = pages::trials(&**store, &study.id).try_collect().await?;
+        let waiting = self.with_engine(waiting, &study.id, &trials);
         Ok(JobReport { job, study: Some(study), trials, position, waiting })
     }
 
@@ -339,13 +340,13 @@ impl Jobs {
     ///
     /// # Errors
     /// [`JobsError::Store`].
-    pub async fn resume_unfinished(self: &Arc<Self>) -> Result<(), JobsError> {
+    pub async fn resume_unfinished(&self) -> Result<(), JobsError> {
         let mut jobs = pin!(pages::jobs(&*self.services.store, None));
         while let Some(job) = jobs.try_next().await? {
             if job.state.is_final() {
                 continue;
             }
-            self.reserve_grants(&job).await?;
+            self.reserve_grants::<JobsError>(&job).await?;
             match self.push(&job) {
                 _ if job.state == JobState::Cancelling => self.state().queue.push_front(&job),
                 Ok(()) => {}
@@ -403,6 +404,8 @@ impl Jobs {
         settings: RunSettings,
         mut control: watch::Receiver<Control>,
     ) -> Result<JobOutcome, RunError> {
+        // No program gets the devices of one that an earlier process started.
+        self.reserve_grants::<RunError>(&self.services.store.job(id).await?).await?;
         let (cancelled, live) = self.register(id).await;
         let outcome = loop {
             let (cancelled, live) = (cancelled.clone(), live.clone());

@@ -5,8 +5,9 @@ use tokio::time::Instant;
 use super::queue::Overdue;
 use super::{Jobs, JobsError};
 use crate::Submission;
+use crate::live_trials::TrialKey;
 use crate::resource_pool::Waiting;
-use tunesmith_domain::{Job, JobChange, JobState, PlanError};
+use tunesmith_domain::{Job, JobChange, JobState, PlanError, StudyId, Trial};
 use tunesmith_telemetry::WaitKind;
 
 /// Limits on queued jobs; `None` is no limit.
@@ -77,6 +78,18 @@ impl Jobs {
                 trials: 0,
                 since: job.requeue_time.unwrap_or(job.create_time),
             });
+        }
+        waiting
+    }
+
+    /// Adds to `waiting` the trials of a study that wait in the engine.
+    pub(super) fn with_engine(&self, mut waiting: Vec<Waiting>, study: &StudyId, trials: &[Trial]) -> Vec<Waiting> {
+        for trial in trials.iter().filter(|trial| !trial.state.is_final()) {
+            let key = TrialKey { study: study.clone(), trial: trial.id };
+            if let Some(reason) = self.services.live.waiting_reason(&key) {
+                let since = trial.start_time.unwrap_or(trial.create_time);
+                waiting.push(Waiting { kind: WaitKind::Engine, reason, trial: Some(trial.id), trials: 1, since });
+            }
         }
         waiting
     }

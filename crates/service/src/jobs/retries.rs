@@ -70,6 +70,7 @@ impl Jobs {
         match result {
             Ok(outcome) => Ok(outcome),
             Err(error) => {
+                self.release_reserved(id);
                 let after = self.after_failure(id, &error).await;
                 Err((error, after))
             }

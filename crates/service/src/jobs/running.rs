@@ -1,4 +1,4 @@
-//! The running jobs, and what their runs are told.
+//! The running jobs, and the channels to their runs.
 
 use std::sync::Arc;
 
@@ -13,16 +13,16 @@ use tunesmith_domain::{Job, JobId, JobState};
 pub(super) struct RunningJob {
     /// Cancels the job when set to true.
     pub(super) cancel: watch::Sender<bool>,
-    counts: watch::Sender<TrialCounts>,
+    counts: watch::Sender<Option<TrialCounts>>,
     /// See [`LiveCounts::ending`].
     pub(super) ending: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl RunningJob {
-    /// Tells the run the numbers of trials of `job`.
+    /// Sends the run the numbers of trials of `job`.
     pub(super) fn set_counts(&self, job: &Job) {
         if let Ok(plan) = &job.plan {
-            self.counts.send_replace(plan.into());
+            self.counts.send_replace(Some(plan.into()));
         }
     }
 }
@@ -32,11 +32,11 @@ impl Jobs {
     pub(super) async fn register(&self, id: &JobId) -> (watch::Receiver<bool>, LiveCounts) {
         let _admission = self.admission.lock().await;
         let (cancel, cancelled) = watch::channel(false);
-        let (counts, live) = watch::channel(TrialCounts::default());
+        let (counts, live) = watch::channel(None);
         let running = RunningJob { cancel, counts, ending: Arc::default() };
         let live = LiveCounts { counts: live, ending: Arc::clone(&running.ending) };
         self.state().running.insert(id.clone(), running.clone());
-        // If the store fails, so does the run.
+        // If the store fails, the run takes the numbers that it reads.
         if let Ok(job) = self.services.store.job(id).await {
             running.set_counts(&job);
             // The job may have been cancelled after it left the queue.

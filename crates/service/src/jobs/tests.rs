@@ -12,7 +12,7 @@ use super::*;
 use crate::clock::ManualClock;
 use crate::live_trials::LiveTrials;
 use crate::search_policy::SearchPolicy;
-use tunesmith_domain::{JobPlan, ProgramPlan};
+use tunesmith_domain::{JobPlan, MachinePlan, ProgramPlan};
 
 /// Jobs whose folders are in `folder`, and whose supervisor does not exist.
 fn jobs(folder: &TempDir, retry_pauses: Vec<Duration>) -> Arc<Jobs> {
@@ -50,6 +50,7 @@ fn submission(id: &str, program: ProgramPlan) -> Submission {
             replicas: Vec::new(),
             working_directory: "/".into(),
             job_dir: None,
+            machines: MachinePlan::default(),
             ..samples::plan()
         },
         policy: serde_json::Value::Null,

@@ -109,6 +109,8 @@ pub struct Grant {
     ticket: u64,
     /// The accelerators of every replica; `None` if they are not counted.
     devices: Option<Vec<Vec<String>>>,
+    /// The program that uses the resources, for which they stay reserved if the grant is dropped.
+    program: Option<ExecutorJobId>,
 }
 
 /// A request that waits. It is withdrawn when it is dropped.
@@ -171,6 +173,11 @@ impl ResourcePool {
         drop(grant);
     }
 
+    /// The programs of `job` for which resources are reserved.
+    pub fn reserved(&self, job: &JobId) -> Vec<ExecutorJobId> {
+        self.state().reserved.keys().filter(|id| id.job == *job).cloned().collect()
+    }
+
     /// Returns the grant of the running program `id`, which is given without regard to limits: the reserved one, or a new
     /// one with `devices`.
     pub fn adopt(self: &Arc<Self>, id: &ExecutorJobId, claim: Claim, devices: Option<Vec<Vec<String>>>) -> Grant {
@@ -197,7 +204,7 @@ impl ResourcePool {
             principal: claim.principal,
         };
         state.held.insert(ticket, held);
-        Grant { pool: Arc::clone(self), ticket, devices }
+        Grant { pool: Arc::clone(self), ticket, devices, program: None }
     }
 
     /// Grants what can be granted, and determines the reasons of the rest.
@@ -223,7 +230,7 @@ impl ResourcePool {
         state.record_waiting();
         drop(state);
         for (sender, grant) in granted {
-            // A grant that nobody waits for any more is returned by its drop, which takes the lock.
+            // A grant whose request was withdrawn is returned by its drop, which takes the lock.
             drop(sender.send(grant));
         }
     }
@@ -314,11 +321,29 @@ impl Grant {
         let devices = self.devices.as_ref()?;
         Some(devices.get(index).cloned().unwrap_or_default())
     }
+
+    /// States that `program` uses the resources from now on. They stay reserved for it if the grant is dropped before
+    /// [`Self::end_use`].
+    pub fn begin_use(&mut self, program: &ExecutorJobId) {
+        self.program = Some(program.clone());
+    }
+
+    /// States that no program uses the resources.
+    pub fn end_use(&mut self) {
+        self.program = None;
+    }
 }
 
 impl Drop for Grant {
     fn drop(&mut self) {
         let mut state = self.pool.state();
+        if let Some(program) = self.program.take() {
+            // The run of the job failed; its program may run on.
+            let (pool, devices) = (Arc::clone(&self.pool), self.devices.take());
+            let former = state.reserved.insert(program, Self { pool, ticket: self.ticket, devices, program: None });
+            drop(state);
+            return drop(former);
+        }
         state.held.remove(&self.ticket);
         self.pool.settle(state);
     }

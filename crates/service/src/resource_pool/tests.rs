@@ -22,7 +22,10 @@ fn cpus(count: u32) -> Resources {
 
 fn claim(job: &str, principal: Option<&str>, replicas: &[Resources]) -> Claim {
     Claim {
-        job: job.parse().unwrap(),
+        job: match job.split_once(':') {
+            Some((project, id)) => JobId::new(project, id).unwrap(),
+            None => job.parse().unwrap(),
+        },
         trial: None,
         principal: principal.map(str::to_owned),
         replicas: replicas.to_vec(),
@@ -119,7 +122,7 @@ fn limits_hold_per_study_principal_project_and_server() {
         reason.strip_prefix("the limit on running trials ").unwrap_or(&reason).to_owned()
     };
     assert_eq!(wants("p:one", Some("ann")), "");
-    assert_eq!(wants("p:one", Some("ann")), "of the study of job p:one is reached: 1 of 1 run");
+    assert_eq!(wants("p:one", Some("ann")), "of the study of job p/one is reached: 1 of 1 run");
     assert_eq!(wants("p:two", Some("ann")), "");
     assert_eq!(wants("p:three", Some("ann")), "of principal ann is reached: 2 of 2 run");
     assert_eq!(wants("p:three", None), "");
@@ -136,6 +139,24 @@ fn request_that_waits_for_a_limit_lets_others_pass() {
     let waits = pool.request(claim("one", None, &[cpus(1)]));
     assert_eq!(waits.reason().unwrap().kind, WaitKind::Limit);
     let _other = take(&mut pool.request(claim("two", None, &[cpus(1)])));
+}
+
+#[test]
+fn resources_of_a_program_whose_run_failed_stay_reserved_for_it() {
+    let pool = pool(8, &[("0", None)], RunningLimits::default());
+    let id = ExecutorJobId { job: "tune".parse().unwrap(), trial: Some(TrialId(1)), attempt: 1 };
+    let mut grant = take(&mut pool.request(claim("tune", None, &[gpus(None, 1)])));
+    let mut waits = pool.request(claim("other", None, &[gpus(None, 1)]));
+    grant.begin_use(&id);
+    drop(grant);
+    assert!(waits.reason().is_some());
+    assert_eq!(pool.reserved(&id.job), [id.clone()]);
+    let mut adopted = pool.adopt(&id, claim("tune", None, &[gpus(None, 1)]), None);
+    assert_eq!((adopted.devices(0), pool.reserved(&id.job)), (Some(vec!["0".to_owned()]), Vec::new()));
+    adopted.begin_use(&id);
+    adopted.end_use();
+    drop(adopted);
+    let _other = take(&mut waits);
 }
 
 #[test]

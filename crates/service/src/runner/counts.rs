@@ -7,7 +7,7 @@ use tokio::sync::{Mutex, watch};
 use tunesmith_domain::JobPlan;
 
 /// The numbers of trials of a job.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TrialCounts {
     /// In all.
     pub(crate) max_trials: u64,
@@ -24,8 +24,8 @@ impl From<&JobPlan> for TrialCounts {
 /// The view of a run on the numbers of its job.
 #[derive(Debug, Clone)]
 pub(crate) struct LiveCounts {
-    /// The numbers as they are stored.
-    pub(crate) counts: watch::Receiver<TrialCounts>,
+    /// The numbers as they are stored; `None` before they were read.
+    pub(crate) counts: watch::Receiver<Option<TrialCounts>>,
     /// Held while the numbers change, and while the run ends its job, so that no change is made to a job that has just
     /// ended without it.
     pub(crate) ending: Arc<Mutex<()>>,

@@ -49,7 +49,9 @@ impl Context {
             None => (replica_resources(&self.plan), None),
         };
         let claim = claim(&self.job, id.trial, resources, self.services().clock.now());
-        Ok(self.services().pool.adopt(id, claim, devices))
+        let mut grant = self.services().pool.adopt(id, claim, devices);
+        grant.begin_use(id);
+        Ok(grant)
     }
 
     /// When `next` has waited for too long, counted from `idle_since` if that is later; `None` if it may wait for any time.
@@ -60,8 +62,12 @@ impl Context {
 
     /// Why `next` has waited for too long.
     pub(super) fn overdue_reason(&self, next: &NextGrant) -> String {
+        self.overdue_text(&next.request.reason().map(|waiting| waiting.reason).unwrap_or_default())
+    }
+
+    /// States that something has waited for too long for `reason`.
+    pub(super) fn overdue_text(&self, reason: &str) -> String {
         let limit = self.services().pool.queue_deadline().unwrap_or_default();
-        let reason = next.request.reason().map(|waiting| waiting.reason).unwrap_or_default();
         format!("waited longer than the queue deadline of {} s of this server: {reason}", limit.as_secs_f64())
     }
 

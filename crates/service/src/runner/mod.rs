@@ -15,9 +15,12 @@ mod program;
 mod program_files;
 mod running_time;
 mod single_run;
+#[cfg(test)]
+mod tests;
 mod trial_run;
 mod trial_wait;
 mod tuning;
+mod waiting;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -81,7 +81,7 @@ mod tests {
         let mut trial = Trial::new(samples::new_trial(1)).unwrap();
         let hour = jiff::SignedDuration::from_hours(1);
         let start = trial.create_time + hour;
-        trial.apply(TrialChange::BeginAttempt { attempt: 1, previous_lost: false, at: start }).unwrap();
+        trial.apply(TrialChange::BeginAttempt { attempt: 1, previous_loss: None, at: start }).unwrap();
         assert_eq!(time_of_change(&trial, start - hour), start);
         assert_eq!(time_of_change(&trial, start + hour), start + hour);
         let mut job = samples::job("j");

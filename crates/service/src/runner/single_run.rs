@@ -13,7 +13,7 @@ use crate::resource_pool::Grant;
 use crate::trainer::Launch;
 use tunesmith_domain::JobState;
 use tunesmith_executor::{
-    ExecutorError, ExecutorJobId, ExecutorJobState, ExitStatus, ProgramEnd, StopMode, StopReason,
+    ExecutorError, ExecutorJobId, ExecutorJobState, ExitStatus, LossCause, ProgramEnd, StopMode, StopReason,
 };
 use tunesmith_files::Place;
 
@@ -40,26 +40,28 @@ pub(super) async fn run(context: &Arc<Context>) -> Result<JobOutcome, RunError> 
             if runner.is_interrupted() {
                 return interrupt(context).await;
             }
-            let granted = match grant.take() {
+            let mut granted = match grant.take() {
                 Some(grant) => grant,
                 None => match wait_for_grant(context).await? {
                     Ok(grant) => grant,
                     Err(outcome) => return Ok(*outcome),
                 },
             };
+            granted.begin_use(&id);
             state = submit(context, &id, &granted).await?;
             grant = Some(granted);
         }
-        if grant.is_none() && state == ExecutorJobState::Running {
+        if grant.is_none() && state.is_open() {
             grant = Some(context.adopt_grant(&id).await?);
         }
-        if state == ExecutorJobState::Running {
+        if state.is_open() {
             match watch(context, &id).await? {
                 Some(ended) => state = ended,
                 // The program is left to the next process.
                 None => return Ok(JobOutcome::Interrupted(context.services().store.job(&context.job.id).await?)),
             }
         }
+        grant.iter_mut().for_each(Grant::end_use);
         let interrupted = runner.is_interrupted();
         match state {
             ExecutorJobState::Ended(status) if status.stopped == Some(StopReason::Requested) => {
@@ -80,8 +82,14 @@ pub(super) async fn run(context: &Arc<Context>) -> Result<JobOutcome, RunError> 
                     }
                 };
             }
-            ExecutorJobState::Lost { reason } => lost.push(reason),
-            ExecutorJobState::Unknown | ExecutorJobState::Running => lost.push(NO_RECORD.to_owned()),
+            // Repeated without limit.
+            ExecutorJobState::Lost { cause: LossCause::Preemption, reason } => {
+                tracing::info!(job.id = %context.job.id, attempt, reason, "run preempted");
+            }
+            ExecutorJobState::Lost { cause: LossCause::Failure, reason } => lost.push(reason),
+            ExecutorJobState::Unknown | ExecutorJobState::Waiting { .. } | ExecutorJobState::Running => {
+                lost.push(NO_RECORD.to_owned());
+            }
         }
         if let Some(reason) = lost.last().filter(|_| lost.len() as u64 > context.plan.max_lost_attempts) {
             let message = format!("its supervisor or machine was lost {} times: {reason}", lost.len());

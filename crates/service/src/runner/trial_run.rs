@@ -5,15 +5,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 use tunesmith_algorithms::problem::TrialId;
 
 use super::classification::EndedTrial;
 use super::error_quote::error_quote;
 use super::files::{FILES_TIMEOUT, FileReader};
+use super::grants::until;
 use super::program_files::attempt_place;
-use super::trial_wait::Waited;
+use super::trial_wait::{Waited, until_abandoned};
+use super::waiting::{after_submission, until_started};
 use super::{
     Context, Control, RunError, attempt_directory, create_dir, create_job_dir, not_started, time_of_change,
     until_at_least,
@@ -25,7 +26,8 @@ use crate::pages;
 use crate::resource_pool::Grant;
 use crate::trainer::Launch;
 use tunesmith_domain::{
-    Completion, FinalSelection, Measurement, NoFinalMeasurement, Source, Study, Trial, TrialChange, TrialState,
+    Completion, FinalSelection, LossCause, Measurement, NoFinalMeasurement, Source, Study, Trial, TrialChange,
+    TrialState,
 };
 use tunesmith_executor::{
     ExecutorError, ExecutorJobId, ExecutorJobState, ExitStatus, ProgramEnd, StopMode, StopReason,
@@ -69,7 +71,7 @@ impl TrialRun {
     pub(super) async fn run(self, mut trial: Trial, mut grant: Option<Grant>) -> Result<TrialEnd, RunError> {
         // A new trial, or one that is retried.
         if trial.start_time.is_none() {
-            trial = self.begin_attempt(trial, false).await?;
+            trial = self.begin_attempt(trial, None).await?;
         }
         loop {
             let id = self.executor_job(&trial);
@@ -88,40 +90,34 @@ impl TrialRun {
                 if self.context.runner.is_interrupted() {
                     return Ok(TrialEnd::Interrupted);
                 }
-                let granted = match grant.take() {
-                    Some(grant) => grant,
-                    None => match self.wait_for_grant(&trial).await? {
-                        Waited::Granted(grant) => grant,
-                        Waited::Ended(end) => return Ok(end),
-                    },
+                let mut granted = match self.keep_or_wait(grant.take(), &trial).await? {
+                    Waited::Granted(grant) => grant,
+                    Waited::Ended(end) => return Ok(end),
                 };
-                state = self.submit(&trial, &id, &granted).await?;
-                // Until the trial ends, across its attempts.
+                granted.begin_use(&id);
+                let submitted = self.submit(&trial, &id, &granted).await;
                 grant = Some(granted);
+                state = submitted?;
             }
-            if grant.is_none() && state == ExecutorJobState::Running {
+            if grant.is_none() && state.is_open() {
                 grant = Some(self.context.adopt_grant(&id).await?);
             }
             if state == ExecutorJobState::Running {
-                self.context.emit(JobEvent::TrialStarted {
-                    id: trial.id,
-                    parameters: trial.parameters.clone(),
-                    attempt: trial.attempt,
-                    adopted,
-                });
+                self.emit_started(&trial, adopted);
             }
             let mut attempt = Attempt { run: &self, id, live: &live.trial, trial, files: FileReader::new(collector) };
-            if state == ExecutorJobState::Running {
-                match attempt.watch().await? {
+            if state.is_open() {
+                match attempt.watch(&state, adopted).await? {
                     Some(ended) => state = ended,
                     None => return Ok(TrialEnd::Detached),
                 }
             }
+            grant.iter_mut().for_each(Grant::end_use);
             let seen_tags = attempt.collect_rest().await?;
             trial = attempt.trial;
             match self.after(trial, state, seen_tags).await? {
                 Next::End(end) => return Ok(end),
-                Next::Again { trial: again, lost } => trial = self.begin_attempt(*again, lost).await?,
+                Next::Again { trial: again, loss } => trial = self.begin_attempt(*again, loss).await?,
             }
         }
     }
@@ -144,7 +140,7 @@ impl TrialRun {
             ExecutorJobState::Ended(status) => {
                 let stopped = status.stopped == Some(StopReason::Requested);
                 if stopped && trial.state == TrialState::Active {
-                    return Ok(self.again_unless_interrupted(trial, false));
+                    return Ok(self.again_unless_interrupted(trial, None));
                 }
                 let good = status.stopped.is_none() && status.end == ProgramEnd::Exited(0);
                 let completion = self.classify(&trial, &status, &seen_tags).await?;
@@ -156,27 +152,32 @@ impl TrialRun {
                 let completion = self.classify(&trial, &status, &seen_tags).await?;
                 self.complete(&trial, completion, None).await
             }
-            ExecutorJobState::Lost { .. } | ExecutorJobState::Unknown | ExecutorJobState::Running => {
+            ExecutorJobState::Lost { cause: cause @ LossCause::Preemption, reason } => {
+                self.context.emit(JobEvent::TrialLost { id: trial.id, cause, reason });
+                Ok(self.again_unless_interrupted(trial, Some(cause)))
+            }
+            state => {
                 let reason = match state {
-                    ExecutorJobState::Lost { reason } => reason,
+                    ExecutorJobState::Lost { reason, .. } => reason,
                     _ => "its record was removed while the program ran".to_owned(),
                 };
+                let cause = LossCause::Failure;
                 if trial.lost_attempts >= self.context.plan.max_lost_attempts {
                     let reason =
                         format!("its supervisor or machine was lost {} times: {reason}", trial.lost_attempts + 1);
                     return self.complete(&trial, Completion::Infeasible { reason }, None).await;
                 }
-                self.context.emit(JobEvent::TrialLost { id: trial.id, reason });
-                Ok(self.again_unless_interrupted(trial, true))
+                self.context.emit(JobEvent::TrialLost { id: trial.id, cause, reason });
+                Ok(self.again_unless_interrupted(trial, Some(cause)))
             }
         }
     }
 
-    fn again_unless_interrupted(&self, trial: Trial, lost: bool) -> Next {
+    fn again_unless_interrupted(&self, trial: Trial, loss: Option<LossCause>) -> Next {
         if self.context.runner.is_interrupted() {
             Next::End(TrialEnd::Interrupted)
         } else {
-            Next::Again { trial: Box::new(trial), lost }
+            Next::Again { trial: Box::new(trial), loss }
         }
     }
 
@@ -245,10 +246,10 @@ impl TrialRun {
         }
     }
 
-    async fn begin_attempt(&self, trial: Trial, previous_lost: bool) -> Result<Trial, RunError> {
+    async fn begin_attempt(&self, trial: Trial, previous_loss: Option<LossCause>) -> Result<Trial, RunError> {
         let change = TrialChange::BeginAttempt {
             attempt: trial.attempt + 1,
-            previous_lost,
+            previous_loss,
             at: time_of_change(&trial, self.context.services().clock.now()),
         };
         self.change(trial.id, change).await
@@ -282,7 +283,7 @@ impl TrialRun {
             grant,
         };
         match context.services().executor.submit(&launch.spec()).await {
-            Ok(()) => Ok(ExecutorJobState::Running),
+            Ok(()) => Ok(after_submission(&*context.services().executor, id).await),
             Err(ExecutorError::Rejected { reason, .. }) => Ok(not_started(reason)),
             Err(error) => Err(error.into()),
         }
@@ -334,23 +335,18 @@ impl TrialRun {
         Some(self.context.plan.local_job_dir()?.join(trial.id.to_string()))
     }
 
-    fn executor_job(&self, trial: &Trial) -> ExecutorJobId {
+    pub(super) fn executor_job(&self, trial: &Trial) -> ExecutorJobId {
         ExecutorJobId { job: self.context.job.id.clone(), trial: Some(trial.id), attempt: trial.attempt }
-    }
-
-    /// Returns the token of this attempt: a digest that cannot be computed without the secret of the job.
-    fn token(&self, trial: &Trial) -> String {
-        let digest = Sha256::new()
-            .chain_update(self.context.runner.secret)
-            .chain_update(self.executor_job(trial).to_string().as_bytes())
-            .finalize();
-        hex::encode(digest)
     }
 }
 
 pub(super) enum Next {
     End(TrialEnd),
-    Again { trial: Box<Trial>, lost: bool },
+    /// Another attempt follows; `loss` is why this one was lost.
+    Again {
+        trial: Box<Trial>,
+        loss: Option<LossCause>,
+    },
 }
 
 /// One attempt at a trial.
@@ -363,9 +359,9 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    /// Waits for the end of the program. Stores its reports, and stops it when required. Returns `None` if the program
-    /// is left to the next process.
-    async fn watch(&mut self) -> Result<Option<ExecutorJobState>, RunError> {
+    /// Waits for the end of the program, which is in `state`. Stores its reports, and stops it when required. Returns
+    /// `None` if the program is left to the next process.
+    async fn watch(&mut self, state: &ExecutorJobState, adopted: bool) -> Result<Option<ExecutorJobState>, RunError> {
         let context = Arc::clone(&self.run.context);
         let executor = Arc::clone(&context.services().executor);
         let id = self.id.clone();
@@ -379,6 +375,11 @@ impl Attempt<'_> {
         if self.trial.state == TrialState::Stopping {
             executor.stop(&id, StopMode::Graceful).await?;
         }
+        let mut overdue = context.engine_deadline();
+        let mut waits = matches!(state, ExecutorJobState::Waiting { .. });
+        let reason = if let ExecutorJobState::Waiting { reason } = state { reason.clone() } else { String::new() };
+        let started = until_started(&context, self.trial.id, &id, self.live, reason);
+        tokio::pin!(started);
         let mut tick = tokio::time::interval(COLLECT_INTERVAL);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         // The first tick completes at once, before the program can have reported anything.
@@ -387,7 +388,11 @@ impl Attempt<'_> {
             let next_control = if applied == Control::Run { Control::Detach } else { Control::Kill };
             tokio::select! {
                 biased;
-                state = &mut ended => return Ok(Some(state?)),
+                state = &mut ended => return Ok(Some(overdue.end(state?))),
+                () = until(overdue.deadline), if waits && overdue.reason.is_none() => {
+                    overdue.reason = Some(context.engine_overdue_reason(self.live.waiting_reason()));
+                    executor.stop(&id, StopMode::Immediate).await?;
+                }
                 () = until_at_least(&mut control, next_control), if applied < Control::Kill => {
                     applied = *control.borrow();
                     if applied == Control::Detach {
@@ -399,6 +404,10 @@ impl Attempt<'_> {
                 () = until_abandoned(&mut abandon), if !abandoned => {
                     abandoned = true;
                     executor.stop(&id, StopMode::Graceful).await?;
+                }
+                () = &mut started, if waits => {
+                    waits = false;
+                    self.run.emit_started(&self.trial, adopted);
                 }
                 () = self.live.reported.notified() => self.consider_stopping().await?,
                 _ = tick.tick(), if !self.files.is_reading() => self.files.start(Collector::poll),
@@ -483,12 +492,5 @@ impl Attempt<'_> {
         self.trial = self.run.change(self.trial.id, TrialChange::Stop).await?;
         self.run.context.emit(JobEvent::TrialStopping { id: self.trial.id, reason });
         Ok(self.run.context.services().executor.stop(&self.id, StopMode::Graceful).await?)
-    }
-}
-
-/// Waits until the trial is stopped for good. Never completes if the sender is dropped before.
-pub(super) async fn until_abandoned(abandon: &mut watch::Receiver<Option<String>>) {
-    if abandon.wait_for(Option::is_some).await.is_err() {
-        std::future::pending::<()>().await;
     }
 }

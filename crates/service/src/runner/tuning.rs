@@ -137,7 +137,7 @@ impl Tuning {
 
     /// Takes over a change of the numbers of trials.
     fn apply_counts(&mut self) {
-        let counts = *self.context.runner.control.live.counts.borrow();
+        let Some(counts) = *self.context.runner.control.live.counts.borrow() else { return };
         if counts.max_trials > self.counts.max_trials {
             self.exhausted = false;
         }

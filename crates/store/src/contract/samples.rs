@@ -11,8 +11,8 @@ use tunesmith_algorithms::problem::{
 
 use tunesmith_domain::{
     Accelerators, Algorithm, Completion, CurveAxis, FinalMeasurement, Job, JobFields, JobPlan, JobState, Lease,
-    MachineNotice, MachinePlan, Measurement, MetricValue, NewTrial, ProgramPlan, ReplicaPlan, RequestKey, Resources,
-    Role, Source, StoppingRuleKind, Study, StudyFields, StudyState, TrialChange, TrialId, TrialStart,
+    LossCause, MachineNotice, MachinePlan, Measurement, MetricValue, NewTrial, ProgramPlan, ReplicaPlan, RequestKey,
+    Resources, Role, Source, StoppingRuleKind, Study, StudyFields, StudyState, TrialChange, TrialId, TrialStart,
 };
 
 /// The time `secs` seconds after a fixed start, with nanoseconds.
@@ -225,7 +225,12 @@ pub fn measurement(step: i64, value: f64) -> Measurement {
 
 /// The start of attempt `attempt`.
 pub fn begin(attempt: u64) -> TrialChange {
-    TrialChange::BeginAttempt { attempt, previous_lost: attempt > 1, at: at(2) }
+    begin_after(attempt, (attempt > 1).then_some(LossCause::Failure))
+}
+
+/// The start of attempt `attempt` after the loss of the one before.
+pub fn begin_after(attempt: u64, previous_loss: Option<LossCause>) -> TrialChange {
+    TrialChange::BeginAttempt { attempt, previous_loss, at: at(2) }
 }
 
 /// A report of attempt `attempt`.

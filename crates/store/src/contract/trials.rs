@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Place, assert_not_found, assert_refused, reopen, samples};
 use crate::{Store, StoreError};
-use tunesmith_domain::{StudyId, TrialChange, TrialId, TrialState};
+use tunesmith_domain::{LossCause, StudyId, TrialChange, TrialId, TrialState};
 
 /// A store with the study `id`.
 pub(super) async fn with_study(place: &impl Place, id: &str) -> (Arc<dyn Store>, StudyId) {
@@ -150,6 +150,22 @@ pub(super) async fn refuse_illegal_changes(place: &impl Place) {
     assert_eq!(store.trial(&study, id).await.unwrap(), before);
     assert!(store.measurements(&study, id, 0, 10).await.unwrap().is_empty());
     assert_eq!(store.study(&study).await.unwrap().revision, before.revision, "a refused change leaves the revision");
+}
+
+pub(super) async fn count_preemptions_apart(place: &impl Place) {
+    let (store, study) = with_study(place, "s").await;
+    let id = TrialId(1);
+    store.create_trial(&study, samples::new_trial(1)).await.unwrap();
+    let losses = [None, Some(LossCause::Preemption), Some(LossCause::Failure), Some(LossCause::Preemption)];
+    for (attempt, loss) in (1..).zip(losses) {
+        store.change_trial(&study, id, samples::begin_after(attempt, loss)).await.unwrap();
+    }
+    let store = reopen(place, store).await;
+    let trial = store.trial(&study, id).await.unwrap();
+    assert_eq!((trial.attempt, trial.lost_attempts, trial.preempted_attempts), (4, 1, 2));
+    store.change_trial(&study, id, samples::fail(4, "failed")).await.unwrap();
+    let trial = store.change_trial(&study, id, TrialChange::Retry).await.unwrap();
+    assert_eq!((trial.lost_attempts, trial.preempted_attempts), (0, 0));
 }
 
 pub(super) async fn are_completed_once(place: &impl Place) {

@@ -26,6 +26,7 @@ pub(crate) fn encode_trial(trial: &Trial) -> Vec<u8> {
         client_id,
         attempt,
         lost_attempts,
+        preempted_attempts,
         lease,
         expired_leases,
         create_time,
@@ -48,6 +49,7 @@ pub(crate) fn encode_trial(trial: &Trial) -> Vec<u8> {
         client_id: client_id.clone(),
         attempt: *attempt,
         lost_attempts: *lost_attempts,
+        preempted_attempts: *preempted_attempts,
         lease: lease.map(LeaseRecord::from),
         expired_leases: *expired_leases,
         create_time: *create_time,
@@ -74,6 +76,7 @@ pub(crate) fn decode_trial(bytes: &[u8]) -> Result<Trial, RecordError> {
         client_id: record.client_id,
         attempt: record.attempt,
         lost_attempts: record.lost_attempts,
+        preempted_attempts: record.preempted_attempts,
         lease: record.lease.map(Into::into),
         expired_leases: record.expired_leases,
         create_time: record.create_time,
@@ -103,6 +106,9 @@ struct TrialRecord {
     client_id: String,
     attempt: u64,
     lost_attempts: u64,
+    /// Absent if it is zero, and in records of versions that did not count preemptions.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    preempted_attempts: u64,
     /// Absent without a lease, and in records of versions without leases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     lease: Option<LeaseRecord>,

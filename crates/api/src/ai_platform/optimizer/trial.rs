@@ -150,6 +150,13 @@ struct TrialAdditions {
     /// Number of times that the trial was taken from a client after its lease had expired.
     #[serde(skip_serializing_if = "Option::is_none")]
     expired_leases: Option<Int64>,
+    /// Number of runs of the program since the last retry that ended because their supervisor or machine failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost_attempts: Option<Int64>,
+    /// Number of runs of the program since the last retry that the engine's scheduler ended in favour of other work. They
+    /// are repeated without limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    preempted_attempts: Option<Int64>,
     /// Number of measurements that this answer omits: that to `addMeasurement` contains the curve while it has at most 100
     /// measurements. `trials.get` returns all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -221,7 +228,9 @@ impl TrialMessage {
             tunesmith: TrialAdditions {
                 origin: trial.origin,
                 lease_end_time: trial.lease.map(|lease| lease.deadline),
-                expired_leases: (trial.expired_leases > 0).then(|| Int64(trial.expired_leases.cast_signed())),
+                expired_leases: count(trial.expired_leases),
+                lost_attempts: count(trial.lost_attempts),
+                preempted_attempts: count(trial.preempted_attempts),
                 omitted_measurements: None,
                 stopped_early: trial.stopped_early,
                 fallback_reason: trial.fallback_reason.clone(),
@@ -229,6 +238,11 @@ impl TrialMessage {
             },
         }
     }
+}
+
+/// A count in a message, which omits zero.
+fn count(count: u64) -> Option<Int64> {
+    (count > 0).then(|| Int64(count.cast_signed()))
 }
 
 /// A list of trials.
