@@ -150,7 +150,7 @@ fn resources_of_a_program_whose_run_failed_stay_reserved_for_it() {
     grant.begin_use(&id);
     drop(grant);
     assert!(waits.reason().is_some());
-    assert_eq!(pool.reserved(&id.job), [id.clone()]);
+    assert_eq!(pool.reserved(&id.job), std::slice::from_ref(&id));
     let mut adopted = pool.adopt(&id, claim("tune", None, &[gpus(None, 1)]), None);
     assert_eq!((adopted.devices(0), pool.reserved(&id.job)), (Some(vec!["0".to_owned()]), Vec::new()));
     adopted.begin_use(&id);
