@@ -12,8 +12,10 @@ use std::time::Duration;
 use anyhow::Context;
 
 use crate::data_dir::{DataDir, audit_of};
-use crate::executors::{self, ExecutorOptions};
+use crate::executors::{self, ExecutorKind, ExecutorOptions};
+use crate::server_settings::ServerSettings;
 use tunesmith_access::{AuditLog, Authenticator, Limits, Record, TokenFile, TokenFileError};
+use tunesmith_api::ai_platform::machines::MachineMap;
 use tunesmith_executor::local::{Identities, Identity, LocalExecutor, LocalSettings, PassedEnvironment};
 use tunesmith_http::authorization::{Access, Owner};
 use tunesmith_http::server::{Service, ServiceAccess};
@@ -23,9 +25,10 @@ use tunesmith_packages::{Environments, PackageRules, ProgramUser};
 use tunesmith_service::clock::{Clock, SystemClock};
 use tunesmith_service::jobs::{Jobs, RETRY_PAUSES};
 use tunesmith_service::packages::Packages;
+use tunesmith_service::resource_pool::Capacity;
 use tunesmith_service::search_policy::SearchPolicy;
 use tunesmith_service::studies::{PendingSuggestions, Studies};
-use tunesmith_service::{JobServices, LiveTrials, TrialReports};
+use tunesmith_service::{JobServices, LiveTrials, ResourcePool, TrialReports};
 use tunesmith_store::Store;
 
 /// The log of every change in the folder of audit logs.
@@ -76,6 +79,7 @@ pub(crate) struct Application {
     pub(crate) studies: Arc<Studies>,
     pub(crate) jobs: Arc<Jobs>,
     pub(crate) packages: Packages,
+    pub(crate) machines: Arc<MachineMap>,
     pub(crate) environments: Arc<Environments>,
     pub(crate) reports: TrialReports,
 }
@@ -87,10 +91,17 @@ pub(crate) async fn compose(
     container: ContainerOptions,
     isolation: Isolation,
     executor: ExecutorOptions,
+    settings: ServerSettings,
     memory: usize,
 ) -> anyhow::Result<Application> {
     let store = data_dir.store().await?;
     store.finish_deletions().await?;
+    let (kind, executor) = executors::executor(data_dir.path(), executor, container, isolation.clone()).await?;
+    let mut pool = settings.pool;
+    if kind != ExecutorKind::Local {
+        // The engine counts what its nodes have.
+        pool.capacity = Capacity::default();
+    }
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let policy = Arc::new(SearchPolicy::with_memory(Arc::clone(&store), processors().get(), memory / 2));
     let live = Arc::new(LiveTrials::default());
@@ -107,7 +118,8 @@ pub(crate) async fn compose(
         policy: Arc::clone(&policy),
         environments: Arc::clone(&environments),
         buckets: Buckets::new(std::env::vars_os().collect()),
-        executor: executors::executor(data_dir.path(), executor, container, isolation).await?,
+        pool: ResourcePool::new(pool),
+        executor,
         live: Arc::clone(&live),
         clock: Arc::clone(&clock),
         directory: Box::new({
@@ -121,7 +133,8 @@ pub(crate) async fn compose(
             Studies::new(Arc::clone(&store), policy, Arc::clone(&clock))
                 .with_pending(PendingSuggestions::new(data_dir.suggestions())),
         ),
-        jobs: Arc::new(jobs),
+        jobs: Arc::new(jobs.with_queue_limits(settings.queue)),
+        machines: settings.machines,
         packages: Packages::new(data_dir.packages(), Packages::MAX_BYTES),
         environments,
         reports: TrialReports::new(Arc::clone(&store), live),
@@ -146,6 +159,7 @@ impl Application {
             studies: self.studies,
             jobs: self.jobs,
             packages: self.packages,
+            machines: self.machines,
             reports: self.reports,
             clock: self.clock,
             working_directory: std::env::current_dir().context("the current folder cannot be read")?,

@@ -47,7 +47,7 @@ pub(crate) struct ExecutorOptions {
     pub(crate) slurm: SlurmSettings,
 }
 
-/// Builds the executor of the data folder `folder`, and lets the folder keep it.
+/// Builds the executor of the data folder `folder`, lets the folder keep it, and returns it with its kind.
 ///
 /// # Errors
 /// If the folder has another executor, or the executor cannot be used.
@@ -56,10 +56,10 @@ pub(crate) async fn executor(
     options: ExecutorOptions,
     container: ContainerOptions,
     isolation: Isolation,
-) -> anyhow::Result<Arc<dyn Executor>> {
+) -> anyhow::Result<(ExecutorKind, Arc<dyn Executor>)> {
     match settle(folder, options.kind)? {
-        ExecutorKind::Local => Ok(Arc::new(local_executor(folder, container, isolation)?)),
-        ExecutorKind::Slurm => {
+        kind @ ExecutorKind::Local => Ok((kind, Arc::new(local_executor(folder, container, isolation)?))),
+        kind @ ExecutorKind::Slurm => {
             if isolation.identities.are_given() {
                 bail!("--run-as has no effect on Slurm, where jobs run as the user of this process: omit it");
             }
@@ -73,7 +73,7 @@ pub(crate) async fn executor(
             executor.check().await?;
             let kept = Place::new(folder, MARKER).replace(b"slurm\n", true);
             kept.with_context(|| format!("{} cannot be written", folder.join(MARKER).display()))?;
-            Ok(Arc::new(executor))
+            Ok((kind, Arc::new(executor)))
         }
     }
 }

@@ -6,5 +6,7 @@ mod allocator;
 pub mod cli;
 mod composition;
 pub mod data_dir;
+mod devices;
 mod executors;
 mod memory;
+mod server_settings;

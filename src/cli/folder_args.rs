@@ -7,6 +7,7 @@ use clap::Args;
 
 use crate::composition::ContainerOptions;
 use crate::data_dir::{StoreKind, StoreSource, UnknownStoreKind};
+use crate::server_settings::{ServerSettings, SettingsError};
 #[cfg(feature = "postgres")]
 use tunesmith_store::DatabaseAddress;
 
@@ -58,6 +59,25 @@ pub(super) fn container_options_of_environment() -> anyhow::Result<ContainerOpti
 /// Splits `text` into words as a shell does. A blank text has none.
 pub(super) fn words(name: &str, text: &str) -> anyhow::Result<Vec<String>> {
     shlex::split(text).ok_or_else(|| anyhow::anyhow!("{name}: {text:?} has a quote that is not closed"))
+}
+
+/// The machines and limits.
+#[derive(Debug, Args)]
+pub(super) struct ServerConfigArgs {
+    /// Server configuration: what machine types, scale tiers, accelerators, regions and runtime versions mean here, the
+    /// resources and devices that programs share, and limits.
+    #[arg(long, value_name = "FILE")]
+    server_config: Option<PathBuf>,
+}
+
+impl ServerConfigArgs {
+    /// Returns the settings of the file. Without one, they are the default.
+    ///
+    /// # Errors
+    /// If the file has errors, or devices cannot be found.
+    pub(super) fn settings(&self) -> Result<ServerSettings, SettingsError> {
+        ServerSettings::load(self.server_config.as_deref())
+    }
 }
 
 /// Where the store is.

@@ -290,6 +290,7 @@ impl Tally {
                     format!("trial {} failed: {reason} (log: {}) | {}", trial.id, log.display(), self.summary())
                 }
             },
+            JobEvent::Waiting { waiting } => waiting_line(waiting.trials, &waiting.reason),
             JobEvent::Warning { message } => format!("warning: {message}"),
         })
     }
@@ -326,6 +327,9 @@ fn log(event: &JobEvent) {
             let reason = trial.infeasible_reason.as_deref().unwrap_or_default();
             tracing::info!(trial.id = %trial.id, trial.state = %trial.state, reason, "trial ended");
         }
+        JobEvent::Waiting { waiting } => {
+            tracing::info!(trials = waiting.trials, reason = waiting.reason, "trials are waiting");
+        }
         JobEvent::Warning { message } => tracing::warn!("{message}"),
     }
 }
@@ -354,4 +358,10 @@ fn total_style() -> ProgressStyle {
 
 fn trial_style() -> ProgressStyle {
     ProgressStyle::with_template("{spinner} {elapsed} {prefix}  {wide_msg}").expect("the template is valid")
+}
+
+/// States that `trials` trials wait for `reason`.
+pub(super) fn waiting_line(trials: u64, reason: &str) -> String {
+    let subject = if trials == 1 { "1 trial waits".to_owned() } else { format!("{trials} trials wait") };
+    format!("{subject}: {reason}")
 }

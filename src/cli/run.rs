@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::MissedTickBehavior;
 
 use super::executor_args::ExecutorArgs;
-use super::folder_args::{ContainerArgs, DEFAULT_DATA_DIR, StoreArgs};
+use super::folder_args::{ContainerArgs, DEFAULT_DATA_DIR, ServerConfigArgs, StoreArgs};
 use super::isolation_args::EnvironmentArgs;
 use super::job_output::JobOutput;
 use super::logging::LogFormat;
@@ -29,10 +29,12 @@ use super::table::TableArgs;
 use super::{BAD_INPUT, INTERRUPTED, STORE_FAILED, is_of_the_medium};
 use crate::composition::{self, Isolation};
 use crate::data_dir::DataDir;
-use tunesmith_api::ai_platform::command_line_notices;
-use tunesmith_api::ai_platform::plan::{CommandLine, job_plan, job_study, previous_job};
+use crate::server_settings::ServerSettings;
+use tunesmith_api::ai_platform::machines::NO_EFFECT;
+use tunesmith_api::ai_platform::plan::{CommandLine, job_plan_on, job_study, previous_job};
+use tunesmith_api::ai_platform::{command_line_notices, names_machine};
 use tunesmith_config::HptuningConfig;
-use tunesmith_domain::{Job, JobId, JobPlan, JobState};
+use tunesmith_domain::{Job, JobId, JobPlan, JobState, MachineNotice};
 use tunesmith_files::Place;
 use tunesmith_http::server;
 use tunesmith_http::web_pages::AllowedHosts;
@@ -85,6 +87,8 @@ pub(super) struct RunArgs {
     #[arg(long)]
     follow: bool,
     #[command(flatten)]
+    server_config: ServerConfigArgs,
+    #[command(flatten)]
     container: ContainerArgs,
     #[command(flatten)]
     environment: EnvironmentArgs,
@@ -115,23 +119,28 @@ pub(super) fn run(args: RunArgs, log_format: LogFormat) -> anyhow::Result<ExitCo
             notice(&format!("hint: {hint}"));
         }
     }
-    if !config.without_effect.is_empty() {
-        notice(&format!("no effect in a local run: {}", config.without_effect.join(", ")));
-    }
     for (flag, path) in [("--output", &args.output), ("--export", &args.export)] {
         if let Some(path) = path {
             output_file::check(flag, path)?;
         }
     }
-    let submission = submission(&args, &config)?;
+    let settings = match args.server_config.settings() {
+        Ok(settings) => settings,
+        Err(error) => {
+            notice(&error.to_string());
+            return Ok(ExitCode::from(BAD_INPUT));
+        }
+    };
+    let submission = submission(&args, &config, &settings)?;
+    print_machine_notices(&config, &submission.plan);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let outcome = runtime.block_on(run_job(&args, submission, log_format == LogFormat::Json));
+    let outcome = runtime.block_on(run_job(&args, submission, settings, log_format == LogFormat::Json));
     // Does not wait for threads that still read files.
     runtime.shutdown_background();
     outcome
 }
 
-fn submission(args: &RunArgs, config: &HptuningConfig) -> anyhow::Result<Submission> {
+fn submission(args: &RunArgs, config: &HptuningConfig, settings: &ServerSettings) -> anyhow::Result<Submission> {
     let command_line = CommandLine {
         package_path: args.package_path.as_deref().map(std::path::absolute).transpose()?,
         module_name: args.module_name.clone(),
@@ -142,7 +151,7 @@ fn submission(args: &RunArgs, config: &HptuningConfig) -> anyhow::Result<Submiss
     for ignored in command_line_notices(&config.training_input, &command_line) {
         notice(&format!("warning: {}: {}", ignored.field, ignored.description));
     }
-    let plan = job_plan(&config.training_input, &command_line)?;
+    let plan = job_plan_on(&settings.machines, &config.training_input, &command_line)?;
     let study = job_study(&config.training_input)?;
     Ok(Submission {
         id: args.job_id.clone().or_else(|| config.job_id.clone()),
@@ -157,7 +166,27 @@ fn submission(args: &RunArgs, config: &HptuningConfig) -> anyhow::Result<Submiss
     })
 }
 
-async fn run_job(args: &RunArgs, submission: Submission, json: bool) -> anyhow::Result<ExitCode> {
+/// Prints which fields have no effect, or not the one that may be expected.
+fn print_machine_notices(config: &HptuningConfig, plan: &JobPlan) {
+    let notices = plan.machines.notices.as_deref().unwrap_or_default();
+    let (without, others): (Vec<&MachineNotice>, Vec<&MachineNotice>) =
+        notices.iter().partition(|notice| notice.description == NO_EFFECT);
+    let has_none = |field: &str| !names_machine(field) || without.iter().any(|notice| notice.field == field);
+    let fields: Vec<&str> = config.without_effect.iter().map(String::as_str).filter(|field| has_none(field)).collect();
+    if !fields.is_empty() {
+        notice(&format!("no effect in a local run: {}", fields.join(", ")));
+    }
+    for other in others {
+        notice(&format!("warning: {}: {}", other.field, other.description));
+    }
+}
+
+async fn run_job(
+    args: &RunArgs,
+    submission: Submission,
+    settings: ServerSettings,
+    json: bool,
+) -> anyhow::Result<ExitCode> {
     let who = format!("tunesmith run --config {}", args.config.display());
     let data_dir = Arc::new(DataDir::open(&args.data_dir, args.store.source()?, &who)?);
     let isolation = Isolation {
@@ -168,7 +197,8 @@ async fn run_job(args: &RunArgs, submission: Submission, json: bool) -> anyhow::
         ..Isolation::default()
     };
     let (container, executor) = (args.container.options()?, args.executor.options()?);
-    let application = composition::compose(&data_dir, container, isolation, executor, composition::MEMORY).await?;
+    let application =
+        composition::compose(&data_dir, container, isolation, executor, settings, composition::MEMORY).await?;
     let (store, jobs) = (&*application.store, &application.jobs);
     let owner = composition::owner(data_dir.path())?;
     let submitted = args.again.submit(jobs, submission).await?;

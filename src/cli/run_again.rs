@@ -6,7 +6,7 @@ use rand::Rng;
 
 use super::output::notice;
 use super::trial_count::TrialCount;
-use tunesmith_api::ai_platform::plan::with_max_trials;
+use tunesmith_api::ai_platform::plan::with_trial_counts;
 use tunesmith_config::HptuningConfig;
 use tunesmith_domain::Job;
 use tunesmith_service::jobs::{Extension, Jobs};
@@ -50,7 +50,7 @@ impl AgainArgs {
             let now = jobs.job(id).await?.plan()?.max_trials;
             let total = self.trials.map_or(now.max(submission.plan.max_trials), |trials| trials.total(now));
             submission.plan.max_trials = total;
-            submission.training_input = with_max_trials(&submission.training_input, total);
+            submission.training_input = with_trial_counts(&submission.training_input, Some(total), None);
         }
         let wanted = submission.plan.max_trials;
         let submitted = jobs.submit(submission, rand::rng().next_u64()).await?;
@@ -78,6 +78,8 @@ impl AgainArgs {
 }
 
 async fn extended(jobs: &Jobs, job: &Job, max_trials: u64) -> anyhow::Result<Job> {
-    let training_input = with_max_trials(&job.training_input, max_trials);
-    Ok(jobs.extend(&job.id, Extension { max_trials, training_input, revision: None }).await?)
+    let training_input = with_trial_counts(&job.training_input, Some(max_trials), None);
+    let extension =
+        Extension { max_trials: Some(max_trials), max_parallel_trials: None, training_input, revision: None };
+    Ok(jobs.extend(&job.id, extension).await?)
 }

@@ -16,14 +16,16 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 
+use super::BAD_INPUT;
 use super::executor_args::ExecutorArgs;
-use super::folder_args::{ContainerArgs, DEFAULT_DATA_DIR, StoreArgs};
+use super::folder_args::{ContainerArgs, DEFAULT_DATA_DIR, ServerConfigArgs, StoreArgs};
 use super::isolation_args::{EnvironmentArgs, IdentityArgs};
 use super::output::{notice, print};
 use super::self_signed;
 use crate::composition::{self, AccessSettings};
 use crate::data_dir::DataDir;
 use crate::memory;
+use crate::server_settings::ServerSettings;
 use tunesmith_http::accept;
 use tunesmith_http::authorization::Access;
 use tunesmith_http::connection_limits::ConnectionLimits;
@@ -117,6 +119,8 @@ pub(super) struct ServeArgs {
     #[arg(long)]
     stop_trials: bool,
     #[command(flatten)]
+    server_config: ServerConfigArgs,
+    #[command(flatten)]
     container: ContainerArgs,
     #[command(flatten)]
     environment: EnvironmentArgs,
@@ -149,14 +153,21 @@ impl ServeArgs {
 
 /// Serves until SIGINT or SIGTERM. Requests in flight are answered before the function returns.
 pub(super) fn serve(args: &ServeArgs) -> anyhow::Result<ExitCode> {
+    let settings = match args.server_config.settings() {
+        Ok(settings) => settings,
+        Err(error) => {
+            notice(&error.to_string());
+            return Ok(ExitCode::from(BAD_INPUT));
+        }
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let served = runtime.block_on(run(args));
+    let served = runtime.block_on(run(args, settings));
     runtime.shutdown_timeout(Duration::from_secs(1));
     served?;
     Ok(ExitCode::SUCCESS)
 }
 
-async fn run(args: &ServeArgs) -> anyhow::Result<()> {
+async fn run(args: &ServeArgs, settings: ServerSettings) -> anyhow::Result<()> {
     let memory = usize::from(args.memory) << 20;
     let who = format!("tunesmith serve --listen {}", args.listen);
     let data_dir = Arc::new(DataDir::open(&args.data_dir, args.store.source()?, &who)?);
@@ -177,7 +188,7 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
         None => format!("{scheme}://{}", reachable(address)),
     };
     let (container, executor) = (args.container.options()?, args.executor.options()?);
-    let application = composition::compose(&data_dir, container, isolation, executor, memory).await?;
+    let application = composition::compose(&data_dir, container, isolation, executor, settings, memory).await?;
     application.packages.remove_unfinished()?;
     application.studies.renew_leases_of_former_process().await?;
     let jobs = Arc::clone(&application.jobs);

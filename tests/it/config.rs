@@ -62,18 +62,24 @@ fn canonical_json_is_parsed_to_the_same_config() {
     }
 }
 
-/// `TUNESMITH_UPDATE_SCHEMA=1 cargo test --test it config::` rewrites the file.
+/// `TUNESMITH_UPDATE_SCHEMA=1 cargo test --test it config::` rewrites the files.
 #[test]
-fn published_schema_is_up_to_date() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/hptuning_config.schema.json");
-    let generated = format!("{:#}\n", tunesmith_config::json_schema().to_value());
-    if std::env::var_os("TUNESMITH_UPDATE_SCHEMA").is_some() {
-        fs::write(&path, &generated).unwrap();
+fn published_schemas_are_up_to_date() {
+    let schemas = [
+        ("hptuning_config", tunesmith_config::json_schema()),
+        ("server_config", tunesmith_config::server_json_schema()),
+    ];
+    for (name, schema) in schemas {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("schemas/{name}.schema.json"));
+        let generated = format!("{:#}\n", schema.to_value());
+        if std::env::var_os("TUNESMITH_UPDATE_SCHEMA").is_some() {
+            fs::write(&path, &generated).unwrap();
+        }
+        assert!(
+            fs::read_to_string(&path).unwrap_or_default() == generated,
+            "schemas/{name}.schema.json is out of date: set TUNESMITH_UPDATE_SCHEMA=1 and run this test again"
+        );
     }
-    assert!(
-        fs::read_to_string(&path).unwrap_or_default() == generated,
-        "schemas/hptuning_config.schema.json is out of date: set TUNESMITH_UPDATE_SCHEMA=1 and run this test again"
-    );
 }
 
 #[test]

@@ -32,6 +32,7 @@ mod openapi;
 mod operation_names;
 mod optimizer;
 mod package_rules;
+mod placement;
 mod planned_stop;
 mod policy_race;
 mod postgres_cluster;

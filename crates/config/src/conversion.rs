@@ -70,7 +70,12 @@ pub(super) struct Conversion<'a> {
 impl<'a> Conversion<'a> {
     /// A conversion of a file with the key `trainingInput` if `wrapped`, otherwise of a plain training input.
     pub(super) fn new(findings: &'a mut Vec<Finding>, wrapped: bool) -> Self {
-        Self { findings, root: if wrapped { &WRAPPED } else { &PLAIN }, locations: Locations::default() }
+        Self::of_shape(findings, if wrapped { &WRAPPED } else { &PLAIN })
+    }
+
+    /// A conversion of a file of the shape `root`.
+    pub(super) fn of_shape(findings: &'a mut Vec<Finding>, root: &'static Shape) -> Self {
+        Self { findings, root, locations: Locations::default() }
     }
 
     /// Returns the JSON of the whole file without invalid values.

@@ -5,6 +5,7 @@ mod describe;
 mod diagnostic;
 mod hints;
 mod schema;
+mod server;
 mod shape;
 mod yaml;
 
@@ -17,6 +18,7 @@ pub use describe::describe;
 pub use diagnostic::{ConfigErrors, Diagnostic};
 pub use hints::hints;
 pub use schema::json_schema;
+pub use server::{Capacity, Devices, LOCAL, Limits, ServerConfig, load_server, parse_server, server_json_schema};
 
 use conversion::{Conversion, Locations};
 use diagnostic::{Finding, Source};
@@ -49,6 +51,11 @@ pub struct HptuningConfig {
 /// # Errors
 /// [`ConfigErrors`] with all errors: the file cannot be read, is not YAML or JSON, or violates rules.
 pub fn load(path: &Path) -> Result<HptuningConfig, ConfigErrors> {
+    parse(&path.display().to_string(), &read_file(path)?)
+}
+
+/// Reads the text of the file at `path`.
+fn read_file(path: &Path) -> Result<String, ConfigErrors> {
     let name = path.display().to_string();
     let mut bytes = Vec::new();
     let read = File::open(path).and_then(|file| file.take(MAX_SIZE_BYTES + 1).read_to_end(&mut bytes));
@@ -58,16 +65,13 @@ pub fn load(path: &Path) -> Result<HptuningConfig, ConfigErrors> {
     if bytes.len() as u64 > MAX_SIZE_BYTES {
         return Err(ConfigErrors::unreadable(&name, "is larger than 4 MiB"));
     }
-    match String::from_utf8(bytes) {
-        Ok(text) => parse(&name, &text),
-        Err(error) => {
-            let start = error.utf8_error().valid_up_to();
-            let byte = error.as_bytes()[start];
-            let text = String::from_utf8_lossy(error.as_bytes());
-            let finding = Finding::error("", start..start + 1, format!("byte 0x{byte:02x} is not UTF-8"), "UTF-8 text");
-            Err(ConfigErrors::new(&Source::new(&name, &text), vec![finding]))
-        }
-    }
+    String::from_utf8(bytes).map_err(|error| {
+        let start = error.utf8_error().valid_up_to();
+        let byte = error.as_bytes()[start];
+        let text = String::from_utf8_lossy(error.as_bytes());
+        let finding = Finding::error("", start..start + 1, format!("byte 0x{byte:02x} is not UTF-8"), "UTF-8 text");
+        ConfigErrors::new(&Source::new(&name, &text), vec![finding])
+    })
 }
 
 /// Parses the config in `text`. Messages name the file `name`.

@@ -157,12 +157,14 @@ pub enum JobChange {
         /// The current time.
         at: Timestamp,
     },
-    /// Raises the number of trials. A job in a final state is queued again. The caller ensures that the job is not being
-    /// run.
+    /// Changes the numbers of trials in all and at once. A higher number of trials queues a job in a final state again; an
+    /// unfinished job may get a lower one. The caller informs the run of the job, if there is one.
     Extend {
-        /// The new number of trials.
-        max_trials: u64,
-        /// The training input with that number.
+        /// The new number of trials; `None` keeps it.
+        max_trials: Option<u64>,
+        /// The new number of trials at once, at least 1; `None` keeps it.
+        max_parallel_trials: Option<u64>,
+        /// The training input with these numbers.
         training_input: Document,
         /// The revision that the job must have; `None` for any.
         revision: Option<u64>,
@@ -209,9 +211,9 @@ impl Job {
         match change {
             JobChange::Become { state, error_message, at } => return self.become_state(state, error_message, at),
             JobChange::Retry { former_attempts, at } => self.retry(former_attempts, at)?,
-            JobChange::Extend { max_trials, training_input, revision, at } => {
+            JobChange::Extend { max_trials, max_parallel_trials, training_input, revision, at } => {
                 self.check_revision(revision)?;
-                self.extend(max_trials, training_input, at)?;
+                self.extend(max_trials, max_parallel_trials, training_input, at)?;
             }
             JobChange::SetLabels { labels, revision } => {
                 self.check_revision(revision)?;
@@ -243,20 +245,32 @@ impl Job {
         Ok(())
     }
 
-    fn extend(&mut self, max_trials: u64, training_input: Document, at: Timestamp) -> Result<(), TransitionError> {
+    fn extend(
+        &mut self,
+        max_trials: Option<u64>,
+        max_parallel_trials: Option<u64>,
+        training_input: Document,
+        at: Timestamp,
+    ) -> Result<(), TransitionError> {
         if self.state == JobState::Cancelling {
             return Err(self.wrong_state("extend"));
         }
         let resource = format!("job {}", self.id);
-        let current = self.0.plan.as_ref().map_or(0, |plan| plan.max_trials);
-        match &mut self.0.plan {
-            Ok(plan) if self.0.study.is_some() && max_trials > current => plan.max_trials = max_trials,
-            Ok(_) if self.0.study.is_none() => return Err(TransitionError::NoTrials { resource }),
-            Ok(_) => return Err(TransitionError::NotRaised { resource, current, requested: max_trials }),
-            Err(_) => return Err(self.wrong_state("extend")),
+        let is_final = self.state.is_final();
+        let has_trials = self.study.is_some();
+        let Ok(plan) = &mut self.0.plan else { return Err(self.wrong_state("extend")) };
+        if !has_trials {
+            return Err(TransitionError::NoTrials { resource });
         }
+        if let Some(requested) = max_trials.filter(|requested| is_final && *requested <= plan.max_trials) {
+            return Err(TransitionError::NotRaised { resource, current: plan.max_trials, requested });
+        }
+        plan.max_trials = max_trials.unwrap_or(plan.max_trials);
+        plan.max_parallel_trials = max_parallel_trials.unwrap_or(plan.max_parallel_trials);
         self.0.training_input = training_input;
-        self.queue_again(at);
+        if max_trials.is_some() {
+            self.queue_again(at);
+        }
         Ok(())
     }
 

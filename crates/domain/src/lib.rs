@@ -3,6 +3,7 @@
 mod final_measurement;
 mod ids;
 mod job;
+mod machine_plan;
 mod measurement;
 mod plan;
 mod resources;
@@ -12,6 +13,7 @@ mod trial;
 pub use final_measurement::{FinalSelection, NoFinalMeasurement, final_measurement};
 pub use ids::{IdError, JobId, MAX_JOB_ID_LENGTH, StudyId};
 pub use job::{Job, JobChange, JobFields, JobState, UnknownJobState};
+pub use machine_plan::{MachineNotice, MachinePlan};
 pub use measurement::{Measurement, MetricValue, Source};
 pub use plan::{JobPlan, PlanError, ProgramPlan, ReplicaPlan, Role, UnreadablePlan};
 pub use resources::{Accelerators, Resources};
@@ -40,7 +42,7 @@ pub enum TransitionError {
         /// The refused change, as a verb.
         change: &'static str,
     },
-    /// The number of trials can only be raised.
+    /// The number of trials of a study, or of a job that has ended, can only be raised.
     #[error(
         "the maximum number of trials of {resource} is {current} and can only be raised; {requested} is not above it"
     )]

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Document, JobId};
+use super::{Document, JobId, MachinePlan, Resources};
 
 /// The plan of one job.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,6 +45,10 @@ pub struct JobPlan {
     pub grace: Duration,
     /// How often a trial runs again after an attempt was lost, before it fails.
     pub max_lost_attempts: u64,
+    /// Where the job runs, and with which resources.
+    pub machines: MachinePlan,
+    /// Who submitted the job, for the limits per principal; `None` without access control.
+    pub principal: Option<String>,
 }
 
 impl JobPlan {
@@ -98,6 +102,8 @@ pub struct ReplicaPlan {
     pub count: u32,
     /// The program; `None` for that of the master.
     pub program: Option<ProgramPlan>,
+    /// The resources of each of them.
+    pub resources: Resources,
 }
 
 /// What a replica does in a distributed job.

@@ -60,6 +60,16 @@ pub trait Executor: Send + Sync + 'static {
         Ok(())
     }
 
+    /// Returns the replicas of `id` as they were submitted, with the accelerators that were granted to them. `None` if the
+    /// job is unknown, or the engine hands out resources itself.
+    ///
+    /// # Errors
+    /// [`ExecutorError::Unreachable`] if the record cannot be read.
+    async fn submitted(&self, id: &ExecutorJobId) -> Result<Option<Vec<Replica>>, ExecutorError> {
+        let _ = id;
+        Ok(None)
+    }
+
     /// Forgets all runs of `job`, none of which is running. Their IDs are unknown from then on, and may be used again.
     ///
     /// # Errors

@@ -20,6 +20,14 @@ pub(super) fn allows(policy: &Value, principal: &str, permission: Permission) ->
     })
 }
 
+/// The principal of a new job; `None` without access control.
+pub(super) fn principal(caller: &Caller) -> Option<String> {
+    match caller {
+        Caller::Anonymous => None,
+        Caller::Authenticated(token) => Some(token.principal.to_string()),
+    }
+}
+
 /// The policy of a new job: its creator has the role of owner.
 pub(super) fn policy_of_creator(caller: &Caller) -> Value {
     match caller {

@@ -13,13 +13,16 @@ use super::status::ApiError;
 use tunesmith_access::Permission;
 use tunesmith_api::ai_platform::TrainingInput;
 use tunesmith_api::ai_platform::job::JobResource;
-use tunesmith_api::ai_platform::plan::with_max_trials;
+use tunesmith_api::ai_platform::plan::with_trial_counts;
 use tunesmith_api::ai_platform::rpc::Empty;
 use tunesmith_domain::JobId;
 use tunesmith_service::jobs::{Extension, Jobs};
 
-/// The field of a job that extends it.
+/// The field of a job with its number of trials.
 pub(super) const MAX_TRIALS: &str = "trainingInput.hyperparameters.maxTrials";
+
+/// The field of a job with its number of trials at once.
+pub(super) const MAX_PARALLEL_TRIALS: &str = "trainingInput.hyperparameters.maxParallelTrials";
 
 /// Adds the routes to `routes`.
 pub(super) fn routes(routes: Routes<JobsState>) -> Routes<JobsState> {
@@ -61,19 +64,26 @@ async fn delete(State(api): State<JobsState>, Names([project, id]): Names<2>) ->
     Ok(Json(Empty {}))
 }
 
-/// Raises the number of trials of the job `id` to that of `input`.
+/// Changes the numbers of trials of the job `id`, in all and at once, to those of `input` that are `wanted`.
 pub(super) async fn extend(
     jobs: &Jobs,
     id: &JobId,
     input: Option<&TrainingInput>,
+    wanted: (bool, bool),
     revision: Option<u64>,
 ) -> Result<(), ApiError> {
-    let hyperparameters = input.and_then(|input| input.hyperparameters.as_ref());
-    let requested = hyperparameters.and_then(|spec| spec.max_trials).and_then(|count| u64::try_from(count).ok());
-    let max_trials = requested.filter(|count| *count > 0);
-    let max_trials = max_trials.ok_or_else(|| ApiError::invalid(MAX_TRIALS, "is required, and must be at least 1"))?;
+    let spec = input.and_then(|input| input.hyperparameters.as_ref());
+    let count = |is_wanted: bool, field: &str, given: Option<i32>| {
+        if !is_wanted {
+            return Ok(None);
+        }
+        let given = given.and_then(|count| u64::try_from(count).ok()).filter(|count| *count > 0);
+        given.map(Some).ok_or_else(|| ApiError::invalid(field, "is required, and must be at least 1"))
+    };
+    let max_trials = count(wanted.0, MAX_TRIALS, spec.and_then(|spec| spec.max_trials))?;
+    let max_parallel_trials = count(wanted.1, MAX_PARALLEL_TRIALS, spec.and_then(|spec| spec.max_parallel_trials))?;
     let job = jobs.job(id).await?;
-    let training_input = with_max_trials(&job.training_input, max_trials);
-    jobs.extend(id, Extension { max_trials, training_input, revision }).await?;
+    let training_input = with_trial_counts(&job.training_input, max_trials, max_parallel_trials);
+    jobs.extend(id, Extension { max_trials, max_parallel_trials, training_input, revision }).await?;
     Ok(())
 }

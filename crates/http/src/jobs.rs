@@ -1,7 +1,6 @@
 //! `projects.jobs`.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -17,7 +16,7 @@ use super::examples;
 use super::job_filter::JobFilter;
 use super::job_iam;
 use super::job_policy;
-use super::job_reopen::{self, MAX_TRIALS};
+use super::job_reopen::{self, MAX_PARALLEL_TRIALS, MAX_TRIALS};
 use super::names::{self, Names, job_id};
 use super::openapi::{Created, Operation};
 use super::packages;
@@ -29,13 +28,12 @@ use super::state::JobsState;
 use super::status::{ApiError, Code};
 use tunesmith_access::{Caller, Permission};
 use tunesmith_api::ai_platform::job::{JobList, JobRequest, JobResource, job_resource};
-use tunesmith_api::ai_platform::plan::{CommandLine, job_plan, job_study, previous_job};
+use tunesmith_api::ai_platform::plan::{CommandLine, PlanningError, job_plan_on, job_study, previous_job};
 use tunesmith_api::ai_platform::rpc::{Empty, FieldViolation};
 use tunesmith_api::ai_platform::{Severity, TrainingInput, Violation, check, proto_json};
-use tunesmith_domain::{Job, JobChange, JobId};
+use tunesmith_domain::{Job, JobChange, JobId, JobPlan};
 use tunesmith_service::Submission;
-use tunesmith_service::jobs::{JobReport, Jobs};
-use tunesmith_service::packages::Packages;
+use tunesmith_service::jobs::JobReport;
 
 /// Default and maximum number of jobs in a page.
 const DEFAULT_PAGE_SIZE: usize = 20;
@@ -63,11 +61,15 @@ pub(super) fn routes() -> Routes<JobsState> {
             get,
         )
         .add(
-            Operation::patch(JOB, "ml.projects.jobs.patch", "Changes a job's labels, or raises its number of trials.")
-                .permission(Permission::JobsUpdate)
-                .example(examples::LABELS)
-                .or_not_found()
-                .or_conflict(),
+            Operation::patch(
+                JOB,
+                "ml.projects.jobs.patch",
+                "Changes a job's labels, or its numbers of trials in all and at once.",
+            )
+            .permission(Permission::JobsUpdate)
+            .example(examples::LABELS)
+            .or_not_found()
+            .or_conflict(),
             patch,
         )
         .add(
@@ -84,14 +86,9 @@ pub(super) fn routes() -> Routes<JobsState> {
     job_iam::routes(job_reopen::routes(routes))
 }
 
-/// The router of jobs. Relative paths in jobs are resolved against `working_directory`.
-pub(super) fn router(
-    jobs: Arc<Jobs>,
-    packages: Packages,
-    working_directory: PathBuf,
-    dispatch: &Arc<Dispatch>,
-) -> Router {
-    routes().with_state(JobsState { jobs, packages, working_directory }, dispatch)
+/// The router of jobs.
+pub(super) fn router(state: JobsState, dispatch: &Arc<Dispatch>) -> Router {
+    routes().with_state(state, dispatch)
 }
 
 async fn create(
@@ -112,7 +109,12 @@ async fn create(
     let command_line = CommandLine { working_directory: api.working_directory.clone(), ..CommandLine::default() };
     let refuse = |error: &dyn std::error::Error| ApiError::invalid("trainingInput", error.to_string());
     let placed = packages::resolved(&api.packages, &project, &input)?;
-    let plan = job_plan(&placed, &command_line).map_err(|error| refuse(&error))?;
+    let plan = job_plan_on(&api.machines, &placed, &command_line);
+    let plan = plan.map_err(|error| match error {
+        PlanningError::Machines { violations } => violated("trainingInput.", violations),
+        error => refuse(&error),
+    })?;
+    let plan = JobPlan { principal: job_policy::principal(&caller), ..plan };
     let study = job_study(&input).map_err(|error| refuse(&error))?;
     // The previous job is one of the same project.
     let previous = previous_job(&input).map_err(|error| refuse(&error))?;
@@ -150,17 +152,23 @@ fn check_input(input: &TrainingInput) -> Result<(), ApiError> {
 /// Refuses a message that has an error among `violations`, whose fields are below `prefix`.
 fn refuse_violations(prefix: &str, violations: Vec<Violation>) -> Result<(), ApiError> {
     let violations = violations.into_iter().filter(|violation| violation.severity == Severity::Error);
-    let violations: Vec<FieldViolation> = violations
-        .map(|violation| FieldViolation {
-            field: format!("{prefix}{}", violation.field),
-            description: format!("{}; allowed: {}", violation.message, violation.allowed),
-        })
-        .collect();
-    if violations.is_empty() { Ok(()) } else { Err(ApiError::violations(violations)) }
+    let violations: Vec<Violation> = violations.collect();
+    if violations.is_empty() { Ok(()) } else { Err(violated(prefix, violations)) }
+}
+
+/// The error for `violations` of a message whose fields are below `prefix`.
+fn violated(prefix: &str, violations: Vec<Violation>) -> ApiError {
+    let violations = violations.into_iter().map(|violation| FieldViolation {
+        field: format!("{prefix}{}", violation.field),
+        description: format!("{}; allowed: {}", violation.message, violation.allowed),
+    });
+    ApiError::violations(violations.collect())
 }
 
 pub(super) fn resource(report: &JobReport) -> JobResource {
-    job_resource(&report.job, report.study.as_ref(), &report.trials).served(etag(&report.job), report.position)
+    job_resource(&report.job, report.study.as_ref(), &report.trials)
+        .served(etag(&report.job), report.position)
+        .with_waiting(&report.waiting)
 }
 
 /// Changes with every change of the job.
@@ -220,9 +228,10 @@ async fn cancel(
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(extend("required" = ["updateMask"]))]
 struct PatchQuery {
-    /// The fields to change: `labels`, `trainingInput.hyperparameters.maxTrials`, or both. The number of trials can only be
-    /// raised; a job that has ended goes on. With `etag`, the change is rejected if the job has changed since the etag was
-    /// read.
+    /// The fields to change: `labels`, `trainingInput.hyperparameters.maxTrials`,
+    /// `trainingInput.hyperparameters.maxParallelTrials`. A running job takes the numbers over at once: a higher one starts
+    /// trials, a lower one lets the running ones end. The number of trials of a job that has ended can only be raised; the
+    /// job then goes on. With `etag`, the change is rejected if the job has changed since the etag was read.
     update_mask: String,
 }
 
@@ -234,20 +243,24 @@ async fn patch(
 ) -> Result<Json<JobResource>, ApiError> {
     let id = job_id(&project, &id)?;
     let fields: Vec<&str> = query.update_mask.split(',').map(str::trim).filter(|field| !field.is_empty()).collect();
-    if let Some(other) = fields.iter().find(|field| !matches!(**field, "labels" | "etag" | MAX_TRIALS)) {
-        let text = format!("{other:?} cannot be changed; labels, {MAX_TRIALS} and etag can");
+    let is_known = |field: &str| matches!(field, "labels" | "etag" | MAX_TRIALS | MAX_PARALLEL_TRIALS);
+    if let Some(other) = fields.iter().find(|field| !is_known(field)) {
+        let text = format!("{other:?} cannot be changed; labels, {MAX_TRIALS}, {MAX_PARALLEL_TRIALS} and etag can");
         return Err(ApiError::invalid("updateMask", text));
     }
     let (labels, trials) = (fields.contains(&"labels"), fields.contains(&MAX_TRIALS));
-    if !labels && !trials {
-        let text = format!("must contain labels or {MAX_TRIALS}, the only fields that can be changed");
+    let parallel = fields.contains(&MAX_PARALLEL_TRIALS);
+    if !labels && !trials && !parallel {
+        let text =
+            format!("must contain labels, {MAX_TRIALS} or {MAX_PARALLEL_TRIALS}, the only fields that can be changed");
         return Err(ApiError::invalid("updateMask", text));
     }
     check_labels(&request.labels)?;
     let mut revision = if fields.contains(&"etag") { Some(revision_of(&request.etag)?) } else { None };
-    if trials {
+    if trials || parallel {
         // The extension checks the etag, and gives the job another one.
-        job_reopen::extend(&api.jobs, &id, request.training_input.as_ref(), revision.take()).await?;
+        let input = request.training_input.as_ref();
+        job_reopen::extend(&api.jobs, &id, input, (trials, parallel), revision.take()).await?;
     }
     if labels {
         api.jobs.change(&id, JobChange::SetLabels { labels: request.labels, revision }).await?;

@@ -12,8 +12,10 @@ use axum::response::{IntoResponse, Response};
 use super::authorization::{Access, Authorization, Owner, policies};
 use super::names::no_method;
 use super::routes::{Dispatch, unknown};
+use super::state::JobsState;
 use super::web_pages::AllowedHosts;
 use super::{method_override, request_log, response_form};
+use tunesmith_api::ai_platform::machines::MachineMap;
 use tunesmith_service::TrialReports;
 use tunesmith_service::clock::Clock;
 use tunesmith_service::jobs::Jobs;
@@ -34,6 +36,8 @@ pub struct Service {
     pub jobs: Arc<Jobs>,
     /// Packages of the jobs.
     pub packages: Packages,
+    /// What the names of machines in jobs mean.
+    pub machines: Arc<MachineMap>,
     /// Reports of the jobs' trials.
     pub reports: TrialReports,
     /// The clock.
@@ -60,8 +64,18 @@ pub enum ServiceAccess {
 
 /// The router of the whole server.
 pub fn router(service: Service) -> Router {
-    let Service { studies, jobs, packages, reports, clock, working_directory, access, request_timeout, hosts } =
-        service;
+    let Service {
+        studies,
+        jobs,
+        packages,
+        machines,
+        reports,
+        clock,
+        working_directory,
+        access,
+        request_timeout,
+        hosts,
+    } = service;
     let authorization = match access {
         ServiceAccess::Checked(access) => Authorization::new(*access, policies(Arc::clone(&jobs)), Arc::clone(&clock)),
         ServiceAccess::Owner(owner) => Authorization::of_owner(owner, Arc::clone(&clock)),
@@ -76,7 +90,7 @@ pub fn router(service: Service) -> Router {
         .merge(super::trial_reports::router(reports, &dispatch))
         .merge(super::job_logs::router(Arc::clone(&jobs), &dispatch))
         .merge(super::packages::router(packages.clone(), &dispatch))
-        .merge(super::jobs::router(jobs, packages, working_directory, &dispatch));
+        .merge(super::jobs::router(JobsState { jobs, packages, machines, working_directory }, &dispatch));
     layered(routes, dispatch, hosts)
 }
 

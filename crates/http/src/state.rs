@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use tunesmith_api::ai_platform::machines::MachineMap;
 use tunesmith_service::clock::Clock;
 use tunesmith_service::jobs::Jobs;
 use tunesmith_service::packages::Packages;
@@ -13,6 +14,8 @@ use tunesmith_service::studies::Studies;
 pub(super) struct JobsState {
     pub(super) jobs: Arc<Jobs>,
     pub(super) packages: Packages,
+    /// What the names of machines in jobs mean.
+    pub(super) machines: Arc<MachineMap>,
     /// The folder against which relative paths of jobs are resolved.
     pub(super) working_directory: PathBuf,
 }

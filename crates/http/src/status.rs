@@ -254,6 +254,10 @@ impl From<JobsError> for ApiError {
                 });
                 Self::violations(violations.collect())
             }
+            JobsError::Submit(error @ SubmitError::Impossible { .. }) => {
+                Self::invalid("trainingInput", error.to_string())
+            }
+            JobsError::QueueFull { .. } => Self::new(Code::ResourceExhausted, error.to_string()),
             JobsError::Submit(error) => Self::new(Code::AlreadyExists, error.to_string()),
             JobsError::Running { .. } | JobsError::NothingToRetry { .. } | JobsError::Needed { .. } => {
                 Self::new(Code::FailedPrecondition, error.to_string())

@@ -31,10 +31,15 @@ pub(super) struct Installer {
 }
 
 impl Installer {
-    /// Finds `python3` on the `PATH` of `variables`, and `uv` if installed; otherwise venv and pip are used.
-    pub(super) async fn find(variables: &BTreeMap<OsString, OsString>) -> Result<Self, PackageError> {
+    /// Takes `python`, or finds `python3` on the `PATH` of `variables`, and `uv` if installed; otherwise venv and pip are
+    /// used.
+    pub(super) async fn find(
+        variables: &BTreeMap<OsString, OsString>,
+        python: Option<&Path>,
+    ) -> Result<Self, PackageError> {
         let search = variables.get(OsStr::new("PATH")).map(OsString::as_os_str).unwrap_or_default();
-        let python = find_program("python3", search).ok_or(PackageError::PythonMissing)?;
+        let python = python.map(Path::to_owned).or_else(|| find_program("python3", search));
+        let python = python.ok_or(PackageError::PythonMissing)?;
         let uv = find_program("uv", search);
         let mut variables = variables.clone();
         variables.retain(|name, _| !FOREIGN.iter().any(|foreign| name == foreign));

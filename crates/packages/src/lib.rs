@@ -45,6 +45,8 @@ pub struct EnvironmentRequest {
     pub requirements: Vec<String>,
     /// The user as which the installers run; `None` for that of this process. Each user has its own environments.
     pub user: Option<ProgramUser>,
+    /// The interpreter of the environment; `None` for the `python3` on the `PATH`.
+    pub python: Option<PathBuf>,
 }
 
 /// A user of this machine, as which programs run.
@@ -155,7 +157,8 @@ impl Environments {
     ) -> Result<PreparedEnvironment, PackageError> {
         self.check_requirements(&request.requirements)?;
         let root = self.make_root(request.user.as_ref())?;
-        let installer = Installer::find(self.installer_variables.as_ref().unwrap_or(&self.variables)).await?;
+        let variables = self.installer_variables.as_ref().unwrap_or(&self.variables);
+        let installer = Installer::find(variables, request.python.as_deref()).await?;
         let mut packages = Vec::with_capacity(request.packages.len());
         for package in &request.packages {
             packages.push(match package {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use tunesmith_algorithms::problem::{ParameterValues, TrialId};
 
+use crate::resource_pool::Waiting;
 use tunesmith_domain::{JobState, LossCause, Trial};
 use tunesmith_packages::Step;
 
@@ -96,6 +97,11 @@ pub enum JobEvent {
     TrialEnded {
         /// The trial.
         trial: Box<Trial>,
+    },
+    /// Trials wait for resources or a limit, or wait for another reason than before.
+    Waiting {
+        /// The reason.
+        waiting: Waiting,
     },
     /// A problem that does not stop the job.
     Warning {

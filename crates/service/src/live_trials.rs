@@ -128,7 +128,7 @@ impl LiveTrial {
     }
 
     /// Returns why the program has not started.
-    fn waiting_reason(&self) -> Option<String> {
+    pub(super) fn waiting_reason(&self) -> Option<String> {
         self.lock().waiting.clone()
     }
 

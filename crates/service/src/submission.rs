@@ -8,12 +8,12 @@ use jiff::Timestamp;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use tunesmith_domain::{Job, JobFields, JobId, JobPlan, JobState, StudyId};
+use tunesmith_domain::{Job, JobFields, JobId, JobPlan, JobState, MachinePlan, Resources, StudyId};
 use tunesmith_store::{Store, StoreError, plan_document};
 
 use super::pages;
 use super::plan_check::{self, PlanProblem};
-use super::runner::JobServices;
+use super::runner::{JobServices, replica_resources};
 use super::study_spec::{NewStudy, StudySpec};
 
 /// A job to be submitted.
@@ -82,6 +82,12 @@ pub enum SubmitError {
         /// The parts that cannot be run; at least one.
         problems: Vec<PlanProblem>,
     },
+    /// The job needs more resources than there are.
+    #[error("the job can never start: it {reason}")]
+    Impossible {
+        /// What it needs, what there is, and what to do.
+        reason: String,
+    },
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -98,10 +104,11 @@ fn listed(problems: &[PlanProblem]) -> String {
 /// # Errors
 /// [`SubmitError`]; nothing was stored.
 pub(super) async fn submit(
-    JobServices { store, clock, program_user, buckets, .. }: &JobServices,
+    services: &JobServices,
     submission: Submission,
     random_seed: u64,
 ) -> Result<Submitted, SubmitError> {
+    let JobServices { store, clock, program_user, buckets, pool, .. } = services;
     let (store, now) = (&**store, clock.now());
     if let Some(id) = &submission.id {
         match store.job(id).await {
@@ -116,6 +123,9 @@ pub(super) async fn submit(
         if let Some(job) = newest_job(store, &submission, is_unfinished).await? {
             return Ok(Submitted::Resumed(job));
         }
+    }
+    if let Some(reason) = pool.impossible(&replica_resources(&submission.plan)) {
+        return Err(SubmitError::Impossible { reason });
     }
     let fingerprint = fingerprint(&submission);
     let prior_studies = prior_studies(store, submission.resume_previous_job.as_ref()).await?;
@@ -229,7 +239,7 @@ fn has_content_of(job: &Job, submission: &Submission) -> bool {
 }
 
 /// Returns the digest of the content that identifies a job. The numbers of trials and of parallel trials are not part
-/// of it: a job is extended and resumed with other ones.
+/// of it: a job is extended and resumed with other ones. Nor are its machines, which a server configuration decides.
 fn fingerprint(submission: &Submission) -> String {
     let plan = JobPlan { max_trials: 1, ..submission.plan.clone() };
     let digest = digest(&without_trial_count(&submission.training_input), &plan, submission.seed);
@@ -237,7 +247,10 @@ fn fingerprint(submission: &Submission) -> String {
 }
 
 fn digest(training_input: &Value, plan: &JobPlan, seed: Option<u64>) -> String {
-    let plan = JobPlan { max_parallel_trials: 1, ..plan.clone() };
+    // The server decides on machines, and access control on the principal.
+    let mut plan =
+        JobPlan { max_parallel_trials: 1, principal: None, machines: MachinePlan::default(), ..plan.clone() };
+    plan.replicas.iter_mut().for_each(|group| group.resources = Resources::default());
     let content = serde_json::json!({
         "trainingInput": training_input,
         "plan": plan_document(&plan),

@@ -11,6 +11,8 @@ use tunesmith_domain::{Job, JobPlan, ProgramPlan, StudyId, Trial};
 use tunesmith_executor::{ExecutorJobId, ExecutorJobSpec, Placement, Program, Replica, Role};
 use tunesmith_files::Place;
 
+use crate::resource_pool::Grant;
+
 /// The inputs from which the start of a program is built.
 pub(super) struct Launch<'a> {
     pub(super) job: &'a Job,
@@ -26,6 +28,8 @@ pub(super) struct Launch<'a> {
     pub(super) endpoint: &'a str,
     /// The token of the trial for these reports.
     pub(super) token: String,
+    /// The resources of the program.
+    pub(super) grant: &'a Grant,
 }
 
 impl Launch<'_> {
@@ -43,10 +47,18 @@ impl Launch<'_> {
     pub(super) fn spec(self) -> ExecutorJobSpec {
         let trial_job_dir = self.trial_job_dir();
         let args = self.args(trial_job_dir.as_deref());
+        let machines = &self.plan.machines;
         let mut replicas = vec![self.replica(Role::Master, 0, &self.plan.program, &args)];
+        replicas[0].resources = machines.resources.clone();
         for group in &self.plan.replicas {
             let program = group.program.as_ref().unwrap_or(&self.plan.program);
-            replicas.extend((0..group.count).map(|index| self.replica(group.role, index, program, &args)));
+            replicas.extend((0..group.count).map(|index| Replica {
+                resources: group.resources.clone(),
+                ..self.replica(group.role, index, program, &args)
+            }));
+        }
+        for (index, replica) in replicas.iter_mut().enumerate() {
+            replica.devices = self.grant.devices(index);
         }
         ExecutorJobSpec {
             replicas,
@@ -58,7 +70,7 @@ impl Launch<'_> {
             time_limit: self.plan.trial_time_limit,
             grace: self.plan.grace,
             start_port: None,
-            placement: Placement::default(),
+            placement: Placement { queue: machines.queue.clone(), options: machines.options.clone() },
             id: self.id,
             directory: self.directory,
         }
@@ -92,7 +104,8 @@ impl Launch<'_> {
     fn replica(&self, role: Role, index: u32, program: &ProgramPlan, args: &[String]) -> Replica {
         let program = match program {
             ProgramPlan::PythonModule { module, .. } => {
-                let python = self.python.map_or_else(|| "python3".to_owned(), |path| path.display().to_string());
+                let python = self.python.or(self.plan.machines.python.as_deref());
+                let python = python.map_or_else(|| "python3".to_owned(), |path| path.display().to_string());
                 let mut argv = vec![python, "-m".to_owned(), module.clone()];
                 argv.extend_from_slice(args);
                 Program::Command { argv }
@@ -144,7 +157,10 @@ mod tests {
     use tunesmith_algorithms::problem::{ParameterValue, TrialId};
 
     use super::*;
-    use tunesmith_domain::{JobFields, JobState, NewTrial, ReplicaPlan, TrialStart};
+    use crate::resource_pool::{Capacity, Claim, Device, PoolSettings, ResourcePool};
+    use tunesmith_domain::{
+        Accelerators, JobFields, JobState, MachinePlan, NewTrial, ReplicaPlan, Resources, TrialStart,
+    };
 
     fn job() -> Job {
         Job::restore(JobFields {
@@ -174,7 +190,12 @@ mod tests {
             metric_tag: "acc".into(),
             metric_from_stdout: false,
             program,
-            replicas: vec![ReplicaPlan { role: Role::Worker, count: 2, program: None }],
+            replicas: vec![ReplicaPlan {
+                role: Role::Worker,
+                count: 2,
+                program: None,
+                resources: Resources { milli_cpus: Some(500), ..Resources::default() },
+            }],
             args: vec!["--data=d".into()],
             working_directory: "/w".into(),
             job_dir: Some("/models/".into()),
@@ -185,6 +206,8 @@ mod tests {
             trial_time_limit: None,
             grace: Duration::from_secs(1),
             max_lost_attempts: 3,
+            machines: MachinePlan { queue: Some("gpu".into()), ..MachinePlan::default() },
+            principal: None,
         }
     }
 
@@ -213,11 +236,28 @@ mod tests {
             request_key: None,
         })
         .unwrap();
+        let id = ExecutorJobId { job: job.id.clone(), trial: Some(trial.id), attempt: 1 };
+        let device = Device { id: "GPU-7".into(), kind: None };
+        let capacity = Capacity { devices: Some(vec![device]), ..Capacity::default() };
+        let pool = ResourcePool::new(PoolSettings { capacity, ..PoolSettings::default() });
+        let claim = Claim {
+            job: job.id.clone(),
+            trial: None,
+            principal: None,
+            replicas: vec![Resources {
+                accelerators: Some(Accelerators { kind: None, count: 1 }),
+                ..Resources::default()
+            }],
+            trials: 1,
+            since: Timestamp::UNIX_EPOCH,
+        };
+        let grant = pool.adopt(&id, claim, Some(vec![vec!["GPU-7".into()]]));
         let spec = Launch {
+            grant: &grant,
             job: &job,
             plan: &plan,
             trial: Some(&trial),
-            id: ExecutorJobId { job: job.id.clone(), trial: Some(trial.id), attempt: 1 },
+            id,
             directory: "/a".into(),
             python: Some(Path::new("/env/bin/python")),
             endpoint: "http://127.0.0.1:1",
@@ -230,6 +270,10 @@ mod tests {
             "/env/bin/python -m trainer.task --data=d --batch=32 --layers=2 --lr=1e-5 --job-dir=/models/7"
         );
         assert_eq!(spec.replicas.iter().map(|replica| replica.index).collect::<Vec<_>>(), [0, 0, 1]);
+        let devices = spec.replicas.iter().map(|replica| replica.devices.clone()).collect::<Vec<_>>();
+        assert_eq!(devices, [Some(vec!["GPU-7".to_owned()]), Some(vec![]), Some(vec![])]);
+        assert_eq!(spec.replicas[1].resources.milli_cpus, Some(500));
+        assert_eq!(spec.placement.queue.as_deref(), Some("gpu"));
         assert_eq!(spec.environment["CLOUD_ML_TRIAL_ID"], "7");
         assert_eq!(spec.environment["CLOUD_ML_HP_METRIC_FILE"], "/a/metrics/output.metrics");
         assert_eq!(spec.environment["TUNESMITH_TRIAL"], "projects/local/locations/jobs/studies/census_1/trials/7");

@@ -61,7 +61,7 @@ pub(super) fn change_job(records: &dyn Changes, id: &JobId, change: JobChange) -
     let before = queries::job(records, id)?;
     let mut job = before.clone();
     let (is_retry, is_extension) =
-        (matches!(change, JobChange::Retry { .. }), matches!(change, JobChange::Extend { .. }));
+        (matches!(change, JobChange::Retry { .. }), matches!(change, JobChange::Extend { max_trials: Some(_), .. }));
     job.apply(change)?;
     if let Some(study) = job.study.as_ref().filter(|_| is_retry || is_extension) {
         reopen_study(records, study, is_retry)?;

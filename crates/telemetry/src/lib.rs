@@ -27,6 +27,7 @@ pub struct Telemetry {
     request_seconds: Family<MethodLabels, Histogram, Buckets>,
     suggestion_seconds: Family<SuggestionLabels, Histogram, Buckets>,
     suggestions: Family<SourceLabels, Counter>,
+    trials_waiting: Family<WaitLabels, Gauge>,
     trials: Family<StateLabels, Counter>,
     commit_seconds: Histogram,
     changes_committed: Counter,
@@ -87,6 +88,36 @@ struct StateLabels {
     state: &'static str,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct WaitLabels {
+    reason: &'static str,
+}
+
+/// The kind of a reason for which something waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitKind {
+    /// A limit on what runs at the same time.
+    Limit,
+    /// Resources that are in use.
+    Resources,
+    /// A free job slot.
+    JobSlot,
+    /// The engine that runs the program.
+    Engine,
+}
+
+impl WaitKind {
+    /// The name of the kind, in lower case.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Limit => "limit",
+            Self::Resources => "resources",
+            Self::JobSlot => "job_slot",
+            Self::Engine => "engine",
+        }
+    }
+}
+
 /// A phase of computing suggestions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SuggestionPhase {
@@ -140,6 +171,8 @@ impl Telemetry {
         let audit_suppressed = Counter::default();
         let help = "Requests of callers without a valid token that are only counted in an audit log";
         registry.register("audit_suppressed", help, audit_suppressed.clone());
+        let trials_waiting = Family::default();
+        registry.register("trials_waiting", "Trials of jobs that wait to start, by reason", trials_waiting.clone());
         let [jobs_queued, jobs_running, job_slots] = [(); 3].map(|()| Gauge::default());
         registry.register("jobs_queued", "Queued jobs", jobs_queued.clone());
         registry.register("jobs_running", "Running jobs", jobs_running.clone());
@@ -155,6 +188,7 @@ impl Telemetry {
             suggestion_seconds,
             suggestions,
             trials,
+            trials_waiting,
             commit_seconds,
             changes_committed,
             leases_expired,
@@ -197,6 +231,12 @@ impl Telemetry {
     /// Counts `count` transitions of trials to `state`.
     pub fn trials(&self, state: &'static str, count: usize) {
         self.trials.get_or_create(&StateLabels { state }).inc_by(count as u64);
+    }
+
+    /// Sets the number of trials that wait for a reason of `kind`.
+    pub fn trials_waiting(&self, kind: WaitKind, count: u64) {
+        let labels = WaitLabels { reason: kind.as_str() };
+        self.trials_waiting.get_or_create(&labels).set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
     /// Counts a transaction of `changes` changes that took `time`.

@@ -20,6 +20,7 @@ use crate::cli::isolation_args::passed_environment_of_variable;
 use crate::cli::results::shell_word;
 use crate::composition::{self, Isolation};
 use crate::data_dir::{DataDir, DataDirError, StoreKind};
+use crate::server_settings::ServerSettings;
 use tunesmith_domain::JobId;
 use tunesmith_http::server::{self, ServiceAccess};
 use tunesmith_http::web_pages::AllowedHosts;
@@ -75,7 +76,9 @@ impl Folder {
             ..Isolation::default()
         };
         let (container, executor) = (container_options_of_environment()?, executor_options_of_environment()?);
-        let application = composition::compose(&data_dir, container, isolation, executor, composition::MEMORY).await?;
+        let settings = ServerSettings::default();
+        let application =
+            composition::compose(&data_dir, container, isolation, executor, settings, composition::MEMORY).await?;
         let jobs = Arc::clone(&application.jobs);
         if purpose != Purpose::RunJob {
             // The queue gives waiting jobs their positions, and lets them be cancelled at once.

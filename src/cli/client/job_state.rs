@@ -4,9 +4,10 @@ use std::process::ExitCode;
 
 use serde_json::Value;
 
-use super::request::text;
+use super::request::{list, text};
 use super::service::Client;
 use crate::cli::output::notice;
+use crate::cli::progress::waiting_line;
 use tunesmith_domain::JobState;
 
 /// Prints the final state of a job, and returns the exit code.
@@ -21,4 +22,18 @@ pub(super) fn state_line(id: &str, job: &Value) -> String {
     let message = text(job, "errorMessage");
     let separator = if message.is_empty() { "" } else { ": " };
     format!("job {id} is {}{separator}{message}\n", text(job, "state"))
+}
+
+/// Returns a line for each reason for which `job` waits, or trials of it.
+pub(super) fn waiting_lines(job: &Value) -> String {
+    let line = |waiting: &Value| {
+        let reason = text(waiting, "reason");
+        let trials = text(waiting, "trialCount").parse().unwrap_or(0);
+        match (text(waiting, "trialId"), trials) {
+            ("", 0) => format!("the job waits: {reason}\n"),
+            ("", trials) => format!("{}\n", waiting_line(trials, reason)),
+            (trial, _) => format!("trial {trial} waits: {reason}\n"),
+        }
+    };
+    list(&job["tunesmith"], "waiting").iter().map(line).collect()
 }

@@ -11,7 +11,7 @@ use super::job_labels::{self, UpdateArgs};
 use super::job_list::{self, ListArgs};
 use super::job_name::{find_job, find_job_id};
 use super::job_reopen::{self, DeleteArgs, ExtendArgs, PruneArgs, RetryArgs};
-use super::job_state::{conclude, state_line};
+use super::job_state::{conclude, state_line, waiting_lines};
 use super::log_stream::{LogStream, SelectionArgs};
 use super::read_back::job_results;
 use super::request::text;
@@ -42,7 +42,7 @@ pub(in crate::cli) enum JobsCommand {
     Prune(PruneArgs),
     /// Print the output of a job's programs until the job ends. Exit code 0 if it succeeded.
     StreamLogs(StreamLogsArgs),
-    /// Change the labels of a job.
+    /// Change the labels of a job, or its numbers of trials in all and at once, also while it runs.
     Update(UpdateArgs),
 }
 
@@ -100,7 +100,11 @@ async fn describe(args: &DescribeArgs) -> anyhow::Result<ExitCode> {
     let client = args.target.client_in(args.target.project_of(&args.job), Purpose::Look).await?;
     let job = find_job(&client, &args.job).await?;
     let table = match args.format {
-        Format::Table => job_results(&client, &job).await?.text(&args.table.layout())?,
+        Format::Table => {
+            let results = job_results(&client, &job).await?;
+            let table = results.text(&args.table.layout())?;
+            format!("{table}{}", waiting_lines(&job))
+        }
         Format::Yaml | Format::Json => String::new(),
     };
     show(args.format, &job, || table)?;

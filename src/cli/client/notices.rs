@@ -4,19 +4,17 @@ use serde_json::Value;
 
 use super::request::{list, text};
 use crate::cli::output::notice;
-use tunesmith_api::ai_platform::{TrainingInput, without_effect};
+use tunesmith_api::ai_platform::machines::NO_EFFECT;
 use tunesmith_config::HptuningConfig;
 
 /// The field of the words after `--`, if the job has no package and no image: a command for the machine of the service, as
 /// documented.
 const COMMAND: &str = "masterConfig.containerCommand";
 
-/// Prints the notices of the job `created` from `input`, and the fields and arguments without effect. Warnings about
+/// Prints the notices of the job `created`, and the fields and arguments without effect. Warnings about
 /// `config` were printed before, with their lines.
-pub(super) fn print_notices(created: &Value, input: &Value, config: Option<&HptuningConfig>, arguments: &[&str]) {
-    // The service has checked the input.
-    let input: TrainingInput = serde_json::from_value(input.clone()).unwrap_or_default();
-    let mut fields = without_effect(&input);
+pub(super) fn print_notices(created: &Value, config: Option<&HptuningConfig>, arguments: &[&str]) {
+    let mut fields = Vec::new();
     for given in list(&created["tunesmith"], "notices") {
         let field = text(given, "field");
         let field = field.strip_prefix("trainingInput.").unwrap_or(field);
@@ -24,7 +22,9 @@ pub(super) fn print_notices(created: &Value, input: &Value, config: Option<&Hptu
             .iter()
             .flat_map(|config| &config.warnings)
             .any(|warning| warning.field.strip_prefix("trainingInput.").unwrap_or(&warning.field) == field);
-        if !was_printed && field != COMMAND && !fields.iter().any(|known| known == field) {
+        if text(given, "description") == NO_EFFECT {
+            fields.push(field.to_owned());
+        } else if !was_printed && field != COMMAND {
             notice(&format!("warning: {field}: {}", text(given, "description")));
         }
     }

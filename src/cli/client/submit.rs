@@ -113,7 +113,7 @@ pub(super) async fn training(args: &TrainingArgs) -> anyhow::Result<ExitCode> {
     let request = json!({"jobId": id, "labels": labels, "trainingInput": &input});
     let created = client.post(&client.path(&["jobs"]), &[], request).await?;
     let arguments: &[&str] = if args.staging_bucket.is_some() { &["--staging-bucket"] } else { &[] };
-    print_notices(&created, &input, config.as_ref(), arguments);
+    print_notices(&created, config.as_ref(), arguments);
     show(args.format, &created, || format!("jobId: {id}\nstate: {}\n", text(&created, "state")))?;
     match (args.stream_logs, client.folder()) {
         (false, folder) => {

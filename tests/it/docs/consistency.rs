@@ -56,6 +56,16 @@ fn every_configuration_key_is_documented() {
 }
 
 #[test]
+fn every_key_of_the_server_configuration_is_documented() {
+    let schema: Value = serde_json::from_str(&read("schemas/server_config.schema.json")).unwrap();
+    let page = read("docs/reference/server-configuration.md");
+    let definitions = schema["$defs"].as_object().unwrap().values().chain([&schema]);
+    let keys = definitions.flat_map(|definition| definition["properties"].as_object().into_iter().flatten());
+    let missing: Vec<&String> = keys.map(|(key, _)| key).filter(|key| !page.contains(&format!("`{key}`"))).collect();
+    assert!(missing.is_empty(), "docs/reference/server-configuration.md lacks {missing:?}");
+}
+
+#[test]
 fn every_metric_is_documented() {
     let workspace = Workspace::new("");
     let (status, text) = Server::start(&workspace, &[]).text("GET", "/metrics");

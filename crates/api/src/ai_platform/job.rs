@@ -11,6 +11,8 @@ use super::notices::{Notice, Notices, job_notices};
 use super::{Int64, TrainingInput, is_default};
 use tunesmith_algorithms::problem::{Goal, Origin};
 use tunesmith_domain::{Job, JobState, Measurement, Study, Trial, TrialState};
+use tunesmith_service::WaitKind;
+use tunesmith_service::resource_pool::Waiting;
 
 /// A job. Fields at their defaults are omitted, and 64-bit integers are strings.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -50,7 +52,56 @@ pub struct JobResource {
     etag: Option<String>,
     /// Tunesmith's additions.
     #[serde(skip_serializing_if = "is_default")]
-    tunesmith: Notices,
+    tunesmith: JobAdditions,
+}
+
+/// Tunesmith's additions to a job.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
+struct JobAdditions {
+    /// What of the request has no effect.
+    #[serde(flatten)]
+    notices: Notices,
+    /// Why the job waits, or trials of it. Empty if nothing waits.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    waiting: Vec<WaitingMessage>,
+}
+
+/// Why a job waits, or trials of it.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "Waiting")]
+struct WaitingMessage {
+    /// The kind of the reason: `LIMIT` on what runs at once, `RESOURCES` that are in use, `JOB_SLOT`, `ENGINE` that runs the
+    /// program.
+    #[schemars(schema_with = "wait_kind_schema")]
+    kind: String,
+    /// The reason.
+    reason: String,
+    /// Number of the trial that waits. Absent for trials without parameters, and if the job waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trial_id: Option<String>,
+    /// Number of trials that wait for this reason. Absent if the job waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trial_count: Option<Int64>,
+    /// Since when.
+    since: Timestamp,
+}
+
+impl From<&Waiting> for WaitingMessage {
+    fn from(waiting: &Waiting) -> Self {
+        Self {
+            kind: waiting.kind.as_str().to_uppercase(),
+            reason: waiting.reason.clone(),
+            trial_id: waiting.trial.map(|trial| trial.to_string()),
+            trial_count: i64::try_from(waiting.trials).ok().filter(|trials| *trials > 0).map(Int64),
+            since: waiting.since,
+        }
+    }
+}
+
+fn wait_kind_schema(_: &mut SchemaGenerator) -> Schema {
+    let kinds = [WaitKind::Limit, WaitKind::Resources, WaitKind::JobSlot, WaitKind::Engine];
+    json_schema!({ "type": "string", "enum": kinds.map(|kind| kind.as_str().to_uppercase()) })
 }
 
 impl JobResource {
@@ -65,13 +116,20 @@ impl JobResource {
     /// Adds `notices` of the request to those of the training input.
     #[must_use]
     pub fn with_notices(mut self, notices: Vec<Notice>) -> Self {
-        self.tunesmith.notices.extend(notices);
+        self.tunesmith.notices.notices.extend(notices);
+        self
+    }
+
+    /// Adds why the job waits, or trials of it.
+    #[must_use]
+    pub fn with_waiting(mut self, waiting: &[Waiting]) -> Self {
+        self.tunesmith.waiting = waiting.iter().map(WaitingMessage::from).collect();
         self
     }
 
     /// What of the job's request has no effect.
     pub fn notices(&self) -> &[Notice] {
-        &self.tunesmith.notices
+        &self.tunesmith.notices.notices
     }
 }
 
@@ -238,6 +296,7 @@ pub fn job_resource(job: &Job, study: Option<&Study>, trials: &[Trial]) -> JobRe
             hyperparameter_metric_tag: None,
         },
     };
+    let machine_notices = job.plan.as_ref().ok().and_then(|plan| plan.machines.notices.as_deref());
     JobResource {
         job_id: job.id.parts().1.to_owned(),
         training_input: job.training_input.clone(),
@@ -250,7 +309,10 @@ pub fn job_resource(job: &Job, study: Option<&Study>, trials: &[Trial]) -> JobRe
         labels: job.labels.clone(),
         job_position: None,
         etag: None,
-        tunesmith: Notices { notices: job_notices(&job.training_input) },
+        tunesmith: JobAdditions {
+            notices: Notices { notices: job_notices(&job.training_input, machine_notices) },
+            waiting: Vec::new(),
+        },
     }
 }
 

@@ -17,6 +17,7 @@ mod hyperparameters;
 pub mod iam;
 pub mod job;
 mod labels;
+pub mod machines;
 mod no_effect_rules;
 mod notices;
 pub mod optimizer;
@@ -49,7 +50,7 @@ pub use scalars::{Double, DurationError, Int64, ProtoDuration};
 pub use study_spec::{StudySpecError, TuningSpec, study_spec};
 pub use training_input::{EncryptionConfig, ScaleTier, Scheduling, TrainingInput};
 pub use violations::{Severity, Violation};
-pub use without_effect::{without_effect, without_effect_in_a_local_run};
+pub use without_effect::{names_machine, without_effect, without_effect_in_a_local_run};
 
 /// Whether a field is omitted from canonical JSON.
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {

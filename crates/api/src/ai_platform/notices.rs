@@ -4,10 +4,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::machines::NO_EFFECT;
 use super::no_effect_rules::check_job_dir;
 use super::plan::CommandLine;
 use super::violations::Violations;
+use super::without_effect::names_machine;
 use super::{Severity, TrainingInput, Violation, check, without_effect};
+use tunesmith_domain::MachineNotice;
 
 /// A field of a request that has no effect, or not the one that may be expected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -38,16 +41,25 @@ impl Notice {
     }
 }
 
-/// The notices of a job with the stored training input `input`.
-pub(super) fn job_notices(input: &Value) -> Vec<Notice> {
+/// The notices of a job with the stored training input `input`, whose machines have those of `machines`. Without
+/// `machines`, no field that names a machine has an effect.
+pub(super) fn job_notices(input: &Value, machines: Option<&[MachineNotice]>) -> Vec<Notice> {
     // An input that an older version stored may be unreadable. It was checked when the job was created.
     let Ok(input) = TrainingInput::deserialize(input) else { return Vec::new() };
-    let fields = without_effect(&input).into_iter().map(|field| Notice {
-        field: format!("trainingInput.{field}"),
-        description: "has no effect on this service".to_owned(),
-    });
+    let fields = effect_notices(&input, machines);
     let warnings = check(&input).into_iter().filter(|violation| violation.severity == Severity::Warning);
     fields.chain(warnings.map(|warning| Notice::of_warning("trainingInput.", warning))).collect()
+}
+
+/// A notice for each field of `input` that has no effect, or not the one that may be expected.
+fn effect_notices(input: &TrainingInput, machines: Option<&[MachineNotice]>) -> impl Iterator<Item = Notice> {
+    without_effect(input).into_iter().filter_map(move |field| {
+        let description = match machines.filter(|_| names_machine(&field)) {
+            None => NO_EFFECT.to_owned(),
+            Some(notices) => notices.iter().find(|notice| notice.field == field)?.description.clone(),
+        };
+        Some(Notice { field: format!("trainingInput.{field}"), description })
+    })
 }
 
 /// The notices of a job that is run by a command line, beside those of its configuration `input`.
@@ -118,8 +130,8 @@ mod tests {
             "trainingInput.jobDir",
             "trainingInput.hyperparameters.params[0].minValue",
         ];
-        assert_eq!(fields(job_notices(&input)), expected);
-        assert_eq!(fields(job_notices(&json!({"args": ["a"], "jobDir": "gs://bucket"}))), [""; 0]);
+        assert_eq!(fields(job_notices(&input, None)), expected);
+        assert_eq!(fields(job_notices(&json!({"args": ["a"], "jobDir": "gs://bucket"}), None)), [""; 0]);
     }
 
     #[test]

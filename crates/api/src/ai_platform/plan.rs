@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{ProtoDuration, ReplicaConfig, TrainingInput, study_spec};
+use super::machines::{MachineMap, Machines};
+use super::{ProtoDuration, ReplicaConfig, TrainingInput, Violation, study_spec};
 use tunesmith_domain::{IdError, JobId, JobPlan, ProgramPlan, ReplicaPlan, Role};
 use tunesmith_service::StudySpec;
 
@@ -52,12 +53,23 @@ pub enum PlanningError {
         /// Its value.
         value: i64,
     },
+    /// The server has no such machines.
+    #[error("{}", listed(violations))]
+    Machines {
+        /// The fields; at least one.
+        violations: Vec<Violation>,
+    },
     /// The ID of the previous job is invalid.
     #[error("hyperparameters.resumePreviousJobId")]
     PreviousJob(#[from] IdError),
     /// The hyperparameters do not describe a study. A checked configuration does not cause this.
     #[error("hyperparameters")]
     Study(#[from] super::StudySpecError),
+}
+
+fn listed(violations: &[Violation]) -> String {
+    let each = violations.iter().map(|one| format!("{}: {}; allowed: {}", one.field, one.message, one.allowed));
+    each.collect::<Vec<_>>().join("; ")
 }
 
 /// Maximum number of replicas of one role. All run on this machine.
@@ -81,20 +93,36 @@ pub fn previous_job(input: &TrainingInput) -> Result<Option<JobId>, PlanningErro
     Ok(if previous.is_empty() { None } else { Some(previous.parse::<JobId>()?) })
 }
 
-/// The canonical JSON of a training input with another number of trials; unchanged without hyperparameters.
-pub fn with_max_trials(training_input: &Value, max_trials: u64) -> Value {
+/// The canonical JSON of a training input with other numbers of trials in all and at once; unchanged without
+/// hyperparameters.
+pub fn with_trial_counts(training_input: &Value, max_trials: Option<u64>, max_parallel_trials: Option<u64>) -> Value {
     let mut input = training_input.clone();
     if let Some(Value::Object(hyperparameters)) = input.get_mut("hyperparameters") {
-        hyperparameters.insert("maxTrials".to_owned(), max_trials.into());
+        for (name, count) in [("maxTrials", max_trials), ("maxParallelTrials", max_parallel_trials)] {
+            hyperparameters.extend(count.map(|count| (name.to_owned(), count.into())));
+        }
     }
     input
 }
 
-/// The plan of the job.
+/// The plan of the job on a server without a configuration.
 ///
 /// # Errors
-/// [`PlanningError`], which names what is missing or contradictory.
+/// As [`job_plan_on`].
 pub fn job_plan(input: &TrainingInput, command_line: &CommandLine) -> Result<JobPlan, PlanningError> {
+    job_plan_on(&MachineMap::published(), input, command_line)
+}
+
+/// The plan of the job on a server whose machines are `map`.
+///
+/// # Errors
+/// [`PlanningError`], which names what is missing, contradictory or unknown.
+pub fn job_plan_on(
+    map: &MachineMap,
+    input: &TrainingInput,
+    command_line: &CommandLine,
+) -> Result<JobPlan, PlanningError> {
+    let machines = map.resolve(input).map_err(|violations| PlanningError::Machines { violations })?;
     let image = input.master_config.as_ref().map_or("", |config| config.image_uri.as_str());
     let program = if image.is_empty() {
         local_program(input, command_line)?
@@ -122,7 +150,7 @@ pub fn job_plan(input: &TrainingInput, command_line: &CommandLine) -> Result<Job
         max_failed_trials: counts.2.into(),
         metric_tag,
         metric_from_stdout: input.tunesmith.metric_from_stdout,
-        replicas: replicas(input, &program)?,
+        replicas: replicas(input, &machines, &program)?,
         program,
         args,
         working_directory: command_line.working_directory.clone(),
@@ -134,6 +162,8 @@ pub fn job_plan(input: &TrainingInput, command_line: &CommandLine) -> Result<Job
         trial_time_limit: duration(input.tunesmith.trial_time_limit),
         grace: input.tunesmith.stop_grace_period(),
         max_lost_attempts: input.tunesmith.max_lost_attempts().into(),
+        machines: machines.plan,
+        principal: None,
     })
 }
 
@@ -185,21 +215,27 @@ fn container(image: &str, config: Option<&ReplicaConfig>) -> ProgramPlan {
     }
 }
 
-fn replicas(input: &TrainingInput, master: &ProgramPlan) -> Result<Vec<ReplicaPlan>, PlanningError> {
-    let groups = [
-        (Role::Worker, "workerCount", input.worker_count, &input.worker_config),
-        (Role::ParameterServer, "parameterServerCount", input.parameter_server_count, &input.parameter_server_config),
-        (Role::Evaluator, "evaluatorCount", input.evaluator_count, &input.evaluator_config),
-    ];
+fn replicas(
+    input: &TrainingInput,
+    machines: &Machines,
+    master: &ProgramPlan,
+) -> Result<Vec<ReplicaPlan>, PlanningError> {
     let mut replicas = Vec::new();
-    for (role, field, count, config) in groups {
+    for (role, count, resources) in &machines.replicas {
+        let (field, config) = match role {
+            Role::Worker => ("workerCount", &input.worker_config),
+            Role::ParameterServer => ("parameterServerCount", &input.parameter_server_config),
+            Role::Evaluator => ("evaluatorCount", &input.evaluator_config),
+            Role::Master => continue,
+        };
         let value = count.0;
         if !(0..=MAX_REPLICAS).contains(&value) {
             return Err(PlanningError::ReplicaCount { field, value });
         }
         let count = value as u32;
         if count > 0 {
-            replicas.push(ReplicaPlan { role, count, program: replica_program(master, config.as_ref()) });
+            let program = replica_program(master, config.as_ref());
+            replicas.push(ReplicaPlan { role: *role, count, program, resources: resources.clone() });
         }
     }
     Ok(replicas)

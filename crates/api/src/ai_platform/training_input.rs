@@ -13,19 +13,19 @@ use super::{Additions, HyperparameterSpec, Int64, ProtoDuration, ReplicaConfig, 
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct TrainingInput {
-    /// The set of machines. No effect in a local run.
+    /// The set of machines. `STANDARD_1` and `PREMIUM_1` start workers and parameter servers beside the master.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scale_tier: Option<ScaleTier>,
-    /// Machine type of the master; required with `CUSTOM`. No effect in a local run.
+    /// Machine type of the master; required with `CUSTOM`. Its resources are requested from a server that counts them.
     #[serde(skip_serializing_if = "is_default")]
     pub master_type: String,
-    /// Machine type of workers; required if there are any. No effect in a local run.
+    /// Machine type of workers; required if there are any.
     #[serde(skip_serializing_if = "is_default")]
     pub worker_type: String,
-    /// Machine type of parameter servers; required if there are any. No effect in a local run.
+    /// Machine type of parameter servers; required if there are any.
     #[serde(skip_serializing_if = "is_default")]
     pub parameter_server_type: String,
-    /// Machine type of evaluators; required if there are any. No effect in a local run.
+    /// Machine type of evaluators; required if there are any.
     #[serde(skip_serializing_if = "is_default")]
     pub evaluator_type: String,
     /// Number of workers; only with `CUSTOM`. Default 0.
@@ -62,13 +62,14 @@ pub struct TrainingInput {
     /// The hyperparameters of a tuning job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hyperparameters: Option<HyperparameterSpec>,
-    /// The region. No effect in a local run.
+    /// The region. No effect unless the server configuration lists regions.
     #[serde(skip_serializing_if = "is_default")]
     pub region: String,
     /// The output folder of the program; each trial gets a subfolder, as `--job-dir`.
     #[serde(skip_serializing_if = "is_default")]
     pub job_dir: String,
-    /// AI Platform runtime version. Excludes `masterConfig.imageUri`. No effect in a local run.
+    /// AI Platform runtime version. Excludes `masterConfig.imageUri`. No effect unless the server configuration lists
+    /// runtime versions.
     #[serde(skip_serializing_if = "is_default")]
     pub runtime_version: String,
     /// Python version: 3.7, 3.5 or 2.7. No effect in a local run.
@@ -98,7 +99,7 @@ pub struct TrainingInput {
 }
 
 /// Named sets of machines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum ScaleTier {
     /// One small machine.
     #[serde(rename = "BASIC")]
@@ -118,6 +119,23 @@ pub enum ScaleTier {
     /// As given by `masterType`, `workerCount` and similar fields.
     #[serde(rename = "CUSTOM")]
     Custom,
+}
+
+impl ScaleTier {
+    /// The tiers whose machines are fixed.
+    pub const PREDEFINED: [Self; 5] = [Self::Basic, Self::Standard1, Self::Premium1, Self::BasicGpu, Self::BasicTpu];
+
+    /// The published name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Basic => "BASIC",
+            Self::Standard1 => "STANDARD_1",
+            Self::Premium1 => "PREMIUM_1",
+            Self::BasicGpu => "BASIC_GPU",
+            Self::BasicTpu => "BASIC_TPU",
+            Self::Custom => "CUSTOM",
+        }
+    }
 }
 
 /// Time limits and priority.

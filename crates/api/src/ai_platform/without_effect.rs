@@ -1,8 +1,17 @@
-//! Fields that never have an effect here.
+//! Fields that have no effect here, unless a server configuration gives them one.
 
 use super::TrainingInput;
+use super::machines::{MachineMap, NO_EFFECT};
 
-/// Paths of the fields of `input` that have no effect on this service, in the order of AI Platform's reference.
+/// Whether the server's machines decide on the effect of `field`.
+pub fn names_machine(field: &str) -> bool {
+    let fields =
+        ["scaleTier", "masterType", "workerType", "parameterServerType", "evaluatorType", "region", "runtimeVersion"];
+    fields.contains(&field) || field.ends_with(".acceleratorConfig")
+}
+
+/// Paths of the fields of `input` that have no effect on this service, in the order of AI Platform's reference. A server
+/// with a configuration gives some of them an effect.
 pub fn without_effect(input: &TrainingInput) -> Vec<String> {
     let mut fields: Vec<String> = [
         ("scaleTier", input.scale_tier.is_some()),
@@ -43,6 +52,11 @@ pub fn without_effect(input: &TrainingInput) -> Vec<String> {
 /// As [`without_effect`], with the fields that have no effect in a run of one job by itself.
 pub fn without_effect_in_a_local_run(input: &TrainingInput) -> Vec<String> {
     let mut fields = without_effect(input);
+    // Without a server configuration no name is refused.
+    let machines = MachineMap::published().resolve(input).map(|machines| machines.plan);
+    let notices = machines.ok().and_then(|plan| plan.notices).unwrap_or_default();
+    let has_none = |field: &str| notices.iter().any(|notice| notice.field == field && notice.description == NO_EFFECT);
+    fields.retain(|field| !names_machine(field) || has_none(field));
     if let Some(scheduling) = &input.scheduling {
         // A local run has one job, so there is no queue.
         if scheduling.max_wait_time.is_some() {

@@ -1,7 +1,10 @@
 //! The environment variables of this process that programs inherit.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::str::FromStr;
+
+use crate::Replica;
 
 /// Variables that programs inherit by name.
 pub const PASSED_NAMES: [&str; 39] = [
@@ -142,6 +145,16 @@ impl PassedEnvironment {
                 false => pattern.start.as_bytes() == name,
             })
     }
+}
+
+/// The variables that limit the program of `replica` to the accelerators that were granted to it. They replace those of the
+/// job and of this process. Empty if accelerators are not counted.
+pub(super) fn device_variables(replica: &Replica) -> BTreeMap<String, String> {
+    let Some(devices) = &replica.devices else { return BTreeMap::new() };
+    let list = devices.join(",");
+    // The container runtime of NVIDIA takes an empty list for all devices.
+    let container = if devices.is_empty() { "void".to_owned() } else { list.clone() };
+    BTreeMap::from([("CUDA_VISIBLE_DEVICES".to_owned(), list), ("NVIDIA_VISIBLE_DEVICES".to_owned(), container)])
 }
 
 #[cfg(test)]

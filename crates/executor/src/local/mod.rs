@@ -38,7 +38,7 @@ use self::containers::Engine;
 use self::watchdog::{KILL_TIMEOUT, Supervisor, Watchdog};
 use super::{
     Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec, ExecutorJobState, ExitStatus, LossCause, Program,
-    ProgramEnd, Role, StopMode, StopReason,
+    ProgramEnd, Replica, Role, StopMode, StopReason,
 };
 use tunesmith_files::umask_of_user;
 
@@ -178,6 +178,15 @@ impl Executor for LocalExecutor {
     async fn tidy(&self, id: &ExecutorJobId) -> Result<(), ExecutorError> {
         let known = id.clone();
         self.blocking(id, move |inner| Ok(inner.tidy(&known)?)).await
+    }
+
+    async fn submitted(&self, id: &ExecutorJobId) -> Result<Option<Vec<Replica>>, ExecutorError> {
+        let known = id.clone();
+        self.blocking(id, move |inner| {
+            let Some(attempt) = inner.find(&known)? else { return Ok(None) };
+            Ok(attempt.submission()?.map(|submission| submission.spec.replicas))
+        })
+        .await
     }
 
     async fn forget(&self, job: &JobId) -> io::Result<()> {
@@ -370,6 +379,9 @@ fn check(spec: &ExecutorJobSpec) -> Result<(), String> {
     }
     if spec.replicas.first().is_none_or(|replica| replica.role != Role::Master) {
         return Err("its first replica is not a master".to_owned());
+    }
+    if !spec.placement.is_empty() {
+        return Err("its placement names a queue or options, which this machine does not have".to_owned());
     }
     for replica in &spec.replicas {
         match &replica.program {

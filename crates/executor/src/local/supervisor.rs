@@ -25,6 +25,7 @@ use rustix::process::{
 
 use super::addresses::{consecutive_addresses, free_addresses};
 use super::attempt::{Attempt, AttemptOutcome, End, FORMAT, Started, StopRequest, Submission};
+use super::environment::device_variables;
 use super::launch;
 use super::log_quota::LogQuota;
 use super::processes::{TOKEN_VARIABLE, descendants};
@@ -251,6 +252,7 @@ impl Supervisor {
         // For the process on this machine, not for the inside of a container.
         let mut own: BTreeMap<String, String> = BTreeMap::new();
         variables.insert(TOKEN_VARIABLE.to_owned(), token.clone());
+        variables.extend(device_variables(replica));
         if let Some(identity) = &self.submission.identity {
             let of_user = identity.variables().map(|(name, value)| (name.to_owned(), value.to_owned()));
             own.extend(of_user);

@@ -5,12 +5,16 @@
 
 mod handling;
 mod queue;
+mod queue_limits;
+mod recovery;
 mod reopen;
 mod retention;
 mod retries;
+mod running;
 #[cfg(test)]
 mod tests;
 
+pub use queue_limits::QueueLimits;
 pub use reopen::Extension;
 
 use std::collections::HashMap;
@@ -27,7 +31,9 @@ use tokio::time::Instant;
 use self::handling::Handling;
 use self::queue::{Moment, Queue};
 use self::retries::{AfterFailure, Retry};
+use self::running::RunningJob;
 use super::pages;
+use super::resource_pool::Waiting;
 use super::runner::{
     CANCELLED_BY_USER, Control, JobOutcome, JobServices, RunControl, RunError, RunSettings, until_at_least,
 };
@@ -84,6 +90,12 @@ pub enum JobsError {
         #[source]
         source: std::io::Error,
     },
+    /// As many jobs wait as are allowed.
+    #[error("{reason}: wait until some have started, or cancel some")]
+    QueueFull {
+        /// The limit, with its number.
+        reason: String,
+    },
     /// The executor cannot tell what it has run.
     #[error(transparent)]
     Executor(#[from] ExecutorError),
@@ -106,6 +118,10 @@ pub struct Jobs {
     changed: Notify,
     /// Notified when a run of a job has ended.
     ended: Notify,
+    /// Held while a job is created, so that the limits on queued jobs hold for jobs that are created at the same time.
+    creation: tokio::sync::Mutex<()>,
+    /// The limits on queued jobs.
+    queue_limits: QueueLimits,
     /// Held while a job starts to run, is retried, extended or deleted, so that only one of these happens at a time.
     admission: tokio::sync::Mutex<()>,
 }
@@ -113,8 +129,10 @@ pub struct Jobs {
 #[derive(Default)]
 struct State {
     queue: Queue,
-    /// Cancels each running job when set to true. Contains the jobs that wait to be run again after a failure.
-    running: HashMap<JobId, watch::Sender<bool>>,
+    /// The running jobs, and those that wait to be run again after a failure.
+    running: HashMap<JobId, RunningJob>,
+    /// Number of job slots and of those in use, while the queue is run.
+    slots: Option<(usize, usize)>,
     /// Number of failed runs in succession.
     failed_runs: HashMap<JobId, usize>,
 }
@@ -130,6 +148,8 @@ pub struct JobReport {
     pub trials: Vec<Trial>,
     /// Number of jobs ahead of it in the queue; `None` if it is not queued.
     pub position: Option<usize>,
+    /// Why it waits, or trials of it.
+    pub waiting: Vec<Waiting>,
 }
 
 impl Jobs {
@@ -140,8 +160,17 @@ impl Jobs {
             state: Mutex::default(),
             changed: Notify::new(),
             ended: Notify::new(),
+            creation: tokio::sync::Mutex::default(),
+            queue_limits: QueueLimits::default(),
             admission: tokio::sync::Mutex::default(),
         }
+    }
+
+    /// Sets the limits on queued jobs.
+    #[must_use]
+    pub fn with_queue_limits(mut self, limits: QueueLimits) -> Self {
+        self.queue_limits = limits;
+        self
     }
 
     /// Stores a job, or finds the job that was submitted with the same content before. Does not queue it.
@@ -164,12 +193,13 @@ impl Jobs {
                 Err(error) => return Err(error.into()),
             }
         }
+        let _creation = self.creation.lock().await;
+        self.check_queue_limits(&submission)?;
         let submitted = self.submit(submission, random_seed).await?;
         let Submitted::Created(job) = submitted else {
             return Err(StoreError::AlreadyExists { resource: format!("job {}", submitted.job().id) }.into());
         };
-        let now = self.moment();
-        self.state().queue.push(&job, job.plan()?, now);
+        self.push(&job)?;
         self.changed.notify_one();
         Ok(job)
     }
@@ -212,19 +242,21 @@ impl Jobs {
         let store = &self.services.store;
         let job = store.job(id).await?;
         let position = self.state().queue.position(id);
+        let waiting = self.waiting(&job);
         let Some(study) = &job.study else {
-            return Ok(JobReport { job, study: None, trials: Vec::new(), position });
+            return Ok(JobReport { job, study: None, trials: Vec::new(), position, waiting });
         };
         let study = match store.study(study).await {
             Ok(study) => study,
             Err(error @ StoreError::NotFound { .. }) => {
                 tracing::warn!(job.id = %id, error = %error, "the trials of a job are missing");
-                return Ok(JobReport { job, study: None, trials: Vec::new(), position });
+                return Ok(JobReport { job, study: None, trials: Vec::new(), position, waiting });
             }
             Err(error) => return Err(error.into()),
         };
-        let trials = pages::trials(&**store, &study.id).try_collect().await?;
-        Ok(JobReport { job, study: Some(study), trials, position })
+        let trials: Vec<Trial> = pages::trials(&**store, &study.id).try_collect().await?;
+        let waiting = self.with_engine(waiting, &study.id, &trials);
+        Ok(JobReport { job, study: Some(study), trials, position, waiting })
     }
 
     /// Returns the state of the job `id`, and the folder of its files, which may not exist.
@@ -285,8 +317,8 @@ impl Jobs {
         store.change_job(id, change).await?;
         let mut now = self.state();
         now.queue.move_to_front(&job);
-        if let Some(cancel) = now.running.get(id) {
-            cancel.send_replace(true);
+        if let Some(running) = now.running.get(id) {
+            running.cancel.send_replace(true);
         } else if state == JobState::Cancelling && job.plan().is_err() && now.queue.position(id).is_none() {
             // It was not queued, because its plan cannot be read.
             now.queue.push_front(&job);
@@ -303,7 +335,8 @@ impl Jobs {
         Ok(self.services.store.change_job(id, change).await?)
     }
 
-    /// Queues the unfinished jobs of the store. Call it once, before any other method.
+    /// Queues the unfinished jobs of the store, and reserves the resources of their running programs. Call it once, before
+    /// any other method.
     ///
     /// # Errors
     /// [`JobsError::Store`].
@@ -313,10 +346,10 @@ impl Jobs {
             if job.state.is_final() {
                 continue;
             }
-            let now = self.moment();
-            match job.plan() {
+            self.reserve_grants::<JobsError>(&job).await?;
+            match self.push(&job) {
                 _ if job.state == JobState::Cancelling => self.state().queue.push_front(&job),
-                Ok(plan) => self.state().queue.push(&job, plan, now),
+                Ok(()) => {}
                 Err(error) => tracing::error!(job.id = %job.id, error = %error, "a job cannot be resumed"),
             }
         }
@@ -329,7 +362,7 @@ impl Jobs {
         let mut running = JoinSet::new();
         let mut waiting = JoinSet::new();
         loop {
-            self.cancel_overdue().await;
+            self.end_overdue().await;
             while running.len() < settings.slots.get() {
                 let Some(id) = self.state().queue.pop() else { break };
                 running.spawn(Arc::clone(self).run_queued(id, settings.endpoint.clone(), control.clone()));
@@ -342,6 +375,7 @@ impl Jobs {
                 }
             };
             self.record_load(running.len(), settings.slots);
+            self.state().slots = Some((running.len(), settings.slots.get()));
             tokio::select! {
                 () = until_at_least(&mut control, Control::Drain) => break,
                 () = self.changed.notified() => {}
@@ -370,9 +404,12 @@ impl Jobs {
         settings: RunSettings,
         mut control: watch::Receiver<Control>,
     ) -> Result<JobOutcome, RunError> {
-        let cancelled = self.register(id).await;
+        // No program gets the devices of one that an earlier process started.
+        self.reserve_grants::<RunError>(&self.services.store.job(id).await?).await?;
+        let (cancelled, live) = self.register(id).await;
         let outcome = loop {
-            let run_control = RunControl { level: control.clone(), cancelled: cancelled.clone() };
+            let (cancelled, live) = (cancelled.clone(), live.clone());
+            let run_control = RunControl { level: control.clone(), cancelled, live };
             let (error, after) = match self.run_once(id, &settings, run_control).await {
                 Ok(outcome) => break Ok(outcome),
                 Err(failure) => failure,
@@ -408,7 +445,7 @@ impl Jobs {
         endpoint: String,
         control: watch::Receiver<Control>,
     ) -> Option<Retry> {
-        let cancelled = self.register(&id).await;
+        let (cancelled, live) = self.register(&id).await;
         let handling = Handling::begin(&(self.services.directory)(&id)).await;
         let failure = if handling.is_fatal() {
             match handling::set_aside(&self, &id).await {
@@ -424,7 +461,7 @@ impl Jobs {
         } else {
             let (events, emitted) = mpsc::unbounded_channel();
             let settings = RunSettings { endpoint, parallel: None, events: Some(events) };
-            let run_control = RunControl { level: control, cancelled: cancelled.clone() };
+            let run_control = RunControl { level: control, cancelled: cancelled.clone(), live };
             let outcome = handling.during(emitted, self.run_once(&id, &settings, run_control)).await;
             self.pause_after(&id, outcome)
         };
@@ -437,41 +474,11 @@ impl Jobs {
         }
     }
 
-    /// Enters a job into the running ones; the returned flag becomes true when the job is cancelled.
-    async fn register(&self, id: &JobId) -> watch::Receiver<bool> {
-        let _admission = self.admission.lock().await;
-        let (cancel, cancelled) = watch::channel(false);
-        self.state().running.insert(id.clone(), cancel.clone());
-        // The job may have been cancelled after it left the queue.
-        if self.services.store.job(id).await.is_ok_and(|job| job.state == JobState::Cancelling) {
-            cancel.send_replace(true);
-        }
-        cancelled
-    }
-
-    fn unregister(&self, id: &JobId) {
-        self.state().running.remove(id);
-        self.ended.notify_waiters();
-    }
-
     fn record_load(&self, running: usize, slots: NonZeroUsize) {
         let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
         telemetry().jobs_queued.set(count(self.state().queue.len()));
         telemetry().jobs_running.set(count(running));
         telemetry().job_slots.set(count(slots.get()));
-    }
-
-    /// Cancels the queued jobs that exceed their maximum waiting time.
-    async fn cancel_overdue(&self) {
-        loop {
-            let Some(id) = self.state().queue.pop_overdue(Instant::now()) else { return };
-            let error_message = "the job waited longer than scheduling.maxWaitTime allows".to_owned();
-            let at = self.services.clock.now();
-            let change = JobChange::Become { state: JobState::Cancelled, error_message, at };
-            if let Err(error) = self.services.store.change_job(&id, change).await {
-                tracing::error!(job.id = %id, error = %error, "an overdue job could not be cancelled");
-            }
-        }
     }
 
     fn moment(&self) -> Moment {

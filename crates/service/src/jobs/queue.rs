@@ -19,27 +19,55 @@ pub(super) struct Moment {
     pub(super) instant: Instant,
 }
 
+/// The limit that ends the waiting of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Overdue {
+    /// `scheduling.maxWaitTime` of the job.
+    MaxWaitTime,
+    /// The queue deadline of the server.
+    QueueDeadline,
+}
+
+/// A waiting job.
+#[derive(Debug)]
+struct Entry {
+    /// The end of its waiting time.
+    until: Option<(Instant, Overdue)>,
+    /// Who submitted it.
+    principal: Option<String>,
+}
+
 /// The waiting jobs, in the order in which they are started.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    /// The waiting jobs, with the end of their waiting time.
-    places: BTreeMap<Place, Option<Instant>>,
+    places: BTreeMap<Place, Entry>,
 }
 
 impl Queue {
     /// Adds a job at `now`. The waiting time of a job that has run before is not limited.
-    pub(super) fn push(&mut self, job: &Job, plan: &JobPlan, now: Moment) {
-        let limit = plan.max_wait_time.filter(|_| job.start_time.is_none());
+    pub(super) fn push(&mut self, job: &Job, plan: &JobPlan, now: Moment, deadline: Option<Duration>) {
+        let limits = [(plan.max_wait_time, Overdue::MaxWaitTime), (deadline, Overdue::QueueDeadline)];
         let queued = job.requeue_time.unwrap_or(job.create_time);
         // A submission in the future is the result of a changed system clock.
         let waited = Duration::try_from(now.time.duration_since(queued)).unwrap_or(Duration::ZERO);
-        let until = limit.and_then(|limit| now.instant.checked_add(limit.saturating_sub(waited)));
-        self.places.insert((Reverse(plan.priority), job.create_time, job.id.clone()), until);
+        let ends = limits
+            .into_iter()
+            .filter(|_| job.start_time.is_none())
+            .filter_map(|(limit, overdue)| Some((now.instant.checked_add(limit?.saturating_sub(waited))?, overdue)));
+        let entry = Entry { until: ends.min(), principal: plan.principal.clone() };
+        self.places.insert((Reverse(plan.priority), job.create_time, job.id.clone()), entry);
+    }
+
+    /// The waiting jobs, and who submitted them.
+    pub(super) fn jobs(&self) -> impl Iterator<Item = (&JobId, Option<&str>)> {
+        self.places.iter().map(|((_, _, id), entry)| (id, entry.principal.as_deref()))
     }
 
     /// Adds a job that is being cancelled, in front of the others.
     pub(super) fn push_front(&mut self, job: &Job) {
-        self.places.insert((Reverse(i32::MAX), job.create_time, job.id.clone()), None);
+        let principal = job.plan.as_ref().ok().and_then(|plan| plan.principal.clone());
+        let entry = Entry { until: None, principal };
+        self.places.insert((Reverse(i32::MAX), job.create_time, job.id.clone()), entry);
     }
 
     /// Moves `job` to the front, and removes the limit of its waiting time. Does nothing if it does not wait.
@@ -72,16 +100,16 @@ impl Queue {
     }
 
     /// Removes and returns a job whose waiting time is over at `now`.
-    pub(super) fn pop_overdue(&mut self, now: Instant) -> Option<JobId> {
-        let overdue = self.places.iter().find(|(_, until)| until.is_some_and(|until| until <= now));
-        let place = overdue.map(|(place, _)| place.clone())?;
+    pub(super) fn pop_overdue(&mut self, now: Instant) -> Option<(JobId, Overdue)> {
+        let overdue = |entry: &Entry| entry.until.filter(|(until, _)| *until <= now).map(|(_, overdue)| overdue);
+        let (place, why) = self.places.iter().find_map(|(place, entry)| Some((place.clone(), overdue(entry)?)))?;
         self.places.remove(&place);
-        Some(place.2)
+        Some((place.2, why))
     }
 
     /// Returns the earliest end of a waiting time.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
-        self.places.values().flatten().min().copied()
+        self.places.values().filter_map(|entry| entry.until).map(|(until, _)| until).min()
     }
 }
 
@@ -104,7 +132,7 @@ mod tests {
         let mut queue = Queue::default();
         let jobs = [("young", 2, 0), ("old", 1, 0), ("important", 3, 5), ("cancelled", 4, 0)];
         for (id, create_secs, priority) in jobs {
-            queue.push(&job(id, create_secs), &plan(priority, None), at(0, Instant::now()));
+            queue.push(&job(id, create_secs), &plan(priority, None), at(0, Instant::now()), None);
         }
         queue.move_to_front(&job("cancelled", 4));
         queue.move_to_front(&job("unknown", 4));
@@ -123,13 +151,13 @@ mod tests {
         let begin = Instant::now();
         let after = |secs| begin + Duration::from_secs(secs);
         let mut queue = Queue::default();
-        queue.push(&job("patient", 0), &plan(9, None), at(0, begin));
-        queue.push(&job("waits", 0), &plan(0, Some(60)), at(10, begin));
+        queue.push(&job("patient", 0), &plan(9, None), at(0, begin), None);
+        queue.push(&job("waits", 0), &plan(0, Some(60)), at(10, begin), None);
         let started = JobFields { start_time: Some(samples::at(1)), ..(*job("started", 0)).clone() };
-        queue.push(&Job::restore(started), &plan(0, Some(10)), at(10, begin));
+        queue.push(&Job::restore(started), &plan(0, Some(10)), at(10, begin), Some(Duration::from_secs(1)));
         assert_eq!(queue.next_deadline(), Some(after(50)));
         assert_eq!(queue.pop_overdue(after(49)), None);
-        assert_eq!(queue.pop_overdue(after(50)), Some("waits".parse().unwrap()));
+        assert_eq!(queue.pop_overdue(after(50)), Some(("waits".parse().unwrap(), Overdue::MaxWaitTime)));
         assert_eq!((queue.pop_overdue(after(999)), queue.next_deadline()), (None, None));
     }
 
@@ -137,7 +165,16 @@ mod tests {
     fn job_that_was_submitted_in_the_future_waits_for_its_whole_time() {
         let begin = Instant::now();
         let mut queue = Queue::default();
-        queue.push(&job("waits", 9000), &plan(0, Some(60)), at(0, begin));
+        queue.push(&job("waits", 9000), &plan(0, Some(60)), at(0, begin), None);
         assert_eq!(queue.next_deadline(), Some(begin + Duration::from_secs(60)));
+    }
+
+    #[test]
+    fn queue_deadline_of_the_server_ends_the_waiting_of_a_job_with_a_longer_one() {
+        let begin = Instant::now();
+        let mut queue = Queue::default();
+        queue.push(&job("waits", 0), &plan(0, Some(60)), at(0, begin), Some(Duration::from_secs(9)));
+        let over = begin + Duration::from_secs(9);
+        assert_eq!(queue.pop_overdue(over), Some(("waits".parse().unwrap(), Overdue::QueueDeadline)));
     }
 }

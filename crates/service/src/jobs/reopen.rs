@@ -1,10 +1,11 @@
-//! Retries, extends and deletes jobs that are not being run.
+//! Retries and deletes jobs that are not being run, and changes the numbers of trials of any job.
 
 use std::io;
 use std::pin::pin;
 
 use futures::TryStreamExt;
 
+use super::running::RunningJob;
 use super::{Jobs, JobsError};
 use crate::pages;
 use crate::runner::JobServices;
@@ -12,12 +13,14 @@ use tunesmith_domain::{Document, Job, JobChange, JobId, JobState, StudyId, Study
 use tunesmith_executor::{ExecutorJobId, ExecutorJobState};
 use tunesmith_store::StoreError;
 
-/// More trials for a job.
+/// Other numbers of trials for a job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Extension {
-    /// The new number of trials, more than the present one.
-    pub max_trials: u64,
-    /// The training input of the job with that number.
+    /// The new number of trials: more than the present one if the job has ended. `None` keeps it.
+    pub max_trials: Option<u64>,
+    /// The new number of trials at once, at least 1. `None` keeps it.
+    pub max_parallel_trials: Option<u64>,
+    /// The training input of the job with these numbers.
     pub training_input: Document,
     /// The revision that the job must have; `None` for any.
     pub revision: Option<u64>,
@@ -43,19 +46,34 @@ impl Jobs {
         self.enqueue(store.change_job(id, change).await?)
     }
 
-    /// Raises the number of trials of a tuning job, and queues the job if it has ended. All its trials remain the
-    /// knowledge of its search.
+    /// Changes the numbers of trials of a tuning job, in all and at once. A running job takes them over at once: a higher
+    /// number starts more trials, a lower one lets the running ones end. A job that has ended goes on if it has more trials
+    /// in all. All its trials remain the knowledge of its search.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`]; [`StoreError::Refused`] if the number is not raised, or the job has no hyperparameters or
-    /// is being cancelled; [`JobsError::Running`].
+    /// [`StoreError::NotFound`]; [`StoreError::Refused`] if the job has ended and the number is not raised, or the job has no
+    /// hyperparameters or is being cancelled.
     pub async fn extend(&self, id: &JobId, extension: Extension) -> Result<Job, JobsError> {
         let _admission = self.admission.lock().await;
-        self.check_not_running(id, "extend").await?;
+        let running = self.until_not_ending(id).await?;
+        // The run does not end the job before it knows the new numbers.
+        let _ending = match &running {
+            Some(running) => Some(running.ending.lock().await),
+            None => None,
+        };
         let JobServices { store, clock, .. } = &*self.services;
-        let Extension { max_trials, training_input, revision } = extension;
-        let change = JobChange::Extend { max_trials, training_input, revision, at: clock.now() };
-        self.enqueue(store.change_job(id, change).await?)
+        let Extension { max_trials, max_parallel_trials, training_input, revision } = extension;
+        let was_final = store.job(id).await?.state.is_final();
+        let change = JobChange::Extend { max_trials, max_parallel_trials, training_input, revision, at: clock.now() };
+        let job = store.change_job(id, change).await?;
+        match &running {
+            Some(running) if !was_final => {
+                running.set_counts(&job);
+                Ok(job)
+            }
+            _ if job.state == JobState::Queued => self.enqueue(job),
+            _ => Ok(job),
+        }
     }
 
     /// Deletes a job in a final state: its folder with the logs of its trials, then its records. What its programs wrote
@@ -100,21 +118,27 @@ impl Jobs {
 
     /// Refuses a job that is being run. Waits for a run that has stored the end of its job, and is about to return.
     async fn check_not_running(&self, id: &JobId, change: &'static str) -> Result<(), JobsError> {
+        match self.until_not_ending(id).await? {
+            Some(_) => Err(JobsError::Running { id: id.clone(), change }),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the run of a job, if it is being run. Waits for a run that has stored the end of its job, and is about to
+    /// return.
+    async fn until_not_ending(&self, id: &JobId) -> Result<Option<RunningJob>, JobsError> {
         loop {
             let ended = self.ended.notified();
-            if !self.state().running.contains_key(id) {
-                return Ok(());
-            }
+            let Some(running) = self.state().running.get(id).cloned() else { return Ok(None) };
             if !self.services.store.job(id).await?.state.is_final() {
-                return Err(JobsError::Running { id: id.clone(), change });
+                return Ok(Some(running));
             }
             ended.await;
         }
     }
 
     fn enqueue(&self, job: Job) -> Result<Job, JobsError> {
-        let now = self.moment();
-        self.state().queue.push(&job, job.plan()?, now);
+        self.push(&job)?;
         self.changed.notify_one();
         Ok(job)
     }

@@ -70,6 +70,7 @@ impl Jobs {
         match result {
             Ok(outcome) => Ok(outcome),
             Err(error) => {
+                self.release_reserved(id);
                 let after = self.after_failure(id, &error).await;
                 Err((error, after))
             }
@@ -146,12 +147,9 @@ impl Jobs {
                 Err(_) => tokio::time::sleep(self.last_pause()).await,
             }
         };
-        let now = self.moment();
-        let mut state = self.state();
-        state.running.remove(&retry.id);
-        match job.plan() {
-            Ok(plan) if job.state != JobState::Cancelling => state.queue.push(&job, plan, now),
-            _ => state.queue.push_front(&job),
+        self.state().running.remove(&retry.id);
+        if job.state == JobState::Cancelling || self.push(&job).is_err() {
+            self.state().queue.push_front(&job);
         }
         self.changed.notify_one();
         self.ended.notify_waiters();

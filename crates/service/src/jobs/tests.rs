@@ -13,7 +13,7 @@ use super::*;
 use crate::clock::ManualClock;
 use crate::live_trials::LiveTrials;
 use crate::search_policy::SearchPolicy;
-use tunesmith_domain::{JobPlan, ProgramPlan};
+use tunesmith_domain::{JobPlan, MachinePlan, ProgramPlan};
 
 /// Jobs whose folders are in `folder`, and whose supervisor does not exist.
 fn jobs(folder: &TempDir, retry_pauses: Vec<Duration>) -> Arc<Jobs> {
@@ -28,6 +28,7 @@ fn jobs(folder: &TempDir, retry_pauses: Vec<Duration>) -> Arc<Jobs> {
         })),
         environments: Arc::new(Environments::new(root.join("environments"))),
         live: Arc::new(LiveTrials::default()),
+        pool: Arc::default(),
         clock: Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH)),
         directory: Box::new(move |job| root.join("jobs").join(job.parts().1)),
         program_user: Box::new(|_| None),
@@ -51,6 +52,7 @@ fn submission(id: &str, program: ProgramPlan) -> Submission {
             replicas: Vec::new(),
             working_directory: "/".into(),
             job_dir: None,
+            machines: MachinePlan::default(),
             ..samples::plan()
         },
         policy: serde_json::Value::Null,

@@ -29,6 +29,11 @@ impl FailureRule {
         Self { max_failed_trials, max_trials, failed: 0, succeeded: 0, last_reason: String::new(), wrong_tag: None }
     }
 
+    /// Sets the number of trials in all.
+    pub(super) fn set_max_trials(&mut self, max_trials: u64) {
+        self.max_trials = max_trials;
+    }
+
     /// Counts a trial in a final state.
     pub(super) fn record(&mut self, trial: &Trial) {
         match trial.state {

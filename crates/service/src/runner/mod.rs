@@ -5,10 +5,12 @@
 //! unfinished job continues it, and a run of a finished job returns at once.
 
 mod classification;
+mod counts;
 mod error_quote;
 mod failure_rule;
 mod files;
 mod giving_up;
+mod grants;
 mod program;
 mod program_files;
 mod running_time;
@@ -16,6 +18,7 @@ mod single_run;
 #[cfg(test)]
 mod tests;
 mod trial_run;
+mod trial_wait;
 mod tuning;
 mod waiting;
 
@@ -31,6 +34,7 @@ use super::JobEvent;
 use super::live_trials::LiveTrials;
 use super::secret::job_secret;
 use crate::clock::Clock;
+use crate::resource_pool::ResourcePool;
 use crate::search_policy::{SearchPolicy, error_text};
 use tunesmith_domain::{Job, JobChange, JobId, JobPlan, JobState, PlanError, Trial};
 use tunesmith_executor::{Executor, ExecutorError, ExecutorJobState, ExitStatus, ProgramEnd};
@@ -39,7 +43,9 @@ use tunesmith_objects::Buckets;
 use tunesmith_packages::{Environments, ProgramUser, Step};
 use tunesmith_store::{Store, StoreError};
 
+pub(super) use self::counts::{LiveCounts, TrialCounts};
 pub(super) use self::giving_up::{end_job, end_programs};
+pub(super) use self::grants::{claim, replica_resources, submitted_resources};
 
 /// The reason recorded for a job that a user cancelled.
 pub(super) const CANCELLED_BY_USER: &str = "cancelled by a user";
@@ -105,6 +111,8 @@ pub struct JobServices {
     pub store: Arc<dyn Store>,
     /// Runs the programs.
     pub executor: Arc<dyn Executor>,
+    /// The resources that programs share, and the limits on running trials.
+    pub pool: Arc<ResourcePool>,
     /// Suggests the parameters of trials.
     pub policy: Arc<SearchPolicy>,
     /// Installs Python packages.
@@ -142,6 +150,8 @@ pub(super) struct RunControl {
     pub(super) level: watch::Receiver<Control>,
     /// Cancels the job when it becomes true.
     pub(super) cancelled: watch::Receiver<bool>,
+    /// The numbers of trials.
+    pub(super) live: LiveCounts,
 }
 
 /// One run of a job.
@@ -195,6 +205,11 @@ impl Runner {
             return Ok(JobOutcome::Ended(job));
         }
         let plan = job.plan()?.clone();
+        if let Some(reason) = self.services.pool.impossible(&replica_resources(&plan)) {
+            // It was submitted to a server with another configuration.
+            let reason = format!("the job can never start: it {reason}");
+            return Ok(JobOutcome::Ended(end_job(&self.services, &self.id, JobState::Failed, &reason).await?));
+        }
         let job = if job.state == JobState::Queued { self.set_state(JobState::Preparing, "").await? } else { job };
         let mut control = self.control.level.clone();
         let mut cancelled = self.control.cancelled.clone();

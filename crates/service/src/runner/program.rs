@@ -26,6 +26,7 @@ pub(super) async fn prepare(
     if let Some(path) = package_path {
         packages.push(Package::Folder(SourceFolder::new(path)?));
     }
-    let request = EnvironmentRequest { packages, requirements: requirements.clone(), user };
+    let request =
+        EnvironmentRequest { packages, requirements: requirements.clone(), user, python: plan.machines.python.clone() };
     environments.prepare_observed(&request, observer).await.map(Some)
 }

@@ -3,9 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use tokio::time::Instant;
+
 use super::error_quote::error_quote;
 use super::files::FILES_TIMEOUT;
+use super::grants::until;
 use super::{Context, Control, JobOutcome, RunError, create_dir, create_job_dir, not_started, until_at_least};
+use crate::resource_pool::Grant;
 use crate::trainer::Launch;
 use tunesmith_domain::JobState;
 use tunesmith_executor::{
@@ -24,6 +28,7 @@ pub(super) async fn run(context: &Arc<Context>) -> Result<JobOutcome, RunError> 
     let runner = &context.runner;
     let mut attempt = context.job.former_attempts;
     let mut lost = Vec::new();
+    let mut grant = None;
     loop {
         attempt += 1;
         let id = ExecutorJobId { job: context.job.id.clone(), trial: None, attempt };
@@ -35,7 +40,19 @@ pub(super) async fn run(context: &Arc<Context>) -> Result<JobOutcome, RunError> 
             if runner.is_interrupted() {
                 return interrupt(context).await;
             }
-            state = submit(context, &id).await?;
+            let mut granted = match grant.take() {
+                Some(grant) => grant,
+                None => match wait_for_grant(context).await? {
+                    Ok(grant) => grant,
+                    Err(outcome) => return Ok(*outcome),
+                },
+            };
+            granted.begin_use(&id);
+            state = submit(context, &id, &granted).await?;
+            grant = Some(granted);
+        }
+        if grant.is_none() && state.is_open() {
+            grant = Some(context.adopt_grant(&id).await?);
         }
         if state.is_open() {
             match watch(context, &id).await? {
@@ -44,6 +61,7 @@ pub(super) async fn run(context: &Arc<Context>) -> Result<JobOutcome, RunError> 
                 None => return Ok(JobOutcome::Interrupted(context.services().store.job(&context.job.id).await?)),
             }
         }
+        grant.iter_mut().for_each(Grant::end_use);
         let interrupted = runner.is_interrupted();
         match state {
             ExecutorJobState::Ended(status) if status.stopped == Some(StopReason::Requested) => {
@@ -93,8 +111,27 @@ async fn interrupt(context: &Context) -> Result<JobOutcome, RunError> {
     Ok(JobOutcome::Interrupted(context.runner.set_state(JobState::Queued, "").await?))
 }
 
+/// Waits for the resources of the program. Returns the outcome of a job that ends before.
+async fn wait_for_grant(context: &Context) -> Result<Result<Grant, Box<JobOutcome>>, RunError> {
+    let mut next = context.request_grant(None, 1);
+    context.show_waiting(&next, &mut String::new());
+    let deadline = context.deadline(&next, Instant::now());
+    let mut control = context.runner.control.level.clone();
+    let outcome = tokio::select! {
+        biased;
+        () = until_at_least(&mut control, Control::Drain) => interrupt(context).await,
+        reason = context.until_cancelled() => end(context, JobState::Cancelled, &reason).await,
+        grant = next.granted() => return Ok(Ok(grant)),
+        () = until(deadline) => {
+            let message = format!("the program could not start: it {}", context.overdue_reason(&next));
+            end(context, JobState::Failed, &message).await
+        }
+    };
+    Ok(Err(Box::new(outcome?)))
+}
+
 /// Starts the program, and returns its state.
-async fn submit(context: &Context, id: &ExecutorJobId) -> Result<ExecutorJobState, RunError> {
+async fn submit(context: &Context, id: &ExecutorJobId, grant: &Grant) -> Result<ExecutorJobState, RunError> {
     let directory = directory(context, id.attempt);
     if let Some(metrics) = Launch::metric_file(&directory).parent() {
         create_dir(metrics).await?;
@@ -113,6 +150,7 @@ async fn submit(context: &Context, id: &ExecutorJobId) -> Result<ExecutorJobStat
         python: context.python.as_deref(),
         endpoint: &context.runner.settings.endpoint,
         token: String::new(),
+        grant,
     };
     match context.services().executor.submit(&launch.spec()).await {
         Ok(()) => Ok(ExecutorJobState::Running),

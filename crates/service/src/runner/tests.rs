@@ -115,10 +115,12 @@ async fn run(study: Option<StudySpec>, ends: Vec<ExecutorJobState>) -> Ran {
     let (executor, live) = (Scripted::new(ends), Arc::new(LiveTrials::default()));
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let jobs = Jobs::new(JobServices {
+        buckets: Default::default(),
         policy: Arc::new(SearchPolicy::new(Arc::clone(&store), 1)),
         executor: executor.clone(),
         environments: Arc::new(Environments::new(root.join("environments"))),
         live: Arc::clone(&live),
+        pool: Arc::default(),
         clock: Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH)),
         directory: Box::new(move |job| root.join("jobs").join(job.parts().1)),
         program_user: Box::new(|_| None),

@@ -5,14 +5,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 use tunesmith_algorithms::problem::TrialId;
 
 use super::classification::EndedTrial;
 use super::error_quote::error_quote;
 use super::files::{FILES_TIMEOUT, FileReader};
+use super::grants::until;
 use super::program_files::attempt_place;
+use super::trial_wait::{Waited, until_abandoned};
 use super::waiting::{after_submission, until_started};
 use super::{
     Context, Control, RunError, attempt_directory, create_dir, create_job_dir, not_started, time_of_change,
@@ -22,6 +23,7 @@ use crate::JobEvent;
 use crate::early_stopping::EarlyStopping;
 use crate::live_trials::{LiveTrial, Registration, TrialKey};
 use crate::pages;
+use crate::resource_pool::Grant;
 use crate::trainer::Launch;
 use tunesmith_domain::{
     Completion, FinalSelection, LossCause, Measurement, NoFinalMeasurement, Source, Study, Trial, TrialChange,
@@ -65,7 +67,8 @@ pub(super) struct TrialRun {
 
 impl TrialRun {
     /// Runs `trial` until it is in a final state, or the job is interrupted.
-    pub(super) async fn run(self, mut trial: Trial) -> Result<TrialEnd, RunError> {
+    /// Without a `grant`, it takes that of its running program, or waits for one.
+    pub(super) async fn run(self, mut trial: Trial, mut grant: Option<Grant>) -> Result<TrialEnd, RunError> {
         // A new trial, or one that is retried.
         if trial.start_time.is_none() {
             trial = self.begin_attempt(trial, None).await?;
@@ -87,7 +90,17 @@ impl TrialRun {
                 if self.context.runner.is_interrupted() {
                     return Ok(TrialEnd::Interrupted);
                 }
-                state = self.submit(&trial, &id).await?;
+                let mut granted = match self.keep_or_wait(grant.take(), &trial).await? {
+                    Waited::Granted(grant) => grant,
+                    Waited::Ended(end) => return Ok(end),
+                };
+                granted.begin_use(&id);
+                let submitted = self.submit(&trial, &id, &granted).await;
+                grant = Some(granted);
+                state = submitted?;
+            }
+            if grant.is_none() && state.is_open() {
+                grant = Some(self.context.adopt_grant(&id).await?);
             }
             if state == ExecutorJobState::Running {
                 self.emit_started(&trial, adopted);
@@ -99,6 +112,7 @@ impl TrialRun {
                     None => return Ok(TrialEnd::Detached),
                 }
             }
+            grant.iter_mut().for_each(Grant::end_use);
             let seen_tags = attempt.collect_rest().await?;
             trial = attempt.trial;
             match self.after(trial, state, seen_tags).await? {
@@ -108,17 +122,8 @@ impl TrialRun {
         }
     }
 
-    fn emit_started(&self, trial: &Trial, adopted: bool) {
-        self.context.emit(JobEvent::TrialStarted {
-            id: trial.id,
-            parameters: trial.parameters.clone(),
-            attempt: trial.attempt,
-            adopted,
-        });
-    }
-
     /// Handles the end of an attempt.
-    async fn after(
+    pub(super) async fn after(
         &self,
         trial: Trial,
         state: ExecutorJobState,
@@ -214,7 +219,7 @@ impl TrialRun {
         Ok(selection.finish())
     }
 
-    async fn complete(
+    pub(super) async fn complete(
         &self,
         trial: &Trial,
         completion: Completion,
@@ -255,7 +260,7 @@ impl TrialRun {
     }
 
     /// Starts the program of `trial`, and returns its state.
-    async fn submit(&self, trial: &Trial, id: &ExecutorJobId) -> Result<ExecutorJobState, RunError> {
+    async fn submit(&self, trial: &Trial, id: &ExecutorJobId, grant: &Grant) -> Result<ExecutorJobState, RunError> {
         let directory = self.directory(trial);
         if let Some(metrics) = Launch::metric_file(&directory).parent() {
             create_dir(metrics).await?;
@@ -275,6 +280,7 @@ impl TrialRun {
             python: context.python.as_deref(),
             endpoint: &context.runner.settings.endpoint,
             token: self.token(trial),
+            grant,
         };
         match context.services().executor.submit(&launch.spec()).await {
             Ok(()) => Ok(after_submission(&*context.services().executor, id).await),
@@ -329,21 +335,12 @@ impl TrialRun {
         Some(self.context.plan.local_job_dir()?.join(trial.id.to_string()))
     }
 
-    fn executor_job(&self, trial: &Trial) -> ExecutorJobId {
+    pub(super) fn executor_job(&self, trial: &Trial) -> ExecutorJobId {
         ExecutorJobId { job: self.context.job.id.clone(), trial: Some(trial.id), attempt: trial.attempt }
-    }
-
-    /// Returns the token of this attempt: a digest that cannot be computed without the secret of the job.
-    fn token(&self, trial: &Trial) -> String {
-        let digest = Sha256::new()
-            .chain_update(self.context.runner.secret)
-            .chain_update(self.executor_job(trial).to_string().as_bytes())
-            .finalize();
-        hex::encode(digest)
     }
 }
 
-enum Next {
+pub(super) enum Next {
     End(TrialEnd),
     /// Another attempt follows; `loss` is the cause if this one was lost.
     Again {
@@ -378,6 +375,7 @@ impl Attempt<'_> {
         if self.trial.state == TrialState::Stopping {
             executor.stop(&id, StopMode::Graceful).await?;
         }
+        let mut overdue = context.engine_deadline();
         let mut waits = matches!(state, ExecutorJobState::Waiting { .. });
         let reason = if let ExecutorJobState::Waiting { reason } = state { reason.clone() } else { String::new() };
         let started = until_started(&context, self.trial.id, &id, self.live, reason);
@@ -390,7 +388,11 @@ impl Attempt<'_> {
             let next_control = if applied == Control::Run { Control::Detach } else { Control::Kill };
             tokio::select! {
                 biased;
-                state = &mut ended => return Ok(Some(state?)),
+                state = &mut ended => return Ok(Some(overdue.end(state?))),
+                () = until(overdue.deadline), if waits && overdue.reason.is_none() => {
+                    overdue.reason = Some(context.engine_overdue_reason(self.live.waiting_reason()));
+                    executor.stop(&id, StopMode::Immediate).await?;
+                }
                 () = until_at_least(&mut control, next_control), if applied < Control::Kill => {
                     applied = *control.borrow();
                     if applied == Control::Detach {
@@ -490,12 +492,5 @@ impl Attempt<'_> {
         self.trial = self.run.change(self.trial.id, TrialChange::Stop).await?;
         self.run.context.emit(JobEvent::TrialStopping { id: self.trial.id, reason });
         Ok(self.run.context.services().executor.stop(&self.id, StopMode::Graceful).await?)
-    }
-}
-
-/// Waits until the trial is stopped for good. Never completes if the sender is dropped before.
-async fn until_abandoned(abandon: &mut watch::Receiver<Option<String>>) {
-    if abandon.wait_for(Option::is_some).await.is_err() {
-        std::future::pending::<()>().await;
     }
 }

@@ -7,12 +7,16 @@ use std::sync::Arc;
 use futures::TryStreamExt;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
+use super::counts::TrialCounts;
 use super::failure_rule::FailureRule;
+use super::grants::{NextGrant, until};
 use super::trial_run::{TrialEnd, TrialRun};
 use super::{Context, Control, JobOutcome, RunError, until_at_least};
 use crate::early_stopping::EarlyStopping;
 use crate::pages;
+use crate::resource_pool::Grant;
 use crate::search_policy::{Proposal, SearchPolicyError, error_text};
 use crate::{Activity, JobEvent};
 use tunesmith_domain::{
@@ -34,8 +38,14 @@ pub(super) struct Tuning {
     waiting: VecDeque<Trial>,
     /// Set to the reason why every running trial is stopped, once the job has failed or was cancelled.
     abandon: watch::Sender<Option<String>>,
-    /// Whether the study gets no further trials.
+    /// The numbers of trials in all and at once, which may change.
+    counts: TrialCounts,
+    /// Number of trials in the store.
+    created: u64,
+    /// Whether the study has no further trials, whatever their number.
     exhausted: bool,
+    /// When the last trial ended, or the run began.
+    idle_since: Instant,
     /// Whether the program of a trial was left to the next process.
     detached: bool,
 }
@@ -43,7 +53,8 @@ pub(super) struct Tuning {
 impl Tuning {
     pub(super) fn new(context: Arc<Context>, study: Study) -> Self {
         let stopping = study.stopping_rule.map(|rule| Arc::new(EarlyStopping::new(rule, &study)));
-        let failures = FailureRule::new(context.plan.max_failed_trials, context.plan.max_trials);
+        let counts = TrialCounts::from(&context.plan);
+        let failures = FailureRule::new(context.plan.max_failed_trials, counts.max_trials);
         let (abandon, _) = watch::channel(None);
         Self {
             context,
@@ -53,7 +64,10 @@ impl Tuning {
             running: JoinSet::new(),
             waiting: VecDeque::new(),
             abandon,
+            counts,
+            created: 0,
             exhausted: false,
+            idle_since: Instant::now(),
             detached: false,
         }
     }
@@ -68,29 +82,91 @@ impl Tuning {
             return self.abandon(JobState::Cancelled, reason).await;
         }
         let mut control = self.context.runner.control.level.clone();
+        let mut counts = self.context.runner.control.live.counts.clone();
+        let mut next: Option<NextGrant> = None;
+        let mut shown = String::new();
         loop {
+            self.apply_counts();
             if let Some(reason) = self.failures.failure() {
                 return self.abandon(JobState::Failed, reason).await;
             }
             let draining = self.context.runner.is_interrupted();
-            if !draining {
-                self.fill().await?;
+            let missing = self.missing();
+            if self.running.is_empty() && (missing == 0 || draining) {
+                if missing > 0 {
+                    return self.interrupt().await;
+                }
+                match self.finish().await? {
+                    Some(outcome) => return Ok(outcome),
+                    None => continue,
+                }
             }
-            if self.running.is_empty() {
-                return if draining && !self.exhausted { self.interrupt().await } else { self.finish().await };
+            if draining || missing == 0 {
+                next = None;
+            } else {
+                let next = next.get_or_insert_with(|| self.context.request_grant(None, missing));
+                next.set_trials(missing);
+                self.context.show_waiting(next, &mut shown);
             }
-            let next = if draining { Control::Detach } else { Control::Drain };
+            let is_idle = self.running.is_empty();
+            let deadline = next.as_ref().and_then(|next| self.context.deadline(next, self.idle_since));
+            let context = Arc::clone(&self.context);
+            let level = if draining { Control::Detach } else { Control::Drain };
             tokio::select! {
                 biased;
-                () = until_at_least(&mut control, next) => if *control.borrow() >= Control::Detach {
+                () = until_at_least(&mut control, level) => if *control.borrow() >= Control::Detach {
                     return self.interrupt().await;
                 },
-                ended = self.running.join_next() => self.record_end(ended).await?,
-                reason = self.context.until_cancelled() => {
+                ended = self.running.join_next(), if !is_idle => self.record_end(ended).await?,
+                reason = context.until_cancelled() => {
                     return self.abandon(JobState::Cancelled, reason).await;
+                }
+                // Never an error while the job is registered as running.
+                Ok(()) = counts.changed() => {}
+                grant = granted(&mut next) => {
+                    next = None;
+                    self.start_next(grant).await?;
+                }
+                () = until(deadline), if is_idle => {
+                    let reason = next.as_ref().map(|next| context.overdue_reason(next)).unwrap_or_default();
+                    return self.abandon(JobState::Failed, format!("no trial could start: the next one {reason}")).await;
                 }
             }
         }
+    }
+
+    /// Takes over a change of the numbers of trials.
+    fn apply_counts(&mut self) {
+        let Some(counts) = *self.context.runner.control.live.counts.borrow() else { return };
+        if counts.max_trials > self.counts.max_trials {
+            self.exhausted = false;
+        }
+        self.counts = counts;
+        self.failures.set_max_trials(counts.max_trials);
+    }
+
+    /// Number of trials that are to be started now.
+    fn missing(&self) -> u64 {
+        let parallel = self.context.runner.settings.parallel.unwrap_or(self.counts.max_parallel_trials).max(1);
+        let new = if self.exhausted { 0 } else { self.counts.max_trials.saturating_sub(self.created) };
+        let all = new.saturating_add(self.waiting.len() as u64);
+        parallel.saturating_sub(self.running.len() as u64).min(all)
+    }
+
+    /// Starts the next trial with `grant`: one that waits, or a new one with the knowledge of all results up to now.
+    async fn start_next(&mut self, grant: Grant) -> Result<(), RunError> {
+        if let Some(trial) = self.waiting.pop_front() {
+            self.start(trial, Some(grant));
+            return Ok(());
+        }
+        match self.next_trial().await? {
+            Some(trial) => {
+                self.created = self.created.max(trial.id.0);
+                self.start(trial, Some(grant));
+            }
+            None => self.exhausted = true,
+        }
+        Ok(())
     }
 
     /// Reads the existing trials from the store, and resumes the unfinished ones.
@@ -107,33 +183,15 @@ impl Tuning {
                 unfinished += 1;
                 // Of the started ones, no more run than were allowed at once.
                 if trial.start_time.is_some() {
-                    self.start(trial);
+                    self.start(trial, None);
                 } else {
                     self.waiting.push_back(trial);
                 }
             }
         }
-        if completed + unfinished > 0 {
+        self.created = completed + unfinished;
+        if self.created > 0 {
             self.context.emit(JobEvent::Resumed { completed, unfinished });
-        }
-        Ok(())
-    }
-
-    /// Starts trials until the allowed number runs, or no trial is left.
-    async fn fill(&mut self) -> Result<(), RunError> {
-        let parallel = self.context.runner.settings.parallel.unwrap_or(self.context.plan.max_parallel_trials).max(1);
-        while (self.running.len() as u64) < parallel {
-            if let Some(trial) = self.waiting.pop_front() {
-                self.start(trial);
-                continue;
-            }
-            if self.exhausted {
-                break;
-            }
-            match self.next_trial().await? {
-                Some(trial) => self.start(trial),
-                None => self.exhausted = true,
-            }
         }
         Ok(())
     }
@@ -155,7 +213,7 @@ impl Tuning {
                 }
             };
             let (id, parameters, origin) = match proposal {
-                Proposal::Trial { id, .. } if id.0 > self.context.plan.max_trials => {
+                Proposal::Trial { id, .. } if id.0 > self.counts.max_trials => {
                     return Ok(None);
                 }
                 Proposal::Trial { id, parameters, origin } => (id, parameters, origin),
@@ -183,14 +241,14 @@ impl Tuning {
         }
     }
 
-    fn start(&mut self, trial: Trial) {
+    fn start(&mut self, trial: Trial, grant: Option<Grant>) {
         let run = TrialRun {
             context: Arc::clone(&self.context),
             study: self.study.clone(),
             stopping: self.stopping.clone(),
             abandon: self.abandon.subscribe(),
         };
-        self.running.spawn(run.run(trial));
+        self.running.spawn(run.run(trial, grant));
     }
 
     async fn record_end(
@@ -198,6 +256,7 @@ impl Tuning {
         ended: Option<Result<Result<TrialEnd, RunError>, tokio::task::JoinError>>,
     ) -> Result<(), RunError> {
         let Some(ended) = ended else { return Ok(()) };
+        self.idle_since = Instant::now();
         match ended?? {
             TrialEnd::Completed { trial, seen_tags } => {
                 self.failures.record(&trial);
@@ -218,21 +277,27 @@ impl Tuning {
         Ok(())
     }
 
-    /// Ends the job after its last trial.
-    async fn finish(mut self) -> Result<JobOutcome, RunError> {
-        let (runner, services) = (&self.context.runner, self.context.services());
+    /// Ends the job after its last trial. Returns `None` if it has got more trials meanwhile.
+    async fn finish(&mut self) -> Result<Option<JobOutcome>, RunError> {
+        let context = Arc::clone(&self.context);
+        let (runner, services) = (&context.runner, context.services());
+        let _ending = runner.control.live.ending.lock().await;
+        self.apply_counts();
+        if self.missing() > 0 {
+            return Ok(None);
+        }
         self.study = services.store.study(&self.study.id).await?;
         if self.study.state == StudyState::Inactive {
             let message = self.study.state_reason.clone();
-            return Ok(JobOutcome::Ended(runner.set_state(JobState::Failed, &message).await?));
+            return Ok(Some(JobOutcome::Ended(runner.set_state(JobState::Failed, &message).await?)));
         }
-        let reason = format!("{} trials, as many as maxTrials asks for", self.context.plan.max_trials);
+        let reason = format!("{} trials, as many as maxTrials asks for", self.counts.max_trials);
         services.store.change_study(&self.study.id, StudyChange::Complete { reason }).await?;
         let (state, message) = match self.failures.nothing_succeeded() {
             Some(message) => (JobState::Failed, message),
             None => (JobState::Succeeded, String::new()),
         };
-        Ok(JobOutcome::Ended(runner.set_state(state, &message).await?))
+        Ok(Some(JobOutcome::Ended(runner.set_state(state, &message).await?)))
     }
 
     /// Stops all running trials for good, and ends the job.
@@ -276,5 +341,13 @@ impl Tuning {
             self.record_end(Some(ended)).await?;
         }
         Ok(())
+    }
+}
+
+/// Waits for the grant that `next` requests. Never completes without a request.
+async fn granted(next: &mut Option<NextGrant>) -> Grant {
+    match next {
+        Some(next) => next.granted().await,
+        None => std::future::pending().await,
     }
 }

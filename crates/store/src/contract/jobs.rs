@@ -131,12 +131,15 @@ pub(super) async fn trials_are_only_added_to_jobs(place: &impl Place) {
     let plan = Ok(JobPlan { max_trials: current, ..samples::plan() });
     store.create_job(Job::restore(JobFields { plan, ..(*job).clone() }), Some(study.clone())).await.unwrap();
     let extend = |max_trials, revision| JobChange::Extend {
-        max_trials,
+        max_trials: Some(max_trials),
+        max_parallel_trials: None,
         training_input: serde_json::json!({"new": max_trials}),
         revision,
         at: samples::at(9),
     };
     store.change_study(&study.id, StudyChange::Complete { reason: "all".to_owned() }).await.unwrap();
+    let failed = JobChange::Become { state: JobState::Failed, error_message: "x".to_owned(), at: samples::at(8) };
+    store.change_job(&id, failed).await.unwrap();
     let lower = store.change_job(&id, extend(current, None)).await;
     assert_refused(
         lower,
@@ -148,12 +151,23 @@ pub(super) async fn trials_are_only_added_to_jobs(place: &impl Place) {
         store.change_job(&id, extend(current + 5, Some(77))).await,
         "job job has been changed since it was read: read it again",
     );
-    let extended = store.change_job(&id, extend(current + 5, Some(0))).await.unwrap();
+    let extended = store.change_job(&id, extend(current + 5, Some(1))).await.unwrap();
     assert_eq!((extended.plan().unwrap().max_trials, extended.state), (current + 5, JobState::Queued));
     assert_eq!(extended.training_input, serde_json::json!({"new": current + 5}));
     let store = reopen(place, store).await;
     assert_eq!(store.job(&id).await.unwrap(), extended);
     assert_eq!(store.study(&study.id).await.unwrap().state, StudyState::Active);
+    // An unfinished job may get a lower number, and another number at once.
+    let both = JobChange::Extend {
+        max_trials: Some(current + 1),
+        max_parallel_trials: Some(7),
+        training_input: serde_json::json!({}),
+        revision: None,
+        at: samples::at(10),
+    };
+    let changed = store.change_job(&id, both).await.unwrap();
+    let plan = changed.plan().unwrap();
+    assert_eq!((plan.max_trials, plan.max_parallel_trials, changed.state), (current + 1, 7, JobState::Queued));
     let plain = Job::restore(JobFields { study: None, ..(*samples::job("plain")).clone() });
     store.create_job(plain, None).await.unwrap();
     let plain = store.change_job(&"plain".parse().unwrap(), extend(99, None)).await;

@@ -10,9 +10,9 @@ use tunesmith_algorithms::problem::{
 };
 
 use tunesmith_domain::{
-    Algorithm, Completion, CurveAxis, FinalMeasurement, Job, JobFields, JobPlan, JobState, Lease, LossCause,
-    Measurement, MetricValue, NewTrial, ProgramPlan, ReplicaPlan, RequestKey, Role, Source, StoppingRuleKind, Study,
-    StudyFields, StudyState, TrialChange, TrialId, TrialStart,
+    Accelerators, Algorithm, Completion, CurveAxis, FinalMeasurement, Job, JobFields, JobPlan, JobState, Lease,
+    LossCause, MachineNotice, MachinePlan, Measurement, MetricValue, NewTrial, ProgramPlan, ReplicaPlan, RequestKey,
+    Resources, Role, Source, StoppingRuleKind, Study, StudyFields, StudyState, TrialChange, TrialId, TrialStart,
 };
 
 /// The time `secs` seconds after a fixed start, with nanoseconds.
@@ -62,12 +62,18 @@ pub fn plan() -> JobPlan {
             module: "trainer.task".to_owned(),
         },
         replicas: vec![
-            ReplicaPlan { role: Role::Worker, count: 2, program: None },
-            ReplicaPlan { role: Role::ParameterServer, count: 1, program: Some(container) },
+            ReplicaPlan { role: Role::Worker, count: 2, program: None, resources: resources() },
+            ReplicaPlan {
+                role: Role::ParameterServer,
+                count: 1,
+                program: Some(container),
+                resources: Resources::default(),
+            },
             ReplicaPlan {
                 role: Role::Evaluator,
                 count: 1,
                 program: Some(ProgramPlan::Command { argv: texts(&["true"]) }),
+                resources: Resources::default(),
             },
         ],
         args: texts(&["--data=d"]),
@@ -80,7 +86,25 @@ pub fn plan() -> JobPlan {
         trial_time_limit: None,
         grace: Duration::from_secs(30),
         max_lost_attempts: 3,
+        machines: MachinePlan {
+            resources: resources(),
+            executor: Some("local".to_owned()),
+            queue: Some("gpu".to_owned()),
+            options: BTreeMap::from([("account".to_owned(), "ml".to_owned())]),
+            python: Some("/opt/python3".into()),
+            notices: Some(vec![MachineNotice {
+                field: "region".to_owned(),
+                description: "has no effect on this service".to_owned(),
+            }]),
+        },
+        principal: Some("someone".to_owned()),
     }
+}
+
+/// Resources of every kind.
+fn resources() -> Resources {
+    let accelerators = Some(Accelerators { kind: Some("v100".to_owned()), count: 2 });
+    Resources { milli_cpus: Some(1500), memory_bytes: Some(1 << 33), accelerators }
 }
 
 /// An active study without trials, with parameters of all kinds and scales.

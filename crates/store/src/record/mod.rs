@@ -7,6 +7,7 @@
 mod chunk;
 mod float;
 mod job;
+mod machines;
 mod measurement;
 mod origin;
 mod plan;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::machines::{MachineRecord, ResourcesRecord};
 use tunesmith_domain::{JobPlan, ProgramPlan, ReplicaPlan, Role, UnreadablePlan};
 
 /// The newest version of the document. 1: as below; documents of version 1 have no `v` field.
@@ -53,6 +54,12 @@ struct PlanRecord {
     trial_time_limit: Option<Duration>,
     grace: Duration,
     max_lost_attempts: u64,
+    /// Absent in records of versions without machines.
+    #[serde(default, skip_serializing_if = "MachineRecord::is_empty")]
+    machines: MachineRecord,
+    /// Absent in records of versions without limits per principal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    principal: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -68,6 +75,9 @@ struct ReplicaRecord {
     role: Role,
     count: u32,
     program: Option<ProgramRecord>,
+    /// Absent in records of versions without machines.
+    #[serde(default, skip_serializing_if = "ResourcesRecord::is_empty")]
+    resources: ResourcesRecord,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -99,6 +109,8 @@ impl From<&JobPlan> for PlanRecord {
             trial_time_limit,
             grace,
             max_lost_attempts,
+            machines,
+            principal,
         } = plan;
         Self {
             max_trials: *max_trials,
@@ -118,6 +130,8 @@ impl From<&JobPlan> for PlanRecord {
             trial_time_limit: *trial_time_limit,
             grace: *grace,
             max_lost_attempts: *max_lost_attempts,
+            machines: machines.into(),
+            principal: principal.clone(),
         }
     }
 }
@@ -142,6 +156,8 @@ impl From<PlanRecord> for JobPlan {
             trial_time_limit: record.trial_time_limit,
             grace: record.grace,
             max_lost_attempts: record.max_lost_attempts,
+            machines: record.machines.into(),
+            principal: record.principal,
         }
     }
 }
@@ -171,13 +187,14 @@ impl From<ProgramRecord> for ProgramPlan {
 }
 
 impl From<&ReplicaPlan> for ReplicaRecord {
-    fn from(ReplicaPlan { role, count, program }: &ReplicaPlan) -> Self {
-        Self { role: *role, count: *count, program: program.as_ref().map(ProgramRecord::from) }
+    fn from(ReplicaPlan { role, count, program, resources }: &ReplicaPlan) -> Self {
+        let program = program.as_ref().map(ProgramRecord::from);
+        Self { role: *role, count: *count, program, resources: resources.into() }
     }
 }
 
 impl From<ReplicaRecord> for ReplicaPlan {
-    fn from(ReplicaRecord { role, count, program }: ReplicaRecord) -> Self {
-        Self { role, count, program: program.map(ProgramPlan::from) }
+    fn from(ReplicaRecord { role, count, program, resources }: ReplicaRecord) -> Self {
+        Self { role, count, program: program.map(ProgramPlan::from), resources: resources.into() }
     }
 }

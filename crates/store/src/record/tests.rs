@@ -3,7 +3,7 @@ use tunesmith_algorithms::problem::{AlgorithmName, Origin, Step};
 
 use super::*;
 use crate::contract::samples;
-use tunesmith_domain::{Measurement, MetricValue, NewTrial, Source, Trial};
+use tunesmith_domain::{JobPlan, MachinePlan, Measurement, MetricValue, NewTrial, Resources, Source, Trial};
 
 fn bits(measurements: &[Measurement]) -> Vec<String> {
     measurements
@@ -154,8 +154,17 @@ fn a_plan_is_stored_as_in_version_0_1() {
         r#""role":"ParameterServer"},{"count":1,"program":{"Command":{"argv":["true"]}},"role":"Evaluator"}],"#,
         r#""trial_time_limit":null,"working_directory":"/work"}"#,
     );
-    assert_eq!(encode_plan(&samples::plan()).to_string(), stored);
-    assert_eq!(plan::decode_plan(serde_json::from_str(stored).unwrap()), Ok(samples::plan()));
+    let mut plan = JobPlan { machines: MachinePlan::default(), principal: None, ..samples::plan() };
+    plan.replicas.iter_mut().for_each(|group| group.resources = Resources::default());
+    assert_eq!(encode_plan(&plan).to_string(), stored);
+    assert_eq!(plan::decode_plan(serde_json::from_str(stored).unwrap()), Ok(plan));
+}
+
+#[test]
+fn machines_of_a_plan_are_stored() {
+    let encoded = encode_plan(&samples::plan());
+    assert_eq!(encoded["machines"]["resources"]["accelerators"], serde_json::json!({"kind": "v100", "count": 2}));
+    assert_eq!(plan::decode_plan(encoded), Ok(samples::plan()));
 }
 
 #[test]

@@ -1,0 +1,193 @@
+//! The form of a server configuration, from which its JSON Schema is generated.
+
+use std::collections::BTreeMap;
+
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema};
+use serde::Deserialize;
+
+use crate::shape::Shape;
+use tunesmith_api::ai_platform::{Double, ProtoDuration};
+
+/// The configuration of a server: what machines it has, what the names in requests mean on them, and who may use how much.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(title = "server_config")]
+pub(super) struct ServerFile {
+    /// What the programs on this machine may use together. Each kind of resource that is given is counted; programs wait
+    /// until theirs are free. Nothing is counted by default.
+    pub(super) resources: Option<ResourcesFile>,
+    /// Machine types by name. They are added to the published ones; what an entry of a published name leaves out stays as
+    /// published.
+    pub(super) machine_types: BTreeMap<String, MachineTypeFile>,
+    /// The machines of the predefined scale tiers, by name. What an entry leaves out stays as published.
+    pub(super) scale_tiers: BTreeMap<String, TierFile>,
+    /// By published accelerator, such as `NVIDIA_TESLA_K80`: the kind that is given out for it, or `any`. By default
+    /// `k80`, `p100`, `v100`, `p4`, `t4`, `a100`, `tpu-v2` and so on.
+    pub(super) accelerators: BTreeMap<String, String>,
+    /// Places by region. If any is given, other regions are refused; otherwise the region has no effect.
+    pub(super) regions: BTreeMap<String, PlaceFile>,
+    /// Runtimes by version, as in `runtimeVersion`. If any is given, other versions are refused; otherwise the version has
+    /// no effect.
+    pub(super) runtime_versions: BTreeMap<String, RuntimeFile>,
+    /// Limits on what runs and waits at the same time.
+    pub(super) limits: LimitsFile,
+    /// The longest time that a job waits in the queue, or that a trial waits for a limit or for resources; the job or the
+    /// trial then fails with the reason. No limit by default.
+    pub(super) queue_deadline: Option<ProtoDuration>,
+}
+
+/// What the programs on this machine may use together.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct ResourcesFile {
+    /// Number of processors, above 0; fractions are allowed. Not counted by default.
+    pub(super) cpus: Option<Double>,
+    /// Main memory, such as `64GiB`. Not counted by default.
+    pub(super) memory: Option<String>,
+    /// The accelerators. Not counted by default.
+    pub(super) devices: Option<Vec<DeviceFile>>,
+    /// Find the NVIDIA accelerators of this machine with `nvidia-smi`, instead of `devices`.
+    pub(super) discover_devices: bool,
+}
+
+/// An accelerator.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(extend("required" = ["id"]))]
+pub(super) struct DeviceFile {
+    /// Index or UUID, as in `CUDA_VISIBLE_DEVICES`.
+    #[schemars(length(min = 1))]
+    pub(super) id: String,
+    /// Kind, such as `v100`. A device without one serves requests of every kind.
+    #[serde(rename = "type")]
+    pub(super) kind: Option<String>,
+}
+
+/// A machine type.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct MachineTypeFile {
+    /// Number of processors, above 0; fractions are allowed.
+    pub(super) cpus: Option<Double>,
+    /// Main memory, such as `15GiB`.
+    pub(super) memory: Option<String>,
+    /// Accelerators of each machine.
+    pub(super) accelerators: Option<AcceleratorsFile>,
+    /// Name of the executor.
+    pub(super) executor: Option<String>,
+    /// A queue of the executor: a partition of Slurm, a namespace of Kubernetes.
+    pub(super) queue: Option<String>,
+    /// Further settings of the executor by name, such as constraints on nodes.
+    pub(super) options: BTreeMap<String, String>,
+}
+
+/// Accelerators of a machine.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(extend("required" = ["type", "count"]))]
+pub(super) struct AcceleratorsFile {
+    /// A published name such as `NVIDIA_TESLA_V100`, or a kind such as `v100`.
+    #[serde(rename = "type")]
+    #[schemars(length(min = 1))]
+    pub(super) kind: String,
+    /// Their number.
+    #[schemars(range(min = 1))]
+    pub(super) count: u32,
+}
+
+/// The machines of a scale tier.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct TierFile {
+    /// Machine type of the master.
+    pub(super) master_type: Option<String>,
+    /// Machine type of workers.
+    pub(super) worker_type: Option<String>,
+    /// Number of workers.
+    #[schemars(range(max = 1000))]
+    pub(super) worker_count: Option<u32>,
+    /// Machine type of parameter servers.
+    pub(super) parameter_server_type: Option<String>,
+    /// Number of parameter servers.
+    #[schemars(range(max = 1000))]
+    pub(super) parameter_server_count: Option<u32>,
+}
+
+/// The place in which jobs run.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct PlaceFile {
+    /// Name of the executor.
+    pub(super) executor: Option<String>,
+    /// A queue of the executor: a partition of Slurm, a namespace of Kubernetes.
+    pub(super) queue: Option<String>,
+    /// Further settings of the executor by name, such as constraints on nodes.
+    pub(super) options: BTreeMap<String, String>,
+}
+
+/// The runtime of programs.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct RuntimeFile {
+    /// Absolute path of the Python interpreter with which packages are installed and run. The `python3` on the `PATH` by
+    /// default.
+    pub(super) python: Option<String>,
+    /// The image in which an executor that runs images runs programs that have none. Not for the executor `local`.
+    pub(super) image: Option<String>,
+}
+
+/// Limits on what runs and waits at the same time.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct LimitsFile {
+    /// Maximum number of running trials of jobs. A job without hyperparameters counts as one.
+    pub(super) running_trials: RunningFile,
+    /// Maximum number of queued jobs. A further job is refused.
+    pub(super) queued_jobs: QueuedFile,
+}
+
+/// Limits on running trials. No limit by default.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct RunningFile {
+    /// In all.
+    #[schemars(range(min = 1))]
+    pub(super) cluster: Option<u32>,
+    /// Of the jobs of one project.
+    #[schemars(range(min = 1))]
+    pub(super) project: Option<u32>,
+    /// Of the jobs that one principal submitted.
+    #[schemars(range(min = 1))]
+    pub(super) principal: Option<u32>,
+    /// Of one study.
+    #[schemars(range(min = 1))]
+    pub(super) study: Option<u32>,
+}
+
+/// Limits on queued jobs. No limit by default.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct QueuedFile {
+    /// In all.
+    #[schemars(range(min = 1))]
+    pub(super) cluster: Option<u32>,
+    /// Of one project.
+    #[schemars(range(min = 1))]
+    pub(super) project: Option<u32>,
+    /// That one principal submitted.
+    #[schemars(range(min = 1))]
+    pub(super) principal: Option<u32>,
+}
+
+impl ServerFile {
+    /// The shape of a file.
+    pub(super) fn shape() -> Shape {
+        Shape::of(&server_json_schema())
+    }
+}
+
+/// Returns the JSON Schema (draft 2020-12) of a server configuration, as in `schemas/server_config.schema.json`.
+pub fn server_json_schema() -> Schema {
+    SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<ServerFile>()
+}

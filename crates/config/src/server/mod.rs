@@ -1,0 +1,107 @@
+//! Reads the configuration of a server: its machines, what the names in requests mean on them, and its limits.
+//!
+//! Not here: whether the machine has these resources, which the program checks when it starts.
+
+mod file;
+mod rules;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use self::file::ServerFile;
+pub use self::file::server_json_schema;
+use crate::conversion::Conversion;
+use crate::diagnostic::{ConfigErrors, Finding, Source};
+use crate::shape::Shape;
+use crate::{read_file, yaml};
+use tunesmith_api::ai_platform::machines::MachineMap;
+
+/// The executor of this machine.
+pub const LOCAL: &str = "local";
+
+static SHAPE: LazyLock<Shape> = LazyLock::new(ServerFile::shape);
+
+/// A valid server configuration.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServerConfig {
+    /// What the names of machines mean.
+    pub machines: MachineMap,
+    /// What the programs on this machine may use together.
+    pub capacity: Capacity,
+    /// Limits on what runs and waits at the same time.
+    pub limits: Limits,
+    /// The longest time that a job or a trial waits.
+    pub queue_deadline: Option<Duration>,
+}
+
+/// What the programs on this machine may use together. What is `None` is not counted.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Capacity {
+    /// Processor time in thousandths of a processor.
+    pub milli_cpus: Option<u64>,
+    /// Main memory in bytes.
+    pub memory_bytes: Option<u64>,
+    /// The accelerators.
+    pub devices: Option<Devices>,
+}
+
+/// The accelerators of this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Devices {
+    /// As `nvidia-smi` lists them.
+    Discovered,
+    /// As the configuration lists them: IDs and kinds.
+    Listed(Vec<(String, Option<String>)>),
+}
+
+/// Limits on what runs and waits at the same time. `None` is no limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Running trials in all.
+    pub running_cluster: Option<u32>,
+    /// Running trials of a project.
+    pub running_project: Option<u32>,
+    /// Running trials of a principal.
+    pub running_principal: Option<u32>,
+    /// Running trials of a study.
+    pub running_study: Option<u32>,
+    /// Queued jobs in all.
+    pub queued_cluster: Option<u32>,
+    /// Queued jobs of a project.
+    pub queued_project: Option<u32>,
+    /// Queued jobs of a principal.
+    pub queued_principal: Option<u32>,
+}
+
+/// Reads the server configuration in the file at `path`, for a server with the executors `executors`.
+///
+/// # Errors
+/// [`ConfigErrors`] with all errors.
+pub fn load_server(path: &Path, executors: &[&str]) -> Result<ServerConfig, ConfigErrors> {
+    parse_server(&path.display().to_string(), &read_file(path)?, executors)
+}
+
+/// Parses the server configuration in `text`. Messages name the file `name`.
+///
+/// # Errors
+/// [`ConfigErrors`] with all errors.
+pub fn parse_server(name: &str, text: &str, executors: &[&str]) -> Result<ServerConfig, ConfigErrors> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let source = Source::new(name, text);
+    let (tree, mut findings) = yaml::compose(text);
+    let Some(tree) = tree else { return Err(ConfigErrors::new(&source, findings)) };
+    let (value, locations) = Conversion::of_shape(&mut findings, &SHAPE).file(&tree);
+    let file: ServerFile = match serde_json::from_value(value) {
+        Ok(file) => file,
+        Err(error) => {
+            // The conversion returns only valid values. If it has a fault, serde's message is reported.
+            findings.push(Finding::error("", tree.span.clone(), error.to_string(), "a server configuration"));
+            return Err(ConfigErrors::new(&source, findings));
+        }
+    };
+    let config = rules::Rules::new(&locations, executors, &mut findings).config(file);
+    if findings.is_empty() { Ok(config) } else { Err(ConfigErrors::new(&source, findings)) }
+}

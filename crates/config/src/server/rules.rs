@@ -1,0 +1,259 @@
+//! The rules of a server configuration that its shape does not express.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use super::file::{AcceleratorsFile, LimitsFile, MachineTypeFile, PlaceFile, ResourcesFile, ServerFile, TierFile};
+use super::{Capacity, Devices, LOCAL, Limits, ServerConfig};
+use crate::conversion::Locations;
+use crate::diagnostic::Finding;
+use tunesmith_api::ai_platform::machines::{Counted, MachineMap, MachineType, Place, Runtime, Tier};
+use tunesmith_api::ai_platform::{Double, ScaleTier, nearest};
+
+/// Units of memory.
+const UNITS: [(&str, u64); 9] = [
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+    ("TiB", 1 << 40),
+    ("KB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("TB", 1_000_000_000_000),
+    ("", 1),
+];
+
+const MEMORY: &str = "a size such as 16GiB, 500MB or 1073741824";
+const CPUS: &str = "a number of processors from 0.001 to 1000000";
+
+/// The value of [`ServerFile::accelerators`] for any kind.
+const ANY: &str = "any";
+
+/// The check of one file.
+pub(super) struct Rules<'a> {
+    locations: &'a Locations,
+    executors: &'a [&'a str],
+    findings: &'a mut Vec<Finding>,
+}
+
+impl<'a> Rules<'a> {
+    pub(super) fn new(locations: &'a Locations, executors: &'a [&'a str], findings: &'a mut Vec<Finding>) -> Self {
+        Self { locations, executors, findings }
+    }
+
+    /// Converts `file`. What breaks a rule is reported, and left out.
+    pub(super) fn config(mut self, file: ServerFile) -> ServerConfig {
+        let capacity = file.resources.map(|resources| self.capacity(resources)).unwrap_or_default();
+        let mut machines = MachineMap::published();
+        machines.is_strict = true;
+        machines.counted = Counted {
+            cpus: capacity.milli_cpus.is_some(),
+            memory: capacity.memory_bytes.is_some(),
+            accelerators: capacity.devices.is_some(),
+        };
+        for (name, entry) in file.machine_types {
+            let published = machines.machine_types.get(&name).cloned().unwrap_or_default();
+            let machine = self.machine_type(&format!("machineTypes.{name}"), entry, published);
+            machines.machine_types.insert(name, machine);
+        }
+        for (name, entry) in file.scale_tiers {
+            let field = format!("scaleTiers.{name}");
+            let Some(tier) = ScaleTier::PREDEFINED.into_iter().find(|tier| tier.as_str() == name) else {
+                let names = ScaleTier::PREDEFINED.map(ScaleTier::as_str);
+                self.unknown(&field, &name, "a predefined scale tier", &names);
+                continue;
+            };
+            let published = machines.tiers.get(&tier).cloned().unwrap_or_default();
+            let tier_machines = self.tier(&field, entry, published, &machines.machine_types);
+            machines.tiers.insert(tier, tier_machines);
+        }
+        self.accelerators(file.accelerators, &mut machines);
+        for (name, entry) in file.regions {
+            let place = self.place(&format!("regions.{name}"), entry);
+            machines.regions.insert(name, place);
+        }
+        for (name, entry) in file.runtime_versions {
+            let field = format!("runtimeVersions.{name}");
+            if let Some(python) = entry.python.as_deref().filter(|python| !Path::new(python).is_absolute()) {
+                self.report(&format!("{field}.python"), format!("{python:?} is not absolute"), "an absolute path");
+            }
+            if entry.image.is_some() && self.executors == [LOCAL] {
+                let text = format!("has no effect with the executor {LOCAL}");
+                self.report(&format!("{field}.image"), text, "python, or another executor");
+            }
+            let runtime = Runtime { python: entry.python.map(Into::into), image: entry.image };
+            machines.runtimes.insert(name, runtime);
+        }
+        if file.queue_deadline.is_some_and(|deadline| deadline.0.is_zero()) {
+            self.report("queueDeadline", "is zero", "longer than 0s");
+        }
+        ServerConfig {
+            machines,
+            capacity,
+            limits: limits(&file.limits),
+            queue_deadline: file.queue_deadline.map(|deadline| deadline.0),
+        }
+    }
+
+    fn report(&mut self, field: &str, message: impl Into<String>, allowed: impl Into<String>) {
+        if !self.locations.is_broken(field) {
+            self.findings.push(Finding::error(field, self.locations.span(field), message, allowed));
+        }
+    }
+
+    fn unknown(&mut self, field: &str, name: &str, what: &str, known: &[&str]) {
+        if self.locations.is_broken(field) {
+            return;
+        }
+        let help = nearest(name, known.iter().copied()).map(|near| format!("did you mean `{near}`?"));
+        let allowed = format!("one of {}", known.join(", "));
+        let message = format!("{name:?} is not {what}");
+        let finding = Finding::error(field, self.locations.span(field), message, allowed);
+        self.findings.push(Finding { help, ..finding });
+    }
+
+    fn capacity(&mut self, file: ResourcesFile) -> Capacity {
+        let milli_cpus = self.milli_cpus("resources.cpus", file.cpus).map(u64::from);
+        let memory_bytes = self.memory("resources.memory", file.memory.as_deref());
+        let mut listed = Vec::new();
+        let mut ids = BTreeSet::new();
+        for (index, device) in file.devices.iter().flatten().enumerate() {
+            let field = format!("resources.devices[{index}].id");
+            if device.id.is_empty() || device.id.contains(|c: char| c == ',' || c.is_whitespace()) {
+                self.report(&field, format!("{:?} is not a device", device.id), "an index or UUID without commas");
+            } else if !ids.insert(device.id.clone()) {
+                self.report(&field, format!("{:?} is listed twice", device.id), "each device once");
+            }
+            listed.push((device.id.clone(), device.kind.clone()));
+        }
+        let devices = match (file.devices.is_some(), file.discover_devices) {
+            (true, true) => {
+                self.report("resources.discoverDevices", "is given together with devices", "one of the two");
+                None
+            }
+            (true, false) => Some(Devices::Listed(listed)),
+            (false, true) => Some(Devices::Discovered),
+            (false, false) => None,
+        };
+        Capacity { milli_cpus, memory_bytes, devices }
+    }
+
+    fn milli_cpus(&mut self, field: &str, cpus: Option<Double>) -> Option<u32> {
+        let cpus = cpus?.0;
+        let milli = (cpus * 1000.0).round();
+        // The comparison is false for NaN.
+        if (1.0..=1e9).contains(&milli) {
+            return Some(milli as u32);
+        }
+        let problem = if cpus < 0.0 { "is negative" } else { "is out of range" };
+        self.report(field, format!("{cpus} {problem}"), CPUS);
+        None
+    }
+
+    fn memory(&mut self, field: &str, text: Option<&str>) -> Option<u64> {
+        let text = text?;
+        let bytes = parse_memory(text);
+        if bytes.is_none() {
+            self.report(field, format!("{text:?} is not a size of memory above 0"), MEMORY);
+        }
+        bytes
+    }
+
+    fn machine_type(&mut self, field: &str, file: MachineTypeFile, published: MachineType) -> MachineType {
+        let cpus = self.milli_cpus(&format!("{field}.cpus"), file.cpus);
+        let memory = self.memory(&format!("{field}.memory"), file.memory.as_deref());
+        let place = PlaceFile { executor: file.executor, queue: file.queue, options: file.options };
+        let accelerators = file.accelerators.map(|AcceleratorsFile { kind, count }| (kind, count));
+        MachineType {
+            milli_cpus: cpus.or(published.milli_cpus),
+            memory_bytes: memory.or(published.memory_bytes),
+            accelerators: accelerators.or(published.accelerators),
+            place: self.place(field, place),
+        }
+    }
+
+    fn place(&mut self, field: &str, file: PlaceFile) -> Place {
+        if let Some(executor) = &file.executor
+            && !self.executors.contains(&executor.as_str())
+        {
+            let known = self.executors;
+            self.unknown(&format!("{field}.executor"), executor, "an executor of this server", known);
+        }
+        let default = self.executors.first().copied().unwrap_or(LOCAL);
+        if file.executor.as_deref().unwrap_or(default) == LOCAL {
+            let text = format!("has no effect with the executor {LOCAL}");
+            if file.queue.is_some() {
+                self.report(&format!("{field}.queue"), text.as_str(), "only with another executor");
+            }
+            if !file.options.is_empty() {
+                self.report(&format!("{field}.options"), text, "only with another executor");
+            }
+        }
+        Place { executor: file.executor, queue: file.queue, options: file.options }
+    }
+
+    fn tier(&mut self, field: &str, file: TierFile, published: Tier, known: &BTreeMap<String, MachineType>) -> Tier {
+        let mut machine_type = |name: &str, given: Option<String>, published: String| {
+            let Some(given) = given else { return published };
+            if !known.contains_key(&given) {
+                let names: Vec<&str> = known.keys().map(String::as_str).collect();
+                self.unknown(&format!("{field}.{name}"), &given, "a machine type", &names);
+            }
+            given
+        };
+        let master_type = machine_type("masterType", file.master_type, published.master_type);
+        let worker_type = machine_type("workerType", file.worker_type, published.worker_type);
+        let parameter_server_type =
+            machine_type("parameterServerType", file.parameter_server_type, published.parameter_server_type);
+        Tier {
+            master_type,
+            worker_type,
+            worker_count: file.worker_count.unwrap_or(published.worker_count),
+            parameter_server_type,
+            parameter_server_count: file.parameter_server_count.unwrap_or(published.parameter_server_count),
+        }
+    }
+
+    fn accelerators(&mut self, kinds: BTreeMap<String, String>, machines: &mut MachineMap) {
+        for (name, kind) in kinds {
+            let field = format!("accelerators.{name}");
+            if kind.is_empty() {
+                self.report(&field, "is empty", format!("a kind such as v100, or {ANY}"));
+            }
+            match machines.accelerators.get_mut(&name) {
+                Some(known) => *known = (kind != ANY).then_some(kind),
+                None => {
+                    let known: Vec<&str> = machines.accelerators.keys().map(String::as_str).collect();
+                    self.unknown(&field, &name, "a published accelerator", &known);
+                }
+            }
+        }
+    }
+}
+
+fn limits(file: &LimitsFile) -> Limits {
+    let LimitsFile { running_trials, queued_jobs } = file;
+    Limits {
+        running_cluster: running_trials.cluster,
+        running_project: running_trials.project,
+        running_principal: running_trials.principal,
+        running_study: running_trials.study,
+        queued_cluster: queued_jobs.cluster,
+        queued_project: queued_jobs.project,
+        queued_principal: queued_jobs.principal,
+    }
+}
+
+/// Parses a size of memory above 0, such as `1.5GiB`.
+fn parse_memory(text: &str) -> Option<u64> {
+    let (number, unit) = UNITS.iter().find_map(|(unit, bytes)| Some((text.strip_suffix(unit)?.trim_end(), bytes)))?;
+    if let Ok(whole) = number.parse::<u64>() {
+        return whole.checked_mul(*unit).filter(|bytes| *bytes > 0);
+    }
+    if !number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
+        return None;
+    }
+    let bytes = (number.parse::<f64>().ok()? * *unit as f64).round();
+    // The largest number of bytes that a request may have: 1 EiB.
+    (1.0..=1_152_921_504_606_846_976.0).contains(&bytes).then_some(bytes as u64)
+}

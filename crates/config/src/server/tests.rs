@@ -1,0 +1,88 @@
+use super::*;
+
+fn parse(text: &str) -> Result<ServerConfig, ConfigErrors> {
+    parse_server("server.yaml", text, &[LOCAL])
+}
+
+/// The errors in `text`: line, field, message, allowed values.
+fn errors(text: &str) -> Vec<(usize, String, String, String)> {
+    let errors = parse(text).unwrap_err();
+    let texts = errors.diagnostics().iter();
+    texts.map(|one| (one.line, one.field.clone(), one.message.clone(), one.allowed.clone())).collect()
+}
+
+#[test]
+fn entries_are_merged_with_the_published_ones() {
+    let config = parse(
+        "resources:\n  cpus: 7.5\n  memory: 1.5GiB\n  devices: [{id: '0', type: v100}, {id: 1}]\nmachineTypes:\n  \
+         n1-standard-4: {cpus: 2}\n  small: {memory: 512MiB}\nscaleTiers:\n  STANDARD_1: {workerCount: 1, workerType: \
+         small}\naccelerators: {NVIDIA_TESLA_K80: any}\nruntimeVersions: {2.11: {python: /opt/python3}}\nlimits: \
+         {runningTrials: {project: 3}, queuedJobs: {principal: 2}}\nqueueDeadline: 60s\n",
+    )
+    .unwrap();
+    let devices = vec![("0".to_owned(), Some("v100".to_owned())), ("1".to_owned(), None)];
+    assert_eq!(
+        config.capacity,
+        Capacity { milli_cpus: Some(7500), memory_bytes: Some(3 << 29), devices: Some(Devices::Listed(devices)) }
+    );
+    let standard = &config.machines.machine_types["n1-standard-4"];
+    assert_eq!((standard.milli_cpus, standard.memory_bytes), (Some(2000), Some(15 << 30)));
+    let tier = &config.machines.tiers[&tunesmith_api::ai_platform::ScaleTier::Standard1];
+    assert_eq!((tier.worker_type.as_str(), tier.worker_count, tier.parameter_server_count), ("small", 1, 3));
+    assert_eq!(config.machines.accelerators["NVIDIA_TESLA_K80"], None);
+    assert_eq!(config.machines.runtimes["2.11"].python.as_deref(), Some(Path::new("/opt/python3")));
+    assert_eq!((config.limits.running_project, config.limits.queued_principal), (Some(3), Some(2)));
+    assert_eq!(config.queue_deadline, Some(Duration::from_secs(60)));
+    assert!(config.machines.is_strict);
+}
+
+#[test]
+fn every_error_names_its_place_and_the_allowed_values() {
+    let found = errors(
+        "resources:\n  cpus: -2\n  memory: lots\n  devices: [{id: '0'}, {id: '0'}]\nmachineTypes:\n  big: {cpus: 0}\n  \
+         big: {cpus: 1}\nscaleTiers:\n  STANDARD_2: {}\n  BASIC: {masterType: n1-standrd-4}\nmachinetypes: {}\n",
+    );
+    let shown: Vec<(usize, &str, &str)> =
+        found.iter().map(|(line, field, message, _)| (*line, field.as_str(), message.as_str())).collect();
+    assert_eq!(
+        shown,
+        [
+            (2, "resources.cpus", "-2 is negative"),
+            (3, "resources.memory", "\"lots\" is not a size of memory above 0"),
+            (4, "resources.devices[1].id", "\"0\" is listed twice"),
+            (7, "", "the key `big` comes twice in one mapping"),
+            (9, "scaleTiers.STANDARD_2", "\"STANDARD_2\" is not a predefined scale tier"),
+            (10, "scaleTiers.BASIC.masterType", "\"n1-standrd-4\" is not a machine type"),
+            (11, "machinetypes", "unknown field"),
+        ]
+    );
+    assert_eq!(found[0].3, CPUS_TEXT);
+    assert_eq!(found[4].3, "one of BASIC, STANDARD_1, PREMIUM_1, BASIC_GPU, BASIC_TPU");
+    assert!(found[5].3.contains("n1-standard-4, "), "{}", found[5].3);
+    assert!(found[6].3.starts_with("one of accelerators, limits, machineTypes, "), "{}", found[6].3);
+}
+
+const CPUS_TEXT: &str = "a number of processors from 0.001 to 1000000";
+
+#[test]
+fn what_has_no_effect_with_the_executor_of_this_machine_is_refused() {
+    let found = errors(
+        "regions:\n  a: {executor: slurm}\n  b: {queue: gpu, options: {account: ml}}\nruntimeVersions:\n  '2.11': \
+         {image: i, python: python3}\nlimits: {runningTrials: {cluster: 0}}\nqueueDeadline: 0s\n",
+    );
+    let shown: Vec<(usize, &str)> = found.iter().map(|(line, field, ..)| (*line, field.as_str())).collect();
+    assert_eq!(
+        shown,
+        [
+            (2, "regions.a.executor"),
+            (3, "regions.b.queue"),
+            (3, "regions.b.options"),
+            (5, "runtimeVersions.2.11.image"),
+            (5, "runtimeVersions.2.11.python"),
+            (6, "limits.runningTrials.cluster"),
+            (7, "queueDeadline"),
+        ]
+    );
+    assert_eq!(found[0].3, "one of local");
+    assert!(parse_server("s", "regions: {a: {executor: slurm, queue: gpu}}", &[LOCAL, "slurm"]).is_ok());
+}

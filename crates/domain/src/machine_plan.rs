@@ -1,0 +1,36 @@
+//! The machines of a job: what the names of its request mean on the server that took it.
+//!
+//! A machine plan is resolved when the job is submitted, and is part of its plan: a later change of the server's
+//! configuration does not change the machines of the job.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::Resources;
+
+/// The machines of a job. The default requests nothing and leaves the place to the executor.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct MachinePlan {
+    /// The resources of the master.
+    pub resources: Resources,
+    /// Name of the executor; `None` for that of the server.
+    pub executor: Option<String>,
+    /// A queue of the executor, such as a partition or namespace.
+    pub queue: Option<String>,
+    /// Further settings of the executor.
+    pub options: BTreeMap<String, String>,
+    /// The Python interpreter of the program; `None` for `python3` on the `PATH`.
+    pub python: Option<PathBuf>,
+    /// What the fields that name machines do not do. `None` in a plan of a version without machine plans, in which none
+    /// of them has an effect.
+    pub notices: Option<Vec<MachineNotice>>,
+}
+
+/// A field that names machines, and has no effect or not the one that may be expected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MachineNotice {
+    /// Path of the field in the training input.
+    pub field: String,
+    /// What the server does.
+    pub description: String,
+}

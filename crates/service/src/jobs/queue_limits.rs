@@ -1,0 +1,120 @@
+//! Limits on queued jobs, the end of their waiting, and why they wait.
+
+use tokio::time::Instant;
+
+use super::queue::Overdue;
+use super::{Jobs, JobsError};
+use crate::Submission;
+use crate::live_trials::TrialKey;
+use crate::resource_pool::Waiting;
+use tunesmith_domain::{Job, JobChange, JobState, PlanError, StudyId, Trial};
+use tunesmith_telemetry::WaitKind;
+
+/// Limits on queued jobs; `None` is no limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct QueueLimits {
+    /// In all.
+    pub cluster: Option<u32>,
+    /// Of one project.
+    pub project: Option<u32>,
+    /// That one principal submitted. Jobs without a principal are not limited.
+    pub principal: Option<u32>,
+}
+
+impl Jobs {
+    /// Refuses `submission` if as many jobs wait as are allowed.
+    pub(super) fn check_queue_limits(&self, submission: &Submission) -> Result<(), JobsError> {
+        if self.queue_limits == QueueLimits::default() {
+            return Ok(());
+        }
+        let project = submission.id.as_ref().map(|id| id.parts().0.to_owned()).unwrap_or_default();
+        let principal = submission.plan.principal.as_deref();
+        let state = self.state();
+        let [mut in_all, mut of_project, mut of_principal] = [0_u32; 3];
+        for (other, other_principal) in state.queue.jobs() {
+            in_all += 1;
+            of_project += u32::from(other.parts().0 == project);
+            of_principal += u32::from(principal.is_some() && other_principal == principal);
+        }
+        let limits = [
+            (self.queue_limits.principal.filter(|_| principal.is_some()), of_principal, {
+                format!("of principal {}", principal.unwrap_or_default())
+            }),
+            (self.queue_limits.project, of_project, format!("of project {project}")),
+            (self.queue_limits.cluster, in_all, "of this server".to_owned()),
+        ];
+        let reached = limits.into_iter().find_map(|(limit, queued, whose)| {
+            let limit = limit.filter(|limit| queued >= *limit)?;
+            Some(format!("the limit on queued jobs {whose} is reached: {queued} of {limit} wait"))
+        });
+        match reached {
+            Some(reason) => Err(JobsError::QueueFull { reason }),
+            None => Ok(()),
+        }
+    }
+
+    /// Adds `job` to the queue.
+    pub(super) fn push(&self, job: &Job) -> Result<(), PlanError> {
+        let (plan, now) = (job.plan()?, self.moment());
+        self.state().queue.push(job, plan, now, self.services.pool.queue_deadline());
+        Ok(())
+    }
+
+    /// Why `job` waits, or trials of it.
+    pub(super) fn waiting(&self, job: &Job) -> Vec<Waiting> {
+        let mut waiting = self.services.pool.waiting(&job.id);
+        let state = self.state();
+        if let Some(position) = state.queue.position(&job.id) {
+            let ahead = match position {
+                0 => "it is the next job".to_owned(),
+                1 => "1 job is ahead of it".to_owned(),
+                position => format!("{position} jobs are ahead of it"),
+            };
+            let slots = state.slots.map(|(running, slots)| format!("{running} of {slots} job slots are in use, and "));
+            waiting.push(Waiting {
+                kind: WaitKind::JobSlot,
+                reason: format!("{}{ahead}", slots.unwrap_or_default()),
+                trial: None,
+                trials: 0,
+                since: job.requeue_time.unwrap_or(job.create_time),
+            });
+        }
+        waiting
+    }
+
+    /// Adds to `waiting` the trials of a study that wait in the engine.
+    pub(super) fn with_engine(&self, mut waiting: Vec<Waiting>, study: &StudyId, trials: &[Trial]) -> Vec<Waiting> {
+        for trial in trials.iter().filter(|trial| !trial.state.is_final()) {
+            let key = TrialKey { study: study.clone(), trial: trial.id };
+            if let Some(reason) = self.services.live.waiting_reason(&key) {
+                let since = trial.start_time.unwrap_or(trial.create_time);
+                waiting.push(Waiting { kind: WaitKind::Engine, reason, trial: Some(trial.id), trials: 1, since });
+            }
+        }
+        waiting
+    }
+
+    /// Ends the queued jobs that have waited for too long.
+    pub(super) async fn end_overdue(&self) {
+        loop {
+            let Some((id, overdue)) = self.state().queue.pop_overdue(Instant::now()) else { return };
+            let (state, error_message) = match overdue {
+                Overdue::MaxWaitTime => {
+                    (JobState::Cancelled, "the job waited longer than scheduling.maxWaitTime allows".to_owned())
+                }
+                Overdue::QueueDeadline => {
+                    let deadline = self.services.pool.queue_deadline().unwrap_or_default().as_secs_f64();
+                    let text = format!(
+                        "the job waited for a job slot longer than the queue deadline of {deadline} s of this server"
+                    );
+                    (JobState::Failed, text)
+                }
+            };
+            let at = self.services.clock.now();
+            let change = JobChange::Become { state, error_message, at };
+            if let Err(error) = self.services.store.change_job(&id, change).await {
+                tracing::error!(job.id = %id, error = %error, "an overdue job could not be ended");
+            }
+        }
+    }
+}

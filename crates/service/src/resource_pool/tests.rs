@@ -1,0 +1,178 @@
+use tunesmith_domain::Accelerators;
+
+use super::*;
+
+fn pool(cpus: u64, devices: &[(&str, Option<&str>)], limits: RunningLimits) -> Arc<ResourcePool> {
+    let device = |(id, kind): &(&str, Option<&str>)| Device { id: (*id).to_owned(), kind: kind.map(str::to_owned) };
+    let capacity = Capacity {
+        milli_cpus: Some(cpus * 1000),
+        memory_bytes: None,
+        devices: Some(devices.iter().map(device).collect()),
+    };
+    ResourcePool::new(PoolSettings { capacity, limits, queue_deadline: None })
+}
+
+fn gpus(kind: Option<&str>, count: u32) -> Resources {
+    Resources { accelerators: Some(Accelerators { kind: kind.map(str::to_owned), count }), ..Resources::default() }
+}
+
+fn cpus(count: u32) -> Resources {
+    Resources { milli_cpus: Some(count * 1000), ..Resources::default() }
+}
+
+fn claim(job: &str, principal: Option<&str>, replicas: &[Resources]) -> Claim {
+    Claim {
+        job: match job.split_once(':') {
+            Some((project, id)) => JobId::new(project, id).unwrap(),
+            None => job.parse().unwrap(),
+        },
+        trial: None,
+        principal: principal.map(str::to_owned),
+        replicas: replicas.to_vec(),
+        trials: 1,
+        since: Timestamp::UNIX_EPOCH,
+    }
+}
+
+/// The grant of a request that must be granted already.
+fn take(pending: &mut PendingGrant) -> Grant {
+    pending.receiver.try_recv().unwrap()
+}
+
+fn reason(pending: &PendingGrant) -> String {
+    pending.reason().map(|waiting| waiting.reason).unwrap_or_default()
+}
+
+#[test]
+fn devices_are_never_shared_and_waiting_requests_say_what_they_need() {
+    let pool = pool(8, &[("0", None), ("1", None)], RunningLimits::default());
+    let mut requests: Vec<PendingGrant> =
+        (0..4).map(|_| pool.request(claim("tune", None, &[gpus(Some("v100"), 1)]))).collect();
+    let first = take(&mut requests[0]);
+    let second = take(&mut requests[1]);
+    assert_eq!((first.devices(0), second.devices(0)), (Some(vec!["0".to_owned()]), Some(vec!["1".to_owned()])));
+    assert_eq!(reason(&requests[2]), "needs 1 GPU of type v100; 0 of 2 GPUs are free");
+    assert_eq!(pool.waiting(&"tune".parse().unwrap()).len(), 2);
+    drop(second);
+    assert_eq!(take(&mut requests[2]).devices(0), Some(vec!["1".to_owned()]));
+    // The former grant was dropped at once, so the last request has it.
+    let last = take(&mut requests[3]);
+    assert_eq!(last.devices(0), Some(vec!["1".to_owned()]));
+    // A program without accelerators sees none.
+    let mut none = pool.request(claim("other", None, &[cpus(1)]));
+    assert_eq!(take(&mut none).devices(0), Some(Vec::new()));
+}
+
+#[test]
+fn kinds_are_respected_and_devices_without_kind_serve_all() {
+    let devices = [("a", Some("v100")), ("b", Some("t4")), ("c", None)];
+    let pool = pool(8, &devices, RunningLimits::default());
+    let mut all = pool.request(claim("all", None, &[gpus(None, 1), gpus(Some("t4"), 2)]));
+    let grant = take(&mut all);
+    assert_eq!(grant.devices(0), Some(vec!["a".to_owned()]));
+    assert_eq!(grant.devices(1), Some(vec!["b".to_owned(), "c".to_owned()]));
+    drop(grant);
+    let impossible = pool.impossible(&[gpus(Some("t4"), 3)]).unwrap();
+    let expected = "needs 3 GPUs of type t4, and this server has 1 of type v100 and 1 of type t4 and 1 of any type: ";
+    assert!(impossible.starts_with(expected), "{impossible}");
+    let impossible = pool.impossible(&[cpus(5), cpus(4)]).unwrap();
+    assert!(impossible.starts_with("needs 9 cpus, and this server has 8 cpus: ask for less"), "{impossible}");
+    assert_eq!(pool.impossible(&[gpus(None, 3), cpus(8)]), None);
+}
+
+#[test]
+fn large_request_is_not_overtaken_by_later_ones_of_the_same_resources() {
+    let pool = pool(4, &[("0", None)], RunningLimits::default());
+    let small = take(&mut pool.request(claim("first", None, &[cpus(1)])));
+    let mut large = pool.request(claim("large", None, &[cpus(4)]));
+    let mut later = pool.request(claim("later", None, &[cpus(1)]));
+    let mut gpu = pool.request(claim("gpu", None, &[gpus(None, 1)]));
+    assert_eq!(reason(&large), "needs 4 cpus; 3 of 4 cpus are free");
+    assert_eq!(reason(&later), "earlier requests for the same resources come first");
+    let _gpu = take(&mut gpu);
+    drop(small);
+    let large = take(&mut large);
+    assert_eq!(reason(&later), "needs 1 cpu; 0 of 4 cpus are free");
+    drop(large);
+    let _later = take(&mut later);
+}
+
+#[test]
+fn withdrawn_request_does_not_hold_up_others() {
+    let pool = pool(4, &[], RunningLimits::default());
+    let _small = take(&mut pool.request(claim("first", None, &[cpus(1)])));
+    let large = pool.request(claim("large", None, &[cpus(4)]));
+    let mut later = pool.request(claim("later", None, &[cpus(1)]));
+    assert!(later.reason().is_some());
+    drop(large);
+    let _later = take(&mut later);
+}
+
+#[test]
+fn limits_hold_per_study_principal_project_and_server() {
+    let limits = RunningLimits { cluster: Some(4), project: Some(3), principal: Some(2), study: Some(1) };
+    let pool = pool(100, &[], limits);
+    let mut granted = Vec::new();
+    let mut wants = |job: &str, principal| {
+        let mut pending = pool.request(claim(job, principal, &[cpus(1)]));
+        let reason = reason(&pending);
+        if reason.is_empty() {
+            granted.push(take(&mut pending));
+        }
+        reason.strip_prefix("the limit on running trials ").unwrap_or(&reason).to_owned()
+    };
+    assert_eq!(wants("p:one", Some("ann")), "");
+    assert_eq!(wants("p:one", Some("ann")), "of the study of job p/one is reached: 1 of 1 run");
+    assert_eq!(wants("p:two", Some("ann")), "");
+    assert_eq!(wants("p:three", Some("ann")), "of principal ann is reached: 2 of 2 run");
+    assert_eq!(wants("p:three", None), "");
+    assert_eq!(wants("p:four", Some("bob")), "of project p is reached: 3 of 3 run");
+    assert_eq!(wants("q:four", Some("bob")), "");
+    assert_eq!(wants("r:five", Some("eve")), "of this server is reached: 4 of 4 run");
+}
+
+#[test]
+fn request_that_waits_for_a_limit_lets_others_pass() {
+    let limits = RunningLimits { study: Some(1), ..RunningLimits::default() };
+    let pool = pool(2, &[], limits);
+    let _running = take(&mut pool.request(claim("one", None, &[cpus(1)])));
+    let waits = pool.request(claim("one", None, &[cpus(1)]));
+    assert_eq!(waits.reason().unwrap().kind, WaitKind::Limit);
+    let _other = take(&mut pool.request(claim("two", None, &[cpus(1)])));
+}
+
+#[test]
+fn resources_of_a_program_whose_run_failed_stay_reserved_for_it() {
+    let pool = pool(8, &[("0", None)], RunningLimits::default());
+    let id = ExecutorJobId { job: "tune".parse().unwrap(), trial: Some(TrialId(1)), attempt: 1 };
+    let mut grant = take(&mut pool.request(claim("tune", None, &[gpus(None, 1)])));
+    let mut waits = pool.request(claim("other", None, &[gpus(None, 1)]));
+    grant.begin_use(&id);
+    drop(grant);
+    assert!(waits.reason().is_some());
+    assert_eq!(pool.reserved(&id.job), std::slice::from_ref(&id));
+    let mut adopted = pool.adopt(&id, claim("tune", None, &[gpus(None, 1)]), None);
+    assert_eq!((adopted.devices(0), pool.reserved(&id.job)), (Some(vec!["0".to_owned()]), Vec::new()));
+    adopted.begin_use(&id);
+    adopted.end_use();
+    drop(adopted);
+    let _other = take(&mut waits);
+}
+
+#[test]
+fn resources_of_running_programs_are_reserved_and_adopted_after_a_restart() {
+    let pool = pool(8, &[("0", None), ("1", None)], RunningLimits::default());
+    let id = |trial| ExecutorJobId { job: "tune".parse().unwrap(), trial: Some(TrialId(trial)), attempt: 1 };
+    let devices = |id: &str| Some(vec![vec![id.to_owned()]]);
+    for (trial, device) in [(1, "1"), (2, "0")] {
+        pool.reserve(id(trial), claim("tune", None, &[gpus(None, 1)]), devices(device));
+    }
+    let mut new = pool.request(claim("new", None, &[gpus(None, 1)]));
+    assert!(new.reason().is_some());
+    let adopted = pool.adopt(&id(1), claim("tune", None, &[gpus(None, 1)]), None);
+    assert_eq!(adopted.devices(0), Some(vec!["1".to_owned()]));
+    pool.release_reserved(&id(1));
+    assert!(new.reason().is_some());
+    pool.release_reserved(&id(2));
+    assert_eq!(take(&mut new).devices(0), Some(vec!["0".to_owned()]));
+}

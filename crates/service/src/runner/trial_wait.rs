@@ -1,0 +1,112 @@
+//! The start of an attempt at a trial: its resources, its token, and the time for which it may wait.
+
+use std::collections::BTreeSet;
+
+use sha2::{Digest, Sha256};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::grants::until;
+use super::trial_run::{Next, TrialEnd, TrialRun};
+use super::{Context, Control, RunError, not_started, until_at_least};
+use crate::JobEvent;
+use crate::resource_pool::Grant;
+use tunesmith_domain::{Completion, Trial};
+use tunesmith_executor::ExecutorJobState;
+
+/// The end of waiting for resources.
+pub(super) enum Waited {
+    Granted(Grant),
+    Ended(TrialEnd),
+}
+
+impl Waited {
+    /// The end of a trial that has not run.
+    fn of(next: Next) -> Self {
+        Self::Ended(match next {
+            Next::End(end) => end,
+            Next::Again { .. } => TrialEnd::Interrupted,
+        })
+    }
+}
+
+impl TrialRun {
+    /// Returns `grant`, which a trial keeps across its attempts. Without one, waits for the resources of `trial`.
+    pub(super) async fn keep_or_wait(&self, grant: Option<Grant>, trial: &Trial) -> Result<Waited, RunError> {
+        if let Some(grant) = grant {
+            return Ok(Waited::Granted(grant));
+        }
+        let mut next = self.context.request_grant(Some(trial.id), 1);
+        self.context.show_waiting(&next, &mut String::new());
+        let mut control = self.context.runner.control.level.clone();
+        let mut abandon = self.abandon.clone();
+        let deadline = self.context.deadline(&next, Instant::now());
+        tokio::select! {
+            biased;
+            () = until_at_least(&mut control, Control::Drain) => return Ok(Waited::Ended(TrialEnd::Interrupted)),
+            () = until_abandoned(&mut abandon) => {}
+            grant = next.granted() => return Ok(Waited::Granted(grant)),
+            () = until(deadline) => {
+                let completion = Completion::Infeasible { reason: self.context.overdue_reason(&next) };
+                return Ok(Waited::of(self.complete(trial, completion, None).await?));
+            }
+        }
+        Ok(Waited::of(self.after(trial.clone(), ExecutorJobState::Unknown, BTreeSet::new()).await?))
+    }
+
+    pub(super) fn emit_started(&self, trial: &Trial, adopted: bool) {
+        self.context.emit(JobEvent::TrialStarted {
+            id: trial.id,
+            parameters: trial.parameters.clone(),
+            attempt: trial.attempt,
+            adopted,
+        });
+    }
+
+    /// Returns the token of this attempt: a digest that cannot be computed without the secret of the job.
+    pub(super) fn token(&self, trial: &Trial) -> String {
+        let digest = Sha256::new()
+            .chain_update(self.context.runner.secret)
+            .chain_update(self.executor_job(trial).to_string().as_bytes())
+            .finalize();
+        hex::encode(digest)
+    }
+}
+
+/// Waits until the trial is stopped for good. Never completes if the sender is dropped before.
+pub(super) async fn until_abandoned(abandon: &mut watch::Receiver<Option<String>>) {
+    if abandon.wait_for(Option::is_some).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// The longest time for which an engine may keep an attempt waiting.
+pub(super) struct Overdue {
+    pub(super) deadline: Option<Instant>,
+    /// Why the attempt was stopped; `None` if it was not.
+    pub(super) reason: Option<String>,
+}
+
+impl Overdue {
+    /// The end of an attempt that ended in `state`.
+    pub(super) fn end(self, state: ExecutorJobState) -> ExecutorJobState {
+        let ended_by_itself = matches!(&state, ExecutorJobState::Ended(status) if status.stopped.is_none());
+        match self.reason.filter(|_| !ended_by_itself) {
+            Some(reason) => not_started(reason),
+            None => state,
+        }
+    }
+}
+
+impl Context {
+    /// The limit on the waiting of an attempt that is submitted now.
+    pub(super) fn engine_deadline(&self) -> Overdue {
+        let limit = self.services().pool.queue_deadline();
+        Overdue { deadline: limit.and_then(|limit| Instant::now().checked_add(limit)), reason: None }
+    }
+
+    /// Why an attempt has waited for too long in its engine, which gives `reason`.
+    pub(super) fn engine_overdue_reason(&self, reason: Option<String>) -> String {
+        self.overdue_text(&reason.unwrap_or_default())
+    }
+}

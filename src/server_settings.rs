@@ -1,0 +1,79 @@
+//! The settings that a server configuration gives to the services.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::devices;
+use tunesmith_api::ai_platform::machines::MachineMap;
+use tunesmith_config::{ConfigErrors, Devices, LOCAL, Limits, ServerConfig};
+use tunesmith_service::jobs::QueueLimits;
+use tunesmith_service::resource_pool::{Capacity, Device, PoolSettings, RunningLimits};
+
+/// The executors of this program; the first is the default.
+const EXECUTORS: [&str; 1] = [LOCAL];
+
+/// The machines and limits of the services. The default knows the published names, and counts and limits nothing.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ServerSettings {
+    /// What the names of machines mean.
+    pub(crate) machines: Arc<MachineMap>,
+    /// The resources of programs, and the limits on running trials.
+    pub(crate) pool: PoolSettings,
+    /// The limits on queued jobs.
+    pub(crate) queue: QueueLimits,
+}
+
+/// Why a server configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SettingsError {
+    /// The file has errors.
+    #[error(transparent)]
+    Config(#[from] ConfigErrors),
+    /// The devices cannot be found.
+    #[error("resources.discoverDevices: {0:#}")]
+    Devices(anyhow::Error),
+}
+
+impl ServerSettings {
+    /// Reads the server configuration at `path`. Without one, the settings are the default.
+    ///
+    /// # Errors
+    /// [`SettingsError`].
+    pub(crate) fn load(path: Option<&Path>) -> Result<Self, SettingsError> {
+        let Some(path) = path else { return Ok(Self::default()) };
+        let ServerConfig { machines, capacity, limits, queue_deadline } =
+            tunesmith_config::load_server(path, &EXECUTORS)?;
+        let devices = match capacity.devices {
+            None => None,
+            Some(Devices::Listed(listed)) => Some(listed.into_iter().map(|(id, kind)| Device { id, kind }).collect()),
+            Some(Devices::Discovered) => {
+                let found = devices::discover().map_err(SettingsError::Devices)?;
+                for device in &found {
+                    tracing::info!(device.id, device.kind, "found an accelerator");
+                }
+                Some(found)
+            }
+        };
+        let capacity = Capacity { milli_cpus: capacity.milli_cpus, memory_bytes: capacity.memory_bytes, devices };
+        let Limits {
+            running_cluster,
+            running_project,
+            running_principal,
+            running_study,
+            queued_cluster,
+            queued_project,
+            queued_principal,
+        } = limits;
+        let limits = RunningLimits {
+            cluster: running_cluster,
+            project: running_project,
+            principal: running_principal,
+            study: running_study,
+        };
+        Ok(Self {
+            machines: Arc::new(machines),
+            pool: PoolSettings { capacity, limits, queue_deadline },
+            queue: QueueLimits { cluster: queued_cluster, project: queued_project, principal: queued_principal },
+        })
+    }
+}
