@@ -5,7 +5,7 @@
 
 use std::ffi::OsStr;
 use std::num::{NonZeroU32, NonZeroUsize};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +13,10 @@ use anyhow::Context;
 
 use crate::data_dir::{DataDir, audit_of};
 use tunesmith_access::{AuditLog, Authenticator, Limits, Record, TokenFile, TokenFileError};
+use tunesmith_agent::process::{ProcessEngine, ProcessSettings};
+use tunesmith_executor::Executor;
 use tunesmith_executor::local::{Identities, Identity, LocalExecutor, LocalSettings, PassedEnvironment};
+use tunesmith_executor::remote::{Inbox, RemoteExecutor};
 use tunesmith_http::authorization::{Access, Owner};
 use tunesmith_http::server::{Service, ServiceAccess};
 use tunesmith_http::web_pages::AllowedHosts;
@@ -23,7 +26,7 @@ use tunesmith_service::jobs::{Jobs, RETRY_PAUSES};
 use tunesmith_service::packages::Packages;
 use tunesmith_service::search_policy::SearchPolicy;
 use tunesmith_service::studies::{PendingSuggestions, Studies};
-use tunesmith_service::{JobServices, LiveTrials, TrialReports};
+use tunesmith_service::{AgentReports, DirectoryOf, JobServices, LiveTrials, TrialReports};
 use tunesmith_store::Store;
 
 /// The log of every change in the folder of audit logs.
@@ -64,6 +67,9 @@ pub(crate) struct AccessSettings {
     pub(crate) refuses_unrecorded: bool,
 }
 
+/// Time between two reports of an agent on this machine.
+const AGENT_INTERVAL: Duration = Duration::from_millis(250);
+
 /// The memory budget in bytes of commands that have no option for it.
 pub(crate) const MEMORY: usize = 256 << 20;
 
@@ -76,6 +82,7 @@ pub(crate) struct Application {
     pub(crate) packages: Packages,
     pub(crate) environments: Arc<Environments>,
     pub(crate) reports: TrialReports,
+    pub(crate) agents: AgentReports,
 }
 
 /// Builds the services on `data_dir`. Starts no task and no program, and queues no job.
@@ -91,6 +98,7 @@ pub(crate) async fn compose(
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let policy = Arc::new(SearchPolicy::with_memory(Arc::clone(&store), processors().get(), memory / 2));
     let live = Arc::new(LiveTrials::default());
+    let inbox = Arc::new(Inbox::new(data_dir.path().join("agents")));
     let environments = Arc::new(environments(data_dir, &isolation));
     let jobs = Jobs::new(JobServices {
         store: Arc::clone(&store),
@@ -103,13 +111,10 @@ pub(crate) async fn compose(
         }),
         policy: Arc::clone(&policy),
         environments: Arc::clone(&environments),
-        executor: Arc::new(local_executor(data_dir.path(), container, isolation)?),
+        executor: executor(data_dir.path(), container, isolation, &inbox)?,
         live: Arc::clone(&live),
         clock: Arc::clone(&clock),
-        directory: Box::new({
-            let data_dir = Arc::clone(data_dir);
-            move |job| data_dir.job(job)
-        }),
+        directory: directory_of(data_dir),
         retry_pauses: RETRY_PAUSES.to_vec(),
     });
     Ok(Application {
@@ -120,7 +125,8 @@ pub(crate) async fn compose(
         jobs: Arc::new(jobs),
         packages: Packages::new(data_dir.packages(), Packages::MAX_BYTES),
         environments,
-        reports: TrialReports::new(Arc::clone(&store), live),
+        reports: TrialReports::new(Arc::clone(&store), Arc::clone(&live)),
+        agents: AgentReports::new(Arc::clone(&store), live, inbox, Arc::clone(&clock), directory_of(data_dir)),
         store,
         clock,
     })
@@ -143,6 +149,7 @@ impl Application {
             jobs: self.jobs,
             packages: self.packages,
             reports: self.reports,
+            agents: self.agents,
             clock: self.clock,
             working_directory: std::env::current_dir().context("the current folder cannot be read")?,
             access,
@@ -212,6 +219,43 @@ fn open_log(path: &Path) -> anyhow::Result<AuditLog> {
     AuditLog::open(path).with_context(|| format!("{} cannot be written", path.display()))
 }
 
+/// The environment variable that names the executor of jobs: `local`, the default, or `agent`.
+const EXECUTOR_VARIABLE: &str = "TUNESMITH_EXECUTOR";
+
+/// Builds the executor of jobs that the environment names.
+///
+/// # Errors
+/// If the variable has another value, or the path of this program cannot be determined.
+fn executor(
+    folder: &Path,
+    container: ContainerOptions,
+    isolation: Isolation,
+    inbox: &Arc<Inbox>,
+) -> anyhow::Result<Arc<dyn Executor>> {
+    match std::env::var(EXECUTOR_VARIABLE).as_deref() {
+        Err(_) | Ok("" | "local") => Ok(Arc::new(local_executor(folder, container, isolation)?)),
+        Ok("agent") => {
+            let engine = ProcessEngine::new(ProcessSettings {
+                program: this_program()?,
+                folder: folder.join("agent-spools"),
+                interval: AGENT_INTERVAL,
+            });
+            Ok(Arc::new(RemoteExecutor::new(engine, Arc::clone(inbox))))
+        }
+        Ok(other) => anyhow::bail!("{EXECUTOR_VARIABLE} is {other:?}; allowed are local and agent"),
+    }
+}
+
+fn this_program() -> anyhow::Result<PathBuf> {
+    std::env::current_exe().context("this program's own file cannot be found")
+}
+
+/// The folders of the files of jobs.
+fn directory_of(data_dir: &Arc<DataDir>) -> DirectoryOf {
+    let data_dir = Arc::clone(data_dir);
+    Box::new(move |job| data_dir.job(job))
+}
+
 /// Builds the executor that runs programs on this machine and keeps its registry in `folder`.
 ///
 /// # Errors
@@ -222,13 +266,14 @@ pub(crate) fn local_executor(
     isolation: Isolation,
 ) -> anyhow::Result<LocalExecutor> {
     Ok(LocalExecutor::new(LocalSettings {
-        supervisor: std::env::current_exe().context("this program's own file cannot be found")?,
+        supervisor: this_program()?,
         registry: folder.join("executions"),
         container_options: container.engine,
         container_run_options: container.run,
         environment: isolation.environment,
         identities: isolation.identities,
         log_quota_bytes: isolation.log_quota_bytes,
+        ends_with_this_process: false,
     }))
 }
 
