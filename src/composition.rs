@@ -5,7 +5,7 @@
 
 use std::ffi::OsStr;
 use std::num::{NonZeroU32, NonZeroUsize};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ use crate::server_settings::ServerSettings;
 use tunesmith_access::{AuditLog, Authenticator, Limits, Record, TokenFile, TokenFileError};
 use tunesmith_api::ai_platform::machines::MachineMap;
 use tunesmith_executor::local::{Identities, Identity, LocalExecutor, LocalSettings, PassedEnvironment};
+use tunesmith_executor::remote::Inbox;
 use tunesmith_http::authorization::{Access, Owner};
 use tunesmith_http::server::{Service, ServiceAccess};
 use tunesmith_http::web_pages::AllowedHosts;
@@ -28,7 +29,7 @@ use tunesmith_service::packages::Packages;
 use tunesmith_service::resource_pool::Capacity;
 use tunesmith_service::search_policy::SearchPolicy;
 use tunesmith_service::studies::{PendingSuggestions, Studies};
-use tunesmith_service::{JobServices, LiveTrials, ResourcePool, TrialReports};
+use tunesmith_service::{AgentReports, DirectoryOf, JobServices, LiveTrials, ResourcePool, TrialReports};
 use tunesmith_store::Store;
 
 /// The log of every change in the folder of audit logs.
@@ -82,6 +83,7 @@ pub(crate) struct Application {
     pub(crate) machines: Arc<MachineMap>,
     pub(crate) environments: Arc<Environments>,
     pub(crate) reports: TrialReports,
+    pub(crate) agents: AgentReports,
 }
 
 /// Builds the services on `data_dir`. Starts no task and no program, and queues no job.
@@ -96,7 +98,8 @@ pub(crate) async fn compose(
 ) -> anyhow::Result<Application> {
     let store = data_dir.store().await?;
     store.finish_deletions().await?;
-    let (kind, executor) = executors::executor(data_dir.path(), executor, container, isolation.clone()).await?;
+    let inbox = Arc::new(Inbox::new(data_dir.path().join("agents")));
+    let (kind, executor) = executors::executor(data_dir.path(), executor, container, isolation.clone(), &inbox).await?;
     let mut pool = settings.pool;
     if kind != ExecutorKind::Local {
         // The engine counts what its nodes have.
@@ -122,10 +125,7 @@ pub(crate) async fn compose(
         executor,
         live: Arc::clone(&live),
         clock: Arc::clone(&clock),
-        directory: Box::new({
-            let data_dir = Arc::clone(data_dir);
-            move |job| data_dir.job(job)
-        }),
+        directory: directory_of(data_dir),
         retry_pauses: RETRY_PAUSES.to_vec(),
     });
     Ok(Application {
@@ -137,7 +137,8 @@ pub(crate) async fn compose(
         machines: settings.machines,
         packages: Packages::new(data_dir.packages(), Packages::MAX_BYTES),
         environments,
-        reports: TrialReports::new(Arc::clone(&store), live),
+        reports: TrialReports::new(Arc::clone(&store), Arc::clone(&live)),
+        agents: AgentReports::new(Arc::clone(&store), live, inbox, Arc::clone(&clock), directory_of(data_dir)),
         store,
         clock,
     })
@@ -161,6 +162,7 @@ impl Application {
             packages: self.packages,
             machines: self.machines,
             reports: self.reports,
+            agents: self.agents,
             clock: self.clock,
             working_directory: std::env::current_dir().context("the current folder cannot be read")?,
             access,
@@ -230,6 +232,16 @@ fn open_log(path: &Path) -> anyhow::Result<AuditLog> {
     AuditLog::open(path).with_context(|| format!("{} cannot be written", path.display()))
 }
 
+pub(crate) fn this_program() -> anyhow::Result<PathBuf> {
+    std::env::current_exe().context("this program's own file cannot be found")
+}
+
+/// The folders of the files of jobs.
+fn directory_of(data_dir: &Arc<DataDir>) -> DirectoryOf {
+    let data_dir = Arc::clone(data_dir);
+    Box::new(move |job| data_dir.job(job))
+}
+
 /// Builds the executor that runs programs on this machine and keeps its registry in `folder`.
 ///
 /// # Errors
@@ -240,13 +252,14 @@ pub(crate) fn local_executor(
     isolation: Isolation,
 ) -> anyhow::Result<LocalExecutor> {
     Ok(LocalExecutor::new(LocalSettings {
-        supervisor: std::env::current_exe().context("this program's own file cannot be found")?,
+        supervisor: this_program()?,
         registry: folder.join("executions"),
         container_options: container.engine,
         container_run_options: container.run,
         environment: isolation.environment,
         identities: isolation.identities,
         log_quota_bytes: isolation.log_quota_bytes,
+        ends_with_this_process: false,
     }))
 }
 

@@ -5,12 +5,15 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
 
-use crate::composition::{ContainerOptions, Isolation, local_executor};
+use crate::composition::{ContainerOptions, Isolation, local_executor, this_program};
+use tunesmith_agent::process::{ProcessEngine, ProcessSettings};
 use tunesmith_executor::Executor;
+use tunesmith_executor::remote::{Inbox, RemoteExecutor};
 use tunesmith_files::Place;
 use tunesmith_slurm::{SlurmExecutor, SlurmSettings};
 
@@ -20,11 +23,16 @@ const MARKER: &str = "EXECUTOR";
 /// Maximum size of the marker in bytes.
 const MAX_MARKER_BYTES: u64 = 64;
 
+/// Time between two reports of an agent on this machine.
+const AGENT_INTERVAL: Duration = Duration::from_millis(250);
+
 /// What runs the programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExecutorKind {
     /// Processes and containers on this machine. The default.
     Local,
+    /// Processes on this machine with an agent beside each, which reports over HTTP: as where no disk is shared.
+    Agent,
     /// Jobs of Slurm, from a machine with its commands. The nodes must see the data folder and this program.
     Slurm,
 }
@@ -33,6 +41,7 @@ impl ExecutorKind {
     fn as_str(self) -> &'static str {
         match self {
             Self::Local => "local",
+            Self::Agent => "agent",
             Self::Slurm => "slurm",
         }
     }
@@ -56,26 +65,44 @@ pub(crate) async fn executor(
     options: ExecutorOptions,
     container: ContainerOptions,
     isolation: Isolation,
+    inbox: &Arc<Inbox>,
 ) -> anyhow::Result<(ExecutorKind, Arc<dyn Executor>)> {
     match settle(folder, options.kind)? {
         kind @ ExecutorKind::Local => Ok((kind, Arc::new(local_executor(folder, container, isolation)?))),
+        kind @ ExecutorKind::Agent => {
+            if isolation.identities.are_given() {
+                bail!("--run-as has no effect on agents, whose programs run as their user: omit it");
+            }
+            let engine = ProcessEngine::new(ProcessSettings {
+                program: this_program()?,
+                folder: folder.join("agent-spools"),
+                interval: AGENT_INTERVAL,
+            });
+            keep(folder, kind)?;
+            Ok((kind, Arc::new(RemoteExecutor::new(engine, Arc::clone(inbox)))))
+        }
         kind @ ExecutorKind::Slurm => {
             if isolation.identities.are_given() {
                 bail!("--run-as has no effect on Slurm, where jobs run as the user of this process: omit it");
             }
             let executor = SlurmExecutor::new(SlurmSettings {
-                supervisor: std::env::current_exe().context("this program's own file cannot be found")?,
+                supervisor: this_program()?,
                 registry: folder.join("executions"),
                 environment: isolation.environment,
                 log_quota_bytes: isolation.log_quota_bytes,
                 ..options.slurm
             });
             executor.check().await?;
-            let kept = Place::new(folder, MARKER).replace(b"slurm\n", true);
-            kept.with_context(|| format!("{} cannot be written", folder.join(MARKER).display()))?;
+            keep(folder, kind)?;
             Ok((kind, Arc::new(executor)))
         }
     }
+}
+
+/// Lets `folder` keep the executor `kind`.
+fn keep(folder: &Path, kind: ExecutorKind) -> anyhow::Result<()> {
+    let kept = Place::new(folder, MARKER).replace(format!("{}\n", kind.as_str()).as_bytes(), true);
+    kept.with_context(|| format!("{} cannot be written", folder.join(MARKER).display()))
 }
 
 /// Returns the executor of `folder`, which `wanted` must not contradict.
@@ -99,7 +126,7 @@ fn kept(folder: &Path) -> anyhow::Result<Option<ExecutorKind>> {
     match Place::new(folder, MARKER).read(MAX_MARKER_BYTES) {
         Ok(text) => {
             let text = String::from_utf8_lossy(&text).trim().to_owned();
-            let known = [ExecutorKind::Local, ExecutorKind::Slurm].into_iter().find(|kind| kind.as_str() == text);
+            let known = ExecutorKind::value_variants().iter().copied().find(|kind| kind.as_str() == text);
             let known =
                 known.with_context(|| format!("{}: {text:?} is not an executor of this version", path.display()));
             Ok(Some(known?))

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use super::output::{Followed, Writers, write_line};
-use tunesmith_service::job_logs::{LogName, LogStream, MASTER, logs};
+use tunesmith_executor::logs::{LogName, LogStream, MASTER, logs};
 
 /// Shows the output of a job's program, line by line.
 pub(super) struct JobOutput {

@@ -21,6 +21,7 @@ use super::output::{Followed, Writers, notice, write_line};
 use crate::composition::{ContainerOptions, Isolation, local_executor};
 use tunesmith_api::ai_platform::Additions;
 use tunesmith_executor::local::{LocalExecutor, PassedEnvironment, SUPERVISOR_LOG, log_files};
+use tunesmith_executor::reports::ReportSources;
 use tunesmith_executor::tf_config::role_name;
 use tunesmith_executor::{
     Executor, ExecutorJobId, ExecutorJobSpec, ExecutorJobState, Placement, Program, ProgramEnd, Replica, Role,
@@ -124,6 +125,8 @@ fn spec(args: &TrainArgs, folder: &Path) -> anyhow::Result<ExecutorJobSpec> {
         time_limit: None,
         start_port: args.start_port,
         placement: Placement::default(),
+        reports: ReportSources::default(),
+        server: Default::default(),
         grace: Additions::default().stop_grace_period(),
         id,
     })

@@ -3,6 +3,7 @@
 //! Exit codes: 0 success; 1 the job failed or was cancelled; 2 invalid input (arguments, configuration, data folder);
 //! 74 the disk takes no writes; 130 interrupted. `local train` returns the exit code of the trainer instead.
 
+mod agent;
 mod bench;
 mod busy;
 mod client;
@@ -97,6 +98,9 @@ enum Command {
     Explain(explain::ExplainArgs),
     /// Compare search algorithms offline, on problems with known optima.
     Bench(Box<bench::BenchArgs>),
+    /// Run one attempt of a trial for a server, as an engine starts it. See docs/reference/agent.md.
+    #[command(hide = true)]
+    Agent(agent::AgentArgs),
     /// Print a completion script for a shell.
     Completions(completions::CompletionsArgs),
 }
@@ -125,6 +129,7 @@ pub fn main() -> ExitCode {
     let outcome = match cli.command {
         Command::Run(args) => run::run(*args, cli.log_format),
         Command::Serve(args) => serve::serve(&args),
+        Command::Agent(args) => agent::agent(args),
         Command::Tokens(command) => tokens::tokens(&command),
         Command::Local(local::LocalCommand::Train(args)) => local::train(&args),
         Command::Init(args) => init::run(&args),

@@ -38,7 +38,7 @@ use tunesmith_domain::{Job, JobId, JobPlan, JobState, MachineNotice};
 use tunesmith_files::Place;
 use tunesmith_http::server;
 use tunesmith_http::web_pages::AllowedHosts;
-use tunesmith_service::{Control, JobOutcome, RunSettings, Submission, Submitted, TrialReports};
+use tunesmith_service::{AgentReports, Control, JobOutcome, RunSettings, Submission, Submitted, TrialReports};
 use tunesmith_store::Store;
 
 /// Maximum size of the file that contains a port.
@@ -215,7 +215,7 @@ async fn run_job(
     let plan = job.plan()?.clone();
     let directory = data_dir.job(&job.id);
     std::fs::create_dir_all(&directory).with_context(|| format!("{} cannot be created", directory.display()))?;
-    let endpoint = serve_reports(&directory, application.reports.clone()).await?;
+    let endpoint = serve_reports(&directory, application.reports.clone(), application.agents.clone()).await?;
     let mut progress = progress(store, &job, &plan, args, json, &directory).await?;
     let (events, mut emitted) = mpsc::unbounded_channel();
     let (set_control, control) = watch::channel(Control::Run);
@@ -358,7 +358,7 @@ async fn conclude(
 
 /// Serves reports over HTTP on the loopback interface, and returns the base address. Takes the port of the earlier
 /// process if it is free, so that the programs which that process started can continue to report.
-async fn serve_reports(directory: &Path, reports: TrialReports) -> anyhow::Result<String> {
+async fn serve_reports(directory: &Path, reports: TrialReports, agents: AgentReports) -> anyhow::Result<String> {
     let remembered = directory.join("endpoint");
     let text = Place::from(remembered.clone()).read(MAX_PORT_BYTES).ok().and_then(|text| String::from_utf8(text).ok());
     let previous = text.and_then(|text| text.trim().parse::<u16>().ok());
@@ -379,7 +379,7 @@ async fn serve_reports(directory: &Path, reports: TrialReports) -> anyhow::Resul
     let address = listener.local_addr()?;
     let written = Place::from(remembered.clone()).replace(format!("{}\n", address.port()).as_bytes(), false);
     written.with_context(|| format!("{} cannot be written", remembered.display()))?;
-    let router = server::reports_router(reports, AllowedHosts::new(address.ip(), Vec::new()));
+    let router = server::reports_router(reports, agents, AllowedHosts::new(address.ip(), Vec::new()));
     tokio::spawn(async move {
         if let Err(error) = axum::serve(listener, router).await {
             tracing::error!(error = %error, "the server for reports over HTTP stopped");

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::output::{Followed, Writers, write_line};
-use tunesmith_service::job_logs::{LogFile, MASTER, logs};
+use tunesmith_executor::logs::{LogFile, MASTER, logs};
 
 /// The logs of a job, followed from their present ends.
 pub(super) struct RunLogs {

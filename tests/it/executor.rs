@@ -6,9 +6,10 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::pipes::{pipe, read_pipe};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
-use tunesmith_executor::contract::{Harness, pipe, read_pipe, run, shell};
+use tunesmith_executor::contract::{Harness, run, shell};
 use tunesmith_executor::local::{LocalExecutor, LocalSettings};
 use tunesmith_executor::{
     Executor, ExecutorJobState, ExitStatus, Program, ProgramEnd, Replica, Role, StopMode, StopReason,
@@ -47,6 +48,10 @@ impl Harness for Local {
     }
 
     fn directory(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn working_directory(&self) -> &Path {
         self.0.path()
     }
 }

@@ -2,6 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "clippy exempts test functions only, not their helpers")]
 
 mod access;
+mod agent_contract;
+mod agents;
 mod attempt_files;
 mod audit;
 mod bench;
@@ -32,6 +34,7 @@ mod openapi;
 mod operation_names;
 mod optimizer;
 mod package_rules;
+mod pipes;
 mod placement;
 mod planned_stop;
 mod policy_race;

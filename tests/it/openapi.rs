@@ -29,7 +29,7 @@ fn published_document_is_up_to_date() {
 fn methods(document: &Value) -> Vec<(String, String, String)> {
     let mut methods = Vec::new();
     for (path, operations) in document["paths"].as_object().unwrap() {
-        let path = ["project", "location", "job", "study", "trial", "operation", "sha256", "file_name", "log"]
+        let path = ["project", "location", "job", "study", "trial", "operation", "sha256", "file_name", "log", "run"]
             .iter()
             .fold(path.clone(), |path, name| {
                 path.replace(&format!("{{{name}}}"), if *name == "trial" { "7" } else { "x" })

@@ -5,9 +5,10 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::pipes::{pipe, read_pipe};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
-use tunesmith_executor::contract::{Harness, pipe, read_pipe, shell};
+use tunesmith_executor::contract::{Harness, shell};
 use tunesmith_executor::local::{LocalExecutor, LocalSettings};
 use tunesmith_executor::{
     Executor, ExecutorJobSpec, ExecutorJobState, ExitStatus, LossCause, ProgramEnd, StopMode, StopReason,
@@ -48,6 +49,10 @@ impl Folder {
 impl Harness for Folder {
     fn executor(&self) -> Arc<dyn Executor> {
         self.executor_of("data")
+    }
+
+    fn working_directory(&self) -> &Path {
+        self.directory()
     }
 
     fn directory(&self) -> &Path {

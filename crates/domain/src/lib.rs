@@ -70,6 +70,16 @@ pub enum TransitionError {
         /// The attempt that reported.
         reported: u64,
     },
+    /// A delivery that does not follow the one before.
+    #[error("the next measurement of trial {trial} has the number {expected}; the delivery starts at {given}")]
+    OutOfSequence {
+        /// The trial.
+        trial: TrialId,
+        /// The number of the next measurement.
+        expected: u64,
+        /// The number that the delivery starts at.
+        given: u64,
+    },
     /// The lease of the owner expired; the trial is queued again.
     #[error("the lease of attempt {attempt} of trial {trial} has expired: the trial is offered again")]
     LeaseExpired {

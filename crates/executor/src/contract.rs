@@ -2,12 +2,17 @@
 //!
 //! [`executor_contract!`](crate::executor_contract) expands to one test per check. A check panics if the contract is
 //! violated.
+//!
+//! The checks see a program only as any engine shows it: by its state, its logs and its end. Programs need `sh`, `sleep` and
+//! `cat` where they run, and no file of the machine of the checks.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::logs::{LogName, LogStart, LogStream, MASTER};
+use super::reports::ReportSources;
 use super::{
     Executor, ExecutorJobId, ExecutorJobSpec, ExecutorJobState, ExitStatus, Placement, Program, ProgramEnd, Replica,
     Role, StopMode, StopReason,
@@ -19,9 +24,15 @@ pub trait Harness: Send + Sync {
     /// Returns a new executor that finds the jobs of all earlier ones.
     fn executor(&self) -> Arc<dyn Executor>;
 
-    /// Absolute path of a folder that the programs can access under the same path.
+    /// Absolute path of a folder on this machine, for the files of the jobs.
     fn directory(&self) -> &Path;
+
+    /// A folder that exists where the programs run, and is not the root of the file system.
+    fn working_directory(&self) -> &Path;
 }
+
+/// Interval at which a check looks again.
+const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Expands to a module `contract` with one test per check, each with a new `$harness`.
 #[macro_export]
@@ -33,7 +44,7 @@ macro_rules! executor_contract {
             graceful_stop_sends_sigterm_first, graceful_stop_ends_with_sigkill_after_the_grace_period,
             immediate_stop_sends_sigkill_at_once, stop_of_a_job_that_does_not_run_has_no_effect,
             time_limit_is_enforced, job_is_found_by_another_executor, dropped_wait_has_no_effect,
-            output_is_written_to_the_log_files, environment_is_passed_to_the_program,
+            output_is_in_the_logs, environment_is_passed_to_the_program,
             forgotten_job_is_unknown_and_its_id_may_be_used_again);
     };
     (@tests $harness:expr; $($name:ident),+) => {
@@ -55,34 +66,38 @@ pub fn shell(harness: &dyn Harness, trial: u64, script: &str) -> ExecutorJobSpec
     let id =
         ExecutorJobId { job: "contract".parse().expect("the name is valid"), trial: Some(TrialId(trial)), attempt: 1 };
     ExecutorJobSpec {
-        directory: harness.directory().join(id.to_string()),
+        directory: harness.directory().join(format!("trials/{trial}/attempt-1")),
         id,
         replicas: vec![Replica::new(Role::Master, 0, Program::Command { argv })],
         training_input: serde_json::json!({}),
         master_is_chief: false,
         environment: BTreeMap::new(),
-        working_directory: harness.directory().to_owned(),
+        working_directory: harness.working_directory().to_owned(),
         program_folders: Vec::new(),
         time_limit: None,
         grace: Duration::from_secs(60),
         start_port: None,
         placement: Placement::default(),
+        reports: ReportSources::default(),
+        server: Default::default(),
     }
 }
 
-/// Creates a named pipe, which synchronises a check with its program: opening one end waits for the other.
-pub fn pipe(harness: &dyn Harness, name: &str) -> std::path::PathBuf {
-    let path = harness.directory().join(name);
-    let made = std::process::Command::new("mkfifo").arg(&path).status().expect("mkfifo is installed");
-    assert!(made.success(), "mkfifo {}", path.display());
-    path
+/// Returns the log of the master of `spec`; empty if there is none.
+pub async fn log(harness: &dyn Harness, executor: &dyn Executor, spec: &ExecutorJobSpec, stream: LogStream) -> String {
+    let trial = spec.id.trial.map(|trial| trial.0);
+    let name = LogName { trial, attempt: spec.id.attempt, task: MASTER.to_owned(), stream };
+    let chunk = executor.read_log(harness.directory(), &name, LogStart::At(0), 1 << 20).await.expect("the log is read");
+    chunk.map(|chunk| chunk.text).unwrap_or_default()
 }
 
-/// Waits until a program has written to the pipe `path` and returns the text.
-pub async fn read_pipe(path: &Path) -> String {
-    let path = path.to_owned();
-    let reading = tokio::task::spawn_blocking(move || std::fs::read_to_string(path));
-    reading.await.expect("reading does not panic").expect("the pipe can be read")
+/// Waits until the program of `spec` has written the line `ready`.
+pub async fn until_ready(harness: &dyn Harness, executor: &dyn Executor, spec: &ExecutorJobSpec) {
+    while !log(harness, executor, spec, LogStream::Stdout).await.lines().any(|line| line == "ready") {
+        let state = executor.state(&spec.id).await.expect("a state");
+        assert!(state.is_open(), "it ended before it was ready: {state:?}");
+        tokio::time::sleep(LOOK_INTERVAL).await;
+    }
 }
 
 /// Submits a job and waits until it has ended.
@@ -132,55 +147,51 @@ pub async fn unsubmitted_id_is_unknown(harness: &dyn Harness) {
 /// An ID runs once, also if it is submitted again after its end.
 pub async fn second_submission_has_no_effect(harness: &dyn Harness) {
     let executor = harness.executor();
-    let spec = shell(harness, 1, "echo x >> runs; exit 3");
+    let spec = shell(harness, 1, "echo x; exit 3");
     for _ in 0..3 {
         assert_eq!(run(&*executor, &spec).await, ended(ProgramEnd::Exited(3), None));
     }
-    assert_eq!(std::fs::read_to_string(harness.directory().join("runs")).expect("written"), "x\n");
+    assert_eq!(log(harness, &*executor, &spec, LogStream::Stdout).await, "x\n");
 }
 
 /// The runs of a forgotten job are unknown, those of other jobs are not, and its IDs may be used again.
 pub async fn forgotten_job_is_unknown_and_its_id_may_be_used_again(harness: &dyn Harness) {
     let executor = harness.executor();
-    let of_job = |name: &str| {
-        let mut spec = shell(harness, 1, "echo x >> runs");
+    let of_job = |name: &str, code: i32| {
+        let mut spec = shell(harness, 1, &format!("exit {code}"));
         spec.id.job = name.parse().expect("the name is valid");
         spec
     };
-    let (one, other) = (of_job("one"), of_job("one_more"));
-    for spec in [&one, &other] {
-        assert_eq!(run(&*executor, spec).await, ended(ProgramEnd::Exited(0), None));
-    }
+    let (one, other) = (of_job("one", 1), of_job("one_more", 2));
+    assert_eq!(run(&*executor, &one).await, ended(ProgramEnd::Exited(1), None));
+    assert_eq!(run(&*executor, &other).await, ended(ProgramEnd::Exited(2), None));
     for _ in 0..2 {
         executor.forget(&one.id.job).await.expect("the records are removed");
         assert_eq!(executor.state(&one.id).await.expect("a state"), ExecutorJobState::Unknown);
     }
-    assert_eq!(executor.state(&other.id).await.expect("a state"), ended(ProgramEnd::Exited(0), None));
-    assert_eq!(run(&*executor, &one).await, ended(ProgramEnd::Exited(0), None));
-    assert_eq!(std::fs::read_to_string(harness.directory().join("runs")).expect("written"), "x\nx\nx\n");
+    assert_eq!(executor.state(&other.id).await.expect("a state"), ended(ProgramEnd::Exited(2), None));
+    assert_eq!(run(&*executor, &of_job("one", 3)).await, ended(ProgramEnd::Exited(3), None));
 }
 
 /// An ID runs once, also if it is submitted concurrently.
 pub async fn concurrent_submissions_run_once(harness: &dyn Harness) {
     for trial in 1..=8 {
-        let spec = shell(harness, trial, &format!("echo x >> runs-{trial}"));
+        let spec = shell(harness, trial, "echo x");
         let (one, other) = (harness.executor(), harness.executor());
         let (one, other) = tokio::join!(run(&*one, &spec), run(&*other, &spec));
         assert_eq!((one, other), (ended(ProgramEnd::Exited(0), None), ended(ProgramEnd::Exited(0), None)));
-        let runs = std::fs::read_to_string(harness.directory().join(format!("runs-{trial}"))).expect("written");
-        assert_eq!(runs, "x\n");
+        assert_eq!(log(harness, &*harness.executor(), &spec, LogStream::Stdout).await, "x\n");
     }
 }
 
 /// SIGTERM is sent first, and the exit code with which the program reacts is reported.
 pub async fn graceful_stop_sends_sigterm_first(harness: &dyn Harness) {
     let executor = harness.executor();
-    let ready = pipe(harness, "ready");
     // A shell that is stopped while it starts a child may leave a child that does not receive the signal. Therefore the
     // child itself reports that it is running.
-    let spec = shell(harness, 1, "trap 'exit 5' TERM; sh -c 'echo > ready; exec sleep 1000' & wait");
+    let spec = shell(harness, 1, "trap 'exit 5' TERM; sh -c 'echo ready; exec sleep 1000' & wait");
     executor.submit(&spec).await.expect("submitted");
-    read_pipe(&ready).await;
+    until_ready(harness, &*executor, &spec).await;
     executor.stop(&spec.id, StopMode::Graceful).await.expect("stopped");
     let state = executor.wait(&spec.id).await.expect("waited");
     assert_eq!(state, ended(ProgramEnd::Exited(5), Some(StopReason::Requested)));
@@ -189,11 +200,10 @@ pub async fn graceful_stop_sends_sigterm_first(harness: &dyn Harness) {
 /// SIGKILL is sent after the grace period.
 pub async fn graceful_stop_ends_with_sigkill_after_the_grace_period(harness: &dyn Harness) {
     let executor = harness.executor();
-    let ready = pipe(harness, "ready");
-    let mut spec = shell(harness, 1, "trap '' TERM; echo > ready; while :; do sleep 1000; done");
+    let mut spec = shell(harness, 1, "trap '' TERM; echo ready; while :; do sleep 1000; done");
     spec.grace = Duration::from_millis(20);
     executor.submit(&spec).await.expect("submitted");
-    read_pipe(&ready).await;
+    until_ready(harness, &*executor, &spec).await;
     executor.stop(&spec.id, StopMode::Graceful).await.expect("stopped");
     let state = executor.wait(&spec.id).await.expect("waited");
     assert_eq!(state, ended(ProgramEnd::Signaled(9), Some(StopReason::Requested)));
@@ -202,10 +212,9 @@ pub async fn graceful_stop_ends_with_sigkill_after_the_grace_period(harness: &dy
 /// SIGKILL is sent without SIGTERM or grace period, also during a graceful stop.
 pub async fn immediate_stop_sends_sigkill_at_once(harness: &dyn Harness) {
     let executor = harness.executor();
-    let ready = pipe(harness, "ready");
-    let spec = shell(harness, 1, "trap '' TERM; echo > ready; while :; do sleep 1000; done");
+    let spec = shell(harness, 1, "trap '' TERM; echo ready; while :; do sleep 1000; done");
     executor.submit(&spec).await.expect("submitted");
-    read_pipe(&ready).await;
+    until_ready(harness, &*executor, &spec).await;
     executor.stop(&spec.id, StopMode::Graceful).await.expect("stopped");
     executor.stop(&spec.id, StopMode::Immediate).await.expect("stopped");
     let state = executor.wait(&spec.id).await.expect("waited");
@@ -230,47 +239,55 @@ pub async fn time_limit_is_enforced(harness: &dyn Harness) {
     assert_eq!(state, ended(ProgramEnd::Signaled(15), Some(StopReason::TimeLimit)));
 }
 
+/// A program that runs until it is stopped, and then exits with 6.
+const UNTIL_STOPPED: &str = "trap 'exit 6' TERM; sh -c 'echo ready; exec sleep 1000' & wait";
+
 /// A job that one executor started can be waited for by another.
 pub async fn job_is_found_by_another_executor(harness: &dyn Harness) {
-    let go = pipe(harness, "go");
-    let spec = shell(harness, 1, "read line < go; exit 6");
+    let spec = shell(harness, 1, UNTIL_STOPPED);
     harness.executor().submit(&spec).await.expect("submitted");
     let other = harness.executor();
+    until_ready(harness, &*other, &spec).await;
     assert!(other.state(&spec.id).await.expect("state").is_open());
-    let writer = tokio::task::spawn_blocking(move || std::fs::write(go, "go\n"));
-    assert_eq!(other.wait(&spec.id).await.expect("waited"), ended(ProgramEnd::Exited(6), None));
-    writer.await.expect("no panic").expect("written");
+    harness.executor().stop(&spec.id, StopMode::Graceful).await.expect("stopped");
+    let stopped = ended(ProgramEnd::Exited(6), Some(StopReason::Requested));
+    assert_eq!(other.wait(&spec.id).await.expect("waited"), stopped);
 }
 
 /// Dropping the future of a wait does not change the job.
 pub async fn dropped_wait_has_no_effect(harness: &dyn Harness) {
     let executor = harness.executor();
-    let go = pipe(harness, "go");
-    let spec = shell(harness, 1, "read line < go; exit 6");
+    let spec = shell(harness, 1, UNTIL_STOPPED);
     executor.submit(&spec).await.expect("submitted");
     let early = tokio::time::timeout(Duration::from_millis(5), executor.wait(&spec.id)).await;
     assert!(early.is_err(), "it cannot have ended");
-    let writer = tokio::task::spawn_blocking(move || std::fs::write(go, "go\n"));
-    assert_eq!(executor.wait(&spec.id).await.expect("waited"), ended(ProgramEnd::Exited(6), None));
-    writer.await.expect("no panic").expect("written");
+    until_ready(harness, &*executor, &spec).await;
+    executor.stop(&spec.id, StopMode::Graceful).await.expect("stopped");
+    let stopped = ended(ProgramEnd::Exited(6), Some(StopReason::Requested));
+    assert_eq!(executor.wait(&spec.id).await.expect("waited"), stopped);
 }
 
-/// Output is written to the files that [`ExecutorJobSpec::directory`] documents.
-pub async fn output_is_written_to_the_log_files(harness: &dyn Harness) {
+/// Output is in the logs when the end is reported, each stream in its own.
+pub async fn output_is_in_the_logs(harness: &dyn Harness) {
     let spec = shell(harness, 1, "echo out; echo err >&2");
-    run(&*harness.executor(), &spec).await;
-    let read = |name| std::fs::read_to_string(spec.directory.join(name)).expect("the log exists");
-    assert_eq!((read("stdout.log"), read("stderr.log")), ("out\n".to_owned(), "err\n".to_owned()));
+    let executor = harness.executor();
+    run(&*executor, &spec).await;
+    assert_eq!(log(harness, &*executor, &spec, LogStream::Stdout).await, "out\n");
+    assert_eq!(log(harness, &*executor, &spec, LogStream::Stderr).await, "err\n");
+    let names = executor.logs(harness.directory(), Some(1)).await.expect("the logs are listed");
+    let names: Vec<String> = names.iter().map(|log| log.name.to_string()).collect();
+    assert_eq!(names, ["trial-1.attempt-1.master-0.stderr", "trial-1.attempt-1.master-0.stdout"]);
 }
 
 /// The program gets the job's variables, `TF_CONFIG`, its working directory and an empty standard input.
 pub async fn environment_is_passed_to_the_program(harness: &dyn Harness) {
     let mut spec = shell(harness, 7, "cat; pwd; echo \"$GREETING\"; echo \"$TF_CONFIG\"");
     spec.environment.insert("GREETING".to_owned(), "a, b = \"c\"".to_owned());
-    run(&*harness.executor(), &spec).await;
-    let output = std::fs::read_to_string(spec.directory.join("stdout.log")).expect("the log exists");
+    let executor = harness.executor();
+    run(&*executor, &spec).await;
+    let output = log(harness, &*executor, &spec, LogStream::Stdout).await;
     let lines: Vec<&str> = output.lines().collect();
-    assert_eq!(lines[..2], [harness.directory().to_str().expect("UTF-8"), "a, b = \"c\""]);
+    assert_eq!(lines[..2], [harness.working_directory().to_str().expect("UTF-8"), "a, b = \"c\""]);
     let config: serde_json::Value = serde_json::from_str(lines[2]).expect("JSON");
     assert_eq!(config["task"]["trial"], "7");
     assert_eq!(config["cluster"]["master"].as_array().map(Vec::len), Some(1));

@@ -2,26 +2,43 @@
 
 #[cfg(feature = "testing")]
 pub mod contract;
+mod folders;
 mod form;
 pub mod local;
+pub mod logs;
+pub mod remote;
+pub mod reports;
 pub mod tf_config;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
+use self::logs::{LogChunk, LogFile, LogName, LogStart};
+use self::reports::{FileReports, ReportSources, Reports};
+use tunesmith_domain::{JobId, Measurement, TrialId};
+
+pub use self::folders::create_folders;
 pub use tunesmith_domain::{Accelerators, LossCause, Resources, Role};
-use tunesmith_domain::{JobId, TrialId};
+
+/// The environment variable with the path of the file that `hypertune` writes.
+pub const METRIC_FILE_VARIABLE: &str = "CLOUD_ML_HP_METRIC_FILE";
 
 /// Runs programs. The crate documentation contains the contract.
 #[async_trait]
 pub trait Executor: Send + Sync + 'static {
-    /// Starts the program of `spec`. Returns when the job is registered durably under its ID.
+    /// What the engine offers to the programs of jobs.
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { shares_files: true }
+    }
+
+    /// Starts the program of `spec`. Returns when the job is registered durably under its ID. The engine creates the folders
+    /// of the attempt and those that the programs write to ([`create_folders`]).
     ///
     /// # Errors
     /// [`ExecutorError::Rejected`] if the job can never be started as described; other errors may be retried.
@@ -70,11 +87,61 @@ pub trait Executor: Send + Sync + 'static {
         Ok(None)
     }
 
+    /// Opens the reports of an attempt. `adopted` states whether some of the trial's measurements `known` are of this attempt.
+    /// Does no IO.
+    fn reports(&self, attempt: &AttemptReports<'_>, adopted: bool, known: Vec<Measurement>) -> Box<dyn Reports> {
+        Box::new(FileReports::new(attempt.sources, attempt.directory, attempt.id.attempt, adopted, known))
+    }
+
+    /// Lists the logs of the job whose files are in the folder `job`, in order; of one trial only if `trial` names it.
+    ///
+    /// # Errors
+    /// If they cannot be listed.
+    async fn logs(&self, job: &Path, trial: Option<u64>) -> io::Result<Vec<LogFile>> {
+        let job = job.to_owned();
+        tokio::task::spawn_blocking(move || logs::logs(&job, trial)).await?
+    }
+
+    /// Reads about `limit` bytes of the log `name` of the job whose files are in the folder `job`; `None` if there is no such
+    /// log. A chunk does not end within a character, unless the log does.
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    async fn read_log(
+        &self,
+        job: &Path,
+        name: &LogName,
+        start: LogStart,
+        limit: usize,
+    ) -> io::Result<Option<LogChunk>> {
+        let (job, name) = (job.to_owned(), name.clone());
+        tokio::task::spawn_blocking(move || logs::read(&job, &name, start, limit)).await?
+    }
+
     /// Forgets all runs of `job`, none of which is running. Their IDs are unknown from then on, and may be used again.
     ///
     /// # Errors
     /// If a record cannot be removed; calling again continues.
     async fn forget(&self, job: &JobId) -> io::Result<()>;
+}
+
+/// What an engine offers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Whether programs see the files of the server under the same paths: installed packages, the working directory, local
+    /// job-dirs.
+    pub shares_files: bool,
+}
+
+/// An attempt whose reports are read.
+#[derive(Debug, Clone, Copy)]
+pub struct AttemptReports<'a> {
+    /// The run.
+    pub id: &'a ExecutorJobId,
+    /// [`ExecutorJobSpec::directory`].
+    pub directory: &'a Path,
+    /// [`ExecutorJobSpec::reports`].
+    pub sources: &'a ReportSources,
 }
 
 /// The name of one run of a program. Names in the engine are derived from it.
@@ -90,6 +157,12 @@ pub struct ExecutorJobId {
 }
 
 impl ExecutorJobId {
+    /// Whether `text` is that of a run of `job`.
+    pub fn is_of(text: &str, job: &JobId) -> bool {
+        // Names of jobs contain no hyphen.
+        text.strip_prefix(&Self::file_name_of(job)).is_some_and(|rest| rest.starts_with('-'))
+    }
+
     /// The beginning of the text of every run of `job`. It is used in names of files, so slashes are replaced; names of
     /// jobs contain no tilde.
     fn file_name_of(job: &JobId) -> String {
@@ -130,6 +203,12 @@ pub struct ExecutorJobSpec {
     /// status). Standard output and error of the master go to `stdout.log` and `stderr.log`, those of other replicas
     /// to `<role>-<index>-stdout.log` and `-stderr.log`.
     pub directory: PathBuf,
+    /// The reports of the program that are read.
+    #[serde(default)]
+    pub reports: ReportSources,
+    /// The server that an agent beside the program reports to.
+    #[serde(default)]
+    pub server: ServerAccess,
     /// Maximum run time of the program. The executor enforces it also if the submitting process has died.
     pub time_limit: Option<Duration>,
     /// Time between a stop request (SIGTERM) and SIGKILL.
@@ -157,6 +236,38 @@ impl Placement {
     /// Whether the engine decides.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+}
+
+/// The server of an attempt, and the token of the attempt.
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ServerAccess {
+    /// Base address, such as `http://127.0.0.1:8080`.
+    pub address: String,
+    /// The token of the attempt.
+    pub token: String,
+}
+
+impl fmt::Debug for ServerAccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerAccess").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl ExecutorJobSpec {
+    /// Moves the files of the attempt to `directory`.
+    pub fn move_to(&mut self, directory: PathBuf) {
+        let earlier = std::mem::replace(&mut self.directory, directory);
+        if let Some(file) = self.environment.get_mut(METRIC_FILE_VARIABLE) {
+            *file = reports::metric_file(&self.directory).display().to_string();
+        }
+        for replica in &mut self.replicas {
+            if let Program::Container { mounts, .. } = &mut replica.program {
+                for mount in mounts.iter_mut().filter(|mount| **mount == earlier) {
+                    mount.clone_from(&self.directory);
+                }
+            }
+        }
     }
 }
 

@@ -102,6 +102,8 @@ mod tests {
             directory: "/nowhere".into(),
             time_limit: None,
             grace: Duration::ZERO,
+            reports: Default::default(),
+            server: Default::default(),
             start_port: None,
             placement: Placement::default(),
         }

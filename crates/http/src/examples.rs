@@ -72,6 +72,10 @@ pub(super) const SUGGEST: &str = r#"{"suggestionCount": 1, "clientId": "worker-1
 pub(super) const MEASUREMENT: &str =
     r#"{"measurement": {"stepCount": "100", "elapsedTime": "2.5s", "metrics": [{"metric": "loss", "value": 0.25}]}}"#;
 
+/// A report of an agent.
+pub(super) const SYNC: &str =
+    r#"{"logs": [{"task": "master-0", "stream": "stdout", "offset": "0", "data": "ZXBvY2ggMQo="}]}"#;
+
 /// A result.
 pub(super) const COMPLETE: &str =
     r#"{"finalMeasurement": {"stepCount": "1000", "metrics": [{"metric": "loss", "value": 0.125}]}}"#;

@@ -1,7 +1,6 @@
 //! `GET jobs/{job}/logs` and `GET jobs/{job}/logs/{log}`. AI Platform has no such methods: its logs are part of another
 //! service.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -19,7 +18,7 @@ use super::query::Query;
 use super::routes::{Dispatch, Routes};
 use super::status::{ApiError, Code};
 use tunesmith_access::Permission;
-use tunesmith_service::job_logs::{self, LogFile, LogName};
+use tunesmith_service::job_logs::{LogError, LogFile, LogName, LogStart};
 use tunesmith_service::jobs::Jobs;
 
 /// Default and maximum number of logs in a page.
@@ -86,8 +85,7 @@ async fn list(
     let Page { limit, after } = Page::read(query.page_size, &query.page_token, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)?;
     // Both are read before the files: the logs of an ended job are then complete.
     let read_time = Timestamp::now();
-    let (state, directory) = jobs.state_and_directory(&job_id(&project, &job)?).await?;
-    let mut logs = blocking(move || job_logs::logs(&directory, query.trial)).await?;
+    let (state, mut logs) = jobs.logs(&job_id(&project, &job)?, query.trial).await?;
     let since = query.modified_since.map(|time| SystemTime::from(time) - CLOCK_TOLERANCE);
     logs.retain(|log| {
         (query.task.is_empty() || log.name.task == query.task)
@@ -135,19 +133,20 @@ async fn read(
     Query(query): Query<ReadQuery>,
 ) -> Result<Json<Value>, ApiError> {
     let name: LogName = log.parse().map_err(|rule| ApiError::invalid("name", format!("{log:?}: {rule}")))?;
-    let (_, directory): (_, PathBuf) = jobs.state_and_directory(&job_id(&project, &job)?).await?;
-    let chunk = blocking(move || job_logs::read(&directory, &name, query.offset, CHUNK_BYTES)).await?;
+    let start = LogStart::At(query.offset);
+    let chunk = jobs.read_log(&job_id(&project, &job)?, &name, start, CHUNK_BYTES).await?;
     let chunk = chunk.ok_or_else(|| ApiError::new(Code::NotFound, format!("job {job} has no log {log}")))?;
     Ok(Json(json!({"text": chunk.text, "nextOffset": chunk.next_offset.to_string()})))
 }
 
-/// Runs file operations on a thread that may block.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
-) -> Result<T, ApiError> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| Err(std::io::Error::other(error))).map_err(|error| {
-        tracing::error!(error = &error as &dyn std::error::Error, "logs cannot be read");
-        ApiError::new(Code::Internal, "the logs cannot be read; see the server's log")
-    })
+impl From<LogError> for ApiError {
+    fn from(error: LogError) -> Self {
+        match error {
+            LogError::Store(error) => error.into(),
+            LogError::Unreadable(_) => {
+                tracing::error!(error = &error as &dyn std::error::Error, "logs cannot be read");
+                Self::new(Code::Internal, "the logs cannot be read; see the server's log")
+            }
+        }
+    }
 }

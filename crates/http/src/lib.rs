@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod accept;
+mod agents;
 pub mod authorization;
 mod body;
 mod completion;

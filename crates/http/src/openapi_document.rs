@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::openapi::{self, Operation};
 use super::routes::{Dispatch, Routes};
-use super::{health, job_logs, jobs, packages, projects, studies_api, trial_reports};
+use super::{agents, health, job_logs, jobs, packages, projects, studies_api, trial_reports};
 
 /// The route of the document itself.
 fn routes() -> Routes<()> {
@@ -41,6 +41,7 @@ fn operations() -> Vec<Operation> {
         .chain(packages::routes().operations())
         .chain(projects::routes().operations())
         .chain(trial_reports::routes().operations())
+        .chain(agents::routes().operations())
         .collect()
 }
 

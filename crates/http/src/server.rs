@@ -16,11 +16,11 @@ use super::state::JobsState;
 use super::web_pages::AllowedHosts;
 use super::{method_override, request_log, response_form};
 use tunesmith_api::ai_platform::machines::MachineMap;
-use tunesmith_service::TrialReports;
 use tunesmith_service::clock::Clock;
 use tunesmith_service::jobs::Jobs;
 use tunesmith_service::packages::Packages;
 use tunesmith_service::studies::Studies;
+use tunesmith_service::{AgentReports, TrialReports};
 
 /// Maximum size of a request's body in bytes.
 const BODY_LIMIT: usize = 4 << 20;
@@ -40,6 +40,8 @@ pub struct Service {
     pub machines: Arc<MachineMap>,
     /// Reports of the jobs' trials.
     pub reports: TrialReports,
+    /// Reports of the agents of the jobs' programs.
+    pub agents: AgentReports,
     /// The clock.
     pub clock: Arc<dyn Clock>,
     /// The folder against which relative paths of jobs are resolved.
@@ -70,6 +72,7 @@ pub fn router(service: Service) -> Router {
         packages,
         machines,
         reports,
+        agents,
         clock,
         working_directory,
         access,
@@ -88,16 +91,18 @@ pub fn router(service: Service) -> Router {
         .merge(super::projects::router(&dispatch))
         .merge(super::studies_api::router(studies, clock, &dispatch))
         .merge(super::trial_reports::router(reports, &dispatch))
+        .merge(super::agents::router(agents, &dispatch))
         .merge(super::job_logs::router(Arc::clone(&jobs), &dispatch))
         .merge(super::packages::router(packages.clone(), &dispatch))
         .merge(super::jobs::router(JobsState { jobs, packages, machines, working_directory }, &dispatch));
     layered(routes, dispatch, hosts)
 }
 
-/// The router of reports from the programs of jobs, for a server with the names `hosts`.
-pub fn reports_router(reports: TrialReports, hosts: AllowedHosts) -> Router {
+/// The router of reports from the programs of jobs and their agents, for a server with the names `hosts`.
+pub fn reports_router(reports: TrialReports, agents: AgentReports, hosts: AllowedHosts) -> Router {
     let dispatch = Arc::new(Dispatch { authorization: Authorization::open(), time_limit: REPORT_TIME_LIMIT });
-    layered(super::trial_reports::router(reports, &dispatch), dispatch, Some(hosts))
+    let routes = super::trial_reports::router(reports, &dispatch).merge(super::agents::router(agents, &dispatch));
+    layered(routes, dispatch, Some(hosts))
 }
 
 fn layered(routes: Router, dispatch: Arc<Dispatch>, hosts: Option<AllowedHosts>) -> Router {

@@ -1,390 +1,50 @@
-//! Reads the logs of the programs of a job, in chunks, also while they grow.
-//!
-//! An executor writes the output of an attempt to the folder of the attempt: `stdout.log` and `stderr.log` for the
-//! master,
-//! `<role>-<index>-stdout.log` and `<role>-<index>-stderr.log` for other replicas.
+//! The logs of the programs of a job. Not here: where an executor keeps them.
 
-use std::fmt;
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
-use std::str::FromStr;
-use std::time::SystemTime;
+use std::io;
 
-use rustix::fs::{SeekFrom as Position, seek};
-use rustix::io::Errno;
-use tunesmith_files::{Entry, OpenError, Place};
+use tunesmith_domain::{JobId, JobState};
+pub use tunesmith_executor::logs::{LogChunk, LogFile, LogName, LogStart, LogStream, MASTER};
+use tunesmith_store::StoreError;
 
-/// Names of the roles of tasks other than the master.
-const ROLES: [&str; 3] = ["worker", "ps", "evaluator"];
+use super::jobs::Jobs;
 
-/// The task whose files have no prefix.
-pub const MASTER: &str = "master-0";
-
-/// The name of one log of a job. Its text is `trial-3.attempt-1.worker-0.stdout`; a job without hyperparameters has no
-/// first part.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct LogName {
-    /// The trial.
-    pub trial: Option<u64>,
-    /// The attempt.
-    pub attempt: u64,
-    /// The replica, such as `master-0`, `worker-1`, `ps-0` or `evaluator-0`.
-    pub task: String,
-    /// The output stream.
-    pub stream: LogStream,
+/// Why logs cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// The job does not exist, or the store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The executor cannot read them.
+    #[error("the logs cannot be read")]
+    Unreadable(#[source] io::Error),
 }
 
-/// An output stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LogStream {
-    /// Standard error.
-    Stderr,
-    /// Standard output.
-    Stdout,
-}
-
-/// A log and its present size.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LogFile {
-    /// Its name.
-    pub name: LogName,
-    /// Its size.
-    pub size_bytes: u64,
-    /// The time of its last change.
-    pub modified: SystemTime,
-}
-
-/// A chunk of a log.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LogChunk {
-    /// The text. Invalid UTF-8 is replaced.
-    pub text: String,
-    /// Offset of the next chunk.
-    pub next_offset: u64,
-}
-
-impl LogStream {
-    /// Returns `stdout` or `stderr`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Stdout => "stdout",
-            Self::Stderr => "stderr",
-        }
-    }
-}
-
-impl fmt::Display for LogName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(trial) = self.trial {
-            write!(f, "trial-{trial}.")?;
-        }
-        write!(f, "attempt-{}.{}.{}", self.attempt, self.task, self.stream.as_str())
-    }
-}
-
-impl FromStr for LogName {
-    /// The expected form.
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let parse = || {
-            let parts: Vec<&str> = text.split('.').collect();
-            let (trial, [attempt, task, stream]) = match parts[..] {
-                [trial, attempt, task, stream] => (Some(numbered(trial, "trial")?), [attempt, task, stream]),
-                [attempt, task, stream] => (None, [attempt, task, stream]),
-                _ => return None,
-            };
-            let stream = [LogStream::Stderr, LogStream::Stdout].into_iter().find(|known| known.as_str() == stream)?;
-            let attempt = numbered(attempt, "attempt")?;
-            is_task(task).then(|| Self { trial, attempt, task: task.to_owned(), stream })
-        };
-        parse().ok_or("the name of a log has the form trial-3.attempt-1.master-0.stdout")
-    }
-}
-
-impl LogName {
-    /// Returns the path of the log of a job with the folder `job`.
-    pub fn path(&self, job: &Path) -> PathBuf {
-        self.place(job).path()
+impl Jobs {
+    /// Returns the state of the job `id`, and its logs at that time or later, in order; of one trial only if `trial` names
+    /// it.
+    ///
+    /// # Errors
+    /// [`LogError`].
+    pub async fn logs(&self, id: &JobId, trial: Option<u64>) -> Result<(JobState, Vec<LogFile>), LogError> {
+        let state = self.services.store.job(id).await?.state;
+        let folder = (self.services.directory)(id);
+        let logs = self.services.executor.logs(&folder, trial).await.map_err(LogError::Unreadable)?;
+        Ok((state, logs))
     }
 
-    fn place(&self, job: &Path) -> Place {
-        let job = Place::from(job.to_owned());
-        let attempts = match self.trial {
-            Some(trial) => job.join("trials").join(trial.to_string()),
-            None => job,
-        };
-        let attempt = attempts.join(format!("attempt-{}", self.attempt));
-        let stream = self.stream.as_str();
-        attempt.join(if self.task == MASTER { format!("{stream}.log") } else { format!("{}-{stream}.log", self.task) })
-    }
-}
-
-/// The logs in the folder `job`, by trial, attempt, task and stream; of one trial only if `trial` names it. Blocks.
-///
-/// # Errors
-/// Those of reading folders.
-pub fn logs(job: &Path, trial: Option<u64>) -> io::Result<Vec<LogFile>> {
-    let mut found = Vec::new();
-    let job = Place::from(job.to_owned());
-    let mut trials: Vec<(Option<u64>, Place)> = match trial {
-        Some(trial) => vec![(Some(trial), job.join("trials").join(trial.to_string()))],
-        None => vec![(None, job.clone())],
-    };
-    if trial.is_none() {
-        for (name, place) in entries(&job.join("trials"), |entry| entry.is_folder)? {
-            trials.extend(name.parse().ok().map(|number| (Some(number), place)));
-        }
-    }
-    for (trial, folder) in trials {
-        for (name, place) in entries(&folder, |entry| entry.is_folder)? {
-            let Some(attempt) = numbered(&name, "attempt") else { continue };
-            for (file, place) in entries(&place, |entry| entry.is_file)? {
-                let Some((task, stream)) = task_and_stream(&file) else { continue };
-                // A program may remove or replace it meanwhile.
-                let Some(metadata) = unless_absent(place.metadata())?.filter(std::fs::Metadata::is_file) else {
-                    continue;
-                };
-                let name = LogName { trial, attempt, task, stream };
-                found.push(LogFile { name, size_bytes: metadata.len(), modified: metadata.modified()? });
-            }
-        }
-    }
-    found.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(found)
-}
-
-/// Reads about `limit` bytes of the log `name` in the folder `job`, starting at `offset`; `None` if there is no such
-/// log, or if a program has replaced it by a link, a pipe or a device.
-/// A chunk does not end within a character, unless the log does. Blocks.
-///
-/// # Errors
-/// If the file cannot be read.
-pub fn read(job: &Path, name: &LogName, offset: u64, limit: usize) -> io::Result<Option<LogChunk>> {
-    let Some(mut file) = unless_absent(name.place(job).open())? else { return Ok(None) };
-    let (start, limit) = match next_data(&file, offset, limit)? {
-        NextData::Here { limit } => (offset, limit),
-        NextData::At { start } => {
-            let text = format!("\n[{} bytes of this log were removed, since it exceeded its quota]\n", start - offset);
-            return Ok(Some(LogChunk { text, next_offset: start }));
-        }
-    };
-    file.seek(SeekFrom::Start(start))?;
-    let mut bytes = Vec::new();
-    file.take(limit as u64).read_to_end(&mut bytes)?;
-    if bytes.len() == limit {
-        bytes.truncate(limit - unfinished_character(&bytes));
-    }
-    let next_offset = offset + bytes.len() as u64;
-    Ok(Some(LogChunk { text: String::from_utf8_lossy(&bytes).into_owned(), next_offset }))
-}
-
-/// The next bytes of a log.
-enum NextData {
-    /// They follow, up to `limit` of them before the next hole.
-    Here { limit: usize },
-    /// They follow a hole: an executor has removed the middle of a log that exceeded its quota.
-    At { start: u64 },
-}
-
-/// Finds the next bytes of `file` from `offset` on, at most `limit`.
-fn next_data(file: &File, offset: u64, limit: usize) -> io::Result<NextData> {
-    let start = match seek(file, Position::Data(offset)) {
-        Ok(start) => start,
-        // There are no bytes from here on: the end of the log, or a hole at its end.
-        Err(Errno::NXIO) => file.metadata()?.len().max(offset),
-        // The file system has no holes.
-        Err(Errno::INVAL | Errno::OPNOTSUPP) => return Ok(NextData::Here { limit }),
-        Err(error) => return Err(error.into()),
-    };
-    if start > offset {
-        return Ok(NextData::At { start });
-    }
-    let hole = seek(file, Position::Hole(offset)).unwrap_or(u64::MAX);
-    let until_hole = usize::try_from(hole.saturating_sub(offset)).unwrap_or(usize::MAX);
-    Ok(NextData::Here { limit: if until_hole == 0 { limit } else { limit.min(until_hole) } })
-}
-
-/// Returns the number of bytes at the end that start an incomplete character.
-fn unfinished_character(bytes: &[u8]) -> usize {
-    let last = bytes.utf8_chunks().last();
-    // An incomplete sequence is invalid, ends the text, and has no definite error length.
-    let rest = last.map_or(0, |chunk| chunk.invalid().len());
-    if rest < bytes.len() && std::str::from_utf8(&bytes[bytes.len() - rest..]).is_err_and(|e| e.error_len().is_none()) {
-        rest
-    } else {
-        0
-    }
-}
-
-fn numbered(text: &str, what: &str) -> Option<u64> {
-    let number = text.strip_prefix(what)?.strip_prefix('-')?;
-    // Only the canonical text of a number is accepted.
-    number.parse().ok().filter(|parsed: &u64| parsed.to_string() == number)
-}
-
-fn is_task(text: &str) -> bool {
-    text == MASTER || ROLES.iter().any(|role| numbered(text, role).is_some())
-}
-
-fn task_and_stream(file: &str) -> Option<(String, LogStream)> {
-    let name = file.strip_suffix(".log")?;
-    let (task, stream) = name.rsplit_once('-').unwrap_or((MASTER, name));
-    let stream = [LogStream::Stderr, LogStream::Stdout].into_iter().find(|known| known.as_str() == stream)?;
-    is_task(task).then(|| (task.to_owned(), stream))
-}
-
-/// Returns the names and places of the entries of `folder` that `wanted` accepts; none if it does not exist or is not a
-/// folder.
-fn entries(folder: &Place, wanted: fn(&Entry) -> bool) -> io::Result<Vec<(String, Place)>> {
-    let listed = unless_absent(folder.entries())?.unwrap_or_default();
-    let named = |entry: Entry| entry.name.into_string().ok().map(|name| (name.clone(), folder.join(name)));
-    Ok(listed.into_iter().filter(wanted).filter_map(named).collect())
-}
-
-/// Returns `None` for a file that does not exist or is not regular.
-fn unless_absent<T>(result: Result<T, OpenError>) -> io::Result<Option<T>> {
-    match result {
-        Ok(value) => Ok(Some(value)),
-        Err(OpenError::NotRegular) => Ok(None),
-        Err(error) if error.is_not_found() => Ok(None),
-        Err(error) => Err(error.into()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs;
-    use std::os::unix::fs::symlink;
-    use std::process::Command;
-
-    use rustix::fs::{FallocateFlags, fallocate};
-
-    use super::*;
-
-    fn write(job: &Path, path: &str, bytes: &[u8]) {
-        let path = job.join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, bytes).unwrap();
-    }
-
-    #[test]
-    fn logs_are_listed_in_order_and_read_by_name() {
-        let job = tempfile::tempdir().unwrap();
-        for (path, text) in [
-            ("trials/10/attempt-1/stdout.log", "ten"),
-            ("trials/2/attempt-1/stdout.log", "two"),
-            ("trials/2/attempt-2/worker-0-stderr.log", "worker"),
-            ("trials/2/attempt-2/spec.json", "{}"),
-            ("trials/2/attempt-2/supervisor.log", ""),
-            ("secret", ""),
-        ] {
-            write(job.path(), path, text.as_bytes());
-        }
-        let all = logs(job.path(), None).unwrap();
-        let names: Vec<String> = all.iter().map(|log| log.name.to_string()).collect();
-        assert_eq!(
-            names,
-            [
-                "trial-2.attempt-1.master-0.stdout",
-                "trial-2.attempt-2.worker-0.stderr",
-                "trial-10.attempt-1.master-0.stdout"
-            ]
-        );
-        let texts: Vec<String> =
-            names.iter().map(|name| read(job.path(), &name.parse().unwrap(), 0, 100).unwrap().unwrap().text).collect();
-        assert_eq!(texts, ["two", "worker", "ten"]);
-        assert_eq!(logs(job.path(), Some(10)).unwrap().len(), 1);
-        assert_eq!(logs(&job.path().join("absent"), None).unwrap(), []);
-        write(job.path(), "attempt-1/stderr.log", b"");
-        assert_eq!(logs(job.path(), None).unwrap()[0].name.to_string(), "attempt-1.master-0.stderr");
-    }
-
-    #[test]
-    fn links_and_pipes_in_place_of_logs_are_neither_listed_nor_read() {
-        let folder = tempfile::tempdir().unwrap();
-        let job = folder.path().join("job");
-        write(&job, "trials/1/attempt-1/stdout.log", b"text");
-        let attempt = job.join("trials/1/attempt-1");
-        symlink("/etc/passwd", attempt.join("stderr.log")).unwrap();
-        assert!(Command::new("mkfifo").arg(attempt.join("worker-0-stdout.log")).status().unwrap().success());
-        symlink(&attempt, job.join("trials/1/attempt-2")).unwrap();
-        symlink("1", job.join("trials/2")).unwrap();
-        symlink("job", folder.path().join("other")).unwrap();
-        let names: Vec<String> = logs(&job, None).unwrap().iter().map(|log| log.name.to_string()).collect();
-        assert_eq!(names, ["trial-1.attempt-1.master-0.stdout"]);
-        for name in [
-            "trial-1.attempt-1.master-0.stderr",
-            "trial-1.attempt-1.worker-0.stdout",
-            "trial-1.attempt-2.master-0.stdout",
-            "trial-2.attempt-1.master-0.stdout",
-        ] {
-            assert_eq!(read(&job, &name.parse().unwrap(), 0, 100).unwrap(), None, "{name}");
-        }
-        let log = "trial-1.attempt-1.master-0.stdout".parse().unwrap();
-        assert_eq!(read(&job, &log, 0, 100).unwrap().unwrap().text, "text");
-        assert_eq!(read(&folder.path().join("other"), &log, 0, 100).unwrap(), None, "the folder of a job is no link");
-    }
-
-    #[test]
-    fn removed_middle_of_a_log_is_named_instead_of_its_bytes() {
-        let job = tempfile::tempdir().unwrap();
-        let text = "x".repeat(64 << 10);
-        write(job.path(), "attempt-1/stdout.log", text.as_bytes());
-        let file = File::options().write(true).open(job.path().join("attempt-1/stdout.log")).unwrap();
-        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        fallocate(&file, flags, 16 << 10, 32 << 10).unwrap();
-        let name: LogName = "attempt-1.master-0.stdout".parse().unwrap();
-        let (mut joined, mut offset) = (String::new(), 0);
-        while offset < text.len() as u64 {
-            let chunk = read(job.path(), &name, offset, 10_000).unwrap().unwrap();
-            assert!(chunk.next_offset > offset);
-            joined.push_str(&chunk.text);
-            offset = chunk.next_offset;
-        }
-        let kept = "x".repeat(16 << 10);
-        assert_eq!(
-            joined,
-            format!("{kept}\n[32768 bytes of this log were removed, since it exceeded its quota]\n{kept}")
-        );
-    }
-
-    #[test]
-    fn chunks_join_to_the_whole_text() {
-        let job = tempfile::tempdir().unwrap();
-        let text = "aé€😀b".repeat(3);
-        write(job.path(), "attempt-1/stdout.log", text.as_bytes());
-        let name: LogName = "attempt-1.master-0.stdout".parse().unwrap();
-        for limit in 4..12 {
-            let (mut joined, mut offset) = (String::new(), 0);
-            while offset < text.len() as u64 {
-                let chunk = read(job.path(), &name, offset, limit).unwrap().unwrap();
-                assert!(chunk.next_offset > offset);
-                joined.push_str(&chunk.text);
-                offset = chunk.next_offset;
-            }
-            assert_eq!(joined, text, "{limit}");
-        }
-        write(job.path(), "attempt-1/stdout.log", b"\xff\xff\xff\xffend");
-        let chunk = read(job.path(), &name, 0, 4).unwrap().unwrap();
-        assert_eq!((chunk.text.as_str(), chunk.next_offset), ("\u{fffd}\u{fffd}\u{fffd}\u{fffd}", 4));
-    }
-
-    #[test]
-    fn invalid_names_are_refused() {
-        for name in [
-            "",
-            "stdout",
-            "attempt-1.master-0.log",
-            "attempt-1.master-1.stdout",
-            "attempt-01.master-0.stdout",
-            "attempt-1.../../x.stdout",
-            "trial-1.attempt-1.worker-0/..stdout",
-            "trial-1.attempt-1.unknown-0.stdout",
-            "trial-1.trial-1.attempt-1.master-0.stdout",
-        ] {
-            assert!(name.parse::<LogName>().is_err(), "{name}");
-        }
+    /// Reads about `limit` bytes of the log `name` of the job `id`; `None` if there is no such log.
+    ///
+    /// # Errors
+    /// [`LogError`].
+    pub async fn read_log(
+        &self,
+        id: &JobId,
+        name: &LogName,
+        start: LogStart,
+        limit: usize,
+    ) -> Result<Option<LogChunk>, LogError> {
+        self.services.store.job(id).await?;
+        let folder = (self.services.directory)(id);
+        self.services.executor.read_log(&folder, name, start, limit).await.map_err(LogError::Unreadable)
     }
 }

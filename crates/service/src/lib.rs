@@ -3,6 +3,7 @@
 //! Wire formats, terminals, and the implementations of stores and executors are in other crates. Progress is emitted as
 //! [`JobEvent`]s, which the command line or a server may display.
 
+mod agent_reports;
 pub mod clock;
 mod early_stopping;
 mod events;
@@ -23,6 +24,7 @@ mod study_spec;
 mod submission;
 mod trainer;
 
+pub use agent_reports::{AgentAnswer, AgentError, AgentReports, DirectoryOf};
 pub use events::{Activity, JobEvent};
 pub use live_trials::{LiveTrials, ReportError, TrialKey};
 pub use plan_check::{PlanPart, PlanProblem};

@@ -8,8 +8,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use tunesmith_domain::{Job, JobPlan, ProgramPlan, StudyId, Trial};
-use tunesmith_executor::{ExecutorJobId, ExecutorJobSpec, Placement, Program, Replica, Role};
-use tunesmith_files::Place;
+use tunesmith_executor::reports::{ReportSources, metric_file};
+use tunesmith_executor::{
+    ExecutorJobId, ExecutorJobSpec, METRIC_FILE_VARIABLE, Placement, Program, Replica, Role, ServerAccess,
+};
 
 use crate::resource_pool::Grant;
 
@@ -33,16 +35,6 @@ pub(super) struct Launch<'a> {
 }
 
 impl Launch<'_> {
-    /// Returns the file that `hypertune` writes.
-    pub(super) fn metric_file(directory: &Path) -> PathBuf {
-        directory.join("metrics").join("output.metrics")
-    }
-
-    /// Returns the place of the file that `hypertune` writes.
-    pub(super) fn metric_place(directory: &Path) -> Place {
-        Place::new(directory, "metrics").join("output.metrics")
-    }
-
     /// Returns the job for the executor.
     pub(super) fn spec(self) -> ExecutorJobSpec {
         let trial_job_dir = self.trial_job_dir();
@@ -67,6 +59,8 @@ impl Launch<'_> {
             environment: self.environment(),
             working_directory: self.plan.working_directory.clone(),
             program_folders: self.local_job_dir().into_iter().collect(),
+            reports: report_sources(self.plan, self.trial),
+            server: ServerAccess { address: self.endpoint.to_owned(), token: self.token.clone() },
             time_limit: self.plan.trial_time_limit,
             grace: self.plan.grace,
             start_port: None,
@@ -85,11 +79,7 @@ impl Launch<'_> {
     }
 
     fn local_job_dir(&self) -> Option<PathBuf> {
-        let job_dir = self.plan.local_job_dir()?;
-        Some(match self.trial {
-            Some(trial) => job_dir.join(trial.id.to_string()),
-            None => job_dir,
-        })
+        local_job_dir(self.plan, self.trial)
     }
 
     fn args(&self, trial_job_dir: Option<&str>) -> Vec<String> {
@@ -126,7 +116,7 @@ impl Launch<'_> {
             ("CLOUD_ML_JOB_ID".to_owned(), self.job.id.parts().1.to_owned()),
             ("CLOUD_ML_JOB".to_owned(), self.job.training_input.to_string()),
             ("CLOUD_ML_HP_METRIC_TAG".to_owned(), self.plan.metric_tag.clone()),
-            ("CLOUD_ML_HP_METRIC_FILE".to_owned(), Self::metric_file(&self.directory).display().to_string()),
+            (METRIC_FILE_VARIABLE.to_owned(), metric_file(&self.directory).display().to_string()),
             // Output goes to files, for which Python buffers it otherwise.
             ("PYTHONUNBUFFERED".to_owned(), "1".to_owned()),
         ]);
@@ -141,6 +131,23 @@ impl Launch<'_> {
         }
         environment
     }
+}
+
+/// Returns the reports that are read of the program of `trial`, or of a job without hyperparameters.
+pub(super) fn report_sources(plan: &JobPlan, trial: Option<&Trial>) -> ReportSources {
+    ReportSources {
+        tag: plan.metric_tag.clone(),
+        stdout: plan.metric_from_stdout,
+        event_dir: local_job_dir(plan, trial),
+    }
+}
+
+fn local_job_dir(plan: &JobPlan, trial: Option<&Trial>) -> Option<PathBuf> {
+    let job_dir = plan.local_job_dir()?;
+    Some(match trial {
+        Some(trial) => job_dir.join(trial.id.to_string()),
+        None => job_dir,
+    })
 }
 
 /// Returns the resource name of the study of a job.

@@ -144,6 +144,8 @@ mod tests {
     fn spec() -> ExecutorJobSpec {
         let program = Program::Command { argv: vec!["true".to_owned()] };
         ExecutorJobSpec {
+            reports: Default::default(),
+            server: Default::default(),
             id: ExecutorJobId { job: "local/a_1".parse().unwrap(), trial: Some(TrialId(3)), attempt: 2 },
             replicas: vec![Replica::new(Role::Master, 0, program)],
             training_input: serde_json::Value::Null,

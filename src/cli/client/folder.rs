@@ -25,7 +25,7 @@ use tunesmith_domain::JobId;
 use tunesmith_http::server::{self, ServiceAccess};
 use tunesmith_http::web_pages::AllowedHosts;
 use tunesmith_service::jobs::{Jobs, QueueSettings};
-use tunesmith_service::{Control, TrialReports};
+use tunesmith_service::{AgentReports, Control, TrialReports};
 use tunesmith_store::Store;
 
 /// The command line recorded in the lock of the data folder.
@@ -85,7 +85,7 @@ impl Folder {
             jobs.resume_unfinished().await?;
         }
         if let Some(listener) = listener {
-            serve_reports(listener, application.reports.clone());
+            serve_reports(listener, application.reports.clone(), application.agents.clone());
         }
         let access = match purpose {
             Purpose::Look => ServiceAccess::Open,
@@ -165,10 +165,10 @@ fn open(path: &Path, purpose: Purpose) -> Result<DataDir, DataDirError> {
 }
 
 /// Serves the reports of the trials that this process runs.
-fn serve_reports(listener: TcpListener, reports: TrialReports) {
+fn serve_reports(listener: TcpListener, reports: TrialReports, agents: AgentReports) {
     let hosts = AllowedHosts::new(IpAddr::from(Ipv4Addr::LOCALHOST), Vec::new());
     tokio::spawn(async move {
-        if let Err(error) = axum::serve(listener, server::reports_router(reports, hosts)).await {
+        if let Err(error) = axum::serve(listener, server::reports_router(reports, agents, hosts)).await {
             tracing::error!(error = %error, "the server for reports over HTTP stopped");
         }
     });

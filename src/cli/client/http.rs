@@ -29,23 +29,8 @@ pub(super) struct Server {
 impl Server {
     /// Creates a client of the server at `address`, with the access token of the environment.
     pub(super) fn new(address: &str) -> anyhow::Result<Self> {
-        let base = match Url::parse(address) {
-            Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => url,
-            _ => bail!("invalid server address {address:?}: expected http://HOST:PORT or https://HOST:PORT"),
-        };
-        // An error means that a provider is installed already.
-        drop(rustls::crypto::ring::default_provider().install_default());
-        let mut client = reqwest::Client::builder()
-            .user_agent(concat!("tunesmith/", env!("CARGO_PKG_VERSION")))
-            .redirect(reqwest::redirect::Policy::none())
-            .connect_timeout(CONNECT_PATIENCE)
-            .read_timeout(ANSWER_PATIENCE);
-        if base.scheme() == "https" {
-            client = client.tls_backend_preconfigured(tls::client_config()?);
-        }
-        if is_loopback(&base) {
-            client = client.no_proxy();
-        }
+        let base = base_address(address)?;
+        let client = client_of(&base)?;
         let token = match std::env::var(TOKEN_VARIABLE) {
             Ok(token) if !token.is_empty() => match HeaderValue::from_str(&format!("Bearer {token}")) {
                 Ok(mut value) => {
@@ -56,7 +41,7 @@ impl Server {
             },
             _ => None,
         };
-        Ok(Self { base, token, client: client.build()? })
+        Ok(Self { base, token, client })
     }
 
     /// Returns the address without a trailing slash.
@@ -104,6 +89,38 @@ impl Server {
         let request_id = response.headers().get("x-request-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
         Ok(Answer { status: response.status().as_u16(), request_id, body: response.bytes().await? })
     }
+}
+
+/// Returns a client for requests to the server at `address`.
+///
+/// # Errors
+/// If the address is invalid, or no certificates can be trusted.
+pub(in crate::cli) fn http_client(address: &str) -> anyhow::Result<reqwest::Client> {
+    client_of(&base_address(address)?)
+}
+
+fn base_address(address: &str) -> anyhow::Result<Url> {
+    match Url::parse(address) {
+        Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(url),
+        _ => bail!("invalid server address {address:?}: expected http://HOST:PORT or https://HOST:PORT"),
+    }
+}
+
+fn client_of(base: &Url) -> anyhow::Result<reqwest::Client> {
+    // An error means that a provider is installed already.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let mut client = reqwest::Client::builder()
+        .user_agent(concat!("tunesmith/", env!("CARGO_PKG_VERSION")))
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(CONNECT_PATIENCE)
+        .read_timeout(ANSWER_PATIENCE);
+    if base.scheme() == "https" {
+        client = client.tls_backend_preconfigured(tls::client_config()?);
+    }
+    if is_loopback(base) {
+        client = client.no_proxy();
+    }
+    Ok(client.build()?)
 }
 
 fn is_loopback(url: &Url) -> bool {

@@ -139,6 +139,7 @@ fn trial_of(space: &SearchSpace, message: &Value) -> anyhow::Result<Trial> {
         attempt: attempt.parse()?,
         lost_attempts: count(additions, "lostAttempts")?,
         preempted_attempts: count(additions, "preemptedAttempts")?,
+        delivered: 0,
         lease: None,
         expired_leases: 0,
         create_time: time(message, "startTime")?.unwrap_or_default(),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use tunesmith_domain::{Accelerators, LossCause, Resources};
-use tunesmith_executor::contract::{Harness, pipe, read_pipe, run, shell};
+use tunesmith_executor::contract::{Harness, run, shell};
 use tunesmith_executor::local::shared::SharedTimes;
 use tunesmith_executor::{
     Executor, ExecutorJobSpec, ExecutorJobState, ExitStatus, Program, ProgramEnd, StopMode, StopReason,
@@ -15,6 +15,7 @@ use tunesmith_executor::{
 use tunesmith_slurm::{SlurmCommands, SlurmExecutor, SlurmSettings};
 
 use super::cluster::{Cluster, Shape};
+use crate::pipes::{pipe, read_pipe};
 
 /// A cluster with a folder that its nodes share.
 struct Site {
@@ -75,6 +76,10 @@ impl Harness for Site {
     }
 
     fn directory(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn working_directory(&self) -> &Path {
         self.folder.path()
     }
 }

@@ -99,6 +99,20 @@ pub enum TrialChange {
         /// request before; refused if it has recorded the key with another content.
         request_key: Option<RequestKey>,
     },
+    /// Adds measurements that the agent beside the program numbers, so that a repeated delivery has no effect.
+    Deliver {
+        /// The attempt of the agent.
+        attempt: u64,
+        /// Number of the first measurement among those of the attempt, from 0: [`TrialFields::delivered`](super::TrialFields).
+        from: u64,
+        /// Number of the measurement after the last one. It counts those that are left out because another attempt has
+        /// reported them.
+        to: u64,
+        /// The measurements, in the order of arrival.
+        measurements: Vec<Measurement>,
+        /// The current time.
+        at: Timestamp,
+    },
     /// Requests an early stop. No effect on a trial that is stopping or has its result.
     Stop,
     /// Sets the result.

@@ -93,6 +93,8 @@ pub struct TrialFields {
     pub lost_attempts: u64,
     /// Number of attempts since the last retry that ended because the engine's scheduler preempted them.
     pub preempted_attempts: u64,
+    /// Number of measurements that the agent of the current attempt has delivered.
+    pub delivered: u64,
     /// The owner's lease; `None` if ownership does not expire.
     pub lease: Option<Lease>,
     /// Number of expired leases.

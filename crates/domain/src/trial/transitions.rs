@@ -1,5 +1,7 @@
 //! The legal changes of a trial and their effects.
 
+use std::ops::Range;
+
 use jiff::Timestamp;
 
 use super::{
@@ -24,6 +26,7 @@ impl Trial {
             attempt: 0,
             lost_attempts: 0,
             preempted_attempts: 0,
+            delivered: 0,
             lease: None,
             expired_leases: 0,
             create_time: new.create_time,
@@ -88,6 +91,9 @@ impl Trial {
                 }
                 Ok(measurements)
             }
+            TrialChange::Deliver { attempt, from, to, measurements, at } => {
+                self.deliver(attempt, from..to, measurements, at)
+            }
             TrialChange::Stop => self.stop().map(|()| Vec::new()),
             TrialChange::Complete { attempt, measurements, completion, at } => {
                 self.complete(attempt, measurements, completion, at)
@@ -117,6 +123,7 @@ impl Trial {
             return Err(TransitionError::Fenced { trial: self.id, current: self.attempt, reported: attempt });
         }
         self.0.attempt = attempt;
+        self.0.delivered = 0;
         match previous_loss {
             Some(LossCause::Failure) => self.0.lost_attempts += 1,
             Some(LossCause::Preemption) => self.0.preempted_attempts += 1,
@@ -134,6 +141,7 @@ impl Trial {
         self.0.state = TrialState::Active;
         self.0.client_id = client_id;
         self.0.attempt += 1;
+        self.0.delivered = 0;
         self.0.lease = lease;
         let at = self.not_before(at);
         self.0.start_time.get_or_insert(at);
@@ -199,6 +207,23 @@ impl Trial {
         }
         self.extend_lease(at);
         self.0.measurement_count += measurements.len() as u64;
+        Ok(measurements)
+    }
+
+    fn deliver(
+        &mut self,
+        attempt: u64,
+        numbers: Range<u64>,
+        measurements: Vec<Measurement>,
+        at: Timestamp,
+    ) -> Result<Vec<Measurement>, TransitionError> {
+        self.check_fence(attempt)?;
+        if numbers.start != self.delivered || numbers.end < numbers.start {
+            let (trial, expected, given) = (self.id, self.delivered, numbers.start);
+            return Err(TransitionError::OutOfSequence { trial, expected, given });
+        }
+        let measurements = self.report(attempt, measurements, at)?;
+        self.0.delivered = numbers.end;
         Ok(measurements)
     }
 

@@ -22,7 +22,7 @@ mod tidy;
 mod watchdog;
 
 use std::fs;
-use std::io;
+use std::io::{self, PipeReader, PipeWriter};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::{Arc, OnceLock};
@@ -38,7 +38,7 @@ use self::containers::Engine;
 use self::watchdog::{KILL_TIMEOUT, Supervisor, Watchdog};
 use super::{
     Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec, ExecutorJobState, ExitStatus, LossCause, Program,
-    ProgramEnd, Replica, Role, StopMode, StopReason,
+    ProgramEnd, Replica, Role, StopMode, StopReason, create_folders,
 };
 use tunesmith_files::umask_of_user;
 
@@ -80,6 +80,8 @@ pub struct LocalSettings {
     pub identities: Identities,
     /// Maximum disk space of the logs of one attempt in bytes; `None` for any.
     pub log_quota_bytes: Option<u64>,
+    /// Whether supervisors end their programs, with the grace period, when this process ends.
+    pub ends_with_this_process: bool,
 }
 
 /// Runs programs on this machine.
@@ -92,12 +94,19 @@ struct Inner {
     /// Searched for when first needed.
     engine: OnceLock<Option<Engine>>,
     watchdog: Watchdog,
+    /// A pipe whose other end the supervisors hold as their standard output, so that they notice the end of this process.
+    lifeline: OnceLock<(PipeReader, PipeWriter)>,
 }
 
 impl LocalExecutor {
     /// An executor with `settings`. Does no IO.
     pub fn new(settings: LocalSettings) -> Self {
-        Self(Arc::new(Inner { settings, engine: OnceLock::new(), watchdog: Watchdog::new() }))
+        Self(Arc::new(Inner {
+            settings,
+            engine: OnceLock::new(),
+            watchdog: Watchdog::new(),
+            lifeline: OnceLock::new(),
+        }))
     }
 
     /// Runs `work` on a thread that may block.
@@ -204,7 +213,8 @@ impl Inner {
         } else {
             None
         };
-        fs::create_dir_all(&spec.directory)?;
+        let has_user = self.settings.identities.of(spec.id.job.parts().0).is_some();
+        create_folders(&spec, has_user).map_err(Failure::Rejected)?;
         let attempt = registry::register(&self.settings.registry, &spec.id)?;
         let _folder_lock = attempt.lock_folder()?;
         if attempt.end()?.is_some() || attempt.has_started()? {
@@ -236,7 +246,7 @@ impl Inner {
         command.arg(SUPERVISE_ARGUMENT).arg(attempt.folder());
         command.env_clear().envs(self.settings.environment.of_this_process());
         // A new process group, so that Ctrl-C in a terminal is not sent to it. It makes itself a new session.
-        command.process_group(0).stdin(lock.try_clone()?).stdout(Stdio::null()).stderr(Stdio::null());
+        command.process_group(0).stdin(lock.try_clone()?).stdout(self.lifeline()?).stderr(Stdio::null());
         let mut child = match command.spawn() {
             Ok(child) => child,
             Err(error) => {
@@ -337,6 +347,21 @@ impl Inner {
         fs::create_dir_all(&metrics)?;
         let root = self.settings.registry.parent().unwrap_or(&self.settings.registry);
         identity.give(&metrics, root)
+    }
+
+    /// The standard output of a supervisor.
+    fn lifeline(&self) -> io::Result<Stdio> {
+        if !self.settings.ends_with_this_process {
+            return Ok(Stdio::null());
+        }
+        if self.lifeline.get().is_none() {
+            // The pipe of a concurrent call may be the one that is kept.
+            let _ = self.lifeline.set(io::pipe()?);
+        }
+        match self.lifeline.get() {
+            Some((reader, _)) => Ok(reader.try_clone()?.into()),
+            None => Err(io::Error::other("the pipe to supervisors is missing")),
+        }
     }
 
     fn engine(&self) -> Option<&Engine> {

@@ -106,6 +106,8 @@ struct Supervisor {
     watch: Option<SharedWatch>,
     /// The reason for which the attempt counts as lost, although this process still runs.
     lost: Option<AttemptOutcome>,
+    /// Whether the process has ended that this one ends with.
+    is_alone: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -154,6 +156,7 @@ impl Supervisor {
             stopped: None,
             watch,
             lost: None,
+            is_alone: false,
         })
     }
 
@@ -387,7 +390,7 @@ impl Supervisor {
     }
 
     /// Waits for a signal or the next due transition.
-    fn sleep(&self) -> io::Result<()> {
+    fn sleep(&mut self) -> io::Result<()> {
         let now = Instant::now();
         let timeout = match self.phase {
             Phase::Running => self.time_limit().map(|limit| limit.saturating_duration_since(now)),
@@ -397,10 +400,26 @@ impl Supervisor {
         let orders = self.watch.as_ref().map(|watch| watch.until_check(now));
         let timeout = [timeout, self.log_quota.until_check(now), orders].into_iter().flatten().min();
         let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
-        match poll(&mut [PollFd::new(&self.signals, PollFlags::IN)], timeout.as_ref()) {
-            Ok(_) | Err(Errno::INTR) => Ok(()),
-            Err(error) => Err(error.into()),
+        let stdout = io::stdout();
+        // Without events, only the end of the other side of a pipe is reported.
+        let mut polled = [PollFd::new(&self.signals, PollFlags::IN), PollFd::new(&stdout, PollFlags::empty())];
+        let watched = if self.is_alone { 1 } else { 2 };
+        match poll(&mut polled[..watched], timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
         }
+        let is_alone = polled[1].revents().intersects(PollFlags::HUP | PollFlags::ERR);
+        if is_alone && !self.is_alone {
+            self.is_alone = true;
+            note(&self.attempt, "the process that started the supervisor has ended; so does the program");
+            if self.master_end.is_none() {
+                self.stopped.get_or_insert(StopReason::Requested);
+            }
+            if let Phase::Running = self.phase {
+                self.terminate(now)?;
+            }
+        }
+        Ok(())
     }
 
     fn take_signals(&mut self) -> io::Result<()> {

@@ -112,7 +112,7 @@ pub struct QueueSettings {
 
 /// The jobs of one store.
 pub struct Jobs {
-    services: Arc<JobServices>,
+    pub(crate) services: Arc<JobServices>,
     state: Mutex<State>,
     /// Notified when a job was queued or cancelled.
     changed: Notify,
@@ -257,15 +257,6 @@ impl Jobs {
         let trials: Vec<Trial> = pages::trials(&**store, &study.id).try_collect().await?;
         let waiting = self.with_engine(waiting, &study.id, &trials);
         Ok(JobReport { job, study: Some(study), trials, position, waiting })
-    }
-
-    /// Returns the state of the job `id`, and the folder of its files, which may not exist.
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`].
-    pub async fn state_and_directory(&self, id: &JobId) -> Result<(JobState, PathBuf), JobsError> {
-        let job = self.services.store.job(id).await?;
-        Ok((job.state, (self.services.directory)(id)))
     }
 
     /// Returns up to `limit` jobs of `project` that `wanted` accepts, by ID, starting after `after`, and whether there

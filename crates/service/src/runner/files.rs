@@ -7,13 +7,13 @@ use tokio::task::JoinHandle;
 
 use super::RunError;
 use tunesmith_domain::Measurement;
-use tunesmith_metrics::Collector;
+use tunesmith_executor::reports::Reports;
 
 /// Maximum time for one read of the files of an ended program. A program may have replaced a file by a pipe, whose
 /// reader waits for ever.
 pub(super) const FILES_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Reads measurements from the files of one attempt, one read at a time.
+/// Reads the measurements of one attempt, one read at a time.
 pub(super) struct FileReader {
     state: State,
     /// Number of the collector's problems that were returned.
@@ -21,18 +21,18 @@ pub(super) struct FileReader {
 }
 
 enum State {
-    Idle(Box<Collector>),
-    Reading(JoinHandle<(Box<Collector>, Vec<Measurement>)>),
-    /// A read took too long, or panicked. Its thread keeps the collector.
+    Idle(Box<dyn Reports>),
+    Reading(JoinHandle<(Box<dyn Reports>, Vec<Measurement>)>),
+    /// A read took too long, or panicked. Its thread keeps the reports.
     Broken {
         problem: Option<String>,
     },
 }
 
 impl FileReader {
-    /// A reader that uses `collector`.
-    pub(super) fn new(collector: Collector) -> Self {
-        Self { state: State::Idle(Box::new(collector)), problems_returned: 0 }
+    /// A reader of `reports`.
+    pub(super) fn new(reports: Box<dyn Reports>) -> Self {
+        Self { state: State::Idle(reports), problems_returned: 0 }
     }
 
     /// Whether a read was started whose result was not returned.
@@ -41,12 +41,12 @@ impl FileReader {
     }
 
     /// Starts a read, unless one was started or an earlier one took too long.
-    pub(super) fn start(&mut self, how: fn(&mut Collector) -> Vec<Measurement>) {
+    pub(super) fn start(&mut self, how: fn(&mut dyn Reports) -> Vec<Measurement>) {
         let state = std::mem::replace(&mut self.state, State::Broken { problem: None });
         self.state = match state {
-            State::Idle(mut collector) => State::Reading(tokio::task::spawn_blocking(move || {
-                let measurements = how(&mut collector);
-                (collector, measurements)
+            State::Idle(mut reports) => State::Reading(tokio::task::spawn_blocking(move || {
+                let measurements = how(&mut *reports);
+                (reports, measurements)
             })),
             other => other,
         };
@@ -61,8 +61,8 @@ impl FileReader {
         let State::Reading(thread) = &mut self.state else { return Ok(Vec::new()) };
         let ended = thread.await;
         self.state = State::Broken { problem: None };
-        let (collector, measurements) = ended?;
-        self.state = State::Idle(collector);
+        let (reports, measurements) = ended?;
+        self.state = State::Idle(reports);
         Ok(measurements)
     }
 
@@ -74,7 +74,7 @@ impl FileReader {
     pub(super) async fn read_within(
         &mut self,
         timeout: Duration,
-        how: fn(&mut Collector) -> Vec<Measurement>,
+        how: fn(&mut dyn Reports) -> Vec<Measurement>,
     ) -> Result<Vec<Measurement>, RunError> {
         let mut measurements = Vec::new();
         let reading = async {
@@ -101,9 +101,9 @@ impl FileReader {
     /// Returns the problems that were found since the last call.
     pub(super) fn new_problems(&mut self) -> Vec<String> {
         match &mut self.state {
-            State::Idle(collector) => {
-                let problems = collector.problems();
-                let new = problems[self.problems_returned..].iter().map(ToString::to_string).collect();
+            State::Idle(reports) => {
+                let problems = reports.problems();
+                let new = problems.get(self.problems_returned..).unwrap_or_default().to_vec();
                 self.problems_returned = problems.len();
                 new
             }
@@ -115,7 +115,7 @@ impl FileReader {
     /// Returns the names of the metrics in the files.
     pub(super) fn seen_tags(&self) -> BTreeSet<String> {
         match &self.state {
-            State::Idle(collector) => collector.seen_tags().iter().cloned().collect(),
+            State::Idle(reports) => reports.seen_tags(),
             State::Reading(_) | State::Broken { .. } => BTreeSet::new(),
         }
     }

@@ -12,7 +12,6 @@ mod files;
 mod giving_up;
 mod grants;
 mod program;
-mod program_files;
 mod running_time;
 mod single_run;
 #[cfg(test)]
@@ -36,9 +35,8 @@ use super::secret::job_secret;
 use crate::clock::Clock;
 use crate::resource_pool::ResourcePool;
 use crate::search_policy::{SearchPolicy, error_text};
-use tunesmith_domain::{Job, JobChange, JobId, JobPlan, JobState, PlanError, Trial};
+use tunesmith_domain::{Job, JobChange, JobId, JobPlan, JobState, PlanError, ProgramPlan, Trial};
 use tunesmith_executor::{Executor, ExecutorError, ExecutorJobState, ExitStatus, ProgramEnd};
-use tunesmith_files::create_folder_for_user;
 use tunesmith_objects::Buckets;
 use tunesmith_packages::{Environments, ProgramUser, Step};
 use tunesmith_store::{Store, StoreError};
@@ -49,6 +47,10 @@ pub(super) use self::grants::{claim, replica_resources, submitted_resources};
 
 /// The reason recorded for a job that a user cancelled.
 pub(super) const CANCELLED_BY_USER: &str = "cancelled by a user";
+
+/// The error of a job with packages on an engine without shared files.
+const NO_SHARED_FILES: &str = "the machines of its executor share no files with the server, so that packages cannot be \
+    installed for them; use masterConfig.containerCommand, or masterConfig.imageUri with an image that contains the program";
 
 /// How far a running job may go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -211,6 +213,9 @@ impl Runner {
             return Ok(JobOutcome::Ended(end_job(&self.services, &self.id, JobState::Failed, &reason).await?));
         }
         let job = if job.state == JobState::Queued { self.set_state(JobState::Preparing, "").await? } else { job };
+        if !self.services.executor.capabilities().shares_files && installs_packages(&plan) {
+            return Ok(JobOutcome::Ended(self.set_state(JobState::Failed, NO_SHARED_FILES).await?));
+        }
         let mut control = self.control.level.clone();
         let mut cancelled = self.control.cancelled.clone();
         let observer = |step: Step| self.emit(JobEvent::Busy { activity: Some(step.into()) });
@@ -336,19 +341,15 @@ async fn create_dir(path: &Path) -> Result<(), RunError> {
     })
 }
 
-/// Creates the folder `path` for models and events and its parents, in the mode that the user's umask gives, unless the
-/// executor creates it as the user of the programs.
-///
-/// # Errors
-/// The reason for which the program cannot be started. It is the fault of the job, not of the service.
-async fn create_job_dir(runner: &Runner, path: PathBuf) -> Result<(), String> {
-    if runner.program_user().is_some() {
-        return Ok(());
-    }
-    let folder = path.clone();
-    let created = tokio::task::spawn_blocking(move || create_folder_for_user(&folder)).await;
-    let created = created.map_err(std::io::Error::other).flatten();
-    created.map_err(|error| format!("its job folder {} cannot be created: {error}", path.display()))
+/// Whether packages have to be installed for `plan` on this machine.
+fn installs_packages(plan: &JobPlan) -> bool {
+    let programs = plan.replicas.iter().filter_map(|group| group.program.as_ref()).chain([&plan.program]);
+    programs.into_iter().any(|program| match program {
+        ProgramPlan::PythonModule { package_uris, package_path, requirements, .. } => {
+            !package_uris.is_empty() || package_path.is_some() || !requirements.is_empty()
+        }
+        ProgramPlan::Command { .. } | ProgramPlan::Container { .. } => false,
+    })
 }
 
 /// The state of a program that could not be started.

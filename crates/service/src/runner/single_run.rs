@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::error_quote::error_quote;
-use super::files::FILES_TIMEOUT;
+use super::error_quote::{error_quote, log_name};
 use super::grants::until;
-use super::{Context, Control, JobOutcome, RunError, create_dir, create_job_dir, not_started, until_at_least};
+use super::{Context, Control, JobOutcome, RunError, not_started, until_at_least};
 use crate::resource_pool::Grant;
+use crate::secret::attempt_token;
 use crate::trainer::Launch;
 use tunesmith_domain::JobState;
+use tunesmith_executor::logs::LogStream;
 use tunesmith_executor::{
     ExecutorError, ExecutorJobId, ExecutorJobState, ExitStatus, LossCause, ProgramEnd, StopMode, StopReason,
 };
-use tunesmith_files::Place;
 
 /// Why an attempt counts as lost whose record the executor does not find.
 const NO_RECORD: &str = "its record was removed while the program ran";
@@ -73,9 +73,9 @@ pub(super) async fn run(context: &Arc<Context>) -> Result<JobOutcome, RunError> 
                 return match failure(&status) {
                     None => end(context, JobState::Succeeded, "").await,
                     Some(reason) => {
-                        let log = Place::from(directory(context, attempt)).join("stderr.log");
-                        let path = log.path();
-                        let quote = tokio::time::timeout(FILES_TIMEOUT, error_quote(log)).await.unwrap_or_default();
+                        let log = log_name(&id, LogStream::Stderr);
+                        let path = log.path(&runner.directory);
+                        let quote = error_quote(context.services(), &runner.directory, &log).await;
                         let quote = quote.map(|line| format!(": {line}")).unwrap_or_default();
                         let message = format!("{reason}{quote} (log: {})", path.display());
                         end(context, JobState::Failed, &message).await
@@ -133,14 +133,6 @@ async fn wait_for_grant(context: &Context) -> Result<Result<Grant, Box<JobOutcom
 /// Starts the program, and returns its state.
 async fn submit(context: &Context, id: &ExecutorJobId, grant: &Grant) -> Result<ExecutorJobState, RunError> {
     let directory = directory(context, id.attempt);
-    if let Some(metrics) = Launch::metric_file(&directory).parent() {
-        create_dir(metrics).await?;
-    }
-    if let Some(job_dir) = context.plan.local_job_dir()
-        && let Err(reason) = create_job_dir(&context.runner, job_dir).await
-    {
-        return Ok(not_started(reason));
-    }
     let launch = Launch {
         job: &context.job,
         plan: &context.plan,
@@ -149,7 +141,7 @@ async fn submit(context: &Context, id: &ExecutorJobId, grant: &Grant) -> Result<
         directory,
         python: context.python.as_deref(),
         endpoint: &context.runner.settings.endpoint,
-        token: String::new(),
+        token: attempt_token(&context.runner.secret, id),
         grant,
     };
     match context.services().executor.submit(&launch.spec()).await {

@@ -20,8 +20,8 @@ use tunesmith_domain::{
     Algorithm, CurveAxis, FinalMeasurement, Job, JobId, JobPlan, JobState, ProgramPlan, Trial, TrialId, TrialState,
 };
 use tunesmith_executor::{
-    Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec, ExecutorJobState, ExitStatus, LossCause, ProgramEnd,
-    StopMode,
+    Capabilities, Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec, ExecutorJobState, ExitStatus, LossCause,
+    ProgramEnd, StopMode,
 };
 use tunesmith_packages::Environments;
 use tunesmith_store::contract::samples;
@@ -46,6 +46,10 @@ impl Scripted {
 
 #[async_trait]
 impl Executor for Scripted {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { shares_files: false }
+    }
+
     async fn submit(&self, spec: &ExecutorJobSpec) -> Result<(), ExecutorError> {
         self.submitted.lock().unwrap().insert(spec.id.clone());
         Ok(())
@@ -110,6 +114,10 @@ struct Ran {
 
 /// Runs a job with one trial, or with one run if `study` is `None`, on an engine with these ends.
 async fn run(study: Option<StudySpec>, ends: Vec<ExecutorJobState>) -> Ran {
+    run_program(ProgramPlan::Command { argv: vec!["true".to_owned()] }, study, ends).await
+}
+
+async fn run_program(program: ProgramPlan, study: Option<StudySpec>, ends: Vec<ExecutorJobState>) -> Ran {
     let folder = TempDir::new().unwrap();
     let root = folder.path().to_owned();
     let (executor, live) = (Scripted::new(ends), Arc::new(LiveTrials::default()));
@@ -133,7 +141,7 @@ async fn run(study: Option<StudySpec>, ends: Vec<ExecutorJobState>) -> Ran {
         max_failed_trials: 0,
         max_lost_attempts: 1,
         metric_tag: "loss".to_owned(),
-        program: ProgramPlan::Command { argv: vec!["true".to_owned()] },
+        program,
         replicas: Vec::new(),
         working_directory: "/".into(),
         job_dir: None,
@@ -215,4 +223,16 @@ async fn preempted_run_without_hyperparameters_is_repeated_without_limit() {
     ends.push(exited(0));
     let Ran { job, .. } = run(None, ends).await;
     assert_eq!((job.state, job.error_message.as_str()), (JobState::Succeeded, ""));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn job_with_packages_fails_where_no_files_are_shared() {
+    let program = ProgramPlan::PythonModule {
+        package_uris: vec!["https://example.org/trainer-1.0.tar.gz".to_owned()],
+        package_path: None,
+        requirements: Vec::new(),
+        module: "trainer".to_owned(),
+    };
+    let Ran { job, .. } = run_program(program, None, Vec::new()).await;
+    assert_eq!((job.state, job.error_message.as_str()), (JobState::Failed, super::NO_SHARED_FILES));
 }

@@ -9,38 +9,32 @@ use tokio::sync::watch;
 use tunesmith_algorithms::problem::TrialId;
 
 use super::classification::EndedTrial;
-use super::error_quote::error_quote;
+use super::error_quote::{error_quote, log_name};
 use super::files::{FILES_TIMEOUT, FileReader};
 use super::grants::until;
-use super::program_files::attempt_place;
 use super::trial_wait::{Waited, until_abandoned};
 use super::waiting::{after_submission, until_started};
-use super::{
-    Context, Control, RunError, attempt_directory, create_dir, create_job_dir, not_started, time_of_change,
-    until_at_least,
-};
+use super::{Context, Control, RunError, attempt_directory, not_started, time_of_change, until_at_least};
 use crate::JobEvent;
 use crate::early_stopping::EarlyStopping;
 use crate::live_trials::{LiveTrial, Registration, TrialKey};
 use crate::pages;
 use crate::resource_pool::Grant;
-use crate::trainer::Launch;
+use crate::secret::attempt_token;
+use crate::trainer::{Launch, report_sources};
 use tunesmith_domain::{
-    Completion, FinalSelection, LossCause, Measurement, NoFinalMeasurement, Source, Study, Trial, TrialChange,
-    TrialState,
+    Completion, FinalSelection, LossCause, Measurement, NoFinalMeasurement, Study, Trial, TrialChange, TrialState,
 };
+use tunesmith_executor::logs::LogStream;
+use tunesmith_executor::reports::Reports;
 use tunesmith_executor::{
-    ExecutorError, ExecutorJobId, ExecutorJobState, ExitStatus, ProgramEnd, StopMode, StopReason,
+    AttemptReports, ExecutorError, ExecutorJobId, ExecutorJobState, ExitStatus, ProgramEnd, StopMode, StopReason,
 };
-use tunesmith_files::Place;
-use tunesmith_metrics::{Collector, CollectorConfig};
 
 /// Interval between two reads of the files of a running trial. A read of unchanged files takes three `stat` calls.
 const COLLECT_INTERVAL: Duration = Duration::from_millis(250);
 /// Number of measurements that are written in one transaction, or read at once.
 const BATCH: usize = 10_000;
-/// Marks of standard output are byte offsets. The attempt is stored above this number of bits.
-const ATTEMPT_SHIFT: u32 = 48;
 
 /// How the run of a trial ended.
 pub(super) enum TrialEnd {
@@ -77,7 +71,7 @@ impl TrialRun {
             let id = self.executor_job(&trial);
             let mut state = self.context.services().executor.state(&id).await?;
             let adopted = state != ExecutorJobState::Unknown;
-            let collector = self.collector(&trial, adopted).await?;
+            let reports = self.reports(&trial, adopted).await?;
             let live = self.register(&trial).await?;
             if !adopted && trial.state == TrialState::Active {
                 if self.abandon.borrow().is_some() {
@@ -105,7 +99,7 @@ impl TrialRun {
             if state == ExecutorJobState::Running {
                 self.emit_started(&trial, adopted);
             }
-            let mut attempt = Attempt { run: &self, id, live: &live.trial, trial, files: FileReader::new(collector) };
+            let mut attempt = Attempt { run: &self, id, live: &live.trial, trial, files: FileReader::new(reports) };
             if state.is_open() {
                 match attempt.watch(&state, adopted).await? {
                     Some(ended) => state = ended,
@@ -194,12 +188,12 @@ impl TrialRun {
             final_measurement: self.final_measurement(trial).await?,
             seen_tags,
             time_limit: self.context.plan.trial_time_limit,
-            last_error_line: tokio::time::timeout(
-                FILES_TIMEOUT,
-                error_quote(attempt_place(&self.directory(trial)).join("stderr.log")),
+            last_error_line: error_quote(
+                self.context.services(),
+                &self.context.runner.directory,
+                &log_name(&self.executor_job(trial), LogStream::Stderr),
             )
-            .await
-            .unwrap_or_default(),
+            .await,
         };
         Ok(ended.completion())
     }
@@ -262,14 +256,6 @@ impl TrialRun {
     /// Starts the program of `trial`, and returns its state.
     async fn submit(&self, trial: &Trial, id: &ExecutorJobId, grant: &Grant) -> Result<ExecutorJobState, RunError> {
         let directory = self.directory(trial);
-        if let Some(metrics) = Launch::metric_file(&directory).parent() {
-            create_dir(metrics).await?;
-        }
-        if let Some(job_dir) = self.local_job_dir(trial)
-            && let Err(reason) = create_job_dir(&self.context.runner, job_dir).await
-        {
-            return Ok(not_started(reason));
-        }
         let context = &self.context;
         let launch = Launch {
             job: &context.job,
@@ -297,26 +283,14 @@ impl TrialRun {
         Ok(self.context.services().live.insert(key, live))
     }
 
-    async fn collector(&self, trial: &Trial, adopted: bool) -> Result<Collector, RunError> {
-        let directory = self.directory(trial);
-        let config = CollectorConfig {
-            tag: self.context.plan.metric_tag.clone(),
-            metric_file: Launch::metric_place(&directory),
-            event_dir: self.local_job_dir(trial).map(Place::from),
-            stdout: self.context.plan.metric_from_stdout.then(|| attempt_place(&directory).join("stdout.log")),
+    async fn reports(&self, trial: &Trial, adopted: bool) -> Result<Box<dyn Reports>, RunError> {
+        let known = self.stored(trial, true).await?;
+        let attempt = AttemptReports {
+            id: &self.executor_job(trial),
+            directory: &self.directory(trial),
+            sources: &report_sources(&self.context.plan, Some(trial)),
         };
-        let mut known = self.stored(trial, true).await?;
-        known.retain_mut(|measurement| match measurement.source {
-            Source::EventFile => true,
-            Source::MetricFile => adopted,
-            Source::StandardOutput => {
-                let ours = measurement.mark >> ATTEMPT_SHIFT == trial.attempt;
-                measurement.mark &= (1 << ATTEMPT_SHIFT) - 1;
-                ours
-            }
-            Source::Http => false,
-        });
-        Ok(Collector::new(config, &known))
+        Ok(self.context.services().executor.reports(&attempt, adopted, known))
     }
 
     /// Reads all stored measurements, if they are `wanted`.
@@ -331,18 +305,18 @@ impl TrialRun {
         attempt_directory(&self.context.runner.directory, trial)
     }
 
-    fn local_job_dir(&self, trial: &Trial) -> Option<PathBuf> {
-        Some(self.context.plan.local_job_dir()?.join(trial.id.to_string()))
-    }
-
     pub(super) fn executor_job(&self, trial: &Trial) -> ExecutorJobId {
         ExecutorJobId { job: self.context.job.id.clone(), trial: Some(trial.id), attempt: trial.attempt }
+    }
+
+    fn token(&self, trial: &Trial) -> String {
+        attempt_token(&self.context.runner.secret, &self.executor_job(trial))
     }
 }
 
 pub(super) enum Next {
     End(TrialEnd),
-    /// Another attempt follows; `loss` is the cause if this one was lost.
+    /// Another attempt follows; `loss` is the reason if this one was lost.
     Again {
         trial: Box<Trial>,
         loss: Option<LossCause>,
@@ -410,7 +384,7 @@ impl Attempt<'_> {
                     self.run.emit_started(&self.trial, adopted);
                 }
                 () = self.live.reported.notified() => self.consider_stopping().await?,
-                _ = tick.tick(), if !waits && !self.files.is_reading() => self.files.start(Collector::poll),
+                _ = tick.tick(), if !waits && !self.files.is_reading() => self.files.start(|reports| reports.poll()),
                 measurements = self.files.read(), if self.files.is_reading() => {
                     let measurements = measurements?;
                     self.emit_problems();
@@ -427,13 +401,13 @@ impl Attempt<'_> {
     async fn collect_rest(&mut self) -> Result<BTreeSet<String>, RunError> {
         // In batches first, to limit the memory for a long curve.
         loop {
-            let measurements = self.read_now(Collector::poll).await?;
+            let measurements = self.read_now(|reports| reports.poll()).await?;
             if measurements.is_empty() {
                 break;
             }
             self.record(measurements).await?;
         }
-        let measurements = self.read_now(Collector::finish).await?;
+        let measurements = self.read_now(|reports| reports.finish()).await?;
         self.record(measurements).await?;
         // Reports over HTTP have changed the trial in the store.
         let trial = self.run.context.services().store.trial(&self.run.study.id, self.trial.id).await?;
@@ -443,7 +417,7 @@ impl Attempt<'_> {
         Ok(tags)
     }
 
-    async fn read_now(&mut self, how: fn(&mut Collector) -> Vec<Measurement>) -> Result<Vec<Measurement>, RunError> {
+    async fn read_now(&mut self, how: fn(&mut dyn Reports) -> Vec<Measurement>) -> Result<Vec<Measurement>, RunError> {
         let measurements = self.files.read_within(FILES_TIMEOUT, how).await;
         self.emit_problems();
         measurements
@@ -457,12 +431,7 @@ impl Attempt<'_> {
         }
     }
 
-    async fn record(&mut self, mut measurements: Vec<Measurement>) -> Result<(), RunError> {
-        for measurement in &mut measurements {
-            if measurement.source == Source::StandardOutput {
-                measurement.mark |= self.trial.attempt << ATTEMPT_SHIFT;
-            }
-        }
+    async fn record(&mut self, measurements: Vec<Measurement>) -> Result<(), RunError> {
         for batch in measurements.chunks(BATCH) {
             let at = self.run.context.services().clock.now();
             let change = TrialChange::Report {

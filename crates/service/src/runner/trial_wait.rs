@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -61,15 +60,6 @@ impl TrialRun {
             attempt: trial.attempt,
             adopted,
         });
-    }
-
-    /// Returns the token of this attempt: a digest that cannot be computed without the secret of the job.
-    pub(super) fn token(&self, trial: &Trial) -> String {
-        let digest = Sha256::new()
-            .chain_update(self.context.runner.secret)
-            .chain_update(self.executor_job(trial).to_string().as_bytes())
-            .finalize();
-        hex::encode(digest)
     }
 }
 

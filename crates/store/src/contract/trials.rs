@@ -168,6 +168,35 @@ pub(super) async fn count_preemptions_apart(place: &impl Place) {
     assert_eq!((trial.lost_attempts, trial.preempted_attempts), (0, 0));
 }
 
+pub(super) async fn add_deliveries_once(place: &impl Place) {
+    let (store, study) = with_study(place, "s").await;
+    let id = TrialId(1);
+    store.create_trial(&study, samples::new_trial(1)).await.unwrap();
+    store.change_trial(&study, id, samples::begin(1)).await.unwrap();
+    let deliver = |attempt, from, to, steps: &[i64]| TrialChange::Deliver {
+        attempt,
+        from,
+        to,
+        measurements: steps.iter().map(|step| samples::measurement(*step, 0.5)).collect(),
+        at: samples::at(2),
+    };
+    store.change_trial(&study, id, deliver(1, 0, 2, &[1, 2])).await.unwrap();
+    let store = reopen(place, store).await;
+    let again = "the next measurement of trial 1 has the number 2; the delivery starts at 0";
+    assert_refused(store.change_trial(&study, id, deliver(1, 0, 2, &[1, 2])).await, again);
+    let gap = "the next measurement of trial 1 has the number 2; the delivery starts at 3";
+    assert_refused(store.change_trial(&study, id, deliver(1, 3, 4, &[4])).await, gap);
+    // One of the two was known.
+    let trial = store.change_trial(&study, id, deliver(1, 2, 4, &[4])).await.unwrap();
+    assert_eq!((trial.delivered, trial.measurement_count), (4, 3));
+    let next = store.change_trial(&study, id, samples::begin(2)).await.unwrap();
+    assert_eq!(next.delivered, 0);
+    let fenced = "trial 1 is at attempt 2 now; the report of attempt 1 is refused";
+    assert_refused(store.change_trial(&study, id, deliver(1, 4, 5, &[5])).await, fenced);
+    let steps: Vec<i64> = store.measurements(&study, id, 0, 10).await.unwrap().iter().map(|m| m.step).collect();
+    assert_eq!(steps, [1, 2, 4]);
+}
+
 pub(super) async fn are_completed_once(place: &impl Place) {
     let (store, study) = with_study(place, "s").await;
     let id = TrialId(1);

@@ -27,6 +27,7 @@ pub(crate) fn encode_trial(trial: &Trial) -> Vec<u8> {
         attempt,
         lost_attempts,
         preempted_attempts,
+        delivered,
         lease,
         expired_leases,
         create_time,
@@ -50,6 +51,7 @@ pub(crate) fn encode_trial(trial: &Trial) -> Vec<u8> {
         attempt: *attempt,
         lost_attempts: *lost_attempts,
         preempted_attempts: *preempted_attempts,
+        delivered: *delivered,
         lease: lease.map(LeaseRecord::from),
         expired_leases: *expired_leases,
         create_time: *create_time,
@@ -77,6 +79,7 @@ pub(crate) fn decode_trial(bytes: &[u8]) -> Result<Trial, RecordError> {
         attempt: record.attempt,
         lost_attempts: record.lost_attempts,
         preempted_attempts: record.preempted_attempts,
+        delivered: record.delivered,
         lease: record.lease.map(Into::into),
         expired_leases: record.expired_leases,
         create_time: record.create_time,
@@ -109,6 +112,9 @@ struct TrialRecord {
     /// Absent if it is zero, and in records of versions that did not count preemptions.
     #[serde(default, skip_serializing_if = "is_zero")]
     preempted_attempts: u64,
+    /// Absent if it is zero, and in records of versions without agents.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    delivered: u64,
     /// Absent without a lease, and in records of versions without leases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     lease: Option<LeaseRecord>,

@@ -1,0 +1,258 @@
+#![doc = include_str!("../README.md")]
+
+mod client;
+pub mod process;
+mod shipper;
+mod spool;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, watch};
+
+use self::client::Client;
+use self::shipper::{Event, Shipper, Shipping};
+use tunesmith_executor::local::{LocalExecutor, LocalSettings, PassedEnvironment};
+use tunesmith_executor::remote::{AgentEnd, AgentSpec, SPEC_FORMAT};
+use tunesmith_executor::{
+    AttemptReports, Executor, ExecutorError, ExecutorJobSpec, ExecutorJobState, ExitStatus, ProgramEnd, StopMode,
+    StopReason,
+};
+use tunesmith_files::Place;
+
+/// Maximum size of a specification file in bytes.
+const MAX_SPEC_BYTES: u64 = 64 << 20;
+
+/// The settings of an agent.
+#[derive(Debug)]
+pub struct AgentSettings {
+    /// The file with the specification.
+    pub spec: PathBuf,
+    /// Absolute path of the folder of this attempt.
+    pub spool: PathBuf,
+    /// Replaces the address of the server in the specification.
+    pub server: Option<String>,
+    /// Replaces the token in the specification.
+    pub token: Option<String>,
+    /// Time without an answer of the server after which the program is ended.
+    pub out_of_reach: Duration,
+    /// Time between two reports.
+    pub interval: Duration,
+    /// The program that supervises when its first argument is that of
+    /// [`SUPERVISE_ARGUMENT`](tunesmith_executor::local::SUPERVISE_ARGUMENT).
+    pub supervisor: PathBuf,
+    /// The variables of this process that programs inherit.
+    pub environment: PassedEnvironment,
+}
+
+/// How the work of an agent ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AgentOutcome {
+    /// The end of the program was delivered.
+    Delivered,
+    /// The server refused the attempt: it is superseded.
+    Superseded,
+    /// The server was not reached for too long.
+    OutOfReach,
+}
+
+/// Why an agent could not do its work.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentFailure {
+    /// The specification cannot be used.
+    #[error("the specification {} {reason}", path.display())]
+    Spec {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The address of the server cannot be used.
+    #[error("the server {address:?} cannot be used: {reason}")]
+    Server {
+        /// The address.
+        address: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The spool folder cannot be used.
+    #[error("the spool folder {} cannot be used", path.display())]
+    Spool {
+        /// The folder.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// The program cannot be supervised.
+    #[error(transparent)]
+    Executor(#[from] ExecutorError),
+}
+
+/// Runs the attempt of `settings`, reports it through the client that `http` makes for an address, and returns when the server knows its end or does not want to
+/// know it any more.
+///
+/// # Errors
+/// [`AgentFailure`]; a program that was started is ended when this process ends.
+pub async fn run(
+    settings: AgentSettings,
+    http: impl FnOnce(&str) -> Result<reqwest::Client, String>,
+) -> Result<AgentOutcome, AgentFailure> {
+    let spool_error = |source| AgentFailure::Spool { path: settings.spool.clone(), source };
+    let spec = read_spec(&settings.spec)?;
+    let address = settings.server.as_ref().unwrap_or(&spec.server.address).clone();
+    let http = http(&address).map_err(|reason| AgentFailure::Server { address: address.clone(), reason })?;
+    let client = Client::new(http, &address, &settings, &spec)?;
+    fs::create_dir_all(&settings.spool).map_err(spool_error)?;
+    let job = settings.spool.join("job");
+    let spec = relocated(spec, &job);
+    let executor = LocalExecutor::new(LocalSettings {
+        supervisor: settings.supervisor.clone(),
+        registry: settings.spool.join("executions"),
+        environment: settings.environment.clone(),
+        ends_with_this_process: true,
+        ..LocalSettings::default()
+    });
+    let attempt = AttemptReports { id: &spec.id, directory: &spec.directory, sources: &spec.reports };
+    let reports = executor.reports(&attempt, false, Vec::new());
+    let (events, mut asked) = mpsc::unbounded_channel();
+    let (end, ended) = watch::channel(None);
+    let (notice, preempted) = watch::channel(None);
+    let id = spec.id.clone();
+    let shipping = Shipping { client, reports, job, id, ended, preempted, events, settings: &settings };
+    // It ends when it has nothing left to do, and its channel with it.
+    tokio::spawn(Shipper::new(shipping).map_err(spool_error)?.run());
+    let mut terminated = signal(SignalKind::terminate()).map_err(spool_error)?;
+    let mut interrupted = signal(SignalKind::interrupt()).map_err(spool_error)?;
+    // The first answer states whether the attempt is wanted, before anything is started.
+    let first = tokio::select! {
+        event = asked.recv() => event,
+        _ = terminated.recv() => Some(Event::Stop(StopMode::Graceful)),
+        _ = interrupted.recv() => Some(Event::Stop(StopMode::Graceful)),
+    };
+    match first {
+        Some(Event::Wanted) => {
+            if let Err(error) = executor.submit(&spec).await {
+                let ExecutorError::Rejected { reason, .. } = error else { return Err(error.into()) };
+                end.send_replace(Some(not_started(reason)));
+            }
+        }
+        Some(Event::Stop(_)) => {
+            notice.send_replace(Some("it was asked to end before it started its program".to_owned()));
+            end.send_replace(Some(AgentEnd::Preempted { reason: "SIGTERM before the start".to_owned() }));
+        }
+        Some(Event::Superseded) => return Ok(AgentOutcome::Superseded),
+        Some(Event::OutOfReach) | None => return Ok(AgentOutcome::OutOfReach),
+    }
+    let mut outcome = AgentOutcome::Delivered;
+    // Whether this process has asked the program to end, for another reason than a preemption.
+    let mut was_asked = false;
+    let waiting = executor.wait(&spec.id);
+    tokio::pin!(waiting);
+    let mut is_over = end.borrow().is_some();
+    loop {
+        tokio::select! {
+            state = &mut waiting, if !is_over => {
+                is_over = true;
+                let how = end_of(state?, notice.borrow().clone(), was_asked);
+                write_end(&settings.spool, &how).map_err(spool_error)?;
+                if outcome == AgentOutcome::Superseded {
+                    break;
+                }
+                end.send_replace(Some(how));
+            }
+            event = asked.recv() => match event {
+                Some(Event::Stop(how)) => {
+                    was_asked = true;
+                    executor.stop(&spec.id, how).await?;
+                }
+                Some(Event::Superseded) => {
+                    outcome = AgentOutcome::Superseded;
+                    was_asked = true;
+                    executor.stop(&spec.id, StopMode::Immediate).await?;
+                }
+                Some(Event::OutOfReach) => {
+                    outcome = AgentOutcome::OutOfReach;
+                    was_asked = true;
+                    executor.stop(&spec.id, StopMode::Graceful).await?;
+                }
+                Some(Event::Wanted) => {}
+                // The shipper has nothing left to do.
+                None => {
+                    if !is_over {
+                        let how = end_of(waiting.as_mut().await?, notice.borrow().clone(), was_asked);
+                        write_end(&settings.spool, &how).map_err(spool_error)?;
+                    }
+                    break;
+                }
+            },
+            _ = terminated.recv() => preempt(&executor, &spec, &notice, "SIGTERM").await?,
+            _ = interrupted.recv() => preempt(&executor, &spec, &notice, "SIGINT").await?,
+        }
+    }
+    Ok(outcome)
+}
+
+/// Passes the notice of a preemption on.
+async fn preempt(
+    executor: &LocalExecutor,
+    spec: &ExecutorJobSpec,
+    notice: &watch::Sender<Option<String>>,
+    name: &str,
+) -> Result<(), ExecutorError> {
+    tracing::info!(signal = name, "the place of this attempt is taken; its program is asked to end");
+    notice.send_replace(Some(name.to_owned()));
+    executor.stop(&spec.id, StopMode::Graceful).await
+}
+
+fn read_spec(path: &Path) -> Result<ExecutorJobSpec, AgentFailure> {
+    let refuse = |reason: String| AgentFailure::Spec { path: path.to_owned(), reason };
+    let bytes = Place::from(path.to_owned())
+        .read(MAX_SPEC_BYTES)
+        .map_err(|error| refuse(format!("cannot be read: {error}")))?;
+    let spec: AgentSpec =
+        serde_json::from_slice(&bytes).map_err(|error| refuse(format!("is not that of an agent: {error}")))?;
+    if spec.format != SPEC_FORMAT {
+        return Err(refuse(format!("has the format {}; this agent reads {SPEC_FORMAT}", spec.format)));
+    }
+    Ok(spec.spec)
+}
+
+/// The specification for a run whose files are below the folder `job` of this machine.
+fn relocated(mut spec: ExecutorJobSpec, job: &Path) -> ExecutorJobSpec {
+    let attempt = format!("attempt-{}", spec.id.attempt);
+    let directory = match spec.id.trial {
+        Some(trial) => job.join("trials").join(trial.to_string()).join(attempt),
+        None => job.join(attempt),
+    };
+    spec.move_to(directory);
+    spec
+}
+
+fn not_started(reason: String) -> AgentEnd {
+    AgentEnd::Ended(ExitStatus { end: ProgramEnd::NotStarted(reason), stopped: None })
+}
+
+/// The end of an attempt whose program is in `state`, after the `notice` of a preemption. A program that ends by itself
+/// in time keeps its result.
+fn end_of(state: ExecutorJobState, notice: Option<String>, was_asked: bool) -> AgentEnd {
+    // An engine may signal all processes of a place, and the supervisor first.
+    let is_signalled =
+        matches!(&state, ExecutorJobState::Ended(status) if status.stopped == Some(StopReason::Requested));
+    let notice = notice.or_else(|| (is_signalled && !was_asked).then(|| "SIGTERM".to_owned()));
+    match (state, notice) {
+        (ExecutorJobState::Ended(status), None) => AgentEnd::Ended(status),
+        (ExecutorJobState::Ended(status), Some(_)) if status.stopped.is_none() => AgentEnd::Ended(status),
+        (_, Some(notice)) => AgentEnd::Preempted { reason: format!("its place was taken ({notice})") },
+        (ExecutorJobState::Lost { reason, .. }, None) => AgentEnd::Lost { reason },
+        (state, None) => AgentEnd::Lost { reason: format!("the records of its supervisor were removed ({state:?})") },
+    }
+}
+
+/// Writes the end to `exit.json` in the spool folder, by rename.
+fn write_end(spool: &Path, end: &AgentEnd) -> io::Result<()> {
+    Ok(Place::new(spool, "exit.json").replace(&serde_json::to_vec(end)?, true)?)
+}

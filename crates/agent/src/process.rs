@@ -1,0 +1,137 @@
+//! The simplest place for agents: a process of this machine, detached from the one that starts it.
+//!
+//! It shows how the pieces fit, and lets tests and users try the agent without a cluster. An agent holds the lock of its
+//! folder from its start to its end, as its standard input, so that any process can tell whether it is there.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rustix::fs::{FlockOperation, flock};
+
+use tunesmith_domain::JobId;
+use tunesmith_executor::remote::{AgentEngine, PlaceState};
+use tunesmith_executor::{Capabilities, ExecutorError, ExecutorJobId, ExecutorJobSpec, LossCause, StopMode};
+
+/// Settings of a [`ProcessEngine`].
+#[derive(Debug, Clone)]
+pub struct ProcessSettings {
+    /// The program `tunesmith`.
+    pub program: PathBuf,
+    /// Folder with one spool folder for each attempt.
+    pub folder: PathBuf,
+    /// Time between two reports of an agent.
+    pub interval: Duration,
+}
+
+/// Starts agents as processes of this machine.
+#[derive(Debug, Clone)]
+pub struct ProcessEngine(Arc<ProcessSettings>);
+
+impl ProcessEngine {
+    /// An engine with `settings`. Does no IO.
+    pub fn new(settings: ProcessSettings) -> Self {
+        Self(Arc::new(settings))
+    }
+
+    /// Returns the spool folder of the attempt `id`.
+    pub fn spool(&self, id: &ExecutorJobId) -> PathBuf {
+        self.0.folder.join(id.to_string())
+    }
+
+    async fn blocking<T: Send + 'static>(
+        &self,
+        id: &ExecutorJobId,
+        work: impl FnOnce(&Self, &ExecutorJobId) -> io::Result<T> + Send + 'static,
+    ) -> Result<T, ExecutorError> {
+        let (engine, known) = (self.clone(), id.clone());
+        let done = tokio::task::spawn_blocking(move || work(&engine, &known)).await;
+        done.unwrap_or_else(|error| Err(io::Error::other(error)))
+            .map_err(|source| ExecutorError::Unreachable { id: id.clone(), source })
+    }
+
+    fn start_process(&self, id: &ExecutorJobId, file: &Path) -> io::Result<()> {
+        let spool = self.spool(id);
+        fs::create_dir_all(&spool)?;
+        let lock = lock_file(&spool)?;
+        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return Ok(());
+        }
+        match File::create_new(spool.join("started")) {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
+            Err(error) => return Err(error),
+        }
+        let log = OpenOptions::new().append(true).create(true).open(spool.join("agent.log"))?;
+        let settings = &self.0;
+        let mut command = tokio::process::Command::new(&settings.program);
+        command.arg("agent").arg("--spec").arg(file).arg("--spool").arg(&spool);
+        command.arg("--interval-ms").arg(settings.interval.as_millis().to_string());
+        // A new process group, so that Ctrl-C in a terminal is not sent to it.
+        command.process_group(0).stdin(lock).stdout(Stdio::null()).stderr(log);
+        let mut child = command.spawn()?;
+        // The wait only prevents a zombie.
+        tokio::spawn(async move { child.wait().await });
+        Ok(())
+    }
+
+    fn look(&self, id: &ExecutorJobId) -> io::Result<PlaceState> {
+        let spool = self.spool(id);
+        if !spool.join("started").try_exists()? {
+            return Ok(PlaceState::Unknown);
+        }
+        if flock(&lock_file(&spool)?, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return Ok(PlaceState::Running);
+        }
+        let (cause, reason) = (LossCause::Failure, "its agent ended without telling the end of its program".to_owned());
+        Ok(PlaceState::Gone { cause, reason })
+    }
+}
+
+fn lock_file(spool: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).open(spool.join("lock"))
+}
+
+#[async_trait]
+impl AgentEngine for ProcessEngine {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { shares_files: true }
+    }
+
+    async fn start(&self, spec: &ExecutorJobSpec, file: &Path) -> Result<(), ExecutorError> {
+        let file = file.to_owned();
+        self.blocking(&spec.id, move |engine, id| engine.start_process(id, &file)).await
+    }
+
+    async fn place(&self, id: &ExecutorJobId) -> Result<PlaceState, ExecutorError> {
+        self.blocking(id, Self::look).await
+    }
+
+    async fn stop(&self, _: &ExecutorJobId, _: StopMode) -> Result<(), ExecutorError> {
+        // The answer to the agent's next report has the request.
+        Ok(())
+    }
+
+    async fn forget(&self, job: &JobId) -> io::Result<()> {
+        let (folder, job) = (self.0.folder.clone(), job.clone());
+        tokio::task::spawn_blocking(move || {
+            let entries = match fs::read_dir(&folder) {
+                Ok(entries) => entries,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+                Err(error) => return Err(error),
+            };
+            for entry in entries {
+                let entry = entry?;
+                if entry.file_name().to_str().is_some_and(|name| ExecutorJobId::is_of(name, &job)) {
+                    fs::remove_dir_all(entry.path())?;
+                }
+            }
+            Ok(())
+        })
+        .await?
+    }
+}

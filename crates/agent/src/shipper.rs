@@ -1,0 +1,253 @@
+//! Reads what the program writes, and delivers it.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use tokio::sync::{mpsc, watch};
+
+use super::AgentSettings;
+use super::client::{Client, Sent};
+use super::spool::Spool;
+use tunesmith_api::agent::{EndMessage, SyncAnswer, SyncRequest};
+use tunesmith_executor::logs::{LogName, logs, read_bytes};
+use tunesmith_executor::remote::{AgentEnd, AgentReport, Command, LogPiece, LogPosition};
+use tunesmith_executor::reports::Reports;
+use tunesmith_executor::{ExecutorJobId, StopMode};
+
+/// Maximum number of bytes of logs in a report. With base64 it stays far below the server's limit of a request.
+const MAX_LOG_BYTES: usize = 512 << 10;
+/// Maximum number of measurements in a report.
+const MAX_MEASUREMENTS: usize = 1000;
+/// Maximum time for one report.
+const SEND_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What the server, or its absence, asks of the agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Event {
+    /// The server has answered for the first time, and wants the attempt to run.
+    Wanted,
+    /// The program has to end.
+    Stop(StopMode),
+    /// The server does not want the attempt any more.
+    Superseded,
+    /// The server was not reached for too long.
+    OutOfReach,
+}
+
+/// The inputs of a [`Shipper`].
+pub(super) struct Shipping<'a> {
+    pub(super) client: Client,
+    pub(super) reports: Box<dyn Reports>,
+    /// The folder of the job's files on this machine.
+    pub(super) job: PathBuf,
+    pub(super) id: ExecutorJobId,
+    pub(super) ended: watch::Receiver<Option<AgentEnd>>,
+    pub(super) preempted: watch::Receiver<Option<String>>,
+    pub(super) events: mpsc::UnboundedSender<Event>,
+    pub(super) settings: &'a AgentSettings,
+}
+
+/// Delivers the reports of one attempt.
+pub(super) struct Shipper {
+    client: Client,
+    reports: Option<Box<dyn Reports>>,
+    job: PathBuf,
+    id: ExecutorJobId,
+    ended: watch::Receiver<Option<AgentEnd>>,
+    preempted: watch::Receiver<Option<String>>,
+    events: mpsc::UnboundedSender<Event>,
+    out_of_reach: Duration,
+    interval: Duration,
+    spool: Spool,
+    /// The bytes of each log that the server has.
+    delivered: Vec<(LogName, u64)>,
+    sent_tags: BTreeSet<String>,
+    sent_problems: usize,
+    asked: Command,
+    reached: Instant,
+    was_wanted: bool,
+    is_reachable: bool,
+}
+
+impl Shipper {
+    /// # Errors
+    /// If the spool cannot be opened.
+    pub(super) fn new(shipping: Shipping<'_>) -> io::Result<Self> {
+        let Shipping { client, reports, job, id, ended, preempted, events, settings } = shipping;
+        Ok(Self {
+            client,
+            reports: Some(reports),
+            job,
+            id,
+            ended,
+            preempted,
+            events,
+            out_of_reach: settings.out_of_reach,
+            interval: settings.interval,
+            spool: Spool::open(&settings.spool)?,
+            delivered: Vec::new(),
+            sent_tags: BTreeSet::new(),
+            sent_problems: 0,
+            asked: Command::Continue,
+            reached: Instant::now(),
+            was_wanted: false,
+            is_reachable: true,
+        })
+    }
+
+    /// Delivers until the server has the end, refuses the attempt, or is out of reach for too long.
+    pub(super) async fn run(mut self) {
+        loop {
+            let end = self.ended.borrow_and_update().clone();
+            let notice = self.preempted.borrow_and_update().clone();
+            match self.report(end, notice).await {
+                Ok(Progress::More) => continue,
+                Ok(Progress::Idle) => {}
+                Ok(Progress::Done) => return,
+                Err(error) => tracing::error!(%error, "the reports of the program cannot be read or kept"),
+            }
+            if self.reached.elapsed() >= self.out_of_reach {
+                self.emit(Event::OutOfReach);
+                return;
+            }
+            let interval = self.interval;
+            let changed = async {
+                tokio::select! {
+                    Ok(()) = self.ended.changed() => {}
+                    Ok(()) = self.preempted.changed() => {}
+                    else => std::future::pending().await,
+                }
+            };
+            // A server that is away is asked at the same interval: an agent sends little.
+            let _ = tokio::time::timeout(interval, changed).await;
+        }
+    }
+
+    /// Sends one report.
+    async fn report(&mut self, end: Option<AgentEnd>, notice: Option<String>) -> io::Result<Progress> {
+        let is_over = end.is_some();
+        self.collect(is_over).await?;
+        let mut request = self.next_request(notice)?;
+        let has_more = !request.measurements.is_empty() || !request.logs.is_empty();
+        // The end follows everything else.
+        request.end = end.as_ref().filter(|_| !has_more).map(EndMessage::from);
+        let sent = tokio::time::timeout(SEND_TIMEOUT, self.client.send(&request)).await;
+        match sent.unwrap_or_else(|_| Sent::Unreached(format!("no answer within {} s", SEND_TIMEOUT.as_secs()))) {
+            Sent::Answered(answer) => self.answered(&request, &answer, has_more),
+            Sent::Superseded(message) => {
+                tracing::warn!(message, "the server does not want this attempt any more");
+                self.emit(Event::Superseded);
+                Ok(Progress::Done)
+            }
+            Sent::Unreached(message) => {
+                if std::mem::replace(&mut self.is_reachable, false) {
+                    tracing::warn!(message, "the server cannot be reached; reports are kept");
+                }
+                Ok(Progress::Idle)
+            }
+        }
+    }
+
+    fn answered(&mut self, request: &SyncRequest, answer: &SyncAnswer, has_more: bool) -> io::Result<Progress> {
+        self.reached = Instant::now();
+        if !std::mem::replace(&mut self.is_reachable, true) {
+            tracing::info!("the server is back");
+        }
+        self.spool.confirm(u64::try_from(answer.next_measurement.0).unwrap_or(0))?;
+        for (name, delivered) in &mut self.delivered {
+            if let Some(end) = answer.log_end(&name.task, name.stream) {
+                *delivered = end;
+            }
+        }
+        self.sent_tags.extend(request.seen_tags.iter().cloned());
+        self.sent_problems += request.problems.len();
+        let asked = answer.asked();
+        if asked != self.asked {
+            self.asked = asked;
+            match asked {
+                Command::Continue => {}
+                Command::Stop => self.emit(Event::Stop(StopMode::Graceful)),
+                Command::Kill => self.emit(Event::Stop(StopMode::Immediate)),
+            }
+        }
+        if !std::mem::replace(&mut self.was_wanted, true) && asked == Command::Continue {
+            self.emit(Event::Wanted);
+        }
+        Ok(match (answer.ended, has_more) {
+            (true, _) => Progress::Done,
+            (false, true) => Progress::More,
+            (false, false) => Progress::Idle,
+        })
+    }
+
+    /// Puts new measurements into the spool; all remaining ones if the program `is_over`.
+    async fn collect(&mut self, is_over: bool) -> io::Result<()> {
+        // A read may block, and the runtime has other work.
+        let Some(mut reports) = self.reports.take() else {
+            return Err(io::Error::other("the reader of the reports failed"));
+        };
+        let reading = tokio::task::spawn_blocking(move || {
+            let mut found = reports.poll();
+            if is_over && found.is_empty() {
+                found = reports.finish();
+            }
+            (reports, found)
+        });
+        let (reports, found) = reading.await?;
+        self.reports = Some(reports);
+        self.spool.append(&found)
+    }
+
+    fn next_request(&mut self, notice: Option<String>) -> io::Result<SyncRequest> {
+        let (first, measurements) = self.spool.next(MAX_MEASUREMENTS)?;
+        let mut left = MAX_LOG_BYTES;
+        let mut pieces = Vec::new();
+        for log in logs(&self.job, self.id.trial.map(|trial| trial.0))? {
+            if log.name.attempt != self.id.attempt || left == 0 {
+                continue;
+            }
+            let known = self.delivered.iter().find(|(name, _)| *name == log.name).map(|(_, delivered)| *delivered);
+            let offset = known.unwrap_or(0);
+            if known.is_none() {
+                self.delivered.push((log.name.clone(), 0));
+            }
+            if known.is_some() && log.size_bytes <= offset {
+                continue;
+            }
+            let bytes = read_bytes(&self.job, &log.name, offset, left)?.unwrap_or_default();
+            left -= bytes.len();
+            let position = LogPosition { task: log.name.task, stream: log.name.stream, offset };
+            pieces.push(LogPiece { position, bytes });
+        }
+        let (tags, problems) = match &self.reports {
+            Some(reports) => (reports.seen_tags(), reports.problems()),
+            None => Default::default(),
+        };
+        let report = AgentReport {
+            logs: pieces,
+            first_measurement: first,
+            seen_tags: tags.difference(&self.sent_tags).cloned().collect(),
+            problems: problems.get(self.sent_problems..).unwrap_or_default().to_vec(),
+            preempted: notice,
+            ..AgentReport::default()
+        };
+        Ok(SyncRequest { measurements, ..SyncRequest::from(&report) })
+    }
+
+    fn emit(&self, event: Event) {
+        // The agent ends when it drops the receiver.
+        let _ = self.events.send(event);
+    }
+}
+
+/// What a report has achieved.
+enum Progress {
+    /// There may be more to send at once.
+    More,
+    /// Nothing is left to send now.
+    Idle,
+    /// Nothing will be left to send.
+    Done,
+}

@@ -1,0 +1,413 @@
+//! The messages of the trial agent: what it reports about its attempt, and what the server answers.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::ai_platform::optimizer::FieldViolation;
+use crate::ai_platform::{Double, Int64};
+use tunesmith_domain::{JobId, Measurement, MetricValue, Source, TrialId};
+use tunesmith_executor::remote::{AgentEnd, AgentReport, Command, LogPiece, LogPosition};
+use tunesmith_executor::{ExecutorJobId, ExitStatus, ProgramEnd, StopReason};
+use tunesmith_service::AgentAnswer;
+use tunesmith_service::job_logs::{LogName, LogStream};
+
+/// A report of an agent: the sign that it is alive, and everything that is new.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(rename = "SyncAttemptRequest")]
+pub struct SyncRequest {
+    /// Parts of logs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub logs: Vec<LogPart>,
+    /// Number of the first of `measurements` among those of the attempt, from 0.
+    pub first_measurement: Int64,
+    /// The measurements from there on, in the order of arrival.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub measurements: Vec<NumberedMeasurement>,
+    /// Names of metrics that were seen and not reported before.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub seen_tags: Vec<String>,
+    /// What the agent could not read, and has not reported before.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<String>,
+    /// The notice by which the place of the program is taken for other work, such as `SIGTERM`; empty without one.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub preempted: String,
+    /// The end of the program, once everything else was received.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end: Option<EndMessage>,
+}
+
+/// A part of a log.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct LogPart {
+    /// The task, such as `master-0`.
+    pub task: String,
+    /// `stdout` or `stderr`.
+    pub stream: String,
+    /// Offset of the first byte.
+    pub offset: Int64,
+    /// The bytes in base64.
+    pub data: String,
+}
+
+/// A measurement of an agent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct NumberedMeasurement {
+    /// Training step, not negative.
+    pub step: Int64,
+    /// Time of the report by the trainer's clock, in seconds since 1970; 0 if it is not known.
+    #[serde(default)]
+    pub wall_time: Double,
+    /// Seconds since the start of the trial.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elapsed: Option<Double>,
+    /// `METRIC_FILE`, `EVENT_FILE` or `STANDARD_OUTPUT`.
+    pub source: String,
+    /// Distinguishes measurements of one source and step, as a decimal number.
+    pub mark: String,
+    /// The values.
+    pub metrics: Vec<MetricPart>,
+}
+
+/// The value of one metric.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MetricPart {
+    /// Name of the metric.
+    pub metric: String,
+    /// Its value; `"NaN"`, `"Infinity"` and `"-Infinity"` are allowed.
+    pub value: Double,
+}
+
+/// The end of an attempt: exactly one of `exitCode`, `signal`, `notStarted`, `preempted` and `lost`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct EndMessage {
+    /// The exit code of the program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// The signal that killed the program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+    /// Why the program could not be started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_started: Option<String>,
+    /// The notice by which the place was taken for other work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preempted: Option<String>,
+    /// Why the program was lost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost: Option<String>,
+    /// `REQUESTED` or `TIME_LIMIT` if the agent stopped the program; empty otherwise.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub stopped: String,
+}
+
+/// Returns the name of a run of a job: `trial-3.attempt-1`, or `attempt-1` in a job without hyperparameters.
+pub fn run_name(id: &ExecutorJobId) -> String {
+    match id.trial {
+        Some(trial) => format!("trial-{trial}.attempt-{}", id.attempt),
+        None => format!("attempt-{}", id.attempt),
+    }
+}
+
+/// Returns the run of `job` with this [name](run_name); `None` if it has not the form of one.
+pub fn run_id(job: JobId, name: &str) -> Option<ExecutorJobId> {
+    // It is the beginning of the name of a log.
+    let LogName { trial, attempt, .. } = format!("{name}.master-0.stdout").parse().ok()?;
+    Some(ExecutorJobId { job, trial: trial.map(TrialId), attempt })
+}
+
+/// The answer to a report.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+#[schemars(rename = "SyncAttemptResponse")]
+pub struct SyncAnswer {
+    /// Number of the next measurement: all earlier ones are stored.
+    pub next_measurement: Int64,
+    /// Where each log of the report continues: all earlier bytes are stored.
+    pub logs: Vec<LogEnd>,
+    /// `CONTINUE`; `STOP`: end the program with its grace period; `KILL`: end it at once.
+    pub command: String,
+    /// Whether the end is stored: the agent has nothing left to do.
+    pub ended: bool,
+}
+
+/// Where a log continues.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct LogEnd {
+    /// The task.
+    pub task: String,
+    /// `stdout` or `stderr`.
+    pub stream: String,
+    /// Offset of the next byte.
+    pub next_offset: Int64,
+}
+
+impl SyncRequest {
+    /// Returns the report.
+    ///
+    /// # Errors
+    /// The first field that breaks a rule.
+    pub fn into_report(self) -> Result<AgentReport, FieldViolation> {
+        let mut logs = Vec::with_capacity(self.logs.len());
+        for (index, part) in self.logs.into_iter().enumerate() {
+            let refuse = |field: &str, description: String| FieldViolation {
+                field: format!("logs[{index}].{field}"),
+                description,
+            };
+            let name = format!("attempt-1.{}.{}", part.task, part.stream);
+            let name: LogName =
+                name.parse().map_err(|_| refuse("task", format!("{name:?} is not a task and a stream")))?;
+            let offset = u64::try_from(part.offset.0).map_err(|_| refuse("offset", "is negative".to_owned()))?;
+            let bytes = STANDARD.decode(part.data).map_err(|error| refuse("data", error.to_string()))?;
+            let position = LogPosition { task: name.task, stream: name.stream, offset };
+            logs.push(LogPiece { position, bytes });
+        }
+        let mut measurements = Vec::with_capacity(self.measurements.len());
+        for (index, one) in self.measurements.into_iter().enumerate() {
+            measurements.push(one.into_measurement(index)?);
+        }
+        Ok(AgentReport {
+            logs,
+            first_measurement: u64::try_from(self.first_measurement.0)
+                .map_err(|_| violation("firstMeasurement", "is negative"))?,
+            measurements,
+            seen_tags: self.seen_tags.into_iter().collect(),
+            problems: self.problems,
+            preempted: Some(self.preempted).filter(|notice| !notice.is_empty()),
+            end: self.end.map(EndMessage::into_end).transpose()?,
+        })
+    }
+}
+
+impl From<&AgentReport> for SyncRequest {
+    fn from(report: &AgentReport) -> Self {
+        Self {
+            logs: report
+                .logs
+                .iter()
+                .map(|piece| LogPart {
+                    task: piece.position.task.clone(),
+                    stream: piece.position.stream.as_str().to_owned(),
+                    offset: Int64(piece.position.offset.cast_signed()),
+                    data: STANDARD.encode(&piece.bytes),
+                })
+                .collect(),
+            first_measurement: Int64(report.first_measurement.cast_signed()),
+            measurements: report.measurements.iter().map(NumberedMeasurement::from).collect(),
+            seen_tags: report.seen_tags.iter().cloned().collect(),
+            problems: report.problems.clone(),
+            preempted: report.preempted.clone().unwrap_or_default(),
+            end: report.end.as_ref().map(EndMessage::from),
+        }
+    }
+}
+
+impl NumberedMeasurement {
+    /// Returns the measurement number `index` of a request.
+    ///
+    /// # Errors
+    /// The field that breaks a rule.
+    pub fn into_measurement(self, index: usize) -> Result<Measurement, FieldViolation> {
+        let refuse = |field: &str, description: &str| violation(&format!("measurements[{index}].{field}"), description);
+        if self.step.0 < 0 {
+            return Err(refuse("step", "is negative"));
+        }
+        let source = match self.source.as_str() {
+            "METRIC_FILE" => Source::MetricFile,
+            "EVENT_FILE" => Source::EventFile,
+            "STANDARD_OUTPUT" => Source::StandardOutput,
+            _ => return Err(refuse("source", "must be METRIC_FILE, EVENT_FILE or STANDARD_OUTPUT")),
+        };
+        Ok(Measurement {
+            step: self.step.0,
+            wall_time_secs: self.wall_time.0,
+            elapsed_secs: self.elapsed.map(|elapsed| elapsed.0),
+            source,
+            mark: self.mark.parse().map_err(|_| refuse("mark", "must be a number of 64 bits without sign"))?,
+            metrics: self
+                .metrics
+                .into_iter()
+                .map(|part| MetricValue { metric: part.metric, value: part.value.0 })
+                .collect(),
+        })
+    }
+}
+
+impl From<&Measurement> for NumberedMeasurement {
+    fn from(one: &Measurement) -> Self {
+        let source = match one.source {
+            Source::MetricFile => "METRIC_FILE",
+            Source::EventFile => "EVENT_FILE",
+            Source::StandardOutput => "STANDARD_OUTPUT",
+            Source::Http => "HTTP",
+        };
+        Self {
+            step: Int64(one.step),
+            wall_time: Double(one.wall_time_secs),
+            elapsed: one.elapsed_secs.map(Double),
+            source: source.to_owned(),
+            mark: one.mark.to_string(),
+            metrics: one
+                .metrics
+                .iter()
+                .map(|metric| MetricPart { metric: metric.metric.clone(), value: Double(metric.value) })
+                .collect(),
+        }
+    }
+}
+
+impl EndMessage {
+    fn into_end(self) -> Result<AgentEnd, FieldViolation> {
+        let stopped = match self.stopped.as_str() {
+            "" => None,
+            "REQUESTED" => Some(StopReason::Requested),
+            "TIME_LIMIT" => Some(StopReason::TimeLimit),
+            _ => return Err(violation("end.stopped", "must be REQUESTED, TIME_LIMIT or absent")),
+        };
+        let ended = |end| AgentEnd::Ended(ExitStatus { end, stopped });
+        let given = [
+            self.exit_code.map(|code| ended(ProgramEnd::Exited(code))),
+            self.signal.map(|signal| ended(ProgramEnd::Signaled(signal))),
+            self.not_started.map(|reason| ended(ProgramEnd::NotStarted(reason))),
+            self.preempted.map(|reason| AgentEnd::Preempted { reason }),
+            self.lost.map(|reason| AgentEnd::Lost { reason }),
+        ];
+        let mut given = given.into_iter().flatten();
+        match (given.next(), given.next()) {
+            (Some(end), None) => Ok(end),
+            _ => Err(violation("end", "must have exactly one of exitCode, signal, notStarted, preempted and lost")),
+        }
+    }
+}
+
+impl From<&AgentEnd> for EndMessage {
+    fn from(end: &AgentEnd) -> Self {
+        match end.clone() {
+            AgentEnd::Preempted { reason } => Self { preempted: Some(reason), ..Self::default() },
+            AgentEnd::Lost { reason } => Self { lost: Some(reason), ..Self::default() },
+            AgentEnd::Ended(ExitStatus { end, stopped }) => {
+                let stopped = match stopped {
+                    None => "",
+                    Some(StopReason::Requested) => "REQUESTED",
+                    Some(StopReason::TimeLimit) => "TIME_LIMIT",
+                };
+                let message = Self { stopped: stopped.to_owned(), ..Self::default() };
+                match end {
+                    ProgramEnd::Exited(code) => Self { exit_code: Some(code), ..message },
+                    ProgramEnd::Signaled(signal) => Self { signal: Some(signal), ..message },
+                    ProgramEnd::NotStarted(reason) => Self { not_started: Some(reason), ..message },
+                }
+            }
+        }
+    }
+}
+
+impl From<AgentAnswer> for SyncAnswer {
+    fn from(answer: AgentAnswer) -> Self {
+        let logs = answer.logs.into_iter().map(|LogPosition { task, stream, offset }| LogEnd {
+            task,
+            stream: stream.as_str().to_owned(),
+            next_offset: Int64(offset.cast_signed()),
+        });
+        Self {
+            next_measurement: Int64(answer.next_measurement.cast_signed()),
+            logs: logs.collect(),
+            command: command_text(answer.command).to_owned(),
+            ended: answer.ended,
+        }
+    }
+}
+
+impl SyncAnswer {
+    /// What the server asks. An unknown command asks for nothing, so that an older agent can work for a newer server.
+    pub fn asked(&self) -> Command {
+        [Command::Stop, Command::Kill]
+            .into_iter()
+            .find(|command| command_text(*command) == self.command)
+            .unwrap_or(Command::Continue)
+    }
+
+    /// Where the log of `task` and `stream` continues, if the answer states it.
+    pub fn log_end(&self, task: &str, stream: LogStream) -> Option<u64> {
+        let log = self.logs.iter().find(|log| log.task == task && log.stream == stream.as_str())?;
+        u64::try_from(log.next_offset.0).ok()
+    }
+}
+
+fn command_text(command: Command) -> &'static str {
+    match command {
+        Command::Continue => "CONTINUE",
+        Command::Stop => "STOP",
+        Command::Kill => "KILL",
+    }
+}
+
+fn violation(field: &str, description: &str) -> FieldViolation {
+    FieldViolation { field: field.to_owned(), description: description.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report() -> AgentReport {
+        let metrics = vec![MetricValue { metric: "loss".to_owned(), value: f64::NEG_INFINITY }];
+        AgentReport {
+            logs: vec![LogPiece {
+                position: LogPosition { task: "worker-1".to_owned(), stream: LogStream::Stderr, offset: 7 },
+                bytes: vec![0, 255, 10],
+            }],
+            first_measurement: 3,
+            measurements: vec![Measurement {
+                step: 2,
+                wall_time_secs: 1.5,
+                elapsed_secs: Some(0.25),
+                source: Source::EventFile,
+                mark: u64::MAX,
+                metrics,
+            }],
+            seen_tags: ["loss".to_owned()].into(),
+            problems: vec!["a problem".to_owned()],
+            preempted: Some("SIGTERM".to_owned()),
+            end: None,
+        }
+    }
+
+    #[test]
+    fn reports_are_read_back_from_their_messages() {
+        let status = |end, stopped| AgentEnd::Ended(ExitStatus { end, stopped });
+        for end in [
+            None,
+            Some(status(ProgramEnd::Exited(-1), None)),
+            Some(status(ProgramEnd::Signaled(9), Some(StopReason::TimeLimit))),
+            Some(status(ProgramEnd::NotStarted(String::new()), Some(StopReason::Requested))),
+            Some(AgentEnd::Preempted { reason: "SIGTERM".to_owned() }),
+            Some(AgentEnd::Lost { reason: "gone".to_owned() }),
+        ] {
+            let report = AgentReport { end, ..report() };
+            let text = serde_json::to_string(&SyncRequest::from(&report)).unwrap();
+            let read: SyncRequest = serde_json::from_str(&text).unwrap();
+            assert_eq!(read.into_report().unwrap(), report);
+        }
+    }
+
+    #[test]
+    fn invalid_reports_are_refused_by_field() {
+        let refused = |text: &str| serde_json::from_str::<SyncRequest>(text).unwrap().into_report().unwrap_err().field;
+        assert_eq!(refused(r#"{"firstMeasurement": "-1"}"#), "firstMeasurement");
+        assert_eq!(refused(r#"{"logs": [{"task": "../x", "stream": "stdout"}]}"#), "logs[0].task");
+        assert_eq!(refused(r#"{"logs": [{"task": "ps-0", "stream": "stdout", "data": "?"}]}"#), "logs[0].data");
+        assert_eq!(refused(r#"{"end": {"exitCode": 1, "signal": 9}}"#), "end");
+        assert_eq!(refused(r#"{"end": {"exitCode": 1, "stopped": "NO"}}"#), "end.stopped");
+        let http = r#"{"measurements": [{"step": "1", "source": "HTTP", "mark": "0", "metrics": []}]}"#;
+        assert_eq!(refused(http), "measurements[0].source");
+    }
+}

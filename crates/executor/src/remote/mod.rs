@@ -1,0 +1,221 @@
+//! An executor for places without a shared disk: an agent beside the program does there what the local supervisor does
+//! here, and sends everything to the server.
+//!
+//! [`RemoteExecutor`] keeps the contract of [`Executor`]. An [`AgentEngine`] only has to start an agent, tell whether it is
+//! there, and stop it. What agents send arrives in the [`Inbox`]: logs in the folder of the attempt, as a local program
+//! would have written them, and the end of the program. Measurements are not kept here: the service stores them.
+
+mod engine;
+mod inbox;
+
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+pub use self::engine::{AgentEngine, PlaceState};
+pub use self::inbox::{AgentEnd, AgentReport, AgentSpec, Command, Inbox, LogPiece, LogPosition, Received, SPEC_FORMAT};
+use super::logs::LogName;
+use super::reports::{Reports, SentReports};
+use super::{
+    AttemptReports, Capabilities, Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec, ExecutorJobState,
+    ExitStatus, LossCause, ProgramEnd, StopMode, StopReason, create_folders,
+};
+use tunesmith_domain::{JobId, Measurement};
+
+/// Interval at which the engine is asked for an agent whose end is awaited.
+const WATCH_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Runs programs through agents.
+#[derive(Debug)]
+pub struct RemoteExecutor<E> {
+    engine: E,
+    inbox: Arc<Inbox>,
+}
+
+impl<E: AgentEngine> RemoteExecutor<E> {
+    /// An executor whose agents are started by `engine` and report to `inbox`. Does no IO.
+    pub fn new(engine: E, inbox: Arc<Inbox>) -> Self {
+        Self { engine, inbox }
+    }
+
+    /// Runs `work` on the inbox, on a thread that may block.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        id: &ExecutorJobId,
+        work: impl FnOnce(&Inbox) -> io::Result<T> + Send + 'static,
+    ) -> Result<T, ExecutorError> {
+        let inbox = Arc::clone(&self.inbox);
+        let done = tokio::task::spawn_blocking(move || work(&inbox)).await;
+        done.unwrap_or_else(|error| Err(io::Error::other(error)))
+            .map_err(|source| ExecutorError::Unreachable { id: id.clone(), source })
+    }
+
+    async fn end(&self, id: &ExecutorJobId) -> Result<Option<ExecutorJobState>, ExecutorError> {
+        let known = id.clone();
+        self.blocking(id, move |inbox| {
+            let Some(end) = inbox.end(&known)? else { return Ok(None) };
+            Ok(Some(state_of(end, inbox.stop_request(&known)?)))
+        })
+        .await
+    }
+
+    /// Records that the place of `id` is gone, unless its end has arrived.
+    async fn lose(
+        &self,
+        id: &ExecutorJobId,
+        cause: LossCause,
+        reason: String,
+    ) -> Result<ExecutorJobState, ExecutorError> {
+        let known = id.clone();
+        self.blocking(id, move |inbox| {
+            let stop = inbox.stop_request(&known)?;
+            let end = match (inbox.preemption(&known)?, inbox.has_contact(&known)?, stop) {
+                (Some(notice), ..) => AgentEnd::Preempted { reason: notice },
+                (None, false, Some(_)) => AgentEnd::Ended(ExitStatus {
+                    end: ProgramEnd::NotStarted("it was stopped before it started".to_owned()),
+                    stopped: Some(StopReason::Requested),
+                }),
+                (None, true, Some(StopMode::Immediate)) => {
+                    AgentEnd::Ended(ExitStatus { end: ProgramEnd::Signaled(9), stopped: Some(StopReason::Requested) })
+                }
+                _ if cause == LossCause::Preemption => AgentEnd::Preempted { reason },
+                _ => AgentEnd::Lost { reason },
+            };
+            Ok(state_of(inbox.close(&known, end)?, stop))
+        })
+        .await
+    }
+}
+
+#[async_trait]
+impl<E: AgentEngine> Executor for RemoteExecutor<E> {
+    fn capabilities(&self) -> Capabilities {
+        self.engine.capabilities()
+    }
+
+    async fn submit(&self, spec: &ExecutorJobSpec) -> Result<(), ExecutorError> {
+        let (id, owned) = (spec.id.clone(), spec.clone());
+        if self.end(&id).await?.is_some() {
+            return Ok(());
+        }
+        let leaves_folders = !self.engine.capabilities().shares_files;
+        let prepared = self
+            .blocking(&id, move |inbox| {
+                if let Err(reason) = create_folders(&owned, leaves_folders) {
+                    return Ok(Err(reason));
+                }
+                inbox.open(&owned).map(Ok)
+            })
+            .await?;
+        let file = prepared.map_err(|reason| ExecutorError::Rejected { id: id.clone(), reason })?;
+        self.engine.start(spec, &file).await
+    }
+
+    async fn state(&self, id: &ExecutorJobId) -> Result<ExecutorJobState, ExecutorError> {
+        if let Some(end) = self.end(id).await? {
+            return Ok(end);
+        }
+        let known = id.clone();
+        if !self.blocking(id, move |inbox| inbox.is_open(&known)).await? {
+            return Ok(ExecutorJobState::Unknown);
+        }
+        match self.engine.place(id).await? {
+            PlaceState::Unknown => {
+                let known = id.clone();
+                if self.blocking(id, move |inbox| inbox.has_contact(&known)).await? {
+                    return self.lose(id, LossCause::Failure, "its engine does not know it any more".to_owned()).await;
+                }
+                Ok(ExecutorJobState::Unknown)
+            }
+            PlaceState::Waiting { reason } => Ok(ExecutorJobState::Waiting { reason }),
+            PlaceState::Running => Ok(ExecutorJobState::Running),
+            PlaceState::Gone { cause, reason } => self.lose(id, cause, reason).await,
+        }
+    }
+
+    async fn wait(&self, id: &ExecutorJobId) -> Result<ExecutorJobState, ExecutorError> {
+        let mut changes = self.inbox.changes();
+        loop {
+            changes.mark_unchanged();
+            let state = self.state(id).await?;
+            if !state.is_open() {
+                return Ok(state);
+            }
+            // The sender lives as long as the inbox.
+            let _ = tokio::time::timeout(WATCH_INTERVAL, changes.changed()).await;
+        }
+    }
+
+    async fn stop(&self, id: &ExecutorJobId, how: StopMode) -> Result<(), ExecutorError> {
+        let known = id.clone();
+        if self.blocking(id, move |inbox| inbox.request_stop(&known, how)).await? {
+            self.engine.stop(id, how).await?;
+        }
+        Ok(())
+    }
+
+    fn reports(&self, attempt: &AttemptReports<'_>, _: bool, _: Vec<Measurement>) -> Box<dyn Reports> {
+        Box::new(InboxReports { inbox: Arc::clone(&self.inbox), id: attempt.id.clone(), sent: SentReports::default() })
+    }
+
+    async fn forget(&self, job: &JobId) -> io::Result<()> {
+        self.engine.forget(job).await?;
+        let (inbox, job) = (Arc::clone(&self.inbox), job.clone());
+        tokio::task::spawn_blocking(move || inbox.forget(&job)).await?
+    }
+}
+
+/// What an agent has reported about its reads when it ended.
+struct InboxReports {
+    inbox: Arc<Inbox>,
+    id: ExecutorJobId,
+    sent: SentReports,
+}
+
+impl Reports for InboxReports {
+    fn poll(&mut self) -> Vec<Measurement> {
+        Vec::new()
+    }
+
+    fn finish(&mut self) -> Vec<Measurement> {
+        match self.inbox.summary(&self.id) {
+            Ok(summary) => self.sent = summary,
+            Err(error) => self.sent.problems.push(format!("the summary of its agent cannot be read: {error}")),
+        }
+        Vec::new()
+    }
+
+    fn seen_tags(&self) -> BTreeSet<String> {
+        self.sent.seen_tags()
+    }
+
+    fn problems(&self) -> Vec<String> {
+        self.sent.problems()
+    }
+}
+
+/// The state of an attempt whose end was recorded. An agent cannot tell the signal of a stop request from that of a
+/// preemption: the request decides.
+fn state_of(end: AgentEnd, stop: Option<StopMode>) -> ExecutorJobState {
+    match (end, stop) {
+        (AgentEnd::Ended(status), _) => ExecutorJobState::Ended(status),
+        (AgentEnd::Preempted { .. }, Some(_)) => {
+            ExecutorJobState::Ended(ExitStatus { end: ProgramEnd::Signaled(15), stopped: Some(StopReason::Requested) })
+        }
+        (AgentEnd::Preempted { reason }, None) => ExecutorJobState::Lost { cause: LossCause::Preemption, reason },
+        (AgentEnd::Lost { reason }, _) => ExecutorJobState::Lost { cause: LossCause::Failure, reason },
+    }
+}
+
+/// The name of the log of a task of `id`.
+fn log_name(id: &ExecutorJobId, piece: &LogPosition) -> LogName {
+    LogName {
+        trial: id.trial.map(|trial| trial.0),
+        attempt: id.attempt,
+        task: piece.task.clone(),
+        stream: piece.stream,
+    }
+}

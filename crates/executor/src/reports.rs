@@ -1,0 +1,150 @@
+//! The reports of the programs of an attempt, in the form in which a caller of an executor gets them.
+//!
+//! An engine whose programs write files that this process can read returns [`FileReports`]. Where an agent beside the
+//! program sends the measurements to the server, they arrive there without the executor, and the executor returns
+//! [`SentReports`].
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use tunesmith_domain::{Measurement, Source};
+use tunesmith_files::Place;
+use tunesmith_metrics::{Collector, CollectorConfig};
+
+/// Marks of standard output are byte offsets. The attempt is stored above this number of bits.
+const ATTEMPT_SHIFT: u32 = 48;
+
+/// Which reports of a program are read.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ReportSources {
+    /// The metric's tag.
+    pub tag: String,
+    /// Whether lines of standard output are reports.
+    pub stdout: bool,
+    /// The folder with event files, at any depth; `None` if there is none that programs write as files.
+    pub event_dir: Option<PathBuf>,
+}
+
+/// The reports of one attempt. Calls block.
+pub trait Reports: Send {
+    /// Returns measurements that were not returned before; about 65,536 at most. If the result is not empty there may be more.
+    fn poll(&mut self) -> Vec<Measurement>;
+
+    /// Returns all remaining measurements after the program has ended. May be called again.
+    fn finish(&mut self) -> Vec<Measurement>;
+
+    /// The names of all metrics that were seen, whether or not they are wanted.
+    fn seen_tags(&self) -> BTreeSet<String>;
+
+    /// The errors of reading, each once, in the order of occurrence.
+    fn problems(&self) -> Vec<String>;
+}
+
+/// Reports in files: the file of `hypertune`, event files and standard output.
+#[derive(Debug)]
+pub struct FileReports {
+    collector: Collector,
+    attempt: u64,
+}
+
+impl FileReports {
+    /// The reports of the attempt number `attempt`, whose files are in `directory`. `known` are the stored measurements of
+    /// the trial, which are not returned again; `adopted` states whether some of them are of this attempt. Does no IO.
+    pub fn new(
+        sources: &ReportSources,
+        directory: &Path,
+        attempt: u64,
+        adopted: bool,
+        mut known: Vec<Measurement>,
+    ) -> Self {
+        known.retain_mut(|measurement| match measurement.source {
+            Source::EventFile => true,
+            Source::MetricFile => adopted,
+            Source::StandardOutput => {
+                let ours = measurement.mark >> ATTEMPT_SHIFT == attempt;
+                measurement.mark &= (1 << ATTEMPT_SHIFT) - 1;
+                ours
+            }
+            Source::Http => false,
+        });
+        let config = CollectorConfig {
+            tag: sources.tag.clone(),
+            metric_file: Place::new(directory, "metrics").join("output.metrics"),
+            event_dir: sources.event_dir.clone().map(Place::from),
+            stdout: sources.stdout.then(|| attempt_place(directory).join("stdout.log")),
+        };
+        Self { collector: Collector::new(config, &known), attempt }
+    }
+
+    fn marked(&self, mut measurements: Vec<Measurement>) -> Vec<Measurement> {
+        for measurement in &mut measurements {
+            if measurement.source == Source::StandardOutput {
+                measurement.mark |= self.attempt << ATTEMPT_SHIFT;
+            }
+        }
+        measurements
+    }
+}
+
+impl Reports for FileReports {
+    fn poll(&mut self) -> Vec<Measurement> {
+        let measurements = self.collector.poll();
+        self.marked(measurements)
+    }
+
+    fn finish(&mut self) -> Vec<Measurement> {
+        let measurements = self.collector.finish();
+        self.marked(measurements)
+    }
+
+    fn seen_tags(&self) -> BTreeSet<String> {
+        self.collector.seen_tags().clone()
+    }
+
+    fn problems(&self) -> Vec<String> {
+        self.collector.problems().iter().map(ToString::to_string).collect()
+    }
+}
+
+/// Reports that an agent sends to the server: none are left to read.
+#[derive(Debug, Clone, Default)]
+pub struct SentReports {
+    /// The names of the metrics that the agent has seen.
+    pub seen_tags: BTreeSet<String>,
+    /// What the agent could not read.
+    pub problems: Vec<String>,
+}
+
+impl Reports for SentReports {
+    fn poll(&mut self) -> Vec<Measurement> {
+        Vec::new()
+    }
+
+    fn finish(&mut self) -> Vec<Measurement> {
+        Vec::new()
+    }
+
+    fn seen_tags(&self) -> BTreeSet<String> {
+        self.seen_tags.clone()
+    }
+
+    fn problems(&self) -> Vec<String> {
+        self.problems.clone()
+    }
+}
+
+/// The file in the folder `directory` of an attempt that `hypertune` writes.
+pub fn metric_file(directory: &Path) -> PathBuf {
+    directory.join("metrics").join("output.metrics")
+}
+
+/// Returns the place of the folder of an attempt below its job: trial and attempt must not be links.
+pub(crate) fn attempt_place(directory: &Path) -> Place {
+    match (directory.parent().and_then(Path::parent), directory.parent(), directory.file_name()) {
+        (Some(trials), Some(trial), Some(attempt)) => {
+            Place::new(trials, trial.file_name().unwrap_or_default()).join(attempt)
+        }
+        _ => Place::from(directory.to_owned()),
+    }
+}

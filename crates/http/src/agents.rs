@@ -1,0 +1,68 @@
+//! `POST jobs/{job}/runs/{run}:sync` for the agent beside a program, which authenticates with the token of its attempt.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::{Json, Router};
+
+use super::body::Report;
+use super::examples;
+use super::names::{Names, job_id};
+use super::openapi::Operation;
+use super::routes::{Dispatch, Routes};
+use super::status::{ApiError, Code};
+use super::trial_reports::token_of_trial;
+use tunesmith_api::agent::{SyncAnswer, SyncRequest};
+use tunesmith_service::{AgentError, AgentReports};
+
+/// The routes.
+pub(super) fn routes() -> Routes<AgentReports> {
+    Routes::new().add(
+        Operation::post(
+            "/v1/projects/{project}/jobs/{job}/runs/{run}:sync",
+            "tunesmith.jobs.runs.sync",
+            "Receives logs, measurements and the end of one run of a job's program from the agent beside it, and answers with \
+             what the agent is to do. The run is `trial-3.attempt-1`, or `attempt-1` in a job without hyperparameters. \
+             Repeating a report has no further effect.",
+        )
+        .example(examples::SYNC)
+        .or_not_found()
+        // The audit log records what principals decide. An agent reports every second.
+        .only_reads()
+        .of_trial_program(),
+        sync,
+    )
+}
+
+/// The router of `reports`.
+pub(super) fn router(reports: AgentReports, dispatch: &Arc<Dispatch>) -> Router {
+    routes().with_state(reports, dispatch)
+}
+
+async fn sync(
+    State(reports): State<AgentReports>,
+    Names([project, job, run]): Names<3>,
+    headers: HeaderMap,
+    Report(request): Report<SyncRequest>,
+) -> Result<Json<SyncAnswer>, ApiError> {
+    let token = token_of_trial(&headers)?;
+    let id = tunesmith_api::agent::run_id(job_id(&project, &job)?, &run)
+        .ok_or_else(|| ApiError::invalid("name", format!("{run:?} has not the form trial-3.attempt-1 or attempt-1")))?;
+    let answer = reports.receive(&id, token, request.into_report()?).await?;
+    Ok(Json(answer.into()))
+}
+
+impl From<AgentError> for ApiError {
+    fn from(error: AgentError) -> Self {
+        match error {
+            AgentError::WrongToken { .. } => Self::new(Code::Unauthenticated, error.to_string()),
+            AgentError::Superseded { .. } => Self::new(Code::FailedPrecondition, error.to_string()),
+            AgentError::Files { .. } => {
+                tracing::error!(error = &error as &dyn std::error::Error, "the report of an agent cannot be stored");
+                Self::new(Code::Unavailable, "the report cannot be stored; see the server's log")
+            }
+            AgentError::Store(error) => error.into(),
+        }
+    }
+}

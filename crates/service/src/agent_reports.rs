@@ -1,0 +1,266 @@
+//! Receives what the agents beside the programs of jobs report: logs, measurements and ends.
+//!
+//! A report may be repeated: parts of logs have offsets, measurements numbers, and an end is recorded once. It is refused if
+//! its attempt is not the current one any more. Not here: how an agent is started, and what its end means.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tunesmith_domain::{Measurement, Source, StudyId, TransitionError, Trial, TrialChange};
+use tunesmith_executor::ExecutorJobId;
+use tunesmith_executor::remote::{AgentReport, Command, Inbox, LogPosition};
+use tunesmith_store::{Store, StoreError};
+
+use super::clock::Clock;
+use super::live_trials::{LiveTrials, TrialKey};
+use super::pages;
+use super::secret::{attempt_token, existing_secret};
+use tunesmith_domain::JobId;
+
+/// How often a delivery is tried again that another one has overtaken.
+const MAX_OVERTAKEN: usize = 3;
+
+/// What of a report was received.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentAnswer {
+    /// Number of the next measurement of the attempt.
+    pub next_measurement: u64,
+    /// Where each log of the report continues.
+    pub logs: Vec<LogPosition>,
+    /// What is asked of the agent.
+    pub command: Command,
+    /// Whether the end is recorded.
+    pub ended: bool,
+}
+
+/// Why a report was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// The token does not belong to the attempt.
+    #[error("the token does not belong to {id}")]
+    WrongToken {
+        /// The attempt.
+        id: ExecutorJobId,
+    },
+    /// The attempt is over for the server: its agent ends its program.
+    #[error("{id} is superseded: {reason}")]
+    Superseded {
+        /// The attempt.
+        id: ExecutorJobId,
+        /// What superseded it.
+        reason: String,
+    },
+    /// A file of the attempt could not be written; the agent repeats the report.
+    #[error("the report of {id} cannot be stored")]
+    Files {
+        /// The attempt.
+        id: ExecutorJobId,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Returns the folder of a job's files.
+pub type DirectoryOf = Box<dyn Fn(&JobId) -> PathBuf + Send + Sync>;
+
+/// Steps and marks of measurements.
+type Marks = Arc<HashSet<(i64, u64)>>;
+
+/// Receives the reports of agents.
+#[derive(Clone)]
+pub struct AgentReports(Arc<Inner>);
+
+struct Inner {
+    store: Arc<dyn Store>,
+    live: Arc<LiveTrials>,
+    inbox: Arc<Inbox>,
+    clock: Arc<dyn Clock>,
+    directory: DirectoryOf,
+    /// The measurements from event files that earlier attempts have reported, for the current attempt of a trial. The files
+    /// are in the job-dir, which all attempts of a trial share, so that an agent reads them again.
+    earlier_events: Mutex<HashMap<TrialKey, (u64, Marks)>>,
+}
+
+impl AgentReports {
+    /// A service for the attempts in `inbox`.
+    pub fn new(
+        store: Arc<dyn Store>,
+        live: Arc<LiveTrials>,
+        inbox: Arc<Inbox>,
+        clock: Arc<dyn Clock>,
+        directory: DirectoryOf,
+    ) -> Self {
+        Self(Arc::new(Inner { store, live, inbox, clock, directory, earlier_events: Mutex::default() }))
+    }
+
+    /// Receives a report of the attempt `id`, if `token` is that of the attempt. What the answer confirms is stored.
+    ///
+    /// # Errors
+    /// [`AgentError`]. A part of the report may be stored; repeating it has no further effect.
+    pub async fn receive(
+        &self,
+        id: &ExecutorJobId,
+        token: &str,
+        report: AgentReport,
+    ) -> Result<AgentAnswer, AgentError> {
+        let inner = &self.0;
+        let folder = (inner.directory)(&id.job);
+        let secret_folder = folder.clone();
+        let secret = blocking(id, move || existing_secret(&secret_folder)).await?;
+        // A timing attack is not possible: the token is a digest of a secret.
+        if secret.is_none_or(|secret| attempt_token(&secret, id) != token) {
+            return Err(AgentError::WrongToken { id: id.clone() });
+        }
+        let superseded = |reason: &str| AgentError::Superseded { id: id.clone(), reason: reason.to_owned() };
+        let (inbox, known) = (Arc::clone(&inner.inbox), id.clone());
+        let (is_open, recorded) = blocking(id, move || Ok((inbox.is_open(&known)?, inbox.end(&known)?))).await?;
+        if !is_open {
+            return Err(superseded("the server does not know it any more"));
+        }
+        let wanted = report.first_measurement + report.measurements.len() as u64;
+        match recorded {
+            // The answer to the first report of the end was lost.
+            Some(end) if report.end.as_ref() == Some(&end) => {
+                let logs = report.logs.iter().map(|piece| {
+                    let offset = piece.position.offset + piece.bytes.len() as u64;
+                    LogPosition { offset, ..piece.position.clone() }
+                });
+                let (logs, command) = (logs.collect(), Command::Continue);
+                return Ok(AgentAnswer { next_measurement: wanted, logs, command, ended: true });
+            }
+            Some(_) => return Err(superseded("the server has recorded its end")),
+            None => {}
+        }
+        let trial = self.current(id).await?;
+        let (inbox, known) = (Arc::clone(&inner.inbox), id.clone());
+        let (received, report) = blocking(id, move || Ok((inbox.receive(&known, &folder, &report)?, report))).await?;
+        let next_measurement = match trial {
+            Some(trial) => self.deliver(id, trial, &report).await?,
+            // A job without hyperparameters has no measurements.
+            None => wanted,
+        };
+        let complete = next_measurement == wanted
+            && report
+                .logs
+                .iter()
+                .zip(&received.logs)
+                .all(|(piece, position)| position.offset >= piece.position.offset + piece.bytes.len() as u64);
+        let ended = match report.end {
+            Some(end) if complete => {
+                let (inbox, known, wanted) = (Arc::clone(&inner.inbox), id.clone(), end.clone());
+                blocking(id, move || inbox.close(&known, end)).await? == wanted
+            }
+            _ => false,
+        };
+        Ok(AgentAnswer { next_measurement, logs: received.logs, command: received.command, ended })
+    }
+
+    /// Returns the trial of `id`; `None` for a job without hyperparameters.
+    async fn current(&self, id: &ExecutorJobId) -> Result<Option<Trial>, AgentError> {
+        let superseded = |reason: String| AgentError::Superseded { id: id.clone(), reason };
+        let store = &self.0.store;
+        let job = match store.job(&id.job).await {
+            Ok(job) if job.state.is_final() => return Err(superseded(format!("its job is {}", job.state))),
+            Ok(job) => job,
+            Err(StoreError::NotFound { .. }) => return Err(superseded("its job was deleted".to_owned())),
+            Err(error) => return Err(error.into()),
+        };
+        let (Some(study), Some(number)) = (&job.study, id.trial) else { return Ok(None) };
+        let trial = match store.trial(study, number).await {
+            Ok(trial) => trial,
+            Err(StoreError::NotFound { .. }) => return Err(superseded("its trial was deleted".to_owned())),
+            Err(error) => return Err(error.into()),
+        };
+        if trial.attempt != id.attempt {
+            return Err(superseded(format!("its trial is at attempt {}", trial.attempt)));
+        }
+        if trial.state.is_final() {
+            return Err(superseded(format!("its trial is {}", trial.state)));
+        }
+        Ok(Some(trial))
+    }
+
+    /// Stores the measurements of `report` that follow the stored ones, and returns the number of the next one.
+    async fn deliver(&self, id: &ExecutorJobId, mut trial: Trial, report: &AgentReport) -> Result<u64, AgentError> {
+        let inner = &self.0;
+        let study = StudyId::from(&id.job);
+        let key = TrialKey { study: study.clone(), trial: trial.id };
+        for _ in 0..MAX_OVERTAKEN {
+            let Some(skipped) = trial.delivered.checked_sub(report.first_measurement) else { break };
+            let skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
+            let Some(new) = report.measurements.get(skipped..).filter(|new| !new.is_empty()) else { break };
+            let measurements = self.unknown(&key, &trial, new).await?;
+            let from = trial.delivered;
+            let change = TrialChange::Deliver {
+                attempt: id.attempt,
+                from,
+                to: from + new.len() as u64,
+                measurements: measurements.clone(),
+                at: inner.clock.now(),
+            };
+            match inner.store.change_trial(&study, trial.id, change).await {
+                Ok(changed) => {
+                    if let Some(live) = inner.live.get(&key).filter(|live| live.attempt == id.attempt) {
+                        live.extend(&measurements);
+                        live.reported.notify_one();
+                    }
+                    return Ok(changed.delivered);
+                }
+                Err(StoreError::Refused(TransitionError::OutOfSequence { .. })) => {
+                    trial = inner.store.trial(&study, trial.id).await?;
+                }
+                Err(StoreError::Refused(
+                    error @ (TransitionError::Fenced { .. } | TransitionError::WrongState { .. }),
+                )) => return Err(AgentError::Superseded { id: id.clone(), reason: error.to_string() }),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(trial.delivered)
+    }
+
+    /// Returns the measurements of `new` that no earlier attempt has reported.
+    async fn unknown(
+        &self,
+        key: &TrialKey,
+        trial: &Trial,
+        new: &[Measurement],
+    ) -> Result<Vec<Measurement>, AgentError> {
+        let is_event = |measurement: &Measurement| measurement.source == Source::EventFile;
+        if trial.attempt <= 1 || !new.iter().any(is_event) {
+            return Ok(new.to_vec());
+        }
+        let cached = self.earlier_events().get(key).filter(|(attempt, _)| *attempt == trial.attempt).cloned();
+        let earlier = match cached {
+            Some((_, earlier)) => earlier,
+            None => {
+                let stored = pages::measurements(&*self.0.store, &key.study, trial).await?;
+                let marks = stored.iter().filter(|one| is_event(one)).map(|one| (one.step, one.mark));
+                let earlier: Marks = Arc::new(marks.collect());
+                self.earlier_events().insert(key.clone(), (trial.attempt, Arc::clone(&earlier)));
+                earlier
+            }
+        };
+        let is_new = |one: &&Measurement| !is_event(one) || !earlier.contains(&(one.step, one.mark));
+        Ok(new.iter().filter(is_new).cloned().collect())
+    }
+
+    fn earlier_events(&self) -> std::sync::MutexGuard<'_, HashMap<TrialKey, (u64, Marks)>> {
+        self.0.earlier_events.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Runs `work` on a thread that may block.
+async fn blocking<T: Send + 'static>(
+    id: &ExecutorJobId,
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> Result<T, AgentError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(io::Error::other(error)))
+        .map_err(|source| AgentError::Files { id: id.clone(), source })
+}

@@ -1,0 +1,68 @@
+//! `tunesmith agent`: runs one attempt of a trial where an engine has started it.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+
+use super::client::http_client;
+use tunesmith_agent::{AgentOutcome, AgentSettings, run};
+use tunesmith_executor::local::PassedEnvironment;
+
+/// The exit code for an attempt that the server does not want any more.
+const SUPERSEDED: u8 = 3;
+/// The exit code for a server that was not reached for too long.
+const OUT_OF_REACH: u8 = 4;
+
+/// Arguments of `tunesmith agent`.
+#[derive(Debug, Args)]
+pub(super) struct AgentArgs {
+    /// File with the specification of the attempt.
+    #[arg(long, value_name = "FILE")]
+    spec: PathBuf,
+    /// Folder on a local disk that belongs to this attempt alone.
+    #[arg(long, value_name = "FOLDER")]
+    spool: PathBuf,
+    /// Address of the server; default: that in the specification.
+    #[arg(long, value_name = "URL", env = "TUNESMITH_SERVER")]
+    server: Option<String>,
+    /// Token of the attempt; default: that in the specification.
+    #[arg(long, value_name = "TOKEN", env = "TUNESMITH_AGENT_TOKEN", hide_env_values = true)]
+    token: Option<String>,
+    /// Seconds without an answer of the server after which the program is ended.
+    #[arg(long, value_name = "SECONDS", env = "TUNESMITH_AGENT_OUT_OF_REACH", default_value_t = 600.0, value_parser = seconds)]
+    out_of_reach: f64,
+    /// Milliseconds between two reports.
+    #[arg(long, value_name = "MILLISECONDS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(10..))]
+    interval_ms: u64,
+}
+
+/// Reads a duration in seconds.
+fn seconds(text: &str) -> Result<f64, String> {
+    let parsed = text.parse::<f64>().ok().filter(|seconds| Duration::try_from_secs_f64(*seconds).is_ok());
+    parsed.ok_or_else(|| "expected a number of seconds, such as 600".to_owned())
+}
+
+/// Runs an attempt.
+pub(super) fn agent(args: AgentArgs) -> anyhow::Result<ExitCode> {
+    let settings = AgentSettings {
+        spool: std::path::absolute(&args.spool).context("the spool folder has no absolute path")?,
+        spec: args.spec,
+        server: args.server.filter(|server| !server.is_empty()),
+        token: args.token.filter(|token| !token.is_empty()),
+        out_of_reach: Duration::from_secs_f64(args.out_of_reach),
+        interval: Duration::from_millis(args.interval_ms),
+        supervisor: std::env::current_exe().context("this program's own file cannot be found")?,
+        environment: PassedEnvironment::default(),
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let outcome =
+        runtime.block_on(run(settings, |address| http_client(address).map_err(|error| format!("{error:#}"))))?;
+    Ok(match outcome {
+        AgentOutcome::Delivered => ExitCode::SUCCESS,
+        AgentOutcome::Superseded => ExitCode::from(SUPERSEDED),
+        AgentOutcome::OutOfReach => ExitCode::from(OUT_OF_REACH),
+    })
+}

@@ -1,0 +1,128 @@
+//! The executor contract kit through agents: the checks and the programs have only a server of HTTP between them.
+
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use axum::extract::{Path as UrlPath, State};
+use axum::routing::post;
+use axum::{Json, Router};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tunesmith_agent::process::{ProcessEngine, ProcessSettings};
+use tunesmith_api::agent::{SyncAnswer, SyncRequest, run_id};
+use tunesmith_executor::contract::Harness;
+use tunesmith_executor::remote::{AgentEngine, Inbox, PlaceState, RemoteExecutor};
+use tunesmith_executor::{Capabilities, Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec, StopMode};
+use tunesmith_service::AgentAnswer;
+
+/// A place whose agents run on this machine, and whose server receives logs and ends.
+struct Agents {
+    folder: TempDir,
+    inbox: Arc<Inbox>,
+    /// The address of the server.
+    address: OnceLock<String>,
+    working_directory: PathBuf,
+}
+
+/// [`ProcessEngine`], with specifications that contain the address of the server.
+struct Engine {
+    inner: ProcessEngine,
+    address: String,
+    folder: PathBuf,
+}
+
+#[async_trait::async_trait]
+impl AgentEngine for Engine {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { shares_files: false }
+    }
+
+    async fn start(&self, spec: &ExecutorJobSpec, file: &Path) -> Result<(), ExecutorError> {
+        let text = std::fs::read_to_string(file).unwrap();
+        let mut copy: serde_json::Value = serde_json::from_str(&text).unwrap();
+        copy["spec"]["server"]["address"] = self.address.clone().into();
+        let file = self.folder.join(format!("{}.json", spec.id));
+        std::fs::write(&file, copy.to_string()).unwrap();
+        self.inner.start(spec, &file).await
+    }
+
+    async fn place(&self, id: &ExecutorJobId) -> Result<PlaceState, ExecutorError> {
+        self.inner.place(id).await
+    }
+
+    async fn stop(&self, id: &ExecutorJobId, how: StopMode) -> Result<(), ExecutorError> {
+        self.inner.stop(id, how).await
+    }
+
+    async fn forget(&self, job: &tunesmith_domain::JobId) -> std::io::Result<()> {
+        self.inner.forget(job).await
+    }
+}
+
+impl Agents {
+    fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        let inbox = Arc::new(Inbox::new(folder.path().join("inbox")));
+        let working_directory = folder.path().join("elsewhere");
+        std::fs::create_dir(&working_directory).unwrap();
+        std::fs::create_dir(folder.path().join("server")).unwrap();
+        Self { folder, inbox, address: OnceLock::new(), working_directory }
+    }
+
+    /// Starts the server, once.
+    fn address(&self) -> String {
+        let start = || {
+            let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+            listener.set_nonblocking(true).unwrap();
+            let address = format!("http://{}", listener.local_addr().unwrap());
+            let state = (Arc::clone(&self.inbox), self.directory().to_owned());
+            let router =
+                Router::new().route("/v1/projects/{project}/jobs/{job}/runs/{run}", post(sync)).with_state(state);
+            tokio::spawn(async move { axum::serve(TcpListener::from_std(listener).unwrap(), router).await });
+            address
+        };
+        self.address.get_or_init(start).clone()
+    }
+}
+
+type ServerState = (Arc<Inbox>, PathBuf);
+
+async fn sync(
+    State((inbox, job)): State<ServerState>,
+    UrlPath((_, name, run)): UrlPath<(String, String, String)>,
+    Json(request): Json<SyncRequest>,
+) -> Json<SyncAnswer> {
+    let id = run_id(name.parse().unwrap(), run.strip_suffix(":sync").unwrap()).unwrap();
+    let mut report = request.into_report().unwrap();
+    let received = inbox.receive(&id, &job, &report).unwrap();
+    let ended = report.end.take().map(|end| inbox.close(&id, end).unwrap()).is_some();
+    Json(SyncAnswer::from(AgentAnswer { next_measurement: 0, logs: received.logs, command: received.command, ended }))
+}
+
+impl Harness for Agents {
+    fn executor(&self) -> Arc<dyn Executor> {
+        let settings = ProcessSettings {
+            program: env!("CARGO_BIN_EXE_tunesmith").into(),
+            folder: self.folder.path().join("spools"),
+            interval: Duration::from_millis(20),
+        };
+        let engine = Engine {
+            inner: ProcessEngine::new(settings),
+            address: self.address(),
+            folder: self.folder.path().to_owned(),
+        };
+        Arc::new(RemoteExecutor::new(engine, Arc::clone(&self.inbox)))
+    }
+
+    fn directory(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn working_directory(&self) -> &Path {
+        &self.working_directory
+    }
+}
+
+tunesmith_executor::executor_contract!(Agents::new());
