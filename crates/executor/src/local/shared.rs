@@ -391,6 +391,8 @@ mod tests {
 
     fn spec(folder: &Path) -> ExecutorJobSpec {
         ExecutorJobSpec {
+            reports: Default::default(),
+            server: Default::default(),
             id: ExecutorJobId { job: "j".parse().unwrap(), trial: None, attempt: 1 },
             replicas: vec![Replica::new(Role::Master, 0, Program::Command { argv: vec!["true".to_owned()] })],
             training_input: serde_json::Value::Null,
