@@ -106,6 +106,16 @@ fn log(server: &Server, attempt: u64, stream: &str) -> String {
     answer["text"].as_str().unwrap().to_owned()
 }
 
+/// Reports over HTTP, which has to succeed at once.
+const REPORT: &str = r#"
+import json, os, urllib.request
+body = {"measurement": {"stepCount": "0", "metrics": [{"metric": "acc", "value": 0.05}]}}
+url = os.environ["TUNESMITH_ENDPOINT"] + "/v1/" + os.environ["TUNESMITH_TRIAL"] + ":addMeasurement"
+request = urllib.request.Request(url, data=json.dumps(body).encode())
+request.add_header("authorization", "Bearer " + os.environ["TUNESMITH_TOKEN"])
+assert json.load(urllib.request.urlopen(request, timeout=60))["state"] == "ACTIVE"
+"#;
+
 /// Reports one step through each source.
 const FOUR_SOURCES: &str = r#"
 import json, os, struct, sys, urllib.request
@@ -163,7 +173,8 @@ fn reports_of_all_sources_and_logs_reach_the_server() {
     let (trial, measurements) = stored(&workspace);
     let expected = [(1, Source::MetricFile), (2, Source::EventFile), (3, Source::Http), (4, Source::StandardOutput)];
     assert_eq!(steps(&measurements), expected);
-    assert_eq!((trial.attempt, trial.delivered), (1, 3));
+    // Also the report over HTTP: the program sent it to its agent.
+    assert_eq!((trial.attempt, trial.delivered), (1, 4));
 }
 
 fn until_no_agent(workspace: &Workspace) {
@@ -174,9 +185,10 @@ fn until_no_agent(workspace: &Workspace) {
 fn nothing_is_lost_or_doubled_when_the_server_is_killed_and_restarted() {
     // The program prints one step, then 50 while the server is away, then one more.
     let script = "echo acc=0.1 step=1; echo > first; read line < go
-        for step in $(seq 2 51); do echo acc=0.2 step=$step; done; echo > second
+        for step in $(seq 2 51); do echo acc=0.2 step=$step; done; python3 report.py; echo > second
         read line < go; echo acc=0.3 step=52";
     let (workspace, server) = running(script, &["first", "second", "go"], "60");
+    workspace.write("report.py", REPORT);
     read(&workspace, "first");
     let address = server.address;
     while log_or_empty(&server).is_empty() {}
@@ -193,7 +205,8 @@ fn nothing_is_lost_or_doubled_when_the_server_is_killed_and_restarted() {
     until_no_agent(&workspace);
     server.kill();
     let (trial, measurements) = stored(&workspace);
-    let expected: Vec<_> = (1..=52).map(|step| (step, Source::StandardOutput)).collect();
+    let mut expected: Vec<_> = (1..=52).map(|step| (step, Source::StandardOutput)).collect();
+    expected.insert(0, (0, Source::Http));
     assert_eq!(steps(&measurements), expected);
     assert_eq!((trial.attempt, trial.lost_attempts), (1, 0));
 }
@@ -219,23 +232,34 @@ fn program_ends_when_the_server_is_out_of_reach_for_too_long() {
 
 #[test]
 fn preempted_attempt_is_repeated_as_the_same_trial_with_the_same_job_dir() {
-    let script = "echo \"$@\" > arguments; [ -e models/1/checkpoint ] && { echo acc=0.5 step=2; exit 0; }
+    // The second attempt finds the event file of the first one in the job-dir.
+    let script = "[ -e models/1/checkpoint ] && { echo acc=0.5 step=5; exit 0; }
+        read line < go; python3 trainer.py --job-dir=models/1
         trap 'echo saved > models/1/checkpoint; exit 0' TERM
-        echo acc=0.1 step=1; echo > first; while :; do sleep 0.05; done";
-    let (workspace, server) = running(script, &["first"], "60");
+        echo > first; while :; do sleep 0.05; done";
+    let (workspace, server) = running(script, &["go", "first"], "60");
+    workspace.write("trainer.py", FOUR_SOURCES);
+    std::fs::write(workspace.path().join("go"), "go\n").unwrap();
     read(&workspace, "first");
     let [agent] = agents(&workspace)[..] else { panic!("one agent runs") };
     signal(agent, Signal::TERM);
     let job = until_ended(&server);
     assert_eq!(job["state"], "SUCCEEDED", "{job}");
     assert_eq!(job["trainingOutput"]["trials"].as_array().map(Vec::len), Some(1));
-    assert_eq!(log(&server, 1, "stdout"), "acc=0.1 step=1\n");
-    assert_eq!(log(&server, 2, "stdout"), "acc=0.5 step=2\n");
+    assert_eq!(log(&server, 1, "stdout"), "acc=0.4 step=4\n");
+    assert_eq!(log(&server, 2, "stdout"), "acc=0.5 step=5\n");
     server.kill();
     let (trial, measurements) = stored(&workspace);
     assert_eq!((trial.attempt, trial.preempted_attempts, trial.lost_attempts), (2, 1, 0));
     assert_eq!(trial.state, TrialState::Succeeded);
-    assert_eq!(steps(&measurements), [(1, Source::StandardOutput), (2, Source::StandardOutput)]);
+    let expected = [
+        (1, Source::MetricFile),
+        (2, Source::EventFile),
+        (3, Source::Http),
+        (4, Source::StandardOutput),
+        (5, Source::StandardOutput),
+    ];
+    assert_eq!(steps(&measurements), expected);
 }
 
 #[test]

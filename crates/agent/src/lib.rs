@@ -1,6 +1,8 @@
 #![doc = include_str!("../README.md")]
 
 mod client;
+mod endpoint;
+mod kept;
 pub mod process;
 mod shipper;
 mod spool;
@@ -8,12 +10,15 @@ mod spool;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 
 use self::client::Client;
+use self::endpoint::Endpoint;
+use self::kept::Kept;
 use self::shipper::{Event, Shipper, Shipping};
 use tunesmith_executor::local::{LocalExecutor, LocalSettings, PassedEnvironment};
 use tunesmith_executor::remote::{AgentEnd, AgentSpec, SPEC_FORMAT};
@@ -22,6 +27,11 @@ use tunesmith_executor::{
     StopReason,
 };
 use tunesmith_files::Place;
+
+/// Environment variables of a program that reports over HTTP.
+const ENDPOINT: &str = "TUNESMITH_ENDPOINT";
+const TOKEN: &str = "TUNESMITH_TOKEN";
+const TRIAL: &str = "TUNESMITH_TRIAL";
 
 /// Maximum size of a specification file in bytes.
 const MAX_SPEC_BYTES: u64 = 64 << 20;
@@ -87,6 +97,9 @@ pub enum AgentFailure {
         #[source]
         source: io::Error,
     },
+    /// No address for reports of the program could be opened.
+    #[error("no address for reports of the program can be opened")]
+    Endpoint(#[source] io::Error),
     /// The program cannot be supervised.
     #[error(transparent)]
     Executor(#[from] ExecutorError),
@@ -105,10 +118,17 @@ pub async fn run(
     let spec = read_spec(&settings.spec)?;
     let address = settings.server.as_ref().unwrap_or(&spec.server.address).clone();
     let http = http(&address).map_err(|reason| AgentFailure::Server { address: address.clone(), reason })?;
-    let client = Client::new(http, &address, &settings, &spec)?;
+    let client = Client::new(http.clone(), &address, &settings, &spec)?;
     fs::create_dir_all(&settings.spool).map_err(spool_error)?;
     let job = settings.spool.join("job");
-    let spec = relocated(spec, &job);
+    let mut spec = relocated(spec, &job);
+    let kept = Arc::new(Kept::open(&settings.spool, spec.id.attempt).map_err(spool_error)?);
+    if let (Some(trial), Some(token)) = (spec.environment.get(TRIAL), spec.environment.get(TOKEN)) {
+        let (trial, token) = (trial.clone(), token.clone());
+        let server = address.trim_end_matches('/').to_owned();
+        let endpoint = Endpoint { http, server, trial, token, kept: Arc::clone(&kept) };
+        spec.environment.insert(ENDPOINT.to_owned(), endpoint.start().await.map_err(AgentFailure::Endpoint)?);
+    }
     let executor = LocalExecutor::new(LocalSettings {
         supervisor: settings.supervisor.clone(),
         registry: settings.spool.join("executions"),
@@ -122,9 +142,9 @@ pub async fn run(
     let (end, ended) = watch::channel(None);
     let (notice, preempted) = watch::channel(None);
     let id = spec.id.clone();
-    let shipping = Shipping { client, reports, job, id, ended, preempted, events, settings: &settings };
+    let shipping = Shipping { client, reports, job, id, ended, preempted, events, kept, settings: &settings };
     // It ends when it has nothing left to do, and its channel with it.
-    tokio::spawn(Shipper::new(shipping).map_err(spool_error)?.run());
+    tokio::spawn(Shipper::new(shipping).run());
     let mut terminated = signal(SignalKind::terminate()).map_err(spool_error)?;
     let mut interrupted = signal(SignalKind::interrupt()).map_err(spool_error)?;
     // The first answer states whether the attempt is wanted, before anything is started.

@@ -116,6 +116,17 @@ impl AgentEngine for ProcessEngine {
         Ok(())
     }
 
+    async fn tidy(&self, id: &ExecutorJobId) -> Result<(), ExecutorError> {
+        self.blocking(id, |engine, id| {
+            let spool = engine.spool(id);
+            if !spool.try_exists()? || flock(&lock_file(&spool)?, FlockOperation::NonBlockingLockExclusive).is_err() {
+                return Ok(());
+            }
+            fs::remove_dir_all(spool)
+        })
+        .await
+    }
+
     async fn forget(&self, job: &JobId) -> io::Result<()> {
         let (folder, job) = (self.0.folder.clone(), job.clone());
         tokio::task::spawn_blocking(move || {

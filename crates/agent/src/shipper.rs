@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, watch};
 
 use super::AgentSettings;
 use super::client::{Client, Sent};
-use super::spool::Spool;
+use super::kept::Kept;
 use tunesmith_api::agent::{EndMessage, SyncAnswer, SyncRequest};
 use tunesmith_executor::logs::{LogName, logs, read_bytes};
 use tunesmith_executor::remote::{AgentEnd, AgentReport, Command, LogPiece, LogPosition};
@@ -46,6 +47,7 @@ pub(super) struct Shipping<'a> {
     pub(super) ended: watch::Receiver<Option<AgentEnd>>,
     pub(super) preempted: watch::Receiver<Option<String>>,
     pub(super) events: mpsc::UnboundedSender<Event>,
+    pub(super) kept: Arc<Kept>,
     pub(super) settings: &'a AgentSettings,
 }
 
@@ -60,7 +62,7 @@ pub(super) struct Shipper {
     events: mpsc::UnboundedSender<Event>,
     out_of_reach: Duration,
     interval: Duration,
-    spool: Spool,
+    kept: Arc<Kept>,
     /// The bytes of each log that the server has.
     delivered: Vec<(LogName, u64)>,
     sent_tags: BTreeSet<String>,
@@ -72,11 +74,9 @@ pub(super) struct Shipper {
 }
 
 impl Shipper {
-    /// # Errors
-    /// If the spool cannot be opened.
-    pub(super) fn new(shipping: Shipping<'_>) -> io::Result<Self> {
-        let Shipping { client, reports, job, id, ended, preempted, events, settings } = shipping;
-        Ok(Self {
+    pub(super) fn new(shipping: Shipping<'_>) -> Self {
+        let Shipping { client, reports, job, id, ended, preempted, events, kept, settings } = shipping;
+        Self {
             client,
             reports: Some(reports),
             job,
@@ -86,7 +86,7 @@ impl Shipper {
             events,
             out_of_reach: settings.out_of_reach,
             interval: settings.interval,
-            spool: Spool::open(&settings.spool)?,
+            kept,
             delivered: Vec::new(),
             sent_tags: BTreeSet::new(),
             sent_problems: 0,
@@ -94,7 +94,7 @@ impl Shipper {
             reached: Instant::now(),
             was_wanted: false,
             is_reachable: true,
-        })
+        }
     }
 
     /// Delivers until the server has the end, refuses the attempt, or is out of reach for too long.
@@ -155,7 +155,7 @@ impl Shipper {
         if !std::mem::replace(&mut self.is_reachable, true) {
             tracing::info!("the server is back");
         }
-        self.spool.confirm(u64::try_from(answer.next_measurement.0).unwrap_or(0))?;
+        self.kept.confirm(u64::try_from(answer.next_measurement.0).unwrap_or(0))?;
         for (name, delivered) in &mut self.delivered {
             if let Some(end) = answer.log_end(&name.task, name.stream) {
                 *delivered = end;
@@ -165,6 +165,7 @@ impl Shipper {
         self.sent_problems += request.problems.len();
         let asked = answer.asked();
         if asked != self.asked {
+            self.kept.set_stopping();
             self.asked = asked;
             match asked {
                 Command::Continue => {}
@@ -197,11 +198,11 @@ impl Shipper {
         });
         let (reports, found) = reading.await?;
         self.reports = Some(reports);
-        self.spool.append(&found)
+        self.kept.add(&found)
     }
 
     fn next_request(&mut self, notice: Option<String>) -> io::Result<SyncRequest> {
-        let (first, measurements) = self.spool.next(MAX_MEASUREMENTS)?;
+        let (first, measurements) = self.kept.next(MAX_MEASUREMENTS)?;
         let mut left = MAX_LOG_BYTES;
         let mut pieces = Vec::new();
         for log in logs(&self.job, self.id.trial.map(|trial| trial.0))? {
@@ -221,10 +222,11 @@ impl Shipper {
             let position = LogPosition { task: log.name.task, stream: log.name.stream, offset };
             pieces.push(LogPiece { position, bytes });
         }
-        let (tags, problems) = match &self.reports {
+        let (mut tags, problems) = match &self.reports {
             Some(reports) => (reports.seen_tags(), reports.problems()),
             None => Default::default(),
         };
+        tags.extend(self.kept.tags());
         let report = AgentReport {
             logs: pieces,
             first_measurement: first,

@@ -37,6 +37,11 @@ impl Spool {
         Ok(Self { file, written: (count, size), confirmed: (0, 0) })
     }
 
+    /// Number of measurements in the spool.
+    pub(super) fn len(&self) -> u64 {
+        self.written.0
+    }
+
     /// Appends measurements.
     pub(super) fn append(&mut self, measurements: &[Measurement]) -> io::Result<()> {
         let mut text = Vec::new();

@@ -66,7 +66,7 @@ pub struct NumberedMeasurement {
     /// Seconds since the start of the trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elapsed: Option<Double>,
-    /// `METRIC_FILE`, `EVENT_FILE` or `STANDARD_OUTPUT`.
+    /// `METRIC_FILE`, `EVENT_FILE`, `STANDARD_OUTPUT` or `HTTP`.
     pub source: String,
     /// Distinguishes measurements of one source and step, as a decimal number.
     pub mark: String,
@@ -224,7 +224,8 @@ impl NumberedMeasurement {
             "METRIC_FILE" => Source::MetricFile,
             "EVENT_FILE" => Source::EventFile,
             "STANDARD_OUTPUT" => Source::StandardOutput,
-            _ => return Err(refuse("source", "must be METRIC_FILE, EVENT_FILE or STANDARD_OUTPUT")),
+            "HTTP" => Source::Http,
+            _ => return Err(refuse("source", "must be METRIC_FILE, EVENT_FILE, STANDARD_OUTPUT or HTTP")),
         };
         Ok(Measurement {
             step: self.step.0,
@@ -407,7 +408,7 @@ mod tests {
         assert_eq!(refused(r#"{"logs": [{"task": "ps-0", "stream": "stdout", "data": "?"}]}"#), "logs[0].data");
         assert_eq!(refused(r#"{"end": {"exitCode": 1, "signal": 9}}"#), "end");
         assert_eq!(refused(r#"{"end": {"exitCode": 1, "stopped": "NO"}}"#), "end.stopped");
-        let http = r#"{"measurements": [{"step": "1", "source": "HTTP", "mark": "0", "metrics": []}]}"#;
-        assert_eq!(refused(http), "measurements[0].source");
+        let source = r#"{"measurements": [{"step": "1", "source": "LOG", "mark": "0", "metrics": []}]}"#;
+        assert_eq!(refused(source), "measurements[0].source");
     }
 }

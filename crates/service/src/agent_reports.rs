@@ -120,9 +120,6 @@ impl AgentReports {
         let superseded = |reason: &str| AgentError::Superseded { id: id.clone(), reason: reason.to_owned() };
         let (inbox, known) = (Arc::clone(&inner.inbox), id.clone());
         let (is_open, recorded) = blocking(id, move || Ok((inbox.is_open(&known)?, inbox.end(&known)?))).await?;
-        if !is_open {
-            return Err(superseded("the server does not know it any more"));
-        }
         let wanted = report.first_measurement + report.measurements.len() as u64;
         match recorded {
             // The answer to the first report of the end was lost.
@@ -135,6 +132,7 @@ impl AgentReports {
                 return Ok(AgentAnswer { next_measurement: wanted, logs, command, ended: true });
             }
             Some(_) => return Err(superseded("the server has recorded its end")),
+            None if !is_open => return Err(superseded("the server does not know it any more")),
             None => {}
         }
         let trial = self.current(id).await?;

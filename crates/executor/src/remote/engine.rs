@@ -33,6 +33,15 @@ pub trait AgentEngine: Send + Sync + 'static {
     /// [`ExecutorError::Unreachable`] if the request could not be made.
     async fn stop(&self, id: &ExecutorJobId, how: StopMode) -> Result<(), ExecutorError>;
 
+    /// Removes what the place keeps of the ended attempt `id`, as far as its agent is not there any more.
+    ///
+    /// # Errors
+    /// [`ExecutorError::Unreachable`] if something could not be removed.
+    async fn tidy(&self, id: &ExecutorJobId) -> Result<(), ExecutorError> {
+        let _ = id;
+        Ok(())
+    }
+
     /// Forgets the runs of `job`, none of which is running.
     ///
     /// # Errors

@@ -273,6 +273,25 @@ impl Inbox {
         Ok(Received { logs, command })
     }
 
+    /// Removes everything of an ended attempt but its end, and returns true; false for one that has not ended.
+    ///
+    /// # Errors
+    /// If a file cannot be removed.
+    pub fn tidy(&self, id: &ExecutorJobId) -> io::Result<bool> {
+        let _one = self.lock();
+        if self.end(id)?.is_none() {
+            return Ok(false);
+        }
+        for name in ["spec.json", "contact", "stop.json", "preemption.json", "summary.json"] {
+            match fs::remove_file(self.attempt(id).join(name)) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
     /// Removes the attempts of `job`.
     ///
     /// # Errors
@@ -389,7 +408,10 @@ mod tests {
         let lost = AgentEnd::Lost { reason: "gone".to_owned() };
         assert_eq!(inbox.close(&id(), lost.clone()).unwrap(), lost);
         let late = AgentEnd::Preempted { reason: "late".to_owned() };
-        assert_eq!(inbox.close(&id(), late).unwrap(), lost);
+        assert_eq!(inbox.close(&id(), late).unwrap(), lost.clone());
+        assert!(inbox.tidy(&id()).unwrap());
+        assert!(!inbox.is_open(&id()).unwrap());
+        assert_eq!(inbox.end(&id()).unwrap(), Some(lost));
         inbox.forget(&id().job).unwrap();
         assert_eq!(inbox.end(&id()).unwrap(), None);
     }

@@ -157,6 +157,14 @@ impl<E: AgentEngine> Executor for RemoteExecutor<E> {
         Ok(())
     }
 
+    async fn tidy(&self, id: &ExecutorJobId) -> Result<(), ExecutorError> {
+        let known = id.clone();
+        if self.blocking(id, move |inbox| inbox.tidy(&known)).await? {
+            self.engine.tidy(id).await?;
+        }
+        Ok(())
+    }
+
     fn reports(&self, attempt: &AttemptReports<'_>, _: bool, _: Vec<Measurement>) -> Box<dyn Reports> {
         Box::new(InboxReports { inbox: Arc::clone(&self.inbox), id: attempt.id.clone(), sent: SentReports::default() })
     }
