@@ -55,6 +55,8 @@ pub(crate) struct Progress {
     stop: Option<(Instant, Duration)>,
     is_cancelled: bool,
     loss: Option<Silence>,
+    /// Whether a supervisor had started when the files were read last.
+    has_started: bool,
 }
 
 /// The supervisor of a lost attempt, which may live.
@@ -111,6 +113,7 @@ impl Tracked {
             stop,
             is_cancelled: false,
             loss: None,
+            has_started: state == ExecutorJobState::Running,
         };
         Ok(Self { id, attempt, name, state: watch::Sender::new(state), progress: Mutex::new(progress) })
     }
@@ -215,7 +218,10 @@ impl Tracked {
             return Ok(None);
         }
         progress.considered = listing.map(|listing| listing.started);
-        let files = self.attempt.state()?;
+        // The files of a job that waits are read only if it has run before: thousands may wait.
+        let waits = row.is_some_and(|row| row.state == SlurmState::Pending) && !progress.has_started;
+        let files = if waits { SharedState::NotStarted } else { self.attempt.state()? };
+        progress.has_started = !matches!(files, SharedState::NotStarted);
         if let SharedState::Started { engine_job: Some(job) } = &files
             && progress.record.job.as_ref() != Some(job)
         {

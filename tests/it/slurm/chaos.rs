@@ -15,12 +15,16 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::cluster::{Cluster, Shape};
 use crate::support::{Workspace, processes_with};
 
-/// Steps of a trial, each of about a second and with a checkpoint.
-const STEPS: u64 = 8;
+/// Steps of a trial, each of about a second and with a checkpoint. Slurm takes up to a second to give a free place to the next
+/// job, which is a small part of a trial.
+const STEPS: u64 = 14;
 
 /// Processors of the two nodes, and the number of trials that the server submits at once: some always wait in Slurm.
-const SLOTS: usize = 16;
-const PARALLEL: usize = 30;
+const SLOTS: usize = 24;
+const PARALLEL: usize = 40;
+
+/// The states of nodes that jobs are given.
+const USABLE: [&str; 4] = ["idle", "mixed", "allocated", "completing"];
 
 /// Time between two events, at most.
 const LONGEST_PAUSE_MS: u64 = 2_000;
@@ -32,7 +36,7 @@ for argument in "$@"; do case $argument in --job-dir=*) folder=${argument#--job-
 note() { echo "$TUNESMITH_ATTEMPT_TOKEN $*" >> "$folder/log"; }
 step=$(cat "$folder/checkpoint" 2>/dev/null || echo 0)
 note start "$step"
-while [ "$step" -lt 8 ]; do
+while [ "$step" -lt 14 ]; do
     sleep 1
     if [ "$(cat "$folder/hang" 2>/dev/null)" = "$SLURM_JOB_ID" ]; then rm "$folder/hang"; sleep 60; fi
     step=$((step + 1))
@@ -86,6 +90,8 @@ struct Chaos {
     controller_back: Option<Instant>,
     busy: u64,
     capacity: u64,
+    /// The states of the nodes whenever more than two processors were idle.
+    idle: Vec<String>,
 }
 
 #[test]
@@ -93,11 +99,11 @@ fn trials_survive_what_happens_on_a_cluster() {
     let events: u32 = std::env::var("TUNESMITH_SLURM_EVENTS").map_or(100, |text| text.parse().unwrap());
     let trials = usize::try_from(events.max(100)).unwrap() * 2;
     let cluster = Cluster::start(&Shape {
+        cpus: u32::try_from(SLOTS / 2).unwrap(),
         slurmd_timeout: 6,
         lines: "PreemptType=preempt/partition_prio\nPreemptMode=CANCEL\nPriorityType=priority/basic\n\
                 PartitionName=urgent Nodes=n1,n2 PriorityTier=10 MaxTime=INFINITE DefMemPerCPU=1 PreemptMode=OFF"
             .to_owned(),
-        ..Shape::default()
     });
     let workspace = Workspace::new(&format!(
         "
@@ -126,6 +132,7 @@ tunesmith: {{metricFromStdout: true, maxLostAttempts: 1000, seed: 1}}
         controller_back: None,
         busy: 0,
         capacity: 0,
+        idle: Vec::new(),
     };
     let begin = Instant::now();
     chaos.run(events);
@@ -277,17 +284,25 @@ impl Chaos {
         }
     }
 
-    /// Adds the processors that run jobs, of those on nodes that are up.
+    /// Adds the processors that jobs have, of those on nodes that are up and answer: Slurm gives no job to another node, and
+    /// marks it by an asterisk.
     fn sample(&mut self) {
         let output = self.cluster.output("sinfo", &["--noheader", "--Node", "--partition=main", "--format=%T|%C"]);
-        for line in String::from_utf8_lossy(&output.stdout).lines() {
-            let Some((state, counts)) = line.split_once('|') else { continue };
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let (mut busy, mut capacity) = (0, 0);
+        for line in text.lines() {
+            let Some((state, counts)) = line.trim().split_once('|') else { continue };
             let counts: Vec<u64> = counts.split('/').filter_map(|count| count.parse().ok()).collect();
-            if let (false, [allocated, .., total]) = (state.starts_with("d"), &counts[..]) {
-                self.busy += allocated;
-                self.capacity += total;
+            if let (true, [allocated, .., total]) = (USABLE.contains(&state), &counts[..]) {
+                busy += allocated;
+                capacity += total;
             }
         }
+        if busy + 2 < capacity {
+            self.idle.push(text.replace('\n', " "));
+        }
+        self.busy += busy;
+        self.capacity += capacity;
     }
 
     /// A job of ours that runs, at random, and its trial.
@@ -351,7 +366,7 @@ impl Chaos {
             share * 100.0,
             elapsed.as_secs()
         );
-        assert!(share >= 0.9, "slots were busy {:.1}% of the time", share * 100.0);
+        assert!(share >= 0.9, "slots were busy {:.1}% of the time:\n{}", share * 100.0, self.idle.join("\n"));
     }
 }
 
