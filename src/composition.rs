@@ -120,7 +120,7 @@ pub(crate) async fn compose(
         }),
         policy: Arc::clone(&policy),
         environments: Arc::clone(&environments),
-        buckets: Buckets::new(std::env::vars_os().collect()),
+        buckets: Buckets::of_environment(),
         pool: ResourcePool::new(pool),
         executor,
         live: Arc::clone(&live),

@@ -3,18 +3,21 @@
 //! A folder keeps the executor that it was first used with: another one does not know the programs that may still run.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
+use reqwest::Url;
 
+use crate::cli::client::http_client;
 use crate::composition::{ContainerOptions, Isolation, local_executor, this_program};
 use tunesmith_agent::process::{ProcessEngine, ProcessSettings};
 use tunesmith_executor::Executor;
 use tunesmith_executor::remote::{Inbox, RemoteExecutor};
 use tunesmith_files::Place;
+use tunesmith_ray::{AgentProgram, RayEngine, RaySettings};
 use tunesmith_slurm::{SlurmExecutor, SlurmSettings};
 
 /// The file of a data folder that contains the name of its executor. Absent for the local one.
@@ -35,6 +38,8 @@ pub(crate) enum ExecutorKind {
     Agent,
     /// Jobs of Slurm, from a machine with its commands. The nodes must see the data folder and this program.
     Slurm,
+    /// Jobs of a Ray cluster, with an agent beside each.
+    Ray,
 }
 
 impl ExecutorKind {
@@ -43,6 +48,7 @@ impl ExecutorKind {
             Self::Local => "local",
             Self::Agent => "agent",
             Self::Slurm => "slurm",
+            Self::Ray => "ray",
         }
     }
 }
@@ -54,7 +60,25 @@ pub(crate) struct ExecutorOptions {
     pub(crate) kind: Option<ExecutorKind>,
     /// The settings of Slurm, apart from those that the data folder gives.
     pub(crate) slurm: SlurmSettings,
+    /// The settings of Ray.
+    pub(crate) ray: RayOptions,
 }
+
+/// The settings of Ray, apart from those that the data folder gives.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RayOptions {
+    /// Address of the dashboard.
+    pub(crate) address: Option<String>,
+    /// Token for a cluster with authentication.
+    pub(crate) token: Option<String>,
+    /// Path of this program on the nodes; `None` if it is uploaded.
+    pub(crate) program: Option<PathBuf>,
+    /// Address of this server, as the nodes reach it; `None` for the one that programs of this machine get.
+    pub(crate) server: Option<String>,
+}
+
+/// The address of the dashboard of a cluster on this machine.
+const RAY_ADDRESS: &str = "http://127.0.0.1:8265";
 
 /// Builds the executor of the data folder `folder`, lets the folder keep it, and returns it with its kind.
 ///
@@ -81,6 +105,15 @@ pub(crate) async fn executor(
             keep(folder, kind)?;
             Ok((kind, Arc::new(RemoteExecutor::new(engine, Arc::clone(inbox)))))
         }
+        kind @ ExecutorKind::Ray => {
+            if isolation.identities.are_given() {
+                bail!("--run-as has no effect on Ray, where jobs run as the user of the cluster: omit it");
+            }
+            let engine = ray(folder, options.ray)?;
+            engine.check().await.map_err(anyhow::Error::msg)?;
+            keep(folder, kind)?;
+            Ok((kind, Arc::new(RemoteExecutor::new(engine, Arc::clone(inbox)))))
+        }
         kind @ ExecutorKind::Slurm => {
             if isolation.identities.are_given() {
                 bail!("--run-as has no effect on Slurm, where jobs run as the user of this process: omit it");
@@ -97,6 +130,24 @@ pub(crate) async fn executor(
             Ok((kind, Arc::new(executor)))
         }
     }
+}
+
+fn ray(folder: &Path, options: RayOptions) -> anyhow::Result<RayEngine> {
+    let address = options.address.as_deref().unwrap_or(RAY_ADDRESS);
+    let parsed = address.parse().ok().filter(|url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host());
+    let http = http_client(address)?;
+    let settings = RaySettings {
+        address: parsed
+            .with_context(|| format!("--ray-address {address:?}: expected http://HOST:PORT of the dashboard"))?,
+        token: options.token,
+        server: options.server,
+        agent: match options.program {
+            Some(path) => AgentProgram::Installed(path),
+            None => AgentProgram::Uploaded(this_program()?),
+        },
+        registry: folder.join("ray"),
+    };
+    Ok(RayEngine::new(settings, http))
 }
 
 /// Lets `folder` keep the executor `kind`.

@@ -1,13 +1,14 @@
 //! Arguments that choose what runs the programs of jobs.
 
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
 
 use super::folder_args::words;
-use crate::executors::{ExecutorKind, ExecutorOptions};
+use crate::executors::{ExecutorKind, ExecutorOptions, RayOptions};
 use tunesmith_executor::local::shared::SharedTimes;
 use tunesmith_slurm::SlurmSettings;
 
@@ -45,7 +46,19 @@ pub(super) struct ExecutorArgs {
     /// the data folder.
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
     slurm_lease: Duration,
+    /// Ray: address of the dashboard; default: http://127.0.0.1:8265.
+    #[arg(long, value_name = "URL", env = "TUNESMITH_RAY_ADDRESS")]
+    ray_address: Option<String>,
+    /// Ray: path of this program on the nodes; without it, this program is uploaded to the cluster.
+    #[arg(long, value_name = "PATH", env = "TUNESMITH_RAY_PROGRAM")]
+    ray_program: Option<PathBuf>,
+    /// Ray: address of this server, as the nodes reach it; default: the address that programs of this machine get.
+    #[arg(long, value_name = "URL", env = "TUNESMITH_RAY_SERVER")]
+    ray_server: Option<String>,
 }
+
+/// The variable with the token of a Ray cluster. It is not an argument, which other users of the machine would see.
+const RAY_TOKEN: &str = "TUNESMITH_RAY_TOKEN";
 
 /// Interval at which a supervisor looks for requests, as a part of its lease.
 const CHECKS_PER_LEASE: u32 = 60;
@@ -72,12 +85,18 @@ impl ExecutorArgs {
             },
             ..SlurmSettings::default()
         };
-        Ok(ExecutorOptions { kind: self.executor, slurm })
+        let ray = RayOptions {
+            address: self.ray_address.clone(),
+            token: variable(RAY_TOKEN),
+            program: self.ray_program.clone(),
+            server: self.ray_server.clone(),
+        };
+        Ok(ExecutorOptions { kind: self.executor, slurm, ray })
     }
 
     /// Whether the programs run on this machine, as far as the arguments tell.
     pub(super) fn is_local(&self) -> bool {
-        self.executor != Some(ExecutorKind::Slurm)
+        !matches!(self.executor, Some(ExecutorKind::Slurm | ExecutorKind::Ray))
     }
 }
 
@@ -87,7 +106,6 @@ impl ExecutorArgs {
 /// # Errors
 /// If a quote is not closed.
 pub(super) fn executor_options_of_environment() -> anyhow::Result<ExecutorOptions> {
-    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let slurm = SlurmSettings {
         partition: variable("TUNESMITH_SLURM_PARTITION"),
         account: variable("TUNESMITH_SLURM_ACCOUNT"),
@@ -95,7 +113,17 @@ pub(super) fn executor_options_of_environment() -> anyhow::Result<ExecutorOption
         options: sbatch_options(SLURM_OPTIONS, &variable(SLURM_OPTIONS).into_iter().collect::<Vec<_>>())?,
         ..SlurmSettings::default()
     };
-    Ok(ExecutorOptions { kind: None, slurm })
+    let ray = RayOptions {
+        address: variable("TUNESMITH_RAY_ADDRESS"),
+        token: variable(RAY_TOKEN),
+        program: variable("TUNESMITH_RAY_PROGRAM").map(PathBuf::from),
+        server: variable("TUNESMITH_RAY_SERVER"),
+    };
+    Ok(ExecutorOptions { kind: None, slurm, ray })
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 fn sbatch_options(place: &str, texts: &[String]) -> anyhow::Result<Vec<String>> {

@@ -6,7 +6,7 @@
 mod agent;
 mod bench;
 mod busy;
-mod client;
+pub(crate) mod client;
 mod completions;
 mod doctor;
 mod executor_args;

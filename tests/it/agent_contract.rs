@@ -73,18 +73,21 @@ impl Agents {
 
     /// Starts the server, once.
     fn address(&self) -> String {
-        let start = || {
-            let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-            listener.set_nonblocking(true).unwrap();
-            let address = format!("http://{}", listener.local_addr().unwrap());
-            let state = (Arc::clone(&self.inbox), self.directory().to_owned());
-            let router =
-                Router::new().route("/v1/projects/{project}/jobs/{job}/runs/{run}", post(sync)).with_state(state);
-            tokio::spawn(async move { axum::serve(TcpListener::from_std(listener).unwrap(), router).await });
-            address
-        };
+        let start = || serve(&self.inbox, self.directory());
         self.address.get_or_init(start).clone()
     }
+}
+
+/// Starts a server in this process that receives the logs and ends of agents into `inbox` and the folder `job`, and returns its
+/// address.
+pub(crate) fn serve(inbox: &Arc<Inbox>, job: &Path) -> String {
+    let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let state = (Arc::clone(inbox), job.to_owned());
+    let router = Router::new().route("/v1/projects/{project}/jobs/{job}/runs/{run}", post(sync)).with_state(state);
+    tokio::spawn(async move { axum::serve(TcpListener::from_std(listener).unwrap(), router).await });
+    address
 }
 
 type ServerState = (Arc<Inbox>, PathBuf);

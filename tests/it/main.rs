@@ -45,6 +45,7 @@ mod published_fields;
 mod python;
 mod python_client;
 mod python_packages;
+mod ray;
 mod real_trainers;
 mod reopen;
 mod response_form;

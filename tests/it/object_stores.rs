@@ -10,6 +10,7 @@ use std::process::{Child, Command, Stdio};
 use tunesmith_objects::{EventMirror, ObjectError, ObjectFolder};
 
 use super::python;
+use super::support::{Workspace, finished};
 
 /// A server with the bucket `models`.
 pub(crate) struct Objects {
@@ -157,5 +158,67 @@ async fn mirror_copies_what_was_added_to_event_files() {
         mirror.remove().unwrap();
         mirror.remove().unwrap();
         assert!(!mirror.copies().exists());
+    }
+}
+
+/// Writes an event file and puts it into the job folder, whose server is in the first argument.
+const TRAINER: &str = r#"
+import glob, sys, tempfile, urllib.request
+from tensorboardX import SummaryWriter
+endpoint, arguments = sys.argv[1], dict(argument.split("=", 1) for argument in sys.argv[2:])
+with tempfile.TemporaryDirectory() as folder:
+    writer = SummaryWriter(folder)
+    for step in range(1, 4):
+        writer.add_scalar("loss", float(arguments["--x"]) + 1 / step, step)
+    writer.close()
+    (file,) = glob.glob(folder + "/*tfevents*")
+    path = arguments["--job-dir"].split("://")[1] + "/logs/" + file.rsplit("/", 1)[1]
+    request = urllib.request.Request(f"{endpoint}/{path}", open(file, "rb").read(), {"authorization": "Bearer test"}, method="PUT")
+    urllib.request.urlopen(request)
+"#;
+
+#[test]
+fn trials_report_by_event_files_in_a_bucket() {
+    let objects = Objects::start(false);
+    let workspace = Workspace::new(
+        "
+hyperparameters:
+  goal: MINIMIZE
+  hyperparameterMetricTag: loss
+  maxTrials: 2
+  params: [{parameterName: x, type: DOUBLE, minValue: 0, maxValue: 1}]
+",
+    );
+    let python = python::interpreter(&python::REPORTERS);
+    let trainer = workspace.write("trainer.py", TRAINER);
+    for executor in ["local", "agent"] {
+        let (data_dir, output) = (format!("data-{executor}"), format!("{executor}.json"));
+        let mut command = workspace.command();
+        command.envs(objects.variables()).env("TUNESMITH_PASS_ENVIRONMENT", "AWS_*").args([
+            "run",
+            "--config",
+            "hptuning_config.yaml",
+            "--executor",
+            executor,
+            "--data-dir",
+            &data_dir,
+            "--output",
+            &output,
+        ]);
+        command.args(["--job-dir", &format!("s3://models/{executor}"), "--"]);
+        command.arg(&python).arg(&trainer).arg(&objects.endpoint);
+        finished(command.output().unwrap()).expect(0);
+        let job: serde_json::Value = serde_json::from_str(&workspace.read(&output)).unwrap();
+        let trials = job["trainingOutput"]["trials"].as_array().unwrap();
+        assert_eq!(trials.len(), 2, "{job:#}");
+        for trial in trials {
+            let x: f64 = trial["hyperparameters"]["x"].as_str().unwrap().parse().unwrap();
+            let last = trial["finalMetric"]["objectiveValue"].as_f64().unwrap();
+            assert!((last - x - 1.0 / 3.0).abs() < 1e-6, "{trial:#}");
+            assert_eq!(trial["finalMetric"]["trainingStep"], "3", "{trial:#}");
+        }
+        let left =
+            Command::new("find").arg(workspace.path().join(&data_dir)).args(["-name", "*tfevents*"]).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&left.stdout), "", "copies are removed after they were read");
     }
 }

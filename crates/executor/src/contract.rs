@@ -34,18 +34,28 @@ pub trait Harness: Send + Sync {
 /// Interval at which a check looks again.
 const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Expands to a module `contract` with one test per check, each with a new `$harness`.
+/// Expands to a module `contract` with one test per check, each with a new `$harness`. With `in order`, expands to statements of
+/// an async function that run the checks one after the other, for engines that take long to start.
 #[macro_export]
 macro_rules! executor_contract {
-    ($harness:expr) => {
-        $crate::executor_contract!(@tests $harness;
+    (in order $harness:expr) => {
+        $crate::executor_contract!(@checks ordered $harness)
+    };
+    (@checks $how:ident $harness:expr) => {
+        $crate::executor_contract!(@$how $harness;
             exit_code_is_reported, signal_is_reported, failed_start_is_reported_with_its_reason,
             unsubmitted_id_is_unknown, second_submission_has_no_effect, concurrent_submissions_run_once,
             graceful_stop_sends_sigterm_first, graceful_stop_ends_with_sigkill_after_the_grace_period,
             immediate_stop_sends_sigkill_at_once, stop_of_a_job_that_does_not_run_has_no_effect,
             time_limit_is_enforced, job_is_found_by_another_executor, dropped_wait_has_no_effect,
             output_is_in_the_logs, environment_is_passed_to_the_program,
-            forgotten_job_is_unknown_and_its_id_may_be_used_again);
+            forgotten_job_is_unknown_and_its_id_may_be_used_again)
+    };
+    (@ordered $harness:expr; $($name:ident),+) => {
+        $(
+            eprintln!("{}", stringify!($name));
+            $crate::contract::$name(&$harness).await;
+        )+
     };
     (@tests $harness:expr; $($name:ident),+) => {
         mod contract {
@@ -57,6 +67,9 @@ macro_rules! executor_contract {
                 }
             )+
         }
+    };
+    ($harness:expr) => {
+        $crate::executor_contract!(@checks tests $harness);
     };
 }
 

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "testing")]
 pub mod contract;
+mod event_copies;
 mod folders;
 mod form;
 pub mod local;

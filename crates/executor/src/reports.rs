@@ -8,12 +8,17 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+
+use super::event_copies::EventCopies;
 use tunesmith_domain::{Measurement, Source};
 use tunesmith_files::Place;
 use tunesmith_metrics::{Collector, CollectorConfig};
 
 /// Marks of standard output are byte offsets. The attempt is stored above this number of bits.
 const ATTEMPT_SHIFT: u32 = 48;
+
+/// The folder of an attempt for copies of event files in an object store.
+const EVENT_COPIES: &str = "events";
 
 /// Which reports of a program are read.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -24,6 +29,9 @@ pub struct ReportSources {
     pub stdout: bool,
     /// The folder with event files, at any depth; `None` if there is none that programs write as files.
     pub event_dir: Option<PathBuf>,
+    /// The address of the folder with event files in an object store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event_url: Option<String>,
 }
 
 /// The reports of one attempt. Calls block.
@@ -45,6 +53,7 @@ pub trait Reports: Send {
 #[derive(Debug)]
 pub struct FileReports {
     collector: Collector,
+    copies: Option<EventCopies>,
     attempt: u64,
 }
 
@@ -68,13 +77,15 @@ impl FileReports {
             }
             Source::Http => false,
         });
+        let copies = sources.event_url.as_ref().map(|url| EventCopies::new(url, directory.join(EVENT_COPIES)));
+        let copied = copies.as_ref().map(|_| attempt_place(directory).join(EVENT_COPIES));
         let config = CollectorConfig {
             tag: sources.tag.clone(),
             metric_file: Place::new(directory, "metrics").join("output.metrics"),
-            event_dir: sources.event_dir.clone().map(Place::from),
+            event_dir: sources.event_dir.clone().map(Place::from).or(copied),
             stdout: sources.stdout.then(|| attempt_place(directory).join("stdout.log")),
         };
-        Self { collector: Collector::new(config, &known), attempt }
+        Self { collector: Collector::new(config, &known), copies, attempt }
     }
 
     fn marked(&self, mut measurements: Vec<Measurement>) -> Vec<Measurement> {
@@ -89,11 +100,13 @@ impl FileReports {
 
 impl Reports for FileReports {
     fn poll(&mut self) -> Vec<Measurement> {
+        self.copies.iter_mut().for_each(|copies| copies.update(false));
         let measurements = self.collector.poll();
         self.marked(measurements)
     }
 
     fn finish(&mut self) -> Vec<Measurement> {
+        self.copies.iter_mut().for_each(|copies| copies.update(true));
         let measurements = self.collector.finish();
         self.marked(measurements)
     }
@@ -103,7 +116,8 @@ impl Reports for FileReports {
     }
 
     fn problems(&self) -> Vec<String> {
-        self.collector.problems().iter().map(ToString::to_string).collect()
+        let copies = self.copies.iter().flat_map(|copies| copies.problems().iter().cloned());
+        self.collector.problems().iter().map(ToString::to_string).chain(copies).collect()
     }
 }
 

@@ -56,6 +56,11 @@ impl Buckets {
         Self { variables: Arc::new(variables) }
     }
 
+    /// Object stores with the settings in the environment variables of this process.
+    pub fn of_environment() -> Self {
+        Self::new(std::env::vars_os().collect())
+    }
+
     /// The folder at `url`. Does no IO.
     ///
     /// # Errors

@@ -13,6 +13,8 @@ use tunesmith_executor::{
     ExecutorJobId, ExecutorJobSpec, METRIC_FILE_VARIABLE, Placement, Program, Replica, Role, ServerAccess,
 };
 
+use tunesmith_objects::ObjectFolder;
+
 use crate::resource_pool::Grant;
 
 /// The inputs from which the start of a program is built.
@@ -37,7 +39,7 @@ pub(super) struct Launch<'a> {
 impl Launch<'_> {
     /// Returns the job for the executor.
     pub(super) fn spec(self) -> ExecutorJobSpec {
-        let trial_job_dir = self.trial_job_dir();
+        let trial_job_dir = job_dir(self.plan, self.trial);
         let args = self.args(trial_job_dir.as_deref());
         let machines = &self.plan.machines;
         let mut replicas = vec![self.replica(Role::Master, 0, &self.plan.program, &args)];
@@ -68,14 +70,6 @@ impl Launch<'_> {
             id: self.id,
             directory: self.directory,
         }
-    }
-
-    fn trial_job_dir(&self) -> Option<String> {
-        let job_dir = self.plan.job_dir.as_deref()?;
-        Some(match self.trial {
-            Some(trial) => format!("{}/{}", job_dir.trim_end_matches('/'), trial.id),
-            None => job_dir.to_owned(),
-        })
     }
 
     fn local_job_dir(&self) -> Option<PathBuf> {
@@ -139,7 +133,17 @@ pub(super) fn report_sources(plan: &JobPlan, trial: Option<&Trial>) -> ReportSou
         tag: plan.metric_tag.clone(),
         stdout: plan.metric_from_stdout,
         event_dir: local_job_dir(plan, trial),
+        event_url: job_dir(plan, trial).filter(|url| ObjectFolder::is_address(url)),
     }
+}
+
+/// The folder for models and events of `trial`, or of the job.
+fn job_dir(plan: &JobPlan, trial: Option<&Trial>) -> Option<String> {
+    let job_dir = plan.job_dir.as_deref()?;
+    Some(match trial {
+        Some(trial) => format!("{}/{}", job_dir.trim_end_matches('/'), trial.id),
+        None => job_dir.to_owned(),
+    })
 }
 
 fn local_job_dir(plan: &JobPlan, trial: Option<&Trial>) -> Option<PathBuf> {

@@ -95,7 +95,7 @@ impl Server {
 ///
 /// # Errors
 /// If the address is invalid, or no certificates can be trusted.
-pub(in crate::cli) fn http_client(address: &str) -> anyhow::Result<reqwest::Client> {
+pub(crate) fn http_client(address: &str) -> anyhow::Result<reqwest::Client> {
     client_of(&base_address(address)?)
 }
 

@@ -34,7 +34,7 @@ use std::process::ExitCode;
 
 use self::error::ClientError;
 use self::folder::Purpose;
-pub(super) use self::http::http_client;
+pub(crate) use self::http::http_client;
 pub(super) use self::jobs::JobsCommand;
 pub(super) use self::studies::StudiesCommand;
 pub(super) use self::target::{LocationArgs, TargetArgs};

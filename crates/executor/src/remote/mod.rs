@@ -7,6 +7,7 @@
 
 mod engine;
 mod inbox;
+mod submitted;
 
 use std::collections::BTreeSet;
 use std::io;
@@ -17,6 +18,7 @@ use async_trait::async_trait;
 
 pub use self::engine::{AgentEngine, PlaceState};
 pub use self::inbox::{AgentEnd, AgentReport, AgentSpec, Command, Inbox, LogPiece, LogPosition, Received, SPEC_FORMAT};
+pub use self::submitted::Submitted;
 use super::logs::LogName;
 use super::reports::{Reports, SentReports};
 use super::{

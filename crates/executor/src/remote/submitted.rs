@@ -1,0 +1,153 @@
+//! The submissions that an engine has acknowledged: one file for each, so that an engine that has forgotten a job is not taken for
+//! one that never got it.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use tunesmith_files::Place;
+
+/// What is added to the name of the file of a submission that was asked to stop.
+const STOPPED: &str = ".stopped";
+
+/// The file with the identity of the folder.
+const IDENTITY: &str = "IDENTITY";
+
+/// Maximum size of that file in bytes.
+const MAX_IDENTITY_BYTES: u64 = 64;
+
+/// A folder with a file for each submission.
+#[derive(Debug)]
+pub struct Submitted {
+    folder: PathBuf,
+}
+
+impl Submitted {
+    /// The submissions that are recorded in `folder`, which is created when needed. Does no IO.
+    pub fn new(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    /// A random text of 12 lower case hexadecimal digits that this folder keeps. It is a part of the names in the engine, since
+    /// several servers may use one engine.
+    ///
+    /// # Errors
+    /// If it cannot be read or written.
+    pub fn identity(&self) -> io::Result<String> {
+        let place = Place::new(&self.folder, IDENTITY);
+        match place.read(MAX_IDENTITY_BYTES) {
+            Ok(bytes) => return String::from_utf8(bytes).map_err(io::Error::other),
+            Err(error) if error.is_not_found() => {}
+            Err(error) => return Err(error.into()),
+        }
+        let mut bytes = [0; 6];
+        File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+        let identity: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        fs::create_dir_all(&self.folder)?;
+        place.replace(identity.as_bytes(), true)?;
+        Ok(identity)
+    }
+
+    /// The note that was recorded with the submission `name`; `None` if it is not recorded.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn note(&self, name: &str) -> io::Result<Option<String>> {
+        match fs::read_to_string(self.folder.join(name)) {
+            Ok(note) => Ok(Some(note)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Records the submission `name` with `note`, durably.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn add(&self, name: &str, note: &str) -> io::Result<()> {
+        fs::create_dir_all(&self.folder)?;
+        Ok(Place::new(&self.folder, name).replace(note.as_bytes(), true)?)
+    }
+
+    /// Records that the submission `name` was asked to stop.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn mark_stopped(&self, name: &str) -> io::Result<()> {
+        self.add(&format!("{name}{STOPPED}"), "")
+    }
+
+    /// Whether [`Self::mark_stopped`] was called for `name`.
+    ///
+    /// # Errors
+    /// If that cannot be determined.
+    pub fn was_stopped(&self, name: &str) -> io::Result<bool> {
+        self.folder.join(format!("{name}{STOPPED}")).try_exists()
+    }
+
+    /// The recorded names that start with `prefix`.
+    ///
+    /// # Errors
+    /// If the folder cannot be read.
+    pub fn starting_with(&self, prefix: &str) -> io::Result<Vec<String>> {
+        let entries = match fs::read_dir(&self.folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            if let Some(name) = entry?.file_name().to_str()
+                && name.starts_with(prefix)
+                && !name.ends_with(STOPPED)
+            {
+                names.push(name.to_owned());
+            }
+        }
+        Ok(names)
+    }
+
+    /// Removes the record of the submission `name`, if there is one.
+    ///
+    /// # Errors
+    /// If a file cannot be removed.
+    pub fn remove(&self, name: &str) -> io::Result<()> {
+        remove_file(&self.folder.join(format!("{name}{STOPPED}")))?;
+        remove_file(&self.folder.join(name))
+    }
+}
+
+fn remove_file(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn submissions_are_recorded_by_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let submitted = Submitted::new(folder.path().join("engine"));
+        assert_eq!(submitted.starting_with("a-").unwrap(), [""; 0]);
+        let identity = submitted.identity().unwrap();
+        assert_eq!(identity.len(), 12);
+        assert_eq!(submitted.identity().unwrap(), identity);
+        assert_ne!(Submitted::new(folder.path().join("other")).identity().unwrap(), identity);
+        assert_eq!(submitted.note("a-1").unwrap(), None);
+        submitted.add("a-1", "namespace").unwrap();
+        submitted.add("b-1", "").unwrap();
+        assert_eq!(submitted.note("a-1").unwrap().as_deref(), Some("namespace"));
+        assert!(!submitted.was_stopped("a-1").unwrap());
+        submitted.mark_stopped("a-1").unwrap();
+        assert!(submitted.was_stopped("a-1").unwrap() && !submitted.was_stopped("b-1").unwrap());
+        assert_eq!(submitted.starting_with("a-").unwrap(), ["a-1"]);
+        submitted.remove("a-1").unwrap();
+        submitted.remove("a-1").unwrap();
+        assert_eq!(submitted.note("a-1").unwrap(), None);
+        assert!(!submitted.was_stopped("a-1").unwrap() && submitted.note("b-1").unwrap().is_some());
+    }
+}

@@ -1,0 +1,161 @@
+//! Requests of the REST interface of Ray.
+
+use std::error::Error;
+use std::time::Duration;
+
+use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Limit of the time of a request without a package.
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Limit of the time of an upload.
+const UPLOAD_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// Maximum length of a quoted answer.
+const MAX_QUOTE: usize = 500;
+
+/// Why a request had no useful answer.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ClientError {
+    /// There was no answer.
+    #[error("it does not answer: {0}")]
+    Unreached(String),
+    /// The answer is an error.
+    #[error("it answers {status}: {message}")]
+    Refused { status: u16, message: String },
+    /// The answer is not that of Ray.
+    #[error("its answer is not that of Ray: {0}")]
+    Foreign(String),
+    /// The package with the agent could not be made.
+    #[error("the package with the agent cannot be made")]
+    Package(#[source] std::io::Error),
+}
+
+/// A job, as Ray describes it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(super) struct RayJob {
+    pub(super) status: String,
+    #[serde(default)]
+    pub(super) message: Option<String>,
+    #[serde(default)]
+    pub(super) error_type: Option<String>,
+    #[serde(default)]
+    pub(super) driver_exit_code: Option<i64>,
+}
+
+impl RayJob {
+    pub(super) fn is_waiting(&self) -> bool {
+        self.status == "PENDING"
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Client {
+    http: reqwest::Client,
+    address: Url,
+    token: Option<String>,
+}
+
+impl Client {
+    pub(super) fn new(http: reqwest::Client, address: Url, token: Option<String>) -> Self {
+        Self { http, address, token }
+    }
+
+    pub(super) async fn version(&self) -> Result<Value, ClientError> {
+        json(self.request(Method::GET, &["api", "version"])?).await
+    }
+
+    /// The job `name`; `None` if the cluster does not know it.
+    pub(super) async fn job(&self, name: &str) -> Result<Option<RayJob>, ClientError> {
+        found(json(self.request(Method::GET, &["api", "jobs", name])?).await)
+    }
+
+    pub(super) async fn submit(&self, request: &Value) -> Result<(), ClientError> {
+        // The address ends with a slash.
+        let sending = self.request(Method::POST, &["api", "jobs", ""])?.json(request);
+        send(sending).await.map(drop)
+    }
+
+    /// Has no effect on a job that is not known.
+    pub(super) async fn stop(&self, name: &str) -> Result<(), ClientError> {
+        found(send(self.request(Method::POST, &["api", "jobs", name, "stop"])?).await).map(drop)
+    }
+
+    /// Has no effect on a job that is not known.
+    pub(super) async fn delete(&self, name: &str) -> Result<(), ClientError> {
+        found(send(self.request(Method::DELETE, &["api", "jobs", name])?).await).map(drop)
+    }
+
+    pub(super) async fn has_package(&self, name: &str) -> Result<bool, ClientError> {
+        found(send(self.request(Method::GET, &["api", "packages", "gcs", name])?).await).map(|found| found.is_some())
+    }
+
+    pub(super) async fn upload(&self, name: &str, bytes: Vec<u8>) -> Result<(), ClientError> {
+        let request = self.request(Method::PUT, &["api", "packages", "gcs", name])?;
+        send(request.timeout(UPLOAD_TIMEOUT).body(bytes)).await.map(drop)
+    }
+
+    fn request(&self, method: Method, path: &[&str]) -> Result<RequestBuilder, ClientError> {
+        let mut url = self.address.clone();
+        let mut segments =
+            url.path_segments_mut().map_err(|()| ClientError::Foreign("its address has no path".to_owned()))?;
+        segments.pop_if_empty().extend(path);
+        drop(segments);
+        let request = self.http.request(method, url).timeout(TIMEOUT);
+        Ok(match &self.token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        })
+    }
+}
+
+/// `None` in place of the answer that there is no such thing.
+fn found<T>(answer: Result<T, ClientError>) -> Result<Option<T>, ClientError> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(ClientError::Refused { status: 404, .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+async fn send(request: RequestBuilder) -> Result<Response, ClientError> {
+    let response = request.send().await.map_err(|error| ClientError::Unreached(innermost(&error.without_url())))?;
+    if response.status() == StatusCode::OK {
+        return Ok(response);
+    }
+    let status = response.status().as_u16();
+    let text = response.text().await.unwrap_or_default();
+    Err(ClientError::Refused { status, message: last_line(&text) })
+}
+
+async fn json<T: for<'de> Deserialize<'de>>(request: RequestBuilder) -> Result<T, ClientError> {
+    let text = send(request).await?.text().await.map_err(|error| ClientError::Unreached(innermost(&error)))?;
+    serde_json::from_str(&text).map_err(|error| ClientError::Foreign(error.to_string()))
+}
+
+/// The last line of a text, which states the error of a traceback.
+fn last_line(text: &str) -> String {
+    let line = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no message");
+    line.trim().chars().take(MAX_QUOTE).collect()
+}
+
+fn innermost(error: &dyn Error) -> String {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn message_of_a_traceback_is_its_last_line() {
+        assert_eq!(last_line("Traceback:\n  File x\nValueError: bad\n\n"), "ValueError: bad");
+        assert_eq!(last_line(""), "no message");
+    }
+}
