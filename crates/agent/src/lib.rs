@@ -137,7 +137,8 @@ pub async fn run(
         ..LocalSettings::default()
     });
     let attempt = AttemptReports { id: &spec.id, directory: &spec.directory, sources: &spec.reports };
-    let reports = executor.reports(&attempt, false, Vec::new());
+    let known = kept.known().map_err(spool_error)?;
+    let reports = executor.reports(&attempt, !known.is_empty(), known);
     let (events, mut asked) = mpsc::unbounded_channel();
     let (end, ended) = watch::channel(None);
     let (notice, preempted) = watch::channel(None);
