@@ -8,8 +8,8 @@ use anyhow::Context;
 use clap::Args;
 
 use super::client::http_client;
+use super::isolation_args::passed_environment_of_variable;
 use tunesmith_agent::{AgentOutcome, AgentSettings, run};
-use tunesmith_executor::local::PassedEnvironment;
 
 /// The exit code for an attempt that the server does not want any more.
 const SUPERSEDED: u8 = 3;
@@ -55,7 +55,7 @@ pub(super) fn agent(args: AgentArgs) -> anyhow::Result<ExitCode> {
         out_of_reach: Duration::from_secs_f64(args.out_of_reach),
         interval: Duration::from_millis(args.interval_ms),
         supervisor: std::env::current_exe().context("this program's own file cannot be found")?,
-        environment: PassedEnvironment::default(),
+        environment: passed_environment_of_variable()?,
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let outcome =

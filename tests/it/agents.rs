@@ -263,9 +263,31 @@ fn preempted_attempt_is_repeated_as_the_same_trial_with_the_same_job_dir() {
 }
 
 #[test]
-fn killed_agent_leaves_no_process_and_its_trial_runs_again() {
+fn attempt_whose_agent_is_killed_after_the_notice_counts_as_preempted() {
+    // An engine kills what is left in a place some time after its notice.
     let script = "[ -e models/1/again ] && { echo acc=0.5 step=2; exit 0; }
         trap '' TERM; echo > models/1/again; echo > first; while :; do sleep 0.05; done";
+    let (workspace, server) = running(script, &["first"], "60");
+    read(&workspace, "first");
+    let [agent] = agents(&workspace)[..] else { panic!("one agent runs") };
+    signal(agent, Signal::TERM);
+    let inbox = std::fs::read_dir(workspace.path().join("data/agents")).unwrap().next().unwrap().unwrap().path();
+    while !inbox.join("preemption.json").exists() {}
+    signal(agent, Signal::KILL);
+    let job = until_ended(&server);
+    assert_eq!(job["state"], "SUCCEEDED", "{job}");
+    server.kill();
+    let (trial, _) = stored(&workspace);
+    assert_eq!((trial.attempt, trial.preempted_attempts, trial.lost_attempts), (2, 1, 0));
+    until_no_process(&workspace);
+}
+
+#[test]
+fn killed_agent_leaves_no_process_and_its_trial_runs_again() {
+    // The first attempt ignores SIGTERM, and is killed after the grace period. The second one starts later.
+    let script =
+        "[ -e models/1/again ] && { kill -0 $(cat models/1/again) && touch both; echo acc=0.5 step=2; exit 0; }
+        trap '' TERM; echo $$ > models/1/again; echo > first; while :; do sleep 0.05; done";
     let (workspace, server) = running(script, &["first"], "60");
     read(&workspace, "first");
     let [agent] = agents(&workspace)[..] else { panic!("one agent runs") };
@@ -275,6 +297,7 @@ fn killed_agent_leaves_no_process_and_its_trial_runs_again() {
     server.kill();
     let (trial, _) = stored(&workspace);
     assert_eq!((trial.attempt, trial.preempted_attempts, trial.lost_attempts), (2, 0, 1));
+    assert!(!workspace.path().join("both").exists(), "both attempts ran at the same time");
     until_no_process(&workspace);
 }
 
@@ -375,4 +398,5 @@ fn unusable_specifications_are_refused_before_anything_starts() {
     let (status, errors) = run_agent(&workspace, &spec.to_string(), &unreachable);
     assert_eq!(status.code(), Some(4), "{errors}");
     assert!(errors.contains("the server cannot be reached; reports are kept"), "{errors}");
+    assert!(errors.contains("no program was started: check the address and the network of this node"), "{errors}");
 }

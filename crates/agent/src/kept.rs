@@ -36,6 +36,11 @@ impl Kept {
         Ok(Self { state: Mutex::new(state), attempt, stopping: AtomicBool::new(false) })
     }
 
+    /// Returns all measurements of the attempt, which a former agent may have kept.
+    pub(super) fn known(&self) -> io::Result<Vec<Measurement>> {
+        self.lock().spool.all()
+    }
+
     /// Adds measurements from files.
     pub(super) fn add(&self, measurements: &[Measurement]) -> io::Result<()> {
         self.lock().spool.append(measurements)

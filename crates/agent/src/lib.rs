@@ -137,7 +137,8 @@ pub async fn run(
         ..LocalSettings::default()
     });
     let attempt = AttemptReports { id: &spec.id, directory: &spec.directory, sources: &spec.reports };
-    let reports = executor.reports(&attempt, false, Vec::new());
+    let known = kept.known().map_err(spool_error)?;
+    let reports = executor.reports(&attempt, !known.is_empty(), known);
     let (events, mut asked) = mpsc::unbounded_channel();
     let (end, ended) = watch::channel(None);
     let (notice, preempted) = watch::channel(None);
@@ -165,7 +166,13 @@ pub async fn run(
             end.send_replace(Some(AgentEnd::Preempted { reason: "SIGTERM before the start".to_owned() }));
         }
         Some(Event::Superseded) => return Ok(AgentOutcome::Superseded),
-        Some(Event::OutOfReach) | None => return Ok(AgentOutcome::OutOfReach),
+        Some(Event::OutOfReach) | None => {
+            tracing::error!(
+                server.address = address,
+                "the server was never reached, so no program was started: check the address and the network of this node"
+            );
+            return Ok(AgentOutcome::OutOfReach);
+        }
     }
     let mut outcome = AgentOutcome::Delivered;
     // Whether this process has asked the program to end, for another reason than a preemption.
@@ -196,6 +203,11 @@ pub async fn run(
                 }
                 Some(Event::OutOfReach) => {
                     outcome = AgentOutcome::OutOfReach;
+                    tracing::error!(
+                        server.address = address,
+                        limit_secs = settings.out_of_reach.as_secs_f64(),
+                        "the server was out of reach for too long; the program is ended, and its end written to exit.json"
+                    );
                     was_asked = true;
                     executor.stop(&spec.id, StopMode::Graceful).await?;
                 }

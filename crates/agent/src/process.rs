@@ -87,13 +87,21 @@ impl ProcessEngine {
         if flock(&lock_file(&spool)?, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Ok(PlaceState::Running);
         }
+        // The supervisor of an agent that was killed ends the program first.
+        let supervised = spool.join("executions").join(id.to_string());
+        if supervised.try_exists()?
+            && flock(&lock_file(&supervised)?, FlockOperation::NonBlockingLockExclusive).is_err()
+        {
+            return Ok(PlaceState::Running);
+        }
         let (cause, reason) = (LossCause::Failure, "its agent ended without telling the end of its program".to_owned());
         Ok(PlaceState::Gone { cause, reason })
     }
 }
 
-fn lock_file(spool: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).open(spool.join("lock"))
+/// Opens the file whose lock is held by the process that works in `folder`.
+fn lock_file(folder: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).open(folder.join("lock"))
 }
 
 #[async_trait]

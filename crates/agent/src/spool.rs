@@ -37,6 +37,18 @@ impl Spool {
         Ok(Self { file, written: (count, size), confirmed: (0, 0) })
     }
 
+    /// Returns all measurements of the attempt.
+    pub(super) fn all(&self) -> io::Result<Vec<Measurement>> {
+        let mut measurements = Vec::new();
+        for (index, line) in self.reader(0)?.lines().enumerate() {
+            let one: NumberedMeasurement = serde_json::from_str(&line?)?;
+            let read = one.into_measurement(index);
+            measurements
+                .push(read.map_err(|refused| io::Error::other(format!("{}: {}", refused.field, refused.description)))?);
+        }
+        Ok(measurements)
+    }
+
     /// Number of measurements in the spool.
     pub(super) fn len(&self) -> u64 {
         self.written.0
@@ -123,6 +135,7 @@ mod tests {
         let mut file = OpenOptions::new().append(true).open(folder.path().join("measurements.jsonl")).unwrap();
         file.write_all(b"{\"half").unwrap();
         let mut spool = Spool::open(folder.path()).unwrap();
+        assert_eq!(spool.all().unwrap(), [10, 11, 12].map(measurement), "known to the next agent");
         spool.append(&[measurement(13)]).unwrap();
         spool.confirm(3).unwrap();
         assert_eq!(steps(&spool, 9), (3, vec![13]));

@@ -156,6 +156,9 @@ impl AgentReports {
             }
             _ => false,
         };
+        if let Some(trial) = id.trial.filter(|_| ended) {
+            self.earlier_events().remove(&TrialKey { study: StudyId::from(&id.job), trial });
+        }
         Ok(AgentAnswer { next_measurement, logs: received.logs, command: received.command, ended })
     }
 

@@ -139,18 +139,18 @@ impl Inbox {
         self.changes.subscribe()
     }
 
-    /// Opens the attempt of `spec`, unless it is open, and returns the file of its specification.
+    /// Opens the attempt of `spec`, unless its agent has reported, and returns the file of its specification.
     ///
     /// # Errors
     /// If a file cannot be written.
     pub fn open(&self, spec: &ExecutorJobSpec) -> io::Result<PathBuf> {
         let folder = self.attempt(&spec.id);
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
-        let file = folder.join("spec.json");
-        if !file.try_exists()? {
+        // Before that, an attempt may have been opened by a server with another address.
+        if !self.has_contact(&spec.id)? {
             self.write(&spec.id, "spec.json", &AgentSpec { format: SPEC_FORMAT, spec: spec.clone() }, false)?;
         }
-        Ok(file)
+        Ok(folder.join("spec.json"))
     }
 
     /// Whether the attempt `id` was opened.
