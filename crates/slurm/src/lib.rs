@@ -213,8 +213,11 @@ impl SlurmExecutor {
 #[async_trait]
 impl Executor for SlurmExecutor {
     async fn submit(&self, spec: &ExecutorJobSpec) -> Result<(), ExecutorError> {
-        let checked = SharedAttempts::check(spec).and_then(|()| submission::check(spec));
-        checked.map_err(|reason| ExecutorError::Rejected { id: spec.id.clone(), reason })?;
+        let rejected = |reason| ExecutorError::Rejected { id: spec.id.clone(), reason };
+        SharedAttempts::check(spec).and_then(|()| submission::check(spec)).map_err(rejected)?;
+        let owned = spec.clone();
+        let created = tokio::task::spawn_blocking(move || create_folders(&owned, false)).await;
+        created.unwrap_or_else(|error| Err(error.to_string())).map_err(rejected)?;
         self.find(&spec.id, Some(spec.clone())).await?;
         Ok(())
     }
