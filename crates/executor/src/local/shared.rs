@@ -478,8 +478,9 @@ mod tests {
         let spec = spec(folder.path());
         let original = attempts(folder.path());
         original.register(&spec).unwrap();
-        let copied = std::process::Command::new("cp").args(["-a", "executions", "copy"]).current_dir(folder.path());
-        assert!({ copied }.status().unwrap().success());
+        let mut copying = std::process::Command::new("cp");
+        copying.args(["-a", "executions", "copy"]).current_dir(folder.path());
+        assert!(copying.status().unwrap().success());
         let times = SharedTimes { check_ms: 10, lease_ms: 1000 };
         let copy = SharedAttempts::new(folder.path().join("copy"), times, None).find(&spec.id).unwrap().unwrap();
         assert!(matches!(copy.state().unwrap(), SharedState::Lost { cause: LossCause::Failure, .. }));
