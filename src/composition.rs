@@ -86,7 +86,7 @@ pub(crate) struct Application {
     pub(crate) agents: AgentReports,
 }
 
-/// Builds the services on `data_dir`. Starts no task and no program, and queues no job.
+/// Builds the services on `data_dir`. Starts no task and no program of a job, and queues no job.
 /// Histories that are kept between requests take at most about half of `memory` bytes.
 pub(crate) async fn compose(
     data_dir: &Arc<DataDir>,

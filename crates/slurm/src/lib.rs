@@ -21,7 +21,9 @@ use tokio::task::JoinHandle;
 use tunesmith_domain::JobId;
 use tunesmith_executor::local::PassedEnvironment;
 use tunesmith_executor::local::shared::{SharedAttempts, SharedTimes};
-use tunesmith_executor::{Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec, ExecutorJobState, StopMode};
+use tunesmith_executor::{
+    Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec, ExecutorJobState, StopMode, create_folders,
+};
 
 use self::command::CommandError;
 pub use self::command::SlurmCommands;

@@ -84,27 +84,29 @@ async fn assert_reasons(cluster: &Cluster, workspace: &Workspace, jobs: usize) {
         poll_interval: Duration::from_millis(500),
         ..SlurmSettings::default()
     });
-    for job in 0..jobs {
-        for trial in 1..=TRIALS as u64 {
-            let job = format!("projects/p/jobs/j{job}");
-            let id = ExecutorJobId { job: parsed(&job), trial: Some(TrialId(trial)), attempt: 1 };
-            let begin = Instant::now();
-            loop {
-                let state = executor.state(&id).await.unwrap();
-                let ExecutorJobState::Waiting { reason } = &state else { panic!("{id}: {state:?}") };
-                if reason == "PartitionDown (the partition is down)" {
-                    break;
-                }
-                assert!(begin.elapsed() < Duration::from_secs(60), "{id}: {reason}");
-                tokio::time::sleep(Duration::from_millis(50)).await;
+    let id = |job: usize, trial| ExecutorJobId {
+        job: format!("p/j{job}").parse().unwrap(),
+        trial: Some(TrialId(trial)),
+        attempt: 1,
+    };
+    let ids: Vec<ExecutorJobId> =
+        (0..jobs).flat_map(|job| (1..=TRIALS as u64).map(move |trial| id(job, trial))).collect();
+    // The first look lets the executor follow all of them, before one of them is waited for.
+    for id in &ids {
+        executor.state(id).await.unwrap();
+    }
+    let begin = Instant::now();
+    for id in &ids {
+        loop {
+            let state = executor.state(id).await.unwrap();
+            let ExecutorJobState::Waiting { reason } = &state else { panic!("{id}: {state:?}") };
+            if reason == "PartitionDown (the partition is down)" {
+                break;
             }
+            assert!(begin.elapsed() < Duration::from_secs(60), "{id}: {reason}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
-}
-
-fn parsed(job: &str) -> tunesmith_domain::JobId {
-    let parts: Vec<&str> = job.split('/').collect();
-    format!("{}/{}", parts[1], parts[3]).parse().unwrap()
 }
 
 /// The processor time of a process and its ended children.

@@ -480,9 +480,9 @@ mod tests {
         let spec = spec(folder.path());
         let original = attempts(folder.path());
         original.register(&spec).unwrap();
-        let mut copy = std::process::Command::new("cp");
-        let copied = copy.args(["-a", "executions", "copy"]).current_dir(folder.path()).status().unwrap();
-        assert!(copied.success());
+        let mut copying = std::process::Command::new("cp");
+        copying.args(["-a", "executions", "copy"]).current_dir(folder.path());
+        assert!(copying.status().unwrap().success());
         let times = SharedTimes { check_ms: 10, lease_ms: 1000 };
         let copy = SharedAttempts::new(folder.path().join("copy"), times, None).find(&spec.id).unwrap().unwrap();
         assert!(matches!(copy.state().unwrap(), SharedState::Lost { cause: LossCause::Failure, .. }));
