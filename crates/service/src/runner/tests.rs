@@ -1,6 +1,7 @@
 use std::collections::HashSet;
 use std::io;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -14,6 +15,7 @@ use super::{Control, JobOutcome, JobServices, RunSettings};
 use crate::clock::ManualClock;
 use crate::jobs::Jobs;
 use crate::live_trials::{LiveTrials, TrialKey};
+use crate::resource_pool::{PoolSettings, ResourcePool};
 use crate::search_policy::SearchPolicy;
 use crate::{JobEvent, StudySpec, Submission};
 use tunesmith_domain::{
@@ -21,11 +23,12 @@ use tunesmith_domain::{
 };
 use tunesmith_executor::{
     Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec, ExecutorJobState, ExitStatus, LossCause, ProgramEnd,
-    StopMode,
+    StopMode, StopReason,
 };
 use tunesmith_packages::Environments;
 use tunesmith_store::contract::samples;
 use tunesmith_store::{MemoryStore, Store};
+use tunesmith_telemetry::telemetry;
 
 /// An engine that keeps its first attempt waiting until `released` is true, and whose attempts end as scripted.
 struct Scripted {
@@ -67,6 +70,7 @@ impl Executor for Scripted {
     }
 
     async fn stop(&self, _: &ExecutorJobId, _: StopMode) -> Result<(), ExecutorError> {
+        self.released.send_replace(true);
         Ok(())
     }
 
@@ -110,6 +114,11 @@ struct Ran {
 
 /// Runs a job with one trial, or with one run if `study` is `None`, on an engine with these ends.
 async fn run(study: Option<StudySpec>, ends: Vec<ExecutorJobState>) -> Ran {
+    run_in(study, ends, None).await
+}
+
+/// As [`run`], with a limit on waiting. With a limit, the engine does not start the first attempt by itself.
+async fn run_in(study: Option<StudySpec>, ends: Vec<ExecutorJobState>, queue_deadline: Option<Duration>) -> Ran {
     let folder = TempDir::new().unwrap();
     let root = folder.path().to_owned();
     let (executor, live) = (Scripted::new(ends), Arc::new(LiveTrials::default()));
@@ -119,7 +128,7 @@ async fn run(study: Option<StudySpec>, ends: Vec<ExecutorJobState>) -> Ran {
         executor: executor.clone(),
         environments: Arc::new(Environments::new(root.join("environments"))),
         live: Arc::clone(&live),
-        pool: Arc::default(),
+        pool: ResourcePool::new(PoolSettings { queue_deadline, ..PoolSettings::default() }),
         clock: Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH)),
         directory: Box::new(move |job| root.join("jobs").join(job.parts().1)),
         program_user: Box::new(|_| None),
@@ -162,7 +171,9 @@ async fn run(study: Option<StudySpec>, ends: Vec<ExecutorJobState>) -> Ran {
             tokio::task::yield_now().await;
             reason = live.waiting_reason(&key);
         }
-        executor.released.send_replace(true);
+        if queue_deadline.is_none() {
+            executor.released.send_replace(true);
+        }
         reason
     };
     let (outcome, waiting_reason) = tokio::join!(jobs.run_one(&id, settings, level), release);
@@ -214,4 +225,22 @@ async fn preempted_run_without_hyperparameters_is_repeated_without_limit() {
     ends.push(exited(0));
     let Ran { job, .. } = run(None, ends).await;
     assert_eq!((job.state, job.error_message.as_str()), (JobState::Succeeded, ""));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn program_that_waits_in_its_engine_longer_than_the_queue_deadline_fails_with_the_reason() {
+    let stopped = ExitStatus { end: ProgramEnd::Signaled(9), stopped: Some(StopReason::Requested) };
+    let ends = vec![ExecutorJobState::Ended(stopped)];
+    let deadline = Some(Duration::from_millis(300));
+    let reason = "waited longer than the queue deadline of 0.3 s of this server: Resources";
+    let Ran { trial, waiting_reason, .. } = run_in(Some(study()), ends.clone(), deadline).await;
+    let trial = trial.unwrap();
+    assert_eq!((trial.attempt, trial.state), (1, TrialState::Infeasible));
+    assert!(trial.infeasible_reason.as_deref().is_some_and(|text| text.ends_with(reason)), "{trial:?}");
+    assert_eq!(waiting_reason.as_deref(), Some("Resources"));
+    let metrics = telemetry().text();
+    assert!(metrics.contains("tunesmith_trials_waiting{reason=\"engine\"} 0\n"), "{metrics}");
+    let Ran { job, .. } = run_in(None, ends, deadline).await;
+    assert_eq!(job.state, JobState::Failed);
+    assert!(job.error_message.contains(reason), "{}", job.error_message);
 }
