@@ -168,6 +168,33 @@ fn devices_are_those_of_nvidia_smi_and_programs_without_a_request_see_none() {
     );
 }
 
+/// Prints the number of accelerators that the driver of NVIDIA shows to the program.
+const COUNT_DEVICES: &str = r#"
+import ctypes
+driver = ctypes.CDLL("libcuda.so.1")
+count = ctypes.c_int(0)
+if driver.cuInit(0) == 0:
+    driver.cuDeviceGetCount(ctypes.byref(count))
+print("devices:", count.value)
+"#;
+
+/// Runs only on a machine with an NVIDIA accelerator.
+#[test]
+fn real_accelerators_are_handed_out() {
+    let found = std::process::Command::new("nvidia-smi").arg("-L").output();
+    if !found.is_ok_and(|found| found.status.success() && found.stdout.starts_with(b"GPU ")) {
+        eprintln!("skipped: nvidia-smi lists no accelerator on this machine");
+        return;
+    }
+    let workspace = Workspace::new("trainingInput: {}\n");
+    workspace.write("server.yaml", "resources: {discoverDevices: true}\naccelerators: {NVIDIA_TESLA_K80: any}\n");
+    let run =
+        || workspace.run(["--server-config", "server.yaml", "--", "python3", "-c", COUNT_DEVICES]).expect(0).stdout;
+    assert!(run().contains("devices: 0\n"));
+    workspace.write("hptuning_config.yaml", "scaleTier: BASIC_GPU\n");
+    assert!(run().contains("devices: 1\n"));
+}
+
 #[test]
 fn numbers_of_trials_change_while_the_job_runs() {
     let (workspace, server) = configured("{}\n", &[]);
@@ -275,7 +302,8 @@ fn queued_jobs_are_limited_and_fail_after_the_queue_deadline() {
         "the job waited for a job slot longer than the queue deadline of 0.001 s of this server"
     );
     release(&workspace, "go");
-    assert_eq!(ended(&server, "runs")["state"], "SUCCEEDED");
+    let done = ended(&server, "runs");
+    assert_eq!(done["state"], "SUCCEEDED", "{done}");
 }
 
 #[test]

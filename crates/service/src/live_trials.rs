@@ -8,6 +8,7 @@ use tunesmith_algorithms::early_stopping::CurvePoint;
 
 use tunesmith_domain::{Measurement, StudyId, TrialId};
 use tunesmith_store::StoreError;
+use tunesmith_telemetry::{WaitKind, telemetry};
 
 /// The name of a trial of any study.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -93,6 +94,13 @@ struct LiveState {
     waiting: Option<String>,
 }
 
+impl Drop for LiveTrial {
+    fn drop(&mut self) {
+        // A trial that waits is no longer followed.
+        self.set_waiting(None);
+    }
+}
+
 impl LiveTrial {
     /// Creates a trial with the measurements `stored`.
     pub(super) fn new(attempt: u64, token: String, tag: String, stored: &[Measurement]) -> Self {
@@ -123,6 +131,8 @@ impl LiveTrial {
     pub(super) fn set_waiting(&self, reason: Option<String>) -> bool {
         let mut state = self.lock();
         let changed = state.waiting != reason;
+        let change = i64::from(reason.is_some()) - i64::from(state.waiting.is_some());
+        telemetry().change_trials_waiting(WaitKind::Engine, change);
         state.waiting = reason;
         changed
     }

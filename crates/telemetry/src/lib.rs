@@ -239,6 +239,11 @@ impl Telemetry {
         self.trials_waiting.get_or_create(&labels).set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
+    /// Changes the number of trials that wait for a reason of `kind` by `change`.
+    pub fn change_trials_waiting(&self, kind: WaitKind, change: i64) {
+        self.trials_waiting.get_or_create(&WaitLabels { reason: kind.as_str() }).inc_by(change);
+    }
+
     /// Counts a transaction of `changes` changes that took `time`.
     pub fn commit(&self, changes: usize, time: Duration) {
         self.commit_seconds.observe(time.as_secs_f64());

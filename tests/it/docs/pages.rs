@@ -41,6 +41,7 @@ pages! {
     priors_and_warm_start: "docs/guide/priors-and-warm-start.md", 0, &[];
     reading_explain: "docs/guide/reading-explain.md", 0, &[];
     security: "docs/guide/security.md", 1, &[];
+    server_configuration: "docs/guide/server-configuration.md", 2, &[];
     server_for_a_team: "docs/guide/server-for-a-team.md", 4, &[];
     slurm: "docs/guide/slurm.md", 1, &[];
     suggest_and_report: "docs/guide/suggest-and-report.md", 0, &["google-api-python-client==2.202.0"];

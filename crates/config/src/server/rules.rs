@@ -46,10 +46,12 @@ impl<'a> Rules<'a> {
         let capacity = file.resources.map(|resources| self.capacity(resources)).unwrap_or_default();
         let mut machines = MachineMap::published();
         machines.is_strict = true;
+        // Other executors pass requests on to a scheduler, which counts all of them.
+        let is_scheduled = self.executors.first().is_some_and(|default| *default != LOCAL);
         machines.counted = Counted {
-            cpus: capacity.milli_cpus.is_some(),
-            memory: capacity.memory_bytes.is_some(),
-            accelerators: capacity.devices.is_some(),
+            cpus: is_scheduled || capacity.milli_cpus.is_some(),
+            memory: is_scheduled || capacity.memory_bytes.is_some(),
+            accelerators: is_scheduled || capacity.devices.is_some(),
         };
         for (name, entry) in file.machine_types {
             let published = machines.machine_types.get(&name).cloned().unwrap_or_default();

@@ -354,6 +354,10 @@ impl Jobs {
         let mut waiting = JoinSet::new();
         loop {
             self.end_overdue().await;
+            // A run that was interrupted leaves its slot to the next process.
+            if *control.borrow() >= Control::Drain {
+                break;
+            }
             while running.len() < settings.slots.get() {
                 let Some(id) = self.state().queue.pop() else { break };
                 running.spawn(Arc::clone(self).run_queued(id, settings.endpoint.clone(), control.clone()));

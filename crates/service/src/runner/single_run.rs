@@ -159,11 +159,19 @@ async fn watch(context: &Context, id: &ExecutorJobId) -> Result<Option<ExecutorJ
     tokio::pin!(ended);
     let mut stopped = false;
     let mut killed = false;
+    let mut overdue = context.engine_deadline();
     loop {
         let level = if stopped && *control.borrow() >= Control::Interrupt { Control::Kill } else { Control::Detach };
         tokio::select! {
             biased;
-            state = &mut ended => return Ok(Some(state?)),
+            state = &mut ended => return Ok(Some(overdue.end(state?))),
+            () = until(overdue.deadline) => {
+                overdue.deadline = None;
+                if let ExecutorJobState::Waiting { reason } = executor.state(id).await? {
+                    overdue.reason = Some(context.engine_overdue_reason(Some(reason)));
+                    executor.stop(id, StopMode::Immediate).await?;
+                }
+            }
             () = until_at_least(&mut control, level), if !killed => {
                 if context.runner.is_detached() {
                     return Ok(None);

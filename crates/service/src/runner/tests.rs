@@ -1,6 +1,7 @@
 use std::collections::HashSet;
 use std::io;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -14,6 +15,7 @@ use super::{Control, JobOutcome, JobServices, RunSettings};
 use crate::clock::ManualClock;
 use crate::jobs::Jobs;
 use crate::live_trials::{LiveTrials, TrialKey};
+use crate::resource_pool::{PoolSettings, ResourcePool};
 use crate::search_policy::SearchPolicy;
 use crate::{JobEvent, StudySpec, Submission};
 use tunesmith_domain::{
@@ -21,11 +23,12 @@ use tunesmith_domain::{
 };
 use tunesmith_executor::{
     Capabilities, Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec, ExecutorJobState, ExitStatus, LossCause,
-    ProgramEnd, StopMode,
+    ProgramEnd, StopMode, StopReason,
 };
 use tunesmith_packages::Environments;
 use tunesmith_store::contract::samples;
 use tunesmith_store::{MemoryStore, Store};
+use tunesmith_telemetry::telemetry;
 
 /// An engine that keeps its first attempt waiting until `released` is true, and whose attempts end as scripted.
 struct Scripted {
@@ -71,6 +74,7 @@ impl Executor for Scripted {
     }
 
     async fn stop(&self, _: &ExecutorJobId, _: StopMode) -> Result<(), ExecutorError> {
+        self.released.send_replace(true);
         Ok(())
     }
 
@@ -114,10 +118,24 @@ struct Ran {
 
 /// Runs a job with one trial, or with one run if `study` is `None`, on an engine with these ends.
 async fn run(study: Option<StudySpec>, ends: Vec<ExecutorJobState>) -> Ran {
-    run_program(ProgramPlan::Command { argv: vec!["true".to_owned()] }, study, ends).await
+    run_program(command(), study, ends, None).await
 }
 
-async fn run_program(program: ProgramPlan, study: Option<StudySpec>, ends: Vec<ExecutorJobState>) -> Ran {
+/// As [`run`], with a limit on waiting. With a limit, the engine does not start the first attempt by itself.
+async fn run_in(study: Option<StudySpec>, ends: Vec<ExecutorJobState>, queue_deadline: Option<Duration>) -> Ran {
+    run_program(command(), study, ends, queue_deadline).await
+}
+
+fn command() -> ProgramPlan {
+    ProgramPlan::Command { argv: vec!["true".to_owned()] }
+}
+
+async fn run_program(
+    program: ProgramPlan,
+    study: Option<StudySpec>,
+    ends: Vec<ExecutorJobState>,
+    queue_deadline: Option<Duration>,
+) -> Ran {
     let folder = TempDir::new().unwrap();
     let root = folder.path().to_owned();
     let (executor, live) = (Scripted::new(ends), Arc::new(LiveTrials::default()));
@@ -128,7 +146,7 @@ async fn run_program(program: ProgramPlan, study: Option<StudySpec>, ends: Vec<E
         executor: executor.clone(),
         environments: Arc::new(Environments::new(root.join("environments"))),
         live: Arc::clone(&live),
-        pool: Arc::default(),
+        pool: ResourcePool::new(PoolSettings { queue_deadline, ..PoolSettings::default() }),
         clock: Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH)),
         directory: Box::new(move |job| root.join("jobs").join(job.parts().1)),
         program_user: Box::new(|_| None),
@@ -171,7 +189,9 @@ async fn run_program(program: ProgramPlan, study: Option<StudySpec>, ends: Vec<E
             tokio::task::yield_now().await;
             reason = live.waiting_reason(&key);
         }
-        executor.released.send_replace(true);
+        if queue_deadline.is_none() {
+            executor.released.send_replace(true);
+        }
         reason
     };
     let (outcome, waiting_reason) = tokio::join!(jobs.run_one(&id, settings, level), release);
@@ -233,6 +253,24 @@ async fn job_with_packages_fails_where_no_files_are_shared() {
         requirements: Vec::new(),
         module: "trainer".to_owned(),
     };
-    let Ran { job, .. } = run_program(program, None, Vec::new()).await;
+    let Ran { job, .. } = run_program(program, None, Vec::new(), None).await;
     assert_eq!((job.state, job.error_message.as_str()), (JobState::Failed, super::NO_SHARED_FILES));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn program_that_waits_in_its_engine_longer_than_the_queue_deadline_fails_with_the_reason() {
+    let stopped = ExitStatus { end: ProgramEnd::Signaled(9), stopped: Some(StopReason::Requested) };
+    let ends = vec![ExecutorJobState::Ended(stopped)];
+    let deadline = Some(Duration::from_millis(300));
+    let reason = "waited longer than the queue deadline of 0.3 s of this server: Resources";
+    let Ran { trial, waiting_reason, .. } = run_in(Some(study()), ends.clone(), deadline).await;
+    let trial = trial.unwrap();
+    assert_eq!((trial.attempt, trial.state), (1, TrialState::Infeasible));
+    assert!(trial.infeasible_reason.as_deref().is_some_and(|text| text.ends_with(reason)), "{trial:?}");
+    assert_eq!(waiting_reason.as_deref(), Some("Resources"));
+    let metrics = telemetry().text();
+    assert!(metrics.contains("tunesmith_trials_waiting{reason=\"engine\"} 0\n"), "{metrics}");
+    let Ran { job, .. } = run_in(None, ends, deadline).await;
+    assert_eq!(job.state, JobState::Failed);
+    assert!(job.error_message.contains(reason), "{}", job.error_message);
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::published::name_of;
-use super::{MachineMap, MachineType, Place};
+use super::{Counted, MachineMap, MachineType, Place};
 use crate::ai_platform::violations::Violations;
 use crate::ai_platform::{Int64, ReplicaConfig, ScaleTier, TrainingInput, Violation, nearest};
 use tunesmith_domain::{Accelerators, MachineNotice, MachinePlan, Resources, Role};
@@ -75,6 +75,9 @@ impl MachineMap {
         for ((field, machine_type), (config_field, config)) in fields.into_iter().zip(&types).zip(configs) {
             let group = Group { type_field: type_field(field), machine_type, config_field, config: config.as_ref() };
             resources.push(resolution.resources(&group));
+        }
+        if input.scale_tier == Some(ScaleTier::Custom) && self.counted == Counted::default() {
+            resolution.notice("scaleTier", NO_EFFECT);
         }
         if let Some((name, tier)) = tier {
             resolution.tier_notice(name, tier, &resources);
@@ -304,7 +307,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::ai_platform::machines::Counted;
 
     fn resolve(map: &MachineMap, input: serde_json::Value) -> Result<Machines, Vec<Violation>> {
         map.resolve(&serde_json::from_value(input).unwrap())
@@ -346,7 +348,7 @@ mod tests {
         let input = json!({"scaleTier": "CUSTOM", "masterType": "n1-standrd-4", "region": "r", "workerCount": 2,
             "workerType": "n1-highmem-2", "masterConfig": {"acceleratorConfig": {"type": "NVIDIA_TESLA_T4", "count": 2}}});
         let machines = resolve(&MachineMap::published(), input.clone()).unwrap();
-        let no_effect = ["masterType", "masterConfig.acceleratorConfig", "workerType", "region"];
+        let no_effect = ["masterType", "masterConfig.acceleratorConfig", "workerType", "scaleTier", "region"];
         assert_eq!(texts(&machines), no_effect.map(|field| format!("{field}: {NO_EFFECT}")));
 
         let mut map = strict();
