@@ -39,7 +39,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 #[macro_export]
 macro_rules! executor_contract {
     (in order $harness:expr) => {
-        $crate::executor_contract!(@checks ordered $harness)
+        $crate::executor_contract!(@checks ordered $harness);
     };
     (@checks $how:ident $harness:expr) => {
         $crate::executor_contract!(@$how $harness;
@@ -49,7 +49,7 @@ macro_rules! executor_contract {
             immediate_stop_sends_sigkill_at_once, stop_of_a_job_that_does_not_run_has_no_effect,
             time_limit_is_enforced, job_is_found_by_another_executor, dropped_wait_has_no_effect,
             output_is_in_the_logs, environment_is_passed_to_the_program,
-            forgotten_job_is_unknown_and_its_id_may_be_used_again)
+            forgotten_job_is_unknown_and_its_id_may_be_used_again);
     };
     (@ordered $harness:expr; $($name:ident),+) => {
         $(
