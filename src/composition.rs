@@ -12,6 +12,7 @@ use std::time::Duration;
 use anyhow::Context;
 
 use crate::data_dir::{DataDir, audit_of};
+use crate::sharing::{self, Sharing};
 use tunesmith_access::{AuditLog, Authenticator, Limits, Record, TokenFile, TokenFileError};
 use tunesmith_executor::local::{Identities, Identity, LocalExecutor, LocalSettings, PassedEnvironment};
 use tunesmith_http::authorization::{Access, Owner};
@@ -86,14 +87,31 @@ pub(crate) async fn compose(
     isolation: Isolation,
     memory: usize,
 ) -> anyhow::Result<Application> {
+    compose_shared(data_dir, container, isolation, memory, sharing::JOB_LEASE).await
+}
+
+/// As [`compose`], for a server whose jobs are continued by other servers `job_lease` after it has died.
+pub(crate) async fn compose_shared(
+    data_dir: &Arc<DataDir>,
+    container: ContainerOptions,
+    isolation: Isolation,
+    memory: usize,
+    job_lease: Duration,
+) -> anyhow::Result<Application> {
     let store = data_dir.store().await?;
     store.finish_deletions().await?;
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let Sharing { claims, documents, clock } = sharing::open(data_dir, &store, job_lease).await?;
+    let pending = match &documents {
+        Some(documents) => PendingSuggestions::shared(Arc::clone(documents)),
+        None => PendingSuggestions::new(data_dir.suggestions()),
+    };
     let policy = Arc::new(SearchPolicy::with_memory(Arc::clone(&store), processors().get(), memory / 2));
     let live = Arc::new(LiveTrials::default());
     let environments = Arc::new(environments(data_dir, &isolation));
     let jobs = Jobs::new(JobServices {
         store: Arc::clone(&store),
+        claims,
+        documents,
         program_user: Box::new({
             let identities = isolation.identities.clone();
             move |project| {
@@ -113,10 +131,7 @@ pub(crate) async fn compose(
         retry_pauses: RETRY_PAUSES.to_vec(),
     });
     Ok(Application {
-        studies: Arc::new(
-            Studies::new(Arc::clone(&store), policy, Arc::clone(&clock))
-                .with_pending(PendingSuggestions::new(data_dir.suggestions())),
-        ),
+        studies: Arc::new(Studies::new(Arc::clone(&store), policy, Arc::clone(&clock)).with_pending(pending)),
         jobs: Arc::new(jobs),
         packages: Packages::new(data_dir.packages(), Packages::MAX_BYTES),
         environments,

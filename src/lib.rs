@@ -7,3 +7,4 @@ pub mod cli;
 mod composition;
 pub mod data_dir;
 mod memory;
+mod sharing;

@@ -56,6 +56,9 @@ pub(super) struct ServeArgs {
     data_dir: PathBuf,
     #[command(flatten)]
     store: StoreArgs,
+    /// Seconds after which another server on the same database continues the jobs of this one if it has died.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    job_lease: u64,
     /// Number of jobs to run at once. The number of processors by default.
     #[arg(long, value_name = "N")]
     job_slots: Option<NonZeroU16>,
@@ -173,10 +176,14 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
         Some(url) => url.as_str().trim_end_matches('/').to_owned(),
         None => format!("{scheme}://{}", reachable(address)),
     };
-    let application = composition::compose(&data_dir, args.container.options()?, isolation, memory).await?;
+    let application = {
+        let lease = Duration::from_secs(args.job_lease);
+        composition::compose_shared(&data_dir, args.container.options()?, isolation, memory, lease).await?
+    };
     application.packages.remove_unfinished()?;
     application.studies.renew_leases_of_former_process().await?;
     let jobs = Arc::clone(&application.jobs);
+    jobs.leave_jobs_of_others().await?;
     jobs.resume_unfinished().await?;
     application.studies.resume_suggestions().await?;
     let pruner = args.retention.map(|days| {
@@ -311,9 +318,17 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 async fn sweep(studies: Arc<Studies>) {
     let mut interval = tokio::time::interval(SWEEP_INTERVAL);
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut has_failed = false;
     loop {
         interval.tick().await;
-        if let Err(error) = studies.sweep().await {
+        // No client could renew its lease while the store did not answer.
+        let swept = if has_failed { studies.renew_leases_of_former_process().await } else { Ok(()) };
+        let swept = match swept {
+            Ok(()) => studies.sweep().await,
+            Err(error) => Err(error),
+        };
+        has_failed = swept.is_err();
+        if let Err(error) = swept {
             tracing::error!(error = &error as &dyn std::error::Error, "the leases could not be checked");
         }
     }

@@ -8,6 +8,7 @@ mod queue;
 mod reopen;
 mod retention;
 mod retries;
+mod sharing;
 #[cfg(test)]
 mod tests;
 
@@ -29,13 +30,14 @@ use self::queue::{Moment, Queue};
 use self::retries::{AfterFailure, Retry};
 use super::pages;
 use super::runner::{
-    CANCELLED_BY_USER, Control, JobOutcome, JobServices, RunControl, RunError, RunSettings, until_at_least,
+    CANCELLED_BY_USER, Control, JobOutcome, JobServices, Latest, RunControl, RunError, RunSettings, until_at_least,
+    until_true,
 };
 use super::submission::{newest_job, submit};
 use super::{Submission, SubmitError, Submitted};
 use tunesmith_domain::{Job, JobChange, JobId, JobState, PlanError, Study, TransitionError, Trial};
 use tunesmith_executor::ExecutorError;
-use tunesmith_store::{Condition, StoreError};
+use tunesmith_store::{Claim, Condition, StoreError};
 use tunesmith_telemetry::telemetry;
 
 pub use self::retries::RETRY_PAUSES;
@@ -113,10 +115,28 @@ pub struct Jobs {
 #[derive(Default)]
 struct State {
     queue: Queue,
-    /// Cancels each running job when set to true. Contains the jobs that wait to be run again after a failure.
-    running: HashMap<JobId, watch::Sender<bool>>,
+    /// The running jobs, and those that wait to be run again after a failure.
+    running: HashMap<JobId, Running>,
     /// Number of failed runs in succession.
     failed_runs: HashMap<JobId, usize>,
+}
+
+/// What concerns the run of a registered job.
+struct Registered {
+    /// Becomes true when the job is cancelled.
+    cancelled: watch::Receiver<bool>,
+    is_taken_over: bool,
+    /// Becomes true when another server has taken the job over.
+    is_lost: watch::Receiver<bool>,
+}
+
+/// The handles of a running job.
+struct Running {
+    /// Cancels the job when set to true.
+    cancel: watch::Sender<bool>,
+    claim: Claim,
+    /// Set when another server has taken the job over.
+    is_lost: watch::Sender<bool>,
 }
 
 /// A job with its trials.
@@ -169,10 +189,7 @@ impl Jobs {
         let Submitted::Created(job) = submitted else {
             return Err(StoreError::AlreadyExists { resource: format!("job {}", submitted.job().id) }.into());
         };
-        let now = self.moment();
-        self.state().queue.push(&job, job.plan()?, now);
-        self.changed.notify_one();
-        Ok(job)
+        self.enqueue(job).await
     }
 
     /// Returns the job `id`.
@@ -280,19 +297,28 @@ impl Jobs {
             .into());
         }
         // A job that has run before may have running programs: it is resumed to stop them.
-        let never_started = job.start_time.is_none() && self.state().queue.remove(id);
-        let state = if never_started { JobState::Cancelled } else { JobState::Cancelling };
+        let is_waiting = job.start_time.is_none() && self.state().queue.remove(id);
+        // Another server may have started it since.
+        let own = if is_waiting { self.services.claims.claim(id).await? } else { None };
+        let state = if own.is_some() { JobState::Cancelled } else { JobState::Cancelling };
         let change = JobChange::Become { state, error_message: CANCELLED_BY_USER.to_owned(), at: clock.now() };
-        store.change_job(id, change).await?;
-        let mut now = self.state();
-        now.queue.move_to_front(&job);
-        if let Some(cancel) = now.running.get(id) {
-            cancel.send_replace(true);
-        } else if state == JobState::Cancelling && job.plan().is_err() && now.queue.position(id).is_none() {
-            // It was not queued, because its plan cannot be read.
-            now.queue.push_front(&job);
-            self.changed.notify_one();
+        let changed = store.change_job(id, change).await;
+        if let Some(claim) = &own {
+            self.services.claims.release(claim).await?;
         }
+        changed?;
+        {
+            let mut now = self.state();
+            now.queue.move_to_front(&job);
+            if let Some(running) = now.running.get(id) {
+                running.cancel.send_replace(true);
+            } else if state == JobState::Cancelling && job.plan().is_err() && now.queue.position(id).is_none() {
+                // It was not queued, because its plan cannot be read.
+                now.queue.push_front(&job);
+                self.changed.notify_one();
+            }
+        }
+        self.services.claims.announce().await;
         Ok(())
     }
 
@@ -304,24 +330,12 @@ impl Jobs {
         Ok(self.services.store.change_job(id, change).await?)
     }
 
-    /// Queues the unfinished jobs of the store. Call it once, before any other method.
+    /// Queues the unfinished jobs of the store that no other server runs. Call it once, before any other method.
     ///
     /// # Errors
     /// [`JobsError::Store`].
     pub async fn resume_unfinished(&self) -> Result<(), JobsError> {
-        let mut jobs = pin!(pages::jobs(&*self.services.store, None));
-        while let Some(job) = jobs.try_next().await? {
-            if job.state.is_final() {
-                continue;
-            }
-            let now = self.moment();
-            match job.plan() {
-                _ if job.state == JobState::Cancelling => self.state().queue.push_front(&job),
-                Ok(plan) => self.state().queue.push(&job, plan, now),
-                Err(error) => tracing::error!(job.id = %job.id, error = %error, "a job cannot be resumed"),
-            }
-        }
-        Ok(())
+        Ok(self.look_for_jobs().await?)
     }
 
     /// Runs the queued jobs until `control` is raised. Then ends the running ones in the way of `control`, so that the
@@ -329,6 +343,7 @@ impl Jobs {
     pub async fn run(self: &Arc<Self>, settings: QueueSettings, mut control: watch::Receiver<Control>) {
         let mut running = JoinSet::new();
         let mut waiting = JoinSet::new();
+        let mut sharing = pin!(self.share());
         loop {
             self.cancel_overdue().await;
             while running.len() < settings.slots.get() {
@@ -354,10 +369,18 @@ impl Jobs {
                 },
                 Some(_) = waiting.join_next() => {}
                 () = overdue => {}
+                () = &mut sharing => {}
             }
         }
         waiting.abort_all();
-        while running.join_next().await.is_some() {}
+        let ended = async { while running.join_next().await.is_some() {} };
+        tokio::select! {
+            () = ended => {}
+            // Claims are kept until the last run has ended.
+            () = &mut sharing => {}
+        }
+        let level = *control.borrow();
+        self.release_claims(level).await;
     }
 
     /// Runs the job `id`, and no other, to its end or until `control` is raised. After a failure it is run again a
@@ -371,10 +394,17 @@ impl Jobs {
         settings: RunSettings,
         mut control: watch::Receiver<Control>,
     ) -> Result<JobOutcome, RunError> {
-        let cancelled = self.register(id).await;
+        let Some(Registered { cancelled, is_taken_over, .. }) = self.register(id).await? else {
+            return Err(StoreError::NotOwner { job: id.clone() }.into());
+        };
+        let mut sharing = pin!(self.share());
         let outcome = loop {
-            let run_control = RunControl { level: control.clone(), cancelled: cancelled.clone() };
-            let (error, after) = match self.run_once(id, &settings, run_control).await {
+            let run_control = RunControl { level: control.clone(), cancelled: cancelled.clone(), is_taken_over };
+            let run = tokio::select! {
+                run = self.run_once(id, &settings, run_control) => run,
+                () = &mut sharing => return Err(StoreError::NotOwner { job: id.clone() }.into()),
+            };
+            let (error, after) = match run {
                 Ok(outcome) => break Ok(outcome),
                 Err(failure) => failure,
             };
@@ -398,7 +428,13 @@ impl Jobs {
                 }
             }
         };
-        self.unregister(id);
+        if self.is_lost(id) {
+            self.unregister(id);
+            self.stop_superseded(id, Latest::Killed).await;
+            return outcome;
+        }
+        let level = *control.borrow();
+        self.release(id, level).await;
         outcome
     }
 
@@ -409,7 +445,20 @@ impl Jobs {
         endpoint: String,
         control: watch::Receiver<Control>,
     ) -> Option<Retry> {
-        let cancelled = self.register(&id).await;
+        let registered = match self.register(&id).await {
+            Ok(Some(registered)) => registered,
+            // Another server runs it.
+            Ok(None) => return None,
+            Err(error) => {
+                // It is found again once the store answers.
+                tracing::error!(job.id = %id, error = &error as &dyn std::error::Error, "a job could not be claimed");
+                return None;
+            }
+        };
+        let Registered { cancelled, is_taken_over, mut is_lost } = registered;
+        if is_taken_over {
+            self.stop_superseded(&id, Latest::Kept).await;
+        }
         let handling = Handling::begin(&(self.services.directory)(&id)).await;
         let failure = if handling.is_fatal() {
             match handling::set_aside(&self, &id).await {
@@ -425,29 +474,53 @@ impl Jobs {
         } else {
             let (events, emitted) = mpsc::unbounded_channel();
             let settings = RunSettings { endpoint, parallel: None, events: Some(events) };
-            let run_control = RunControl { level: control, cancelled: cancelled.clone() };
-            let outcome = handling.during(emitted, self.run_once(&id, &settings, run_control)).await;
+            let (level, own_level) = watch::channel(*control.borrow());
+            let run_control = RunControl { level: own_level, cancelled: cancelled.clone(), is_taken_over };
+            let mut run = pin!(handling.during(emitted, self.run_once(&id, &settings, run_control)));
+            let mut control = control.clone();
+            let outcome = loop {
+                tokio::select! {
+                    biased;
+                    outcome = &mut run => break outcome,
+                    Ok(()) = control.changed() => {
+                        let now = *control.borrow();
+                        level.send_replace(now);
+                    }
+                    // Its programs are ended below.
+                    () = until_true(&mut is_lost), if *level.borrow() < Control::Detach => {
+                        level.send_replace(Control::Detach);
+                    }
+                }
+            };
             self.pause_after(&id, outcome)
         };
+        if *is_lost.borrow() || self.is_lost(&id) {
+            self.unregister(&id);
+            self.stop_superseded(&id, Latest::Killed).await;
+            return None;
+        }
         match failure {
             Some(pause) => Some(Retry { id, pause, cancelled }),
             None => {
-                self.unregister(&id);
+                let level = *control.borrow();
+                self.release(&id, level).await;
                 None
             }
         }
     }
 
-    /// Enters a job into the running ones; the returned flag becomes true when the job is cancelled.
-    async fn register(&self, id: &JobId) -> watch::Receiver<bool> {
+    /// Claims a job and enters it into the running ones; `None` if another server runs it.
+    async fn register(&self, id: &JobId) -> Result<Option<Registered>, StoreError> {
         let _admission = self.admission.lock().await;
-        let (cancel, cancelled) = watch::channel(false);
-        self.state().running.insert(id.clone(), cancel.clone());
+        let Some(claim) = self.services.claims.claim(id).await? else { return Ok(None) };
+        let is_taken_over = claim.is_taken_over;
+        let ((cancel, cancelled), (is_lost, lost)) = (watch::channel(false), watch::channel(false));
+        self.state().running.insert(id.clone(), Running { cancel: cancel.clone(), claim, is_lost });
         // The job may have been cancelled after it left the queue.
         if self.services.store.job(id).await.is_ok_and(|job| job.state == JobState::Cancelling) {
             cancel.send_replace(true);
         }
-        cancelled
+        Ok(Some(Registered { cancelled, is_taken_over, is_lost: lost }))
     }
 
     fn unregister(&self, id: &JobId) {
@@ -469,7 +542,17 @@ impl Jobs {
             let error_message = "the job waited longer than scheduling.maxWaitTime allows".to_owned();
             let at = self.services.clock.now();
             let change = JobChange::Become { state: JobState::Cancelled, error_message, at };
-            if let Err(error) = self.services.store.change_job(&id, change).await {
+            let cancelled = async {
+                // Another server may have started it.
+                let Some(claim) = self.services.claims.claim(&id).await? else { return Ok(()) };
+                let job = self.services.store.job(&id).await?;
+                if job.state == JobState::Queued && job.start_time.is_none() {
+                    self.services.claims.store_of(&claim).change_job(&id, change).await?;
+                }
+                self.services.claims.release(&claim).await
+            };
+            let cancelled: Result<(), StoreError> = cancelled.await;
+            if let Err(error) = cancelled {
                 tracing::error!(job.id = %id, error = %error, "an overdue job could not be cancelled");
             }
         }

@@ -33,6 +33,13 @@ impl Jobs {
     pub async fn retry(&self, id: &JobId) -> Result<Job, JobsError> {
         let _admission = self.admission.lock().await;
         self.check_not_running(id, "retry").await?;
+        let claim = self.claim_for(id, "retry").await?;
+        let changed = self.retry_claimed(id).await;
+        self.services.claims.release(&claim).await?;
+        self.enqueue(changed?).await
+    }
+
+    async fn retry_claimed(&self, id: &JobId) -> Result<Job, JobsError> {
         let JobServices { store, clock, .. } = &*self.services;
         let job = store.job(id).await?;
         if job.state == JobState::Succeeded && job.study.is_some() && !self.has_work_left(&job).await? {
@@ -40,7 +47,7 @@ impl Jobs {
         }
         let former_attempts = self.attempts(&job).await?;
         let change = JobChange::Retry { former_attempts, at: clock.now() };
-        self.enqueue(store.change_job(id, change).await?)
+        Ok(store.change_job(id, change).await?)
     }
 
     /// Raises the number of trials of a tuning job, and queues the job if it has ended. All its trials remain the
@@ -52,10 +59,13 @@ impl Jobs {
     pub async fn extend(&self, id: &JobId, extension: Extension) -> Result<Job, JobsError> {
         let _admission = self.admission.lock().await;
         self.check_not_running(id, "extend").await?;
+        let claim = self.claim_for(id, "extend").await?;
         let JobServices { store, clock, .. } = &*self.services;
         let Extension { max_trials, training_input, revision } = extension;
         let change = JobChange::Extend { max_trials, training_input, revision, at: clock.now() };
-        self.enqueue(store.change_job(id, change).await?)
+        let changed = store.change_job(id, change).await;
+        self.services.claims.release(&claim).await?;
+        self.enqueue(changed?).await
     }
 
     /// Deletes a job in a final state: its folder with the logs of its trials, then its records. What its programs wrote
@@ -67,6 +77,13 @@ impl Jobs {
     pub async fn delete(&self, id: &JobId) -> Result<(), JobsError> {
         let _admission = self.admission.lock().await;
         self.check_not_running(id, "delete").await?;
+        let claim = self.claim_for(id, "delete").await?;
+        let deleted = self.delete_claimed(id).await;
+        self.services.claims.release(&claim).await?;
+        deleted
+    }
+
+    async fn delete_claimed(&self, id: &JobId) -> Result<(), JobsError> {
         let JobServices { store, policy, executor, directory, .. } = &*self.services;
         let job = store.job(id).await?;
         if !job.state.is_final() {
@@ -110,13 +127,6 @@ impl Jobs {
             }
             ended.await;
         }
-    }
-
-    fn enqueue(&self, job: Job) -> Result<Job, JobsError> {
-        let now = self.moment();
-        self.state().queue.push(&job, job.plan()?, now);
-        self.changed.notify_one();
-        Ok(job)
     }
 
     /// Whether the study of `job` has failed trials, or fewer trials than the job asks for.

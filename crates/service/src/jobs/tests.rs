@@ -6,7 +6,7 @@ use tempfile::TempDir;
 use tunesmith_executor::local::{LocalExecutor, LocalSettings};
 use tunesmith_packages::Environments;
 use tunesmith_store::contract::samples;
-use tunesmith_store::{MemoryStore, Store};
+use tunesmith_store::{MemoryStore, OnlyServer, Store};
 
 use super::*;
 use crate::clock::ManualClock;
@@ -19,6 +19,8 @@ fn jobs(folder: &TempDir, retry_pauses: Vec<Duration>) -> Arc<Jobs> {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let root = folder.path().to_owned();
     Arc::new(Jobs::new(JobServices {
+        claims: Arc::new(OnlyServer::new(Arc::clone(&store))),
+        documents: None,
         policy: Arc::new(SearchPolicy::new(Arc::clone(&store), 1)),
         executor: Arc::new(LocalExecutor::new(LocalSettings {
             supervisor: root.join("no-such-supervisor"),

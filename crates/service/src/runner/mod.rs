@@ -26,16 +26,16 @@ use self::running_time::{RunningTime, time_of_change};
 use self::tuning::Tuning;
 use super::JobEvent;
 use super::live_trials::LiveTrials;
-use super::secret::job_secret;
+use super::secret::{job_secret, shared_secret};
 use crate::clock::Clock;
 use crate::search_policy::{SearchPolicy, error_text};
 use tunesmith_domain::{Job, JobChange, JobId, JobPlan, JobState, PlanError, Trial};
 use tunesmith_executor::{Executor, ExecutorError, ExecutorJobState, ExitStatus, ProgramEnd};
 use tunesmith_files::create_folder_for_user;
 use tunesmith_packages::{Environments, ProgramUser, Step};
-use tunesmith_store::{Store, StoreError};
+use tunesmith_store::{Documents, JobClaims, Store, StoreError};
 
-pub(super) use self::giving_up::{end_job, end_programs};
+pub(super) use self::giving_up::{Latest, end_job, end_programs, stop_superseded};
 
 /// The reason recorded for a job that a user cancelled.
 pub(super) const CANCELLED_BY_USER: &str = "cancelled by a user";
@@ -99,6 +99,10 @@ pub type ProgramUserOf = Box<dyn Fn(&str) -> Option<ProgramUser> + Send + Sync>;
 pub struct JobServices {
     /// Jobs, studies and trials.
     pub store: Arc<dyn Store>,
+    /// Decides which server runs a job.
+    pub claims: Arc<dyn JobClaims>,
+    /// Documents that servers share; `None` if there is one server.
+    pub documents: Option<Arc<dyn Documents>>,
     /// Runs the programs.
     pub executor: Arc<dyn Executor>,
     /// Suggests the parameters of trials.
@@ -116,6 +120,26 @@ pub struct JobServices {
     pub directory: Box<dyn Fn(&JobId) -> PathBuf + Send + Sync>,
     /// The pauses before a job whose run failed is run again. After the last one the job fails.
     pub retry_pauses: Vec<Duration>,
+}
+
+impl JobServices {
+    /// These services with another store.
+    pub(super) fn with_store(self: &Arc<Self>, store: Arc<dyn Store>) -> Arc<Self> {
+        let (users, directories) = (Arc::clone(self), Arc::clone(self));
+        Arc::new(Self {
+            store,
+            claims: Arc::clone(&self.claims),
+            documents: self.documents.clone(),
+            executor: Arc::clone(&self.executor),
+            policy: Arc::clone(&self.policy),
+            environments: Arc::clone(&self.environments),
+            live: Arc::clone(&self.live),
+            clock: Arc::clone(&self.clock),
+            program_user: Box::new(move |project| (users.program_user)(project)),
+            directory: Box::new(move |job| (directories.directory)(job)),
+            retry_pauses: self.retry_pauses.clone(),
+        })
+    }
 }
 
 /// The settings of one run of a job.
@@ -136,6 +160,8 @@ pub(super) struct RunControl {
     pub(super) level: watch::Receiver<Control>,
     /// Cancels the job when it becomes true.
     pub(super) cancelled: watch::Receiver<bool>,
+    /// Whether another server ran the job before: started attempts that are not known here are superseded.
+    pub(super) is_taken_over: bool,
 }
 
 /// One run of a job.
@@ -174,11 +200,14 @@ pub(super) async fn run(
 ) -> Result<JobOutcome, RunError> {
     let directory = (services.directory)(&id);
     create_dir(&directory).await?;
-    let secret = job_secret(&directory).map_err(|source| RunError::Files {
-        operation: "write the secret of the job in",
-        path: directory.clone(),
-        source,
-    })?;
+    let secret = match &services.documents {
+        Some(documents) => shared_secret(&**documents, &id).await?,
+        None => job_secret(&directory).map_err(|source| RunError::Files {
+            operation: "write the secret of the job in",
+            path: directory.clone(),
+            source,
+        })?,
+    };
     Runner { services, settings, control, id, directory, secret }.run().await
 }
 
