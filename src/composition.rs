@@ -108,6 +108,7 @@ pub(crate) async fn compose_shared(
     let policy = Arc::new(SearchPolicy::with_memory(Arc::clone(&store), processors().get(), memory / 2));
     let live = Arc::new(LiveTrials::default());
     let environments = Arc::new(environments(data_dir, &isolation));
+    let packages = Packages::new(data_dir.packages(), Packages::MAX_BYTES).shared(documents.clone());
     let jobs = Jobs::new(JobServices {
         store: Arc::clone(&store),
         claims,
@@ -120,6 +121,7 @@ pub(crate) async fn compose_shared(
             }
         }),
         policy: Arc::clone(&policy),
+        packages: packages.clone(),
         environments: Arc::clone(&environments),
         executor: Arc::new(local_executor(data_dir.path(), container, isolation)?),
         live: Arc::clone(&live),
@@ -133,7 +135,7 @@ pub(crate) async fn compose_shared(
     Ok(Application {
         studies: Arc::new(Studies::new(Arc::clone(&store), policy, Arc::clone(&clock)).with_pending(pending)),
         jobs: Arc::new(jobs),
-        packages: Packages::new(data_dir.packages(), Packages::MAX_BYTES),
+        packages,
         environments,
         reports: TrialReports::new(Arc::clone(&store), live),
         store,

@@ -7,4 +7,6 @@ pub mod cli;
 mod composition;
 pub mod data_dir;
 mod memory;
+#[cfg(feature = "postgres")]
+mod shared_tokens;
 mod sharing;

@@ -22,6 +22,8 @@ use super::output::{notice, print};
 use super::self_signed;
 use crate::composition::{self, AccessSettings};
 use crate::data_dir::DataDir;
+#[cfg(feature = "postgres")]
+use crate::data_dir::StoreKind;
 use crate::memory;
 use tunesmith_http::accept;
 use tunesmith_http::authorization::Access;
@@ -160,6 +162,7 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
     let memory = usize::from(args.memory) << 20;
     let who = format!("tunesmith serve --listen {}", args.listen);
     let data_dir = Arc::new(DataDir::open(&args.data_dir, args.store.source()?, &who)?);
+    share_tokens(&data_dir).await?;
     let access = access(args, &data_dir)?;
     let principals = access.authenticator.valid_principals(SystemClock.now())?;
     let isolation = args.identity.isolation(&args.environment, principals)?;
@@ -314,6 +317,26 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
+/// Copies the tokens that servers share to the data folder, now and from then on.
+#[cfg(feature = "postgres")]
+async fn share_tokens(data_dir: &DataDir) -> anyhow::Result<()> {
+    if data_dir.kind() == StoreKind::Postgres {
+        data_dir.store().await?;
+    }
+    if let Some(shared) = data_dir.shared_store() {
+        let documents = Arc::new(tunesmith_store::PostgresDocuments::new(shared));
+        let tokens = crate::shared_tokens::SharedTokens::new(documents, data_dir.path());
+        tokens.pull().await?;
+        tokio::spawn(tokens.follow());
+    }
+    Ok(())
+}
+
+#[cfg(not(feature = "postgres"))]
+async fn share_tokens(_data_dir: &DataDir) -> anyhow::Result<()> {
+    Ok(())
+}
+
 /// Expires the leases of clients that have not reported in time.
 async fn sweep(studies: Arc<Studies>) {
     let mut interval = tokio::time::interval(SWEEP_INTERVAL);
@@ -353,6 +376,10 @@ async fn prune_once(
     retention: Duration,
 ) -> anyhow::Result<()> {
     let unused_since = SystemTime::from(jobs.unused_since(retention).await?);
+    let unused_for = SystemTime::now().duration_since(unused_since).unwrap_or(retention);
+    for name in packages.prune_shared(unused_for).await? {
+        tracing::info!(package.name = name, "removed, since no job has used it");
+    }
     let remove = move || anyhow::Ok((packages.prune(unused_since)?, environments.prune(unused_since)?));
     let (packages, environments) = tokio::task::spawn_blocking(remove).await??;
     for path in packages.iter().chain(&environments) {

@@ -33,6 +33,7 @@ mod optimizer;
 mod package_rules;
 mod planned_stop;
 mod policy_race;
+mod postgres_chaos;
 mod postgres_cluster;
 mod postgres_server;
 mod program_files;

@@ -248,3 +248,78 @@ fn job_that_was_queued_on_a_busy_server_starts_on_another_one() {
         while busy.get(&format!("{JOBS}/{job}")).1["state"] != "CANCELLED" {}
     }
 }
+
+#[test]
+fn tokens_and_packages_are_those_of_all_servers() {
+    let cluster = Cluster::start();
+    let workspace = Workspace::new("");
+    let address = cluster.create_database("tuning");
+    let (first, second) = (workspace.path().join("first"), workspace.path().join("second"));
+    let tokens = |folder: &std::path::Path, arguments: &[&str]| {
+        let mut command = workspace.command();
+        command.arg("tokens").args(arguments).arg("--data-dir").arg(folder).env("TUNESMITH_STORE", &address);
+        finished(command.output().unwrap()).expect(0).stdout
+    };
+    // Before the folder has a database.
+    let admin = tokens(&first, &["create", "--principal", "user:ada@example.com", "--role", "ml.admin"]);
+    let a = Cluster::serve_in(&first, &address, &[]);
+    let b = Cluster::serve_in(&second, &address, &[]);
+    let header = |token: &str| format!("authorization: Bearer {}\r\n", token.trim());
+    for server in [&a, &b] {
+        assert_eq!(server.send("GET", JOBS, "", "").0, 401);
+        assert_eq!(server.send("GET", JOBS, &header(&admin), "").0, 200);
+    }
+    let viewer = tokens(&second, &["create", "--principal", "user:eve@example.com", "--role", "ml.viewer@p"]);
+    while a.send("GET", JOBS, &header(&viewer), "").0 != 200 {}
+    let id = viewer.trim().split('_').nth(1).unwrap().to_owned();
+    tokens(&first, &["revoke", &id]);
+    while b.send("GET", JOBS, &header(&viewer), "").0 != 401 {}
+    assert_eq!(b.send("GET", JOBS, &header(&admin), "").0, 200, "the others are kept");
+
+    // An archive of one server is used by a job of another one.
+    let archive = workspace.path().join("trainer-1.0.tar.gz");
+    let mut pack = std::process::Command::new("tar");
+    pack.arg("-czf").arg(&archive).arg("-C").arg(workspace.path()).arg("hptuning_config.yaml");
+    assert!(pack.status().unwrap().success());
+    let bytes = std::fs::read(&archive).unwrap();
+    let sha256 = sha256(&bytes);
+    let package = format!("/v1/projects/p/packages/{sha256}/trainer-1.0.tar.gz");
+    let port = |server: &Server| format!("http://{}", server.address);
+    let mut upload = std::process::Command::new("curl");
+    upload.args(["-sS", "-f", "-X", "PUT", "-H", &format!("authorization: Bearer {}", admin.trim()), "--data-binary"]);
+    upload.arg(format!("@{}", archive.display())).arg(format!("{}{package}", port(&a)));
+    assert!(upload.stdout(std::process::Stdio::null()).status().unwrap().success());
+    let (status, found) = b.send("GET", &package, &header(&admin), "");
+    assert_eq!((status, &found["sizeBytes"]), (200, &json!(bytes.len().to_string())), "{found}");
+    let copied = second.join(format!("packages/p/{sha256}/trainer-1.0.tar.gz"));
+    assert_eq!(std::fs::read(copied).unwrap(), bytes);
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    use sha2::Digest;
+    hex::encode(sha2::Sha256::digest(bytes))
+}
+
+#[test]
+fn logs_of_a_job_are_answered_by_its_server_and_the_others_name_it() {
+    let cluster = Cluster::start();
+    let workspace = Workspace::new("");
+    let address = cluster.create_database("tuning");
+    let first = workspace.path().join("first");
+    let a = Cluster::serve_in(&first, &address, &[]);
+    workspace.write("go", "");
+    assert_eq!(a.post(JOBS, &waiting_job(&workspace)).0, 200);
+    let job = format!("{JOBS}/j");
+    while a.get(&job).1["state"] != "SUCCEEDED" {}
+    let b = Cluster::serve_in(&workspace.path().join("second"), &address, &[]);
+    let logs = format!("{job}/logs");
+    let listed = a.get(&logs).1;
+    assert_eq!(listed["logs"][0]["name"], "projects/p/jobs/j/logs/trial-1.attempt-1.master-0.stdout", "{listed}");
+    for path in [logs.clone(), format!("{logs}/trial-1.attempt-1.master-0.stdout")] {
+        let (status, answer) = b.get(&path);
+        let message = answer["error"]["message"].as_str().unwrap();
+        assert_eq!(status, 400, "{answer}");
+        assert!(message.starts_with("the logs of job p/j are on the server that runs it: "), "{message}");
+        assert!(message.contains(first.file_name().unwrap().to_str().unwrap()), "{message}");
+    }
+}

@@ -111,7 +111,7 @@ async fn create(
     check_labels(&request.labels)?;
     let command_line = CommandLine { working_directory: api.working_directory.clone(), ..CommandLine::default() };
     let refuse = |error: &dyn std::error::Error| ApiError::invalid("trainingInput", error.to_string());
-    let placed = packages::resolved(&api.packages, &project, &input)?;
+    let placed = packages::resolved(&api.packages, &project, &input).await?;
     let plan = job_plan(&placed, &command_line).map_err(|error| refuse(&error))?;
     let study = job_study(&input).map_err(|error| refuse(&error))?;
     // The previous job is one of the same project.

@@ -156,11 +156,11 @@ impl JobClaims for OnlyServer {
 /// Named documents of several kinds that servers share. Each has parts, which are read one by one.
 #[async_trait]
 pub trait Documents: Send + Sync + 'static {
-    /// Stores a document, and replaces the former one of that name. It appears as a whole.
+    /// Stores part `part` of a document, and replaces the former one. A document exists once it has part 0.
     ///
     /// # Errors
     /// [`StoreError::NotApplied`].
-    async fn put(&self, kind: &str, name: &str, parts: Vec<Vec<u8>>) -> Result<(), StoreError>;
+    async fn put(&self, kind: &str, name: &str, part: u64, body: Vec<u8>) -> Result<(), StoreError>;
 
     /// Stores a document of one part unless there is one of that name, and returns the one that there is afterwards.
     ///

@@ -5,6 +5,7 @@
 
 mod handling;
 mod queue;
+mod queued_run;
 mod reopen;
 mod retention;
 mod retries;
@@ -21,23 +22,22 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::TryStreamExt;
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use self::handling::Handling;
 use self::queue::{Moment, Queue};
-use self::retries::{AfterFailure, Retry};
+use self::queued_run::{Registered, Running};
+use self::retries::AfterFailure;
 use super::pages;
 use super::runner::{
     CANCELLED_BY_USER, Control, JobOutcome, JobServices, Latest, RunControl, RunError, RunSettings, until_at_least,
-    until_true,
 };
 use super::submission::{newest_job, submit};
 use super::{Submission, SubmitError, Submitted};
 use tunesmith_domain::{Job, JobChange, JobId, JobState, PlanError, Study, TransitionError, Trial};
 use tunesmith_executor::ExecutorError;
-use tunesmith_store::{Claim, Condition, StoreError};
+use tunesmith_store::{Condition, StoreError};
 use tunesmith_telemetry::telemetry;
 
 pub use self::retries::RETRY_PAUSES;
@@ -119,24 +119,6 @@ struct State {
     running: HashMap<JobId, Running>,
     /// Number of failed runs in succession.
     failed_runs: HashMap<JobId, usize>,
-}
-
-/// What concerns the run of a registered job.
-struct Registered {
-    /// Becomes true when the job is cancelled.
-    cancelled: watch::Receiver<bool>,
-    is_taken_over: bool,
-    /// Becomes true when another server has taken the job over.
-    is_lost: watch::Receiver<bool>,
-}
-
-/// The handles of a running job.
-struct Running {
-    /// Cancels the job when set to true.
-    cancel: watch::Sender<bool>,
-    claim: Claim,
-    /// Set when another server has taken the job over.
-    is_lost: watch::Sender<bool>,
 }
 
 /// A job with its trials.
@@ -436,96 +418,6 @@ impl Jobs {
         let level = *control.borrow();
         self.release(id, level).await;
         outcome
-    }
-
-    /// Runs a job of the queue once. Returns when it is to be run again, after a failure.
-    async fn run_queued(
-        self: Arc<Self>,
-        id: JobId,
-        endpoint: String,
-        control: watch::Receiver<Control>,
-    ) -> Option<Retry> {
-        let registered = match self.register(&id).await {
-            Ok(Some(registered)) => registered,
-            // Another server runs it.
-            Ok(None) => return None,
-            Err(error) => {
-                // It is found again once the store answers.
-                tracing::error!(job.id = %id, error = &error as &dyn std::error::Error, "a job could not be claimed");
-                return None;
-            }
-        };
-        let Registered { cancelled, is_taken_over, mut is_lost } = registered;
-        if is_taken_over {
-            self.stop_superseded(&id, Latest::Kept).await;
-        }
-        let handling = Handling::begin(&(self.services.directory)(&id)).await;
-        let failure = if handling.is_fatal() {
-            match handling::set_aside(&self, &id).await {
-                Ok(()) => None,
-                Err(error) => {
-                    // So that it is set aside later.
-                    handling.keep();
-                    let error = &error as &dyn std::error::Error;
-                    tracing::error!(job.id = %id, error, "a job could not be set aside");
-                    Some(self.last_pause())
-                }
-            }
-        } else {
-            let (events, emitted) = mpsc::unbounded_channel();
-            let settings = RunSettings { endpoint, parallel: None, events: Some(events) };
-            let (level, own_level) = watch::channel(*control.borrow());
-            let run_control = RunControl { level: own_level, cancelled: cancelled.clone(), is_taken_over };
-            let mut run = pin!(handling.during(emitted, self.run_once(&id, &settings, run_control)));
-            let mut control = control.clone();
-            let outcome = loop {
-                tokio::select! {
-                    biased;
-                    outcome = &mut run => break outcome,
-                    Ok(()) = control.changed() => {
-                        let now = *control.borrow();
-                        level.send_replace(now);
-                    }
-                    // Its programs are ended below.
-                    () = until_true(&mut is_lost), if *level.borrow() < Control::Detach => {
-                        level.send_replace(Control::Detach);
-                    }
-                }
-            };
-            self.pause_after(&id, outcome)
-        };
-        if *is_lost.borrow() || self.is_lost(&id) {
-            self.unregister(&id);
-            self.stop_superseded(&id, Latest::Killed).await;
-            return None;
-        }
-        match failure {
-            Some(pause) => Some(Retry { id, pause, cancelled }),
-            None => {
-                let level = *control.borrow();
-                self.release(&id, level).await;
-                None
-            }
-        }
-    }
-
-    /// Claims a job and enters it into the running ones; `None` if another server runs it.
-    async fn register(&self, id: &JobId) -> Result<Option<Registered>, StoreError> {
-        let _admission = self.admission.lock().await;
-        let Some(claim) = self.services.claims.claim(id).await? else { return Ok(None) };
-        let is_taken_over = claim.is_taken_over;
-        let ((cancel, cancelled), (is_lost, lost)) = (watch::channel(false), watch::channel(false));
-        self.state().running.insert(id.clone(), Running { cancel: cancel.clone(), claim, is_lost });
-        // The job may have been cancelled after it left the queue.
-        if self.services.store.job(id).await.is_ok_and(|job| job.state == JobState::Cancelling) {
-            cancel.send_replace(true);
-        }
-        Ok(Some(Registered { cancelled, is_taken_over, is_lost: lost }))
-    }
-
-    fn unregister(&self, id: &JobId) {
-        self.state().running.remove(id);
-        self.ended.notify_waiters();
     }
 
     fn record_load(&self, running: usize, slots: NonZeroUsize) {

@@ -11,6 +11,7 @@ use tunesmith_store::{MemoryStore, OnlyServer, Store};
 use super::*;
 use crate::clock::ManualClock;
 use crate::live_trials::LiveTrials;
+use crate::packages::Packages;
 use crate::search_policy::SearchPolicy;
 use tunesmith_domain::{JobPlan, ProgramPlan};
 
@@ -27,6 +28,7 @@ fn jobs(folder: &TempDir, retry_pauses: Vec<Duration>) -> Arc<Jobs> {
             registry: root.join("executions"),
             ..LocalSettings::default()
         })),
+        packages: Packages::new(root.join("packages"), Packages::MAX_BYTES),
         environments: Arc::new(Environments::new(root.join("environments"))),
         live: Arc::new(LiveTrials::default()),
         clock: Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH)),

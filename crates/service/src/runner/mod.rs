@@ -28,6 +28,7 @@ use super::JobEvent;
 use super::live_trials::LiveTrials;
 use super::secret::{job_secret, shared_secret};
 use crate::clock::Clock;
+use crate::packages::{Packages, PackagesError};
 use crate::search_policy::{SearchPolicy, error_text};
 use tunesmith_domain::{Job, JobChange, JobId, JobPlan, JobState, PlanError, Trial};
 use tunesmith_executor::{Executor, ExecutorError, ExecutorJobState, ExitStatus, ProgramEnd};
@@ -107,6 +108,8 @@ pub struct JobServices {
     pub executor: Arc<dyn Executor>,
     /// Suggests the parameters of trials.
     pub policy: Arc<SearchPolicy>,
+    /// The packages that clients have uploaded.
+    pub packages: Packages,
     /// Installs Python packages.
     pub environments: Arc<Environments>,
     /// The running trials, to which reports over HTTP are assigned.
@@ -132,6 +135,7 @@ impl JobServices {
             documents: self.documents.clone(),
             executor: Arc::clone(&self.executor),
             policy: Arc::clone(&self.policy),
+            packages: self.packages.clone(),
             environments: Arc::clone(&self.environments),
             live: Arc::clone(&self.live),
             clock: Arc::clone(&self.clock),
@@ -217,7 +221,13 @@ impl Runner {
         if job.state.is_final() {
             return Ok(JobOutcome::Ended(job));
         }
-        let plan = job.plan()?.clone();
+        let mut plan = job.plan()?.clone();
+        if let Err(error) = program::fetch_packages(&self.services.packages, &mut plan).await {
+            return match error {
+                PackagesError::Store(error) => Err(error.into()),
+                error => Ok(JobOutcome::Ended(self.set_state(JobState::Failed, &error_text(&error)).await?)),
+            };
+        }
         let job = if job.state == JobState::Queued { self.set_state(JobState::Preparing, "").await? } else { job };
         let mut control = self.control.level.clone();
         let mut cancelled = self.control.cancelled.clone();

@@ -112,7 +112,7 @@ impl TrialRun {
     }
 
     /// Whether the program of `trial` was started by a server from which this one has taken the job over, and cannot be
-    /// watched from here. Its reports are refused once the next attempt has begun.
+    /// watched from here. Its reports are refused once the next attempt has started.
     async fn is_superseded(&self, trial: &Trial) -> Result<bool, RunError> {
         if !self.context.runner.control.is_taken_over || trial.state != TrialState::Active {
             return Ok(false);

@@ -68,7 +68,7 @@ impl PendingSuggestions {
             }
             Place::Shared(documents) => {
                 let body = document(operation).to_string().into_bytes();
-                documents.put(KIND, &name(operation), vec![body]).await.map_err(io::Error::other)
+                documents.put(KIND, &name(operation), 0, body).await.map_err(io::Error::other)
             }
         }
     }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::FutureExt;
 use jiff::Timestamp;
-use sqlx::postgres::{PgConnection, PgRow};
-use sqlx::{Connection, Row};
+use sqlx::Row;
+use sqlx::postgres::PgRow;
 
 use super::PostgresStore;
 use super::records::number;
@@ -28,33 +28,17 @@ impl PostgresDocuments {
     }
 }
 
-/// Replaces a document in one transaction.
-async fn put(
-    connection: &mut PgConnection,
-    kind: String,
-    name: String,
-    parts: Vec<Vec<u8>>,
-) -> Result<(), sqlx::Error> {
-    let mut transaction = connection.begin().await?;
-    let sql = "DELETE FROM documents WHERE kind = $1 AND name = $2";
-    sqlx::query(sql).bind(kind.clone()).bind(name.clone()).execute(&mut *transaction).await?;
-    for (part, body) in (0_i64..).zip(parts) {
-        // Another server may be storing the same document.
-        let sql = "INSERT INTO documents (kind, name, part, body) VALUES ($1, $2, $3, $4)
-                   ON CONFLICT (kind, name, part) DO UPDATE SET body = excluded.body, changed = now()";
-        let insert = sqlx::query(sql).bind(kind.clone()).bind(name.clone()).bind(part).bind(body);
-        insert.execute(&mut *transaction).await?;
-    }
-    transaction.commit().await
-}
-
 #[async_trait]
 impl Documents for PostgresDocuments {
-    async fn put(&self, kind: &str, name: &str, parts: Vec<Vec<u8>>) -> Result<(), StoreError> {
-        let stored = self.0.core.autocommit("store a document", |connection| {
-            put(connection, kind.to_owned(), name.to_owned(), parts.clone()).boxed()
+    async fn put(&self, kind: &str, name: &str, part: u64, body: Vec<u8>) -> Result<(), StoreError> {
+        let sql = "INSERT INTO documents (kind, name, part, body) VALUES ($1, $2, $3, $4)
+                   ON CONFLICT (kind, name, part) DO UPDATE SET body = excluded.body, changed = now()";
+        let done = self.0.core.autocommit("store a document", |connection| {
+            let query = sqlx::query(sql).bind(kind.to_owned()).bind(name.to_owned());
+            let query = query.bind(number(part)).bind(body.clone());
+            async move { query.execute(connection).await }.boxed()
         });
-        stored.await
+        done.await.map(|_| ())
     }
 
     async fn get_or_put(&self, kind: &str, name: &str, body: Vec<u8>) -> Result<Vec<u8>, StoreError> {
