@@ -75,7 +75,7 @@ def server(program, store):
 
 
 def request(connection, path, body):
-    connection.request("POST", f"/v1/projects/p/locations/l/studies{path}", json.dumps(body))
+    connection.request("POST", f"/v1/projects/p/locations/l/studies{path}", json.dumps(body), {"content-type": "application/json"})
     answer = connection.getresponse()
     text = answer.read()
     assert answer.status == 200, text
