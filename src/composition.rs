@@ -14,6 +14,7 @@ use anyhow::Context;
 use crate::data_dir::{DataDir, audit_of};
 use crate::executors::{self, ExecutorKind, ExecutorOptions};
 use crate::server_settings::ServerSettings;
+use crate::sharing::{self, Sharing};
 use tunesmith_access::{AuditLog, Authenticator, Limits, Record, TokenFile, TokenFileError};
 use tunesmith_api::ai_platform::machines::MachineMap;
 use tunesmith_executor::local::{Identities, Identity, LocalExecutor, LocalSettings, PassedEnvironment};
@@ -96,6 +97,19 @@ pub(crate) async fn compose(
     settings: ServerSettings,
     memory: usize,
 ) -> anyhow::Result<Application> {
+    compose_shared(data_dir, container, isolation, executor, settings, memory, sharing::JOB_LEASE).await
+}
+
+/// As [`compose`], for a server whose jobs are continued by other servers `job_lease` after it has died.
+pub(crate) async fn compose_shared(
+    data_dir: &Arc<DataDir>,
+    container: ContainerOptions,
+    isolation: Isolation,
+    executor: ExecutorOptions,
+    settings: ServerSettings,
+    memory: usize,
+    job_lease: Duration,
+) -> anyhow::Result<Application> {
     let store = data_dir.store().await?;
     store.finish_deletions().await?;
     let inbox = Arc::new(Inbox::new(data_dir.path().join("agents")));
@@ -105,12 +119,19 @@ pub(crate) async fn compose(
         // The engine counts what its nodes have.
         pool.capacity = Capacity::default();
     }
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let Sharing { claims, documents, clock } = sharing::open(data_dir, &store, job_lease).await?;
+    let pending = match &documents {
+        Some(documents) => PendingSuggestions::shared(Arc::clone(documents)),
+        None => PendingSuggestions::new(data_dir.suggestions()),
+    };
     let policy = Arc::new(SearchPolicy::with_memory(Arc::clone(&store), processors().get(), memory / 2));
     let live = Arc::new(LiveTrials::default());
     let environments = Arc::new(environments(data_dir, &isolation));
+    let packages = Packages::new(data_dir.packages(), Packages::MAX_BYTES).shared(documents.clone());
     let jobs = Jobs::new(JobServices {
         store: Arc::clone(&store),
+        claims,
+        documents: documents.clone(),
         program_user: Box::new({
             let identities = isolation.identities.clone();
             move |project| {
@@ -119,6 +140,7 @@ pub(crate) async fn compose(
             }
         }),
         policy: Arc::clone(&policy),
+        packages: packages.clone(),
         environments: Arc::clone(&environments),
         buckets: Buckets::of_environment(),
         pool: ResourcePool::new(pool),
@@ -129,16 +151,20 @@ pub(crate) async fn compose(
         retry_pauses: RETRY_PAUSES.to_vec(),
     });
     Ok(Application {
-        studies: Arc::new(
-            Studies::new(Arc::clone(&store), policy, Arc::clone(&clock))
-                .with_pending(PendingSuggestions::new(data_dir.suggestions())),
-        ),
+        studies: Arc::new(Studies::new(Arc::clone(&store), policy, Arc::clone(&clock)).with_pending(pending)),
         jobs: Arc::new(jobs.with_queue_limits(settings.queue)),
         machines: settings.machines,
-        packages: Packages::new(data_dir.packages(), Packages::MAX_BYTES),
+        packages,
         environments,
         reports: TrialReports::new(Arc::clone(&store), Arc::clone(&live)),
-        agents: AgentReports::new(Arc::clone(&store), live, inbox, Arc::clone(&clock), directory_of(data_dir)),
+        agents: AgentReports::new(
+            Arc::clone(&store),
+            live,
+            inbox,
+            Arc::clone(&clock),
+            directory_of(data_dir),
+            documents.clone(),
+        ),
         store,
         clock,
     })

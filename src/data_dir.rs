@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! LOCK                                 the process that has the folder open
+//! SERVER                               the ID of the server among those that share a database
 //! STORE                                the kind of the store
 //! store.sqlite or store.sled/          the store, unless it is in a database
 //! DATABASE                             the address of the database that contains the store, without the password
@@ -33,7 +34,7 @@ use tokio::sync::OnceCell;
 
 use tunesmith_domain::JobId;
 #[cfg(feature = "postgres")]
-use tunesmith_store::DatabaseAddress;
+use tunesmith_store::{DatabaseAddress, PostgresStore};
 use tunesmith_store::{MemoryStore, OpenMode, Store, StoreError};
 
 pub use error::DataDirError;
@@ -204,7 +205,7 @@ impl DataDir {
                 opening.await.map_err(|source| DataDirError::io("open the store of", &self.path)(source.into()))?;
             opened.map_err(|error| self.name_holder(error))
         };
-        Ok(Arc::clone(&self.store.get_or_try_init(open).await?.0))
+        Ok(Arc::clone(&self.store.get_or_try_init(open).await?.store))
     }
 
     /// The store in the database that the source or the folder names.
@@ -218,7 +219,14 @@ impl DataDir {
         if !marker::is_written(&self.path)? && self.access == Access::Full {
             marker::write(&self.path, StoreKind::Postgres)?;
         }
-        Ok(StoreHandle(Arc::new(store)))
+        let database = Arc::new(store);
+        Ok(StoreHandle { store: Arc::clone(&database) as Arc<dyn Store>, database: Some(database) })
+    }
+
+    /// Returns the store if [`Self::store`] has opened it in a database, which other servers may use.
+    #[cfg(feature = "postgres")]
+    pub fn shared_store(&self) -> Option<Arc<PostgresStore>> {
+        self.store.get().and_then(|handle| handle.database.clone())
     }
 
     #[cfg(not(feature = "postgres"))]
@@ -299,7 +307,23 @@ pub fn audit_of(path: &Path) -> PathBuf {
     path.join("audit")
 }
 
-struct StoreHandle(Arc<dyn Store>);
+struct StoreHandle {
+    store: Arc<dyn Store>,
+    /// The same store, if it is in a database.
+    #[cfg(feature = "postgres")]
+    database: Option<Arc<PostgresStore>>,
+}
+
+impl StoreHandle {
+    /// A store that only this process changes.
+    fn own(store: Arc<dyn Store>) -> Self {
+        Self {
+            store,
+            #[cfg(feature = "postgres")]
+            database: None,
+        }
+    }
+}
 
 impl fmt::Debug for StoreHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -309,7 +333,7 @@ impl fmt::Debug for StoreHandle {
 
 fn open_store(folder: &Path, kind: StoreKind, access: Access) -> Result<StoreHandle, DataDirError> {
     let Some(file_name) = kind.file_name() else {
-        return Ok(StoreHandle(Arc::new(MemoryStore::new())));
+        return Ok(StoreHandle::own(Arc::new(MemoryStore::new())));
     };
     let path = folder.join(file_name);
     // With a marker, a missing or empty store is damage, not a new folder.
@@ -329,7 +353,7 @@ fn open_store(folder: &Path, kind: StoreKind, access: Access) -> Result<StoreHan
     if !known && access == Access::Full {
         marker::write(folder, kind)?;
     }
-    Ok(StoreHandle(store))
+    Ok(StoreHandle::own(store))
 }
 
 #[cfg(test)]

@@ -10,3 +10,6 @@ mod devices;
 mod executors;
 mod memory;
 mod server_settings;
+#[cfg(feature = "postgres")]
+mod shared_tokens;
+mod sharing;

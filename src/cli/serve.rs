@@ -24,6 +24,8 @@ use super::output::{notice, print};
 use super::self_signed;
 use crate::composition::{self, AccessSettings};
 use crate::data_dir::DataDir;
+#[cfg(feature = "postgres")]
+use crate::data_dir::StoreKind;
 use crate::memory;
 use crate::server_settings::ServerSettings;
 use tunesmith_http::accept;
@@ -59,6 +61,9 @@ pub(super) struct ServeArgs {
     data_dir: PathBuf,
     #[command(flatten)]
     store: StoreArgs,
+    /// Seconds after which another server on the same database continues the jobs of this one if it has died.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    job_lease: u64,
     /// Number of jobs to run at once. The number of processors by default.
     #[arg(long, value_name = "N")]
     job_slots: Option<NonZeroU16>,
@@ -171,6 +176,7 @@ async fn run(args: &ServeArgs, settings: ServerSettings) -> anyhow::Result<()> {
     let memory = usize::from(args.memory) << 20;
     let who = format!("tunesmith serve --listen {}", args.listen);
     let data_dir = Arc::new(DataDir::open(&args.data_dir, args.store.source()?, &who)?);
+    share_tokens(&data_dir).await?;
     let access = access(args, &data_dir)?;
     let principals = access.authenticator.valid_principals(SystemClock.now())?;
     let isolation = args.identity.isolation(&args.environment, principals)?;
@@ -188,10 +194,13 @@ async fn run(args: &ServeArgs, settings: ServerSettings) -> anyhow::Result<()> {
         None => format!("{scheme}://{}", reachable(address)),
     };
     let (container, executor) = (args.container.options()?, args.executor.options()?);
-    let application = composition::compose(&data_dir, container, isolation, executor, settings, memory).await?;
+    let lease = Duration::from_secs(args.job_lease);
+    let application =
+        composition::compose_shared(&data_dir, container, isolation, executor, settings, memory, lease).await?;
     application.packages.remove_unfinished()?;
     application.studies.renew_leases_of_former_process().await?;
     let jobs = Arc::clone(&application.jobs);
+    jobs.leave_jobs_of_others().await?;
     jobs.resume_unfinished().await?;
     application.studies.resume_suggestions().await?;
     let pruner = args.retention.map(|days| {
@@ -322,13 +331,41 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
+/// Copies the tokens that servers share to the data folder, now and from then on.
+#[cfg(feature = "postgres")]
+async fn share_tokens(data_dir: &DataDir) -> anyhow::Result<()> {
+    if data_dir.kind() == StoreKind::Postgres {
+        data_dir.store().await?;
+    }
+    if let Some(shared) = data_dir.shared_store() {
+        let documents = Arc::new(tunesmith_store::PostgresDocuments::new(shared));
+        let tokens = crate::shared_tokens::SharedTokens::new(documents, data_dir.path());
+        tokens.pull().await?;
+        tokio::spawn(tokens.follow());
+    }
+    Ok(())
+}
+
+#[cfg(not(feature = "postgres"))]
+async fn share_tokens(_data_dir: &DataDir) -> anyhow::Result<()> {
+    Ok(())
+}
+
 /// Expires the leases of clients that have not reported in time.
 async fn sweep(studies: Arc<Studies>) {
     let mut interval = tokio::time::interval(SWEEP_INTERVAL);
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut has_failed = false;
     loop {
         interval.tick().await;
-        if let Err(error) = studies.sweep().await {
+        // No client could renew its lease while the store did not answer.
+        let swept = if has_failed { studies.renew_leases_of_former_process().await } else { Ok(()) };
+        let swept = match swept {
+            Ok(()) => studies.sweep().await,
+            Err(error) => Err(error),
+        };
+        has_failed = swept.is_err();
+        if let Err(error) = swept {
             tracing::error!(error = &error as &dyn std::error::Error, "the leases could not be checked");
         }
     }
@@ -353,6 +390,10 @@ async fn prune_once(
     retention: Duration,
 ) -> anyhow::Result<()> {
     let unused_since = SystemTime::from(jobs.unused_since(retention).await?);
+    let unused_for = SystemTime::now().duration_since(unused_since).unwrap_or(retention);
+    for name in packages.prune_shared(unused_for).await? {
+        tracing::info!(package.name = name, "removed, since no job has used it");
+    }
     let remove = move || anyhow::Ok((packages.prune(unused_since)?, environments.prune(unused_since)?));
     let (packages, environments) = tokio::task::spawn_blocking(remove).await??;
     for path in packages.iter().chain(&environments) {

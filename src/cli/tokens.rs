@@ -11,6 +11,8 @@ use super::output::{notice, print};
 use super::table::{Column, Table, TableArgs};
 use crate::composition;
 use crate::data_dir::tokens_of;
+#[cfg(feature = "postgres")]
+use crate::shared_tokens::SharedTokens;
 use tunesmith_access::{Grant, Principal, Token, TokenFile, TokenFileError};
 use tunesmith_service::clock::{Clock, SystemClock};
 
@@ -93,7 +95,7 @@ pub(super) fn tokens(command: &TokensCommand) -> anyhow::Result<ExitCode> {
                 Column::text("ends").may_be_left_out(0),
             ];
             let mut table = Table::new(columns).without_borders();
-            for token in args.folder.file().read()? {
+            for token in args.folder.shared_change(|| args.folder.file().read())?? {
                 let roles: Vec<String> = token.grants.iter().map(Grant::to_string).collect();
                 let end = token.expire_time.map_or_else(|| "never".to_owned(), |end| end.to_string());
                 let created = token.create_time.to_string();
@@ -118,6 +120,30 @@ impl FolderArgs {
         TokenFile::new(tokens_of(&self.data_dir))
     }
 
+    /// Makes `change` of the file, and of the tokens of the database if the folder has one.
+    #[cfg(feature = "postgres")]
+    fn shared_change<T>(
+        &self,
+        change: impl FnOnce() -> Result<T, TokenFileError>,
+    ) -> anyhow::Result<Result<T, TokenFileError>> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+        runtime.block_on(async {
+            match SharedTokens::of_folder(&self.data_dir).await? {
+                // A change that was refused changes nothing in the database.
+                Some(shared) => shared.change(|| Ok(change())).await,
+                None => Ok(change()),
+            }
+        })
+    }
+
+    #[cfg(not(feature = "postgres"))]
+    fn shared_change<T>(
+        &self,
+        change: impl FnOnce() -> Result<T, TokenFileError>,
+    ) -> anyhow::Result<Result<T, TokenFileError>> {
+        Ok(change())
+    }
+
     /// Makes `change` of the token `id`, and records it in the audit log.
     fn recorded<T>(
         &self,
@@ -126,7 +152,7 @@ impl FolderArgs {
         change: impl FnOnce() -> Result<T, TokenFileError>,
     ) -> anyhow::Result<T> {
         let owner = composition::owner(&self.data_dir)?;
-        let outcome = change();
+        let outcome = self.shared_change(change)?;
         let status = match &outcome {
             Ok(_) => 200,
             Err(TokenFileError::NotFound { .. }) => 404,

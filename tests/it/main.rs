@@ -38,6 +38,7 @@ mod pipes;
 mod placement;
 mod planned_stop;
 mod policy_race;
+mod postgres_chaos;
 mod postgres_cluster;
 mod postgres_server;
 mod program_files;

@@ -116,13 +116,14 @@ impl Cluster {
     /// Starts `count` servers on the database at `address`, each with a data folder of its own.
     pub(crate) fn serve(&self, address: &str, count: usize) -> Vec<Server> {
         let folder = |number| self.folder.path().join(format!("server{number}"));
-        (0..count).map(|number| Self::serve_in(&folder(number), address)).collect()
+        (0..count).map(|number| Self::serve_in(&folder(number), address, &[])).collect()
     }
 
     /// Starts a server on the database at `address` with its data in `folder`.
-    pub(crate) fn serve_in(folder: &Path, address: &str) -> Server {
+    pub(crate) fn serve_in(folder: &Path, address: &str, more: &[&str]) -> Server {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tunesmith"));
-        command.args(["serve", "--listen", "127.0.0.1:0", "--allow-unisolated-programs", "--data-dir"]).arg(folder);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--allow-unisolated-programs", "--job-lease", "3"]);
+        command.arg("--data-dir").arg(folder).args(more);
         // In the environment, because a command line can be read by all users.
         command.env("TUNESMITH_STORE", address).env_remove("TUNESMITH_LOG");
         Server::start_command(&mut command)

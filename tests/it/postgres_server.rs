@@ -41,7 +41,7 @@ fn server_reports_a_lost_database_and_continues_when_it_returns() {
     let cluster = Cluster::start();
     let workspace = Workspace::new("");
     let address = cluster.create_database("tuning");
-    let server = Cluster::serve_in(&workspace.path().join("data"), &address);
+    let server = Cluster::serve_in(&workspace.path().join("data"), &address, &[]);
     create_study(&server);
     assert_eq!(create_trial(&server).0, 200);
     assert_eq!(server.text("GET", "/readyz").0, 200);
@@ -137,4 +137,189 @@ fn job_runs_on_a_database_whose_password_its_program_does_not_get() {
     assert_eq!(cluster.query("tuning", "SELECT count(*) FROM trials WHERE NOT open"), "3");
     let variables = workspace.read("variables");
     assert!(variables.contains("PATH=") && !variables.contains("right"), "{variables}");
+}
+
+/// A job of two trials, the programs of which write their process IDs to `pids` and wait until the file `go` exists.
+fn waiting_job(workspace: &Workspace) -> Value {
+    let folder = workspace.path().display();
+    let script = format!(
+        "echo $$ >> {folder}/pids; if [ -e {folder}/go ]; then echo loss=0.5 step=1; else exec tail -f /dev/null; fi"
+    );
+    json!({"jobId": "j", "trainingInput": {
+        "masterConfig": {"containerCommand": ["sh", "-c", script]},
+        "hyperparameters": {
+            "goal": "MINIMIZE", "hyperparameterMetricTag": "loss", "maxTrials": 2, "maxParallelTrials": 2,
+            "params": [{"parameterName": "x", "type": "DOUBLE", "minValue": 0, "maxValue": 1}],
+        },
+        "tunesmith": {"metricFromStdout": true},
+    }})
+}
+
+/// The IDs of the processes that the programs have written.
+fn process_ids(workspace: &Workspace) -> Vec<u32> {
+    let text = std::fs::read_to_string(workspace.path().join("pids")).unwrap_or_default();
+    text.lines().filter_map(|line| line.parse().ok()).collect()
+}
+
+fn runs(pid: u32) -> bool {
+    std::path::Path::new(&format!("/proc/{pid}/cwd")).exists()
+}
+
+const JOBS: &str = "/v1/projects/p/jobs";
+
+#[test]
+fn job_of_a_dead_server_goes_on_elsewhere_and_its_programs_are_ended_when_it_returns() {
+    let cluster = Cluster::start();
+    let workspace = Workspace::new("");
+    let address = cluster.create_database("tuning");
+    let (first, second) = (workspace.path().join("first"), workspace.path().join("second"));
+    let a = Cluster::serve_in(&first, &address, &[]);
+    let (status, created) = a.post(JOBS, &waiting_job(&workspace));
+    assert_eq!(status, 200, "{created}");
+    while process_ids(&workspace).len() < 2 {}
+    let b = Cluster::serve_in(&second, &address, &[]);
+    let job = format!("{JOBS}/j");
+    assert_eq!(b.get(&job).1["state"], "RUNNING", "any server answers");
+    let left = process_ids(&workspace);
+    a.kill();
+    workspace.write("go", "");
+    let ended = loop {
+        let (status, job) = b.get(&job);
+        assert_eq!(status, 200, "{job}");
+        if job["endTime"].is_string() {
+            break job;
+        }
+    };
+    assert_eq!(ended["state"], "SUCCEEDED", "{ended}");
+    let trials = ended["trainingOutput"]["trials"].as_array().unwrap();
+    assert_eq!(trials.iter().filter(|trial| trial["state"] == "SUCCEEDED").count(), 2, "{ended}");
+    assert!(left.iter().all(|pid| runs(*pid)), "the programs of the dead server run on");
+    assert_eq!(process_ids(&workspace).len(), 4, "each trial ran once more");
+    let _a = Cluster::serve_in(&first, &address, &[]);
+    while left.iter().any(|pid| runs(*pid)) {}
+}
+
+#[test]
+fn server_that_hung_loses_its_jobs_and_ends_their_programs() {
+    let cluster = Cluster::start();
+    let workspace = Workspace::new("");
+    let address = cluster.create_database("tuning");
+    let a = Cluster::serve_in(&workspace.path().join("first"), &address, &[]);
+    assert_eq!(a.post(JOBS, &waiting_job(&workspace)).0, 200);
+    while process_ids(&workspace).len() < 2 {}
+    let b = Cluster::serve_in(&workspace.path().join("second"), &address, &[]);
+    let left = process_ids(&workspace);
+    a.signal(rustix::process::Signal::STOP);
+    // The other server starts both trials again.
+    while process_ids(&workspace).len() < 4 {}
+    a.signal(rustix::process::Signal::CONT);
+    while left.iter().any(|pid| runs(*pid)) {}
+    let others: Vec<u32> = process_ids(&workspace).into_iter().filter(|pid| !left.contains(pid)).collect();
+    assert_eq!(others.len(), 2);
+    assert!(others.iter().all(|pid| runs(*pid)), "those of the owner run on");
+    // Any server cancels the job of another one.
+    let job = format!("{JOBS}/j");
+    assert_eq!(a.post(&format!("{job}:cancel"), &json!({})).0, 200);
+    while b.get(&job).1["state"] != "CANCELLED" {}
+    assert!(!others.iter().any(|pid| runs(*pid)));
+    assert_eq!(process_ids(&workspace).len(), 4, "no program was started again");
+}
+
+#[test]
+fn job_that_was_queued_on_a_busy_server_starts_on_another_one() {
+    let cluster = Cluster::start();
+    let workspace = Workspace::new("");
+    let address = cluster.create_database("tuning");
+    let busy = Cluster::serve_in(&workspace.path().join("first"), &address, &["--job-slots", "1"]);
+    let mut waiting = waiting_job(&workspace);
+    assert_eq!(busy.post(JOBS, &waiting).0, 200);
+    while process_ids(&workspace).len() < 2 {}
+    let free = Cluster::serve_in(&workspace.path().join("second"), &address, &["--job-slots", "1"]);
+    waiting["jobId"] = json!("k");
+    assert_eq!(busy.post(JOBS, &waiting).0, 200);
+    while process_ids(&workspace).len() < 4 {}
+    let owners = cluster.query("tuning", "SELECT count(DISTINCT owner) FROM claims WHERE until > now()");
+    assert_eq!(owners, "2");
+    for server in [&busy, &free] {
+        assert_eq!(server.get(&format!("{JOBS}/k")).1["state"], "RUNNING");
+    }
+    for job in ["j", "k"] {
+        assert_eq!(free.post(&format!("{JOBS}/{job}:cancel"), &json!({})).0, 200);
+        while busy.get(&format!("{JOBS}/{job}")).1["state"] != "CANCELLED" {}
+    }
+}
+
+#[test]
+fn tokens_and_packages_are_those_of_all_servers() {
+    let cluster = Cluster::start();
+    let workspace = Workspace::new("");
+    let address = cluster.create_database("tuning");
+    let (first, second) = (workspace.path().join("first"), workspace.path().join("second"));
+    let tokens = |folder: &std::path::Path, arguments: &[&str]| {
+        let mut command = workspace.command();
+        command.arg("tokens").args(arguments).arg("--data-dir").arg(folder).env("TUNESMITH_STORE", &address);
+        finished(command.output().unwrap()).expect(0).stdout
+    };
+    // Before the folder has a database.
+    let admin = tokens(&first, &["create", "--principal", "user:ada@example.com", "--role", "ml.admin"]);
+    let a = Cluster::serve_in(&first, &address, &[]);
+    let b = Cluster::serve_in(&second, &address, &[]);
+    let header = |token: &str| format!("authorization: Bearer {}\r\n", token.trim());
+    for server in [&a, &b] {
+        assert_eq!(server.send("GET", JOBS, "", "").0, 401);
+        assert_eq!(server.send("GET", JOBS, &header(&admin), "").0, 200);
+    }
+    let viewer = tokens(&second, &["create", "--principal", "user:eve@example.com", "--role", "ml.viewer@p"]);
+    while a.send("GET", JOBS, &header(&viewer), "").0 != 200 {}
+    let id = viewer.trim().split('_').nth(1).unwrap().to_owned();
+    tokens(&first, &["revoke", &id]);
+    while b.send("GET", JOBS, &header(&viewer), "").0 != 401 {}
+    assert_eq!(b.send("GET", JOBS, &header(&admin), "").0, 200, "the others are kept");
+
+    // An archive of one server is used by a job of another one.
+    let archive = workspace.path().join("trainer-1.0.tar.gz");
+    let mut pack = std::process::Command::new("tar");
+    pack.arg("-czf").arg(&archive).arg("-C").arg(workspace.path()).arg("hptuning_config.yaml");
+    assert!(pack.status().unwrap().success());
+    let bytes = std::fs::read(&archive).unwrap();
+    let sha256 = sha256(&bytes);
+    let package = format!("/v1/projects/p/packages/{sha256}/trainer-1.0.tar.gz");
+    let port = |server: &Server| format!("http://{}", server.address);
+    let mut upload = std::process::Command::new("curl");
+    upload.args(["-sS", "-f", "-X", "PUT", "-H", &format!("authorization: Bearer {}", admin.trim()), "--data-binary"]);
+    upload.arg(format!("@{}", archive.display())).arg(format!("{}{package}", port(&a)));
+    assert!(upload.stdout(std::process::Stdio::null()).status().unwrap().success());
+    let (status, found) = b.send("GET", &package, &header(&admin), "");
+    assert_eq!((status, &found["sizeBytes"]), (200, &json!(bytes.len().to_string())), "{found}");
+    let copied = second.join(format!("packages/p/{sha256}/trainer-1.0.tar.gz"));
+    assert_eq!(std::fs::read(copied).unwrap(), bytes);
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    use sha2::Digest;
+    hex::encode(sha2::Sha256::digest(bytes))
+}
+
+#[test]
+fn logs_of_a_job_are_answered_by_its_server_and_the_others_name_it() {
+    let cluster = Cluster::start();
+    let workspace = Workspace::new("");
+    let address = cluster.create_database("tuning");
+    let first = workspace.path().join("first");
+    let a = Cluster::serve_in(&first, &address, &[]);
+    workspace.write("go", "");
+    assert_eq!(a.post(JOBS, &waiting_job(&workspace)).0, 200);
+    let job = format!("{JOBS}/j");
+    while a.get(&job).1["state"] != "SUCCEEDED" {}
+    let b = Cluster::serve_in(&workspace.path().join("second"), &address, &[]);
+    let logs = format!("{job}/logs");
+    let listed = a.get(&logs).1;
+    assert_eq!(listed["logs"][0]["name"], "projects/p/jobs/j/logs/trial-1.attempt-1.master-0.stdout", "{listed}");
+    for path in [logs.clone(), format!("{logs}/trial-1.attempt-1.master-0.stdout")] {
+        let (status, answer) = b.get(&path);
+        let message = answer["error"]["message"].as_str().unwrap();
+        assert_eq!(status, 400, "{answer}");
+        assert!(message.starts_with("the logs of job p/j are on the server that runs it: "), "{message}");
+        assert!(message.contains(first.file_name().unwrap().to_str().unwrap()), "{message}");
+    }
 }

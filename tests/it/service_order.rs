@@ -243,6 +243,12 @@ fn responses_of_a_server_on_a_database_are_linearisable() {
     check(&cluster.serve(&cluster.create_database("tuning"), 1));
 }
 
+#[test]
+fn responses_of_three_servers_on_one_database_are_linearisable() {
+    let cluster = Cluster::start();
+    check(&cluster.serve(&cluster.create_database("tuning"), 3));
+}
+
 /// Checks that clients which choose a server for each request get linearisable responses.
 fn check(servers: &[Server]) {
     let server = &servers[0];

@@ -39,6 +39,11 @@ const CAMPAIGNS: &[Campaign] = &[
         size: Some(("TUNESMITH_SERVICE_CRASH_ROUNDS", 5)),
     },
     Campaign {
+        what: "kill -9 of three servers and of their database",
+        test: "postgres_chaos::acknowledged_changes_survive_kills_of_servers_and_of_the_database",
+        size: Some(("TUNESMITH_DATABASE_CRASH_ROUNDS", 20)),
+    },
+    Campaign {
         what: "kill -9 of run and of supervisors",
         test: "crash::acknowledged_reports_survive_kills_and_no_trial_runs_twice",
         size: Some(("TUNESMITH_CRASH_ROUNDS", 40)),

@@ -157,6 +157,32 @@ impl TokenFile {
         Ok(content.tokens)
     }
 
+    /// Returns the content of the file, for other servers; `None` if no token was created.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn content(&self) -> Result<Option<Vec<u8>>, TokenFileError> {
+        if !self.is_required() {
+            return Ok(None);
+        }
+        let tokens = self.read()?;
+        let text = serde_json::to_vec_pretty(&Content { tokens });
+        text.map(Some).map_err(|source| TokenFileError::Damaged { path: self.path.clone(), source })
+    }
+
+    /// Replaces all tokens by those of `content`, which another server has returned from [`Self::content`].
+    ///
+    /// # Errors
+    /// [`TokenFileError`].
+    pub fn set_content(&self, content: Option<&[u8]>) -> Result<(), TokenFileError> {
+        let Some(content) = content else { return self.reset() };
+        let Content { tokens } = serde_json::from_slice(content)
+            .map_err(|source| TokenFileError::Damaged { path: self.path.clone(), source })?;
+        fs::create_dir_all(self.folder()).map_err(self.failed("created"))?;
+        let _lock = self.lock()?;
+        self.write(tokens)
+    }
+
     /// Adds `token`.
     ///
     /// # Errors
@@ -189,6 +215,13 @@ impl TokenFile {
         let _lock = self.lock()?;
         let mut tokens = self.read()?;
         let result = change(&mut tokens)?;
+        self.write(tokens)?;
+        Ok(result)
+    }
+
+    /// Replaces the file. The caller holds its lock.
+    fn write(&self, tokens: Vec<Token>) -> Result<(), TokenFileError> {
+        let directory = self.folder();
         let text = serde_json::to_vec_pretty(&Content { tokens })
             .map_err(|source| TokenFileError::Damaged { path: self.path.clone(), source })?;
         // Temporary files are accessible only to the owner.
@@ -196,8 +229,7 @@ impl TokenFile {
         file.write_all(&text).and_then(|()| file.as_file().sync_all()).map_err(self.failed("written"))?;
         file.persist(&self.path).map_err(|error| self.failed("written")(error.error))?;
         File::open(directory).and_then(|directory| directory.sync_all()).map_err(self.failed("written"))?;
-        self.ensure_marker()?;
-        Ok(result)
+        self.ensure_marker()
     }
 
     fn folder(&self) -> &Path {
@@ -294,6 +326,23 @@ mod tests {
         file.ensure_marker().unwrap();
         std::fs::remove_file(&path).unwrap();
         assert!(file.is_required());
+    }
+
+    #[test]
+    fn tokens_are_passed_to_another_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let (first, second) = (folder.path().join("a/tokens.json"), folder.path().join("b/tokens.json"));
+        let (first, second) = (TokenFile::new(first), TokenFile::new(second));
+        assert_eq!(first.content().unwrap(), None);
+        let made = Token::draw("user:a@x".parse().unwrap(), Vec::new(), Timestamp::UNIX_EPOCH, None);
+        first.add(made.token.clone()).unwrap();
+        second.set_content(first.content().unwrap().as_deref()).unwrap();
+        assert_eq!(second.read().unwrap(), [made.token]);
+        assert!(second.is_required());
+        assert!(matches!(second.set_content(Some(b"{")), Err(TokenFileError::Damaged { .. })));
+        assert_eq!(second.read().unwrap().len(), 1);
+        second.set_content(None).unwrap();
+        assert!(!second.is_required());
     }
 
     #[test]

@@ -18,6 +18,7 @@ use super::query::Query;
 use super::routes::{Dispatch, Routes};
 use super::status::{ApiError, Code};
 use tunesmith_access::Permission;
+use tunesmith_domain::JobId;
 use tunesmith_service::job_logs::{LogError, LogFile, LogName, LogStart};
 use tunesmith_service::jobs::Jobs;
 
@@ -85,7 +86,11 @@ async fn list(
     let Page { limit, after } = Page::read(query.page_size, &query.page_token, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)?;
     // Both are read before the files: the logs of an ended job are then complete.
     let read_time = Timestamp::now();
-    let (state, mut logs) = jobs.logs(&job_id(&project, &job)?, query.trial).await?;
+    let id = job_id(&project, &job)?;
+    let (state, mut logs) = jobs.logs(&id, query.trial).await?;
+    if logs.is_empty() {
+        refuse_logs_elsewhere(&jobs, &id).await?;
+    }
     let since = query.modified_since.map(|time| SystemTime::from(time) - CLOCK_TOLERANCE);
     logs.retain(|log| {
         (query.task.is_empty() || log.name.task == query.task)
@@ -102,6 +107,17 @@ async fn list(
         answer["logs"] = logs.iter().map(|log| message(&project, &job, log)).collect();
     }
     Ok(Json(answer))
+}
+
+/// Names the server whose machine has the logs of a job, if it is another one.
+async fn refuse_logs_elsewhere(jobs: &Jobs, id: &JobId) -> Result<(), ApiError> {
+    match jobs.owner(id).await? {
+        Some(owner) if !owner.is_self => Err(ApiError::new(
+            Code::FailedPrecondition,
+            format!("the logs of job {id} are on the server that runs it: {}; request them there", owner.name),
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn message(project: &str, job: &str, log: &LogFile) -> Value {
@@ -133,8 +149,11 @@ async fn read(
     Query(query): Query<ReadQuery>,
 ) -> Result<Json<Value>, ApiError> {
     let name: LogName = log.parse().map_err(|rule| ApiError::invalid("name", format!("{log:?}: {rule}")))?;
-    let start = LogStart::At(query.offset);
-    let chunk = jobs.read_log(&job_id(&project, &job)?, &name, start, CHUNK_BYTES).await?;
+    let (id, start) = (job_id(&project, &job)?, LogStart::At(query.offset));
+    let chunk = jobs.read_log(&id, &name, start, CHUNK_BYTES).await?;
+    if chunk.is_none() {
+        refuse_logs_elsewhere(&jobs, &id).await?;
+    }
     let chunk = chunk.ok_or_else(|| ApiError::new(Code::NotFound, format!("job {job} has no log {log}")))?;
     Ok(Json(json!({"text": chunk.text, "nextOffset": chunk.next_offset.to_string()})))
 }

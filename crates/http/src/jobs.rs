@@ -108,7 +108,7 @@ async fn create(
     check_labels(&request.labels)?;
     let command_line = CommandLine { working_directory: api.working_directory.clone(), ..CommandLine::default() };
     let refuse = |error: &dyn std::error::Error| ApiError::invalid("trainingInput", error.to_string());
-    let placed = packages::resolved(&api.packages, &project, &input)?;
+    let placed = packages::resolved(&api.packages, &project, &input).await?;
     let plan = job_plan_on(&api.machines, &placed, &command_line);
     let plan = plan.map_err(|error| match error {
         PlanningError::Machines { violations } => violated("trainingInput.", violations),

@@ -55,7 +55,7 @@ async fn read(
     Names([project, sha256, file_name]): Names<3>,
 ) -> Result<Json<Value>, ApiError> {
     let name = PackageName::new(&project, &sha256, &file_name)?;
-    let path = packages.find(&name)?;
+    let path = packages.fetch(&name).await?;
     let size = tokio::fs::metadata(&path).await.map_err(|source| {
         ApiError::from(PackagesError::Io { action: "read the length of", path: path.clone(), source })
     })?;
@@ -70,7 +70,7 @@ async fn take(
 ) -> Result<Json<Value>, ApiError> {
     let name = PackageName::new(&project, &sha256, &file_name)?;
     let announced = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-    let max_bytes = packages.max_bytes();
+    let (max_bytes, shared) = (packages.max_bytes(), packages.clone());
     if announced.is_some_and(|length| length > max_bytes) {
         return Err(PackagesError::TooLarge { max_bytes }.into());
     }
@@ -104,7 +104,10 @@ async fn take(
     })??;
     match (broken, written) {
         (Some(error), _) => Err(error),
-        (None, Some(size)) => Ok(Json(message(&name, size))),
+        (None, Some(size)) => {
+            shared.publish(&name).await?;
+            Ok(Json(message(&name, size)))
+        }
         (None, None) => Err(ApiError::new(Code::InvalidArgument, "the body ended early")),
     }
 }
@@ -131,12 +134,19 @@ fn message(name: &PackageName, size_bytes: u64) -> Value {
 }
 
 /// `input` with the local paths of uploaded packages of `project` instead of their URIs.
-pub(super) fn resolved(packages: &Packages, project: &str, input: &TrainingInput) -> Result<TrainingInput, ApiError> {
+pub(super) async fn resolved(
+    packages: &Packages,
+    project: &str,
+    input: &TrainingInput,
+) -> Result<TrainingInput, ApiError> {
     let mut resolved = input.clone();
     for (index, uri) in resolved.package_uris.iter_mut().enumerate() {
-        *uri = packages
-            .resolve(project, uri)
-            .map_err(|error| ApiError::invalid(&format!("trainingInput.packageUris[{index}]"), error.to_string()))?;
+        let invalid = |error: PackagesError| match error {
+            error @ PackagesError::Store(_) => ApiError::from(error),
+            error => ApiError::invalid(&format!("trainingInput.packageUris[{index}]"), error.to_string()),
+        };
+        packages.fetch_uri(uri).await.map_err(invalid)?;
+        *uri = packages.resolve(project, uri).map_err(invalid)?;
     }
     Ok(resolved)
 }
@@ -149,6 +159,7 @@ impl From<PackagesError> for ApiError {
             PackagesError::TooLarge { .. } | PackagesError::OtherContent { .. } | PackagesError::NotAPackage(_) => {
                 Self::invalid("body", error.to_string())
             }
+            PackagesError::Store(error) => error.into(),
             PackagesError::Io { .. } => {
                 tracing::error!(error = &error as &dyn std::error::Error, "a package cannot be stored or found");
                 Self::new(Code::Internal, "the package cannot be stored or found; see the server's log")

@@ -290,7 +290,7 @@ impl From<&StoreError> for ApiError {
         let code = match error {
             StoreError::NotFound { .. } => Code::NotFound,
             StoreError::AlreadyExists { .. } => Code::AlreadyExists,
-            StoreError::TrialIdTaken { .. } => Code::Aborted,
+            StoreError::TrialIdTaken { .. } | StoreError::NotOwner { .. } => Code::Aborted,
             StoreError::Refused(TransitionError::BadMeasurement { .. }) => Code::InvalidArgument,
             StoreError::Refused(TransitionError::Outdated { .. }) => Code::Aborted,
             StoreError::Refused(_) => Code::FailedPrecondition,

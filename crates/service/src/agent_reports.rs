@@ -11,12 +11,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tunesmith_domain::{Measurement, Source, StudyId, TransitionError, Trial, TrialChange};
 use tunesmith_executor::ExecutorJobId;
 use tunesmith_executor::remote::{AgentReport, Command, Inbox, LogPosition};
-use tunesmith_store::{Store, StoreError};
+use tunesmith_store::{Documents, Store, StoreError};
 
 use super::clock::Clock;
 use super::live_trials::{LiveTrials, TrialKey};
 use super::pages;
-use super::secret::{attempt_token, existing_secret};
+use super::secret::{attempt_token, existing_secret, existing_shared_secret};
 use tunesmith_domain::JobId;
 
 /// How often a delivery is tried again that another one has overtaken.
@@ -82,6 +82,8 @@ struct Inner {
     inbox: Arc<Inbox>,
     clock: Arc<dyn Clock>,
     directory: DirectoryOf,
+    /// Documents that servers share, the secrets of jobs among them; `None` if there is one server.
+    documents: Option<Arc<dyn Documents>>,
     /// The measurements from event files that earlier attempts have reported, for the current attempt of a trial. The files
     /// are in the job-dir, which all attempts of a trial share, so that an agent reads them again.
     earlier_events: Mutex<HashMap<TrialKey, (u64, Marks)>>,
@@ -95,8 +97,9 @@ impl AgentReports {
         inbox: Arc<Inbox>,
         clock: Arc<dyn Clock>,
         directory: DirectoryOf,
+        documents: Option<Arc<dyn Documents>>,
     ) -> Self {
-        Self(Arc::new(Inner { store, live, inbox, clock, directory, earlier_events: Mutex::default() }))
+        Self(Arc::new(Inner { store, live, inbox, clock, directory, documents, earlier_events: Mutex::default() }))
     }
 
     /// Receives a report of the attempt `id`, if `token` is that of the attempt. What the answer confirms is stored.
@@ -111,8 +114,13 @@ impl AgentReports {
     ) -> Result<AgentAnswer, AgentError> {
         let inner = &self.0;
         let folder = (inner.directory)(&id.job);
-        let secret_folder = folder.clone();
-        let secret = blocking(id, move || existing_secret(&secret_folder)).await?;
+        let secret = match &inner.documents {
+            Some(documents) => existing_shared_secret(&**documents, &id.job).await?,
+            None => {
+                let folder = folder.clone();
+                blocking(id, move || existing_secret(&folder)).await?
+            }
+        };
         // A timing attack is not possible: the token is a digest of a secret.
         if secret.is_none_or(|secret| attempt_token(&secret, id) != token) {
             return Err(AgentError::WrongToken { id: id.clone() });

@@ -11,7 +11,8 @@ pub trait Clock: Send + Sync + 'static {
     fn now(&self) -> Timestamp;
 
     /// The time of a clock that advances by the time that passes and never jumps, for leases and time limits. It begins
-    /// with the system time at which the process first read it, so its values are only comparable within a process.
+    /// with the system time at which the process first read it, so its values are only comparable within a process, except those of a
+    /// [`SharedClock`].
     fn steady(&self) -> Timestamp;
 }
 
@@ -28,6 +29,47 @@ impl Clock for SystemClock {
         static ANCHOR: LazyLock<(Timestamp, Instant)> = LazyLock::new(|| (Timestamp::now(), Instant::now()));
         let (start, begin) = *ANCHOR;
         start.checked_add(begin.elapsed()).unwrap_or(Timestamp::MAX)
+    }
+}
+
+/// The system clock for time stamps, and for leases a clock that several servers share: its time is read now and then,
+/// and advances with the monotonic clock in between.
+#[derive(Debug)]
+pub struct SharedClock {
+    state: Mutex<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    read: Timestamp,
+    at: Instant,
+    /// The latest time that was returned. Time does not go backwards.
+    latest: Timestamp,
+}
+
+impl SharedClock {
+    /// A clock that shows `now`.
+    pub fn new(now: Timestamp) -> Self {
+        Self { state: Mutex::new(Shared { read: now, at: Instant::now(), latest: now }) }
+    }
+
+    /// Sets the clock to `now`, the time that the other servers read.
+    pub fn set(&self, now: Timestamp) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        (state.read, state.at) = (now, Instant::now());
+    }
+}
+
+impl Clock for SharedClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::now()
+    }
+
+    fn steady(&self) -> Timestamp {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = state.read.checked_add(state.at.elapsed()).unwrap_or(Timestamp::MAX);
+        state.latest = state.latest.max(now);
+        state.latest
     }
 }
 
@@ -77,6 +119,20 @@ impl Clock for ManualClock {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shared_clock_follows_its_readings_and_does_not_go_backwards() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let clock = SharedClock::new(at(1000));
+        assert!(clock.steady() >= at(1000));
+        clock.set(at(5000));
+        let ahead = clock.steady();
+        assert!(ahead >= at(5000) && ahead < at(6000), "{ahead}");
+        clock.set(at(2000));
+        assert_eq!(clock.steady(), ahead);
+        clock.set(at(7000));
+        assert!(clock.steady() >= at(7000));
+    }
 
     #[test]
     fn steady_time_advances_and_begins_with_the_system_time() {

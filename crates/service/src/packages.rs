@@ -5,9 +5,13 @@
 //! <root>/<project>/.uploading-<random>      an unfinished upload; removed when it ends, or at the next start
 //! ```
 
+mod shared;
+
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
@@ -15,6 +19,7 @@ use tempfile::NamedTempFile;
 
 use tunesmith_domain::JobId;
 use tunesmith_packages::{PackageError, SIGNATURE_BYTES, check_archive};
+use tunesmith_store::{Documents, StoreError};
 
 /// Prefix of the names of unfinished files.
 const UNFINISHED: &str = ".uploading-";
@@ -23,10 +28,18 @@ const UNFINISHED: &str = ".uploading-";
 const MAX_NAME_LENGTH: usize = 128;
 
 /// The packages of all projects.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Packages {
     root: PathBuf,
     max_bytes: u64,
+    /// The packages of all servers; `None` if there is one server.
+    documents: Option<Arc<dyn Documents>>,
+}
+
+impl fmt::Debug for Packages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Packages({})", self.root.display())
+    }
 }
 
 /// The name of a package of a project. Its URI `tunesmith://projects/{project}/packages/{sha256}/{file name}` is used
@@ -81,6 +94,9 @@ pub enum PackagesError {
     /// The content is not a package.
     #[error(transparent)]
     NotAPackage(#[from] PackageError),
+    /// The packages of other servers cannot be read or changed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// The file system failed.
     #[error("cannot {action} {path}")]
     Io {
@@ -112,7 +128,13 @@ impl Packages {
 
     /// Creates the service for the packages in `root`, which is created on demand. Each has at most `max_bytes`.
     pub fn new(root: PathBuf, max_bytes: u64) -> Self {
-        Self { root, max_bytes }
+        Self { root, max_bytes, documents: None }
+    }
+
+    /// Shares the packages with other servers through `documents`.
+    #[must_use]
+    pub fn shared(self, documents: Option<Arc<dyn Documents>>) -> Self {
+        Self { documents, ..self }
     }
 
     /// Returns the maximum size of a package.

@@ -99,6 +99,13 @@ pub(super) trait Ranges: Lookups {
 
 /// Writing records within a transaction.
 pub(super) trait Changes: Lookups {
+    /// Checks that `fence` is the number of the latest claim of `job`, and keeps it so until the end of the transaction.
+    #[cfg(feature = "postgres")]
+    fn check_claim(&self, job: &JobId, fence: u64) -> Result<(), StoreError> {
+        let _ = (job, fence);
+        Ok(())
+    }
+
     /// Adds or replaces a job.
     fn put_job(&self, job: &Job) -> Result<(), StoreError>;
     /// Removes a job. Its study is not affected.

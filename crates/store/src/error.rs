@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::StoreFault;
-use tunesmith_domain::{StudyId, TransitionError, TrialId};
+use tunesmith_domain::{JobId, StudyId, TransitionError, TrialId};
 
 /// An error of a store. [`StoreError::is_certainly_not_applied`] states whether a change may have been applied.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +27,12 @@ pub enum StoreError {
         study: StudyId,
         /// The number of the next trial.
         next: TrialId,
+    },
+    /// Another server has taken the job over: leave it.
+    #[error("job {job} is run by another server now")]
+    NotOwner {
+        /// The job.
+        job: JobId,
     },
     /// The domain refuses the change.
     #[error(transparent)]

@@ -23,6 +23,7 @@ mod queries;
     expect(dead_code, unused_imports, reason = "without an engine, only the form of a plan is used")
 )]
 mod record;
+mod sharing;
 #[cfg(feature = "sled")]
 mod sled;
 #[cfg(feature = "sqlite")]
@@ -37,7 +38,8 @@ pub use error::StoreError;
 pub use fault::{Condition, StoreFault};
 pub use memory::MemoryStore;
 #[cfg(feature = "postgres")]
-pub use postgres::{DatabaseAddress, DatabaseAddressError, PostgresStore};
+pub use postgres::{DatabaseAddress, DatabaseAddressError, PostgresClaims, PostgresDocuments, PostgresStore};
+pub use sharing::{Claim, Documents, JobClaims, JobOwner, OnlyServer, Renewal};
 #[cfg(feature = "sled")]
 pub use sled::SledStore;
 #[cfg(feature = "sqlite")]

@@ -6,11 +6,13 @@
 mod handling;
 mod queue;
 mod queue_limits;
+mod queued_run;
 mod recovery;
 mod reopen;
 mod retention;
 mod retries;
 mod running;
+mod sharing;
 #[cfg(test)]
 mod tests;
 
@@ -24,18 +26,17 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::TryStreamExt;
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use self::handling::Handling;
 use self::queue::{Moment, Queue};
-use self::retries::{AfterFailure, Retry};
-use self::running::RunningJob;
+use self::retries::AfterFailure;
+use self::running::{Registered, RunningJob};
 use super::pages;
 use super::resource_pool::Waiting;
 use super::runner::{
-    CANCELLED_BY_USER, Control, JobOutcome, JobServices, RunControl, RunError, RunSettings, until_at_least,
+    CANCELLED_BY_USER, Control, JobOutcome, JobServices, Latest, RunControl, RunError, RunSettings, until_at_least,
 };
 use super::submission::{newest_job, submit};
 use super::{Submission, SubmitError, Submitted};
@@ -199,9 +200,7 @@ impl Jobs {
         let Submitted::Created(job) = submitted else {
             return Err(StoreError::AlreadyExists { resource: format!("job {}", submitted.job().id) }.into());
         };
-        self.push(&job)?;
-        self.changed.notify_one();
-        Ok(job)
+        self.enqueue(job).await
     }
 
     /// Returns the job `id`.
@@ -302,19 +301,28 @@ impl Jobs {
             .into());
         }
         // A job that has run before may have running programs: it is resumed to stop them.
-        let never_started = job.start_time.is_none() && self.state().queue.remove(id);
-        let state = if never_started { JobState::Cancelled } else { JobState::Cancelling };
+        let is_waiting = job.start_time.is_none() && self.state().queue.remove(id);
+        // Another server may have started it since.
+        let own = if is_waiting { self.services.claims.claim(id).await? } else { None };
+        let state = if own.is_some() { JobState::Cancelled } else { JobState::Cancelling };
         let change = JobChange::Become { state, error_message: CANCELLED_BY_USER.to_owned(), at: clock.now() };
-        store.change_job(id, change).await?;
-        let mut now = self.state();
-        now.queue.move_to_front(&job);
-        if let Some(running) = now.running.get(id) {
-            running.cancel.send_replace(true);
-        } else if state == JobState::Cancelling && job.plan().is_err() && now.queue.position(id).is_none() {
-            // It was not queued, because its plan cannot be read.
-            now.queue.push_front(&job);
-            self.changed.notify_one();
+        let changed = store.change_job(id, change).await;
+        if let Some(claim) = &own {
+            self.services.claims.release(claim).await?;
         }
+        changed?;
+        {
+            let mut now = self.state();
+            now.queue.move_to_front(&job);
+            if let Some(running) = now.running.get(id) {
+                running.cancel.send_replace(true);
+            } else if state == JobState::Cancelling && job.plan().is_err() && now.queue.position(id).is_none() {
+                // It was not queued, because its plan cannot be read.
+                now.queue.push_front(&job);
+                self.changed.notify_one();
+            }
+        }
+        self.services.claims.announce().await;
         Ok(())
     }
 
@@ -326,25 +334,19 @@ impl Jobs {
         Ok(self.services.store.change_job(id, change).await?)
     }
 
-    /// Queues the unfinished jobs of the store, and reserves the resources of their running programs. Call it once, before
-    /// any other method.
+    /// Reserves the resources of the running programs of this machine, and queues the unfinished jobs of the store that no
+    /// other server runs. Call it once, before any other method.
     ///
     /// # Errors
     /// [`JobsError::Store`].
     pub async fn resume_unfinished(&self) -> Result<(), JobsError> {
         let mut jobs = pin!(pages::jobs(&*self.services.store, None));
         while let Some(job) = jobs.try_next().await? {
-            if job.state.is_final() {
-                continue;
-            }
-            self.reserve_grants::<JobsError>(&job).await?;
-            match self.push(&job) {
-                _ if job.state == JobState::Cancelling => self.state().queue.push_front(&job),
-                Ok(()) => {}
-                Err(error) => tracing::error!(job.id = %job.id, error = %error, "a job cannot be resumed"),
+            if !job.state.is_final() {
+                self.reserve_grants::<JobsError>(&job).await?;
             }
         }
-        Ok(())
+        Ok(self.look_for_jobs().await?)
     }
 
     /// Runs the queued jobs until `control` is raised. Then ends the running ones in the way of `control`, so that the
@@ -352,6 +354,7 @@ impl Jobs {
     pub async fn run(self: &Arc<Self>, settings: QueueSettings, mut control: watch::Receiver<Control>) {
         let mut running = JoinSet::new();
         let mut waiting = JoinSet::new();
+        let mut sharing = pin!(self.share());
         loop {
             self.end_overdue().await;
             // A run that was interrupted leaves its slot to the next process.
@@ -382,10 +385,18 @@ impl Jobs {
                 },
                 Some(_) = waiting.join_next() => {}
                 () = overdue => {}
+                () = &mut sharing => {}
             }
         }
         waiting.abort_all();
-        while running.join_next().await.is_some() {}
+        let ended = async { while running.join_next().await.is_some() {} };
+        tokio::select! {
+            () = ended => {}
+            // Claims are kept until the last run has ended.
+            () = &mut sharing => {}
+        }
+        let level = *control.borrow();
+        self.release_claims(level).await;
     }
 
     /// Runs the job `id`, and no other, to its end or until `control` is raised. After a failure it is run again a
@@ -401,11 +412,18 @@ impl Jobs {
     ) -> Result<JobOutcome, RunError> {
         // No program gets the devices of one that an earlier process started.
         self.reserve_grants::<RunError>(&self.services.store.job(id).await?).await?;
-        let (cancelled, live) = self.register(id).await;
+        let Some(Registered { cancelled, live, is_taken_over, .. }) = self.register(id).await? else {
+            return Err(StoreError::NotOwner { job: id.clone() }.into());
+        };
+        let mut sharing = pin!(self.share());
         let outcome = loop {
             let (cancelled, live) = (cancelled.clone(), live.clone());
-            let run_control = RunControl { level: control.clone(), cancelled, live };
-            let (error, after) = match self.run_once(id, &settings, run_control).await {
+            let run_control = RunControl { level: control.clone(), cancelled, live, is_taken_over };
+            let run = tokio::select! {
+                run = self.run_once(id, &settings, run_control) => run,
+                () = &mut sharing => return Err(StoreError::NotOwner { job: id.clone() }.into()),
+            };
+            let (error, after) = match run {
                 Ok(outcome) => break Ok(outcome),
                 Err(failure) => failure,
             };
@@ -429,44 +447,14 @@ impl Jobs {
                 }
             }
         };
-        self.unregister(id);
-        outcome
-    }
-
-    /// Runs a job of the queue once. Returns when it is to be run again, after a failure.
-    async fn run_queued(
-        self: Arc<Self>,
-        id: JobId,
-        endpoint: String,
-        control: watch::Receiver<Control>,
-    ) -> Option<Retry> {
-        let (cancelled, live) = self.register(&id).await;
-        let handling = Handling::begin(&(self.services.directory)(&id)).await;
-        let failure = if handling.is_fatal() {
-            match handling::set_aside(&self, &id).await {
-                Ok(()) => None,
-                Err(error) => {
-                    // So that it is set aside later.
-                    handling.keep();
-                    let error = &error as &dyn std::error::Error;
-                    tracing::error!(job.id = %id, error, "a job could not be set aside");
-                    Some(self.last_pause())
-                }
-            }
-        } else {
-            let (events, emitted) = mpsc::unbounded_channel();
-            let settings = RunSettings { endpoint, parallel: None, events: Some(events) };
-            let run_control = RunControl { level: control, cancelled: cancelled.clone(), live };
-            let outcome = handling.during(emitted, self.run_once(&id, &settings, run_control)).await;
-            self.pause_after(&id, outcome)
-        };
-        match failure {
-            Some(pause) => Some(Retry { id, pause, cancelled }),
-            None => {
-                self.unregister(&id);
-                None
-            }
+        if self.is_lost(id) {
+            self.unregister(id);
+            self.stop_superseded(id, Latest::Killed).await;
+            return outcome;
         }
+        let level = *control.borrow();
+        self.release(id, level).await;
+        outcome
     }
 
     fn record_load(&self, running: usize, slots: NonZeroUsize) {

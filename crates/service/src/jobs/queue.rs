@@ -89,6 +89,11 @@ impl Queue {
         self.places.len() < before
     }
 
+    /// Removes the jobs for which `keeps` is false.
+    pub(super) fn retain(&mut self, keeps: impl Fn(&JobId) -> bool) {
+        self.places.retain(|(_, _, id), _| keeps(id));
+    }
+
     /// Returns the number of waiting jobs.
     pub(super) fn len(&self) -> usize {
         self.places.len()

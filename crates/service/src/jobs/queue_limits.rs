@@ -8,6 +8,7 @@ use crate::Submission;
 use crate::live_trials::TrialKey;
 use crate::resource_pool::Waiting;
 use tunesmith_domain::{Job, JobChange, JobState, PlanError, StudyId, Trial};
+use tunesmith_store::StoreError;
 use tunesmith_telemetry::WaitKind;
 
 /// Limits on queued jobs; `None` is no limit.
@@ -112,7 +113,17 @@ impl Jobs {
             };
             let at = self.services.clock.now();
             let change = JobChange::Become { state, error_message, at };
-            if let Err(error) = self.services.store.change_job(&id, change).await {
+            let ended = async {
+                // Another server may have started it.
+                let Some(claim) = self.services.claims.claim(&id).await? else { return Ok(()) };
+                let job = self.services.store.job(&id).await?;
+                if job.state == JobState::Queued && job.start_time.is_none() {
+                    self.services.claims.store_of(&claim).change_job(&id, change).await?;
+                }
+                self.services.claims.release(&claim).await
+            };
+            let ended: Result<(), StoreError> = ended.await;
+            if let Err(error) = ended {
                 tracing::error!(job.id = %id, error = %error, "an overdue job could not be ended");
             }
         }

@@ -36,6 +36,13 @@ impl Jobs {
     pub async fn retry(&self, id: &JobId) -> Result<Job, JobsError> {
         let _admission = self.admission.lock().await;
         self.check_not_running(id, "retry").await?;
+        let claim = self.claim_for(id, "retry").await?;
+        let changed = self.retry_claimed(id).await;
+        self.services.claims.release(&claim).await?;
+        self.enqueue(changed?).await
+    }
+
+    async fn retry_claimed(&self, id: &JobId) -> Result<Job, JobsError> {
         let JobServices { store, clock, .. } = &*self.services;
         let job = store.job(id).await?;
         if job.state == JobState::Succeeded && job.study.is_some() && !self.has_work_left(&job).await? {
@@ -43,7 +50,7 @@ impl Jobs {
         }
         let former_attempts = self.attempts(&job).await?;
         let change = JobChange::Retry { former_attempts, at: clock.now() };
-        self.enqueue(store.change_job(id, change).await?)
+        Ok(store.change_job(id, change).await?)
     }
 
     /// Changes the numbers of trials of a tuning job, in all and at once. A running job takes them over at once: a higher
@@ -61,17 +68,29 @@ impl Jobs {
             Some(running) => Some(running.ending.lock().await),
             None => None,
         };
+        // Without a claim another server runs the job, and takes the numbers over when it renews its own.
+        let own = match &running {
+            Some(_) => None,
+            None => self.services.claims.claim(id).await?,
+        };
         let JobServices { store, clock, .. } = &*self.services;
         let Extension { max_trials, max_parallel_trials, training_input, revision } = extension;
-        let was_final = store.job(id).await?.state.is_final();
-        let change = JobChange::Extend { max_trials, max_parallel_trials, training_input, revision, at: clock.now() };
-        let job = store.change_job(id, change).await?;
+        let changed = async {
+            let was_final = store.job(id).await?.state.is_final();
+            let change = JobChange::Extend { max_trials, max_parallel_trials, training_input, revision, at: clock.now() };
+            Ok::<_, StoreError>((store.change_job(id, change).await?, was_final))
+        };
+        let changed = changed.await;
+        if let Some(claim) = &own {
+            self.services.claims.release(claim).await?;
+        }
+        let (job, was_final) = changed?;
         match &running {
             Some(running) if !was_final => {
                 running.set_counts(&job);
                 Ok(job)
             }
-            _ if job.state == JobState::Queued => self.enqueue(job),
+            _ if job.state == JobState::Queued => self.enqueue(job).await,
             _ => Ok(job),
         }
     }
@@ -85,6 +104,13 @@ impl Jobs {
     pub async fn delete(&self, id: &JobId) -> Result<(), JobsError> {
         let _admission = self.admission.lock().await;
         self.check_not_running(id, "delete").await?;
+        let claim = self.claim_for(id, "delete").await?;
+        let deleted = self.delete_claimed(id).await;
+        self.services.claims.release(&claim).await?;
+        deleted
+    }
+
+    async fn delete_claimed(&self, id: &JobId) -> Result<(), JobsError> {
         let JobServices { store, policy, executor, directory, .. } = &*self.services;
         let job = store.job(id).await?;
         if !job.state.is_final() {
@@ -135,12 +161,6 @@ impl Jobs {
             }
             ended.await;
         }
-    }
-
-    fn enqueue(&self, job: Job) -> Result<Job, JobsError> {
-        self.push(&job)?;
-        self.changed.notify_one();
-        Ok(job)
     }
 
     /// Whether the study of `job` has failed trials, or fewer trials than the job asks for.

@@ -61,7 +61,7 @@ impl Jobs {
         control: RunControl,
     ) -> Result<JobOutcome, (RunError, AfterFailure)> {
         let begin = Instant::now();
-        let run = runner::run(Arc::clone(&self.services), id.clone(), settings.clone(), control);
+        let run = runner::run(self.services_of(id), id.clone(), settings.clone(), control);
         // In a task of its own, so that a panic is a failure of this job alone.
         let result = tokio::spawn(run).await.unwrap_or_else(|panic| Err(panic.into()));
         if begin.elapsed() >= GOOD_RUN || result.is_ok() {
@@ -96,7 +96,11 @@ impl Jobs {
     }
 
     async fn after_failure(&self, id: &JobId, error: &RunError) -> AfterFailure {
-        let services: &JobServices = &self.services;
+        if matches!(error, RunError::Store(StoreError::NotOwner { .. })) {
+            self.lose(id);
+            return AfterFailure::Left;
+        }
+        let services: &JobServices = &self.services_of(id);
         let Ok(job) = services.store.job(id).await else { return AfterFailure::Left };
         let text = error_text(error);
         let is_cancelled = job.state == JobState::Cancelling;

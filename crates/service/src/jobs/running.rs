@@ -7,6 +7,19 @@ use tokio::sync::watch;
 use super::Jobs;
 use crate::runner::{LiveCounts, TrialCounts};
 use tunesmith_domain::{Job, JobId, JobState};
+use tunesmith_store::{Claim, StoreError};
+
+/// What concerns the run of a registered job.
+pub(super) struct Registered {
+    /// Becomes true when the job is cancelled.
+    pub(super) cancelled: watch::Receiver<bool>,
+    /// The numbers of trials.
+    pub(super) live: LiveCounts,
+    /// Whether another server ran the job before.
+    pub(super) is_taken_over: bool,
+    /// Becomes true when another server has taken the job over.
+    pub(super) is_lost: watch::Receiver<bool>,
+}
 
 /// The channels to the run of a job.
 #[derive(Debug, Clone)]
@@ -16,24 +29,38 @@ pub(super) struct RunningJob {
     counts: watch::Sender<Option<TrialCounts>>,
     /// See [`LiveCounts::ending`].
     pub(super) ending: Arc<tokio::sync::Mutex<()>>,
+    /// The right of this server to run the job.
+    pub(super) claim: Claim,
+    /// Set when another server has taken the job over.
+    pub(super) is_lost: watch::Sender<bool>,
 }
 
 impl RunningJob {
     /// Sends the run the numbers of trials of `job`.
     pub(super) fn set_counts(&self, job: &Job) {
         if let Ok(plan) = &job.plan {
-            self.counts.send_replace(Some(plan.into()));
+            let new = Some(plan.into());
+            self.counts.send_if_modified(|known| {
+                let is_new = *known != new;
+                *known = new;
+                is_new
+            });
         }
     }
 }
 
 impl Jobs {
-    /// Enters a job into the running ones. The returned flag becomes true when the job is cancelled.
-    pub(super) async fn register(&self, id: &JobId) -> (watch::Receiver<bool>, LiveCounts) {
+    /// Claims a job and enters it into the running ones; `None` if another server runs it.
+    ///
+    /// # Errors
+    /// If the claim cannot be stored.
+    pub(super) async fn register(&self, id: &JobId) -> Result<Option<Registered>, StoreError> {
         let _admission = self.admission.lock().await;
-        let (cancel, cancelled) = watch::channel(false);
+        let Some(claim) = self.services.claims.claim(id).await? else { return Ok(None) };
+        let is_taken_over = claim.is_taken_over;
+        let ((cancel, cancelled), (is_lost, lost)) = (watch::channel(false), watch::channel(false));
         let (counts, live) = watch::channel(None);
-        let running = RunningJob { cancel, counts, ending: Arc::default() };
+        let running = RunningJob { cancel, counts, ending: Arc::default(), claim, is_lost };
         let live = LiveCounts { counts: live, ending: Arc::clone(&running.ending) };
         self.state().running.insert(id.clone(), running.clone());
         // If the store fails, the run takes the numbers that it reads.
@@ -44,7 +71,7 @@ impl Jobs {
                 running.cancel.send_replace(true);
             }
         }
-        (cancelled, live)
+        Ok(Some(Registered { cancelled, live, is_taken_over, is_lost: lost }))
     }
 
     pub(super) fn unregister(&self, id: &JobId) {

@@ -7,11 +7,12 @@ use tunesmith_executor::local::{LocalExecutor, LocalSettings};
 use tunesmith_objects::Buckets;
 use tunesmith_packages::Environments;
 use tunesmith_store::contract::samples;
-use tunesmith_store::{MemoryStore, Store};
+use tunesmith_store::{MemoryStore, OnlyServer, Store};
 
 use super::*;
 use crate::clock::ManualClock;
 use crate::live_trials::LiveTrials;
+use crate::packages::Packages;
 use crate::search_policy::SearchPolicy;
 use tunesmith_domain::{JobPlan, MachinePlan, ProgramPlan};
 
@@ -20,12 +21,15 @@ fn jobs(folder: &TempDir, retry_pauses: Vec<Duration>) -> Arc<Jobs> {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let root = folder.path().to_owned();
     Arc::new(Jobs::new(JobServices {
+        claims: Arc::new(OnlyServer::new(Arc::clone(&store))),
+        documents: None,
         policy: Arc::new(SearchPolicy::new(Arc::clone(&store), 1)),
         executor: Arc::new(LocalExecutor::new(LocalSettings {
             supervisor: root.join("no-such-supervisor"),
             registry: root.join("executions"),
             ..LocalSettings::default()
         })),
+        packages: Packages::new(root.join("packages"), Packages::MAX_BYTES),
         environments: Arc::new(Environments::new(root.join("environments"))),
         live: Arc::new(LiveTrials::default()),
         pool: Arc::default(),

@@ -70,6 +70,57 @@ async fn end_trials(services: &JobServices, job: &JobId, study: &StudyId, reason
     Ok(())
 }
 
+/// Kills the programs of `job` that this machine runs although another server runs the job, or has run it since they were
+/// started; then the `latest` attempts are kept. Changes no record.
+///
+/// # Errors
+/// If the trials cannot be read.
+pub(crate) async fn stop_superseded(services: &JobServices, job: &Job, latest: Latest) -> Result<(), StoreError> {
+    let Some(study) = &job.study else {
+        if latest == Latest::Kept {
+            return Ok(());
+        }
+        for attempt in 1.. {
+            let id = ExecutorJobId { job: job.id.clone(), trial: None, attempt };
+            if kill(services, &id).await == ExecutorJobState::Unknown {
+                break;
+            }
+        }
+        return Ok(());
+    };
+    let mut trials = pin!(pages::trials(&*services.store, study));
+    while let Some(trial) = trials.try_next().await? {
+        let kept = u64::from(latest == Latest::Kept);
+        for attempt in 1..=trial.attempt.saturating_sub(kept) {
+            kill(services, &ExecutorJobId { job: job.id.clone(), trial: Some(trial.id), attempt }).await;
+        }
+    }
+    Ok(())
+}
+
+/// What happens to the latest attempt of each trial of a job whose former attempts are superseded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Latest {
+    /// It is not touched.
+    Kept,
+    /// It is superseded as well.
+    Killed,
+}
+
+/// Kills the program `id` if it runs, and returns its state before.
+async fn kill(services: &JobServices, id: &ExecutorJobId) -> ExecutorJobState {
+    let state = services.executor.state(id).await;
+    let killed = match &state {
+        Ok(ExecutorJobState::Running) => services.executor.stop(id, StopMode::Immediate).await,
+        _ => Ok(()),
+    };
+    if let Err(error) = killed {
+        let error = &error as &dyn std::error::Error;
+        tracing::error!(executor.job = %id, error, "a program of a job of another server may still run");
+    }
+    state.unwrap_or(ExecutorJobState::Unknown)
+}
+
 /// Stops the attempt that runs. Attempts are numbered from 1; the first unknown one was never submitted.
 async fn end_single_run(services: &JobServices, job: &JobId) {
     for attempt in 1.. {

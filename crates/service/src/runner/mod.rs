@@ -31,18 +31,19 @@ use self::running_time::{RunningTime, time_of_change};
 use self::tuning::Tuning;
 use super::JobEvent;
 use super::live_trials::LiveTrials;
-use super::secret::job_secret;
+use super::secret::{job_secret, shared_secret};
 use crate::clock::Clock;
+use crate::packages::{Packages, PackagesError};
 use crate::resource_pool::ResourcePool;
 use crate::search_policy::{SearchPolicy, error_text};
 use tunesmith_domain::{Job, JobChange, JobId, JobPlan, JobState, PlanError, ProgramPlan, Trial};
 use tunesmith_executor::{Executor, ExecutorError, ExecutorJobState, ExitStatus, ProgramEnd};
 use tunesmith_objects::Buckets;
 use tunesmith_packages::{Environments, ProgramUser, Step};
-use tunesmith_store::{Store, StoreError};
+use tunesmith_store::{Documents, JobClaims, Store, StoreError};
 
 pub(super) use self::counts::{LiveCounts, TrialCounts};
-pub(super) use self::giving_up::{end_job, end_programs};
+pub(super) use self::giving_up::{Latest, end_job, end_programs, stop_superseded};
 pub(super) use self::grants::{claim, replica_resources, submitted_resources};
 
 /// The reason recorded for a job that a user cancelled.
@@ -111,12 +112,18 @@ pub type ProgramUserOf = Box<dyn Fn(&str) -> Option<ProgramUser> + Send + Sync>;
 pub struct JobServices {
     /// Jobs, studies and trials.
     pub store: Arc<dyn Store>,
+    /// Decides which server runs a job.
+    pub claims: Arc<dyn JobClaims>,
+    /// Documents that servers share; `None` if there is one server.
+    pub documents: Option<Arc<dyn Documents>>,
     /// Runs the programs.
     pub executor: Arc<dyn Executor>,
     /// The resources that programs share, and the limits on running trials.
     pub pool: Arc<ResourcePool>,
     /// Suggests the parameters of trials.
     pub policy: Arc<SearchPolicy>,
+    /// The packages that clients have uploaded.
+    pub packages: Packages,
     /// Installs Python packages.
     pub environments: Arc<Environments>,
     /// The running trials, to which reports over HTTP are assigned.
@@ -132,6 +139,27 @@ pub struct JobServices {
     pub directory: Box<dyn Fn(&JobId) -> PathBuf + Send + Sync>,
     /// The pauses before a job whose run failed is run again. After the last one the job fails.
     pub retry_pauses: Vec<Duration>,
+}
+
+impl JobServices {
+    /// These services with another store.
+    pub(super) fn with_store(self: &Arc<Self>, store: Arc<dyn Store>) -> Arc<Self> {
+        let (users, directories) = (Arc::clone(self), Arc::clone(self));
+        Arc::new(Self {
+            store,
+            claims: Arc::clone(&self.claims),
+            documents: self.documents.clone(),
+            executor: Arc::clone(&self.executor),
+            policy: Arc::clone(&self.policy),
+            packages: self.packages.clone(),
+            environments: Arc::clone(&self.environments),
+            live: Arc::clone(&self.live),
+            clock: Arc::clone(&self.clock),
+            program_user: Box::new(move |project| (users.program_user)(project)),
+            directory: Box::new(move |job| (directories.directory)(job)),
+            retry_pauses: self.retry_pauses.clone(),
+        })
+    }
 }
 
 /// The settings of one run of a job.
@@ -154,6 +182,8 @@ pub(super) struct RunControl {
     pub(super) cancelled: watch::Receiver<bool>,
     /// The numbers of trials.
     pub(super) live: LiveCounts,
+    /// Whether another server ran the job before: started attempts that are not known here are superseded.
+    pub(super) is_taken_over: bool,
 }
 
 /// One run of a job.
@@ -192,11 +222,14 @@ pub(super) async fn run(
 ) -> Result<JobOutcome, RunError> {
     let directory = (services.directory)(&id);
     create_dir(&directory).await?;
-    let secret = job_secret(&directory).map_err(|source| RunError::Files {
-        operation: "write the secret of the job in",
-        path: directory.clone(),
-        source,
-    })?;
+    let secret = match &services.documents {
+        Some(documents) => shared_secret(&**documents, &id).await?,
+        None => job_secret(&directory).map_err(|source| RunError::Files {
+            operation: "write the secret of the job in",
+            path: directory.clone(),
+            source,
+        })?,
+    };
     Runner { services, settings, control, id, directory, secret }.run().await
 }
 
@@ -206,11 +239,17 @@ impl Runner {
         if job.state.is_final() {
             return Ok(JobOutcome::Ended(job));
         }
-        let plan = job.plan()?.clone();
+        let mut plan = job.plan()?.clone();
         if let Some(reason) = self.services.pool.impossible(&replica_resources(&plan)) {
             // It was submitted to a server with another configuration.
             let reason = format!("the job can never start: it {reason}");
             return Ok(JobOutcome::Ended(end_job(&self.services, &self.id, JobState::Failed, &reason).await?));
+        }
+        if let Err(error) = program::fetch_packages(&self.services.packages, &mut plan).await {
+            return match error {
+                PackagesError::Store(error) => Err(error.into()),
+                error => Ok(JobOutcome::Ended(self.set_state(JobState::Failed, &error_text(&error)).await?)),
+            };
         }
         let job = if job.state == JobState::Queued { self.set_state(JobState::Preparing, "").await? } else { job };
         if !self.services.executor.capabilities().shares_files && installs_packages(&plan) {

@@ -1,10 +1,23 @@
 //! Prepares the program of a job: installs its Python packages, once per job.
 
+use crate::packages::{Packages, PackagesError};
 use tunesmith_domain::{JobPlan, ProgramPlan};
 use tunesmith_packages::{
     EnvironmentRequest, Environments, Package, PackageError, PackageSource, PreparedEnvironment, ProgramUser,
     SourceFolder, Step,
 };
+
+/// Replaces the files of uploaded packages in `plan`, which may be those of another server, by files of this one.
+///
+/// # Errors
+/// As [`Packages::fetch`].
+pub(super) async fn fetch_packages(packages: &Packages, plan: &mut JobPlan) -> Result<(), PackagesError> {
+    let ProgramPlan::PythonModule { package_uris, .. } = &mut plan.program else { return Ok(()) };
+    for uri in package_uris {
+        *uri = packages.local_path(uri).await?;
+    }
+    Ok(())
+}
 
 /// Installs the packages of `plan`, and calls `observer` before each step that may take long. Returns `None` if it has none.
 ///

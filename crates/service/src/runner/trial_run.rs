@@ -64,7 +64,7 @@ impl TrialRun {
     /// Without a `grant`, it takes that of its running program, or waits for one.
     pub(super) async fn run(self, mut trial: Trial, mut grant: Option<Grant>) -> Result<TrialEnd, RunError> {
         // A new trial, or one that is retried.
-        if trial.start_time.is_none() {
+        if trial.start_time.is_none() || self.is_superseded(&trial).await? {
             trial = self.begin_attempt(trial, None).await?;
         }
         loop {
@@ -114,6 +114,16 @@ impl TrialRun {
                 Next::Again { trial: again, loss } => trial = self.begin_attempt(*again, loss).await?,
             }
         }
+    }
+
+    /// Whether the program of `trial` was started by a server from which this one has taken the job over, and cannot be
+    /// watched from here. Its reports are refused once the next attempt has started.
+    async fn is_superseded(&self, trial: &Trial) -> Result<bool, RunError> {
+        if !self.context.runner.control.is_taken_over || trial.state != TrialState::Active {
+            return Ok(false);
+        }
+        let id = self.executor_job(trial);
+        Ok(self.context.services().executor.state(&id).await? == ExecutorJobState::Unknown)
     }
 
     /// Handles the end of an attempt.

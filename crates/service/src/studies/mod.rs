@@ -301,15 +301,21 @@ impl Studies {
         if trial.state != TrialState::Stopping {
             telemetry().leases_expired.inc();
             let expire = TrialChange::Expire { attempt: trial.attempt, at: now };
-            self.store.change_trial(id, trial.id, expire).await?;
-            return Ok(());
+            return match self.store.change_trial(id, trial.id, expire).await {
+                // Another server has deleted its study meanwhile.
+                Ok(_) | Err(StoreError::NotFound { .. }) => Ok(()),
+                Err(error) => Err(error.into()),
+            };
         }
         // Its owner was requested to stop and is silent: its measurements are its result.
-        let study = self.store.study(id).await?;
+        let study = match self.store.study(id).await {
+            Err(StoreError::NotFound { .. }) => return Ok(()),
+            study => study?,
+        };
         let key = TrialRef { study: id.clone(), trial: trial.id, attempt: Some(trial.attempt) };
         match self.complete_as_owner(&study, &key, trial.clone(), ReportedOutcome::FromCurve).await {
             // Its owner completed it meanwhile.
-            Ok(_) | Err(StudiesError::Store(StoreError::Refused(_))) => Ok(()),
+            Ok(_) | Err(StudiesError::Store(StoreError::Refused(_) | StoreError::NotFound { .. })) => Ok(()),
             Err(error) => Err(error),
         }
     }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::sync::{oneshot, watch};
 
+use super::pending::{self, Elsewhere};
 use super::{Studies, StudiesError, Suggested, SuggestionRequest, refuse_study_of_job};
 use tunesmith_domain::{StudyId, StudyState};
 
@@ -97,24 +98,27 @@ impl Studies {
     /// [`StudiesError::Pending`] if they cannot be read.
     pub async fn resume_suggestions(self: &Arc<Self>) -> Result<usize, StudiesError> {
         let operations = self.pending.all().await.map_err(StudiesError::Pending)?;
-        for operation in &operations {
-            let work = {
-                let (studies, operation) = (Arc::clone(self), operation.clone());
-                async move { studies.suggest(&operation.study, &operation.request).await }
-            };
-            let (_, is_stored) = oneshot::channel();
-            self.continue_in_background(operation, work, is_stored);
-        }
+        operations.iter().for_each(|operation| self.resume(operation));
         Ok(operations.len())
     }
 
-    /// The progress of an operation, as it is known: changes nothing. The result of an operation that this process does
+    /// Continues a stored operation, unless this process does so already.
+    fn resume(self: &Arc<Self>, operation: &SuggestionOperation) {
+        let work = {
+            let (studies, operation) = (Arc::clone(self), operation.clone());
+            async move { studies.suggest(&operation.study, &operation.request).await }
+        };
+        let (_, is_stored) = oneshot::channel();
+        self.continue_in_background(operation, work, is_stored);
+    }
+
+    /// The progress of an operation, as it is known: changes no trial. The result of an operation that this process does
     /// not know is the client's unfinished trials; `None` if there are none.
     ///
     /// # Errors
     /// [`tunesmith_store::StoreError::NotFound`] if the study does not exist, [`StudiesError::OfJob`].
     pub async fn suggestion_progress(
-        &self,
+        self: &Arc<Self>,
         operation: &SuggestionOperation,
     ) -> Result<Option<SuggestionProgress>, StudiesError> {
         let known = self.operations.lock().get(operation).map(|progress| progress.borrow().clone());
@@ -122,6 +126,14 @@ impl Studies {
             return Ok(known);
         }
         refuse_study_of_job(&operation.study)?;
+        match self.pending.elsewhere(operation).await.map_err(StudiesError::Pending)? {
+            Some(Elsewhere::Running) => return Ok(Some(SuggestionProgress::Running)),
+            Some(Elsewhere::Abandoned) => {
+                self.resume(operation);
+                return Ok(Some(SuggestionProgress::Running));
+            }
+            None => {}
+        }
         let study = self.store.study(&operation.study).await?;
         let (mut trials, _) = self.open_trials(&study.id, &operation.request.client_id).await?;
         trials.truncate(operation.request.count.get());
@@ -143,7 +155,14 @@ impl Studies {
         self.operations.lock().insert(operation.clone(), receiver);
         let (studies, operation) = (Arc::clone(self), operation.clone());
         tokio::spawn(async move {
-            let progress = match work.await {
+            let mut work = std::pin::pin!(work);
+            let outcome = loop {
+                match tokio::time::timeout(pending::RENEWAL, &mut work).await {
+                    Ok(outcome) => break outcome,
+                    Err(_) => studies.pending.renew(&operation).await,
+                }
+            };
+            let progress = match outcome {
                 Ok(suggested) => {
                     SuggestionProgress::Done { suggested: Box::new(suggested), end_time: studies.clock.now() }
                 }

@@ -1,9 +1,11 @@
-//! Suggestions that were accepted and are not complete, one file each, so that the next process can continue them.
+//! Suggestions that were accepted and are not complete, one file or shared document each, so that the next process or
+//! another server can continue them.
 
 use std::fs;
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -11,43 +13,129 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::{SuggestionOperation, SuggestionRequest};
+use tunesmith_store::Documents;
 
-/// The folder of the files; the default stores nothing.
-#[derive(Debug, Clone, Default)]
+/// The kind of the documents.
+const KIND: &str = "suggestion";
+
+/// A suggestion whose server has not renewed it for this time is continued by another one. A guess: three renewals.
+const ABANDONED: Duration = Duration::from_secs(30);
+
+/// The interval at which a server renews the suggestions that it computes.
+pub(super) const RENEWAL: Duration = Duration::from_secs(10);
+
+/// Where the suggestions are stored; the default stores nothing.
+#[derive(Clone, Default)]
 pub struct PendingSuggestions {
-    folder: Option<PathBuf>,
+    place: Place,
+}
+
+#[derive(Clone, Default)]
+enum Place {
+    #[default]
+    Nowhere,
+    Folder(PathBuf),
+    Shared(Arc<dyn Documents>),
+}
+
+/// What is known of an operation that this process does not compute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Elsewhere {
+    /// Another server computes it.
+    Running,
+    /// The server that computed it has died.
+    Abandoned,
 }
 
 impl PendingSuggestions {
     /// Files in `folder`, which need not exist.
     pub fn new(folder: PathBuf) -> Self {
-        Self { folder: Some(folder) }
+        Self { place: Place::Folder(folder) }
+    }
+
+    /// Documents that several servers share.
+    pub fn shared(documents: Arc<dyn Documents>) -> Self {
+        Self { place: Place::Shared(documents) }
     }
 
     /// Stores `operation`, so that it survives the end of the process.
     pub(super) async fn put(&self, operation: &SuggestionOperation) -> io::Result<()> {
-        let Some(folder) = self.folder.clone() else { return Ok(()) };
-        let operation = operation.clone();
-        blocking(move || write(&folder, &operation)).await
+        match &self.place {
+            Place::Nowhere => Ok(()),
+            Place::Folder(folder) => {
+                let (folder, operation) = (folder.clone(), operation.clone());
+                blocking(move || write(&folder, &operation)).await
+            }
+            Place::Shared(documents) => {
+                let body = document(operation).to_string().into_bytes();
+                documents.put(KIND, &name(operation), 0, body).await.map_err(io::Error::other)
+            }
+        }
+    }
+
+    /// Notes that this process still computes `operation`.
+    pub(super) async fn renew(&self, operation: &SuggestionOperation) {
+        if let Place::Shared(documents) = &self.place
+            && let Err(error) = documents.touch(KIND, &name(operation)).await
+        {
+            tracing::warn!(error = &error as &dyn std::error::Error, "another server may compute a suggestion as well");
+        }
     }
 
     /// Removes `operation`.
     pub(super) async fn remove(&self, operation: &SuggestionOperation) {
-        let Some(folder) = &self.folder else { return };
-        let path = path(folder, operation);
-        match tokio::fs::remove_file(&path).await {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                tracing::error!(path = %path.display(), %error, "a complete suggestion is continued at the next start");
-            }
-            _ => {}
+        let removed = match &self.place {
+            Place::Nowhere => Ok(()),
+            Place::Folder(folder) => match tokio::fs::remove_file(path(folder, operation)).await {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                removed => removed,
+            },
+            Place::Shared(documents) => documents.remove(KIND, &name(operation)).await.map_err(io::Error::other),
+        };
+        if let Err(error) = removed {
+            let name = name(operation);
+            tracing::error!(suggestion = name, %error, "a complete suggestion is continued at the next start");
         }
     }
 
-    /// All stored operations, oldest first.
+    /// The stored operations that no running server computes, oldest first.
     pub(super) async fn all(&self) -> io::Result<Vec<SuggestionOperation>> {
-        let Some(folder) = self.folder.clone() else { return Ok(Vec::new()) };
-        blocking(move || read_all(&folder)).await
+        match &self.place {
+            Place::Nowhere => Ok(Vec::new()),
+            Place::Folder(folder) => {
+                let folder = folder.clone();
+                blocking(move || read_all(&folder)).await
+            }
+            Place::Shared(documents) => {
+                let listed = documents.list(KIND).await.map_err(io::Error::other)?;
+                let abandoned = listed.into_iter().filter(|(_, _, age)| *age >= ABANDONED);
+                let read = |(name, body, _): (String, Vec<u8>, Duration)| {
+                    let read = serde_json::from_slice(&body).ok().and_then(|document| operation(&document));
+                    if read.is_none() {
+                        tracing::error!(suggestion = name, "a pending suggestion is damaged and cannot be continued");
+                    }
+                    read
+                };
+                let mut operations: Vec<SuggestionOperation> = abandoned.filter_map(read).collect();
+                operations.sort_by_key(|operation| operation.start_time);
+                Ok(operations)
+            }
+        }
     }
+
+    /// What is known of `operation`, which this process does not compute; `None` if it is not pending.
+    pub(super) async fn elsewhere(&self, operation: &SuggestionOperation) -> io::Result<Option<Elsewhere>> {
+        let Place::Shared(documents) = &self.place else { return Ok(None) };
+        let name = name(operation);
+        let listed = documents.list(KIND).await.map_err(io::Error::other)?;
+        let age = listed.into_iter().find(|(known, ..)| *known == name).map(|(_, _, age)| age);
+        Ok(age.map(|age| if age < ABANDONED { Elsewhere::Running } else { Elsewhere::Abandoned }))
+    }
+}
+
+/// The name of `operation`: a digest of its content.
+fn name(operation: &SuggestionOperation) -> String {
+    hex::encode(Sha256::digest(document(operation).to_string()))
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
@@ -56,7 +144,7 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send
 
 /// The file of `operation`.
 fn path(folder: &Path, operation: &SuggestionOperation) -> PathBuf {
-    folder.join(format!("{}.json", hex::encode(Sha256::digest(document(operation).to_string()))))
+    folder.join(format!("{}.json", name(operation)))
 }
 
 fn document(operation: &SuggestionOperation) -> Value {

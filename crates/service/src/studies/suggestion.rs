@@ -52,6 +52,8 @@ impl Studies {
         // The client owns trials that are on their way to the store and cannot be read yet.
         let _client = self.client_queues.enter(&(id.clone(), request.client_id.clone())).await;
         let mut entered = self.study_queues.enter(id).await;
+        // Read before the trials: a new trial gets the number that the study expects, so that none which another server
+        // has given this client meanwhile is missed.
         let mut study = self.store.study(id).await?;
         let lease = request.lease.or(study.trial_lease);
         let mut trials = self.known_trials(id, request, lease).await?;
@@ -60,13 +62,17 @@ impl Studies {
                 break;
             }
             let (new, after) = self.new_trials(entered, study, missing, &request.client_id, lease).await?;
-            let is_complete = trials.len() + new.len() == request.count.get();
+            let (is_taken, is_complete) = (new.is_empty(), trials.len() + new.len() == request.count.get());
             trials.extend(new);
             study = after;
             if is_complete {
                 break;
             }
             entered = self.study_queues.enter(id).await;
+            if is_taken && study.state == StudyState::Active {
+                study = self.store.study(id).await?;
+                trials = self.known_trials(id, request, lease).await?;
+            }
         }
         Ok(Suggested { study, trials })
     }
@@ -146,6 +152,11 @@ impl Studies {
         if study.state != StudyState::Active {
             self.policy.take_back(&study.id, suggestions.reservation).await;
             return Ok((Vec::new(), study));
+        }
+        if !self.store.keeps_order() && suggestions.first_id != study.next_trial_id {
+            // Another server has added trials since the study was read.
+            self.policy.take_back(&study.id, suggestions.reservation).await;
+            return Ok((Vec::new(), self.store.study(&study.id).await?));
         }
         let mut id = suggestions.first_id;
         let mut new = Vec::with_capacity(suggestions.points.len());

@@ -6,8 +6,11 @@
 //! ([`sessions`]).
 
 mod address;
+mod claims;
+mod documents;
 mod error;
 mod lanes;
+mod notifications;
 mod ranges;
 mod records;
 mod schema;
@@ -19,6 +22,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures::future::BoxFuture;
+use sqlx::postgres::PgConnection;
 use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 
@@ -26,11 +31,15 @@ use super::decoded_studies::DecodedStudies;
 use super::engine::{Changes, Engine, Ranges, Scope};
 use super::{Condition, OpenMode, StoreError, StoreFault};
 use crate::group::TypedRequest;
+use crate::sharing::Claim;
+use error::Failure;
 use lanes::Lanes;
 use records::Surroundings;
-use sessions::Sessions;
+use sessions::{ANSWER_TIMEOUT, Sessions, within};
 
 pub use address::{DatabaseAddress, DatabaseAddressError};
+pub use claims::PostgresClaims;
+pub use documents::PostgresDocuments;
 
 /// The pause between two attempts to reach a database that has failed.
 const PROBE_PAUSE: Duration = Duration::from_millis(500);
@@ -39,6 +48,8 @@ const PROBE_PAUSE: Duration = Duration::from_millis(500);
 pub struct PostgresStore {
     core: Arc<Core>,
     lanes: Arc<Lanes>,
+    /// The claim that every change requires.
+    claim: Option<Claim>,
 }
 
 /// What the transactions of a store share.
@@ -82,7 +93,12 @@ impl PostgresStore {
             condition,
             is_probing: AtomicBool::new(false),
         });
-        Ok(Self { lanes: Arc::new(Lanes::new(Arc::clone(&core))), core })
+        Ok(Self { lanes: Arc::new(Lanes::new(Arc::clone(&core))), core, claim: None })
+    }
+
+    /// This store for the owner of `claim`: its changes fail with [`StoreError::NotOwner`] once the claim is lost.
+    pub(crate) fn fenced(&self, claim: Claim) -> Self {
+        Self { core: Arc::clone(&self.core), lanes: Arc::clone(&self.lanes), claim: Some(claim) }
     }
 
     /// The random ID of the database, which distinguishes it from others at the same address.
@@ -110,6 +126,13 @@ impl Engine for PostgresStore {
         change: impl Fn(&dyn Changes) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (answer, answered) = oneshot::channel();
+        let claim = self.claim.clone();
+        let change = move |records: &dyn Changes| {
+            if let Some(Claim { job, fence, .. }) = &claim {
+                records.check_claim(job, *fence)?;
+            }
+            change(records)
+        };
         self.lanes.add(scope, Box::new(TypedRequest::new(change, answer)));
         // A request is dropped only if the runtime shuts down.
         answered.await.unwrap_or_else(|source| Err(StoreError::Unknown { source: source.into() }))
@@ -135,6 +158,48 @@ impl Engine for PostgresStore {
 impl Core {
     fn surroundings(&self) -> Surroundings<'_> {
         Surroundings { runtime: &self.runtime, place: &self.place, decoded: &self.decoded }
+    }
+
+    /// Runs a query that may be repeated, in a transaction of its own.
+    async fn autocommit<T>(
+        self: &Arc<Self>,
+        operation: &'static str,
+        query: impl for<'c> Fn(&'c mut PgConnection) -> BoxFuture<'c, Result<T, sqlx::Error>> + Send + Sync,
+    ) -> Result<T, StoreError> {
+        let _permit = self.sessions.permit().await;
+        loop {
+            let mut session = match self.sessions.take().await {
+                Ok(session) => session,
+                Err(source) => {
+                    let error = self.cannot_connect(source);
+                    self.probe();
+                    return Err(error);
+                }
+            };
+            match within(ANSWER_TIMEOUT, query(&mut session.connection)).await {
+                Ok(value) => {
+                    self.sessions.put_back(session);
+                    return Ok(value);
+                }
+                Err(source) if Failure::of(&source) == Failure::Lost => {
+                    self.sessions.close_idle();
+                    if session.is_new {
+                        self.fails(error::unreachable(&source));
+                        self.probe();
+                        return Err(self.not_applied(operation, source));
+                    }
+                }
+                Err(source) => {
+                    // It may be in a transaction.
+                    drop(session);
+                    return Err(self.not_applied(operation, source));
+                }
+            }
+        }
+    }
+
+    fn not_applied(&self, operation: &'static str, source: sqlx::Error) -> StoreError {
+        error::not_applied(&self.place, operation, source)
     }
 
     /// The error of a session that could not be opened.

@@ -270,6 +270,15 @@ impl Lookups for PostgresRecords<'_> {
 }
 
 impl Changes for PostgresRecords<'_> {
+    fn check_claim(&self, job: &JobId, fence: u64) -> Result<(), StoreError> {
+        let sql = "SELECT 1 FROM claims WHERE job = $1 AND fence = $2 FOR SHARE";
+        let statement = sqlx::query(sql).bind(job.as_str().to_owned()).bind(number(fence));
+        match self.get(statement, |_| Ok(()))? {
+            Some(()) => Ok(()),
+            None => Err(StoreError::NotOwner { job: job.clone() }),
+        }
+    }
+
     fn put_job(&self, job: &Job) -> Result<(), StoreError> {
         let body = encode_job(job);
         let crc = checksum(job.id.as_str().as_bytes(), &body);
@@ -289,7 +298,11 @@ impl Changes for PostgresRecords<'_> {
     }
 
     fn remove_job(&self, id: &JobId) -> Result<(), StoreError> {
-        self.execute(sqlx::query("DELETE FROM jobs WHERE id = $1").bind(id.as_str().to_owned())).map(|_| ())
+        for sql in ["DELETE FROM jobs WHERE id = $1", "DELETE FROM claims WHERE job = $1"] {
+            self.execute(sqlx::query(sql).bind(id.as_str().to_owned()))?;
+        }
+        let sql = "DELETE FROM documents WHERE kind = 'secret' AND name = $1";
+        self.execute(sqlx::query(sql).bind(id.as_str().to_owned())).map(|_| ())
     }
 
     fn put_study(&self, study: &Study) -> Result<(), StoreError> {

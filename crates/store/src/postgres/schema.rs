@@ -12,7 +12,10 @@ use sqlx::{AssertSqlSafe, Connection, Row};
 use crate::{OpenMode, RESTORE_ADVICE, StoreError};
 
 /// The steps from an empty database to the newest schema. A released step never changes; new steps are appended.
-const MIGRATIONS: &[Migration] = &[Migration { sql: include_str!("migrations/0001_records.sql"), readable_from: 1 }];
+const MIGRATIONS: &[Migration] = &[
+    Migration { sql: include_str!("migrations/0001_records.sql"), readable_from: 1 },
+    Migration { sql: include_str!("migrations/0002_sharing.sql"), readable_from: 1 },
+];
 
 /// The key of the advisory lock that a migration holds: `TnSm`.
 const LOCK: i64 = 0x546e_536d;

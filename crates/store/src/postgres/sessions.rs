@@ -62,6 +62,11 @@ impl Sessions {
         }
     }
 
+    /// The options of every session.
+    pub(super) fn options(&self) -> PgConnectOptions {
+        self.options.clone()
+    }
+
     /// Waits for the permission to use a session.
     pub(super) async fn permit(&self) -> Permit {
         let permit = Arc::clone(&self.permits).acquire_owned().await;

@@ -1,0 +1,86 @@
+//! One run of a job of the queue, and what follows it.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, watch};
+
+use super::Jobs;
+use super::handling::{self, Handling};
+use super::retries::Retry;
+use super::running::Registered;
+use crate::runner::{Control, Latest, RunControl, RunSettings, until_true};
+use tunesmith_domain::JobId;
+
+impl Jobs {
+    /// Runs a job of the queue once. Returns when it is to be run again, after a failure.
+    pub(super) async fn run_queued(
+        self: Arc<Self>,
+        id: JobId,
+        endpoint: String,
+        control: watch::Receiver<Control>,
+    ) -> Option<Retry> {
+        let registered = match self.register(&id).await {
+            Ok(Some(registered)) => registered,
+            // Another server runs it.
+            Ok(None) => return None,
+            Err(error) => {
+                // It is found again once the store answers.
+                tracing::error!(job.id = %id, error = &error as &dyn std::error::Error, "a job could not be claimed");
+                return None;
+            }
+        };
+        let Registered { cancelled, live, is_taken_over, mut is_lost } = registered;
+        if is_taken_over {
+            self.stop_superseded(&id, Latest::Kept).await;
+        }
+        let handling = Handling::begin(&(self.services.directory)(&id)).await;
+        let failure = if handling.is_fatal() {
+            match handling::set_aside(&self, &id).await {
+                Ok(()) => None,
+                Err(error) => {
+                    // So that it is set aside later.
+                    handling.keep();
+                    let error = &error as &dyn std::error::Error;
+                    tracing::error!(job.id = %id, error, "a job could not be set aside");
+                    Some(self.last_pause())
+                }
+            }
+        } else {
+            let (events, emitted) = mpsc::unbounded_channel();
+            let settings = RunSettings { endpoint, parallel: None, events: Some(events) };
+            let (level, own_level) = watch::channel(*control.borrow());
+            let run_control = RunControl { level: own_level, cancelled: cancelled.clone(), live, is_taken_over };
+            let mut run = pin!(handling.during(emitted, self.run_once(&id, &settings, run_control)));
+            let mut control = control.clone();
+            let outcome = loop {
+                tokio::select! {
+                    biased;
+                    outcome = &mut run => break outcome,
+                    Ok(()) = control.changed() => {
+                        let now = *control.borrow();
+                        level.send_replace(now);
+                    }
+                    // Its programs are ended below.
+                    () = until_true(&mut is_lost), if *level.borrow() < Control::Detach => {
+                        level.send_replace(Control::Detach);
+                    }
+                }
+            };
+            self.pause_after(&id, outcome)
+        };
+        if *is_lost.borrow() || self.is_lost(&id) {
+            self.unregister(&id);
+            self.stop_superseded(&id, Latest::Killed).await;
+            return None;
+        }
+        match failure {
+            Some(pause) => Some(Retry { id, pause, cancelled }),
+            None => {
+                let level = *control.borrow();
+                self.release(&id, level).await;
+                None
+            }
+        }
+    }
+}

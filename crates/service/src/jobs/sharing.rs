@@ -1,0 +1,206 @@
+//! The jobs of several servers on one store: which of them runs a job, and how they notice each other.
+//!
+//! A server claims a job before it runs it and renews the claim while it does. A server that dies no longer renews, so
+//! that another one claims its jobs and continues them. All of this is the same with one server, which owns every job.
+
+use std::collections::HashSet;
+use std::pin::pin;
+use std::sync::Arc;
+
+use futures::TryStreamExt;
+
+use super::running::RunningJob;
+use super::{Jobs, JobsError};
+use crate::pages;
+use crate::runner::{Control, JobServices, Latest, stop_superseded};
+use tunesmith_domain::{Job, JobId, JobState};
+use tunesmith_store::{Claim, JobOwner, Renewal, StoreError};
+
+impl Jobs {
+    /// Queues `job`, and notifies the other servers.
+    pub(super) async fn enqueue(&self, job: Job) -> Result<Job, JobsError> {
+        self.push(&job)?;
+        self.changed.notify_one();
+        self.services.claims.announce().await;
+        Ok(job)
+    }
+
+    /// Returns the server that runs the job `id`, or ran it last; `None` if there is one server.
+    ///
+    /// # Errors
+    /// [`JobsError::Store`].
+    pub async fn owner(&self, id: &JobId) -> Result<Option<JobOwner>, JobsError> {
+        Ok(self.services.claims.owner(id).await?)
+    }
+
+    /// Keeps the claims of the running jobs, and looks for jobs that other servers have queued, cancelled or left. Never
+    /// completes.
+    pub(super) async fn share(&self) {
+        let claims = &self.services.claims;
+        let Some(interval) = claims.interval() else { return std::future::pending().await };
+        let mut announcements = claims.announcements();
+        let mut renewals = tokio::time::interval(interval);
+        renewals.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                _ = renewals.tick() => {}
+                Ok(()) = announcements.changed() => {}
+            }
+            let done = async {
+                self.renew_claims().await?;
+                self.look_for_jobs().await
+            };
+            if let Err(error) = done.await {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(error, "the claims of jobs could not be renewed; they are tried again");
+            }
+        }
+    }
+
+    async fn renew_claims(&self) -> Result<(), StoreError> {
+        let claims: Vec<Claim> = self.state().running.values().map(|running| running.claim.clone()).collect();
+        if claims.is_empty() {
+            return Ok(());
+        }
+        let renewals = self.services.claims.renew(&claims).await?;
+        let kept = self.note_renewals(renewals, claims);
+        for running in kept {
+            // The numbers of trials may have been changed through another server.
+            running.set_counts(&self.services.store.job(&running.claim.job).await?);
+        }
+        Ok(())
+    }
+
+    /// Tells the runs of jobs what `renewals` of `claims` have found, and returns those that go on.
+    fn note_renewals(&self, renewals: Vec<Renewal>, claims: Vec<Claim>) -> Vec<RunningJob> {
+        let state = self.state();
+        let mut kept = Vec::new();
+        for (Renewal { job, state: job_state }, claim) in renewals.into_iter().zip(claims) {
+            let Some(running) = state.running.get(&job).filter(|running| running.claim == claim) else { continue };
+            match job_state {
+                Some(JobState::Cancelling) => {
+                    running.cancel.send_replace(true);
+                }
+                Some(_) => kept.push(running.clone()),
+                None => {
+                    tracing::warn!(job.id = %job, "another server has taken the job over");
+                    running.is_lost.send_replace(true);
+                }
+            }
+        }
+        kept
+    }
+
+    /// Queues the unfinished jobs that no other server runs, and removes those from the queue that another one does.
+    pub(super) async fn look_for_jobs(&self) -> Result<(), StoreError> {
+        let available: HashSet<JobId> = self.services.claims.available().await?.into_iter().collect();
+        let unknown: Vec<JobId> = {
+            let mut state = self.state();
+            state.queue.retain(|id| available.contains(id));
+            let is_known = |id: &&JobId| state.running.contains_key(*id) || state.queue.position(id).is_some();
+            available.iter().filter(|id| !is_known(id)).cloned().collect()
+        };
+        for id in unknown {
+            let job = match self.services.store.job(&id).await {
+                Ok(job) if !job.state.is_final() => job,
+                Ok(_) | Err(StoreError::NotFound { .. }) => continue,
+                Err(error) => return Err(error),
+            };
+            let now = self.moment();
+            let mut state = self.state();
+            if state.running.contains_key(&id) {
+                continue;
+            }
+            match job.plan() {
+                _ if job.state == JobState::Cancelling => state.queue.push_front(&job),
+                Ok(plan) => state.queue.push(&job, plan, now, self.services.pool.queue_deadline()),
+                Err(error) => tracing::error!(job.id = %job.id, error = %error, "a job cannot be resumed"),
+            }
+            self.changed.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Removes a job from the running ones. Another server may continue it, unless its programs were left running by
+    /// `control` for the next process on this machine.
+    pub(super) async fn release(&self, id: &JobId, control: Control) {
+        let claim = self.state().running.get(id).map(|running| running.claim.clone());
+        self.unregister(id);
+        let Some(claim) = claim.filter(|_| control != Control::Detach) else { return };
+        if let Err(error) = self.services.claims.release(&claim).await {
+            tracing::warn!(job.id = %id, error = &error as &dyn std::error::Error, "a claim ends with its lease");
+            return;
+        }
+        self.services.claims.announce().await;
+    }
+
+    /// Releases the claims of the jobs that wait to be run again.
+    pub(super) async fn release_claims(&self, control: Control) {
+        let waiting: Vec<JobId> = self.state().running.keys().cloned().collect();
+        for id in waiting {
+            self.release(&id, control).await;
+        }
+    }
+
+    /// Whether the claim of the running job `id` is lost.
+    pub(super) fn is_lost(&self, id: &JobId) -> bool {
+        self.state().running.get(id).is_some_and(|running| *running.is_lost.borrow())
+    }
+
+    /// Notes that the claim of the running job `id` is lost.
+    pub(super) fn lose(&self, id: &JobId) {
+        if let Some(running) = self.state().running.get(id) {
+            running.is_lost.send_replace(true);
+        }
+    }
+
+    /// Kills the programs of a job that this machine runs although another server runs the job, or has run it since.
+    pub(super) async fn stop_superseded(&self, id: &JobId, latest: Latest) {
+        let stopped = async {
+            let job = self.services.store.job(id).await?;
+            stop_superseded(&self.services, &job, latest).await
+        };
+        match stopped.await {
+            Ok(()) | Err(StoreError::NotFound { .. }) => {}
+            Err(error) => {
+                let error = &error as &dyn std::error::Error;
+                tracing::error!(job.id = %id, error, "programs of a job of another server may still run");
+            }
+        }
+    }
+
+    /// Kills the programs that a former process of this server left running, of jobs that other servers have run since.
+    ///
+    /// # Errors
+    /// [`JobsError::Store`].
+    pub async fn leave_jobs_of_others(&self) -> Result<(), JobsError> {
+        if self.services.claims.interval().is_none() {
+            return Ok(());
+        }
+        let mut jobs = pin!(pages::jobs(&*self.services.store, None));
+        while let Some(job) = jobs.try_next().await? {
+            // Without a folder, this server has not run it.
+            if (self.services.directory)(&job.id).is_dir()
+                && self.services.claims.owner(&job.id).await?.is_some_and(|owner| !owner.is_self)
+            {
+                stop_superseded(&self.services, &job, Latest::Killed).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The services for the run of the job `id`, whose changes require its claim.
+    pub(super) fn services_of(&self, id: &JobId) -> Arc<JobServices> {
+        let claim = self.state().running.get(id).map(|running| running.claim.clone());
+        match claim.filter(|_| self.services.claims.interval().is_some()) {
+            Some(claim) => self.services.with_store(self.services.claims.store_of(&claim)),
+            None => Arc::clone(&self.services),
+        }
+    }
+
+    /// Claims the job `id` for a change that must not meet a run of it.
+    pub(super) async fn claim_for(&self, id: &JobId, change: &'static str) -> Result<Claim, JobsError> {
+        let claim = self.services.claims.claim(id).await?;
+        claim.ok_or_else(|| JobsError::Running { id: id.clone(), change })
+    }
+}

@@ -1,0 +1,202 @@
+//! Acknowledged changes survive when servers on one database, and the database itself, are killed under load, and no trial
+//! is assigned twice.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, mpsc};
+
+use reqwest::Client;
+use serde_json::{Value, json};
+
+use crate::postgres_cluster::Cluster;
+use crate::server::Server;
+use crate::support::Workspace;
+
+/// Number of kills, unless set by `TUNESMITH_DATABASE_CRASH_ROUNDS`.
+const ROUNDS: usize = 8;
+
+const SERVERS: usize = 3;
+const CLIENTS: usize = 50;
+
+const STUDIES: &str = "v1/projects/p/locations/l/studies";
+
+/// The responses to clients, by trial number.
+#[derive(Default)]
+struct Acknowledged {
+    given: BTreeMap<String, (String, Value)>,
+    completed: BTreeMap<String, f64>,
+    reported: BTreeMap<String, usize>,
+}
+
+/// What the clients share.
+struct Load {
+    client: Client,
+    /// The servers. One that is killed is replaced by the next one in its folder.
+    addresses: Mutex<Vec<SocketAddr>>,
+    acknowledged: Mutex<Acknowledged>,
+    /// Receives one value for each completed trial.
+    answers: mpsc::Sender<()>,
+    has_ended: AtomicBool,
+}
+
+#[test]
+fn acknowledged_changes_survive_kills_of_servers_and_of_the_database() {
+    let rounds = std::env::var("TUNESMITH_DATABASE_CRASH_ROUNDS").map_or(ROUNDS, |rounds| rounds.parse().unwrap());
+    let cluster = Cluster::with_options(&["max_connections=200"]);
+    let workspace = Workspace::new("");
+    let address = cluster.create_database("tuning");
+    let folder = |number: usize| -> PathBuf { workspace.path().join(format!("server{number}")) };
+    let start = |number| Cluster::serve_in(&folder(number), &address, &[]);
+    let mut servers: Vec<Server> = (0..SERVERS).map(start).collect();
+    let study = json!({"studyConfig": {
+        "metrics": [{"metric": "loss", "goal": "MINIMIZE"}],
+        "parameters": [{"parameter": "x", "type": "DOUBLE", "doubleValueSpec": {"minValue": 0, "maxValue": 1}}],
+        "algorithm": "RANDOM_SEARCH",
+    }});
+    assert_eq!(servers[0].post(&format!("/{STUDIES}?studyId=s"), &study).0, 200);
+    // The client requires a provider although no request is encrypted. Another test may have installed it already.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let (answers, answered) = mpsc::channel();
+    let load = Load {
+        client: Client::new(),
+        addresses: Mutex::new(servers.iter().map(|server| server.address).collect()),
+        acknowledged: Mutex::default(),
+        answers,
+        has_ended: AtomicBool::new(false),
+    };
+    let (mut server_kills, mut database_kills) = (0, 0);
+    std::thread::scope(|scope| {
+        let load = &load;
+        scope.spawn(move || {
+            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+            runtime.block_on(futures::future::join_all((0..CLIENTS).map(|number| load.run_client(number))));
+        });
+        for round in 0..rounds {
+            // Those of before the kill are not counted.
+            let _ = answered.try_iter().count();
+            let enough = 12 + 7 * round % 31;
+            assert_eq!(answered.iter().take(enough).count(), enough);
+            if round % 4 == 3 {
+                cluster.kill();
+                cluster.restart();
+                database_kills += 1;
+            } else {
+                let number = round * 7 % SERVERS;
+                let fresh = servers.remove(number);
+                fresh.kill();
+                servers.insert(number, start(number));
+                load.addresses.lock().unwrap()[number] = servers[number].address;
+                server_kills += 1;
+            }
+        }
+        let _ = answered.try_iter().count();
+        assert_eq!(answered.iter().take(CLIENTS).count(), CLIENTS);
+        load.has_ended.store(true, Ordering::Relaxed);
+    });
+    let acknowledged = load.acknowledged.into_inner().unwrap();
+    for server in &servers {
+        let trials = server.get(&format!("/{STUDIES}/s/trials")).1["trials"].as_array().unwrap().clone();
+        check(&trials, &acknowledged);
+    }
+    let Acknowledged { given, completed, reported } = &acknowledged;
+    let count = given.len() + completed.len() + reported.len();
+    println!(
+        "figures: {server_kills} kills of servers and {database_kills} of the database under load, {count} changes \
+         acknowledged, 0 lost"
+    );
+}
+
+/// Checks that `trials`, which a server has returned, contain all that was acknowledged.
+fn check(trials: &[Value], acknowledged: &Acknowledged) {
+    let mut open = BTreeMap::new();
+    for (number, trial) in (1..).zip(trials) {
+        let id = number.to_string();
+        assert_eq!(trial["name"], format!("projects/p/locations/l/studies/s/trials/{id}"), "numbers have no gaps");
+        if let Some((client, parameters)) = acknowledged.given.get(&id) {
+            assert_eq!((trial["clientId"].as_str(), &trial["parameters"]), (Some(client.as_str()), parameters));
+        }
+        if let Some(value) = acknowledged.completed.get(&id) {
+            assert_eq!(trial["finalMeasurement"]["metrics"][0]["value"], *value, "trial {id}");
+        }
+        let stored = trial["measurements"].as_array().map_or(0, Vec::len);
+        let reported = acknowledged.reported.get(&id).copied().unwrap_or(0);
+        assert!(stored >= reported, "trial {id}: {reported} reports were acknowledged, {stored} are stored");
+        if trial["state"] == "ACTIVE" {
+            let other = open.insert(trial["clientId"].as_str().unwrap().to_owned(), id);
+            assert_eq!(other, None, "a client has one trial at a time");
+        }
+    }
+    let last = acknowledged.given.keys().filter_map(|id| id.parse::<usize>().ok()).max().unwrap();
+    assert!(trials.len() >= last, "trial {last} was assigned and is missing");
+}
+
+impl Load {
+    async fn run_client(&self, number: usize) {
+        let name = format!("client-{number}");
+        let mut sent = number;
+        while !self.has_ended.load(Ordering::Relaxed) {
+            if self.pair(&name, &mut sent).await.is_some() {
+                // The test may have failed.
+                let _ = self.answers.send(());
+            } else {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    /// Requests a trial, reports on it and completes it, each from another server; `None` after a request without success.
+    async fn pair(&self, name: &str, sent: &mut usize) -> Option<()> {
+        let request = json!({"suggestionCount": 1, "clientId": name});
+        let mut operation = self.post(sent, &format!("{STUDIES}/s/trials:suggest"), &request).await?;
+        while operation["done"] != json!(true) {
+            operation = self.get(sent, &format!("v1/{}", operation["name"].as_str().unwrap())).await?;
+        }
+        let trial = &operation["response"]["trials"][0];
+        let trial_name = trial["name"].as_str()?;
+        let id = trial_name.rsplit('/').next().unwrap().to_owned();
+        let given = (name.to_owned(), trial["parameters"].clone());
+        let before = self.acknowledged.lock().unwrap().given.insert(id.clone(), given.clone());
+        assert!(before.is_none_or(|before| before == given), "trial {id} was assigned to two clients");
+        let value = trial["parameters"][0]["floatValue"].as_f64().unwrap();
+        let metrics = json!([{"metric": "loss", "value": value}]);
+        let measurement = json!({"measurement": {"stepCount": "1", "metrics": metrics}});
+        self.post(sent, &format!("v1/{trial_name}:addMeasurement"), &measurement).await?;
+        *self.acknowledged.lock().unwrap().reported.entry(id.clone()).or_default() += 1;
+        let completion = json!({"finalMeasurement": {"stepCount": "2", "metrics": metrics}});
+        self.post(sent, &format!("v1/{trial_name}:complete"), &completion).await?;
+        self.acknowledged.lock().unwrap().completed.insert(id, value);
+        Some(())
+    }
+
+    /// The address of the next server, after `sent` requests of a client.
+    fn next(&self, sent: &mut usize) -> SocketAddr {
+        *sent += 1;
+        self.addresses.lock().unwrap()[*sent % SERVERS]
+    }
+
+    async fn post(&self, sent: &mut usize, path: &str, body: &Value) -> Option<Value> {
+        let address = self.next(sent);
+        success(path, self.client.post(format!("http://{address}/{path}")).json(body).send().await).await
+    }
+
+    async fn get(&self, sent: &mut usize, path: &str) -> Option<Value> {
+        let address = self.next(sent);
+        success(path, self.client.get(format!("http://{address}/{path}")).send().await).await
+    }
+}
+
+/// The body of a successful response; `None` if the server was killed, or has no database.
+async fn success(path: &str, answer: Result<reqwest::Response, reqwest::Error>) -> Option<Value> {
+    let answer = answer.ok()?;
+    let status = answer.status().as_u16();
+    let body: Value = answer.json().await.ok()?;
+    if status == 200 {
+        return Some(body);
+    }
+    // A trial that was completed without an answer is not the client's any more, and neither is its operation.
+    let is_repeated = matches!(status, 400 | 404) && !path.ends_with(":suggest");
+    assert!(matches!(status, 409 | 503) || is_repeated, "{path}: {status}: {body}");
+    None
+}
