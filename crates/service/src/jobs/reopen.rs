@@ -77,7 +77,8 @@ impl Jobs {
         let Extension { max_trials, max_parallel_trials, training_input, revision } = extension;
         let changed = async {
             let was_final = store.job(id).await?.state.is_final();
-            let change = JobChange::Extend { max_trials, max_parallel_trials, training_input, revision, at: clock.now() };
+            let change =
+                JobChange::Extend { max_trials, max_parallel_trials, training_input, revision, at: clock.now() };
             Ok::<_, StoreError>((store.change_job(id, change).await?, was_final))
         };
         let changed = changed.await;

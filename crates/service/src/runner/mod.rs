@@ -146,6 +146,8 @@ impl JobServices {
     pub(super) fn with_store(self: &Arc<Self>, store: Arc<dyn Store>) -> Arc<Self> {
         let (users, directories) = (Arc::clone(self), Arc::clone(self));
         Arc::new(Self {
+            buckets: self.buckets.clone(),
+            pool: Arc::clone(&self.pool),
             store,
             claims: Arc::clone(&self.claims),
             documents: self.documents.clone(),

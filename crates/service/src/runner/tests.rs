@@ -15,6 +15,7 @@ use super::{Control, JobOutcome, JobServices, RunSettings};
 use crate::clock::ManualClock;
 use crate::jobs::Jobs;
 use crate::live_trials::{LiveTrials, TrialKey};
+use crate::packages::Packages;
 use crate::resource_pool::{PoolSettings, ResourcePool};
 use crate::search_policy::SearchPolicy;
 use crate::{JobEvent, StudySpec, Submission};
@@ -26,6 +27,7 @@ use tunesmith_executor::{
     ProgramEnd, StopMode, StopReason,
 };
 use tunesmith_packages::Environments;
+use tunesmith_store::OnlyServer;
 use tunesmith_store::contract::samples;
 use tunesmith_store::{MemoryStore, Store};
 use tunesmith_telemetry::telemetry;
@@ -141,6 +143,9 @@ async fn run_program(
     let (executor, live) = (Scripted::new(ends), Arc::new(LiveTrials::default()));
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let jobs = Jobs::new(JobServices {
+        claims: Arc::new(OnlyServer::new(Arc::clone(&store))),
+        documents: None,
+        packages: Packages::new(root.join("packages"), Packages::MAX_BYTES),
         buckets: Default::default(),
         policy: Arc::new(SearchPolicy::new(Arc::clone(&store), 1)),
         executor: executor.clone(),
