@@ -17,6 +17,9 @@ need "command -v slurmctld" slurmctld
 need "command -v slurmd" slurmd
 need "command -v sbatch" slurm-client
 need "command -v munged" munge
+# For a network namespace with a Ray cluster, and the small program that it gets.
+need "command -v ip" iproute2
+need "command -v strip" binutils
 # The guide shows requests with curl.
 need "command -v curl" curl
 # A page of another site tries to use a server.

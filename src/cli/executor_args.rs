@@ -19,7 +19,7 @@ const SLURM_OPTIONS: &str = "TUNESMITH_SLURM_OPTIONS";
 #[derive(Debug, Args)]
 pub(super) struct ExecutorArgs {
     /// What runs the programs. An existing data folder keeps its executor.
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, env = "TUNESMITH_EXECUTOR")]
     executor: Option<ExecutorKind>,
     /// Slurm: partition of the jobs.
     #[arg(long, value_name = "NAME", env = "TUNESMITH_SLURM_PARTITION")]

@@ -173,7 +173,8 @@ with tempfile.TemporaryDirectory() as folder:
     writer.close()
     (file,) = glob.glob(folder + "/*tfevents*")
     path = arguments["--job-dir"].split("://")[1] + "/logs/" + file.rsplit("/", 1)[1]
-    request = urllib.request.Request(f"{endpoint}/{path}", open(file, "rb").read(), {"authorization": "Bearer test"}, method="PUT")
+    headers = {"authorization": "Bearer test", "content-type": "application/octet-stream"}
+    request = urllib.request.Request(f"{endpoint}/{path}", open(file, "rb").read(), headers, method="PUT")
     urllib.request.urlopen(request)
 "#;
 

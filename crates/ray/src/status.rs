@@ -18,7 +18,7 @@ pub(super) fn place(job: Option<&RayJob>, was_submitted: bool, was_stopped: bool
         };
     };
     match job.status.as_str() {
-        // Ray starts a waiting job even after it has acknowledged its stop. Its agent is told to end.
+        // Ray starts a waiting job even after it has acknowledged its stop. Its agent gets the request to end.
         "PENDING" if was_stopped => gone("it was stopped while it waited".to_owned()),
         "PENDING" => {
             let message = job.message.as_deref().map(one_line).filter(|message| !message.is_empty());

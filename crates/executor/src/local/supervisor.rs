@@ -13,16 +13,16 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{SigSet, Signal as Caught};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use nix::sys::signalfd::SignalFd;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, Signal, WaitOptions, WaitStatus, getpgid, getpid, getppid, kill_process, kill_process_group,
-    set_child_subreaper, setpgid, setsid, wait,
+    Pid, Signal, WaitOptions, WaitStatus, getpgid, getppid, kill_process, kill_process_group, setpgid, setsid, wait,
 };
 
+mod signals;
+
+use self::signals::queue_signals;
 use super::addresses::{consecutive_addresses, free_addresses};
 use super::attempt::{Attempt, AttemptOutcome, End, FORMAT, Started, StopRequest, Submission};
 use super::environment::device_variables;
@@ -41,9 +41,6 @@ const MIN_SYNCED_RUN: Duration = Duration::from_secs(1);
 
 /// Interval at which remaining processes are killed again: a program may fork during the search.
 const KILL_INTERVAL: Duration = Duration::from_millis(20);
-
-/// Time that passes at most between the signals of an engine to two processes. A guess.
-const SIGNAL_DELAY: Duration = Duration::from_millis(200);
 
 /// The file in the folder of an attempt that contains the messages of its supervisor.
 pub const SUPERVISOR_LOG: &str = "supervisor.log";
@@ -389,80 +386,6 @@ impl Supervisor {
         self.submission.spec.time_limit.and_then(|limit| self.begin.checked_add(limit))
     }
 
-    /// Waits for a signal or the next due transition.
-    fn sleep(&mut self) -> io::Result<()> {
-        let now = Instant::now();
-        let timeout = match self.phase {
-            Phase::Running => self.time_limit().map(|limit| limit.saturating_duration_since(now)),
-            Phase::Terminating(kill_at) => Some(kill_at.saturating_duration_since(now)),
-            Phase::Killing => Some(KILL_INTERVAL),
-        };
-        let orders = self.watch.as_ref().map(|watch| watch.until_check(now));
-        let timeout = [timeout, self.log_quota.until_check(now), orders].into_iter().flatten().min();
-        let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
-        let stdout = io::stdout();
-        // Without events, only the end of the other side of a pipe is reported.
-        let mut polled = [PollFd::new(&self.signals, PollFlags::IN), PollFd::new(&stdout, PollFlags::empty())];
-        let watched = if self.is_alone { 1 } else { 2 };
-        match poll(&mut polled[..watched], timeout.as_ref()) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-        let is_alone = polled[1].revents().intersects(PollFlags::HUP | PollFlags::ERR);
-        if is_alone && !self.is_alone {
-            self.is_alone = true;
-            note(&self.attempt, "the process that started the supervisor has ended; so does the program");
-            if self.master_end.is_none() {
-                self.stopped.get_or_insert(StopReason::Requested);
-            }
-            if let Phase::Running = self.phase {
-                self.terminate(now)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn take_signals(&mut self) -> io::Result<()> {
-        while let Some(signal) = self.signals.read_signal()? {
-            if signal.ssi_signo == Caught::SIGCHLD as u32 {
-                continue;
-            }
-            if self.master_end.is_none() {
-                self.stopped.get_or_insert(StopReason::Requested);
-            }
-            if signal.ssi_signo == Caught::SIGUSR1 as u32 {
-                self.phase = Phase::Killing;
-            } else if let Phase::Running = self.phase {
-                self.terminate(Instant::now())?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Waits for a signal to this process if the program died from one. An engine signals all processes of an attempt, and
-    /// the program may be the first.
-    fn await_own_signal(&mut self) -> io::Result<()> {
-        let died = self.master_end == Some(ProgramEnd::Signaled(Caught::SIGTERM as i32));
-        if self.watch.is_none() || !died || self.stopped.is_some() {
-            return Ok(());
-        }
-        let deadline = Instant::now() + SIGNAL_DELAY;
-        while let Some(left) = deadline.checked_duration_since(Instant::now()) {
-            let timeout = Timespec::try_from(left).ok();
-            match poll(&mut [PollFd::new(&self.signals, PollFlags::IN)], timeout.as_ref()) {
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-            while let Some(signal) = self.signals.read_signal()? {
-                if signal.ssi_signo == Caught::SIGTERM as u32 {
-                    self.stopped = Some(StopReason::Requested);
-                    return Ok(());
-                }
-            }
-        }
-        Ok(())
-    }
-
     fn record(mut self) -> io::Result<()> {
         if self.watch.is_some() && self.attempt.end()?.is_some() {
             // The attempt was given up while this process could not be reached.
@@ -479,15 +402,6 @@ impl Supervisor {
         let durable = self.begin.elapsed() >= MIN_SYNCED_RUN;
         self.attempt.write_end(&End { format: FORMAT, token: self.submission.token, outcome }, durable)
     }
-}
-
-/// Lets this process read the signals that stop it as events, as the sub-reaper of its programs. From here on stop signals
-/// are queued; an earlier request has written `stop.json`.
-fn queue_signals() -> io::Result<SignalFd> {
-    let mask: SigSet = [Caught::SIGTERM, Caught::SIGINT, Caught::SIGUSR1, Caught::SIGCHLD].into_iter().collect();
-    mask.thread_block()?;
-    set_child_subreaper(Some(getpid()))?;
-    Ok(SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?)
 }
 
 fn program_end(status: WaitStatus) -> ProgramEnd {

@@ -2,9 +2,10 @@
 //! one that never got it.
 
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
+use tempfile::NamedTempFile;
 use tunesmith_files::Place;
 
 /// What is added to the name of the file of a submission that was asked to stop.
@@ -43,9 +44,27 @@ impl Submitted {
         let mut bytes = [0; 6];
         File::open("/dev/urandom")?.read_exact(&mut bytes)?;
         let identity: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        fs::create_dir_all(&self.folder)?;
-        place.replace(identity.as_bytes(), true)?;
+        match self.written(&identity)?.persist_noclobber(self.folder.join(IDENTITY)) {
+            Ok(_) => self.sync()?,
+            // Another caller was faster.
+            Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => return self.identity(),
+            Err(error) => return Err(error.error),
+        }
         Ok(identity)
+    }
+
+    /// A file with `text` in the folder that has no lasting name yet. Several processes may make one at the same time.
+    fn written(&self, text: &str) -> io::Result<NamedTempFile> {
+        fs::create_dir_all(&self.folder)?;
+        let mut file = NamedTempFile::new_in(&self.folder)?;
+        file.write_all(text.as_bytes())?;
+        file.as_file().sync_all()?;
+        Ok(file)
+    }
+
+    /// Makes the names in the folder durable.
+    fn sync(&self) -> io::Result<()> {
+        File::open(&self.folder)?.sync_all()
     }
 
     /// The note that was recorded with the submission `name`; `None` if it is not recorded.
@@ -65,8 +84,8 @@ impl Submitted {
     /// # Errors
     /// If the file cannot be written.
     pub fn add(&self, name: &str, note: &str) -> io::Result<()> {
-        fs::create_dir_all(&self.folder)?;
-        Ok(Place::new(&self.folder, name).replace(note.as_bytes(), true)?)
+        self.written(note)?.persist(self.folder.join(name)).map_err(|error| error.error)?;
+        self.sync()
     }
 
     /// Records that the submission `name` was asked to stop.

@@ -71,7 +71,7 @@ impl Jobs {
         Ok(())
     }
 
-    /// Tells the runs of jobs what `renewals` of `claims` have found, and returns those that go on.
+    /// Passes what `renewals` of `claims` have found to the runs of jobs, and returns those that go on.
     fn note_renewals(&self, renewals: Vec<Renewal>, claims: Vec<Claim>) -> Vec<RunningJob> {
         let state = self.state();
         let mut kept = Vec::new();
