@@ -12,9 +12,12 @@ use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tunesmith_agent::process::{ProcessEngine, ProcessSettings};
 use tunesmith_api::agent::{SyncAnswer, SyncRequest, run_id};
-use tunesmith_executor::contract::Harness;
+use tunesmith_executor::contract::{Harness, run, shell};
 use tunesmith_executor::remote::{AgentEngine, Inbox, PlaceState, RemoteExecutor};
-use tunesmith_executor::{Capabilities, Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec, StopMode};
+use tunesmith_executor::{
+    Capabilities, Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec, ExecutorJobState, ExitStatus, ProgramEnd,
+    StopMode,
+};
 use tunesmith_service::AgentAnswer;
 
 /// A place whose agents run on this machine, and whose server receives logs and ends.
@@ -129,3 +132,12 @@ impl Harness for Agents {
 }
 
 tunesmith_executor::executor_contract!(Agents::new());
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn place_of_a_run_is_the_engines_and_not_the_agents() {
+    let place = Agents::new();
+    let mut spec = shell(&place, 1, "exit 3");
+    spec.placement.options.insert("resources".to_owned(), "n2=1".to_owned());
+    let ended = ExecutorJobState::Ended(ExitStatus { end: ProgramEnd::Exited(3), stopped: None });
+    assert_eq!(run(&*place.executor(), &spec).await, ended);
+}

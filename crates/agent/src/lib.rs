@@ -23,8 +23,8 @@ use self::shipper::{Event, Shipper, Shipping};
 use tunesmith_executor::local::{LocalExecutor, LocalSettings, PassedEnvironment};
 use tunesmith_executor::remote::{AgentEnd, AgentSpec, SPEC_FORMAT};
 use tunesmith_executor::{
-    AttemptReports, Executor, ExecutorError, ExecutorJobSpec, ExecutorJobState, ExitStatus, ProgramEnd, StopMode,
-    StopReason,
+    AttemptReports, Executor, ExecutorError, ExecutorJobSpec, ExecutorJobState, ExitStatus, Placement, ProgramEnd,
+    StopMode, StopReason,
 };
 use tunesmith_files::Place;
 
@@ -261,6 +261,8 @@ fn relocated(mut spec: ExecutorJobSpec, job: &Path) -> ExecutorJobSpec {
         None => job.join(attempt),
     };
     spec.move_to(directory);
+    // The engine has placed the agent.
+    spec.placement = Placement::default();
     spec
 }
 

@@ -65,6 +65,7 @@ mod tests {
             "ml.projects.jobs.testIamPermissions",
             "tunesmith.jobs.trials.get",
             "tunesmith.jobs.trials.addMeasurement",
+            "tunesmith.jobs.runs.sync",
         ];
         assert_eq!(without_permission, expected);
     }
@@ -74,7 +75,9 @@ mod tests {
         for operation in operations() {
             let expected = match operation.id {
                 "openapi" | "healthz" | "readyz" | "metrics" => RequiredAccess::None,
-                "tunesmith.jobs.trials.get" | "tunesmith.jobs.trials.addMeasurement" => RequiredAccess::TrialToken,
+                "tunesmith.jobs.trials.get" | "tunesmith.jobs.trials.addMeasurement" | "tunesmith.jobs.runs.sync" => {
+                    RequiredAccess::TrialToken
+                }
                 "ml.projects.jobs.testIamPermissions" => RequiredAccess::Token,
                 _ => continue,
             };

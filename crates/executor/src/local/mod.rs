@@ -207,6 +207,10 @@ impl Executor for LocalExecutor {
 impl Inner {
     fn submit(&self, spec: ExecutorJobSpec) -> Result<(), Failure> {
         check(&spec).map_err(Failure::Rejected)?;
+        if !spec.placement.is_empty() {
+            let reason = "its placement names a queue or options, which this machine does not have";
+            return Err(Failure::Rejected(reason.to_owned()));
+        }
         let is_container = |program: &Program| matches!(program, Program::Container { .. });
         let engine = if spec.replicas.iter().any(|replica| is_container(&replica.program)) {
             Some(self.engine().ok_or_else(|| Failure::Rejected(containers::NONE_FOUND.to_owned()))?.clone())
@@ -404,9 +408,6 @@ fn check(spec: &ExecutorJobSpec) -> Result<(), String> {
     }
     if spec.replicas.first().is_none_or(|replica| replica.role != Role::Master) {
         return Err("its first replica is not a master".to_owned());
-    }
-    if !spec.placement.is_empty() {
-        return Err("its placement names a queue or options, which this machine does not have".to_owned());
     }
     for replica in &spec.replicas {
         match &replica.program {

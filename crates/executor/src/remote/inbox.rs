@@ -144,6 +144,8 @@ impl Inbox {
     /// # Errors
     /// If a file cannot be written.
     pub fn open(&self, spec: &ExecutorJobSpec) -> io::Result<PathBuf> {
+        // Two submissions of an attempt write the same file.
+        let _one = self.lock();
         let folder = self.attempt(&spec.id);
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
         // Before that, an attempt may have been opened by a server with another address.
