@@ -115,7 +115,8 @@ fn resources(wanted: &Resources, custom: Option<&str>) -> Result<Vec<(&'static s
     Ok(found)
 }
 
-/// The shell command that writes the specification to a folder of the attempt, and becomes the agent.
+/// The shell command that writes the specification to a new folder, and becomes the agent. The folder, which contains the logs, is
+/// left to the node's clean-up of temporary files.
 fn entrypoint(name: &str, agent: &AgentProgram) -> Result<String, String> {
     let program = match agent {
         AgentProgram::Uploaded(_) => "./tunesmith".to_owned(),
@@ -125,8 +126,9 @@ fn entrypoint(name: &str, agent: &AgentProgram) -> Result<String, String> {
         }
     };
     Ok(format!(
-        "umask 077 && D=\"${{TMPDIR:-/tmp}}/{name}\" && mkdir -p \"$D\" && printf %s \"${SPEC_VARIABLE}\" | base64 -d > \"$D/spec.json\" && \
-         unset {SPEC_VARIABLE} && exec {program} agent --spec \"$D/spec.json\" --spool \"$D\"",
+        "umask 077 && D=$(mktemp -d \"${{TMPDIR:-/tmp}}/{name}.XXXXXX\") && \
+         printf %s \"${SPEC_VARIABLE}\" | base64 -d > \"$D/spec.json\" && unset {SPEC_VARIABLE} && \
+         exec {program} agent --spec \"$D/spec.json\" --spool \"$D\"",
     ))
 }
 

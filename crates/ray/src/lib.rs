@@ -158,14 +158,13 @@ impl AgentEngine for RayEngine {
         Ok(status::place(job.as_ref(), was_submitted, was_stopped))
     }
 
-    async fn stop(&self, id: &ExecutorJobId, how: StopMode) -> Result<(), ExecutorError> {
+    async fn stop(&self, id: &ExecutorJobId, _: StopMode) -> Result<(), ExecutorError> {
         let name = self.name(id)?;
         self.submitted.mark_stopped(&name).map_err(|source| ExecutorError::Unreachable { id: id.clone(), source })?;
-        // A running agent gets the request in the answer to its next report, and reports the end of its program. Ray would kill
-        // it three seconds after its signal.
+        // A running agent gets the request in the answer to its next report, and reports the end of its program. A signal of
+        // Ray would be the notice of a preemption.
         let job = self.client.job(&name).await.map_err(|error| unreachable(id, error))?;
-        let is_waiting = job.is_some_and(|job| job.is_waiting());
-        if is_waiting || how == StopMode::Immediate {
+        if job.is_some_and(|job| job.is_waiting()) {
             self.client.stop(&name).await.map_err(|error| unreachable(id, error))?;
         }
         Ok(())
