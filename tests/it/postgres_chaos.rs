@@ -1,7 +1,6 @@
 //! Acknowledged changes survive when servers on one database, and the database itself, are killed under load, and no trial
 //! is assigned twice.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::postgres_cluster::Cluster;
 use crate::server::Server;
+use crate::service_crash::Acknowledged;
 use crate::support::Workspace;
 
 /// Number of kills, unless set by `TUNESMITH_DATABASE_CRASH_ROUNDS`.
@@ -21,14 +21,6 @@ const SERVERS: usize = 3;
 const CLIENTS: usize = 50;
 
 const STUDIES: &str = "v1/projects/p/locations/l/studies";
-
-/// The responses to clients, by trial number.
-#[derive(Default)]
-struct Acknowledged {
-    given: BTreeMap<String, (String, Value)>,
-    completed: BTreeMap<String, f64>,
-    reported: BTreeMap<String, usize>,
-}
 
 /// What the clients share.
 struct Load {
@@ -98,7 +90,7 @@ fn acknowledged_changes_survive_kills_of_servers_and_of_the_database() {
     let acknowledged = load.acknowledged.into_inner().unwrap();
     for server in &servers {
         let trials = server.get(&format!("/{STUDIES}/s/trials")).1["trials"].as_array().unwrap().clone();
-        check(&trials, &acknowledged);
+        acknowledged.check(&trials);
     }
     let Acknowledged { given, completed, reported } = &acknowledged;
     let count = given.len() + completed.len() + reported.len();
@@ -106,30 +98,6 @@ fn acknowledged_changes_survive_kills_of_servers_and_of_the_database() {
         "figures: {server_kills} kills of servers and {database_kills} of the database under load, {count} changes \
          acknowledged, 0 lost"
     );
-}
-
-/// Checks that `trials`, which a server has returned, contain all that was acknowledged.
-fn check(trials: &[Value], acknowledged: &Acknowledged) {
-    let mut open = BTreeMap::new();
-    for (number, trial) in (1..).zip(trials) {
-        let id = number.to_string();
-        assert_eq!(trial["name"], format!("projects/p/locations/l/studies/s/trials/{id}"), "numbers have no gaps");
-        if let Some((client, parameters)) = acknowledged.given.get(&id) {
-            assert_eq!((trial["clientId"].as_str(), &trial["parameters"]), (Some(client.as_str()), parameters));
-        }
-        if let Some(value) = acknowledged.completed.get(&id) {
-            assert_eq!(trial["finalMeasurement"]["metrics"][0]["value"], *value, "trial {id}");
-        }
-        let stored = trial["measurements"].as_array().map_or(0, Vec::len);
-        let reported = acknowledged.reported.get(&id).copied().unwrap_or(0);
-        assert!(stored >= reported, "trial {id}: {reported} reports were acknowledged, {stored} are stored");
-        if trial["state"] == "ACTIVE" {
-            let other = open.insert(trial["clientId"].as_str().unwrap().to_owned(), id);
-            assert_eq!(other, None, "a client has one trial at a time");
-        }
-    }
-    let last = acknowledged.given.keys().filter_map(|id| id.parse::<usize>().ok()).max().unwrap();
-    assert!(trials.len() >= last, "trial {last} was assigned and is missing");
 }
 
 impl Load {

@@ -20,10 +20,36 @@ const STUDIES: &str = "v1/projects/p/locations/l/studies";
 
 /// The responses to clients, by trial number.
 #[derive(Default)]
-struct Acknowledged {
-    given: BTreeMap<String, (String, Value)>,
-    completed: BTreeMap<String, f64>,
-    reported: BTreeMap<String, usize>,
+pub(crate) struct Acknowledged {
+    pub(crate) given: BTreeMap<String, (String, Value)>,
+    pub(crate) completed: BTreeMap<String, f64>,
+    pub(crate) reported: BTreeMap<String, usize>,
+}
+
+impl Acknowledged {
+    /// Checks that `trials`, which a server has returned, contain all that was acknowledged.
+    pub(crate) fn check(&self, trials: &[Value]) {
+        let mut open = BTreeMap::new();
+        for (number, trial) in (1..).zip(trials) {
+            let id = number.to_string();
+            assert_eq!(trial["name"], format!("projects/p/locations/l/studies/s/trials/{id}"), "numbers have no gaps");
+            if let Some((client, parameters)) = self.given.get(&id) {
+                assert_eq!((trial["clientId"].as_str(), &trial["parameters"]), (Some(client.as_str()), parameters));
+            }
+            if let Some(value) = self.completed.get(&id) {
+                assert_eq!(trial["finalMeasurement"]["metrics"][0]["value"], *value, "trial {id}");
+            }
+            let stored = trial["measurements"].as_array().map_or(0, Vec::len);
+            let reported = self.reported.get(&id).copied().unwrap_or(0);
+            assert!(stored >= reported, "trial {id}: {reported} reports were acknowledged, {stored} are stored");
+            if trial["state"] == "ACTIVE" {
+                let other = open.insert(trial["clientId"].as_str().unwrap().to_owned(), id);
+                assert_eq!(other, None, "a client has one trial at a time");
+            }
+        }
+        let last = self.given.keys().filter_map(|id| id.parse::<usize>().ok()).max().unwrap();
+        assert!(trials.len() >= last, "trial {last} was assigned and is missing");
+    }
 }
 
 #[test]
@@ -48,26 +74,7 @@ fn acknowledged_changes_survive_kills_under_load() {
     let trials = server.get(&format!("/{STUDIES}/s/trials")).1["trials"].as_array().unwrap().clone();
     let acknowledged = acknowledged.into_inner().unwrap();
     assert!(acknowledged.completed.len() >= rounds, "the load was too low: {} completed", acknowledged.completed.len());
-    let mut open = BTreeMap::new();
-    for (number, trial) in (1..).zip(&trials) {
-        let id = number.to_string();
-        assert_eq!(trial["name"], format!("projects/p/locations/l/studies/s/trials/{id}"), "numbers have no gaps");
-        if let Some((client, parameters)) = acknowledged.given.get(&id) {
-            assert_eq!((trial["clientId"].as_str(), &trial["parameters"]), (Some(client.as_str()), parameters));
-        }
-        if let Some(value) = acknowledged.completed.get(&id) {
-            assert_eq!(trial["finalMeasurement"]["metrics"][0]["value"], *value, "trial {id}");
-        }
-        let stored = trial["measurements"].as_array().map_or(0, Vec::len);
-        let reported = acknowledged.reported.get(&id).copied().unwrap_or(0);
-        assert!(stored >= reported, "trial {id}: {reported} reports were acknowledged, {stored} are stored");
-        if trial["state"] == "ACTIVE" {
-            let other = open.insert(trial["clientId"].as_str().unwrap().to_owned(), id);
-            assert_eq!(other, None, "a client has one trial at a time");
-        }
-    }
-    let last = acknowledged.given.keys().filter_map(|id| id.parse::<usize>().ok()).max().unwrap();
-    assert!(trials.len() >= last, "trial {last} was assigned and is missing");
+    acknowledged.check(&trials);
     let Acknowledged { given, completed, reported } = &acknowledged;
     let count = given.len() + completed.len() + reported.len();
     println!("figures: {rounds} kills of a server under load, {count} changes acknowledged, 0 lost");

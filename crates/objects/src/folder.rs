@@ -67,12 +67,14 @@ impl ObjectFolder {
     /// # Errors
     /// If either fails.
     pub async fn probe(&self) -> Result<(), ObjectError> {
-        let name = format!("{}/.tunesmith-probe-{}", self.prefix, std::process::id());
-        let path = Path::parse(name.trim_start_matches('/'))
-            .map_err(|error| ObjectError::Address { url: self.url.clone(), reason: error.to_string() })?;
+        let path = self.prefix.clone().join(format!(".tunesmith-probe-{}", std::process::id()));
         let written = self.store.put(&path, PutPayload::from_static(b"")).await;
         written.map_err(|error| self.failed("written", error))?;
-        self.store.delete(&path).await.map_err(|error| self.failed("cleaned up", error))
+        match self.store.delete(&path).await {
+            // Another probe of the folder has removed it.
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(self.failed("cleaned up", error)),
+        }
     }
 
     /// The objects at any depth.

@@ -160,11 +160,13 @@ impl AgentEngine for RayEngine {
 
     async fn stop(&self, id: &ExecutorJobId, _: StopMode) -> Result<(), ExecutorError> {
         let name = self.name(id)?;
-        self.submitted.mark_stopped(&name).map_err(|source| ExecutorError::Unreachable { id: id.clone(), source })?;
         // A running agent gets the request in the answer to its next report, and reports the end of its program. A signal of
         // Ray would be the notice of a preemption.
         let job = self.client.job(&name).await.map_err(|error| unreachable(id, error))?;
         if job.is_some_and(|job| job.is_waiting()) {
+            // Ray may start it later all the same.
+            let marked = self.submitted.mark_stopped(&name);
+            marked.map_err(|source| ExecutorError::Unreachable { id: id.clone(), source })?;
             self.client.stop(&name).await.map_err(|error| unreachable(id, error))?;
         }
         Ok(())
