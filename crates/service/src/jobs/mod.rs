@@ -19,7 +19,7 @@ mod tests;
 pub use queue_limits::QueueLimits;
 pub use reopen::Extension;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::pin::pin;
@@ -130,12 +130,29 @@ pub struct Jobs {
 #[derive(Default)]
 struct State {
     queue: Queue,
+    /// The jobs that have left the queue and are being claimed.
+    starting: HashSet<JobId>,
     /// The running jobs, and those that wait to be run again after a failure.
     running: HashMap<JobId, RunningJob>,
     /// Number of job slots and of those in use, while the queue is run.
     slots: Option<(usize, usize)>,
     /// Number of failed runs in succession.
     failed_runs: HashMap<JobId, usize>,
+}
+
+impl State {
+    /// Removes and returns the job to start next. It is not queued again until it has been claimed, or another server
+    /// turns out to run it.
+    fn start_next(&mut self) -> Option<JobId> {
+        let id = self.queue.pop()?;
+        self.starting.insert(id.clone());
+        Some(id)
+    }
+
+    /// Whether the job `id` is run by this process, or is about to be.
+    fn is_started(&self, id: &JobId) -> bool {
+        self.running.contains_key(id) || self.starting.contains(id)
+    }
 }
 
 /// A job with its trials.
@@ -316,7 +333,11 @@ impl Jobs {
             now.queue.move_to_front(&job);
             if let Some(running) = now.running.get(id) {
                 running.cancel.send_replace(true);
-            } else if state == JobState::Cancelling && job.plan().is_err() && now.queue.position(id).is_none() {
+            } else if state == JobState::Cancelling
+                && job.plan().is_err()
+                && !now.is_started(id)
+                && now.queue.position(id).is_none()
+            {
                 // It was not queued, because its plan cannot be read.
                 now.queue.push_front(&job);
                 self.changed.notify_one();
@@ -362,7 +383,7 @@ impl Jobs {
                 break;
             }
             while running.len() < settings.slots.get() {
-                let Some(id) = self.state().queue.pop() else { break };
+                let Some(id) = self.state().start_next() else { break };
                 running.spawn(Arc::clone(self).run_queued(id, settings.endpoint.clone(), control.clone()));
             }
             let deadline = self.state().queue.next_deadline();

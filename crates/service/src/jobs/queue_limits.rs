@@ -54,10 +54,13 @@ impl Jobs {
         }
     }
 
-    /// Adds `job` to the queue.
+    /// Adds `job` to the queue, unless it has been started.
     pub(super) fn push(&self, job: &Job) -> Result<(), PlanError> {
         let (plan, now) = (job.plan()?, self.moment());
-        self.state().queue.push(job, plan, now, self.services.pool.queue_deadline());
+        let mut state = self.state();
+        if !state.is_started(&job.id) {
+            state.queue.push(job, plan, now, self.services.pool.queue_deadline());
+        }
         Ok(())
     }
 

@@ -151,9 +151,16 @@ impl Jobs {
                 Err(_) => tokio::time::sleep(self.last_pause()).await,
             }
         };
-        self.state().running.remove(&retry.id);
-        if job.state == JobState::Cancelling || self.push(&job).is_err() {
-            self.state().queue.push_front(&job);
+        let now = self.moment();
+        {
+            let mut state = self.state();
+            state.running.remove(&retry.id);
+            match job.plan() {
+                Ok(plan) if job.state != JobState::Cancelling => {
+                    state.queue.push(&job, plan, now, self.services.pool.queue_deadline());
+                }
+                _ => state.queue.push_front(&job),
+            }
         }
         self.changed.notify_one();
         self.ended.notify_waiters();

@@ -56,13 +56,21 @@ impl Jobs {
     /// If the claim cannot be stored.
     pub(super) async fn register(&self, id: &JobId) -> Result<Option<Registered>, StoreError> {
         let _admission = self.admission.lock().await;
-        let Some(claim) = self.services.claims.claim(id).await? else { return Ok(None) };
+        let claimed = self.services.claims.claim(id).await;
+        let Ok(Some(claim)) = claimed else {
+            self.state().starting.remove(id);
+            return claimed.map(|_| None);
+        };
         let is_taken_over = claim.is_taken_over;
         let ((cancel, cancelled), (is_lost, lost)) = (watch::channel(false), watch::channel(false));
         let (counts, live) = watch::channel(None);
         let running = RunningJob { cancel, counts, ending: Arc::default(), claim, is_lost };
         let live = LiveCounts { counts: live, ending: Arc::clone(&running.ending) };
-        self.state().running.insert(id.clone(), running.clone());
+        {
+            let mut state = self.state();
+            state.starting.remove(id);
+            state.running.insert(id.clone(), running.clone());
+        }
         // If the store fails, the run takes the numbers that it reads.
         if let Ok(job) = self.services.store.job(id).await {
             running.set_counts(&job);

@@ -97,7 +97,7 @@ impl Jobs {
         let unknown: Vec<JobId> = {
             let mut state = self.state();
             state.queue.retain(|id| available.contains(id));
-            let is_known = |id: &&JobId| state.running.contains_key(*id) || state.queue.position(id).is_some();
+            let is_known = |id: &&JobId| state.is_started(id) || state.queue.position(id).is_some();
             available.iter().filter(|id| !is_known(id)).cloned().collect()
         };
         for id in unknown {
@@ -108,7 +108,7 @@ impl Jobs {
             };
             let now = self.moment();
             let mut state = self.state();
-            if state.running.contains_key(&id) {
+            if state.is_started(&id) {
                 continue;
             }
             match job.plan() {

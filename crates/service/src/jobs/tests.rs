@@ -146,3 +146,22 @@ async fn single_run_that_fails_too_often_ends_its_job() {
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0].starts_with("the job could not be run, and is run again in 0 s: "), "{}", warnings[0]);
 }
+
+#[tokio::test]
+async fn job_that_is_being_claimed_is_not_queued_a_second_time() {
+    let folder = TempDir::new().unwrap();
+    let jobs = jobs(&folder, Vec::new());
+    let job = jobs.create(submission("one", command()), 1).await.unwrap();
+    assert_eq!(jobs.state().start_next(), Some(job.id.clone()));
+    // Another server announces a job, and a request of the creator comes late.
+    jobs.look_for_jobs().await.unwrap();
+    jobs.push(&job).unwrap();
+    assert_eq!(jobs.state().queue.position(&job.id), None);
+    assert!(jobs.register(&job.id).await.unwrap().is_some());
+    jobs.look_for_jobs().await.unwrap();
+    jobs.push(&job).unwrap();
+    assert_eq!(jobs.state().queue.position(&job.id), None);
+    jobs.unregister(&job.id);
+    jobs.look_for_jobs().await.unwrap();
+    assert_eq!(jobs.state().queue.position(&job.id), Some(0));
+}
