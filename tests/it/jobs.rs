@@ -25,7 +25,7 @@ fn job_continues_after_the_server_was_killed() {
     let input = json!({"masterConfig": {"containerCommand": ["sh", "-c", script]}});
     let job = "/v1/projects/p/jobs/j";
     assert_eq!(server.post("/v1/projects/p/jobs", &json!({"jobId": "j", "trainingInput": input})).0, 200);
-    while server.get(job).1["state"] != "RUNNING" {}
+    server.until(job, "RUNNING");
     drop(server);
     let server = Server::start(&workspace, &[]);
     // The program was not started again, and still waits for its input.
@@ -56,6 +56,6 @@ fn cancelling_stops_programs_that_outlived_the_server() {
     drop(server);
     let server = Server::start(&workspace, &[]);
     assert_eq!(server.post(&format!("{job}:cancel"), &json!({})), (200, json!({})));
-    while server.get(job).1["state"] != "CANCELLED" {}
+    server.until(job, "CANCELLED");
     assert!(!Path::new(&format!("/proc/{pid}/cwd")).exists(), "the program has ended with its job");
 }

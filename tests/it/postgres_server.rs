@@ -220,7 +220,7 @@ fn server_that_hung_loses_its_jobs_and_ends_their_programs() {
     // Any server cancels the job of another one.
     let job = format!("{JOBS}/j");
     assert_eq!(a.post(&format!("{job}:cancel"), &json!({})).0, 200);
-    while b.get(&job).1["state"] != "CANCELLED" {}
+    b.until(&job, "CANCELLED");
     assert!(!others.iter().any(|pid| runs(*pid)));
     assert_eq!(process_ids(&workspace).len(), 4, "no program was started again");
 }
@@ -245,7 +245,7 @@ fn job_that_was_queued_on_a_busy_server_starts_on_another_one() {
     }
     for job in ["j", "k"] {
         assert_eq!(free.post(&format!("{JOBS}/{job}:cancel"), &json!({})).0, 200);
-        while busy.get(&format!("{JOBS}/{job}")).1["state"] != "CANCELLED" {}
+        busy.until(&format!("{JOBS}/{job}"), "CANCELLED");
     }
 }
 
@@ -310,7 +310,7 @@ fn logs_of_a_job_are_answered_by_its_server_and_the_others_name_it() {
     workspace.write("go", "");
     assert_eq!(a.post(JOBS, &waiting_job(&workspace)).0, 200);
     let job = format!("{JOBS}/j");
-    while a.get(&job).1["state"] != "SUCCEEDED" {}
+    a.until(&job, "SUCCEEDED");
     let b = Cluster::serve_in(&workspace.path().join("second"), &address, &[]);
     let logs = format!("{job}/logs");
     let listed = a.get(&logs).1;

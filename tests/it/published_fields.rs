@@ -162,7 +162,7 @@ impl Walked {
             ]},
         });
         assert_eq!(server.post(JOBS, &json!({"jobId": "first", "trainingInput": endless})).0, 200);
-        while server.get(&format!("{JOBS}/first")).1["state"] != "RUNNING" {}
+        server.until(&format!("{JOBS}/first"), "RUNNING");
         let study = json!({"studyConfig": {
             "metrics": [{"metric": "loss", "goal": "MINIMIZE"}],
             "parameters": [
@@ -178,7 +178,7 @@ impl Walked {
     /// Ends the running program, which would outlive the server.
     pub(crate) fn end(self) {
         assert_eq!(self.server.post(&format!("{JOBS}/first:cancel"), &json!({})).0, 200);
-        while self.server.get(&format!("{JOBS}/first")).1["state"] != "CANCELLED" {}
+        self.server.until(&format!("{JOBS}/first"), "CANCELLED");
     }
 
     /// The path and a valid body of the method `id`.

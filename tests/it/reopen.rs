@@ -232,7 +232,7 @@ fn running_job_is_not_retried_or_deleted() {
     let workspace = Workspace::new("");
     let server = Server::start(&workspace, &[]);
     submit(&server, "j", "exec tail -f /dev/null", 2);
-    while server.get(JOB).1["state"] != "RUNNING" {}
+    server.until(JOB, "RUNNING");
     let (status, refused) = server.post(&format!("{JOB}:retry"), &json!({}));
     assert_eq!((status, &refused["error"]["status"]), (400, &json!("FAILED_PRECONDITION")), "{refused}");
     let message = refused["error"]["message"].as_str().unwrap();
@@ -244,7 +244,7 @@ fn running_job_is_not_retried_or_deleted() {
     assert_eq!(server.post(&format!("{JOB}:retry"), &json!({})).0, 200);
     let path = "/v1/projects/local/locations/jobs/studies/j/trials";
     while server.get(path).1["trials"][0]["state"] != "ACTIVE" {}
-    while server.get(JOB).1["state"] != "RUNNING" {}
+    server.until(JOB, "RUNNING");
     assert_eq!(server.post(&format!("{JOB}:cancel"), &json!({})).0, 200);
     assert_eq!(ended(&server, JOB)["state"], "CANCELLED");
 }

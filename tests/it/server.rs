@@ -175,6 +175,18 @@ impl Server {
         self.send("GET", path, "", "")
     }
 
+    /// Waits until the job at `path` is in `state`, and returns it. Panics if it has ended in another state.
+    pub(crate) fn until(&self, path: &str, state: &str) -> Value {
+        loop {
+            let job = self.get(path).1;
+            if job["state"] == state {
+                return job;
+            }
+            let is_final = ["SUCCEEDED", "FAILED", "CANCELLED"].iter().any(|ended| job["state"] == *ended);
+            assert!(!is_final, "the job is not {state}: {job}");
+        }
+    }
+
     /// Runs a script of `tests/data/clients` with the published Python client against the server.
     pub(crate) fn drive(&self, script: &str, more: &[&str]) {
         let python = interpreter(&["google-api-python-client==2.202.0"]);
