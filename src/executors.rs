@@ -75,7 +75,7 @@ pub(crate) struct ExecutorOptions {
 pub(crate) struct KubernetesOptions {
     /// The namespace; `None` for that of the configuration of Kubernetes.
     pub(crate) namespace: Option<String>,
-    /// The pods. The image of the agent and the address of the server may be empty.
+    /// The pods. The image of the agent may be empty.
     pub(crate) pods: PodSettings,
 }
 
@@ -182,15 +182,11 @@ async fn kubernetes(folder: &Path, options: KubernetesOptions) -> anyhow::Result
              examples/kubernetes/Dockerfile makes one"
         );
     }
-    if pods.server.is_empty() {
-        bail!(
-            "--kubernetes-server is missing: state the address of this server as pods reach it, such as \
-             http://tunesmith.NAMESPACE.svc:8080"
-        );
-    }
-    let parsed: Option<Url> = pods.server.parse().ok();
-    if !parsed.is_some_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host()) {
-        bail!("--kubernetes-server {:?}: expected http://HOST:PORT or https://HOST:PORT", pods.server);
+    if let Some(server) = &pods.server {
+        let parsed: Option<Url> = server.parse().ok();
+        if !parsed.is_some_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host()) {
+            bail!("--kubernetes-server {server:?}: expected http://HOST:PORT or https://HOST:PORT");
+        }
     }
     let settings = KubernetesSettings { namespace, pods, registry: folder.join("kubernetes") };
     Ok(KubernetesEngine::connect(settings).await?)

@@ -18,7 +18,7 @@ pub(super) struct KubernetesArgs {
     /// Kubernetes: namespace of the jobs; default: that of the configuration of Kubernetes.
     #[arg(long, value_name = "NAME", env = "TUNESMITH_KUBERNETES_NAMESPACE")]
     kubernetes_namespace: Option<String>,
-    /// Kubernetes: address of this server, as pods reach it.
+    /// Kubernetes: address of this server, as pods reach it; default: the address that programs of this machine get.
     #[arg(long, value_name = "URL", env = "TUNESMITH_KUBERNETES_SERVER")]
     kubernetes_server: Option<String>,
     /// Kubernetes: image with this program and the command cp, from which pods get their agent.
@@ -59,7 +59,7 @@ impl KubernetesArgs {
                 agent_image: self.kubernetes_agent_image.clone().unwrap_or_default(),
                 agent_path: self.kubernetes_agent_path.clone(),
                 default_image: self.kubernetes_image.clone(),
-                server: self.kubernetes_server.clone().unwrap_or_default(),
+                server: self.kubernetes_server.clone(),
                 service_account: self.kubernetes_service_account.clone(),
                 working_directory: self.kubernetes_working_dir.clone(),
                 node_selector: pairs("--kubernetes-node-selector", "LABEL=VALUE", &self.kubernetes_node_selector)?
@@ -87,7 +87,7 @@ pub(super) fn kubernetes_options_of_environment() -> anyhow::Result<KubernetesOp
             agent_image: variable("TUNESMITH_KUBERNETES_AGENT_IMAGE").unwrap_or_default(),
             agent_path: variable("TUNESMITH_KUBERNETES_AGENT_PATH").unwrap_or_else(|| AGENT_PATH.to_owned()),
             default_image: variable("TUNESMITH_KUBERNETES_IMAGE"),
-            server: variable("TUNESMITH_KUBERNETES_SERVER").unwrap_or_default(),
+            server: variable("TUNESMITH_KUBERNETES_SERVER"),
             service_account: variable("TUNESMITH_KUBERNETES_SERVICE_ACCOUNT"),
             working_directory: variable("TUNESMITH_KUBERNETES_WORKING_DIR"),
             node_selector: pairs(selector, "LABEL=VALUE", &list(selector))?.collect(),

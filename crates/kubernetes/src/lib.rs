@@ -14,6 +14,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
+use http::Uri;
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
 use kube::Config;
 use kube::api::{Api, PostParams};
@@ -26,8 +27,8 @@ use tunesmith_domain::JobId;
 use tunesmith_executor::remote::{AgentEngine, PlaceState, Submitted};
 use tunesmith_executor::{Capabilities, ExecutorError, ExecutorJobId, ExecutorJobSpec, LossCause, StopMode};
 
-/// What a server does with its objects: group, resource, verb.
-const PERMISSIONS: [(&str, &str, &str); 11] = [
+/// What a server does with its objects: group, resource, verb. It needs no other permission.
+pub const PERMISSIONS: [(&str, &str, &str); 11] = [
     ("batch", "jobs", "create"),
     ("batch", "jobs", "get"),
     ("batch", "jobs", "list"),
@@ -61,8 +62,8 @@ pub struct PodSettings {
     pub agent_path: String,
     /// The image of trials that name none; `None` if each must name one.
     pub default_image: Option<String>,
-    /// Address of the server, as pods reach it.
-    pub server: String,
+    /// Address of the server, as pods reach it; `None` for that in the specification.
+    pub server: Option<String>,
     /// The service account of pods; `None` for the namespace's default.
     pub service_account: Option<String>,
     /// The folder in which programs start; `None` for that of their image.
@@ -111,7 +112,7 @@ pub struct KubernetesEngine {
     settings: KubernetesSettings,
     /// The namespace of jobs whose specification names none.
     namespace: String,
-    address: String,
+    address: Uri,
     client: Client,
     submitted: Submitted,
     watched: Watched,
@@ -136,7 +137,7 @@ impl KubernetesEngine {
         // Requests are repeated here, for a shorter time.
         config.default_retry = false;
         let namespace = settings.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
-        let address = config.cluster_url.to_string();
+        let address = config.cluster_url.clone();
         let kube = kube::Client::try_from(config);
         let kube = kube.map_err(|error| KubernetesUnusable::Configuration(innermost(&error)))?;
         Ok(Self {
@@ -169,7 +170,7 @@ impl KubernetesEngine {
     }
 
     fn unusable(&self, error: &ApiError) -> KubernetesUnusable {
-        KubernetesUnusable::Cluster { address: self.address.clone(), reason: error.to_string() }
+        KubernetesUnusable::Cluster { address: self.address.to_string(), reason: error.to_string() }
     }
 
     async fn may(&self, group: &str, resource: &str, verb: &str) -> Result<bool, ApiError> {

@@ -185,17 +185,16 @@ fn trial_container(image: String, settings: &PodSettings, place: &Place, resourc
     mounts.extend(settings.volumes.keys().enumerate().map(|(index, path)| mount(&claim_name(index), path, false)));
     let variable =
         |name: &str, value: &str| EnvVar { name: name.to_owned(), value: Some(value.to_owned()), ..EnvVar::default() };
+    // Programs have the variables of their image.
+    let mut environment = vec![variable("TUNESMITH_PASS_ENVIRONMENT", "*")];
+    environment.extend(settings.server.as_ref().map(|server| variable("TUNESMITH_SERVER", server)));
     Container {
         name: TRIAL.to_owned(),
         image: Some(image),
         command: Some(vec![format!("{AGENT_FOLDER}/tunesmith")]),
         args: Some(arguments.to_vec()),
         working_dir: place.working_directory.clone(),
-        env: Some(vec![
-            variable("TUNESMITH_SERVER", &settings.server),
-            // Programs have the variables of their image.
-            variable("TUNESMITH_PASS_ENVIRONMENT", "*"),
-        ]),
+        env: Some(environment),
         resources: Some(resources),
         termination_message_policy: Some("FallbackToLogsOnError".to_owned()),
         volume_mounts: Some(mounts),

@@ -3,9 +3,11 @@
 //! The namespace is recorded before anything is created, and the UID of the Job afterwards: a server that is ended in between finds
 //! the Job by its name. A Job of the same name with another UID is not the recorded one.
 
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
+use http::Uri;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube::ResourceExt;
@@ -64,6 +66,7 @@ impl KubernetesEngine {
         let rejected = |reason| ExecutorError::Rejected { id: id.clone(), reason };
         let text = tokio::fs::read(file).await.map_err(io_failed(id))?;
         let agent: AgentSpec = serde_json::from_slice(&text).map_err(|error| io_failed(id)(error.into()))?;
+        self.check_address(&agent.spec.server.address).map_err(rejected)?;
         let text = objects::agent_spec(agent).map_err(rejected)?;
         let job = objects::job(&identity, spec, &self.settings.pods).map_err(rejected)?;
         let namespace = spec.placement.queue.as_deref().unwrap_or(&self.namespace);
@@ -94,6 +97,23 @@ impl KubernetesEngine {
         let owned = self.client.find(|| secrets.patch(&name, &params, &patch)).await;
         owned.map_err(|error| unreachable(id, error))?;
         self.submitted.add(&name, &format!("{namespace} {uid}")).map_err(io_failed(id))
+    }
+
+    /// Checks that pods can reach the server, as far as its address and that of the cluster tell.
+    fn check_address(&self, specified: &str) -> Result<(), String> {
+        let address = self.settings.pods.server.as_deref().unwrap_or(specified);
+        let is_local = |host: Option<&str>| {
+            let host = host.unwrap_or_default().trim_matches(['[', ']']);
+            host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+        };
+        let parsed: Option<Uri> = address.parse().ok();
+        if is_local(parsed.as_ref().and_then(Uri::host)) && !is_local(self.address.host()) {
+            return Err(format!(
+                "pods cannot reach this server at {address}, which is an address of its own machine: start it with \
+                 --kubernetes-server and its address in the network of the cluster"
+            ));
+        }
+        Ok(())
     }
 
     /// Creates `secret`, or gives its content to one that an interrupted submission has left.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};
 use k8s_openapi::api::batch::v1::Job;
@@ -21,6 +22,9 @@ use super::names::{RUN_LABEL, selector};
 
 /// The code of the answer that a version of the state is not kept any more.
 const GONE: u16 = 410;
+
+/// Pause before objects are listed again after an answer of 410.
+const RELIST_PAUSE: Duration = Duration::from_millis(500);
 
 /// What is watched: one list and watch of each kind in each namespace.
 pub(super) struct Watched {
@@ -82,6 +86,7 @@ where
         // The watcher lists again after an event of 410, but keeps its version after an answer of 410.
         loop {
             follow(&api, config.clone(), &mut writer).await;
+            tokio::time::sleep(RELIST_PAUSE).await;
         }
     });
     (store, task.abort_handle())

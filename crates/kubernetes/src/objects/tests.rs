@@ -36,7 +36,7 @@ fn settings() -> PodSettings {
     PodSettings {
         agent_image: "tunesmith:0.1".to_owned(),
         agent_path: "/usr/local/bin/tunesmith".to_owned(),
-        server: "http://tunesmith:8080".to_owned(),
+        server: Some("http://tunesmith:8080".to_owned()),
         volumes: BTreeMap::from([("/models".to_owned(), "models".to_owned())]),
         ..PodSettings::default()
     }
@@ -70,7 +70,7 @@ fn job_runs_the_agent_once_in_the_image_of_the_trial() {
     assert_eq!(trial["image"], "trainer:1");
     assert_eq!(trial["command"], json!(["/tunesmith/tunesmith"]));
     assert_eq!(trial["args"], json!(["agent", "--spec", "/tunesmith-spec/spec.json", "--spool", "/tunesmith-spool"]));
-    assert_eq!(trial["env"][0], json!({"name": "TUNESMITH_SERVER", "value": "http://tunesmith:8080"}));
+    assert_eq!(trial["env"][1], json!({"name": "TUNESMITH_SERVER", "value": "http://tunesmith:8080"}));
     assert_eq!(trial["terminationMessagePolicy"], "FallbackToLogsOnError");
     assert_eq!(trial["volumeMounts"][3]["mountPath"], "/models");
     let volumes = pod["volumes"].as_array().unwrap();
