@@ -16,6 +16,7 @@ mod init;
 mod isolation_args;
 mod job_output;
 mod local;
+mod log_args;
 mod logging;
 mod output;
 mod output_file;

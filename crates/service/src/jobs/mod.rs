@@ -4,6 +4,7 @@
 //! that an earlier process left unfinished are queued by [`Jobs::resume_unfinished`].
 
 mod handling;
+mod log_space;
 mod queue;
 mod queue_limits;
 mod queued_run;
@@ -16,6 +17,7 @@ mod sharing;
 #[cfg(test)]
 mod tests;
 
+pub use log_space::{LogKeeper, LogLimits};
 pub use queue_limits::QueueLimits;
 pub use reopen::Extension;
 
