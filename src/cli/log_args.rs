@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use tunesmith_service::jobs::{Jobs, LogKeeper, LogLimits};
+use tunesmith_service::jobs::{Jobs, LogLimiter, LogLimits};
 
 /// Time between two checks. Programs can exceed a quota by what they write in this time.
 const INTERVAL: Duration = Duration::from_secs(30);
@@ -43,12 +43,12 @@ impl LogArgs {
 
 /// Keeps the logs of `jobs` within `limits`. Never completes.
 pub(super) async fn keep(jobs: Arc<Jobs>, limits: LogLimits) {
-    let mut keeper = LogKeeper::new(limits);
+    let mut limiter = LogLimiter::new(limits);
     let mut interval = tokio::time::interval(INTERVAL);
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         interval.tick().await;
-        if let Err(error) = keeper.check(&jobs).await {
+        if let Err(error) = limiter.check(&jobs).await {
             tracing::error!(error = &error as &dyn std::error::Error, "the space of logs could not be limited");
         }
     }

@@ -219,7 +219,7 @@ async fn run(args: &ServeArgs, settings: ServerSettings) -> anyhow::Result<()> {
     let slots = args.job_slots.map_or_else(composition::processors, NonZeroUsize::from);
     let running = tokio::spawn(async move { jobs.run(QueueSettings { endpoint, slots }, control).await });
     let sweeper = tokio::spawn(sweep(Arc::clone(&application.studies)));
-    let log_keeper = tokio::spawn(log_args::keep(Arc::clone(&application.jobs), args.logs.limits()));
+    let log_limiter = tokio::spawn(log_args::keep(Arc::clone(&application.jobs), args.logs.limits()));
     let memory_check = tokio::spawn(memory::keep(Arc::clone(&application.studies), memory));
     print(&format!("listening on {scheme}://{address}\n"))?;
     let mut signals = EndSignals::new()?;
@@ -269,7 +269,7 @@ async fn run(args: &ServeArgs, settings: ServerSettings) -> anyhow::Result<()> {
     if let Some(pruner) = pruner {
         pruner.abort();
     }
-    log_keeper.abort();
+    log_limiter.abort();
     memory_check.abort();
     Ok(())
 }

@@ -102,7 +102,7 @@ fn give_back(job: &Path, log: &mut LogFile, shorten: impl Fn(&File) -> io::Resul
     };
     let modified = file.metadata()?.modified()?;
     shorten(&file)?;
-    // A change of the program, not this one, tells how old the log is.
+    // The age of a log is that of the last change by its program.
     file.set_modified(modified)?;
     let before = log.space_bytes;
     log.space_bytes = of(&file.metadata()?).min(before);

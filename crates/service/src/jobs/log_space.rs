@@ -26,7 +26,7 @@ pub struct LogLimits {
 /// Keeps the logs of jobs within their limits. Knows the space that ended jobs take, so that a check reads only what
 /// may have changed since the last one.
 #[derive(Debug, Default)]
-pub struct LogKeeper {
+pub struct LogLimiter {
     limits: LogLimits,
     /// By job: when it ended, and the space of its logs.
     ended: HashMap<JobId, (Timestamp, u64)>,
@@ -40,8 +40,8 @@ struct JobSpace {
     bytes: u64,
 }
 
-impl LogKeeper {
-    /// A keeper of `limits`.
+impl LogLimiter {
+    /// A limiter for `limits`.
     pub fn new(limits: LogLimits) -> Self {
         Self { limits, ended: HashMap::new() }
     }
@@ -167,13 +167,13 @@ mod tests {
         }
         job_with_log(&jobs, folder.path(), "other/alone", None).await;
         let limits = LogLimits { project_bytes: Some(2 * MIB + MIB / 2), ..LogLimits::default() };
-        let mut keeper = LogKeeper::new(limits);
+        let mut limiter = LogLimiter::new(limits);
         for _ in 0..2 {
-            keeper.check(&jobs).await.unwrap();
+            limiter.check(&jobs).await.unwrap();
             let after = [space(&jobs, "early").await, space(&jobs, "late").await, space(&jobs, "running").await];
             assert_eq!(after, [Some(32), Some(1024), Some(1024)]);
         }
-        LogKeeper::new(LogLimits { job_bytes: Some(MIB / 2), ..limits }).check(&jobs).await.unwrap();
+        LogLimiter::new(LogLimits { job_bytes: Some(MIB / 2), ..limits }).check(&jobs).await.unwrap();
         assert_eq!((space(&jobs, "late").await, space(&jobs, "running").await), (Some(32), Some(32)));
     }
 
@@ -184,8 +184,8 @@ mod tests {
         for (id, end) in [("running", None), ("recent", Some(5)), ("old", Some(0))] {
             job_with_log(&jobs, folder.path(), id, end).await;
         }
-        let mut keeper = LogKeeper::new(LogLimits { retention: Some(Duration::ZERO), ..LogLimits::default() });
-        keeper.check(&jobs).await.unwrap();
+        let mut limiter = LogLimiter::new(LogLimits { retention: Some(Duration::ZERO), ..LogLimits::default() });
+        limiter.check(&jobs).await.unwrap();
         let after = [space(&jobs, "old").await, space(&jobs, "recent").await, space(&jobs, "running").await];
         assert_eq!(after, [None, Some(1024), Some(1024)]);
     }

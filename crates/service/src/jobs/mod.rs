@@ -17,7 +17,7 @@ mod sharing;
 #[cfg(test)]
 mod tests;
 
-pub use log_space::{LogKeeper, LogLimits};
+pub use log_space::{LogLimiter, LogLimits};
 pub use queue_limits::QueueLimits;
 pub use reopen::Extension;
 
