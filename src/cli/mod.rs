@@ -15,6 +15,7 @@ mod folder_args;
 mod init;
 mod isolation_args;
 mod job_output;
+mod kubernetes_args;
 mod local;
 mod log_args;
 mod logging;

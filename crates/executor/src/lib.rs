@@ -394,6 +394,8 @@ pub enum ProgramEnd {
     Exited(i32),
     /// The program was killed by this signal.
     Signaled(i32),
+    /// The program was killed because it took more memory than it may.
+    OutOfMemory,
     /// The program could not be started, for this reason.
     NotStarted(String),
 }
