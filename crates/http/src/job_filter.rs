@@ -6,7 +6,7 @@ use tunesmith_domain::Job;
 
 /// Selects the jobs that satisfy every term.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct JobFilter {
+pub struct JobFilter {
     terms: Vec<Term>,
 }
 
@@ -62,7 +62,7 @@ impl FromStr for JobFilter {
 
 impl JobFilter {
     /// Whether `job` satisfies every term.
-    pub(super) fn accepts(&self, job: &Job) -> bool {
+    pub fn accepts(&self, job: &Job) -> bool {
         self.terms.iter().all(|term| {
             let state = job.state.to_string();
             let text = match &term.attribute {

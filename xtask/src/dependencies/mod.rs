@@ -32,6 +32,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("agent", &["api", "domain", "executor", "files"]),
     ("config", &["algorithms", "api", "domain"]),
     ("http", &["access", "algorithms", "api", "domain", "service", "store", "telemetry"]),
+    ("console", &["access", "algorithms", "domain", "http", "service", "store"]),
     ("benchmark", &["algorithms"]),
     ("harness", &["algorithms", "api", "benchmark", "config", "domain", "metrics", "store"]),
     (
@@ -43,6 +44,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "api",
             "benchmark",
             "config",
+            "console",
             "domain",
             "executor",
             "files",

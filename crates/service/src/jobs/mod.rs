@@ -5,6 +5,7 @@
 
 mod handling;
 mod log_space;
+mod overview;
 mod queue;
 mod queue_limits;
 mod queued_run;
@@ -18,6 +19,7 @@ mod sharing;
 mod tests;
 
 pub use log_space::{LogLimiter, LogLimits};
+pub use overview::QueueLoad;
 pub use queue_limits::QueueLimits;
 pub use reopen::Extension;
 
