@@ -17,6 +17,7 @@ mod isolation_args;
 mod job_output;
 mod kubernetes_args;
 mod local;
+mod log_args;
 mod logging;
 mod output;
 mod output_file;

@@ -5,6 +5,7 @@
 //! next client that requests one; later reports of the former owner are refused.
 
 mod completion;
+mod figures;
 mod keyed_queue;
 mod memory;
 mod operations;
@@ -23,6 +24,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tunesmith_algorithms::problem::{TrialId, ValueError};
 
+use self::figures::Figures;
+pub use self::figures::{EndedFigures, StudyFigures};
 use self::keyed_queue::KeyedQueues;
 use self::operations::SuggestionOperations;
 pub use self::operations::{SuggestionOperation, SuggestionProgress};
@@ -167,6 +170,7 @@ pub struct Studies {
     stopping: StoppingRules,
     operations: SuggestionOperations,
     optimal: OptimalTrials,
+    figures: Figures,
     pending: PendingSuggestions,
 }
 
@@ -183,6 +187,7 @@ impl Studies {
             stopping: StoppingRules::default(),
             operations: SuggestionOperations::default(),
             optimal: OptimalTrials::default(),
+            figures: Figures::default(),
             pending: PendingSuggestions::default(),
         }
     }
@@ -244,6 +249,7 @@ impl Studies {
         self.failures.forget(id);
         self.stopping.forget(id);
         self.optimal.forget(id);
+        self.figures.forget(id);
         Ok(())
     }
 
