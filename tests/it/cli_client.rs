@@ -384,7 +384,10 @@ fn errors_are_printed_one_per_line() {
         assert_eq!(error(2, &["jobs", command, "absent"]), "error: job absent does not exist\n");
     }
     let filter = error(2, &["jobs", "list", "--filter", "name:x"]);
-    assert_eq!(filter, "error: filter: unknown attribute \"name\": use jobId, state, errorMessage or labels.KEY\n");
+    assert_eq!(
+        filter,
+        "error: filter: column 1: found the field name; allowed: jobId, state, errorMessage, labels.KEY, createTime, startTime, endTime\n"
+    );
     let submit = ["jobs", "submit", "training"];
     assert!(error(2, &[&submit[..], &["--", "true"]].concat()).contains("the job has no name"));
     assert!(error(2, &[&submit[..], &["j", "--config", "hptuning_config.yaml"]].concat()).contains("SIDEWAYS"));

@@ -13,7 +13,6 @@ use serde::Deserialize;
 
 use super::body::Body;
 use super::examples;
-use super::job_filter::JobFilter;
 use super::job_iam;
 use super::job_policy;
 use super::job_reopen::{self, MAX_PARALLEL_TRIALS, MAX_TRIALS};
@@ -33,6 +32,7 @@ use tunesmith_api::ai_platform::rpc::{Empty, FieldViolation};
 use tunesmith_api::ai_platform::{Severity, TrainingInput, Violation, check, proto_json};
 use tunesmith_domain::{Job, JobChange, JobId, JobPlan};
 use tunesmith_service::Submission;
+use tunesmith_service::filters::{FilterError, JobFilter};
 use tunesmith_service::jobs::JobReport;
 
 /// Default and maximum number of jobs in a page.
@@ -180,8 +180,8 @@ pub(super) fn etag(job: &Job) -> String {
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 struct ListQuery {
-    /// Terms `attribute:value`, joined by ` AND `; a value may end with `*`. Attributes: jobId, state, errorMessage,
-    /// labels.KEY.
+    /// Restrictions such as `state:FAILED` or `createTime > 2026-11-23`, joined by `AND`, `OR`, `NOT` and parentheses; a
+    /// value may end with `*`. Fields: jobId, state, errorMessage, labels.KEY, createTime, startTime, endTime.
     filter: String,
     /// Maximum number of jobs; default 20, at most 100.
     #[schemars(range(min = 0))]
@@ -196,7 +196,8 @@ async fn list(
     Query(query): Query<ListQuery>,
 ) -> Result<Json<JobList>, ApiError> {
     names::project(&project)?;
-    let filter: JobFilter = query.filter.parse().map_err(|text: String| ApiError::invalid("filter", text))?;
+    let filter: JobFilter =
+        query.filter.parse().map_err(|error: FilterError| ApiError::invalid("filter", error.to_string()))?;
     let Page { limit, after } = Page::read(query.page_size, &query.page_token, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)?;
     let wanted = move |job: &Job| filter.accepts(job);
     let (jobs, has_more) = api.jobs.list(&project, wanted, after, limit).await?;

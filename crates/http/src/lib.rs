@@ -9,7 +9,6 @@ pub mod connection_limits;
 mod examples;
 mod field_mask;
 mod health;
-pub mod job_filter;
 mod job_iam;
 mod job_logs;
 mod job_policy;

@@ -7,6 +7,7 @@ mod agent_reports;
 pub mod clock;
 mod early_stopping;
 mod events;
+pub mod filters;
 pub mod job_logs;
 pub mod jobs;
 mod live_trials;

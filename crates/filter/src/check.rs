@@ -1,0 +1,127 @@
+//! Compiling a filter for the fields of a resource.
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+
+use super::{Comparison, Expression, Filter, FilterError, Restriction, Test};
+
+/// The fields of a resource.
+pub trait Fields {
+    /// A field.
+    type Field;
+
+    /// The field `root`, or `root.name`, with the kind of its values; `None` if there is no such field.
+    fn find(&self, root: &str, name: Option<&str>) -> Option<(Self::Field, Kind)>;
+
+    /// The fields, for the message about a `root` that is none, or about a `root.name` that is none although others begin
+    /// with the same root.
+    fn allowed(&self, root: &str) -> String;
+}
+
+/// The kind of the values of a field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kind {
+    /// Any text.
+    Text,
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// One of these words; `:` accepts any text.
+    OpenWord(&'static [&'static str]),
+    /// A number, possibly NaN.
+    Number,
+    /// A point in time.
+    Time,
+    /// True or false.
+    Flag,
+}
+
+/// A field of a resource, and what its value is tested for. A field without a value passes no test.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Condition<F> {
+    /// The field.
+    pub field: F,
+    /// The test.
+    pub test: Test,
+}
+
+impl Filter {
+    /// Compiles the filter for a resource with `fields`.
+    ///
+    /// `!=` becomes the negation of `=`, which holds for a resource without a value of that field.
+    ///
+    /// # Errors
+    /// If a field does not exist, or a value does not have its kind.
+    pub fn check<F: Fields>(&self, fields: &F) -> Result<Expression<Condition<F::Field>>, FilterError> {
+        self.expression.try_map(&mut |restriction: &Restriction| {
+            let Restriction { field, comparison, .. } = restriction;
+            let Some((found, kind)) = fields.find(&field.root, field.name.as_deref()) else {
+                let message = format!("found the field {field}; allowed: {}", fields.allowed(&field.root));
+                return Err(FilterError { column: restriction.column, message });
+            };
+            let leaf = Expression::Leaf(Condition { field: found, test: test(restriction, &kind)? });
+            Ok(if *comparison == Comparison::NotEqual { Expression::Not(Box::new(leaf)) } else { leaf })
+        })
+    }
+}
+
+/// The test of `restriction` for values of `kind`; that of `=` for `!=`.
+fn test(restriction: &Restriction, kind: &Kind) -> Result<Test, FilterError> {
+    let Restriction { field, comparison, value, value_column, .. } = restriction;
+    let error = |column: usize, message: String| Err(FilterError { column, message });
+    let refuse = |expected: String| error(*value_column, format!("found {value}; {field} {expected}"));
+    let comparison = if *comparison == Comparison::NotEqual { Comparison::Equal } else { *comparison };
+    let is_equality = matches!(comparison, Comparison::Has | Comparison::Equal);
+    if comparison == Comparison::Has && value.is_prefix && value.text.is_empty() {
+        return Ok(Test::Present);
+    }
+    let is_ordered = matches!(kind, Kind::Number | Kind::Time);
+    if !is_equality && !is_ordered {
+        let message =
+            format!("found {} after {field}, whose values have no order; allowed are : = !=", comparison.symbol());
+        return error(restriction.column, message);
+    }
+    if value.is_prefix && (is_ordered || *kind == Kind::Flag) {
+        return refuse("has no text, so * is allowed only alone, after a colon, for any value".to_owned());
+    }
+    match kind {
+        Kind::OpenWord(_) if comparison == Comparison::Has => {}
+        Kind::Text => {}
+        Kind::Word(words) | Kind::OpenWord(words) => {
+            let is_known =
+                |word: &&str| if value.is_prefix { word.starts_with(&value.text) } else { **word == value.text };
+            if !words.iter().any(is_known) {
+                return refuse(format!("is one of {}", words.join(", ")));
+            }
+        }
+        Kind::Number => {
+            let Ok(number) = value.text.parse() else {
+                return refuse("needs a number, as in 0.001, 1e-3, inf or NaN".to_owned());
+            };
+            return Ok(Test::Number { comparison, value: number });
+        }
+        Kind::Time => {
+            let Some((start, end)) = time(&value.text) else {
+                return refuse("needs a time, as in 2026-11-23T08:00:00Z, or a day, as in 2026-11-23".to_owned());
+            };
+            return Ok(Test::Time { comparison, start, end });
+        }
+        Kind::Flag => {
+            let Ok(flag) = value.text.parse() else { return refuse("is true or false".to_owned()) };
+            return Ok(Test::Flag(flag));
+        }
+    }
+    Ok(Test::Text { text: value.text.clone(), is_prefix: value.is_prefix })
+}
+
+/// The microseconds since 1970 from which, and before which, the time or the day `text` is.
+fn time(text: &str) -> Option<(i64, i64)> {
+    if let Ok(time) = text.parse::<Timestamp>() {
+        let start = time.as_microsecond();
+        return Some((start, start.saturating_add(1)));
+    }
+    // A day has no time and no zone: it is one of UTC.
+    let day: Date = text.parse().ok().filter(|_| text.len() == "2026-11-23".len())?;
+    let microsecond = |day: Date| Some(day.to_zoned(TimeZone::UTC).ok()?.timestamp().as_microsecond());
+    Some((microsecond(day)?, day.tomorrow().ok().and_then(microsecond)?))
+}

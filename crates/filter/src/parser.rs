@@ -1,0 +1,299 @@
+//! Parsing of filters.
+//!
+//! ```text
+//! filter      = [ expression ]
+//! expression  = factor { "AND" factor } | factor { "OR" factor }
+//! factor      = "NOT" factor | "(" expression ")" | restriction
+//! restriction = field comparison value
+//! field       = word [ "." ( word | quoted ) ]
+//! comparison  = ":" | "=" | "!=" | "<" | "<=" | ">" | ">="
+//! value       = ( word | quoted ) [ "*" ]
+//! ```
+//!
+//! `AND` and `OR` are not mixed without parentheses: AIP-160 and most languages disagree about their order. A value
+//! after `:` may consist of several words, and may contain parentheses, as in the filters of `jobs.list` before there
+//! were others.
+
+use super::{Comparison, Expression, Field, Filter, FilterError, Restriction, Value};
+
+/// Maximum number of nested parentheses and negations: the expression is evaluated recursively.
+const MAX_DEPTH: usize = 50;
+
+/// Number of characters of a text that an error quotes.
+const QUOTED: usize = 30;
+
+/// Whether a field may contain `c` without quotation marks.
+pub(super) fn is_of_field(c: char) -> bool {
+    !c.is_whitespace() && !matches!(c, ':' | '=' | '<' | '>' | '!' | '(' | ')' | '"' | '\\' | '*')
+}
+
+/// Whether a value may be written without quotation marks.
+pub(super) fn is_plain_value(text: &str) -> bool {
+    let is_plain = |c: char| is_of_field(c) || c == ':';
+    !text.is_empty() && text.chars().all(is_plain) && !text.starts_with(':') && !is_keyword(text)
+}
+
+fn is_keyword(word: &str) -> bool {
+    matches!(word, "AND" | "OR" | "NOT")
+}
+
+/// The filter `text`.
+pub(super) fn parse(text: &str) -> Result<Filter, FilterError> {
+    let mut parser = Parser { text, at: 0, depth: 0 };
+    parser.skip_space();
+    if parser.rest().is_empty() {
+        return Ok(Filter::default());
+    }
+    let expression = parser.expression()?;
+    parser.skip_space();
+    if !parser.rest().is_empty() {
+        return Err(parser.expected("AND, OR or the end"));
+    }
+    Ok(Filter { expression })
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    /// Position of the next character in bytes.
+    at: usize,
+    /// Number of open parentheses and negations.
+    depth: usize,
+}
+
+impl<'a> Parser<'a> {
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    fn next(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    fn skip_space(&mut self) {
+        self.at += self.rest().len() - self.rest().trim_start().len();
+    }
+
+    /// Number of the character at `position`, from 1.
+    fn column(&self, position: usize) -> usize {
+        self.text[..position].chars().count() + 1
+    }
+
+    fn error(&self, position: usize, message: String) -> FilterError {
+        FilterError { column: self.column(position), message }
+    }
+
+    fn expected(&self, allowed: &str) -> FilterError {
+        let word = self.rest().split_whitespace().next().unwrap_or_default();
+        let message = match word {
+            "" => format!("found the end; expected {allowed}"),
+            "and" | "or" | "not" => {
+                format!("found {word:?}; expected {allowed}: write {} in upper case", word.to_uppercase())
+            }
+            _ => format!("found {:?}; expected {allowed}", shortened(word)),
+        };
+        self.error(self.at, message)
+    }
+
+    /// Consumes `keyword` if it follows as a word of its own.
+    fn takes_keyword(&mut self, keyword: &str) -> bool {
+        let is_next = starts_with_keyword(self.rest(), keyword);
+        if is_next {
+            self.at += keyword.len();
+        }
+        is_next
+    }
+
+    fn expression(&mut self) -> Result<Expression<Restriction>, FilterError> {
+        let first = self.factor()?;
+        let mut parts = vec![first];
+        let mut joined_by = None;
+        loop {
+            self.skip_space();
+            let start = self.at;
+            let Some(word) = ["AND", "OR"].into_iter().find(|word| self.takes_keyword(word)) else { break };
+            if let Some(other) = joined_by.filter(|other| *other != word) {
+                let message = format!("found {word} after {other}; use parentheses, as in a {other} (b {word} c)");
+                return Err(self.error(start, message));
+            }
+            joined_by = Some(word);
+            parts.push(self.factor()?);
+        }
+        Ok(match joined_by {
+            Some("AND") => Expression::All(parts),
+            Some(_) => Expression::Any(parts),
+            None => parts.remove(0),
+        })
+    }
+
+    fn factor(&mut self) -> Result<Expression<Restriction>, FilterError> {
+        self.skip_space();
+        let start = self.at;
+        if self.depth > MAX_DEPTH {
+            let message = format!("more than {MAX_DEPTH} parentheses and negations are nested");
+            return Err(self.error(start, message));
+        }
+        if self.takes_keyword("NOT") {
+            self.depth += 1;
+            let part = self.factor()?;
+            self.depth -= 1;
+            return Ok(Expression::Not(Box::new(part)));
+        }
+        if self.next() != Some('(') {
+            return self.restriction().map(Expression::Leaf);
+        }
+        self.at += 1;
+        self.depth += 1;
+        let expression = self.expression()?;
+        self.depth -= 1;
+        self.skip_space();
+        if self.next() != Some(')') {
+            let column = self.column(start);
+            return Err(self.expected(&format!("AND, OR or ) for the parenthesis of column {column}")));
+        }
+        self.at += 1;
+        Ok(expression)
+    }
+
+    fn restriction(&mut self) -> Result<Restriction, FilterError> {
+        let start = self.at;
+        let word = self.word(is_of_field);
+        if word.is_empty() || is_keyword(word) {
+            self.at = start;
+            return Err(self.expected("a field, NOT or ("));
+        }
+        let field = self.field(word, start)?;
+        self.skip_space();
+        let symbol = Comparison::SYMBOLS.into_iter().find(|(symbol, _)| self.rest().starts_with(symbol));
+        let Some((symbol, comparison)) = symbol else {
+            return Err(self.expected(&format!("one of : = != < <= > >= after {field}")));
+        };
+        self.at += symbol.len();
+        let (value, value_start) = self.value(&field, comparison)?;
+        let (column, value_column) = (self.column(start), self.column(value_start));
+        Ok(Restriction { field, comparison, value, column, value_column })
+    }
+
+    /// The characters that `belongs` accepts.
+    fn word(&mut self, belongs: impl Fn(char) -> bool) -> &'a str {
+        let rest = self.rest();
+        let end = rest.find(|c| !belongs(c)).unwrap_or(rest.len());
+        self.at += end;
+        &rest[..end]
+    }
+
+    /// The field that begins with `word`, which was read at `start`.
+    fn field(&mut self, word: &str, start: usize) -> Result<Field, FilterError> {
+        let Some((root, name)) = word.split_once('.') else {
+            return Ok(Field { root: word.to_owned(), name: None });
+        };
+        let name = if name.is_empty() && self.next() == Some('"') { self.quoted()? } else { name.to_owned() };
+        if root.is_empty() || name.is_empty() {
+            let message = format!("found {:?}; expected a name before and behind the point", shortened(word));
+            return Err(self.error(start, message));
+        }
+        Ok(Field { root: root.to_owned(), name: Some(name) })
+    }
+
+    /// The value after `comparison`, and where it begins.
+    fn value(&mut self, field: &Field, comparison: Comparison) -> Result<(Value, usize), FilterError> {
+        let before = self.at;
+        self.skip_space();
+        let start = self.at;
+        if self.next() == Some('"') {
+            let text = self.quoted()?;
+            let is_prefix = self.next() == Some('*');
+            self.at += usize::from(is_prefix);
+            if comparison != Comparison::Has || self.is_at_boundary() {
+                return Ok((Value { text, is_prefix }, start));
+            }
+        }
+        let text = if comparison == Comparison::Has {
+            self.at = before;
+            self.words()
+        } else {
+            let length = raw_length(self.rest(), 1, char::is_whitespace);
+            self.at += length;
+            &self.text[start..start + length]
+        };
+        if text.is_empty() && comparison != Comparison::Has {
+            return Err(self.expected(&format!("a value, as in {field} {} 0.5", comparison.symbol())));
+        }
+        let (text, is_prefix) = text.strip_suffix('*').map_or((text, false), |prefix| (prefix, true));
+        Ok((Value { text: text.to_owned(), is_prefix }, start))
+    }
+
+    /// Whether a restriction may end here.
+    fn is_at_boundary(&self) -> bool {
+        let rest = self.rest();
+        let trimmed = rest.trim_start();
+        let is_spaced = trimmed.len() < rest.len();
+        trimmed.is_empty()
+            || (self.depth > 0 && trimmed.starts_with(')'))
+            || (is_spaced && ["AND", "OR"].into_iter().any(|word| starts_with_keyword(trimmed, word)))
+    }
+
+    /// All words up to the end of the restriction.
+    fn words(&mut self) -> &'a str {
+        let rest = self.rest();
+        let ends = |tail: &str| {
+            let trimmed = tail.trim_start();
+            ["AND", "OR"].into_iter().any(|word| starts_with_keyword(trimmed, word))
+        };
+        let end = rest.char_indices().find(|(at, c)| c.is_whitespace() && ends(&rest[*at..]));
+        let end = end.map_or(rest.len(), |(at, _)| at);
+        let length = raw_length(&rest[..end], self.depth, |_| false);
+        self.at += length;
+        rest[..length].trim()
+    }
+
+    /// The text in quotation marks that begins here. `\"` and `\\` stand for the second character.
+    fn quoted(&mut self) -> Result<String, FilterError> {
+        let start = self.at;
+        let mut text = String::new();
+        let mut characters = self.rest().char_indices().skip(1);
+        while let Some((at, c)) = characters.next() {
+            match c {
+                '"' => {
+                    self.at += at + 1;
+                    return Ok(text);
+                }
+                '\\' => match characters.next() {
+                    Some((_, escaped @ ('"' | '\\'))) => text.push(escaped),
+                    other => {
+                        let found = other.map_or_else(|| "the end".to_owned(), |(_, c)| format!("{c:?}"));
+                        let message = format!("found {found} after a backslash; allowed are \\\" and \\\\");
+                        return Err(self.error(start + at, message));
+                    }
+                },
+                other => text.push(other),
+            }
+        }
+        Err(self.error(start, "found an opening quotation mark; the closing one is missing".to_owned()))
+    }
+}
+
+/// Length in bytes of the value at the beginning of `text`: up to a character that `ends` it, or, if `depth` is above 0, a
+/// parenthesis that it did not open.
+fn raw_length(text: &str, depth: usize, ends: impl Fn(char) -> bool) -> usize {
+    let mut opened = 0_usize;
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' => opened += 1,
+            ')' if opened > 0 => opened -= 1,
+            ')' if depth > 0 => return at,
+            c if ends(c) => return at,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+fn starts_with_keyword(text: &str, keyword: &str) -> bool {
+    text.strip_prefix(keyword)
+        .is_some_and(|after| after.chars().next().is_none_or(|next| next.is_whitespace() || next == '('))
+}
+
+/// The beginning of `text`.
+fn shortened(text: &str) -> String {
+    text.chars().take(QUOTED).collect()
+}
