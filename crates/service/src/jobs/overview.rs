@@ -27,7 +27,8 @@ impl Jobs {
 
     /// Returns the number of jobs ahead of `job` in the queue, if it is queued, and why it waits.
     pub fn wait_of(&self, job: &Job) -> (Option<usize>, Vec<Waiting>) {
-        (self.state().queue.position(&job.id), self.waiting(job))
+        let position = self.state().queue.position(&job.id);
+        (position, self.waiting(job))
     }
 
     /// Returns what `pick` returns for the jobs of all projects, by ID.
