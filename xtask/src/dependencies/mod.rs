@@ -27,11 +27,15 @@ const EDGES: &[(&str, &[&str])] = &[
     ("objects", &[]),
     ("packages", &["files", "objects"]),
     ("access", &[]),
-    ("service", &["algorithms", "domain", "executor", "files", "filter", "objects", "packages", "store", "telemetry"]),
+    (
+        "service",
+        &["algorithms", "domain", "executor", "files", "filter", "objects", "packages", "store", "telemetry", "views"],
+    ),
+    ("views", &["algorithms", "domain", "filter"]),
     ("api", &["algorithms", "domain", "executor", "service"]),
     ("agent", &["api", "domain", "executor", "files"]),
     ("config", &["algorithms", "api", "domain"]),
-    ("http", &["access", "algorithms", "api", "domain", "service", "store", "telemetry"]),
+    ("http", &["access", "algorithms", "api", "domain", "filter", "service", "store", "telemetry", "views"]),
     ("benchmark", &["algorithms"]),
     ("harness", &["algorithms", "api", "benchmark", "config", "domain", "metrics", "store"]),
     (

@@ -15,6 +15,7 @@ mod request_content;
 mod stopping;
 mod suggestion;
 mod trials;
+mod views;
 
 use std::sync::Arc;
 
@@ -32,6 +33,8 @@ use self::stopping::StoppingRules;
 use self::suggestion::AlgorithmFailures;
 pub use self::suggestion::{Suggested, SuggestionRequest};
 pub use self::trials::TrialPage;
+use self::views::StudyViews;
+pub use self::views::ViewedColumns;
 use crate::clock::Clock;
 use crate::pages;
 use crate::search_policy::{SearchPolicy, SearchPolicyError};
@@ -56,6 +59,15 @@ pub enum StudiesError {
     OfJob {
         /// The study.
         study: StudyId,
+    },
+    /// A computation was interrupted by a panic or by the end of the process.
+    #[error("a computation for study {study} was interrupted")]
+    Interrupted {
+        /// The study.
+        study: StudyId,
+        /// The cause.
+        #[source]
+        source: tokio::task::JoinError,
     },
     /// A suggestion could not be stored as pending, or the pending ones could not be read.
     #[error("pending suggestions cannot be stored or read")]
@@ -167,6 +179,7 @@ pub struct Studies {
     stopping: StoppingRules,
     operations: SuggestionOperations,
     optimal: OptimalTrials,
+    views: StudyViews,
     pending: PendingSuggestions,
 }
 
@@ -183,6 +196,7 @@ impl Studies {
             stopping: StoppingRules::default(),
             operations: SuggestionOperations::default(),
             optimal: OptimalTrials::default(),
+            views: StudyViews::default(),
             pending: PendingSuggestions::default(),
         }
     }
@@ -244,6 +258,7 @@ impl Studies {
         self.failures.forget(id);
         self.stopping.forget(id);
         self.optimal.forget(id);
+        self.views.forget(id);
         Ok(())
     }
 
