@@ -245,7 +245,13 @@ async fn run(args: &ServeArgs, settings: ServerSettings) -> anyhow::Result<()> {
         Some(hosts(args)?),
         Duration::from_secs(args.request_timeout),
     )?;
-    let serving = accept::serve(connections, server::router(service), Duration::from_secs(args.idle_timeout), ended);
+    let console = tunesmith_console::Services {
+        jobs: Arc::clone(&service.jobs),
+        studies: Arc::clone(&service.studies),
+        clock: Arc::clone(&service.clock),
+    };
+    let router = server::router_with_pages(service, |pages| tunesmith_console::router(console, pages));
+    let serving = accept::serve(connections, router, Duration::from_secs(args.idle_timeout), ended);
     // Connections that are open longer than any request may take are closed.
     let longest = Duration::from_secs(args.request_timeout) + SWEEP_INTERVAL;
     let cut_off = async move {

@@ -17,6 +17,7 @@ use jiff::Timestamp;
 use super::listener::Peer;
 use super::names::PathNames;
 use super::openapi::{Operation, RequiredAccess};
+use super::pages::PageCall;
 use super::request_id::RequestId;
 use super::status::{ApiError, Code};
 use super::trial_reports::token_of_trial;
@@ -119,6 +120,13 @@ impl Call {
     /// The call of a method that does not exist. Any valid token is sufficient.
     pub(super) fn unknown(parts: &Parts) -> Self {
         Self::with("unknown", RequiredAccess::Token, parts)
+    }
+
+    /// The call of a page.
+    pub(super) fn of_page(page: PageCall, parts: &Parts) -> Self {
+        let PageCall { name, permission, project, job } = page;
+        let required = permission.map_or(RequiredAccess::Token, RequiredAccess::Permission);
+        Self { project, job, ..Self::with(name, required, parts) }
     }
 
     fn with(method: &'static str, required: RequiredAccess, parts: &Parts) -> Self {

@@ -22,6 +22,7 @@ mod openapi;
 pub mod openapi_document;
 mod operations;
 mod packages;
+pub mod pages;
 mod paging;
 mod projects;
 mod query;

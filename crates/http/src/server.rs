@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::authorization::{Access, Authorization, Owner, policies};
 use super::names::no_method;
+use super::pages::Pages;
 use super::routes::{Dispatch, unknown};
 use super::state::JobsState;
 use super::web_pages::AllowedHosts;
@@ -66,6 +67,11 @@ pub enum ServiceAccess {
 
 /// The router of the whole server.
 pub fn router(service: Service) -> Router {
+    router_with_pages(service, |_| Router::new())
+}
+
+/// The router of the whole server with the routes that `pages` returns, which admit their requests by its argument.
+pub fn router_with_pages(service: Service, pages: impl FnOnce(Pages) -> Router) -> Router {
     let Service {
         studies,
         jobs,
@@ -94,7 +100,8 @@ pub fn router(service: Service) -> Router {
         .merge(super::agents::router(agents, &dispatch))
         .merge(super::job_logs::router(Arc::clone(&jobs), &dispatch))
         .merge(super::packages::router(packages.clone(), &dispatch))
-        .merge(super::jobs::router(JobsState { jobs, packages, machines, working_directory }, &dispatch));
+        .merge(super::jobs::router(JobsState { jobs, packages, machines, working_directory }, &dispatch))
+        .merge(pages(Pages::new(Arc::clone(&dispatch))));
     layered(routes, dispatch, hosts)
 }
 

@@ -123,6 +123,11 @@ impl ApiError {
         self.code.http()
     }
 
+    /// The message for people.
+    pub(super) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// An error with a message for people.
     pub(super) fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), violations: Vec::new(), retry_after: None, reason: None }

@@ -36,6 +36,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("agent", &["api", "domain", "executor", "files"]),
     ("config", &["algorithms", "api", "domain"]),
     ("http", &["access", "algorithms", "api", "domain", "filter", "service", "store", "telemetry", "views"]),
+    ("console", &["access", "algorithms", "domain", "http", "service", "store"]),
     ("benchmark", &["algorithms"]),
     ("harness", &["algorithms", "api", "benchmark", "config", "domain", "metrics", "store"]),
     (
@@ -47,6 +48,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "api",
             "benchmark",
             "config",
+            "console",
             "domain",
             "executor",
             "files",

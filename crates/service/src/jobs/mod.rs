@@ -4,6 +4,7 @@
 //! that an earlier process left unfinished are queued by [`Jobs::resume_unfinished`].
 
 mod handling;
+mod overview;
 mod queue;
 mod queue_limits;
 mod queued_run;
@@ -16,6 +17,7 @@ mod sharing;
 #[cfg(test)]
 mod tests;
 
+pub use overview::QueueLoad;
 pub use queue_limits::QueueLimits;
 pub use reopen::Extension;
 

@@ -4,12 +4,14 @@ use super::Studies;
 
 impl Studies {
     /// Drops what was kept for studies that were not used during the last `calls` calls of this function: histories with
-    /// their models, curves for early stopping, optimal trials, and columns of trials. Returns the number of dropped values.
+    /// their models, curves for early stopping, optimal trials, figures, and columns of trials. Returns the number of dropped
+    /// values.
     pub fn drop_idle(&self, calls: u32) -> usize {
         self.policy.drop_idle(calls)
             + self.stopping.drop_idle(calls)
             + self.optimal.drop_idle(calls)
             + self.views.drop_idle(calls)
+            + self.figures.drop_idle(calls)
     }
 
     /// Drops what was kept for studies, as long as `is_over` returns true and something is left: columns of trials, then
@@ -18,7 +20,7 @@ impl Studies {
         let mut dropped = 0;
         while is_over() {
             if !self.views.drop_oldest() && !self.policy.drop_oldest() {
-                return dropped + self.stopping.clear() + self.optimal.clear();
+                return dropped + self.stopping.clear() + self.optimal.clear() + self.figures.clear();
             }
             dropped += 1;
         }

@@ -5,6 +5,7 @@
 //! next client that requests one; later reports of the former owner are refused.
 
 mod completion;
+mod figures;
 mod keyed_queue;
 mod memory;
 mod operations;
@@ -24,6 +25,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tunesmith_algorithms::problem::{TrialId, ValueError};
 
+use self::figures::Figures;
+pub use self::figures::{EndedFigures, StudyFigures};
 use self::keyed_queue::KeyedQueues;
 use self::operations::SuggestionOperations;
 pub use self::operations::{SuggestionOperation, SuggestionProgress};
@@ -180,6 +183,7 @@ pub struct Studies {
     operations: SuggestionOperations,
     optimal: OptimalTrials,
     views: StudyViews,
+    figures: Figures,
     pending: PendingSuggestions,
 }
 
@@ -197,6 +201,7 @@ impl Studies {
             operations: SuggestionOperations::default(),
             optimal: OptimalTrials::default(),
             views: StudyViews::default(),
+            figures: Figures::default(),
             pending: PendingSuggestions::default(),
         }
     }
@@ -259,6 +264,7 @@ impl Studies {
         self.stopping.forget(id);
         self.optimal.forget(id);
         self.views.forget(id);
+        self.figures.forget(id);
         Ok(())
     }
 

@@ -194,3 +194,6 @@ impl Studies {
         Ok(insight)
     }
 }
+
+#[cfg(test)]
+mod tests;

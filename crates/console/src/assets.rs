@@ -1,0 +1,137 @@
+//! The embedded files, at `/console/assets/HASH/NAME`.
+//!
+//! The hash covers all files of the set, so that modules import each other by their plain names, and a browser keeps a file
+//! for ever: another content has another address.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::OnceLock;
+
+use axum::extract::Path;
+use axum::http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, VARY};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use sha2::{Digest, Sha256};
+
+/// Where the files are served.
+pub(crate) const PATH: &str = "/console/assets/{hash}/{name}";
+
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+const STYLE: &str = "text/css; charset=utf-8";
+const IMAGE: &str = "image/svg+xml";
+
+/// Each file: its name, its content type and its content.
+const FILES: &[(&str, &str, &[u8])] = &[
+    ("app.js", SCRIPT, include_bytes!("../assets/app.js")),
+    ("console.css", STYLE, include_bytes!("../assets/console.css")),
+    ("icon.svg", IMAGE, include_bytes!("../assets/icon.svg")),
+    ("keys.js", SCRIPT, include_bytes!("../assets/keys.js")),
+    ("theme.js", SCRIPT, include_bytes!("../assets/theme.js")),
+    ("times.js", SCRIPT, include_bytes!("../assets/times.js")),
+];
+
+/// The files as they are served.
+struct Assets {
+    hash: String,
+    files: BTreeMap<&'static str, Served>,
+}
+
+struct Served {
+    content_type: &'static str,
+    plain: Bytes,
+    /// `None` if compression does not make it smaller.
+    compressed: Option<Bytes>,
+}
+
+fn assets() -> &'static Assets {
+    static ASSETS: OnceLock<Assets> = OnceLock::new();
+    ASSETS.get_or_init(|| {
+        let mut digest = Sha256::new();
+        for (name, _, content) in FILES {
+            digest.update(name);
+            digest.update(content);
+        }
+        let files = FILES.iter().map(|(name, content_type, content)| {
+            let compressed = compressed(content).filter(|compressed| compressed.len() < content.len());
+            (*name, Served { content_type, plain: Bytes::from_static(content), compressed })
+        });
+        Assets { hash: hex::encode(&digest.finalize()[..8]), files: files.collect() }
+    })
+}
+
+fn compressed(content: &[u8]) -> Option<Bytes> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(content).ok()?;
+    Some(encoder.finish().ok()?.into())
+}
+
+/// The address of the file `name`.
+pub(crate) fn address(name: &str) -> String {
+    format!("/console/assets/{}/{name}", assets().hash)
+}
+
+/// Answers with a file. It is public: it is part of the program.
+pub(crate) async fn asset(Path((hash, name)): Path<(String, String)>, headers: HeaderMap) -> Response {
+    let Some(file) = assets().files.get(name.as_str()).filter(|_| hash == assets().hash) else {
+        return (StatusCode::NOT_FOUND, "there is no such file; load the page again").into_response();
+    };
+    let accepts = headers.get(ACCEPT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let compressed = file.compressed.as_ref().filter(|_| accepts_gzip(accepts));
+    let mut response = compressed.unwrap_or(&file.plain).clone().into_response();
+    let fixed: [(HeaderName, &'static str); 4] = [
+        (CONTENT_TYPE, file.content_type),
+        (CACHE_CONTROL, "public, max-age=31536000, immutable"),
+        (VARY, "accept-encoding"),
+        (HeaderName::from_static("x-content-type-options"), "nosniff"),
+    ];
+    for (name, value) in fixed {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    if compressed.is_some() {
+        response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
+    response
+}
+
+/// Whether `accept_encoding` lists gzip, and not with the quality 0.
+fn accepts_gzip(accept_encoding: &str) -> bool {
+    accept_encoding.split(',').any(|coding| {
+        let mut parts = coding.split(';').map(str::trim);
+        let is_gzip = parts.next().is_some_and(|name| name.eq_ignore_ascii_case("gzip"));
+        is_gzip && !parts.any(|part| matches!(part, "q=0" | "q=0.0" | "q=0.00" | "q=0.000"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gzip_is_used_only_for_clients_that_accept_it() {
+        for accepted in ["gzip", "deflate, GZIP;q=0.5", "br,gzip"] {
+            assert!(accepts_gzip(accepted), "{accepted}");
+        }
+        for refused in ["", "br", "gzip;q=0", "x-gzip"] {
+            assert!(!accepts_gzip(refused), "{refused}");
+        }
+    }
+
+    #[tokio::test]
+    async fn file_is_served_under_the_hash_of_the_set_only() {
+        let hash = assets().hash.clone();
+        assert_eq!(address("app.js"), format!("/console/assets/{hash}/app.js"));
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+        let served = asset(Path((hash.clone(), "console.css".to_owned())), headers).await;
+        assert_eq!(served.status(), 200);
+        assert_eq!(served.headers()[CONTENT_ENCODING], "gzip");
+        assert_eq!(served.headers()[CONTENT_TYPE], "text/css; charset=utf-8");
+        for (hash, name) in [("0", "app.js"), (hash.as_str(), "none.js")] {
+            let missing = asset(Path((hash.to_owned(), name.to_owned())), HeaderMap::new()).await;
+            assert_eq!(missing.status(), 404);
+        }
+    }
+}

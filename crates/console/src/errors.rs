@@ -1,0 +1,97 @@
+//! Pages that state why another one cannot be shown, and what to do.
+
+use askama::Template;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+
+use super::frame::{Frame, Section};
+use tunesmith_http::pages::Refusal;
+use tunesmith_service::jobs::JobsError;
+use tunesmith_service::studies::StudiesError;
+use tunesmith_store::StoreError;
+
+/// Why a page cannot be shown.
+#[derive(Debug)]
+pub(crate) enum PageError {
+    /// What it is about does not exist.
+    NotFound(String),
+    /// The address has an invalid part.
+    Invalid(String),
+    /// The server failed; the log has the cause.
+    Failed(String),
+}
+
+impl From<StoreError> for PageError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::NotFound { .. } => Self::NotFound(error.to_string()),
+            error => {
+                tracing::error!(error = &error as &dyn std::error::Error, "a page cannot read the store");
+                Self::Failed(error.to_string())
+            }
+        }
+    }
+}
+
+impl From<JobsError> for PageError {
+    fn from(error: JobsError) -> Self {
+        match error {
+            JobsError::Store(error) => error.into(),
+            error => {
+                tracing::error!(error = &error as &dyn std::error::Error, "a page cannot be shown");
+                Self::Failed(error.to_string())
+            }
+        }
+    }
+}
+
+impl From<StudiesError> for PageError {
+    fn from(error: StudiesError) -> Self {
+        match error {
+            StudiesError::Store(error) => error.into(),
+            error => {
+                tracing::error!(error = &error as &dyn std::error::Error, "a page cannot be shown");
+                Self::Failed(error.to_string())
+            }
+        }
+    }
+}
+
+#[derive(Template)]
+#[template(path = "error.html")]
+struct ErrorPage {
+    frame: Frame,
+    message: String,
+    advice: &'static str,
+}
+
+impl PageError {
+    /// The page with this error.
+    pub(crate) fn respond(self, headers: &HeaderMap) -> Response {
+        let (status, message) = match self {
+            Self::NotFound(message) => (StatusCode::NOT_FOUND, message),
+            Self::Invalid(message) => (StatusCode::BAD_REQUEST, message),
+            Self::Failed(message) => (StatusCode::INTERNAL_SERVER_ERROR, message),
+        };
+        page(status, message, headers)
+    }
+}
+
+/// The page that is shown instead of one that its visitor may not see.
+pub(crate) fn refused(refusal: Refusal, parts: &Parts) -> Response {
+    page(refusal.status, refusal.message, &parts.headers)
+}
+
+fn page(status: StatusCode, message: String, headers: &HeaderMap) -> Response {
+    let (title, advice) = match status {
+        StatusCode::NOT_FOUND => ("Not found", "It may have been deleted. Look for it in the list of jobs."),
+        StatusCode::FORBIDDEN => ("Not allowed", "Ask an administrator of this server for a role in the project."),
+        StatusCode::UNAUTHORIZED => ("Sign in", "This server requires a token."),
+        StatusCode::TOO_MANY_REQUESTS => ("Too many requests", "Wait a moment, and load the page again."),
+        StatusCode::BAD_REQUEST => ("Invalid address", "Correct the address, or start from the list of jobs."),
+        _ => ("The server failed", "The log of the server has the cause. Load the page again later."),
+    };
+    let frame = Frame::without_visitor(title, Section::Other, headers);
+    Frame::respond(false, status, &ErrorPage { frame, message, advice })
+}

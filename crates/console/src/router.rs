@@ -1,0 +1,91 @@
+//! The routes of the console.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use axum::response::{Redirect, Response};
+use axum::routing::get;
+
+use super::errors::{self, PageError};
+use super::{assets, job, jobs, overview, trials};
+use tunesmith_http::pages::{PageCall, Pages, Visitor};
+use tunesmith_service::clock::Clock;
+use tunesmith_service::jobs::Jobs;
+use tunesmith_service::studies::Studies;
+
+/// What the pages show.
+pub struct Services {
+    /// Jobs.
+    pub jobs: Arc<Jobs>,
+    /// Studies and their trials.
+    pub studies: Arc<Studies>,
+    /// The clock.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// The state of the handlers.
+#[derive(Clone)]
+pub(crate) struct Console {
+    pub(crate) jobs: Arc<Jobs>,
+    pub(crate) studies: Arc<Studies>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pages: Pages,
+}
+
+/// A visitor and the request for a page.
+pub(crate) struct Visit {
+    pub(crate) visitor: Visitor,
+    pub(crate) parts: Parts,
+}
+
+impl Console {
+    /// Answers the request `parts` with the page that `render` returns, if `call` is allowed.
+    pub(crate) async fn show<F>(self, call: PageCall, parts: Parts, render: impl FnOnce(Self, Visit) -> F) -> Response
+    where
+        F: Future<Output = Result<Response, PageError>> + Send + 'static,
+    {
+        let (pages, headers) = (self.pages.clone(), parts.headers.clone());
+        let visited = parts.clone();
+        let answer = pages.answer(call, &parts, move |visitor| {
+            let page = render(self, Visit { visitor, parts: visited });
+            async move {
+                match page.await {
+                    Ok(response) => response,
+                    Err(error) => error.respond(&headers),
+                }
+            }
+        });
+        answer.await.unwrap_or_else(|refusal| errors::refused(refusal, &parts))
+    }
+}
+
+/// The routes of the console, below `/console`. Requests are admitted by `pages`.
+pub fn router(services: Services, pages: Pages) -> Router {
+    let Services { jobs, studies, clock } = services;
+    Router::new()
+        .route("/", get(async || Redirect::to("/console")))
+        .route("/console", get(overview::page))
+        .route("/console/", get(async || Redirect::permanent("/console")))
+        .route("/console/jobs", get(jobs::page))
+        .route("/console/projects/{project}/jobs/{job}", get(job::page))
+        .route("/console/projects/{project}/jobs/{job}/trials", get(trials::page))
+        .route("/console/{*path}", get(unknown))
+        .with_state(Console { jobs, studies, clock, pages })
+        .route(assets::PATH, get(assets::asset))
+}
+
+/// Answers a request for a page that does not exist.
+async fn unknown(State(console): State<Console>, request: Request) -> Response {
+    let (parts, _) = request.into_parts();
+    let path = parts.uri.path().to_owned();
+    let call = PageCall::of_all("console.unknown");
+    console.show(call, parts, async move |_, _| Err(PageError::NotFound(format!("there is no page {path}")))).await
+}
+
+/// A page that was rendered.
+pub(crate) fn rendered(page: &impl askama::Template) -> Response {
+    super::frame::Frame::respond(false, StatusCode::OK, page)
+}

@@ -1,0 +1,107 @@
+//! The table of the trials of a job.
+
+use askama::Template;
+use axum::extract::{Path, Query, State};
+use axum::http::request::Parts;
+use axum::response::Response;
+use serde::Deserialize;
+
+use super::errors::PageError;
+use super::format::{Badge, Number, Span, Value};
+use super::frame::{Frame, Section};
+use super::router::{Console, Visit, rendered};
+use super::subject::{Head, Tab, job_call};
+use super::summary::goal_word;
+use tunesmith_algorithms::problem::TrialId;
+use tunesmith_domain::{Study, Trial};
+
+/// Number of trials on a page.
+const PAGE_SIZE: usize = 100;
+
+/// The selection in the address.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Selection {
+    /// The number after which the page begins.
+    after: u64,
+}
+
+#[derive(Template)]
+#[template(path = "trials.html")]
+struct TrialsPage {
+    frame: Frame,
+    head: Head,
+    metrics: Vec<(String, &'static str)>,
+    names: Vec<String>,
+    rows: Vec<Row>,
+    after: u64,
+    next: Option<u64>,
+}
+
+struct Row {
+    number: u64,
+    badge: Badge,
+    values: Vec<Option<Number>>,
+    parameters: Vec<Option<Value>>,
+    run_time: Option<Span>,
+    reason: Option<String>,
+}
+
+impl TrialsPage {
+    fn previous(&self) -> u64 {
+        self.after.saturating_sub(PAGE_SIZE as u64)
+    }
+}
+
+pub(crate) async fn page(
+    State(console): State<Console>,
+    Path((project, job)): Path<(String, String)>,
+    Query(selection): Query<Selection>,
+    parts: Parts,
+) -> Response {
+    let call = job_call("console.trials", &project, &job);
+    console.show(call, parts, async move |console, visit| trials(console, visit, &project, &job, selection).await).await
+}
+
+async fn trials(
+    console: Console,
+    visit: Visit,
+    project: &str,
+    job: &str,
+    Selection { after }: Selection,
+) -> Result<Response, PageError> {
+    let subject = console.subject(project, job).await?;
+    let Some(study) = &subject.study else {
+        return Err(PageError::NotFound(format!("job {job} has no trials: it runs its program once")));
+    };
+    let page = console.studies.trial_page(&study.id, TrialId(after), PAGE_SIZE).await?;
+    let now = console.clock.now();
+    let names = parameter_names(study);
+    let metrics = study.problem.metrics();
+    let row = |trial: &Trial| Row {
+        number: trial.id.0,
+        badge: Badge::of_trial(trial.state, trial.stopped_early),
+        values: metrics
+            .iter()
+            .map(|metric| trial.final_measurement.as_ref()?.value(&metric.name).map(Number))
+            .collect(),
+        parameters: names.iter().map(|name| trial.parameters.get(name).cloned().map(Value)).collect(),
+        run_time: trial.start_time.map(|start| Span::between(start, trial.end_time.unwrap_or(now))),
+        reason: trial.infeasible_reason.clone(),
+    };
+    let page = TrialsPage {
+        frame: Frame::new(format!("Trials of {job}"), Section::Jobs, &visit.visitor, &visit.parts),
+        head: subject.head(Tab::Trials),
+        metrics: metrics.iter().map(|metric| (metric.name.clone(), goal_word(metric.goal))).collect(),
+        rows: page.trials.iter().map(row).collect(),
+        names,
+        after,
+        next: page.next.map(|next| next.0),
+    };
+    Ok(rendered(&page))
+}
+
+/// The names of the parameters of `study`.
+pub(crate) fn parameter_names(study: &Study) -> Vec<String> {
+    study.problem.search_space().parameters().iter().map(|parameter| parameter.name().to_owned()).collect()
+}

@@ -1,0 +1,136 @@
+//! Pages for people, which another crate renders, under the rules of the API's methods: authentication, permissions,
+//! limits, audit records and the time limit.
+//!
+//! Not here: what a page shows. Pages change nothing, and are not part of the OpenAPI document.
+
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use axum::response::Response;
+
+use super::authorization::{Admission, Call};
+use super::completion::{self, NoAnswer};
+use super::job_policy;
+use super::request_log::MethodName;
+use super::routes::Dispatch;
+use super::status::{ApiError, Code};
+use tunesmith_access::{Caller, Permission};
+use tunesmith_domain::Job;
+
+/// Admits requests for pages.
+#[derive(Clone)]
+pub struct Pages {
+    dispatch: Arc<Dispatch>,
+}
+
+/// A request for a page.
+#[derive(Debug, Clone)]
+pub struct PageCall {
+    /// The name of the page in logs, metrics and audit records, such as `console.job`.
+    pub name: &'static str,
+    /// The permission that the page requires; `None`: any token.
+    pub permission: Option<Permission>,
+    /// The project of the page; empty for pages outside of projects.
+    pub project: String,
+    /// The job of the page.
+    pub job: Option<String>,
+}
+
+impl PageCall {
+    /// A page outside of projects, which any token may see. It shows only what its visitor may see.
+    pub fn of_all(name: &'static str) -> Self {
+        Self { name, permission: None, project: String::new(), job: None }
+    }
+
+    /// A page of `project` that requires `permission`.
+    pub fn of_project(name: &'static str, permission: Permission, project: &str) -> Self {
+        Self { name, permission: Some(permission), project: project.to_owned(), job: None }
+    }
+
+    /// A page of a job that requires `permission` on it.
+    pub fn of_job(name: &'static str, permission: Permission, project: &str, job: &str) -> Self {
+        Self { job: Some(job.to_owned()), ..Self::of_project(name, permission, project) }
+    }
+}
+
+/// The person who looks at a page.
+#[derive(Debug, Clone)]
+pub struct Visitor {
+    caller: Caller,
+}
+
+impl Visitor {
+    /// The principal; `None` if the server requires no tokens.
+    pub fn principal(&self) -> Option<&str> {
+        match &self.caller {
+            Caller::Anonymous => None,
+            caller @ Caller::Authenticated(_) => Some(caller.principal()),
+        }
+    }
+
+    /// Whether the roles of the visitor in `project` include `permission`.
+    pub fn may(&self, permission: Permission, project: &str) -> bool {
+        self.caller.may(permission, project)
+    }
+
+    /// Whether the visitor has `permission` on `job`, by a role in its project or by its policy.
+    pub fn may_on(&self, permission: Permission, job: &Job) -> bool {
+        self.may(permission, job.id.parts().0) || job_policy::allows(&job.policy, self.caller.principal(), permission)
+    }
+}
+
+/// Why a page is not shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The status of the response.
+    pub status: StatusCode,
+    /// What is wrong, for people.
+    pub message: String,
+}
+
+impl From<ApiError> for Refusal {
+    fn from(error: ApiError) -> Self {
+        Self { status: error.http_status(), message: error.message().to_owned() }
+    }
+}
+
+impl Pages {
+    pub(super) fn new(dispatch: Arc<Dispatch>) -> Self {
+        Self { dispatch }
+    }
+
+    /// Answers a request with what `render` returns for its visitor, if the visitor may make it.
+    ///
+    /// # Errors
+    /// [`Refusal`] if the visitor is not authenticated or lacks the permission, if a limit is exceeded, and if `render`
+    /// panics or does not end within the time limit.
+    pub async fn answer<F>(
+        &self,
+        call: PageCall,
+        parts: &Parts,
+        render: impl FnOnce(Visitor) -> F,
+    ) -> Result<Response, Refusal>
+    where
+        F: Future<Output = Response> + Send + 'static,
+    {
+        let authorization = &self.dispatch.authorization;
+        let call = Call::of_page(call, parts);
+        let Admission { caller, permit: _ } = authorization.admit(&call, &parts.headers).await?;
+        let principal = caller.principal().to_owned();
+        let answer = completion::run(render(Visitor { caller }), self.dispatch.time_limit).await;
+        let mut response = answer.map_err(|no_answer| match no_answer {
+            NoAnswer::Panicked => {
+                tracing::error!(page = call.method, "a page panicked");
+                ApiError::new(Code::Internal, "internal error; see the server's log")
+            }
+            NoAnswer::TimedOut => {
+                let limit = self.dispatch.time_limit;
+                ApiError::new(Code::DeadlineExceeded, format!("the page was not ready within {limit:?}"))
+            }
+        })?;
+        authorization.record(&call, &principal, &response);
+        response.extensions_mut().insert(MethodName(call.method));
+        Ok(response)
+    }
+}

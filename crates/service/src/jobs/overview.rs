@@ -1,0 +1,46 @@
+//! What the service does at the moment, for people who look at it.
+
+use std::pin::pin;
+
+use futures::TryStreamExt;
+
+use super::{Jobs, JobsError};
+use crate::pages;
+use crate::resource_pool::Waiting;
+use tunesmith_domain::{Job, JobId};
+
+/// The queue of this process and its slots.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct QueueLoad {
+    /// The waiting jobs, in the order in which they start.
+    pub queued: Vec<JobId>,
+    /// Number of job slots in use and of all job slots; `None` if this process runs no queue.
+    pub slots: Option<(usize, usize)>,
+}
+
+impl Jobs {
+    /// Returns what waits and what runs in this process.
+    pub fn load(&self) -> QueueLoad {
+        let state = self.state();
+        QueueLoad { queued: state.queue.jobs().map(|(id, _)| id.clone()).collect(), slots: state.slots }
+    }
+
+    /// Returns the number of jobs ahead of `job` in the queue, if it is queued, and why it waits.
+    pub fn wait_of(&self, job: &Job) -> (Option<usize>, Vec<Waiting>) {
+        let position = self.state().queue.position(&job.id);
+        (position, self.waiting(job))
+    }
+
+    /// Returns what `pick` returns for the jobs of all projects, by ID.
+    ///
+    /// # Errors
+    /// [`JobsError::Store`].
+    pub async fn pick<T>(&self, mut pick: impl FnMut(Job) -> Option<T> + Send) -> Result<Vec<T>, JobsError> {
+        let mut jobs = pin!(pages::jobs(&*self.services.store, None));
+        let mut picked = Vec::new();
+        while let Some(job) = jobs.try_next().await? {
+            picked.extend(pick(job));
+        }
+        Ok(picked)
+    }
+}
