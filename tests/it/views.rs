@@ -111,7 +111,10 @@ fn views_show_the_trials_that_the_filter_accepts() {
     assert_eq!((&history["total"], &history["matched"]), (&json!(40), &json!(40)));
     let history = &history["view"];
     assert_eq!(history["measured"], 30);
-    assert_eq!(numbers(&history["points"]["trials"]), measured.iter().map(|index| f64::from(*index)).collect::<Vec<_>>());
+    assert_eq!(
+        numbers(&history["points"]["trials"]),
+        measured.iter().map(|index| f64::from(*index)).collect::<Vec<_>>()
+    );
     assert_eq!(numbers(&history["points"]["y"])[0], loss(1));
     assert_eq!(numbers(&history["improvements"]["trials"]).last(), Some(&f64::from(best)));
 
@@ -151,17 +154,20 @@ fn views_show_the_trials_that_the_filter_accepts() {
     assert_eq!(trust["best"][0]["trial"], best);
 
     let page = view(&server, &format!("table?orderBy={}&offset=1&limit=2", encoded("metric.speed desc")));
-    let ids: Vec<u64> = page["view"]["rows"].as_array().unwrap().iter().map(|row| row["id"].as_u64().unwrap()).collect();
+    let ids: Vec<u64> =
+        page["view"]["rows"].as_array().unwrap().iter().map(|row| row["id"].as_u64().unwrap()).collect();
     assert_eq!(ids, [38, 37]);
     assert_eq!(page["view"]["rows"][0]["parameters"]["rate"], rate(38));
     assert_eq!(page["view"]["rows"][0]["metrics"]["loss"], loss(38));
 
     let (status, list) = server.get(&format!("{STUDY}/trials?filter={}", encoded("id >= 39")));
-    let names: Vec<&str> = list["trials"].as_array().unwrap().iter().map(|trial| trial["name"].as_str().unwrap()).collect();
+    let names: Vec<&str> =
+        list["trials"].as_array().unwrap().iter().map(|trial| trial["name"].as_str().unwrap()).collect();
     assert_eq!(status, 200);
     assert!(names[0].ends_with("/trials/39") && names[1].contains("/trials/40") && names.len() == 2, "{names:?}");
     let url = format!("http://{}", server.address);
-    let command = ["trials", "list", "--study", "s", "--region", "l", "--project", "p", "--format", "json", "--server", &url];
+    let command =
+        ["trials", "list", "--study", "s", "--region", "l", "--project", "p", "--format", "json", "--server", &url];
     let listed = workspace.run(command.iter().chain(&["--filter", "state = SUCCEEDED AND id < 4"])).expect(0).stdout;
     let listed: Value = serde_json::from_str(&listed).unwrap();
     assert_eq!(listed["trials"].as_array().unwrap().len(), 3);
@@ -177,7 +183,10 @@ fn bad_queries_are_refused_with_the_place() {
         (status, answer["error"]["message"].as_str().unwrap_or_default().to_owned())
     };
     for (query, message) in [
-        ("state = DONE", "filter: column 9: found DONE; state is one of REQUESTED, ACTIVE, STOPPING, SUCCEEDED, INFEASIBLE"),
+        (
+            "state = DONE",
+            "filter: column 9: found DONE; state is one of REQUESTED, ACTIVE, STOPPING, SUCCEEDED, INFEASIBLE",
+        ),
         ("metric.acc > 1", "filter: column 1: found the field metric.acc; allowed: metric.loss, metric.speed"),
         ("id > 1 AND", "filter: column 11: found the end; expected a field, NOT or ("),
     ] {
@@ -193,7 +202,10 @@ fn bad_queries_are_refused_with_the_place() {
         ("contour?y=x", "y: \"x\" is not a parameter of the study; allowed: \"rate\", \"<img src=x>\""),
         ("paretoFront?y=x", "y: \"x\" is not a metric of the study; allowed: \"loss\", \"speed\""),
         ("table?limit=-1", "limit: -1 is negative"),
-        ("table?orderBy=nothing", "orderBy: \"nothing\" is not a field of trials, as in \"metric.loss desc\"; allowed are those of filters"),
+        (
+            "table?orderBy=nothing",
+            "orderBy: \"nothing\" is not a field of trials, as in \"metric.loss desc\"; allowed are those of filters",
+        ),
         ("timeline?metric=loss", "metric: unknown name \"metric\": this method has no such query parameter"),
     ] {
         assert_eq!(refused(name), (400, message.to_owned()), "{name}");
