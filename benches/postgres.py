@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
 """Measures pairs of suggestion and completion per second: servers on PostgreSQL beside a server on SQLite, and pgbench.
 
-    benches/postgres.py PROGRAM [--clients 16] [--seconds 10] [--studies 8] [--runs 3]
+    benches/postgres.py PROGRAM [PROGRAM ...] [--clients 16] [--servers 1 3] [--seconds 10] [--studies 8] [--runs 3]
 
 A pair is two transactions of the store, each of which changes a row of a study and a row of a trial durably. pgbench runs
-transactions of that shape, with the same number of clients and of studies, on the same cluster in the same run. Everything
-listens on 127.0.0.1 and ends with the script. Needs PostgreSQL 15 or later with pgbench.
+transactions of that shape, with the same number of clients and of studies, on the same cluster in the same run. The ratio
+of a row is that to pgbench in the same run. Several programs, such as a build before and one after a change, take turns.
+The clients send prepared bytes over open connections, so that they cost little beside the servers. Everything listens on
+127.0.0.1 and ends with the script. Needs PostgreSQL 15 or later with pgbench.
 """
 
 import argparse
 import contextlib
 import glob
-import http.client
 import json
 import os
 import re
@@ -74,36 +75,66 @@ def server(program, store):
             process.wait()
 
 
-def request(connection, path, body):
-    connection.request("POST", f"/v1/projects/p/locations/l/studies{path}", json.dumps(body), {"content-type": "application/json"})
-    answer = connection.getresponse()
-    text = answer.read()
-    assert answer.status == 200, text
-    return json.loads(text)
+class Client:
+    """A connection to a server, which sends requests that were prepared."""
+
+    def __init__(self, address):
+        host, port = address.rsplit(":", 1)
+        self.connection = socket.create_connection((host, int(port)))
+        self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.rest = b""
+
+    def post(self, request):
+        """Sends `request`, and returns the body of the answer."""
+        self.connection.sendall(request)
+        while b"\r\n\r\n" not in self.rest:
+            self.receive()
+        head, self.rest = self.rest.split(b"\r\n\r\n", 1)
+        length = int(re.search(rb"content-length: *([0-9]+)", head, re.IGNORECASE)[1])
+        while len(self.rest) < length:
+            self.receive()
+        body, self.rest = self.rest[:length], self.rest[length:]
+        assert head.split(b" ", 2)[1] == b"200", body
+        return body
+
+    def receive(self):
+        received = self.connection.recv(65536)
+        assert received, "the server closed the connection"
+        self.rest += received
+
+
+def post(path, body):
+    """The bytes of a request. `path` may contain what is replaced later."""
+    text = json.dumps(body)
+    return (
+        f"POST /v1/projects/p/locations/l/studies{path} HTTP/1.1\r\nhost: localhost\r\n"
+        f"content-type: application/json\r\ncontent-length: {len(text)}\r\n\r\n{text}"
+    ).encode()
 
 
 def pairs_per_second(addresses, clients, seconds, studies, run):
-    connection = http.client.HTTPConnection(addresses[0])
+    creator = Client(addresses[0])
     for study in range(studies):
-        request(connection, f"?studyId=r{run}s{study}", {"studyConfig": {
+        creator.post(post(f"?studyId=r{run}s{study}", {"studyConfig": {
             "metrics": [{"metric": "loss", "goal": "MINIMIZE"}],
             "parameters": [{"parameter": "x", "type": "DOUBLE", "doubleValueSpec": {"minValue": 0, "maxValue": 1}}],
             "algorithm": "RANDOM_SEARCH",
-        }})
+        }}))
     counts = [0] * clients
     end = time.monotonic() + seconds
     result = {"finalMeasurement": {"metrics": [{"metric": "loss", "value": 1}]}}
 
     def work(number):
-        connection = http.client.HTTPConnection(addresses[number % len(addresses)])
+        client = Client(addresses[number % len(addresses)])
         study = f"/r{run}s{number % studies}/trials"
+        suggest = post(f"{study}:suggest", {"suggestionCount": 1, "clientId": f"c{number}"})
+        complete = post(f"{study}/TRIAL:complete", result)
         while time.monotonic() < end:
-            operation = request(connection, f"{study}:suggest", {"suggestionCount": 1, "clientId": f"c{number}"})
-            if not operation.get("done"):
-                continue
-            trial = operation["response"]["trials"][0]["name"].rsplit("/", 1)[1]
-            request(connection, f"{study}/{trial}:complete", result)
-            counts[number] += 1
+            # A request that takes more than 100 ms is answered before it is done.
+            trial = re.search(rb'/trials/([0-9]+)"', client.post(suggest))
+            if trial:
+                client.post(complete.replace(b"TRIAL", trial[1], 1))
+                counts[number] += 1
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(clients)]
     begin = time.monotonic()
@@ -133,8 +164,9 @@ def pgbench(folder, port, clients, seconds, studies):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("program")
+    parser.add_argument("programs", nargs="+", metavar="PROGRAM")
     parser.add_argument("--clients", type=int, default=16)
+    parser.add_argument("--servers", type=int, nargs="+", default=[1, 3])
     parser.add_argument("--seconds", type=int, default=10)
     parser.add_argument("--studies", type=int, default=8)
     parser.add_argument("--runs", type=int, default=3)
@@ -143,21 +175,28 @@ def main():
     with cluster() as (folder, port):
         for run in range(args.runs):
             sizes = (args.clients, args.seconds, args.studies)
-            with server(args.program, "sqlite") as address:
-                rows.setdefault("1 server, SQLite", []).append(pairs_per_second([address], *sizes, run))
-            for count in (1, 3):
-                name = f"run{run}x{count}"
-                create = [f"{programs()}/createdb", "-h", "127.0.0.1", "-p", str(port), "-U", "test", name]
-                subprocess.run(create, check=True)
-                with contextlib.ExitStack() as stack:
-                    store = f"postgres://test@127.0.0.1:{port}/{name}"
-                    addresses = [stack.enter_context(server(args.program, store)) for _ in range(count)]
-                    row = f"{count} server{'s'[: count > 1]}, PostgreSQL"
-                    rows.setdefault(row, []).append(pairs_per_second(addresses, *sizes, run))
-            rows.setdefault("pgbench", []).append(pgbench(folder, port, *sizes))
-    print(f"{args.clients} clients, {args.studies} studies, {args.seconds} s, {args.runs} runs: pairs/s, median (all)")
+            measured = {}
+            for index, program in enumerate(args.programs):
+                prefix = f"program {index + 1}: " if len(args.programs) > 1 else ""
+                with server(program, "sqlite") as address:
+                    measured[f"{prefix}1 server, SQLite"] = pairs_per_second([address], *sizes, run)
+                for count in args.servers:
+                    name = f"program{index}run{run}x{count}"
+                    create = [f"{programs()}/createdb", "-h", "127.0.0.1", "-p", str(port), "-U", "test", name]
+                    subprocess.run(create, check=True)
+                    with contextlib.ExitStack() as stack:
+                        store = f"postgres://test@127.0.0.1:{port}/{name}"
+                        addresses = [stack.enter_context(server(program, store)) for _ in range(count)]
+                        row = f"{prefix}{count} server{'s'[: count > 1]}, PostgreSQL"
+                        measured[row] = pairs_per_second(addresses, *sizes, run)
+            measured["pgbench"] = pgbench(folder, port, *sizes)
+            for row, value in measured.items():
+                rows.setdefault(row, []).append((value, value / measured["pgbench"]))
+    print(f"{args.clients} clients, {args.studies} studies, {args.seconds} s, {args.runs} runs: median (all)")
+    print(f"{'':36} {'pairs/s':>8} {'ratio':>6}")
     for row, values in rows.items():
-        print(f"{row:24} {statistics.median(values):8.0f}  ({', '.join(f'{value:.0f}' for value in values)})")
+        rate, ratio = (statistics.median(value[index] for value in values) for index in (0, 1))
+        print(f"{row:36} {rate:8.0f} {ratio:6.2f}  ({', '.join(f'{value:.0f}' for value, _ in values)})")
 
 
 if __name__ == "__main__":

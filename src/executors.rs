@@ -17,6 +17,7 @@ use tunesmith_agent::process::{ProcessEngine, ProcessSettings};
 use tunesmith_executor::Executor;
 use tunesmith_executor::remote::{Inbox, RemoteExecutor};
 use tunesmith_files::Place;
+use tunesmith_kubernetes::{KubernetesEngine, KubernetesSettings, PodSettings};
 use tunesmith_ray::{AgentProgram, RayEngine, RaySettings};
 use tunesmith_slurm::{SlurmExecutor, SlurmSettings};
 
@@ -40,6 +41,8 @@ pub(crate) enum ExecutorKind {
     Slurm,
     /// Jobs of a Ray cluster, with an agent beside each.
     Ray,
+    /// Jobs of a Kubernetes cluster, with an agent in the container of each.
+    Kubernetes,
 }
 
 impl ExecutorKind {
@@ -49,6 +52,7 @@ impl ExecutorKind {
             Self::Agent => "agent",
             Self::Slurm => "slurm",
             Self::Ray => "ray",
+            Self::Kubernetes => "kubernetes",
         }
     }
 }
@@ -62,6 +66,17 @@ pub(crate) struct ExecutorOptions {
     pub(crate) slurm: SlurmSettings,
     /// The settings of Ray.
     pub(crate) ray: RayOptions,
+    /// The settings of Kubernetes.
+    pub(crate) kubernetes: KubernetesOptions,
+}
+
+/// The settings of Kubernetes, apart from those that the data folder gives.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct KubernetesOptions {
+    /// The namespace; `None` for that of the configuration of Kubernetes.
+    pub(crate) namespace: Option<String>,
+    /// The pods. The image of the agent may be empty.
+    pub(crate) pods: PodSettings,
 }
 
 /// The settings of Ray, apart from those that the data folder gives.
@@ -114,6 +129,15 @@ pub(crate) async fn executor(
             keep(folder, kind)?;
             Ok((kind, Arc::new(RemoteExecutor::new(engine, Arc::clone(inbox)))))
         }
+        kind @ ExecutorKind::Kubernetes => {
+            if isolation.identities.are_given() {
+                bail!("--run-as has no effect on Kubernetes, where programs run as the user of their image: omit it");
+            }
+            let engine = kubernetes(folder, options.kubernetes).await?;
+            engine.check().await?;
+            keep(folder, kind)?;
+            Ok((kind, Arc::new(RemoteExecutor::new(engine, Arc::clone(inbox)))))
+        }
         kind @ ExecutorKind::Slurm => {
             if isolation.identities.are_given() {
                 bail!("--run-as has no effect on Slurm, where jobs run as the user of this process: omit it");
@@ -148,6 +172,24 @@ fn ray(folder: &Path, options: RayOptions) -> anyhow::Result<RayEngine> {
         registry: folder.join("ray"),
     };
     Ok(RayEngine::new(settings, http))
+}
+
+async fn kubernetes(folder: &Path, options: KubernetesOptions) -> anyhow::Result<KubernetesEngine> {
+    let KubernetesOptions { namespace, pods } = options;
+    if pods.agent_image.is_empty() {
+        bail!(
+            "--kubernetes-agent-image is missing: state the image with this program, from which pods get their agent; \
+             examples/kubernetes/Dockerfile makes one"
+        );
+    }
+    if let Some(server) = &pods.server {
+        let parsed: Option<Url> = server.parse().ok();
+        if !parsed.is_some_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host()) {
+            bail!("--kubernetes-server {server:?}: expected http://HOST:PORT or https://HOST:PORT");
+        }
+    }
+    let settings = KubernetesSettings { namespace, pods, registry: folder.join("kubernetes") };
+    Ok(KubernetesEngine::connect(settings).await?)
 }
 
 /// Lets `folder` keep the executor `kind`.

@@ -8,6 +8,7 @@ use anyhow::Context;
 use clap::Args;
 
 use super::folder_args::words;
+use super::kubernetes_args::{KubernetesArgs, kubernetes_options_of_environment};
 use crate::executors::{ExecutorKind, ExecutorOptions, RayOptions};
 use tunesmith_executor::local::shared::SharedTimes;
 use tunesmith_slurm::SlurmSettings;
@@ -55,6 +56,8 @@ pub(super) struct ExecutorArgs {
     /// Ray: address of this server, as the nodes reach it; default: the address that programs of this machine get.
     #[arg(long, value_name = "URL", env = "TUNESMITH_RAY_SERVER")]
     ray_server: Option<String>,
+    #[command(flatten)]
+    kubernetes: KubernetesArgs,
 }
 
 /// The variable with the token of a Ray cluster. It is not an argument, which other users of the machine would see.
@@ -91,12 +94,12 @@ impl ExecutorArgs {
             program: self.ray_program.clone(),
             server: self.ray_server.clone(),
         };
-        Ok(ExecutorOptions { kind: self.executor, slurm, ray })
+        Ok(ExecutorOptions { kind: self.executor, slurm, ray, kubernetes: self.kubernetes.options()? })
     }
 
     /// Whether the programs run on this machine, as far as the arguments tell.
     pub(super) fn is_local(&self) -> bool {
-        !matches!(self.executor, Some(ExecutorKind::Slurm | ExecutorKind::Ray))
+        !matches!(self.executor, Some(ExecutorKind::Slurm | ExecutorKind::Ray | ExecutorKind::Kubernetes))
     }
 }
 
@@ -119,10 +122,10 @@ pub(super) fn executor_options_of_environment() -> anyhow::Result<ExecutorOption
         program: variable("TUNESMITH_RAY_PROGRAM").map(PathBuf::from),
         server: variable("TUNESMITH_RAY_SERVER"),
     };
-    Ok(ExecutorOptions { kind: None, slurm, ray })
+    Ok(ExecutorOptions { kind: None, slurm, ray, kubernetes: kubernetes_options_of_environment()? })
 }
 
-fn variable(name: &str) -> Option<String> {
+pub(super) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 

@@ -281,6 +281,7 @@ fn exit_code(state: ExecutorJobState) -> ExitCode {
     let code = match status.end {
         ProgramEnd::Exited(code) => code,
         ProgramEnd::Signaled(signal) => SIGNALLED + signal,
+        ProgramEnd::OutOfMemory => SIGNALLED + 9,
         ProgramEnd::NotStarted(reason) => {
             notice(&format!("the trainer could not be started: {reason}"));
             return ExitCode::FAILURE;

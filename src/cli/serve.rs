@@ -20,6 +20,7 @@ use super::BAD_INPUT;
 use super::executor_args::ExecutorArgs;
 use super::folder_args::{ContainerArgs, DEFAULT_DATA_DIR, ServerConfigArgs, StoreArgs};
 use super::isolation_args::{EnvironmentArgs, IdentityArgs};
+use super::log_args::{self, LogArgs};
 use super::output::{notice, print};
 use super::self_signed;
 use crate::composition::{self, AccessSettings};
@@ -114,6 +115,8 @@ pub(super) struct ServeArgs {
     /// default.
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=36_500))]
     retention: Option<u32>,
+    #[command(flatten)]
+    logs: LogArgs,
     /// What happens to changes while the audit log cannot be written.
     #[arg(long, value_enum, default_value_t = AuditFailure::Refuse)]
     on_audit_failure: AuditFailure,
@@ -216,6 +219,7 @@ async fn run(args: &ServeArgs, settings: ServerSettings) -> anyhow::Result<()> {
     let slots = args.job_slots.map_or_else(composition::processors, NonZeroUsize::from);
     let running = tokio::spawn(async move { jobs.run(QueueSettings { endpoint, slots }, control).await });
     let sweeper = tokio::spawn(sweep(Arc::clone(&application.studies)));
+    let log_limiter = tokio::spawn(log_args::keep(Arc::clone(&application.jobs), args.logs.limits()));
     let memory_check = tokio::spawn(memory::keep(Arc::clone(&application.studies), memory));
     print(&format!("listening on {scheme}://{address}\n"))?;
     let mut signals = EndSignals::new()?;
@@ -271,6 +275,7 @@ async fn run(args: &ServeArgs, settings: ServerSettings) -> anyhow::Result<()> {
     if let Some(pruner) = pruner {
         pruner.abort();
     }
+    log_limiter.abort();
     memory_check.abort();
     Ok(())
 }

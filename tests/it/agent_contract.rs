@@ -1,6 +1,6 @@
 //! The executor contract kit through agents: the checks and the programs have only a server of HTTP between them.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -84,7 +84,12 @@ impl Agents {
 /// Starts a server in this process that receives the logs and ends of agents into `inbox` and the folder `job`, and returns its
 /// address.
 pub(crate) fn serve(inbox: &Arc<Inbox>, job: &Path) -> String {
-    let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    serve_on(Ipv4Addr::LOCALHOST.into(), inbox, job)
+}
+
+/// As [`serve`], on another address of this machine.
+pub(crate) fn serve_on(address: IpAddr, inbox: &Arc<Inbox>, job: &Path) -> String {
+    let listener = std::net::TcpListener::bind((address, 0)).unwrap();
     listener.set_nonblocking(true).unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let state = (Arc::clone(inbox), job.to_owned());

@@ -4,6 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
+use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use crate::server::Server;
@@ -83,4 +84,39 @@ fn packages_and_environments_that_no_job_has_used_are_removed_after_the_retentio
     while environment.exists() || package("old.zip").exists() {}
     assert!(package("new.zip").exists());
     drop(server);
+}
+
+#[test]
+fn logs_of_a_job_and_of_a_project_are_limited_and_removed_after_their_retention() {
+    let workspace = Workspace::new("");
+    let server = Server::start(&workspace, &[]);
+    let attempt = |job: &str| workspace.path().join(format!("data/projects/p/jobs/{job}/attempt-1"));
+    for job in ["a", "b"] {
+        let script = "head -c 2000000 /dev/zero | tr '\\0' x; echo; echo end";
+        let body = json!({"jobId": job, "trainingInput": {
+            "masterConfig": {"containerCommand": ["sh", "-c", script]},
+        }});
+        assert_eq!(server.post("/v1/projects/p/jobs", &body).0, 200);
+        server.until(&format!("/v1/projects/p/jobs/{job}"), "SUCCEEDED");
+    }
+    drop(server);
+    let space = |job: &str| std::fs::metadata(attempt(job).join("stdout.log")).unwrap().blocks() * 512;
+    let before = space("b");
+    assert!(space("a") >= 2_000_000);
+
+    // Two MiB for both jobs: the one that ended first gives way.
+    let server = Server::start(&workspace, &["--project-log-quota", "2"]);
+    while space("a") > 64 << 10 {}
+    assert_eq!(space("b"), before);
+    let log = server.get("/v1/projects/p/jobs/a/logs/attempt-1.master-0.stdout?offset=32768").1;
+    assert!(
+        log["text"].as_str().unwrap().contains("bytes of this log were removed, since it exceeded a quota"),
+        "{log}"
+    );
+    drop(server);
+
+    let server = Server::start(&workspace, &["--job-log-quota", "1", "--project-log-quota", "0"]);
+    while space("b") > 64 << 10 {}
+    drop(server);
+    assert!(std::fs::read_to_string(attempt("b").join("stdout.log")).unwrap().ends_with("x\nend\n"));
 }

@@ -24,6 +24,7 @@ mod hostile_programs;
 mod isolation;
 mod job_views;
 mod jobs;
+mod kubernetes;
 mod large_bodies;
 mod local_train;
 mod metrics_collector;

@@ -107,6 +107,17 @@ impl Cluster {
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
+    /// The statements that the database has logged, with `log_statement=all` and an empty `log_line_prefix`.
+    pub(crate) fn statements(&self) -> Vec<String> {
+        let log = std::fs::read_to_string(self.folder.path().join("log")).unwrap();
+        let statement = |line: &str| {
+            let statement = line.strip_prefix("LOG:  ")?;
+            let executed = statement.strip_prefix("execute ").and_then(|rest| rest.split_once(": "));
+            executed.map(|(_, sql)| sql).or_else(|| statement.strip_prefix("statement: ")).map(str::to_owned)
+        };
+        log.lines().filter_map(statement).collect()
+    }
+
     fn psql(&self, database: &str, sql: &str) -> Output {
         let mut command = Command::new(programs().join("psql"));
         command.arg("-h").arg(self.folder.path()).args(["-p", &self.port.to_string(), "-U", "test", "-X", "-A", "-t"]);

@@ -122,6 +122,7 @@ pub async fn run(
     fs::create_dir_all(&settings.spool).map_err(spool_error)?;
     let job = settings.spool.join("job");
     let mut spec = relocated(spec, &job);
+    spec.working_directory = std::path::absolute(&spec.working_directory).map_err(spool_error)?;
     let kept = Arc::new(Kept::open(&settings.spool, spec.id.attempt).map_err(spool_error)?);
     if let (Some(trial), Some(token)) = (spec.environment.get(TRIAL), spec.environment.get(TOKEN)) {
         let (trial, token) = (trial.clone(), token.clone());

@@ -304,6 +304,8 @@ impl From<&AgentEnd> for EndMessage {
                 match end {
                     ProgramEnd::Exited(code) => Self { exit_code: Some(code), ..message },
                     ProgramEnd::Signaled(signal) => Self { signal: Some(signal), ..message },
+                    // An engine reports it: the agent is killed with its program.
+                    ProgramEnd::OutOfMemory => Self { signal: Some(9), ..message },
                     ProgramEnd::NotStarted(reason) => Self { not_started: Some(reason), ..message },
                 }
             }

@@ -6,6 +6,7 @@ mod event_copies;
 mod folders;
 mod form;
 pub mod local;
+mod log_space;
 pub mod logs;
 pub mod remote;
 pub mod reports;
@@ -15,7 +16,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -117,6 +118,25 @@ pub trait Executor: Send + Sync + 'static {
     ) -> io::Result<Option<LogChunk>> {
         let (job, name) = (job.to_owned(), name.clone());
         tokio::task::spawn_blocking(move || logs::read(&job, &name, start, limit)).await?
+    }
+
+    /// Limits the logs of the job whose files are in the folder `job` to `max_bytes`, and returns the space that they then
+    /// take in bytes. Running programs keep the heads and tails of theirs.
+    ///
+    /// # Errors
+    /// If the logs cannot be listed or shortened.
+    async fn limit_logs(&self, job: &Path, max_bytes: u64) -> io::Result<u64> {
+        let job = job.to_owned();
+        tokio::task::spawn_blocking(move || log_space::limit(&job, max_bytes, SystemTime::now())).await?
+    }
+
+    /// Removes the logs of the job whose files are in the folder `job`, none of whose programs runs, and returns their number.
+    ///
+    /// # Errors
+    /// If the logs cannot be listed or removed.
+    async fn remove_logs(&self, job: &Path) -> io::Result<usize> {
+        let job = job.to_owned();
+        tokio::task::spawn_blocking(move || log_space::remove(&job)).await?
     }
 
     /// Forgets all runs of `job`, none of which is running. Their IDs are unknown from then on, and may be used again.
@@ -374,6 +394,8 @@ pub enum ProgramEnd {
     Exited(i32),
     /// The program was killed by this signal.
     Signaled(i32),
+    /// The program was killed because it took more memory than it may.
+    OutOfMemory,
     /// The program could not be started, for this reason.
     NotStarted(String),
 }

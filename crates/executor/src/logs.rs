@@ -13,6 +13,8 @@ use std::time::SystemTime;
 
 use rustix::fs::{SeekFrom as Position, seek};
 use rustix::io::Errno;
+
+use crate::log_space;
 use tunesmith_files::{Entry, OpenError, Place};
 
 /// Names of the roles of tasks other than the master.
@@ -51,6 +53,8 @@ pub struct LogFile {
     pub name: LogName,
     /// Its size.
     pub size_bytes: u64,
+    /// The space that it takes: less than its size after a part of it was removed.
+    pub space_bytes: u64,
     /// The time of its last change.
     pub modified: SystemTime,
 }
@@ -156,7 +160,8 @@ pub fn logs(job: &Path, trial: Option<u64>) -> io::Result<Vec<LogFile>> {
                     continue;
                 };
                 let name = LogName { trial, attempt, task, stream };
-                found.push(LogFile { name, size_bytes: metadata.len(), modified: metadata.modified()? });
+                let (size_bytes, space_bytes) = (metadata.len(), log_space::of(&metadata));
+                found.push(LogFile { name, size_bytes, space_bytes, modified: metadata.modified()? });
             }
         }
     }
@@ -179,7 +184,7 @@ pub fn read(job: &Path, name: &LogName, start: LogStart, limit: usize) -> io::Re
     let (start, limit) = match next_data(&file, offset, limit)? {
         NextData::Here { limit } => (offset, limit),
         NextData::At { start } => {
-            let text = format!("\n[{} bytes of this log were removed, since it exceeded its quota]\n", start - offset);
+            let text = format!("\n[{} bytes of this log were removed, since it exceeded a quota]\n", start - offset);
             return Ok(Some(LogChunk { text, next_offset: start }));
         }
     };
@@ -210,7 +215,7 @@ pub fn read_bytes(job: &Path, name: &LogName, offset: u64, limit: usize) -> io::
 enum NextData {
     /// They follow, up to `limit` of them before the next hole.
     Here { limit: usize },
-    /// They follow a hole: an executor has removed the middle of a log that exceeded its quota.
+    /// They follow a hole: an executor has removed the middle of a log that exceeded a quota.
     At { start: u64 },
 }
 
@@ -389,7 +394,7 @@ mod tests {
         let kept = "x".repeat(16 << 10);
         assert_eq!(
             joined,
-            format!("{kept}\n[32768 bytes of this log were removed, since it exceeded its quota]\n{kept}")
+            format!("{kept}\n[32768 bytes of this log were removed, since it exceeded a quota]\n{kept}")
         );
     }
 

@@ -9,6 +9,10 @@ use serde_json::Value;
 
 use super::{ExecutorJobSpec, Replica, Role};
 
+/// The environment variable that programs in containers get with the value of `TF_CONFIG`. A specification that names it gets it for
+/// commands, too.
+pub const CLUSTER_SPEC_VARIABLE: &str = "CLUSTER_SPEC";
+
 /// The addresses of the replicas of one job.
 #[derive(Debug)]
 pub struct Cluster<'a> {

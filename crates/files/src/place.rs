@@ -5,6 +5,7 @@ use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -116,6 +117,27 @@ impl Place {
         // Opening a device may have an effect, so the kind is determined first.
         regular(statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode)?;
         self.open_in(&parent, name, OFlags::RDONLY)
+    }
+
+    /// Opens an existing file for reading and writing. It must have no other name: a program could have given it to a file
+    /// that is not its own.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn open_to_change(&self) -> Result<File, OpenError> {
+        let (parent, name) = self.parent()?;
+        regular(statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode)?;
+        let file = self.open_in(&parent, name, OFlags::RDWR)?;
+        if file.metadata()?.nlink() == 1 { Ok(file) } else { Err(OpenError::NotRegular) }
+    }
+
+    /// Removes the file.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn remove(&self) -> Result<(), OpenError> {
+        let (parent, name) = self.parent()?;
+        Ok(unlinkat(&parent, name, AtFlags::empty())?)
     }
 
     /// Opens the file for appending, and creates it, readable for this user only.

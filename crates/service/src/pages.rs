@@ -5,7 +5,7 @@
 use futures::future::BoxFuture;
 use futures::stream::{self, Stream, TryStreamExt};
 
-use tunesmith_domain::{Job, JobId, Measurement, Study, StudyId, Trial};
+use tunesmith_domain::{Job, JobId, Measurement, Study, StudyId, Trial, TrialId};
 use tunesmith_store::{FEW, Store, StoreError};
 
 /// Number of records in every page but the first.
@@ -33,7 +33,16 @@ pub(crate) fn open_trials<'a>(
     store: &'a dyn Store,
     study: &'a StudyId,
 ) -> impl Stream<Item = Result<Trial, StoreError>> + Send + use<'a> {
-    records(None, move |after, limit| store.open_trials(study, after, limit), |trial| Some(trial.id))
+    open_trials_after(store, study, None)
+}
+
+/// Returns the trials of `study` that are not final, by number, starting after `after`.
+pub(crate) fn open_trials_after<'a>(
+    store: &'a dyn Store,
+    study: &'a StudyId,
+    after: Option<TrialId>,
+) -> impl Stream<Item = Result<Trial, StoreError>> + Send + use<'a> {
+    records(after, move |after, limit| store.open_trials(study, after, limit), |trial| Some(trial.id))
 }
 
 /// Returns the trials of `study` whose revision is above `revision`, by revision.

@@ -93,7 +93,7 @@ impl Facts<'_> {
             SlurmState::Active | SlurmState::Configuring => Is(ExecutorJobState::Running),
             _ if !self.settled => Is(ExecutorJobState::Running),
             // The kernel ended the supervisor together with its programs.
-            SlurmState::OutOfMemory => End(ExitStatus { end: ProgramEnd::Signaled(SIGKILL), stopped: None }),
+            SlurmState::OutOfMemory => End(ExitStatus { end: ProgramEnd::OutOfMemory, stopped: None }),
             SlurmState::Cancelled if self.stop_requested => {
                 End(ExitStatus { end: ProgramEnd::Signaled(SIGKILL), stopped: Some(StopReason::Requested) })
             }
@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn memory_limit_is_the_end_of_the_program() {
         let row = row("OUT_OF_MEMORY", "OutOfMemory");
-        let end = ExitStatus { end: ProgramEnd::Signaled(9), stopped: None };
+        let end = ExitStatus { end: ProgramEnd::OutOfMemory, stopped: None };
         assert_eq!(facts(&STARTED, Some(&row)).decide(), End(end));
     }
 

@@ -147,8 +147,7 @@ pub(super) fn change_trial(
     id: TrialId,
     change: TrialChange,
 ) -> Result<Trial, StoreError> {
-    let mut study = queries::study(records, study)?;
-    let before = queries::trial_of(records, &study, id)?;
+    let (mut study, before) = queries::trial_of_study(records, study, id)?;
     if before.state == TrialState::Deleted {
         return Err(StoreError::NotFound { resource: format!("trial {id} of study {}", study.id) });
     }

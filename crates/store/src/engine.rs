@@ -60,6 +60,10 @@ pub(super) trait Lookups {
     fn study(&self, id: &StudyId) -> Result<Option<Study>, StoreError>;
     /// The trial `id` of `study`, if there is one.
     fn trial(&self, study: &StudyId, id: TrialId) -> Result<Option<Trial>, StoreError>;
+    /// The study `study` and its trial `id`, which an engine may read at once.
+    fn study_and_trial(&self, study: &StudyId, id: TrialId) -> Result<(Option<Study>, Option<Trial>), StoreError> {
+        Ok((self.study(study)?, self.trial(study, id)?))
+    }
     /// The number after those of the trials that remain of the deleted study `id`; `None` if none remain.
     fn remains(&self, id: &StudyId) -> Result<Option<TrialId>, StoreError>;
 }
@@ -80,12 +84,27 @@ pub(super) trait Ranges: Lookups {
     fn deleted_studies(&self) -> Result<Vec<StudyId>, StoreError>;
     /// Up to `limit` trials that are not final with a number above `after`, by number.
     fn open_trials(&self, study: &StudyId, after: TrialId, limit: usize) -> Result<Vec<Trial>, StoreError>;
+    /// The study `study`, and up to `limit` of its trials that are not final, by number. An engine may read both at once.
+    fn study_and_open_trials(&self, study: &StudyId, limit: usize) -> Result<(Option<Study>, Vec<Trial>), StoreError> {
+        Ok((self.study(study)?, self.open_trials(study, TrialId(0), limit)?))
+    }
     /// Up to `limit` trials whose leases end at `at` or before, earliest first.
     fn overdue_trials(&self, at: Timestamp, limit: usize) -> Result<Vec<(StudyId, Trial)>, StoreError>;
     /// Up to `limit` trials with a number above `after`, by number.
     fn trials(&self, study: &StudyId, after: TrialId, limit: usize) -> Result<Vec<Trial>, StoreError>;
     /// Up to `limit` trials with a revision above `revision`, by revision.
     fn changed_trials(&self, study: &StudyId, revision: u64, limit: usize) -> Result<Vec<Trial>, StoreError>;
+    /// As [`Self::changed_trials`], of a study that is known to exist; `None` if that has to be checked. An engine may read
+    /// and check at once.
+    fn changed_trials_of_study(
+        &self,
+        study: &StudyId,
+        revision: u64,
+        limit: usize,
+    ) -> Result<Option<Vec<Trial>>, StoreError> {
+        let _ = (study, revision, limit);
+        Ok(None)
+    }
     /// Stored chunks of measurements in order, starting with the one that contains number `from`, each with the number of
     /// its first measurement. They contain at least `limit` measurements if the trial has so many.
     fn chunks(

@@ -179,6 +179,13 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<Trial>, StoreError>;
 
+    /// The study `study`, and up to `limit` of its trials that are not final, in the order of their numbers, as both were
+    /// at one time.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such study.
+    async fn study_and_open_trials(&self, study: &StudyId, limit: usize) -> Result<(Study, Vec<Trial>), StoreError>;
+
     /// Up to `limit` trials of all studies whose leases end at `at` or before, earliest first. The cost does not depend
     /// on the number of other trials.
     async fn overdue_trials(&self, at: Timestamp, limit: usize) -> Result<Vec<(StudyId, Trial)>, StoreError>;

@@ -11,7 +11,7 @@ pub(super) fn job(records: &(impl Lookups + ?Sized), id: &JobId) -> Result<Job, 
 
 /// [`super::Store::study`].
 pub(super) fn study(records: &(impl Lookups + ?Sized), id: &StudyId) -> Result<Study, StoreError> {
-    records.study(id)?.ok_or_else(|| StoreError::NotFound { resource: format!("study {id}") })
+    records.study(id)?.ok_or_else(|| not_found(id))
 }
 
 /// [`super::Store::trial_of_study`].
@@ -20,9 +20,38 @@ pub(super) fn trial_of_study(
     study: &StudyId,
     id: TrialId,
 ) -> Result<(Study, Trial), StoreError> {
-    let study = self::study(records, study)?;
-    let trial = trial_of(records, &study, id)?;
-    Ok((study, trial))
+    let (found, trial) = records.study_and_trial(study, id)?;
+    let study = found.ok_or_else(|| not_found(study))?;
+    match trial {
+        Some(trial) => Ok((study, trial)),
+        None if id >= TrialId::FIRST && id < study.next_trial_id => Err(missing(records, &study.id, id)),
+        None => Err(StoreError::NotFound { resource: format!("trial {id} of study {}", study.id) }),
+    }
+}
+
+/// [`super::Store::study_and_open_trials`].
+pub(super) fn study_and_open_trials(
+    records: &(impl Ranges + ?Sized),
+    study: &StudyId,
+    limit: usize,
+) -> Result<(Study, Vec<Trial>), StoreError> {
+    let (found, trials) = records.study_and_open_trials(study, limit)?;
+    Ok((found.ok_or_else(|| not_found(study))?, trials))
+}
+
+/// [`super::Store::trials_changed_since`].
+pub(super) fn changed_trials(
+    records: &(impl Ranges + ?Sized),
+    study: &StudyId,
+    revision: u64,
+    limit: usize,
+) -> Result<Vec<Trial>, StoreError> {
+    if let Some(trials) = records.changed_trials_of_study(study, revision, limit)? {
+        return Ok(trials);
+    }
+    let trials = records.changed_trials(study, revision, limit)?;
+    check_study(records, study, &trials)?;
+    Ok(trials)
 }
 
 /// Checks that `study` exists, given the trials that were read of it: only a study has trials, or a deleted one.
@@ -35,15 +64,6 @@ pub(super) fn check_study(
         return self::study(records, study).map(|_| ());
     }
     Ok(())
-}
-
-/// The trial `id` of a study that was read in the same transaction.
-pub(super) fn trial_of(records: &(impl Lookups + ?Sized), study: &Study, id: TrialId) -> Result<Trial, StoreError> {
-    match records.trial(&study.id, id)? {
-        Some(trial) => Ok(trial),
-        None if id >= TrialId::FIRST && id < study.next_trial_id => Err(missing(records, &study.id, id)),
-        None => Err(StoreError::NotFound { resource: format!("trial {id} of study {}", study.id) }),
-    }
 }
 
 /// [`super::Store::trials`].
@@ -95,6 +115,10 @@ pub(super) fn measurements(
         path: records.path().to_owned(),
         detail: format!("measurement {next} of trial {trial_id} of study {study} is missing"),
     })
+}
+
+fn not_found(study: &StudyId) -> StoreError {
+    StoreError::NotFound { resource: format!("study {study}") }
 }
 
 fn missing(records: &(impl Lookups + ?Sized), study: &StudyId, id: TrialId) -> StoreError {

@@ -127,6 +127,12 @@ impl<E: Engine> Store for E {
         if limit <= FEW { self.lookup(query).await } else { self.read(query).await }
     }
 
+    async fn study_and_open_trials(&self, study: &StudyId, limit: usize) -> Result<(Study, Vec<Trial>), StoreError> {
+        let study = study.clone();
+        let query = move |records: &dyn Ranges| queries::study_and_open_trials(records, &study, limit);
+        if limit <= FEW { self.lookup(query).await } else { self.read(query).await }
+    }
+
     async fn overdue_trials(&self, at: Timestamp, limit: usize) -> Result<Vec<(StudyId, Trial)>, StoreError> {
         let query = move |records: &dyn Ranges| {
             let mut overdue = records.overdue_trials(at, limit)?;
@@ -164,11 +170,7 @@ impl<E: Engine> Store for E {
         limit: usize,
     ) -> Result<Vec<Trial>, StoreError> {
         let study = study.clone();
-        let query = move |records: &dyn Ranges| {
-            let trials = records.changed_trials(&study, revision, limit)?;
-            queries::check_study(records, &study, &trials)?;
-            Ok(trials)
-        };
+        let query = move |records: &dyn Ranges| queries::changed_trials(records, &study, revision, limit);
         if limit <= FEW { self.lookup(query).await } else { self.read(query).await }
     }
 

@@ -47,6 +47,7 @@ pages! {
     server_for_a_team: "docs/guide/server-for-a-team.md", 4, &[];
     slurm: "docs/guide/slurm.md", 1, &[];
     ray: "docs/guide/ray.md", 1, &[];
+    kubernetes: "docs/guide/kubernetes.md", 2, &[];
     suggest_and_report: "docs/guide/suggest-and-report.md", 0, &["google-api-python-client==2.202.0"];
     isolation: "docs/guide/isolation.md", 1, &[];
     troubleshooting: "docs/guide/troubleshooting.md", 0, &[];

@@ -8,6 +8,7 @@ mod durability;
 mod faults;
 mod formats;
 mod postgres;
+mod postgres_statements;
 mod power_cuts;
 mod several;
 

@@ -97,6 +97,10 @@ impl Store for Several {
         self.next().open_trials(study, after, limit).await
     }
 
+    async fn study_and_open_trials(&self, study: &StudyId, limit: usize) -> Result<(Study, Vec<Trial>), StoreError> {
+        self.next().study_and_open_trials(study, limit).await
+    }
+
     async fn overdue_trials(&self, at: jiff::Timestamp, limit: usize) -> Result<Vec<(StudyId, Trial)>, StoreError> {
         self.next().overdue_trials(at, limit).await
     }

@@ -1,26 +1,13 @@
-//! The maximum disk space of the logs of one attempt.
-//!
-//! A log that is too large keeps its head and its tail. The blocks in between are given back to the file system
-//! (`FALLOC_FL_PUNCH_HOLE`), so that offsets in the log stay valid, for readers as for the program that appends to it.
+//! The maximum disk space of the logs of one attempt, which its supervisor keeps while the program runs.
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FallocateFlags, fallocate};
+use crate::log_space::shorten;
 
 /// Interval between two checks. A program can exceed the quota by what it writes in this time.
 const INTERVAL: Duration = Duration::from_secs(1);
-
-/// Size of the blocks in which space is given back.
-const BLOCK_BYTES: u64 = 4096;
-
-/// Part of the quota that the head and the tail of a log may each take, after the space in between was given back.
-const KEPT_PART: u64 = 4;
-
-/// Unit of the number of blocks in the metadata of a file.
-const STAT_BLOCK_BYTES: u64 = 512;
 
 /// The logs of one attempt. Each may take the whole quota divided by their number.
 pub(super) struct LogQuota {
@@ -69,21 +56,6 @@ impl LogQuota {
     }
 }
 
-/// Gives the space between head and tail of `log` back if it takes more than `max_bytes`.
-fn shorten(log: &File, max_bytes: u64) -> io::Result<()> {
-    let metadata = log.metadata()?;
-    if metadata.blocks() * STAT_BLOCK_BYTES <= max_bytes.max(KEPT_PART * BLOCK_BYTES) {
-        return Ok(());
-    }
-    let kept = (max_bytes / KEPT_PART).max(BLOCK_BYTES);
-    let start = kept.next_multiple_of(BLOCK_BYTES);
-    let end = metadata.len().saturating_sub(kept) / BLOCK_BYTES * BLOCK_BYTES;
-    if end > start {
-        fallocate(log, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, start, end - start)?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::{Read, Seek, SeekFrom, Write};
@@ -102,7 +74,7 @@ mod tests {
         quota.finish().unwrap();
         let metadata = log.metadata().unwrap();
         assert_eq!(metadata.len(), text.len() as u64);
-        assert!(metadata.blocks() * STAT_BLOCK_BYTES <= 128 << 10, "{} blocks", metadata.blocks());
+        assert!(crate::log_space::of(&metadata) <= 128 << 10, "{metadata:?}");
         let mut read = String::new();
         log.seek(SeekFrom::Start(0)).unwrap();
         log.read_to_string(&mut read).unwrap();
@@ -116,12 +88,12 @@ mod tests {
         let mut log = tempfile::tempfile().unwrap();
         log.write_all(&[b'x'; 100_000]).unwrap();
         log.sync_all().unwrap();
-        let before = log.metadata().unwrap().blocks();
+        let before = crate::log_space::of(&log.metadata().unwrap());
         for quota_bytes in [None, Some(1 << 20)] {
             let mut quota = LogQuota::new(quota_bytes);
             quota.add([log.try_clone().unwrap()]);
             quota.finish().unwrap();
-            assert_eq!(log.metadata().unwrap().blocks(), before);
+            assert_eq!(crate::log_space::of(&log.metadata().unwrap()), before);
         }
     }
 }

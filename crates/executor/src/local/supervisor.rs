@@ -31,7 +31,7 @@ use super::log_quota::LogQuota;
 use super::processes::{TOKEN_VARIABLE, descendants};
 use super::shared_watch::{self, Order, SharedWatch};
 use super::watchdog::monotonic;
-use crate::tf_config::Cluster;
+use crate::tf_config::{CLUSTER_SPEC_VARIABLE, Cluster};
 use crate::{ExitStatus, Program, ProgramEnd, Replica, StopReason};
 use tunesmith_files::Place;
 
@@ -258,6 +258,10 @@ impl Supervisor {
             own.extend(of_user);
         }
         let tf_config = cluster.tf_config(replica);
+        // An agent in a container runs its program as a command of that container.
+        if let Some(value) = variables.get_mut(CLUSTER_SPEC_VARIABLE) {
+            value.clone_from(&tf_config);
+        }
         let mut command = match &replica.program {
             Program::Command { argv } => {
                 let (program, arguments) = argv.split_first().ok_or("its command is empty")?;
@@ -266,7 +270,7 @@ impl Supervisor {
                 command
             }
             Program::Container { .. } => {
-                variables.insert("CLUSTER_SPEC".to_owned(), tf_config.clone());
+                variables.insert(CLUSTER_SPEC_VARIABLE.to_owned(), tf_config.clone());
                 let names = variables.keys().cloned().chain(["TF_CONFIG".to_owned()]);
                 let line = engine.as_ref().and_then(|engine| engine.run(spec, token, replica, names));
                 line.ok_or("it is a container, and no engine was chosen")?

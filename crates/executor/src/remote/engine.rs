@@ -5,7 +5,7 @@ use std::path::Path;
 
 use async_trait::async_trait;
 
-use crate::{Capabilities, ExecutorError, ExecutorJobId, ExecutorJobSpec, LossCause, StopMode};
+use crate::{Capabilities, ExecutorError, ExecutorJobId, ExecutorJobSpec, ExitStatus, LossCause, StopMode};
 use tunesmith_domain::JobId;
 
 /// Starts agents in a place, reports whether they are there, and stops them.
@@ -61,6 +61,8 @@ pub enum PlaceState {
     },
     /// It runs or is starting.
     Running,
+    /// It is not there any more, and the engine states how the program ended.
+    Ended(ExitStatus),
     /// It is not there any more, and no process of its program is.
     Gone {
         /// Whether something failed, or the engine gave the place to other work.

@@ -71,6 +71,15 @@ impl<E: AgentEngine> RemoteExecutor<E> {
         cause: LossCause,
         reason: String,
     ) -> Result<ExecutorJobState, ExecutorError> {
+        let end = match cause {
+            LossCause::Preemption => AgentEnd::Preempted { reason },
+            LossCause::Failure => AgentEnd::Lost { reason },
+        };
+        self.close(id, end).await
+    }
+
+    /// Records that the place of `id` is gone with `end`, unless its end has arrived.
+    async fn close(&self, id: &ExecutorJobId, end: AgentEnd) -> Result<ExecutorJobState, ExecutorError> {
         let known = id.clone();
         self.blocking(id, move |inbox| {
             let stop = inbox.stop_request(&known)?;
@@ -83,8 +92,7 @@ impl<E: AgentEngine> RemoteExecutor<E> {
                 (None, true, Some(StopMode::Immediate)) => {
                     AgentEnd::Ended(ExitStatus { end: ProgramEnd::Signaled(9), stopped: Some(StopReason::Requested) })
                 }
-                _ if cause == LossCause::Preemption => AgentEnd::Preempted { reason },
-                _ => AgentEnd::Lost { reason },
+                _ => end,
             };
             Ok(state_of(inbox.close(&known, end)?, stop))
         })
@@ -134,6 +142,7 @@ impl<E: AgentEngine> Executor for RemoteExecutor<E> {
             }
             PlaceState::Waiting { reason } => Ok(ExecutorJobState::Waiting { reason }),
             PlaceState::Running => Ok(ExecutorJobState::Running),
+            PlaceState::Ended(status) => self.close(id, AgentEnd::Ended(status)).await,
             PlaceState::Gone { cause, reason } => self.lose(id, cause, reason).await,
         }
     }

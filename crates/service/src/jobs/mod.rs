@@ -4,6 +4,7 @@
 //! that an earlier process left unfinished are queued by [`Jobs::resume_unfinished`].
 
 mod handling;
+mod log_space;
 mod overview;
 mod queue;
 mod queue_limits;
@@ -17,6 +18,7 @@ mod sharing;
 #[cfg(test)]
 mod tests;
 
+pub use log_space::{LogLimiter, LogLimits};
 pub use overview::QueueLoad;
 pub use queue_limits::QueueLimits;
 pub use reopen::Extension;

@@ -17,7 +17,7 @@ use crate::search_policy::SearchPolicy;
 use tunesmith_domain::{JobPlan, MachinePlan, ProgramPlan};
 
 /// Jobs whose folders are in `folder`, and whose supervisor does not exist.
-fn jobs(folder: &TempDir, retry_pauses: Vec<Duration>) -> Arc<Jobs> {
+pub(super) fn jobs(folder: &TempDir, retry_pauses: Vec<Duration>) -> Arc<Jobs> {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let root = folder.path().to_owned();
     Arc::new(Jobs::new(JobServices {
@@ -42,7 +42,7 @@ fn jobs(folder: &TempDir, retry_pauses: Vec<Duration>) -> Arc<Jobs> {
     }))
 }
 
-fn submission(id: &str, program: ProgramPlan) -> Submission {
+pub(super) fn submission(id: &str, program: ProgramPlan) -> Submission {
     Submission {
         id: Some(id.parse().unwrap()),
         name_prefix: String::new(),
@@ -63,7 +63,7 @@ fn submission(id: &str, program: ProgramPlan) -> Submission {
     }
 }
 
-fn command() -> ProgramPlan {
+pub(super) fn command() -> ProgramPlan {
     ProgramPlan::Command { argv: vec!["true".to_owned()] }
 }
 

@@ -44,6 +44,7 @@ impl EndedTrial<'_> {
             ProgramEnd::Exited(0) => return None,
             ProgramEnd::Exited(code) => format!("exit code {code}"),
             ProgramEnd::Signaled(signal) => format!("killed by signal {signal}{}", signal_name(*signal)),
+            ProgramEnd::OutOfMemory => "killed because it took more memory than it may".to_owned(),
             ProgramEnd::NotStarted(reason) => format!("could not be started: {reason}"),
         };
         Some(match &self.last_error_line {

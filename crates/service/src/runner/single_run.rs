@@ -200,6 +200,9 @@ fn failure(status: &ExitStatus) -> Option<String> {
         (ProgramEnd::Exited(0), _) => None,
         (ProgramEnd::Exited(code), _) => Some(format!("the program ended with exit code {code}")),
         (ProgramEnd::Signaled(signal), _) => Some(format!("the program was killed by signal {signal}")),
+        (ProgramEnd::OutOfMemory, _) => {
+            Some("the program was killed because it took more memory than it may".to_owned())
+        }
         (ProgramEnd::NotStarted(reason), _) => Some(format!("the program could not be started: {reason}")),
     }
 }

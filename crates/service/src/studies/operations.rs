@@ -134,8 +134,7 @@ impl Studies {
             }
             None => {}
         }
-        let study = self.store.study(&operation.study).await?;
-        let (mut trials, _) = self.open_trials(&study.id, &operation.request.client_id).await?;
+        let (study, mut trials, _) = self.open_trials(&operation.study, &operation.request.client_id).await?;
         trials.truncate(operation.request.count.get());
         if trials.is_empty() && study.state == StudyState::Active {
             return Ok(None);

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
-use std::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
@@ -17,7 +16,7 @@ use crate::pages;
 use tunesmith_domain::{
     Lease, NewTrial, Study, StudyChange, StudyId, StudyState, Trial, TrialChange, TrialStart, TrialState,
 };
-use tunesmith_store::StoreError;
+use tunesmith_store::{FEW, StoreError};
 
 /// A study becomes inactive after this number of consecutive suggestions for which its algorithm failed.
 const MAX_FAILURES: u32 = 5;
@@ -52,11 +51,7 @@ impl Studies {
         // The client owns trials that are on their way to the store and cannot be read yet.
         let _client = self.client_queues.enter(&(id.clone(), request.client_id.clone())).await;
         let mut entered = self.study_queues.enter(id).await;
-        // Read before the trials: a new trial gets the number that the study expects, so that none which another server
-        // has given this client meanwhile is missed.
-        let mut study = self.store.study(id).await?;
-        let lease = request.lease.or(study.trial_lease);
-        let mut trials = self.known_trials(id, request, lease).await?;
+        let (mut study, mut trials, lease) = self.known_trials(id, request).await?;
         while let Some(missing) = NonZeroUsize::new(request.count.get() - trials.len()) {
             if study.state != StudyState::Active {
                 break;
@@ -70,22 +65,22 @@ impl Studies {
             }
             entered = self.study_queues.enter(id).await;
             if is_taken && study.state == StudyState::Active {
-                study = self.store.study(id).await?;
-                trials = self.known_trials(id, request, lease).await?;
+                (study, trials, _) = self.known_trials(id, request).await?;
             }
         }
         Ok(Suggested { study, trials })
     }
 
-    /// The trials that a client owns already, and queued ones, which are assigned to it.
+    /// The study, the trials that a client owns already and queued ones, which are assigned to it, and the lease of its
+    /// trials.
     async fn known_trials(
         &self,
         id: &StudyId,
         request: &SuggestionRequest,
-        lease: Option<Duration>,
-    ) -> Result<Vec<Trial>, StudiesError> {
+    ) -> Result<(Study, Vec<Trial>, Option<Duration>), StudiesError> {
         loop {
-            let (mut own, queued) = self.open_trials(id, &request.client_id).await?;
+            let (study, mut own, queued) = self.open_trials(id, &request.client_id).await?;
+            let lease = request.lease.or(study.trial_lease);
             own.truncate(request.count.get());
             let (at, steady) = (self.clock.now(), self.clock.steady());
             let missing = request.count.get() - own.len();
@@ -111,27 +106,33 @@ impl Studies {
                 }
             }
             if !is_outdated {
-                return Ok(trials);
+                return Ok((study, trials, lease));
             }
         }
     }
 
-    /// The unfinished trials of `client`, and the queued ones.
+    /// The study, the unfinished trials of `client`, and the queued ones.
     pub(super) async fn open_trials(
         &self,
         id: &StudyId,
         client: &str,
-    ) -> Result<(Vec<Trial>, Vec<Trial>), StudiesError> {
+    ) -> Result<(Study, Vec<Trial>, Vec<Trial>), StudiesError> {
+        // The study is not read after the trials: a new trial gets the number that it expects, so that none which another
+        // server has given this client meanwhile is missed.
+        let (study, mut trials) = self.store.study_and_open_trials(id, FEW).await?;
+        if trials.len() == FEW {
+            let rest = pages::open_trials_after(&*self.store, id, trials.last().map(|last| last.id));
+            trials.extend(rest.try_collect::<Vec<_>>().await?);
+        }
         let (mut own, mut queued) = (Vec::new(), Vec::new());
-        let mut trials = pin!(pages::open_trials(&*self.store, id));
-        while let Some(trial) = trials.try_next().await? {
+        for trial in trials {
             if trial.state == TrialState::Requested {
                 queued.push(trial);
             } else if trial.client_id == client {
                 own.push(trial);
             }
         }
-        Ok((own, queued))
+        Ok((study, own, queued))
     }
 
     /// Creates up to `count` new trials in one transaction, and returns them with the study after it. Returns no trials if

@@ -6,7 +6,9 @@
 //! ([`sessions`]).
 
 mod address;
+mod buffered;
 mod claims;
+mod combined;
 mod documents;
 mod error;
 mod lanes;
@@ -142,12 +144,30 @@ impl Engine for PostgresStore {
         &self,
         query: impl Fn(&dyn Ranges) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
+        self.query(false, query).await
+    }
+
+    async fn lookup<T: Send + 'static>(
+        &self,
+        query: impl Fn(&dyn Ranges) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.query(true, query).await
+    }
+}
+
+impl PostgresStore {
+    /// Runs `query` on one state of the database. With `is_short`, it is expected to need one statement.
+    async fn query<T: Send + 'static>(
+        &self,
+        is_short: bool,
+        query: impl Fn(&dyn Ranges) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
         let (answer, answered) = oneshot::channel();
         let core = Arc::clone(&self.core);
         let permit = core.sessions.permit().await;
         tokio::task::spawn_blocking(move || {
             // The caller may no longer wait.
-            core.query(query, |result| drop(answer.send(result)));
+            core.query(is_short, query, |result| drop(answer.send(result)));
             core.probe();
             drop(permit);
         });

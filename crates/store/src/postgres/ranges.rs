@@ -57,15 +57,31 @@ impl Ranges for PostgresRecords<'_> {
         let sql = "SELECT id, revision, body, crc FROM trials WHERE study = $1 AND open AND id > $2
                    ORDER BY id LIMIT $3";
         let statement = sqlx::query(sql).bind(study.as_str().to_owned()).bind(number(after.0));
-        let rows = self.list(statement.bind(number(limit as u64)), trial_row)?;
+        let rows = self.list(statement.bind(number(limit as u64)), |row| trial_row(row, 0))?;
         rows.iter().map(|row| self.decode_trial(study, row)).collect()
+    }
+
+    fn study_and_open_trials(&self, study: &StudyId, limit: usize) -> Result<(Option<Study>, Vec<Trial>), StoreError> {
+        match self.read_study_and_open_trials(study, limit)? {
+            Some((study, trials)) => Ok((Some(study), trials)),
+            None => Ok((self.study(study)?, Vec::new())),
+        }
+    }
+
+    fn changed_trials_of_study(
+        &self,
+        study: &StudyId,
+        revision: u64,
+        limit: usize,
+    ) -> Result<Option<Vec<Trial>>, StoreError> {
+        self.read_changed_trials_of_study(study, revision, limit)
     }
 
     fn overdue_trials(&self, at: Timestamp, limit: usize) -> Result<Vec<(StudyId, Trial)>, StoreError> {
         let sql = "SELECT id, revision, body, crc, study FROM trials WHERE deadline IS NOT NULL AND deadline <= $1
                    ORDER BY deadline LIMIT $2";
         let statement = sqlx::query(sql).bind(at.as_microsecond()).bind(number(limit as u64));
-        let rows = self.list(statement, |row| Ok((row.try_get::<String, _>(4)?, trial_row(row)?)))?;
+        let rows = self.list(statement, |row| Ok((row.try_get::<String, _>(4)?, trial_row(row, 0)?)))?;
         let trials = rows.iter().map(|(study, row)| {
             let study = self.parse_study(study)?;
             let trial = self.decode_trial(&study, row)?;
@@ -77,7 +93,7 @@ impl Ranges for PostgresRecords<'_> {
     fn trials(&self, study: &StudyId, after: TrialId, limit: usize) -> Result<Vec<Trial>, StoreError> {
         let sql = "SELECT id, revision, body, crc FROM trials WHERE study = $1 AND id > $2 ORDER BY id LIMIT $3";
         let statement = sqlx::query(sql).bind(study.as_str().to_owned()).bind(number(after.0));
-        let rows = self.list(statement.bind(number(limit as u64)), trial_row)?;
+        let rows = self.list(statement.bind(number(limit as u64)), |row| trial_row(row, 0))?;
         rows.iter().map(|row| self.decode_trial(study, row)).collect()
     }
 
@@ -85,7 +101,7 @@ impl Ranges for PostgresRecords<'_> {
         let sql = "SELECT id, revision, body, crc FROM trials WHERE study = $1 AND revision > $2
                    ORDER BY revision LIMIT $3";
         let statement = sqlx::query(sql).bind(study.as_str().to_owned()).bind(number(revision));
-        let rows = self.list(statement.bind(number(limit as u64)), trial_row)?;
+        let rows = self.list(statement.bind(number(limit as u64)), |row| trial_row(row, 0))?;
         rows.iter().map(|row| self.decode_trial(study, row)).collect()
     }
 

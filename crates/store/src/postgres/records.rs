@@ -41,6 +41,20 @@ pub(super) struct PostgresRecords<'a> {
     /// conflict, not a replacement.
     absent: RefCell<HashSet<String>>,
     failure: Cell<Option<Failure>>,
+    reading: Cell<Reading>,
+}
+
+/// In what a query reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    /// In a transaction, so that all statements read one state.
+    Transaction,
+    /// Without a transaction: in one statement.
+    OneStatement,
+    /// As before, after that statement.
+    HasRead,
+    /// As before, but another statement was needed.
+    NeedsTransaction,
 }
 
 pub(super) type Statement = Query<'static, Postgres, PgArguments>;
@@ -48,17 +62,23 @@ pub(super) type Statement = Query<'static, Postgres, PgArguments>;
 impl<'a> PostgresRecords<'a> {
     /// The records of `connection` to change them.
     pub(super) fn for_writing(connection: &'a mut PgConnection, surroundings: Surroundings<'a>) -> Self {
-        Self::new(connection, surroundings, true)
+        Self::new(connection, surroundings, true, Reading::Transaction)
     }
 
-    /// The records of `connection` to read them.
+    /// The records of `connection`, which is in a transaction, to read them.
     pub(super) fn for_reading(connection: &'a mut PgConnection, surroundings: Surroundings<'a>) -> Self {
-        Self::new(connection, surroundings, false)
+        Self::new(connection, surroundings, false, Reading::Transaction)
     }
 
-    fn new(connection: &'a mut PgConnection, surroundings: Surroundings<'a>, locks: bool) -> Self {
+    /// The records of `connection`, which is in no transaction, to read them by one statement.
+    pub(super) fn for_one_statement(connection: &'a mut PgConnection, surroundings: Surroundings<'a>) -> Self {
+        Self::new(connection, surroundings, false, Reading::OneStatement)
+    }
+
+    fn new(connection: &'a mut PgConnection, surroundings: Surroundings<'a>, locks: bool, reading: Reading) -> Self {
         let (absent, failure) = (RefCell::default(), Cell::new(None));
-        Self { connection: RefCell::new(connection), surroundings, locks, absent, failure }
+        let (connection, reading) = (RefCell::new(connection), Cell::new(reading));
+        Self { connection, surroundings, locks, absent, failure, reading }
     }
 
     /// What the last failed statement means for the transaction; `None` if none has failed.
@@ -83,6 +103,26 @@ impl<'a> PostgresRecords<'a> {
         })
     }
 
+    /// Counts a statement, which [`Reading::OneStatement`] refuses unless it is the first.
+    fn count_statement(&self) -> Result<(), StoreError> {
+        match self.reading.get() {
+            Reading::Transaction => Ok(()),
+            Reading::OneStatement => {
+                self.reading.set(Reading::HasRead);
+                Ok(())
+            }
+            Reading::HasRead | Reading::NeedsTransaction => {
+                self.reading.set(Reading::NeedsTransaction);
+                Err(StoreError::NotApplied { operation: "read", source: "it is run again in a transaction".into() })
+            }
+        }
+    }
+
+    /// Whether the query has tried to read with more than one statement outside of a transaction.
+    pub(super) fn needs_transaction(&self) -> bool {
+        self.reading.get() == Reading::NeedsTransaction
+    }
+
     /// Executes a changing statement and returns the number of rows.
     pub(super) fn execute(&self, statement: Statement) -> Result<u64, StoreError> {
         let mut connection = self.connection.borrow_mut();
@@ -96,6 +136,7 @@ impl<'a> PostgresRecords<'a> {
         statement: Statement,
         read: impl FnOnce(&PgRow) -> Result<T, sqlx::Error>,
     ) -> Result<Option<T>, StoreError> {
+        self.count_statement()?;
         let mut connection = self.connection.borrow_mut();
         self.wait("read", async {
             let row = statement.fetch_optional(&mut **connection).await?;
@@ -109,6 +150,7 @@ impl<'a> PostgresRecords<'a> {
         statement: Statement,
         read: impl FnMut(&PgRow) -> Result<T, sqlx::Error>,
     ) -> Result<Vec<T>, StoreError> {
+        self.count_statement()?;
         let mut connection = self.connection.borrow_mut();
         self.wait("read", async {
             let rows = statement.fetch_all(&mut **connection).await?;
@@ -127,6 +169,15 @@ impl<'a> PostgresRecords<'a> {
         }
         let detail = format!("it has revision {}, its row has {revision}", trial.revision);
         Err(of(RecordError::Malformed { detail }))
+    }
+
+    pub(super) fn decode_study(&self, id: &StudyId, row: StudyRow) -> Result<Study, StoreError> {
+        let StudyRow { body, crc, next, revision, progress_crc } = row;
+        let decode = move || {
+            record::verify(id.as_str().as_bytes(), body.as_bytes(), crc)?;
+            self.surroundings.decoded.decode(id, body, progress_of(id, next, revision, progress_crc)?)
+        };
+        decode().map_err(|error| error.of(self.place(), &format!("study {id}")))
     }
 
     pub(super) fn decode_job(&self, (id, body, crc): &(String, String, u32)) -> Result<Job, StoreError> {
@@ -166,9 +217,34 @@ pub(super) struct TrialRow {
     crc: u32,
 }
 
-/// Reads the columns `id, revision, body, crc`.
-pub(super) fn trial_row(row: &PgRow) -> Result<TrialRow, sqlx::Error> {
-    Ok(TrialRow { id: row.try_get(0)?, revision: row.try_get(1)?, body: row.try_get(2)?, crc: crc_of(row, 3)? })
+/// Reads the columns `id, revision, body, crc`, the first of which has the number `first`.
+pub(super) fn trial_row(row: &PgRow, first: usize) -> Result<TrialRow, sqlx::Error> {
+    Ok(TrialRow {
+        id: row.try_get(first)?,
+        revision: row.try_get(first + 1)?,
+        body: row.try_get(first + 2)?,
+        crc: crc_of(row, first + 3)?,
+    })
+}
+
+/// The row of a study with that of its progress.
+pub(super) struct StudyRow {
+    body: String,
+    crc: u32,
+    next: i64,
+    revision: i64,
+    progress_crc: u32,
+}
+
+/// Reads the columns `body, crc` of a study, and `next_trial_id, revision, crc` of its progress.
+pub(super) fn study_row(row: &PgRow) -> Result<StudyRow, sqlx::Error> {
+    Ok(StudyRow {
+        body: row.try_get(0)?,
+        crc: crc_of(row, 1)?,
+        next: row.try_get(2)?,
+        revision: row.try_get(3)?,
+        progress_crc: crc_of(row, 4)?,
+    })
 }
 
 /// Reads the columns `id, body, crc`.
@@ -193,8 +269,13 @@ pub(super) fn progress_of(id: &StudyId, next: i64, revision: i64, crc: u32) -> R
     Ok(progress)
 }
 
+/// The end of the lease of `trial` in microseconds since 1970, rounded up so that no lease is found before its end.
+pub(super) fn deadline(trial: &Trial) -> Option<i64> {
+    trial.lease.map(|lease| lease.deadline.as_microsecond().saturating_add(1))
+}
+
 /// The text of a stored JSON document.
-fn text(body: Vec<u8>) -> String {
+pub(super) fn text(body: Vec<u8>) -> String {
     String::from_utf8(body).expect("JSON is UTF-8")
 }
 
@@ -227,30 +308,31 @@ impl Lookups for PostgresRecords<'_> {
                  FROM studies s JOIN progress p ON p.study = s.id WHERE s.id = $1"
             }
         };
-        let row = self.get(sqlx::query(sql).bind(id.as_str().to_owned()), |row| {
-            let (next, revision): (i64, i64) = (row.try_get(2)?, row.try_get(3)?);
-            Ok((row.try_get::<String, _>(0)?, crc_of(row, 1)?, next, revision, crc_of(row, 4)?))
-        })?;
-        let damaged = |error: RecordError| error.of(self.place(), &format!("study {id}"));
-        let Some((body, crc, next, revision, progress_crc)) = row else {
-            let alone = sqlx::query("SELECT 1 FROM studies WHERE id = $1").bind(id.as_str().to_owned());
-            if self.get(alone, |_| Ok(()))?.is_some() && !self.locks {
-                return Err(damaged(RecordError::Malformed { detail: "its progress is missing".into() }));
-            }
-            self.absent.borrow_mut().insert(format!("study {id}"));
-            return Ok(None);
-        };
-        let decode = move || {
-            record::verify(id.as_str().as_bytes(), body.as_bytes(), crc)?;
-            self.surroundings.decoded.decode(id, body, progress_of(id, next, revision, progress_crc)?)
-        };
-        decode().map(Some).map_err(damaged)
+        if let Some(row) = self.get(sqlx::query(sql).bind(id.as_str().to_owned()), study_row)? {
+            return self.decode_study(id, row).map(Some);
+        }
+        let alone = sqlx::query("SELECT 1 FROM studies WHERE id = $1").bind(id.as_str().to_owned());
+        if self.get(alone, |_| Ok(()))?.is_some() && !self.locks {
+            let error = RecordError::Malformed { detail: "its progress is missing".into() };
+            return Err(error.of(self.place(), &format!("study {id}")));
+        }
+        self.absent.borrow_mut().insert(format!("study {id}"));
+        Ok(None)
+    }
+
+    fn study_and_trial(&self, study: &StudyId, id: TrialId) -> Result<(Option<Study>, Option<Trial>), StoreError> {
+        // With locks, the trial is read after the lock of the study was waited for.
+        let found = if self.locks { None } else { self.read_study_and_trial(study, id)? };
+        match found {
+            Some((study, trial)) => Ok((Some(study), trial)),
+            None => Ok((self.study(study)?, self.trial(study, id)?)),
+        }
     }
 
     fn trial(&self, study: &StudyId, id: TrialId) -> Result<Option<Trial>, StoreError> {
         let sql = "SELECT id, revision, body, crc FROM trials WHERE study = $1 AND id = $2";
         let statement = sqlx::query(sql).bind(study.as_str().to_owned()).bind(number(id.0));
-        let row = self.get(statement, trial_row)?;
+        let row = self.get(statement, |row| trial_row(row, 0))?;
         row.map(|row| self.decode_trial(study, &row)).transpose()
     }
 
@@ -349,8 +431,6 @@ impl Changes for PostgresRecords<'_> {
     fn put_trial(&self, study: &StudyId, trial: &Trial, replaces: Option<&Trial>) -> Result<(), StoreError> {
         let body = encode_trial(trial);
         let crc = checksum(&keys::trial(study, trial.id), &body);
-        // Rounded up, so that no lease is found before its end.
-        let deadline = trial.lease.map(|lease| lease.deadline.as_microsecond().saturating_add(1));
         let sql = match replaces {
             None => {
                 "INSERT INTO trials (study, id, revision, body, crc, open, deadline)
@@ -368,7 +448,7 @@ impl Changes for PostgresRecords<'_> {
             .bind(text(body))
             .bind(i64::from(crc))
             .bind(!trial.state.is_final())
-            .bind(deadline);
+            .bind(deadline(trial));
         self.execute(statement).map(|_| ())
     }
 

@@ -112,14 +112,20 @@ impl Sessions {
 }
 
 impl Session {
+    /// The row of this session with the number of its last transaction.
+    pub(super) async fn writer(&mut self) -> Result<Writer, sqlx::Error> {
+        let writer = match self.writer {
+            Some(writer) => writer,
+            None => self.register().await?,
+        };
+        Ok(*self.writer.insert(writer))
+    }
+
     /// Begins a transaction that changes records, and sets its number in the row of this session.
     pub(super) async fn begin_write(&mut self) -> Result<Writer, sqlx::Error> {
         // The row may have been removed while the session was idle, so there may be a second turn.
         for _ in 0..2 {
-            let Writer { id, sequence } = match self.writer {
-                Some(writer) => writer,
-                None => self.register().await?,
-            };
+            let Writer { id, sequence } = self.writer().await?;
             let next = Writer { id, sequence: sequence + 1 };
             self.writer = Some(next);
             let sql = format!("BEGIN; UPDATE writers SET sequence = {}, used = now() WHERE id = {id}", next.sequence);
@@ -154,7 +160,8 @@ impl Session {
     /// Whether the transaction `writer` of a lost session was committed, once that session has ended; `None` if its row is
     /// missing.
     pub(super) async fn was_committed(&mut self, writer: Writer) -> Result<Option<bool>, sqlx::Error> {
-        let sql = "SELECT sequence FROM writers WHERE id = $1 FOR UPDATE";
+        // Changed, so that a statement of the lost session which still waits finds another number and changes nothing.
+        let sql = "UPDATE writers SET sequence = sequence + 1 WHERE id = $1 RETURNING sequence - 1";
         let read = sqlx::query(sql).bind(writer.id).fetch_optional(&mut self.connection);
         let row = within(ANSWER_TIMEOUT, read).await?;
         let Some(row) = row else { return Ok(None) };

@@ -4,9 +4,12 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use sqlx::Row;
+
+use super::buffered::{BufferedRecords, Way, Writes};
 use super::error::{self, Contended, Failure};
 use super::records::PostgresRecords;
-use super::sessions::{Session, Writer};
+use super::sessions::{ANSWER_TIMEOUT, Session, Writer, within};
 use super::{Core, StoreFault};
 use crate::StoreError;
 use crate::engine::Ranges;
@@ -33,6 +36,8 @@ enum Run {
     RolledBack(StoreError),
     /// The group met another transaction; the session can be used again.
     Conflict,
+    /// No change was made, and the group has to be run in this way; the session can be used again.
+    Needs(Way),
     /// The session is lost, and no change was made.
     Lost(StoreFault),
     /// The session was lost during the commit.
@@ -43,13 +48,27 @@ impl Core {
     /// Makes the changes of `group` in one transaction. Blocks.
     pub(super) fn commit(&self, group: &mut [Box<dyn Request>]) -> CommitOutcome {
         let mut attempts = 0;
+        let mut way = Way::Unlocked;
         loop {
             attempts += 1;
             let mut session = match self.runtime.block_on(self.sessions.take()) {
                 Ok(session) => session,
                 Err(source) => return CommitOutcome::RolledBack(Arc::new(self.cannot_connect(source))),
             };
-            match self.run(&mut session, group) {
+            let run = match way {
+                Way::Unlocked => self.run_unlocked(&mut session, group),
+                Way::Locked => self.run_locked(&mut session, group),
+                Way::ByStatement => self.run(&mut session, group),
+            };
+            match run {
+                Run::Needs(needed) => {
+                    self.sessions.put_back(session);
+                    way = needed;
+                }
+                Run::Conflict if way == Way::Unlocked => {
+                    self.sessions.put_back(session);
+                    way = Way::Locked;
+                }
                 Run::Committed => {
                     self.sessions.put_back(session);
                     self.works();
@@ -84,7 +103,8 @@ impl Core {
                     drop(session);
                     match self.resolve(writer) {
                         Some(true) => return CommitOutcome::Committed,
-                        Some(false) if attempts < MAX_ATTEMPTS => {}
+                        // The other ways would not tell why a statement failed.
+                        Some(false) if attempts < MAX_ATTEMPTS => way = Way::ByStatement,
                         Some(false) => return CommitOutcome::RolledBack(Arc::new(StoreError::not_applied(fault))),
                         None => {
                             self.fails(fault.clone());
@@ -127,6 +147,95 @@ impl Core {
         if !kept {
             return self.rolled_back(session, Run::Committed);
         }
+        self.finish(session, writer)
+    }
+
+    /// Runs the changes of `group`, and writes them by one statement that is a transaction of its own.
+    fn run_unlocked(&self, session: &mut Session, group: &mut [Box<dyn Request>]) -> Run {
+        let writes = match self.collect(session, group, false) {
+            Ok(writes) => writes,
+            Err(run) => return run,
+        };
+        let Some(writes) = writes else { return Run::Committed };
+        let Writer { id, sequence } = match self.runtime.block_on(within(ANSWER_TIMEOUT, session.writer())) {
+            Ok(writer) => writer,
+            Err(source) if Failure::of(&source) == Failure::Lost => return Run::Lost(error::unreachable(&source)),
+            Err(source) => return Run::RolledBack(error::not_applied(&self.place, "write", source)),
+        };
+        let next = Writer { id, sequence: sequence + 1 };
+        let answer = async {
+            let row = writes.statement(Some(next)).fetch_one(&mut session.connection).await?;
+            Ok::<(i64, i64), sqlx::Error>((row.try_get(0)?, row.try_get(1)?))
+        };
+        match self.runtime.block_on(within(ANSWER_TIMEOUT, answer)) {
+            Ok((1, 1)) => {
+                session.writer = Some(next);
+                Run::Committed
+            }
+            Ok((own, _)) => {
+                // The row was removed while the session was idle.
+                session.writer = session.writer.filter(|_| own == 1);
+                Run::Conflict
+            }
+            Err(source) => match Failure::of(&source) {
+                Failure::Conflict => Run::Conflict,
+                Failure::Lost | Failure::Statement => Run::Unknown(next, error::unreachable(&source)),
+            },
+        }
+    }
+
+    /// Runs the changes of `group` in a transaction that locks the study, and writes them by one statement.
+    fn run_locked(&self, session: &mut Session, group: &mut [Box<dyn Request>]) -> Run {
+        let writer = match self.runtime.block_on(session.begin_write()) {
+            Ok(writer) => writer,
+            Err(source) => return self.ended(session, source),
+        };
+        match self.collect(session, group, true) {
+            Err(Run::Lost(fault)) => return Run::Lost(fault),
+            Err(run) => return self.rolled_back(session, run),
+            Ok(None) => return self.rolled_back(session, Run::Committed),
+            Ok(Some(writes)) => {
+                let answer = writes.statement(None).fetch_one(&mut session.connection);
+                match self.runtime.block_on(within(ANSWER_TIMEOUT, answer)).and_then(|row| row.try_get(1)) {
+                    Ok(1_i64) => {}
+                    Ok(_) => return self.rolled_back(session, Run::Conflict),
+                    Err(source) => return self.ended(session, source),
+                }
+            }
+        }
+        self.finish(session, writer)
+    }
+
+    /// Runs the changes of `group` and returns what they write; `None` if nothing. An error is an early end of the run,
+    /// before the rollback of its transaction if there is one.
+    fn collect(
+        &self,
+        session: &mut Session,
+        group: &mut [Box<dyn Request>],
+        is_locked: bool,
+    ) -> Result<Option<Writes>, Run> {
+        let records = BufferedRecords::new(&mut session.connection, self.surroundings(), is_locked);
+        for request in group {
+            let is_kept = request.run(&records);
+            match records.failure() {
+                Some(Failure::Lost) => return Err(Run::Lost(self.lost_fault())),
+                Some(Failure::Conflict) => return Err(Run::Conflict),
+                Some(Failure::Statement) => return Err(Run::Needs(Way::ByStatement)),
+                None => {}
+            }
+            if let Some(way) = records.needed() {
+                return Err(Run::Needs(way));
+            }
+            records.end_change(is_kept);
+        }
+        let is_of_one_time = records.is_of_one_time();
+        let writes = records.into_writes();
+        // Without a statement that requires the study as it was read, it may have changed between two reads.
+        if writes.is_none() && !is_of_one_time { Err(Run::Conflict) } else { Ok(writes) }
+    }
+
+    /// Commits the transaction `writer`.
+    fn finish(&self, session: &mut Session, writer: Writer) -> Run {
         match self.runtime.block_on(session.execute("COMMIT")) {
             Ok(()) => Run::Committed,
             Err(source) => match Failure::of(&source) {
@@ -188,9 +297,11 @@ impl Core {
         }
     }
 
-    /// Runs `query` on one state of the database, and passes the result to `answer`. Blocks.
+    /// Runs `query` on one state of the database, and passes the result to `answer`. A query `is_short` if it is expected
+    /// to need one statement, which needs no transaction. Blocks.
     pub(super) fn query<T>(
         &self,
+        mut is_short: bool,
         query: impl Fn(&dyn Ranges) -> Result<T, StoreError>,
         answer: impl FnOnce(Result<T, StoreError>),
     ) {
@@ -199,14 +310,17 @@ impl Core {
                 Ok(session) => session,
                 Err(source) => return answer(Err(self.cannot_connect(source))),
             };
-            if let Err(source) = self.runtime.block_on(session.begin_read()) {
+            if !is_short && let Err(source) = self.runtime.block_on(session.begin_read()) {
                 if Failure::of(&source) == Failure::Lost && !session.is_new {
                     self.sessions.close_idle();
                     continue;
                 }
                 return answer(Err(error::not_applied(&self.place, "read", source)));
             }
-            let records = PostgresRecords::for_reading(&mut session.connection, self.surroundings());
+            let records = match is_short {
+                true => PostgresRecords::for_one_statement(&mut session.connection, self.surroundings()),
+                false => PostgresRecords::for_reading(&mut session.connection, self.surroundings()),
+            };
             let result = query(&records);
             if records.failure() == Some(Failure::Lost) {
                 self.sessions.close_idle();
@@ -216,8 +330,17 @@ impl Core {
                 }
                 continue;
             }
+            if records.needs_transaction() {
+                is_short = false;
+                self.sessions.put_back(session);
+                continue;
+            }
             // The caller need not wait for the end of the transaction.
             answer(result);
+            if is_short {
+                self.sessions.put_back(session);
+                return;
+            }
             if self.runtime.block_on(session.execute("ROLLBACK")).is_ok() {
                 self.sessions.put_back(session);
             }

@@ -1,0 +1,267 @@
+#![doc = include_str!("../README.md")]
+
+mod client;
+mod names;
+mod objects;
+mod placement;
+mod state;
+mod submission;
+mod waiting;
+mod watch;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use async_trait::async_trait;
+use http::Uri;
+use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
+use kube::Config;
+use kube::api::{Api, PostParams};
+
+use self::client::{ApiError, Client, innermost};
+use self::submission::Recorded;
+use self::waiting::Refusals;
+use self::watch::Watched;
+use tunesmith_domain::JobId;
+use tunesmith_executor::remote::{AgentEngine, PlaceState, Submitted};
+use tunesmith_executor::{Capabilities, ExecutorError, ExecutorJobId, ExecutorJobSpec, LossCause, StopMode};
+
+/// What a server does with its objects: group, resource, verb. It needs no other permission.
+pub const PERMISSIONS: [(&str, &str, &str); 11] = [
+    ("batch", "jobs", "create"),
+    ("batch", "jobs", "get"),
+    ("batch", "jobs", "list"),
+    ("batch", "jobs", "watch"),
+    ("batch", "jobs", "delete"),
+    ("", "pods", "list"),
+    ("", "pods", "watch"),
+    ("", "events", "list"),
+    ("", "secrets", "create"),
+    ("", "secrets", "patch"),
+    ("", "secrets", "delete"),
+];
+
+/// Settings of a [`KubernetesEngine`].
+#[derive(Debug, Clone)]
+pub struct KubernetesSettings {
+    /// The namespace of jobs whose specification names none; `None` for that of the configuration of Kubernetes.
+    pub namespace: Option<String>,
+    /// The pods.
+    pub pods: PodSettings,
+    /// Absolute path of the folder on this machine in which submissions are recorded. Created when needed.
+    pub registry: PathBuf,
+}
+
+/// How pods are made.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PodSettings {
+    /// The image with the program `tunesmith` and the command `cp`.
+    pub agent_image: String,
+    /// The path of the program in that image.
+    pub agent_path: String,
+    /// The image of trials that name none; `None` if each must name one.
+    pub default_image: Option<String>,
+    /// Address of the server, as pods reach it; `None` for that in the specification.
+    pub server: Option<String>,
+    /// The service account of pods; `None` for the namespace's default.
+    pub service_account: Option<String>,
+    /// The folder in which programs start; `None` for that of their image.
+    pub working_directory: Option<String>,
+    /// Labels that nodes must have.
+    pub node_selector: BTreeMap<String, String>,
+    /// The label of nodes whose value is the type of their accelerators.
+    pub accelerator_label: Option<String>,
+    /// Claims of persistent volumes by the path under which trials find them, such as that of the job-dir.
+    pub volumes: BTreeMap<String, String>,
+}
+
+/// Why a cluster cannot be used as it was configured.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KubernetesUnusable {
+    /// There is no configuration.
+    #[error(
+        "the configuration of Kubernetes cannot be read: {0}; set KUBECONFIG to the file of a cluster, or run the server in a pod"
+    )]
+    Configuration(String),
+    /// The API server does not answer, or refuses.
+    #[error("the Kubernetes cluster at {address} cannot be used: {reason}; check KUBECONFIG and the network")]
+    Cluster {
+        /// The address of the API server.
+        address: String,
+        /// What it answers.
+        reason: String,
+    },
+    /// Permissions are missing.
+    #[error(
+        "this user may not {} in the namespace {namespace:?} of Kubernetes; examples/kubernetes/server.yaml has a Role with \
+         what is needed",
+        missing.join(", ")
+    )]
+    Permissions {
+        /// The namespace.
+        namespace: String,
+        /// What is missing, such as `create jobs.batch`.
+        missing: Vec<String>,
+    },
+}
+
+/// Starts agents as jobs of a Kubernetes cluster.
+pub struct KubernetesEngine {
+    settings: KubernetesSettings,
+    /// The namespace of jobs whose specification names none.
+    namespace: String,
+    address: Uri,
+    client: Client,
+    submitted: Submitted,
+    watched: Watched,
+    refusals: Refusals,
+}
+
+impl KubernetesEngine {
+    /// An engine for the cluster of `KUBECONFIG`, `~/.kube/config` or the pod of this process. Makes no request.
+    ///
+    /// # Errors
+    /// [`KubernetesUnusable::Configuration`].
+    pub async fn connect(settings: KubernetesSettings) -> Result<Self, KubernetesUnusable> {
+        let config = Config::infer().await;
+        Self::new(settings, config.map_err(|error| KubernetesUnusable::Configuration(innermost(&error)))?)
+    }
+
+    /// An engine for the cluster of `config`. Makes no request.
+    ///
+    /// # Errors
+    /// [`KubernetesUnusable::Configuration`].
+    pub fn new(settings: KubernetesSettings, mut config: Config) -> Result<Self, KubernetesUnusable> {
+        // Requests are repeated here, for a shorter time.
+        config.default_retry = false;
+        let namespace = settings.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
+        let address = config.cluster_url.clone();
+        let kube = kube::Client::try_from(config);
+        let kube = kube.map_err(|error| KubernetesUnusable::Configuration(innermost(&error)))?;
+        Ok(Self {
+            namespace,
+            address,
+            submitted: Submitted::new(settings.registry.clone()),
+            watched: Watched::new(kube.clone()),
+            refusals: Refusals::default(),
+            client: Client::new(kube),
+            settings,
+        })
+    }
+
+    /// Checks that the cluster answers, and permits what this engine does.
+    ///
+    /// # Errors
+    /// [`KubernetesUnusable`].
+    pub async fn check(&self) -> Result<(), KubernetesUnusable> {
+        let mut missing = Vec::new();
+        for (group, resource, verb) in PERMISSIONS {
+            if !self.may(group, resource, verb).await.map_err(|error| self.unusable(&error))? {
+                let name = if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") };
+                missing.push(format!("{verb} {name}"));
+            }
+        }
+        if missing.is_empty() {
+            return Ok(());
+        }
+        Err(KubernetesUnusable::Permissions { namespace: self.namespace.clone(), missing })
+    }
+
+    fn unusable(&self, error: &ApiError) -> KubernetesUnusable {
+        KubernetesUnusable::Cluster { address: self.address.to_string(), reason: error.to_string() }
+    }
+
+    async fn may(&self, group: &str, resource: &str, verb: &str) -> Result<bool, ApiError> {
+        let attributes = ResourceAttributes {
+            namespace: Some(self.namespace.clone()),
+            group: Some(group.to_owned()),
+            resource: Some(resource.to_owned()),
+            verb: Some(verb.to_owned()),
+            ..ResourceAttributes::default()
+        };
+        let spec = SelfSubjectAccessReviewSpec { resource_attributes: Some(attributes), ..Default::default() };
+        let review = SelfSubjectAccessReview { spec, ..Default::default() };
+        let reviews: Api<SelfSubjectAccessReview> = Api::all(self.client.kube.clone());
+        let params = PostParams::default();
+        let answer = self.client.call(|| reviews.create(&params, &review)).await?;
+        Ok(answer.status.is_some_and(|status| status.allowed))
+    }
+}
+
+impl std::fmt::Debug for KubernetesEngine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KubernetesEngine").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+fn unreachable(id: &ExecutorJobId, error: ApiError) -> ExecutorError {
+    ExecutorError::Unreachable { id: id.clone(), source: io::Error::other(error) }
+}
+
+fn io_failed(id: &ExecutorJobId) -> impl Fn(io::Error) -> ExecutorError {
+    |source| ExecutorError::Unreachable { id: id.clone(), source }
+}
+
+fn gone(reason: &str) -> PlaceState {
+    PlaceState::Gone { cause: LossCause::Failure, reason: reason.to_owned() }
+}
+
+#[async_trait]
+impl AgentEngine for KubernetesEngine {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { shares_files: false }
+    }
+
+    async fn start(&self, spec: &ExecutorJobSpec, file: &Path) -> Result<(), ExecutorError> {
+        self.submit(spec, file).await
+    }
+
+    async fn place(&self, id: &ExecutorJobId) -> Result<PlaceState, ExecutorError> {
+        let Some(recorded) = self.recorded(id)? else { return Ok(PlaceState::Unknown) };
+        let Some(job) = self.job(id, &recorded).await? else {
+            return Ok(match recorded.uid {
+                Some(_) => gone("its job was deleted from the cluster"),
+                None => PlaceState::Unknown,
+            });
+        };
+        let pods = self.pods(id, &recorded, &job).await?;
+        let place = state::place(&job, &pods);
+        if pods.is_empty() && matches!(place, PlaceState::Waiting { .. }) {
+            let refusal = self.refusals.of(&self.client, &recorded.namespace, &job).await;
+            return Ok(refusal.map_or(place, |reason| PlaceState::Waiting { reason }));
+        }
+        Ok(place)
+    }
+
+    async fn stop(&self, id: &ExecutorJobId, _: StopMode) -> Result<(), ExecutorError> {
+        // A running agent gets the request in the answer to its next report, and reports the end of its program. A signal of the
+        // kubelet would be the notice of a preemption.
+        if !matches!(self.place(id).await?, PlaceState::Waiting { .. }) {
+            return Ok(());
+        }
+        match self.recorded(id)? {
+            Some(recorded) => self.delete(&recorded).await.map_err(|error| unreachable(id, error)),
+            None => Ok(()),
+        }
+    }
+
+    async fn tidy(&self, id: &ExecutorJobId) -> Result<(), ExecutorError> {
+        match self.recorded(id)? {
+            Some(recorded) => self.delete(&recorded).await.map_err(|error| unreachable(id, error)),
+            None => Ok(()),
+        }
+    }
+
+    async fn forget(&self, job: &JobId) -> io::Result<()> {
+        let prefix = names::prefix(&self.submitted.identity()?, job);
+        for name in self.submitted.starting_with(&prefix)? {
+            if let Some(note) = self.submitted.note(&name)? {
+                self.delete(&Recorded::new(name.clone(), &note)).await.map_err(io::Error::other)?;
+            }
+            self.submitted.remove(&name)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,105 @@
+//! Names and labels of the objects of an attempt.
+
+use std::collections::BTreeMap;
+
+use sha2::{Digest, Sha256};
+
+use tunesmith_domain::JobId;
+use tunesmith_executor::ExecutorJobId;
+
+/// The label by which the objects of this program are found.
+const MANAGED_LABEL: (&str, &str) = ("app.kubernetes.io/managed-by", "tunesmith");
+
+/// The label with the identity of the server.
+pub(super) const SERVER_LABEL: &str = "tunesmith.dev/server";
+
+/// The label with the name of the Job of an attempt.
+pub(super) const RUN_LABEL: &str = "tunesmith.dev/run";
+
+/// The label with the digest of the name of a job.
+const JOB_LABEL: &str = "tunesmith.dev/job";
+
+/// Longest part of a name that people read.
+const MAX_READABLE: usize = 20;
+
+/// Longest name. It is also the value of a label, which has at most 63 characters.
+const MAX_NAME: usize = 63;
+
+/// The name of the Job and the Secret of `id`, which the server `identity` has submitted.
+pub(super) fn name_of(identity: &str, id: &ExecutorJobId) -> String {
+    let rest = match id.trial {
+        Some(trial) => format!("t{trial}-a{}", id.attempt),
+        None => format!("a{}", id.attempt),
+    };
+    let prefix = prefix(identity, &id.job);
+    let name = format!("{prefix}{rest}");
+    if name.len() <= MAX_NAME {
+        return name;
+    }
+    format!("{prefix}x{}", hex::encode(&Sha256::digest(rest)[..6]))
+}
+
+/// The beginning of the names of all attempts of `job`.
+pub(super) fn prefix(identity: &str, job: &JobId) -> String {
+    let (_, name) = job.parts();
+    let mut readable = String::new();
+    for c in name.chars() {
+        let c = if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+        if readable.len() < MAX_READABLE && !(c == '-' && (readable.is_empty() || readable.ends_with('-'))) {
+            readable.push(c);
+        }
+    }
+    format!("ts-{}-{}-", readable.trim_end_matches('-'), digest(identity, job))
+}
+
+fn digest(identity: &str, job: &JobId) -> String {
+    hex::encode(&Sha256::digest(format!("{identity}/{}", job.as_str()))[..6])
+}
+
+/// The labels of the objects of `id`.
+pub(super) fn labels(identity: &str, id: &ExecutorJobId) -> BTreeMap<String, String> {
+    let mut labels = BTreeMap::from([
+        (MANAGED_LABEL.0.to_owned(), MANAGED_LABEL.1.to_owned()),
+        (SERVER_LABEL.to_owned(), identity.to_owned()),
+        (RUN_LABEL.to_owned(), name_of(identity, id)),
+        (JOB_LABEL.to_owned(), digest(identity, &id.job)),
+        ("tunesmith.dev/attempt".to_owned(), id.attempt.to_string()),
+    ]);
+    if let Some(trial) = id.trial {
+        labels.insert("tunesmith.dev/trial".to_owned(), trial.to_string());
+    }
+    labels
+}
+
+/// The selector of all objects of the server `identity`.
+pub(super) fn selector(identity: &str) -> String {
+    format!("{}={},{SERVER_LABEL}={identity}", MANAGED_LABEL.0, MANAGED_LABEL.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use tunesmith_domain::TrialId;
+
+    use super::*;
+
+    fn is_valid(name: &str) -> bool {
+        let is_inside = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        name.len() <= MAX_NAME && name.chars().all(is_inside) && !name.ends_with('-')
+    }
+
+    #[test]
+    fn names_are_valid_and_distinct() {
+        let id = |job: &str, trial, attempt| ExecutorJobId { job: job.parse().unwrap(), trial, attempt };
+        let one = id("project/My_Job", Some(TrialId(12)), 3);
+        let name = name_of("cafe", &one);
+        assert!(name.starts_with("ts-my-job-") && name.ends_with("-t12-a3") && is_valid(&name), "{name}");
+        assert_ne!(name, name_of("cafe", &id("other/My_Job", Some(TrialId(12)), 3)));
+        assert_ne!(name, name_of("beef", &one), "another server");
+        assert_eq!(name, name_of("cafe", &one));
+        assert!(name_of("cafe", &id("p/My_Job", None, 1)).ends_with("-a1"));
+        let long = |attempt| name_of("cafe", &id(&format!("p/{}", "x".repeat(120)), Some(TrialId(u64::MAX)), attempt));
+        assert!(is_valid(&long(9)), "{}", long(9));
+        assert_ne!(long(9), long(10));
+        assert_eq!(labels("cafe", &one)[RUN_LABEL], name);
+    }
+}

@@ -1,0 +1,262 @@
+//! The Job and the Secret of an attempt.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use k8s_openapi::api::batch::v1::{
+    Job, JobSpec, PodFailurePolicy, PodFailurePolicyOnPodConditionsPattern, PodFailurePolicyRule,
+};
+use k8s_openapi::api::core::v1::{
+    Container, EmptyDirVolumeSource, EnvVar, PersistentVolumeClaimVolumeSource, PodSecurityContext, PodSpec,
+    PodTemplateSpec, ResourceRequirements, SeccompProfile, Secret, SecretVolumeSource, SecurityContext, Volume,
+    VolumeMount,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use super::PodSettings;
+use super::names::{labels, name_of};
+use super::placement::{Place, requirements};
+use tunesmith_domain::Resources;
+use tunesmith_executor::remote::AgentSpec;
+use tunesmith_executor::tf_config::CLUSTER_SPEC_VARIABLE;
+use tunesmith_executor::{ExecutorJobId, ExecutorJobSpec, Program};
+
+/// The container that runs the agent with the program of the trial.
+pub(super) const TRIAL: &str = "trial";
+
+/// Folder of the agent's program in the container.
+const AGENT_FOLDER: &str = "/tunesmith";
+
+/// Folder of the specification in the container.
+const SPEC_FOLDER: &str = "/tunesmith-spec";
+
+/// Folder of the spool in the container.
+const SPOOL_FOLDER: &str = "/tunesmith-spool";
+
+/// The file with the specification, in its folder and in the Secret.
+const SPEC_FILE: &str = "spec.json";
+
+/// Time after which Kubernetes removes an ended Job, in seconds. The server removes it earlier, when it has recorded the end.
+const TTL_SECONDS: i32 = 24 * 3600;
+
+/// Time that the agent gets beyond the grace period of its program, to report, in seconds.
+const REPORT_SECONDS: u64 = 30;
+
+/// Time beyond the time limit of the program after which the kubelet ends a pod whose agent did not, in seconds. It includes the
+/// pull of the image, and a server that is out of reach at the end.
+const DEADLINE_SECONDS: u64 = 3600;
+
+/// Maximum size of a Secret in bytes, with room for its other fields.
+const MAX_SPEC_BYTES: usize = 1_000_000;
+
+/// The specification for the agent in a pod, whose container is that of the trial.
+///
+/// # Errors
+/// Why Kubernetes cannot run it.
+pub(super) fn agent_spec(mut agent: AgentSpec) -> Result<String, String> {
+    // The agent has the working directory of its container, which is that of its image or of the settings.
+    agent.spec.working_directory = PathBuf::from(".");
+    for replica in &mut agent.spec.replicas {
+        let Program::Container { image, command, args, .. } = &replica.program else { continue };
+        if command.is_empty() {
+            return Err(format!(
+                "the image {image} has to be started by its entry point, which an agent in the pod cannot know: state the \
+                 command in masterConfig.containerCommand"
+            ));
+        }
+        replica.program = Program::Command { argv: command.iter().chain(args).cloned().collect() };
+        // The agent gives it its value.
+        agent.spec.environment.insert(CLUSTER_SPEC_VARIABLE.to_owned(), String::new());
+    }
+    let text =
+        serde_json::to_string(&agent).map_err(|error| format!("its specification cannot be written: {error}"))?;
+    if text.len() > MAX_SPEC_BYTES {
+        return Err(format!(
+            "its specification has {} KiB, of which Kubernetes takes {} KiB; shorten the training input",
+            text.len() >> 10,
+            MAX_SPEC_BYTES >> 10
+        ));
+    }
+    Ok(text)
+}
+
+/// The Job of `spec`.
+///
+/// # Errors
+/// Why Kubernetes cannot run it.
+pub(super) fn job(identity: &str, spec: &ExecutorJobSpec, settings: &PodSettings) -> Result<Job, String> {
+    let [replica] = &spec.replicas[..] else {
+        return Err(format!(
+            "it has {} replicas, and this engine runs one; let the program start the others by an operator of the cluster",
+            spec.replicas.len()
+        ));
+    };
+    let mut place = Place::new(settings, &spec.placement.options)?;
+    let image = match &replica.program {
+        Program::Container { image, .. } => image.clone(),
+        Program::Command { .. } => place.image.clone().ok_or(
+            "it names no image: state masterConfig.imageUri, start the server with --kubernetes-image, or give its \
+             runtime version an image in the server configuration",
+        )?,
+    };
+    let label = settings.accelerator_label.as_deref();
+    let accelerator = replica.resources.accelerators.as_ref().map(|wanted| place.accelerators(wanted, label));
+    let resources = requirements(&replica.resources, accelerator.transpose()?);
+    let plain = Resources { accelerators: None, ..replica.resources.clone() };
+    let labels = labels(identity, &spec.id);
+    let pod_labels = place.labels.clone().into_iter().chain(labels.clone()).collect();
+    let job_labels = place.labels.clone().into_iter().chain(labels).collect();
+    let pod = PodSpec {
+        restart_policy: Some("Never".to_owned()),
+        automount_service_account_token: Some(false),
+        enable_service_links: Some(false),
+        service_account_name: place.service_account.clone(),
+        priority_class_name: place.priority_class.clone(),
+        termination_grace_period_seconds: i64::try_from(spec.grace.as_secs().saturating_add(REPORT_SECONDS)).ok(),
+        active_deadline_seconds: spec.time_limit.and_then(|limit| {
+            i64::try_from(limit.as_secs().checked_add(spec.grace.as_secs())?.checked_add(DEADLINE_SECONDS)?).ok()
+        }),
+        security_context: Some(PodSecurityContext {
+            seccomp_profile: Some(SeccompProfile { type_: "RuntimeDefault".to_owned(), localhost_profile: None }),
+            ..PodSecurityContext::default()
+        }),
+        node_selector: Some(place.node_selector.clone()).filter(|labels| !labels.is_empty()),
+        tolerations: Some(place.tolerations.clone()).filter(|tolerations| !tolerations.is_empty()),
+        init_containers: Some(vec![agent_container(settings, requirements(&plain, None))]),
+        containers: vec![trial_container(image, settings, &place, resources)],
+        volumes: Some(volumes(identity, &spec.id, settings)),
+        ..PodSpec::default()
+    };
+    Ok(Job {
+        metadata: ObjectMeta {
+            name: Some(name_of(identity, &spec.id)),
+            labels: Some(job_labels),
+            annotations: Some(BTreeMap::from([("tunesmith.dev/run".to_owned(), spec.id.to_string())])),
+            ..ObjectMeta::default()
+        },
+        spec: Some(JobSpec {
+            backoff_limit: Some(0),
+            ttl_seconds_after_finished: Some(TTL_SECONDS),
+            pod_replacement_policy: Some("Failed".to_owned()),
+            pod_failure_policy: Some(fail_on_disruption()),
+            template: PodTemplateSpec {
+                metadata: Some(ObjectMeta { labels: Some(pod_labels), ..ObjectMeta::default() }),
+                spec: Some(pod),
+            },
+            ..JobSpec::default()
+        }),
+        status: None,
+    })
+}
+
+/// A disrupted pod fails its Job, whose next attempt is another Job.
+fn fail_on_disruption() -> PodFailurePolicy {
+    PodFailurePolicy {
+        rules: vec![PodFailurePolicyRule {
+            action: "FailJob".to_owned(),
+            on_pod_conditions: Some(vec![PodFailurePolicyOnPodConditionsPattern {
+                type_: "DisruptionTarget".to_owned(),
+                status: "True".to_owned(),
+            }]),
+            ..PodFailurePolicyRule::default()
+        }],
+    }
+}
+
+/// Copies the agent's program.
+fn agent_container(settings: &PodSettings, resources: ResourceRequirements) -> Container {
+    Container {
+        name: "agent".to_owned(),
+        image: Some(settings.agent_image.clone()),
+        command: Some(vec!["cp".to_owned(), settings.agent_path.clone(), format!("{AGENT_FOLDER}/tunesmith")]),
+        volume_mounts: Some(vec![mount("agent", AGENT_FOLDER, false)]),
+        // They are not added to those of the trial: a pod needs the larger ones.
+        resources: Some(resources),
+        security_context: Some(security()),
+        ..Container::default()
+    }
+}
+
+fn trial_container(image: String, settings: &PodSettings, place: &Place, resources: ResourceRequirements) -> Container {
+    let arguments =
+        ["agent", "--spec", &format!("{SPEC_FOLDER}/{SPEC_FILE}"), "--spool", SPOOL_FOLDER].map(str::to_owned);
+    let mut mounts =
+        vec![mount("agent", AGENT_FOLDER, true), mount("spec", SPEC_FOLDER, true), mount("spool", SPOOL_FOLDER, false)];
+    mounts.extend(settings.volumes.keys().enumerate().map(|(index, path)| mount(&claim_name(index), path, false)));
+    let variable =
+        |name: &str, value: &str| EnvVar { name: name.to_owned(), value: Some(value.to_owned()), ..EnvVar::default() };
+    // Programs have the variables of their image.
+    let mut environment = vec![variable("TUNESMITH_PASS_ENVIRONMENT", "*")];
+    environment.extend(settings.server.as_ref().map(|server| variable("TUNESMITH_SERVER", server)));
+    Container {
+        name: TRIAL.to_owned(),
+        image: Some(image),
+        command: Some(vec![format!("{AGENT_FOLDER}/tunesmith")]),
+        args: Some(arguments.to_vec()),
+        working_dir: place.working_directory.clone(),
+        env: Some(environment),
+        resources: Some(resources),
+        termination_message_policy: Some("FallbackToLogsOnError".to_owned()),
+        volume_mounts: Some(mounts),
+        security_context: Some(security()),
+        ..Container::default()
+    }
+}
+
+fn security() -> SecurityContext {
+    SecurityContext { allow_privilege_escalation: Some(false), ..SecurityContext::default() }
+}
+
+fn volumes(identity: &str, id: &ExecutorJobId, settings: &PodSettings) -> Vec<Volume> {
+    let empty = |name: &str| Volume {
+        name: name.to_owned(),
+        empty_dir: Some(EmptyDirVolumeSource::default()),
+        ..Volume::default()
+    };
+    let spec = SecretVolumeSource {
+        secret_name: Some(name_of(identity, id)),
+        // The user of the image need not be root. No other container mounts it.
+        default_mode: Some(0o444),
+        ..SecretVolumeSource::default()
+    };
+    let mut volumes = vec![
+        empty("agent"),
+        empty("spool"),
+        Volume { name: "spec".to_owned(), secret: Some(spec), ..Volume::default() },
+    ];
+    volumes.extend(settings.volumes.values().enumerate().map(|(index, claim)| Volume {
+        name: claim_name(index),
+        persistent_volume_claim: Some(PersistentVolumeClaimVolumeSource { claim_name: claim.clone(), read_only: None }),
+        ..Volume::default()
+    }));
+    volumes
+}
+
+fn claim_name(index: usize) -> String {
+    format!("claim-{index}")
+}
+
+fn mount(name: &str, path: &str, read_only: bool) -> VolumeMount {
+    VolumeMount {
+        name: name.to_owned(),
+        mount_path: path.to_owned(),
+        read_only: Some(read_only),
+        ..VolumeMount::default()
+    }
+}
+
+/// The Secret with the specification `text` of `id`.
+pub(super) fn secret(identity: &str, id: &ExecutorJobId, text: &str) -> Secret {
+    Secret {
+        metadata: ObjectMeta {
+            name: Some(name_of(identity, id)),
+            labels: Some(labels(identity, id)),
+            ..ObjectMeta::default()
+        },
+        string_data: Some(BTreeMap::from([(SPEC_FILE.to_owned(), text.to_owned())])),
+        ..Secret::default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

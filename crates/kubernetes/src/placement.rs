@@ -1,0 +1,195 @@
+//! Where a pod runs, as the settings of the server and the options of a place in the server configuration state it.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{ResourceRequirements, Toleration};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+
+use super::PodSettings;
+use tunesmith_domain::{Accelerators, Resources};
+
+/// The beginnings of names of options, which continue with the name of a label of nodes or of pods, or with the key of a taint.
+const NODE: &str = "node/";
+const LABEL: &str = "label/";
+const TOLERATION: &str = "toleration/";
+
+/// The resource that is requested for accelerators whose type is that of their nodes.
+const GPU: &str = "nvidia.com/gpu";
+
+/// The effects of taints.
+const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
+
+/// What the options of a place state.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Place {
+    pub(super) image: Option<String>,
+    pub(super) service_account: Option<String>,
+    pub(super) priority_class: Option<String>,
+    pub(super) working_directory: Option<String>,
+    pub(super) node_selector: BTreeMap<String, String>,
+    pub(super) labels: BTreeMap<String, String>,
+    pub(super) tolerations: Vec<Toleration>,
+}
+
+impl Place {
+    /// Reads the `options` of a placement, which change `settings`.
+    ///
+    /// # Errors
+    /// Which option is not known, or has no valid value.
+    pub(super) fn new(settings: &PodSettings, options: &BTreeMap<String, String>) -> Result<Self, String> {
+        let mut place = Self {
+            image: settings.default_image.clone(),
+            service_account: settings.service_account.clone(),
+            working_directory: settings.working_directory.clone(),
+            node_selector: settings.node_selector.clone(),
+            ..Self::default()
+        };
+        for (name, value) in options {
+            match name.as_str() {
+                "image" => place.image = Some(value.clone()),
+                "serviceAccount" => place.service_account = Some(value.clone()),
+                "priorityClass" => place.priority_class = Some(value.clone()),
+                "workingDir" => place.working_directory = Some(value.clone()),
+                _ => place.set(name, value)?,
+            }
+        }
+        Ok(place)
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+        if let Some(label) = name.strip_prefix(NODE) {
+            self.node_selector.insert(label.to_owned(), value.to_owned());
+        } else if let Some(label) = name.strip_prefix(LABEL) {
+            self.labels.insert(label.to_owned(), value.to_owned());
+        } else if let Some(key) = name.strip_prefix(TOLERATION) {
+            self.tolerations.push(toleration(key, value)?);
+        } else {
+            return Err(format!(
+                "its place has the unknown setting {name:?}; Kubernetes knows image, serviceAccount, priorityClass, \
+                 workingDir, {NODE}LABEL, {LABEL}LABEL, {TOLERATION}KEY"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Restricts the place to nodes with `accelerators`, and returns the name of the resource to request.
+    ///
+    /// # Errors
+    /// If the nodes with a type of accelerators cannot be told from others.
+    pub(super) fn accelerators(&mut self, accelerators: &Accelerators, label: Option<&str>) -> Result<String, String> {
+        let Some(kind) = &accelerators.kind else { return Ok(GPU.to_owned()) };
+        if kind.contains('/') {
+            return Ok(kind.clone());
+        }
+        let Some(label) = label else {
+            return Err(format!(
+                "it requests accelerators of the type {kind:?}, and the server does not know which nodes have it: start \
+                 it with --kubernetes-accelerator-label and the label of nodes whose value is the type, or map the \
+                 type to a resource such as {GPU} under accelerators in the server configuration"
+            ));
+        };
+        self.node_selector.insert(label.to_owned(), kind.clone());
+        Ok(GPU.to_owned())
+    }
+}
+
+/// The toleration of taints with `key`, for a value such as `true:NoSchedule`, `:NoSchedule` or nothing.
+fn toleration(key: &str, text: &str) -> Result<Toleration, String> {
+    let (value, effect) = text.rsplit_once(':').unwrap_or((text, ""));
+    if !effect.is_empty() && !EFFECTS.contains(&effect) {
+        return Err(format!(
+            "its place tolerates the taint {key:?} with {text:?}; expected VALUE:EFFECT, where EFFECT is one of {}",
+            EFFECTS.join(", ")
+        ));
+    }
+    Ok(Toleration {
+        key: Some(key.to_owned()),
+        operator: Some(if value.is_empty() { "Exists" } else { "Equal" }.to_owned()),
+        value: Some(value.to_owned()).filter(|value| !value.is_empty()),
+        effect: Some(effect.to_owned()).filter(|effect| !effect.is_empty()),
+        toleration_seconds: None,
+    })
+}
+
+/// The requests for `wanted`, with limits for what cannot be shared. `accelerator` is the resource of accelerators.
+pub(super) fn requirements(wanted: &Resources, accelerator: Option<String>) -> ResourceRequirements {
+    let mut requests = BTreeMap::new();
+    let mut limits = BTreeMap::new();
+    if let Some(milli) = wanted.milli_cpus {
+        requests.insert("cpu".to_owned(), Quantity(format!("{milli}m")));
+    }
+    if let Some(bytes) = wanted.memory_bytes {
+        for amounts in [&mut requests, &mut limits] {
+            amounts.insert("memory".to_owned(), Quantity(bytes.to_string()));
+        }
+    }
+    if let (Some(accelerators), Some(name)) = (&wanted.accelerators, accelerator) {
+        limits.insert(name, Quantity(accelerators.count.to_string()));
+    }
+    ResourceRequirements {
+        requests: Some(requests).filter(|amounts| !amounts.is_empty()),
+        limits: Some(limits).filter(|amounts| !amounts.is_empty()),
+        ..ResourceRequirements::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(options: &[(&str, &str)]) -> Result<Place, String> {
+        let settings = PodSettings {
+            node_selector: BTreeMap::from([("pool".to_owned(), "batch".to_owned())]),
+            default_image: Some("trainer:1".to_owned()),
+            ..PodSettings::default()
+        };
+        let options = options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Place::new(&settings, &options)
+    }
+
+    #[test]
+    fn options_change_the_settings_of_the_server() {
+        let found = place(&[
+            ("image", "trainer:2"),
+            ("node/pool", "gpu"),
+            ("label/kueue.x-k8s.io/queue-name", "team"),
+            ("toleration/spot", "true:NoSchedule"),
+            ("toleration/gpu", ""),
+            ("priorityClass", "low"),
+        ])
+        .unwrap();
+        assert_eq!(found.image.as_deref(), Some("trainer:2"));
+        assert_eq!(found.node_selector["pool"], "gpu");
+        assert_eq!(found.labels["kueue.x-k8s.io/queue-name"], "team");
+        assert_eq!(found.priority_class.as_deref(), Some("low"));
+        let tolerations: Vec<_> = found.tolerations.iter().map(|one| serde_json::to_value(one).unwrap()).collect();
+        assert_eq!(
+            tolerations,
+            [
+                serde_json::json!({"key": "gpu", "operator": "Exists"}),
+                serde_json::json!({"key": "spot", "operator": "Equal", "value": "true", "effect": "NoSchedule"}),
+            ]
+        );
+        assert_eq!(place(&[]).unwrap().image.as_deref(), Some("trainer:1"));
+    }
+
+    #[test]
+    fn unknown_options_are_refused() {
+        let error = place(&[("account", "a")]).unwrap_err();
+        assert!(error.starts_with("its place has the unknown setting \"account\"; Kubernetes knows image,"), "{error}");
+        let error = place(&[("toleration/spot", "true:Never")]).unwrap_err();
+        assert!(error.contains("\"true:Never\"; expected VALUE:EFFECT"), "{error}");
+    }
+
+    #[test]
+    fn types_of_accelerators_are_resources_or_labels_of_nodes() {
+        let mut found = place(&[]).unwrap();
+        let of = |kind: Option<&str>| Accelerators { kind: kind.map(str::to_owned), count: 2 };
+        assert_eq!(found.accelerators(&of(None), None).unwrap(), GPU);
+        assert_eq!(found.accelerators(&of(Some("amd.com/gpu")), None).unwrap(), "amd.com/gpu");
+        let error = found.accelerators(&of(Some("a100")), None).unwrap_err();
+        assert!(error.contains("\"a100\"") && error.contains("--kubernetes-accelerator-label"), "{error}");
+        assert_eq!(found.accelerators(&of(Some("a100")), Some("gpu-type")).unwrap(), GPU);
+        assert_eq!(found.node_selector["gpu-type"], "a100");
+    }
+}

@@ -1,0 +1,167 @@
+//! What the state of a Job and its pods means for their agent.
+
+use k8s_openapi::api::batch::v1::{Job, JobCondition};
+use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod, PodCondition, PodStatus};
+
+use super::objects::TRIAL;
+use tunesmith_executor::remote::PlaceState;
+use tunesmith_executor::{ExitStatus, LossCause, ProgramEnd};
+
+/// The reasons of the condition `DisruptionTarget` by which the cluster takes the place of a healthy pod for other work.
+/// `DeletionByTaintManager` is a node that is gone, `DeletionByPodGC` a node that was removed.
+const PREEMPTIONS: [&str; 3] = ["PreemptionByScheduler", "EvictionByEvictionAPI", "TerminationByKubelet"];
+
+/// The reason of a pod that the kubelet has ended because its node lacks memory or disk space, or the pod took more than its limit
+/// of disk space. It would end so again, so that it is a failure.
+const EVICTED: &str = "Evicted";
+
+/// The reasons of a waiting container that state nothing.
+const USUAL_REASONS: [&str; 2] = ["PodInitializing", "ContainerCreating"];
+
+/// Maximum number of characters of a quoted message.
+const MAX_QUOTE: usize = 500;
+
+/// The state of the agent of `job`, whose pods are `pods`.
+pub(super) fn place(job: &Job, pods: &[Pod]) -> PlaceState {
+    let newest = pods.iter().max_by_key(|pod| pod.metadata.creation_timestamp.as_ref().map(|time| time.0));
+    if let Some(condition) = end_of(job) {
+        return gone(condition, newest);
+    }
+    let Some(pod) = newest else {
+        return PlaceState::Waiting { reason: without_pod(job) };
+    };
+    let Some(status) = &pod.status else {
+        return PlaceState::Waiting { reason: "its pod was created".to_owned() };
+    };
+    // The pod of a node that is gone remains until the node comes back, and its Job is active for as long.
+    if pod.metadata.deletion_timestamp.is_some() && disruption(status).is_some() {
+        return lost(pod, "its pod is deleted");
+    }
+    match status.phase.as_deref() {
+        Some("Pending") | None => PlaceState::Waiting { reason: waiting_reason(status) },
+        // The Job ends after its pod.
+        _ => PlaceState::Running,
+    }
+}
+
+/// Whether `job` has ended.
+pub(super) fn has_ended(job: &Job) -> bool {
+    end_of(job).is_some()
+}
+
+/// The final condition of `job`. `FailureTarget` and `SuccessCriteriaMet` come before the end, when pods may still run.
+fn end_of(job: &Job) -> Option<&JobCondition> {
+    let conditions = job.status.as_ref()?.conditions.as_ref()?;
+    conditions
+        .iter()
+        .find(|condition| matches!(condition.type_.as_str(), "Complete" | "Failed") && condition.status == "True")
+}
+
+fn gone(condition: &JobCondition, pod: Option<&Pod>) -> PlaceState {
+    let mut text = format!("its job is {}", condition.type_);
+    if let Some(reason) = condition.reason.as_deref().filter(|reason| !reason.is_empty()) {
+        text.push_str(&format!(" ({reason})"));
+    }
+    match pod {
+        Some(pod) => lost(pod, &text),
+        None => PlaceState::Gone { cause: LossCause::Failure, reason: text },
+    }
+}
+
+fn lost(pod: &Pod, text: &str) -> PlaceState {
+    let status = pod.status.clone().unwrap_or_default();
+    let end = trial_end(&status);
+    let disruption = disruption(&status);
+    if disruption.is_none() && end.is_some_and(|end| end.reason.as_deref() == Some("OOMKilled")) {
+        return PlaceState::Ended(ExitStatus { end: ProgramEnd::OutOfMemory, stopped: None });
+    }
+    let mut parts = vec![text.to_owned()];
+    let mut cause = LossCause::Failure;
+    if let Some(disruption) = disruption {
+        let reason = disruption.reason.clone().unwrap_or_default();
+        if PREEMPTIONS.contains(&reason.as_str()) && status.reason.as_deref() != Some(EVICTED) {
+            cause = LossCause::Preemption;
+        }
+        parts.push(named(&reason, disruption.message.as_deref()));
+    }
+    parts.extend(status.reason.as_ref().map(|reason| named(reason, status.message.as_deref())));
+    parts.extend(end.map(|end| terminated("its agent", end)));
+    parts.extend(failed_copy(&status).map(|end| terminated("the copy of its agent", end)));
+    parts.extend(pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref()).map(|node| format!("on the node {node}")));
+    PlaceState::Gone { cause, reason: parts.join(", ") }
+}
+
+fn disruption(status: &PodStatus) -> Option<&PodCondition> {
+    let conditions = status.conditions.as_ref()?;
+    conditions.iter().find(|condition| condition.type_ == "DisruptionTarget" && condition.status == "True")
+}
+
+/// How the container of the agent ended.
+fn trial_end(status: &PodStatus) -> Option<&ContainerStateTerminated> {
+    let trial = status.container_statuses.as_ref()?.iter().find(|container| container.name == TRIAL)?;
+    terminated_state(trial)
+}
+
+/// How the container that copies the agent ended, if it failed.
+fn failed_copy(status: &PodStatus) -> Option<&ContainerStateTerminated> {
+    let ends = status.init_container_statuses.as_ref()?.iter().filter_map(terminated_state);
+    ends.into_iter().find(|end| end.exit_code != 0)
+}
+
+fn terminated_state(container: &ContainerStatus) -> Option<&ContainerStateTerminated> {
+    container.state.as_ref()?.terminated.as_ref()
+}
+
+fn terminated(what: &str, end: &ContainerStateTerminated) -> String {
+    let mut text = format!("exit code {} of {what}", end.exit_code);
+    if let Some(reason) = end.reason.as_deref().filter(|reason| !matches!(*reason, "Error" | "Completed")) {
+        text.push_str(&format!(", {reason}"));
+    }
+    // The last lines of its output, or why it was not started.
+    let message = end.message.as_deref().and_then(|message| message.lines().rfind(|line| !line.trim().is_empty()));
+    if let Some(line) = message.filter(|_| end.exit_code != 0) {
+        text.push_str(&format!(": {}", quoted(line)));
+    }
+    text
+}
+
+/// Why a Job without pods waits.
+fn without_pod(job: &Job) -> String {
+    if job.spec.as_ref().and_then(|spec| spec.suspend) == Some(true) {
+        return "its job is suspended: it waits for its turn in a queue of the cluster".to_owned();
+    }
+    "its pod was not created yet".to_owned()
+}
+
+/// Why a pod is not started: a container that cannot start, or no node that fits.
+fn waiting_reason(status: &PodStatus) -> String {
+    let containers = status.init_container_statuses.iter().flatten().chain(status.container_statuses.iter().flatten());
+    let waiting = containers.filter_map(|container| container.state.as_ref()?.waiting.as_ref());
+    let mut telling = waiting.filter_map(|waiting| Some((waiting.reason.as_deref()?, waiting.message.as_deref())));
+    if let Some((reason, message)) = telling.find(|(reason, _)| !USUAL_REASONS.contains(reason)) {
+        return named(reason, message);
+    }
+    let conditions = status.conditions.iter().flatten();
+    let unscheduled =
+        conditions.into_iter().find(|condition| condition.type_ == "PodScheduled" && condition.status == "False");
+    match unscheduled {
+        Some(condition) => named(condition.reason.as_deref().unwrap_or("Unschedulable"), condition.message.as_deref()),
+        None => "its container is being created".to_owned(),
+    }
+}
+
+fn named(reason: &str, message: Option<&str>) -> String {
+    match message.map(str::trim).filter(|message| !message.is_empty()) {
+        Some(message) => format!("{reason}: {}", quoted(message)),
+        None => reason.to_owned(),
+    }
+}
+
+/// `text` in one line of limited length.
+pub(super) fn quoted(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    line.chars().take(MAX_QUOTE).collect()
+}
+
+#[cfg(test)]
+mod tests;

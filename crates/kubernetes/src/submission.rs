@@ -1,0 +1,203 @@
+//! Creates, finds and deletes the objects of an attempt.
+//!
+//! The namespace is recorded before anything is created, and the UID of the Job afterwards: a server that is ended in between finds
+//! the Job by its name. A Job of the same name with another UID is not the recorded one.
+
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use http::Uri;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{Pod, Secret};
+use kube::ResourceExt;
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
+use serde_json::json;
+
+use super::client::ApiError;
+use super::names::{RUN_LABEL, SERVER_LABEL, name_of};
+use super::{KubernetesEngine, io_failed, objects, state, unreachable};
+use tunesmith_executor::remote::AgentSpec;
+use tunesmith_executor::{ExecutorError, ExecutorJobId, ExecutorJobSpec};
+
+/// A submission, as it was recorded.
+pub(super) struct Recorded {
+    pub(super) name: String,
+    pub(super) namespace: String,
+    /// The UID of the Job; `None` before it is known to be created.
+    pub(super) uid: Option<String>,
+}
+
+impl Recorded {
+    /// Reads the note `NAMESPACE UID` of the submission `name`.
+    pub(super) fn new(name: String, note: &str) -> Self {
+        let mut words = note.split_whitespace().map(str::to_owned);
+        Self { name, namespace: words.next().unwrap_or_default(), uid: words.next() }
+    }
+}
+
+impl KubernetesEngine {
+    fn jobs(&self, namespace: &str) -> Api<Job> {
+        Api::namespaced(self.client.kube.clone(), namespace)
+    }
+
+    fn secrets(&self, namespace: &str) -> Api<Secret> {
+        Api::namespaced(self.client.kube.clone(), namespace)
+    }
+
+    fn identity(&self, id: &ExecutorJobId) -> Result<String, ExecutorError> {
+        self.submitted.identity().map_err(io_failed(id))
+    }
+
+    /// The record of the submission of `id`; `None` if there is none.
+    pub(super) fn recorded(&self, id: &ExecutorJobId) -> Result<Option<Recorded>, ExecutorError> {
+        let name = name_of(&self.identity(id)?, id);
+        let note = self.submitted.note(&name).map_err(io_failed(id))?;
+        Ok(note.map(|note| Recorded::new(name, &note)))
+    }
+
+    /// Creates the objects of `spec`, whose specification is in `file`. Some of them may exist.
+    pub(super) async fn submit(&self, spec: &ExecutorJobSpec, file: &Path) -> Result<(), ExecutorError> {
+        let id = &spec.id;
+        if self.recorded(id)?.is_some_and(|recorded| recorded.uid.is_some()) {
+            return Ok(());
+        }
+        let identity = self.identity(id)?;
+        let rejected = |reason| ExecutorError::Rejected { id: id.clone(), reason };
+        let text = tokio::fs::read(file).await.map_err(io_failed(id))?;
+        let agent: AgentSpec = serde_json::from_slice(&text).map_err(|error| io_failed(id)(error.into()))?;
+        self.check_address(&agent.spec.server.address).map_err(rejected)?;
+        let text = objects::agent_spec(agent).map_err(rejected)?;
+        let job = objects::job(&identity, spec, &self.settings.pods).map_err(rejected)?;
+        let namespace = spec.placement.queue.as_deref().unwrap_or(&self.namespace);
+        let name = name_of(&identity, id);
+        self.submitted.add(&name, namespace).map_err(io_failed(id))?;
+        let secret = objects::secret(&identity, id, &text);
+        let created = match self.write_secret(namespace, &secret).await {
+            Ok(()) => self.create_job(namespace, &job, &identity).await,
+            Err(error) => Err(error),
+        };
+        let created = match created {
+            Ok(created) => created,
+            Err(error) => {
+                let Some(reason) = error.rejection().map(str::to_owned) else { return Err(unreachable(id, error)) };
+                // Nothing of it is left, as far as it was created.
+                if let Err(error) = self.delete_secret(namespace, &name).await {
+                    tracing::debug!(error = &error as &dyn std::error::Error, "no secret was removed");
+                }
+                return Err(rejected(format!("Kubernetes refuses it: {}", state::quoted(&reason))));
+            }
+        };
+        let uid = created.uid().unwrap_or_default();
+        // It is removed with the Job, also if this server never comes back.
+        let owner = json!({"metadata": {"ownerReferences": [
+            {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": uid},
+        ]}});
+        let (secrets, patch, params) = (self.secrets(namespace), Patch::Merge(owner), PatchParams::default());
+        let owned = self.client.find(|| secrets.patch(&name, &params, &patch)).await;
+        owned.map_err(|error| unreachable(id, error))?;
+        self.submitted.add(&name, &format!("{namespace} {uid}")).map_err(io_failed(id))
+    }
+
+    /// Checks that pods can reach the server, as far as its address and that of the cluster tell.
+    fn check_address(&self, specified: &str) -> Result<(), String> {
+        let address = self.settings.pods.server.as_deref().unwrap_or(specified);
+        let is_local = |host: Option<&str>| {
+            let host = host.unwrap_or_default().trim_matches(['[', ']']);
+            host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+        };
+        let parsed: Option<Uri> = address.parse().ok();
+        if is_local(parsed.as_ref().and_then(Uri::host)) && !is_local(self.address.host()) {
+            return Err(format!(
+                "pods cannot reach this server at {address}, which is an address of its own machine: start it with \
+                 --kubernetes-server and its address in the network of the cluster"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Creates `secret`, or gives its content to one that an interrupted submission has left.
+    async fn write_secret(&self, namespace: &str, secret: &Secret) -> Result<(), ApiError> {
+        let (secrets, params) = (self.secrets(namespace), PostParams::default());
+        match self.client.call(|| secrets.create(&params, secret)).await {
+            Err(error) if error.is_already_exists() => {
+                let patch = Patch::Merge(json!({
+                    "metadata": {"ownerReferences": null}, "stringData": secret.string_data,
+                }));
+                let (name, params) = (secret.name_any(), PatchParams::default());
+                self.client.call(|| secrets.patch(&name, &params, &patch)).await.map(drop)
+            }
+            created => created.map(drop),
+        }
+    }
+
+    /// Creates `job`, or returns the one that an earlier submission has created.
+    async fn create_job(&self, namespace: &str, job: &Job, identity: &str) -> Result<Job, ApiError> {
+        let (jobs, params) = (self.jobs(namespace), PostParams::default());
+        let name = job.name_any();
+        let taken = match self.client.call(|| jobs.create(&params, job)).await {
+            Err(error) if error.is_already_exists() => error,
+            created => return created,
+        };
+        let existing = self.client.call(|| jobs.get(&name)).await?;
+        let is_ours = existing.labels().get(SERVER_LABEL).is_some_and(|server| server == identity);
+        if is_ours && existing.metadata.deletion_timestamp.is_none() { Ok(existing) } else { Err(taken) }
+    }
+
+    /// The Job of `recorded`; `None` if it does not exist.
+    pub(super) async fn job(&self, id: &ExecutorJobId, recorded: &Recorded) -> Result<Option<Arc<Job>>, ExecutorError> {
+        let Recorded { name, namespace, uid } = recorded;
+        let is_recorded = |job: &Job| uid.is_none() || job.uid() == *uid;
+        let seen = self.watched.job(&self.identity(id)?, namespace, name);
+        if let Some(job) = seen.filter(|job| is_recorded(job)) {
+            return Ok(Some(job));
+        }
+        // The watch may not have seen it yet.
+        let jobs = self.jobs(namespace);
+        let found = self.client.find(|| jobs.get(name)).await.map_err(|error| unreachable(id, error))?;
+        Ok(found.filter(is_recorded).map(Arc::new))
+    }
+
+    /// The pods of `job`.
+    pub(super) async fn pods(
+        &self,
+        id: &ExecutorJobId,
+        recorded: &Recorded,
+        job: &Job,
+    ) -> Result<Vec<Pod>, ExecutorError> {
+        let Recorded { name, namespace, .. } = recorded;
+        let seen = self.watched.pods(&self.identity(id)?, namespace, name);
+        let mut pods = match seen {
+            // The watch of pods may be behind that of Jobs, and the pod states why the Job has ended.
+            Some(pods) if !state::has_ended(job) => pods,
+            _ => {
+                let pods: Api<Pod> = Api::namespaced(self.client.kube.clone(), namespace);
+                let params = ListParams::default().labels(&format!("{RUN_LABEL}={name}"));
+                self.client.call(|| pods.list(&params)).await.map_err(|error| unreachable(id, error))?.items
+            }
+        };
+        let uid = job.uid();
+        pods.retain(|pod| pod.owner_references().iter().any(|owner| Some(&owner.uid) == uid.as_ref()));
+        Ok(pods)
+    }
+
+    /// Deletes what was created for `recorded`, with its pods.
+    pub(super) async fn delete(&self, recorded: &Recorded) -> Result<(), ApiError> {
+        let Recorded { name, namespace, uid } = recorded;
+        let jobs = self.jobs(namespace);
+        let mut params = DeleteParams::background();
+        params.preconditions = uid.clone().map(|uid| Preconditions { uid: Some(uid), resource_version: None });
+        match self.client.find(|| jobs.delete(name, &params)).await {
+            Ok(_) => {}
+            // It was replaced by another one, which is not ours.
+            Err(error) if error.is_conflict() => return Ok(()),
+            Err(error) => return Err(error),
+        }
+        self.delete_secret(namespace, name).await
+    }
+
+    async fn delete_secret(&self, namespace: &str, name: &str) -> Result<(), ApiError> {
+        let (secrets, params) = (self.secrets(namespace), DeleteParams::default());
+        self.client.find(|| secrets.delete(name, &params)).await.map(drop)
+    }
+}

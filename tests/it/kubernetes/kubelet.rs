@@ -1,0 +1,280 @@
+//! The controllers and the node of the API server of these tests: it creates a pod for each Job, runs the containers of the pod as
+//! processes of this machine, and removes what belongs to a removed Job.
+//!
+//! There are no containers: images are ignored, the paths of volumes are replaced in arguments by folders of this machine, and
+//! `cp` of the agent makes a link.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+use super::api_server::{ApiServer, Key};
+
+/// The processes of pods, by the name of the pod.
+type Processes = Arc<Mutex<BTreeMap<String, u32>>>;
+
+pub(super) struct Kubelet {
+    server: ApiServer,
+    processes: Processes,
+}
+
+impl Kubelet {
+    /// Runs the Jobs of `server` below `folder`, in the working directory `working_directory`.
+    pub(super) fn start(server: &ApiServer, folder: &Path, working_directory: &Path) -> Self {
+        let kubelet = Self { server: server.clone(), processes: Processes::default() };
+        let node = Node {
+            server: server.clone(),
+            folder: folder.to_owned(),
+            working_directory: working_directory.to_owned(),
+            processes: Arc::clone(&kubelet.processes),
+        };
+        tokio::spawn(node.run());
+        kubelet
+    }
+
+    /// The name of the pod of the Job `job`, if it has one.
+    fn pod_of(&self, job: &str) -> Option<Key> {
+        let found =
+            self.server.all("pods").into_iter().find(|(_, pod)| pod["metadata"]["labels"]["tunesmith.dev/run"] == job);
+        found.map(|(key, _)| key)
+    }
+
+    /// Ends the pod of `job` with the notice of a preemption.
+    pub(super) fn preempt(&self, job: &str) {
+        let pod = self.pod_of(job).unwrap();
+        self.server.change(&pod, |pod| {
+            pod["status"]["conditions"] = json!([{"type": "DisruptionTarget", "status": "True",
+                "reason": "PreemptionByScheduler", "message": "preempted by another pod"}]);
+            pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:01:00Z".into();
+        });
+        self.signal(&pod.2, Signal::TERM);
+    }
+
+    /// The node of the pod of `job` is lost: nobody can say whether its processes live.
+    pub(super) fn lose_node(&self, job: &str) {
+        let pod = self.pod_of(job).unwrap();
+        self.server.change(&pod, |pod| {
+            pod["status"]["conditions"] = json!([{"type": "DisruptionTarget", "status": "True",
+                "reason": "DeletionByTaintManager", "message": "Taint manager: deleting due to NoExecute taint"}]);
+            pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:01:00Z".into();
+        });
+    }
+
+    /// Kills the container of the pod of `job` as the kernel does when it exceeds its memory.
+    pub(super) fn exceed_memory(&self, job: &str) {
+        let pod = self.pod_of(job).unwrap();
+        self.server.change(&pod, |pod| pod["test/oom"] = true.into());
+        self.signal(&pod.2, Signal::KILL);
+    }
+
+    fn signal(&self, pod: &str, signal: Signal) {
+        let pid = self.processes.lock().unwrap()[pod];
+        kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();
+    }
+}
+
+impl Drop for Kubelet {
+    fn drop(&mut self) {
+        for &pid in self.processes.lock().unwrap().values() {
+            // Its supervisor ends the program.
+            let _ = kill_process_group(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::KILL);
+        }
+    }
+}
+
+#[derive(Clone)]
+struct Node {
+    server: ApiServer,
+    folder: PathBuf,
+    working_directory: PathBuf,
+    processes: Processes,
+}
+
+impl Node {
+    async fn run(self) {
+        let mut changes = self.server.changes();
+        loop {
+            changes.mark_unchanged();
+            self.reconcile();
+            if changes.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Creates missing pods, and removes what belongs to nothing.
+    fn reconcile(&self) {
+        let owner = |object: &Value| object["metadata"]["ownerReferences"][0]["uid"].clone();
+        let jobs = self.server.all("jobs");
+        let pods = self.server.all("pods");
+        for (key, job) in &jobs {
+            let has_pod = pods.iter().any(|(_, pod)| owner(pod) == job["metadata"]["uid"]);
+            if !has_pod && job["status"]["conditions"].is_null() && job["spec"]["suspend"].is_null() {
+                self.create_pod(key, job);
+            }
+        }
+        let is_orphan = |object: &Value| {
+            !owner(object).is_null() && !jobs.iter().any(|(_, job)| job["metadata"]["uid"] == owner(object))
+        };
+        for (key, _) in self.server.all("secrets").iter().filter(|(_, secret)| is_orphan(secret)) {
+            self.server.remove(key);
+        }
+        for (key, pod) in pods.iter().filter(|(_, pod)| is_orphan(pod)) {
+            if pod["metadata"]["deletionTimestamp"].is_null() {
+                self.server.change(key, |pod| pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:01:00Z".into());
+                if let Some(&pid) = self.processes.lock().unwrap().get(&key.2) {
+                    // It may have ended.
+                    let _ = kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::TERM);
+                }
+            }
+        }
+    }
+
+    fn create_pod(&self, job_key: &Key, job: &Value) {
+        let mut pod = job["spec"]["template"].clone();
+        let name = format!("{}-x7v2p", job_key.2);
+        pod["metadata"]["name"] = name.clone().into();
+        let owner = json!({"apiVersion": "batch/v1", "kind": "Job", "name": job_key.2, "uid": job["metadata"]["uid"]});
+        pod["metadata"]["ownerReferences"] = json!([owner]);
+        pod["status"] = json!({"phase": "Pending"});
+        let selector = &pod["spec"]["nodeSelector"];
+        if !selector.is_null() {
+            // The node has no labels.
+            pod["status"]["conditions"] = json!([{"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+                "message": "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."}]);
+        }
+        let is_scheduled = selector.is_null();
+        self.server.put("pods", &job_key.1, pod.clone());
+        let key = ("pods".to_owned(), job_key.1.clone(), name);
+        if is_scheduled {
+            tokio::spawn(self.clone().run_pod(key, job_key.clone(), pod));
+        }
+    }
+
+    async fn run_pod(self, key: Key, job: Key, pod: Value) {
+        let folder = tempfile::tempdir_in(&self.folder).unwrap();
+        let volumes = self.volumes(&key.1, &pod, folder.path()).await;
+        let spec = &pod["spec"];
+        for container in spec["initContainers"].as_array().unwrap() {
+            let argv = arguments(container, &volumes);
+            assert_eq!(argv[0], "cp");
+            std::os::unix::fs::symlink(&argv[1], &argv[2]).unwrap();
+        }
+        let container = &spec["containers"][0];
+        let argv = arguments(container, &volumes);
+        let log = folder.path().join("log");
+        let output = fs::File::create(&log).unwrap();
+        let mut command = Command::new(&argv[0]);
+        command.args(&argv[1..]).stdin(Stdio::null()).stdout(output.try_clone().unwrap()).stderr(output);
+        command.current_dir(container["workingDir"].as_str().map_or(&*self.working_directory, Path::new));
+        command.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).process_group(0);
+        for variable in container["env"].as_array().unwrap() {
+            command.env(variable["name"].as_str().unwrap(), variable["value"].as_str().unwrap());
+        }
+        let mut child = command.spawn().unwrap();
+        self.processes.lock().unwrap().insert(key.2.clone(), child.id().unwrap());
+        self.server.change(&key, |pod| pod["status"]["phase"] = "Running".into());
+        let grace = Duration::from_secs(spec["terminationGracePeriodSeconds"].as_u64().unwrap());
+        let mut changes = self.server.changes();
+        let is_deleted = async {
+            while self.server.get(&key).is_none_or(|pod| pod["metadata"]["deletionTimestamp"].is_null()) {
+                changes.changed().await.unwrap();
+            }
+            tokio::time::sleep(grace).await;
+        };
+        let status = tokio::select! {
+            status = child.wait() => status.unwrap(),
+            () = is_deleted => {
+                child.start_kill().unwrap();
+                child.wait().await.unwrap()
+            }
+        };
+        self.processes.lock().unwrap().remove(&key.2);
+        let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap());
+        self.end(&key, &job, code, &fs::read_to_string(&log).unwrap());
+    }
+
+    /// Records the end of a pod, and of its Job as the Job controller does.
+    fn end(&self, key: &Key, job: &Key, code: i32, log: &str) {
+        let Some(pod) = self.server.get(key) else { return };
+        let is_disrupted = pod["status"]["conditions"].to_string().contains("DisruptionTarget");
+        let reason = if pod["test/oom"] == true {
+            "OOMKilled"
+        } else if code == 0 {
+            "Completed"
+        } else {
+            "Error"
+        };
+        self.server.change(key, |pod| {
+            pod["status"]["phase"] = if code == 0 { "Succeeded" } else { "Failed" }.into();
+            pod["status"]["containerStatuses"] = json!([{"name": "trial", "image": "", "imageID": "", "ready": false,
+                "restartCount": 0, "state": {"terminated": {"exitCode": code, "reason": reason, "message": log}}}]);
+        });
+        let (early, last, reason) = match (code, is_disrupted) {
+            (_, true) => ("FailureTarget", "Failed", "PodFailurePolicy"),
+            (0, false) => ("SuccessCriteriaMet", "Complete", "CompletionsReached"),
+            (_, false) => ("FailureTarget", "Failed", "BackoffLimitExceeded"),
+        };
+        let condition = |kind: &str| json!({"type": kind, "status": "True", "reason": reason});
+        self.server.change(job, |job| job["status"]["conditions"] = json!([condition(early)]));
+        self.server.change(job, |job| job["status"]["conditions"] = json!([condition(early), condition(last)]));
+        if !pod["metadata"]["deletionTimestamp"].is_null() && !is_disrupted {
+            self.server.remove(key);
+        }
+    }
+
+    /// The folders of this machine for the paths at which the container mounts volumes.
+    async fn volumes(&self, namespace: &str, pod: &Value, folder: &Path) -> Vec<(String, PathBuf)> {
+        let mut changes = self.server.changes();
+        let mut folders = BTreeMap::new();
+        for volume in pod["spec"]["volumes"].as_array().unwrap() {
+            let name = volume["name"].as_str().unwrap();
+            let path = folder.join(name);
+            fs::create_dir(&path).unwrap();
+            if let Some(secret) = volume["secret"]["secretName"].as_str() {
+                let key = ("secrets".to_owned(), namespace.to_owned(), secret.to_owned());
+                let content = loop {
+                    match self.server.get(&key) {
+                        Some(secret) => break secret,
+                        None => changes.changed().await.unwrap(),
+                    }
+                };
+                for (file, bytes) in content["data"].as_object().unwrap() {
+                    fs::write(path.join(file), BASE64_STANDARD.decode(bytes.as_str().unwrap()).unwrap()).unwrap();
+                }
+            }
+            folders.insert(name.to_owned(), path);
+        }
+        let containers = [&pod["spec"]["initContainers"][0], &pod["spec"]["containers"][0]];
+        let mounts = containers.into_iter().flat_map(|container| container["volumeMounts"].as_array().unwrap());
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        mounts.map(|mount| (text(&mount["mountPath"]), folders[&text(&mount["name"])].clone())).collect()
+    }
+}
+
+/// The command of a container, with the paths of this machine.
+fn arguments(container: &Value, volumes: &[(String, PathBuf)]) -> Vec<String> {
+    let lists = [&container["command"], &container["args"]];
+    let words = lists.into_iter().filter_map(Value::as_array).flatten().map(|word| word.as_str().unwrap());
+    let on_this_machine = |word: &str| {
+        for (mounted, folder) in volumes {
+            if let Some(rest) = word.strip_prefix(mounted.as_str())
+                && (rest.is_empty() || rest.starts_with('/'))
+            {
+                return format!("{}{rest}", folder.display());
+            }
+        }
+        word.to_owned()
+    };
+    words.map(on_this_machine).collect()
+}

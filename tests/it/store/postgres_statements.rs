@@ -1,0 +1,160 @@
+//! The statements of the store in PostgreSQL: their number, and their conflicts with those of other servers.
+
+use std::io::Write;
+use std::process::{ChildStdin, Command, Stdio};
+use std::sync::Arc;
+
+use tunesmith_domain::{NewTrial, StudyChange, StudyState, TrialId, TrialStart};
+use tunesmith_store::contract::samples;
+use tunesmith_store::{FEW, OpenMode, PostgresStore, Store, StoreError};
+
+use super::{dump, fill, study_id};
+use crate::postgres_cluster::Cluster;
+
+/// The statements that a suggestion and a completion take: three to read the study and its trials, and two for each change.
+const STATEMENTS_OF_A_PAIR: usize = 7;
+
+async fn open(address: &str) -> Arc<dyn Store> {
+    Arc::new(PostgresStore::open(&address.parse().unwrap(), OpenMode::Create).await.unwrap())
+}
+
+/// The calls of the store for a suggestion and the completion of the trial `id`.
+async fn pair(store: &dyn Store, id: u64) {
+    let (study, open) = store.study_and_open_trials(&study_id(), FEW).await.unwrap();
+    assert_eq!((study.next_trial_id, open.len()), (TrialId(id), 0));
+    let changed = store.trials_changed_since(&study_id(), study.revision.saturating_sub(1), FEW).await.unwrap();
+    assert!(changed.len() <= 1, "{changed:?}");
+    let new = NewTrial { start: TrialStart::Started { lease: None }, ..samples::new_trial(id) };
+    store.create_trial(&study_id(), new).await.unwrap();
+    let (_, trial) = store.trial_of_study(&study_id(), TrialId(id)).await.unwrap();
+    let done = store.change_trial(&study_id(), TrialId(id), samples::succeed(trial.attempt, 0.5)).await.unwrap();
+    assert!(done.state.is_final());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pair_of_suggestion_and_completion_takes_few_statements() {
+    const PAIRS: usize = 5;
+    let cluster = Cluster::with_options(&["fsync=off", "log_statement=all", "log_line_prefix="]);
+    let store = open(&cluster.create_database("tuning")).await;
+    fill(&*store, 0).await;
+    // Opens the sessions.
+    pair(&*store, 1).await;
+    let before = cluster.statements().len();
+    for id in 0..PAIRS {
+        pair(&*store, 2 + id as u64).await;
+    }
+    let mut statements = cluster.statements().split_off(before);
+    // Of a session that is opened because the one before is not free yet.
+    statements.retain(|sql| !sql.starts_with("INSERT INTO writers") && !sql.starts_with("SELECT set_config"));
+    assert_eq!(statements.len(), PAIRS * STATEMENTS_OF_A_PAIR, "{statements:#?}");
+    assert!(!statements.iter().any(|sql| sql.starts_with("BEGIN")), "{statements:#?}");
+}
+
+/// A session of psql in a transaction that has changed something.
+struct OpenTransaction(std::process::Child, Option<ChildStdin>);
+
+impl OpenTransaction {
+    fn begin(cluster: &Cluster, address: &str, sql: &str) -> Self {
+        let mut command = Command::new(crate::postgres_cluster::programs().join("psql"));
+        let mut session = command.args(["-X", "-q", address]).stdin(Stdio::piped()).spawn().unwrap();
+        let mut input = session.stdin.take().unwrap();
+        writeln!(input, "BEGIN; {sql}; NOTIFY x;").unwrap();
+        let open = "SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction' AND query LIKE 'NOTIFY%'";
+        while cluster.query("tuning", open) != "1" {
+            assert!(session.try_wait().unwrap().is_none(), "psql has ended");
+        }
+        Self(session, Some(input))
+    }
+
+    fn commit(mut self) {
+        let mut input = self.1.take().unwrap();
+        writeln!(input, "COMMIT;").unwrap();
+        drop(input);
+        assert!(self.0.wait().unwrap().success());
+    }
+}
+
+/// Waits until a session waits for a lock of another one.
+fn until_one_waits(cluster: &Cluster) {
+    while cluster.query("tuning", "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted") != "t" {}
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn change_is_computed_again_if_another_server_changed_its_study_meanwhile() {
+    let cluster = Cluster::start();
+    let address = cluster.create_database("tuning");
+    let store = open(&address).await;
+    fill(&*store, 2).await;
+    let create = |id| {
+        let store = Arc::clone(&store);
+        tokio::spawn(async move { store.create_trial(&study_id(), samples::new_trial(id)).await })
+    };
+    // What every change of a study does to its rows.
+    let touched = OpenTransaction::begin(&cluster, &address, "UPDATE progress SET study = study");
+    let creation = create(3);
+    until_one_waits(&cluster);
+    assert!(!creation.is_finished());
+    touched.commit();
+    assert_eq!(creation.await.unwrap().unwrap().id, TrialId(3));
+    let deleted = OpenTransaction::begin(&cluster, &address, "DELETE FROM studies; DELETE FROM progress");
+    let creation = create(4);
+    until_one_waits(&cluster);
+    deleted.commit();
+    let refused = creation.await.unwrap().unwrap_err();
+    assert!(matches!(refused, StoreError::NotFound { .. }), "{refused:?}");
+    assert_eq!(cluster.query("tuning", "SELECT max(id) FROM trials"), "3");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn study_that_another_server_ends_gets_no_more_trials() {
+    let cluster = Cluster::start();
+    let address = cluster.create_database("tuning");
+    let (store, other) = (open(&address).await, open(&address).await);
+    for round in 0..20 {
+        let id: tunesmith_domain::StudyId = format!("p/l/s{round}").parse().unwrap();
+        store.create_study(samples::study(id.as_str())).await.unwrap();
+        let complete = StudyChange::Complete { reason: "enough".to_owned() };
+        let (created, ended) =
+            futures::join!(store.create_trial(&id, samples::new_trial(1)), other.change_study(&id, complete));
+        assert_eq!(ended.unwrap().state, StudyState::Completed);
+        let study = store.study(&id).await.unwrap();
+        assert_eq!(study.state, StudyState::Completed);
+        let trials = store.trials(&id, None, FEW).await.unwrap();
+        assert_eq!(trials.len(), usize::from(created.is_ok()), "{created:?}");
+        let refused = store.create_trial(&id, samples::new_trial(study.next_trial_id.0)).await.unwrap_err();
+        assert!(matches!(refused, StoreError::Refused(_)), "{refused:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn records_of_the_first_version_of_the_tables_are_migrated() {
+    const FIRST: &str = include_str!("../../../crates/store/src/postgres/migrations/0001_records.sql");
+    let columns =
+        "SELECT string_agg(table_name || ' ' || column_name || ' ' || data_type, ',' ORDER BY table_name, column_name)
+                   FROM information_schema.columns WHERE table_schema = 'public'";
+    let cluster = Cluster::start();
+    cluster.create_database("first");
+    cluster.query("first", FIRST);
+    let address = cluster.create_database("tuning");
+    let store = open(&address).await;
+    fill(&*store, 5).await;
+    let records = dump(&*store).await.unwrap();
+    let newest = cluster.query("tuning", columns);
+    drop(store);
+    // A database of the first version with these records: what later versions add is removed.
+    let tables = cluster
+        .query("first", "SELECT string_agg(quote_literal(tablename), ',') FROM pg_tables WHERE schemaname = 'public'");
+    let added = cluster.query(
+        "tuning",
+        &format!("SELECT string_agg(tablename, ',') FROM pg_tables WHERE schemaname = 'public' AND tablename NOT IN ({tables})"),
+    );
+    assert!(added.contains("claims") && added.contains("documents"), "{added}");
+    cluster
+        .query("tuning", &format!("DROP TABLE {added}; DROP SEQUENCE fences; UPDATE schema_version SET version = 1"));
+    assert_eq!(cluster.query("tuning", columns), cluster.query("first", columns));
+    let store = open(&address).await;
+    assert_eq!(dump(&*store).await.unwrap(), records);
+    assert_eq!(cluster.query("tuning", columns), newest);
+    assert_ne!(cluster.query("tuning", "SELECT version FROM schema_version"), "1");
+    store.create_trial(&study_id(), samples::new_trial(6)).await.unwrap();
+}
