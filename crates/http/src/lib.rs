@@ -42,4 +42,5 @@ mod trial_messages;
 mod trial_reports;
 mod trials;
 mod unread;
+mod views;
 pub mod web_pages;
