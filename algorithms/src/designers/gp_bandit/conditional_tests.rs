@@ -93,7 +93,7 @@ fn search_finds_the_best_values_of_the_best_branch() {
 fn initial_design_visits_every_branch_and_then_moves_one_parameter_at_a_time() {
     let space = SearchSpace::new(families()).unwrap();
     let encoding = Encoding::new(&space);
-    let design = initial_design::AxisDesign::new(&encoding, None).points();
+    let design = initial_design::AxisDesign::new(&encoding, None, 7).points();
     let points: Vec<ParameterValues> = design.iter().map(|point| encoding.decode(point)).collect();
     let names = |point: &ParameterValues| point.keys().cloned().collect::<BTreeSet<_>>();
     // Line, net with Adam, tree, net with SGD; then a step of the shared parameter of the line.
@@ -173,7 +173,7 @@ fn coordinate_descent_continues_from_the_first_centre_while_another_branch_is_be
     space
         .extend([categorical("branch", &["first", "second"]), under(double("depth", 0.0, 1.0), "branch", &["second"])]);
     let encoding = Encoding::new(&SearchSpace::new(space).unwrap());
-    let design = initial_design::AxisDesign::new(&encoding, None);
+    let design = initial_design::AxisDesign::new(&encoding, None, 7);
     let centers = design.points();
     assert_eq!((centers.len(), InitialDesign::AxisAligned.trials(&encoding, 1)), (2, 19));
     let moved = |from: &[f64], to: &[f64]| (0..from.len()).filter(|&j| from[j] != to[j]).collect::<Vec<_>>();
@@ -192,7 +192,7 @@ fn coordinate_descent_continues_from_the_first_centre_while_another_branch_is_be
 #[test]
 fn every_third_trial_explores_the_other_branches_in_rotation() {
     let encoding = Encoding::new(&SearchSpace::new(families()).unwrap());
-    let anchors = super::initial_design::AxisDesign::new(&encoding, None).points();
+    let anchors = super::initial_design::AxisDesign::new(&encoding, None, 7).points();
     let active: Vec<Vec<bool>> = anchors.iter().map(|anchor| encoding.active(anchor)).collect();
     let explored = |trial| branches::branch_to_explore(&encoding, &anchors, TrialId(trial));
     for id in (1..20).filter(|id| id % 3 != 0) {

@@ -13,11 +13,15 @@
 //! In a conditional space, the centre has the middle of every active parameter. Then come the centres of the other
 //! branches, one for each different set of children that a value of a parent has, so that every parameter is tried once
 //! and branches can be compared. The steps around the first centre follow, along the parameters active there.
+//!
+//! In other spaces, categorical parameters of three or more levels have no steps: their levels are balanced over all points of
+//! the design ([`super::level_rows`]), which has at least as many points as any of them has levels.
 
 use std::collections::HashSet;
 
 use nalgebra::DMatrix;
 
+use super::level_rows::{assign, is_in_blocks, longest_block};
 use super::options::InitialDesign;
 use crate::acquisition::{Axis, Region};
 use crate::encoding::{Encoding, Key};
@@ -45,7 +49,7 @@ impl InitialDesign {
         match self {
             Self::SpaceFilling => few,
             Self::AxisAligned => {
-                let design = AxisDesign::new(encoding, None);
+                let design = AxisDesign::new(encoding, None, 0);
                 let descent = if design.is_descent() && outputs == 1 { design.steps.len() } else { 0 };
                 few.max(design.points().len() + descent)
             }
@@ -76,7 +80,7 @@ pub(super) fn design_point(
     let unused = |point: &Vec<f64>| encoding.key(&encoding.decode(point)).is_ok_and(|key| !context.used.contains(&key));
     let own = match design {
         InitialDesign::AxisAligned => {
-            let axes = AxisDesign::new(encoding, context.prior);
+            let axes = AxisDesign::new(encoding, context.prior, seed);
             let step = context.best.and_then(|best| axes.descent_step(context.points.len(), best));
             axes.points().into_iter().chain(step).find(unused)
         }
@@ -91,6 +95,7 @@ pub(super) fn design_point(
 pub(super) struct AxisDesign<'a> {
     encoding: &'a Encoding,
     prior: Option<&'a PriorDensity>,
+    seed: u64,
     axes: Vec<Axis>,
     middles: Vec<f64>,
     /// At least one.
@@ -102,15 +107,16 @@ pub(super) struct AxisDesign<'a> {
 }
 
 impl<'a> AxisDesign<'a> {
-    pub(super) fn new(encoding: &'a Encoding, prior: Option<&'a PriorDensity>) -> Self {
+    pub(super) fn new(encoding: &'a Encoding, prior: Option<&'a PriorDensity>, seed: u64) -> Self {
         let axes = Region::whole(encoding).axes;
         let middles: Vec<f64> = (0..axes.len()).map(|j| middle(prior, encoding, j)).collect();
         let mut center = middles.clone();
         encoding.snap(&mut center);
         let centers = branch_centers(encoding, &middles, center);
         let active = encoding.active(&centers[0]);
-        let steps = (0..axes.len()).filter(|&j| active[j]).collect();
-        Self { encoding, prior, axes, middles, centers, active, steps }
+        let is_stepped = |j: usize| encoding.is_conditional() || !is_in_blocks(&axes[j]);
+        let steps = (0..axes.len()).filter(|&j| active[j] && is_stepped(j)).collect();
+        Self { encoding, prior, seed, axes, middles, centers, active, steps }
     }
 
     /// Whether each step starts at the best trial.
@@ -118,7 +124,8 @@ impl<'a> AxisDesign<'a> {
         (MAX_CENTERED_STEPS + 1..=MAX_DESCENT_STEPS).contains(&self.steps.len())
     }
 
-    /// The centres and, with at most [`MAX_CENTERED_STEPS`] steps, the steps from the first centre.
+    /// The centres and, with at most [`MAX_CENTERED_STEPS`] steps, the steps from the first centre. They are repeated with other
+    /// levels until every level of every parameter is contained, except in conditional spaces.
     pub(super) fn points(&self) -> Vec<Vec<f64>> {
         let mut points = self.centers.clone();
         if self.steps.len() <= MAX_CENTERED_STEPS {
@@ -130,13 +137,30 @@ impl<'a> AxisDesign<'a> {
                 }
             }
         }
+        if !self.encoding.is_conditional() {
+            self.balance_levels(&mut points);
+        }
         points
+    }
+
+    fn balance_levels(&self, points: &mut Vec<Vec<f64>>) {
+        let different = points.len();
+        let rows = different.max(longest_block(&self.axes));
+        points.extend((different..rows).map(|row| points[row % different].clone()).collect::<Vec<_>>());
+        for (j, axis) in self.axes.iter().enumerate() {
+            if let Axis::Levels(levels) = axis
+                && is_in_blocks(axis)
+            {
+                let preferred = self.prior.and_then(|prior| prior.mode(j));
+                assign(points, (self.encoding, self.seed), j, *levels, preferred);
+            }
+        }
     }
 
     /// The step of a coordinate descent after `known` trials, from `best` or, if `best` belongs to another branch, from the
     /// first centre. `None` if the design is no descent or has no more steps.
     pub(super) fn descent_step(&self, known: usize, best: &[f64]) -> Option<Vec<f64>> {
-        let j = *self.steps.get(known.checked_sub(self.centers.len())?)?;
+        let j = *self.steps.get(known.checked_sub(self.points().len())?)?;
         let origin = if self.encoding.active(best) == self.active { best } else { &self.centers[0] };
         self.is_descent().then(|| self.step(origin, j))
     }

@@ -181,3 +181,29 @@ fn first_trials_move_one_parameter_at_a_time_without_repeats() {
         assert_eq!(different, usize::from(index > 0), "{found:?}");
     }
 }
+
+/// Choices of an operation for each of six places, listed in the given order, and one number.
+fn choices(operations: [&str; 5]) -> GpBandit {
+    let levels = ParameterKind::Categorical { values: operations.map(str::to_owned).to_vec() };
+    let places = ["a", "b", "c", "d", "e", "f"].map(|place| (place, levels.clone()));
+    bandit(places.into_iter().chain([("rate", double(0.0, 1.0, ScaleType::UnitLinear))]).collect(), Goal::Maximize)
+}
+
+#[test]
+fn every_level_is_tried_first_once_in_any_order_of_the_list() {
+    let run = |bandit: GpBandit| -> Vec<ParameterValues> {
+        let mut trials: Vec<CompletedTrial> = Vec::new();
+        for id in 1..=7 {
+            let point = suggest(&bandit, History { completed: &trials, pending: &[] }, 1).remove(0);
+            trials.push(measured(id, point, (id as f64).sin()));
+        }
+        trials.into_iter().map(|trial| trial.parameters).collect()
+    };
+    let trials = run(choices(["none", "skip", "small", "large", "pool"]));
+    assert_eq!(run(choices(["pool", "large", "none", "small", "skip"])), trials);
+    for place in ["a", "b", "c", "d", "e", "f"] {
+        let levels: std::collections::BTreeSet<String> =
+            trials[..5].iter().map(|trial| trial[place].to_string()).collect();
+        assert_eq!(levels.len(), 5, "{place}: {trials:?}");
+    }
+}

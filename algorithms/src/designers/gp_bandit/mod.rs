@@ -57,6 +57,7 @@ mod fitting;
 mod initial_design;
 #[cfg(test)]
 mod invariance_tests;
+mod level_rows;
 #[cfg(test)]
 mod memory_tests;
 mod model;

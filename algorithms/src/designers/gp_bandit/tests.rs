@@ -210,12 +210,13 @@ fn axis_design_moves_one_parameter_at_a_time() {
         ParameterSpec::new("b", ParameterKind::Integer { min: 0, max: 1, scale: ScaleType::UnitLinear }).unwrap(),
         ParameterSpec::new("c", levels(&["x", "y", "z"])).unwrap(),
     ];
-    let design = initial_design::AxisDesign::new(&Encoding::new(&SearchSpace::new(space).unwrap()), None).points();
-    assert_eq!(design.len(), 4);
+    let design = initial_design::AxisDesign::new(&Encoding::new(&SearchSpace::new(space).unwrap()), None, 7).points();
+    assert_eq!(design.len(), 3);
     for (j, point) in design[1..].iter().enumerate() {
-        let different: Vec<usize> = (0..3).filter(|&k| point[k] != design[0][k]).collect();
+        let different: Vec<usize> = (0..2).filter(|&k| point[k] != design[0][k]).collect();
         assert_eq!(different, [j]);
     }
+    assert_eq!(design.iter().map(|point| point[2] as usize).collect::<HashSet<_>>(), HashSet::from([0, 1, 2]));
 }
 
 /// The sum decreases along even parameters and increases along odd ones, so steps along the latter are kept. A failed step
