@@ -219,3 +219,44 @@ impl Drop for Registration {
         self.live.lock().remove(&self.key);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+
+    /// Measurements of the metric "acc" with these steps, reported over HTTP.
+    fn measured(steps: std::ops::Range<i64>) -> Vec<Measurement> {
+        steps
+            .map(|step| Measurement {
+                source: Source::Http,
+                metrics: vec![tunesmith_domain::MetricValue { metric: "acc".to_owned(), value: 0.5 }],
+                ..tunesmith_store::contract::samples::measurement(step, 0.5)
+            })
+            .collect()
+    }
+
+    fn steps(live: &LiveTrial) -> Vec<i64> {
+        live.curve().iter().map(|point| point.step).collect()
+    }
+
+    #[test]
+    fn curve_contains_every_stored_measurement_once_whoever_stored_it() {
+        let live = LiveTrial::new(1, String::new(), "acc".to_owned(), &measured(0..2), 2);
+        live.extend(&measured(2..3), 3);
+        assert_eq!((steps(&live), live.known()), (vec![0, 1, 2], 3));
+        assert!(live.outdated.notified().now_or_never().is_none());
+        // Another server has stored two before this one.
+        live.extend(&measured(5..6), 6);
+        assert_eq!(live.known(), 3);
+        assert!(live.outdated.notified().now_or_never().is_some());
+        live.complete(2, &measured(2..6));
+        assert_eq!((steps(&live), live.known()), (vec![0, 1, 2, 3, 4, 5], 6));
+        assert!(live.http_tags().contains("acc"));
+        // One that was read before its answer came, and a part that does not follow.
+        live.extend(&measured(5..6), 6);
+        live.complete(8, &measured(8..9));
+        assert_eq!((steps(&live), live.known()), (vec![0, 1, 2, 3, 4, 5], 6));
+    }
+}
