@@ -119,7 +119,7 @@ pub(crate) async fn compose_shared(
         // The engine counts what its nodes have.
         pool.capacity = Capacity::default();
     }
-    let Sharing { claims, documents, clock } = sharing::open(data_dir, &store, job_lease).await?;
+    let Sharing { claims, running, documents, clock } = sharing::open(data_dir, &store, job_lease).await?;
     let pending = match &documents {
         Some(documents) => PendingSuggestions::shared(Arc::clone(documents)),
         None => PendingSuggestions::new(data_dir.suggestions()),
@@ -130,7 +130,7 @@ pub(crate) async fn compose_shared(
     let packages = Packages::new(data_dir.packages(), Packages::MAX_BYTES).shared(documents.clone());
     let jobs = Jobs::new(JobServices {
         store: Arc::clone(&store),
-        claims,
+        claims: Arc::clone(&claims),
         documents: documents.clone(),
         program_user: Box::new({
             let identities = isolation.identities.clone();
@@ -143,20 +143,28 @@ pub(crate) async fn compose_shared(
         packages: packages.clone(),
         environments: Arc::clone(&environments),
         buckets: Buckets::of_environment(),
-        pool: ResourcePool::new(pool),
+        pool: match running {
+            Some(running) => ResourcePool::of_servers(pool, running),
+            None => ResourcePool::new(pool),
+        },
         executor,
         live: Arc::clone(&live),
         clock: Arc::clone(&clock),
         directory: directory_of(data_dir),
         retry_pauses: RETRY_PAUSES.to_vec(),
     });
+    let reports = TrialReports::new(Arc::clone(&store), Arc::clone(&live));
+    let reports = match &documents {
+        Some(documents) => reports.with_servers(Arc::clone(&claims), Arc::clone(documents)),
+        None => reports,
+    };
     Ok(Application {
         studies: Arc::new(Studies::new(Arc::clone(&store), policy, Arc::clone(&clock)).with_pending(pending)),
         jobs: Arc::new(jobs.with_queue_limits(settings.queue)),
         machines: settings.machines,
         packages,
         environments,
-        reports: TrialReports::new(Arc::clone(&store), Arc::clone(&live)),
+        reports,
         agents: AgentReports::new(
             Arc::clone(&store),
             live,
@@ -164,6 +172,7 @@ pub(crate) async fn compose_shared(
             Arc::clone(&clock),
             directory_of(data_dir),
             documents.clone(),
+            claims,
         ),
         store,
         clock,

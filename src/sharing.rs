@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::data_dir::DataDir;
 use tunesmith_service::clock::{Clock, SharedClock, SystemClock};
-use tunesmith_store::{Documents, JobClaims, OnlyServer, Store};
+use tunesmith_store::{Documents, JobClaims, OnlyServer, RunningTrials, Store};
 
 /// The lease of the jobs of commands that have no option for it.
 pub(crate) const JOB_LEASE: Duration = Duration::from_secs(30);
@@ -18,6 +18,8 @@ const CLOCK_INTERVAL: Duration = Duration::from_secs(10);
 /// What the services of this process share with other servers.
 pub(crate) struct Sharing {
     pub(crate) claims: Arc<dyn JobClaims>,
+    /// The running trials of all servers; `None` if there is one server.
+    pub(crate) running: Option<Arc<dyn RunningTrials>>,
     /// `None` if there is one server.
     pub(crate) documents: Option<Arc<dyn Documents>>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -25,7 +27,12 @@ pub(crate) struct Sharing {
 
 /// What the only server on `store` uses.
 fn alone(store: &Arc<dyn Store>) -> Sharing {
-    Sharing { claims: Arc::new(OnlyServer::new(Arc::clone(store))), documents: None, clock: Arc::new(SystemClock) }
+    Sharing {
+        claims: Arc::new(OnlyServer::new(Arc::clone(store))),
+        running: None,
+        documents: None,
+        clock: Arc::new(SystemClock),
+    }
 }
 
 /// Returns what this process shares with other servers on the store of `data_dir`, whose jobs are taken over `lease` after
@@ -46,7 +53,8 @@ pub(crate) async fn open(data_dir: &DataDir, store: &Arc<dyn Store>, lease: Dura
     let clock = Arc::new(SharedClock::new(documents.now().await?));
     tokio::spawn(follow(Arc::downgrade(&clock), Arc::clone(&documents)));
     let claims = Arc::new(PostgresClaims::new(shared, id, name, lease));
-    Ok(Sharing { claims, documents: Some(documents), clock })
+    let running: Arc<dyn RunningTrials> = Arc::<PostgresClaims>::clone(&claims);
+    Ok(Sharing { claims, running: Some(running), documents: Some(documents), clock })
 }
 
 /// As the other function of this name, without databases.

@@ -41,6 +41,8 @@ mod planned_stop;
 mod policy_race;
 mod postgres_chaos;
 mod postgres_cluster;
+mod postgres_limits;
+mod postgres_reports;
 mod postgres_server;
 mod program_files;
 mod published_fields;

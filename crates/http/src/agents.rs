@@ -58,6 +58,7 @@ impl From<AgentError> for ApiError {
         match error {
             AgentError::WrongToken { .. } => Self::new(Code::Unauthenticated, error.to_string()),
             AgentError::Superseded { .. } => Self::new(Code::FailedPrecondition, error.to_string()),
+            AgentError::OtherServer { .. } => Self::new(Code::Unavailable, error.to_string()),
             AgentError::Files { .. } => {
                 tracing::error!(error = &error as &dyn std::error::Error, "the report of an agent cannot be stored");
                 Self::new(Code::Unavailable, "the report cannot be stored; see the server's log")

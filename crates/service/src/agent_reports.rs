@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tunesmith_domain::{Measurement, Source, StudyId, TransitionError, Trial, TrialChange};
 use tunesmith_executor::ExecutorJobId;
 use tunesmith_executor::remote::{AgentReport, Command, Inbox, LogPosition};
-use tunesmith_store::{Documents, Store, StoreError};
+use tunesmith_store::{Documents, JobClaims, Store, StoreError};
 
 use super::clock::Clock;
 use super::live_trials::{LiveTrials, TrialKey};
@@ -52,6 +52,14 @@ pub enum AgentError {
         /// What superseded it.
         reason: String,
     },
+    /// Another server runs the job, or will. The agent repeats the report until it reaches that server.
+    #[error("{id} is not of this server: {reason}")]
+    OtherServer {
+        /// The attempt.
+        id: ExecutorJobId,
+        /// The server.
+        reason: String,
+    },
     /// A file of the attempt could not be written; the agent repeats the report.
     #[error("the report of {id} cannot be stored")]
     Files {
@@ -84,6 +92,7 @@ struct Inner {
     directory: DirectoryOf,
     /// Documents that servers share, the secrets of jobs among them; `None` if there is one server.
     documents: Option<Arc<dyn Documents>>,
+    claims: Arc<dyn JobClaims>,
     /// The measurements from event files that earlier attempts have reported, for the current attempt of a trial. The files
     /// are in the job-dir, which all attempts of a trial share, so that an agent reads them again.
     earlier_events: Mutex<HashMap<TrialKey, (u64, Marks)>>,
@@ -98,8 +107,10 @@ impl AgentReports {
         clock: Arc<dyn Clock>,
         directory: DirectoryOf,
         documents: Option<Arc<dyn Documents>>,
+        claims: Arc<dyn JobClaims>,
     ) -> Self {
-        Self(Arc::new(Inner { store, live, inbox, clock, directory, documents, earlier_events: Mutex::default() }))
+        let earlier_events = Mutex::default();
+        Self(Arc::new(Inner { store, live, inbox, clock, directory, documents, claims, earlier_events }))
     }
 
     /// Receives a report of the attempt `id`, if `token` is that of the attempt. What the answer confirms is stored.
@@ -140,7 +151,11 @@ impl AgentReports {
                 return Ok(AgentAnswer { next_measurement: wanted, logs, command, ended: true });
             }
             Some(_) => return Err(superseded("the server has recorded its end")),
-            None if !is_open => return Err(superseded("the server does not know it any more")),
+            None if !is_open => {
+                self.current(id).await?;
+                self.check_owner(id).await?;
+                return Err(superseded("the server does not know it any more"));
+            }
             None => {}
         }
         let trial = self.current(id).await?;
@@ -168,6 +183,19 @@ impl AgentReports {
             self.earlier_events().remove(&TrialKey { study: StudyId::from(&id.job), trial });
         }
         Ok(AgentAnswer { next_measurement, logs: received.logs, command: received.command, ended })
+    }
+
+    /// Checks that no other server has claimed the job of `id`: the files of its attempts are on that server.
+    async fn check_owner(&self, id: &ExecutorJobId) -> Result<(), AgentError> {
+        let reason = match self.0.claims.owner(&id.job).await? {
+            Some(owner) if owner.is_self => return Ok(()),
+            Some(owner) if owner.is_current => {
+                format!("its job is run by {}; send the report to that server", owner.name)
+            }
+            Some(owner) => format!("its job was run by {}, which does not answer; send the report again", owner.name),
+            None => return Ok(()),
+        };
+        Err(AgentError::OtherServer { id: id.clone(), reason })
     }
 
     /// Returns the trial of `id`; `None` for a job without hyperparameters.
@@ -216,7 +244,7 @@ impl AgentReports {
             match inner.store.change_trial(&study, trial.id, change).await {
                 Ok(changed) => {
                     if let Some(live) = inner.live.get(&key).filter(|live| live.attempt == id.attempt) {
-                        live.extend(&measurements);
+                        live.extend(&measurements, changed.measurement_count);
                         live.reported.notify_one();
                     }
                     return Ok(changed.delivered);

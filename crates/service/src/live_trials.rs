@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use tunesmith_algorithms::early_stopping::CurvePoint;
 
-use tunesmith_domain::{Measurement, StudyId, TrialId};
+use tunesmith_domain::{Measurement, Source, StudyId, TrialId};
 use tunesmith_store::StoreError;
 use tunesmith_telemetry::{WaitKind, telemetry};
 
@@ -22,7 +22,7 @@ pub struct TrialKey {
 /// Why a report over HTTP was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
-    /// The trial is not running under this process.
+    /// The trial is not running under this process, or under any server.
     #[error("trial {trial} of study {study} is not running")]
     NotRunning {
         /// The study.
@@ -61,6 +61,18 @@ impl LiveTrials {
         self.get(key)?.waiting_reason()
     }
 
+    /// Notes that another server has stored measurements of the trial `key`.
+    pub(super) fn note_measured(&self, key: &TrialKey) {
+        if let Some(live) = self.get(key) {
+            live.outdated.notify_one();
+        }
+    }
+
+    /// Notes that other servers may have stored measurements of any trial.
+    pub(super) fn note_all_measured(&self) {
+        self.lock().values().for_each(|live| live.outdated.notify_one());
+    }
+
     /// Returns the trial `key`, if it runs.
     pub(super) fn get(&self, key: &TrialKey) -> Option<Arc<LiveTrial>> {
         self.lock().get(key).cloned()
@@ -82,6 +94,8 @@ pub(super) struct LiveTrial {
     pub(super) token: String,
     /// Notified of each report over HTTP.
     pub(super) reported: Notify,
+    /// Notified when the store may have measurements that the curve lacks.
+    pub(super) outdated: Notify,
     state: Mutex<LiveState>,
 }
 
@@ -89,6 +103,8 @@ pub(super) struct LiveTrial {
 struct LiveState {
     /// The points in the order of arrival.
     curve: Vec<CurvePoint>,
+    /// Number of stored measurements that the curve contains, from the first one on.
+    known: u64,
     http_tags: BTreeSet<String>,
     /// Why the program has not started.
     waiting: Option<String>,
@@ -102,19 +118,53 @@ impl Drop for LiveTrial {
 }
 
 impl LiveTrial {
-    /// Creates a trial with the measurements `stored`.
-    pub(super) fn new(attempt: u64, token: String, tag: String, stored: &[Measurement]) -> Self {
-        let live = Self { attempt, tag, token, reported: Notify::new(), state: Mutex::default() };
-        live.extend(stored);
+    /// Creates a trial with the measurements `stored`, or without a curve, of `count` stored measurements.
+    pub(super) fn new(attempt: u64, token: String, tag: String, stored: &[Measurement], count: u64) -> Self {
+        let (reported, outdated) = (Notify::new(), Notify::new());
+        let live = Self { attempt, tag, token, reported, outdated, state: Mutex::default() };
+        live.lock().curve.extend(live.points_of(stored));
+        live.lock().known = count;
         live
     }
 
-    /// Adds measurements, which have been stored.
-    pub(super) fn extend(&self, measurements: &[Measurement]) {
-        let points = measurements.iter().filter_map(|measurement| {
-            Some(CurvePoint { step: measurement.step, value: measurement.value(&self.tag)? })
-        });
-        self.lock().curve.extend(points);
+    /// Adds measurements, which have been stored as the last ones of `count`. If the curve lacks some before them, it is
+    /// outdated instead.
+    pub(super) fn extend(&self, measurements: &[Measurement], count: u64) {
+        let mut state = self.lock();
+        let before = count.saturating_sub(measurements.len() as u64);
+        if before == state.known {
+            state.curve.extend(self.points_of(measurements));
+            state.known = count;
+        } else if before > state.known {
+            self.outdated.notify_one();
+        }
+    }
+
+    /// Adds the stored measurements from number `from` on that the curve lacks.
+    pub(super) fn complete(&self, from: u64, measurements: &[Measurement]) {
+        let mut state = self.lock();
+        let Some(missing) = state
+            .known
+            .checked_sub(from)
+            .and_then(|skipped| measurements.get(usize::try_from(skipped).unwrap_or(usize::MAX)..))
+        else {
+            return;
+        };
+        state.curve.extend(self.points_of(missing));
+        state.known += missing.len() as u64;
+        let of_http = missing.iter().filter(|measurement| measurement.source == Source::Http);
+        state.http_tags.extend(of_http.flat_map(|one| &one.metrics).map(|metric| metric.metric.clone()));
+    }
+
+    /// Number of stored measurements that the curve contains.
+    pub(super) fn known(&self) -> u64 {
+        self.lock().known
+    }
+
+    fn points_of(&self, measurements: &[Measurement]) -> impl Iterator<Item = CurvePoint> {
+        measurements
+            .iter()
+            .filter_map(|measurement| Some(CurvePoint { step: measurement.step, value: measurement.value(&self.tag)? }))
     }
 
     /// Records the names of the metrics of a report over HTTP.
@@ -167,5 +217,46 @@ pub(super) struct Registration {
 impl Drop for Registration {
     fn drop(&mut self) {
         self.live.lock().remove(&self.key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+
+    /// Measurements of the metric "acc" with these steps, reported over HTTP.
+    fn measured(steps: std::ops::Range<i64>) -> Vec<Measurement> {
+        steps
+            .map(|step| Measurement {
+                source: Source::Http,
+                metrics: vec![tunesmith_domain::MetricValue { metric: "acc".to_owned(), value: 0.5 }],
+                ..tunesmith_store::contract::samples::measurement(step, 0.5)
+            })
+            .collect()
+    }
+
+    fn steps(live: &LiveTrial) -> Vec<i64> {
+        live.curve().iter().map(|point| point.step).collect()
+    }
+
+    #[test]
+    fn curve_contains_every_stored_measurement_once_whoever_stored_it() {
+        let live = LiveTrial::new(1, String::new(), "acc".to_owned(), &measured(0..2), 2);
+        live.extend(&measured(2..3), 3);
+        assert_eq!((steps(&live), live.known()), (vec![0, 1, 2], 3));
+        assert!(live.outdated.notified().now_or_never().is_none());
+        // Another server has stored two before this one.
+        live.extend(&measured(5..6), 6);
+        assert_eq!(live.known(), 3);
+        assert!(live.outdated.notified().now_or_never().is_some());
+        live.complete(2, &measured(2..6));
+        assert_eq!((steps(&live), live.known()), (vec![0, 1, 2, 3, 4, 5], 6));
+        assert!(live.http_tags().contains("acc"));
+        // One that was read before its answer came, and a part that does not follow.
+        live.extend(&measured(5..6), 6);
+        live.complete(8, &measured(8..9));
+        assert_eq!((steps(&live), live.known()), (vec![0, 1, 2, 3, 4, 5], 6));
     }
 }

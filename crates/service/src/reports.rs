@@ -4,42 +4,73 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use tunesmith_domain::{Measurement, Trial, TrialChange};
-use tunesmith_store::Store;
+use tunesmith_domain::{JobId, Measurement, Trial, TrialChange};
+use tunesmith_executor::ExecutorJobId;
+use tunesmith_store::{Documents, JobClaims, Store, StoreError};
 
 use super::live_trials::{LiveTrial, LiveTrials, ReportError, TrialKey};
+use super::secret::{attempt_token, existing_shared_secret};
 
 /// Accepts reports of running trials. Each is checked against the token of its trial, and stored before it is
-/// acknowledged.
+/// acknowledged. Of several servers, any accepts the reports of every trial; the one that runs the trial is notified.
 #[derive(Clone)]
 pub struct TrialReports {
     store: Arc<dyn Store>,
     live: Arc<LiveTrials>,
+    shared: Option<Shared>,
+}
+
+/// What several servers share.
+#[derive(Clone)]
+struct Shared {
+    claims: Arc<dyn JobClaims>,
+    /// The secrets of jobs among others.
+    documents: Arc<dyn Documents>,
 }
 
 impl TrialReports {
     /// Creates the service for the trials in `live`.
     pub fn new(store: Arc<dyn Store>, live: Arc<LiveTrials>) -> Self {
-        Self { store, live }
+        Self { store, live, shared: None }
+    }
+
+    /// Accepts the reports of trials of other servers as well.
+    #[must_use]
+    pub fn with_servers(self, claims: Arc<dyn JobClaims>, documents: Arc<dyn Documents>) -> Self {
+        Self { shared: Some(Shared { claims, documents }), ..self }
     }
 
     /// Stores `measurement` for the trial `key`, if `token` is valid. Sets the mark of the measurement.
     ///
     /// # Errors
     /// [`ReportError`]; nothing was stored, except where [`ReportError::Store`] states that the outcome is unknown.
-    pub async fn add(&self, key: &TrialKey, token: &str, mut measurement: Measurement) -> Result<Trial, ReportError> {
-        let live = self.running(key, token)?;
-        measurement.mark = live.points() as u64;
-        live.note_tags(&measurement);
-        let change = TrialChange::Report {
-            attempt: live.attempt,
-            measurements: vec![measurement.clone()],
-            at: Timestamp::now(),
-            request_key: None,
+    pub async fn add(&self, key: &TrialKey, token: &str, measurement: Measurement) -> Result<Trial, ReportError> {
+        let live = match self.running(key, token) {
+            Ok(live) => live,
+            Err(error) => return self.add_elsewhere(key, token, measurement, error).await,
         };
-        let trial = self.store.change_trial(&key.study, key.trial, change).await?;
-        live.extend(&[measurement]);
+        let measurement = Measurement { mark: live.points() as u64, ..measurement };
+        live.note_tags(&measurement);
+        let trial = self.store.change_trial(&key.study, key.trial, report(live.attempt, measurement.clone())).await?;
+        live.extend(&[measurement], trial.measurement_count);
         live.reported.notify_one();
+        Ok(trial)
+    }
+
+    /// Stores the measurement of a trial that another server runs; fails with `error` if none does.
+    async fn add_elsewhere(
+        &self,
+        key: &TrialKey,
+        token: &str,
+        measurement: Measurement,
+        error: ReportError,
+    ) -> Result<Trial, ReportError> {
+        let trial = self.elsewhere(key, token, error).await?;
+        let measurement = Measurement { mark: trial.measurement_count, ..measurement };
+        let trial = self.store.change_trial(&key.study, key.trial, report(trial.attempt, measurement)).await?;
+        if let Some(shared) = &self.shared {
+            shared.claims.announce_measurements(&key.study, key.trial).await;
+        }
         Ok(trial)
     }
 
@@ -48,8 +79,10 @@ impl TrialReports {
     /// # Errors
     /// As [`TrialReports::add`].
     pub async fn trial(&self, key: &TrialKey, token: &str) -> Result<Trial, ReportError> {
-        self.running(key, token)?;
-        Ok(self.store.trial(&key.study, key.trial).await?)
+        match self.running(key, token) {
+            Ok(_) => Ok(self.store.trial(&key.study, key.trial).await?),
+            Err(error) => self.elsewhere(key, token, error).await,
+        }
     }
 
     fn running(&self, key: &TrialKey, token: &str) -> Result<Arc<LiveTrial>, ReportError> {
@@ -61,4 +94,28 @@ impl TrialReports {
         }
         Ok(live)
     }
+
+    /// Returns the trial `key` of a job that another server runs, if `token` is that of its current attempt; `error` if
+    /// there is no other server.
+    async fn elsewhere(&self, key: &TrialKey, token: &str, error: ReportError) -> Result<Trial, ReportError> {
+        let Some(shared) = &self.shared else { return Err(error) };
+        let not_running = || ReportError::NotRunning { study: key.study.clone(), trial: key.trial };
+        let (project, _, id) = key.study.parts();
+        let job = JobId::new(project, id).map_err(|_| not_running())?;
+        let secret = existing_shared_secret(&*shared.documents, &job).await?.ok_or_else(not_running)?;
+        let trial = match self.store.trial(&key.study, key.trial).await {
+            Ok(trial) if trial.attempt > 0 && !trial.state.is_final() => trial,
+            Ok(_) | Err(StoreError::NotFound { .. }) => return Err(not_running()),
+            Err(error) => return Err(error.into()),
+        };
+        let attempt = ExecutorJobId { job, trial: Some(key.trial), attempt: trial.attempt };
+        if attempt_token(&secret, &attempt) != token {
+            return Err(ReportError::WrongToken { trial: key.trial });
+        }
+        Ok(trial)
+    }
+}
+
+fn report(attempt: u64, measurement: Measurement) -> TrialChange {
+    TrialChange::Report { attempt, measurements: vec![measurement], at: Timestamp::now(), request_key: None }
 }

@@ -81,7 +81,8 @@ fn reopen_study(records: &dyn Changes, id: &StudyId, retry: bool) -> Result<(), 
     let next = queries::study(records, id)?.next_trial_id;
     for trial in (1..next.0).map(TrialId) {
         if records.trial(id, trial)?.is_some_and(|trial| trial.state == TrialState::Infeasible) {
-            change_trial(records, id, trial, TrialChange::Retry)?;
+            let (trial, _) = change_trial(records, id, trial, TrialChange::Retry)?;
+            telemetry().trials(trial.state.as_str(), 1);
         }
     }
     Ok(())
@@ -133,35 +134,32 @@ pub(super) fn create_trials(
         trials.push(study.add_trial(new.clone())?);
     }
     for trial in &trials {
-        telemetry().trials(trial.state.as_str(), 1);
         records.put_trial(&study.id, trial, None)?;
     }
     records.put_progress(&study)?;
     Ok(trials)
 }
 
-/// [`super::Store::change_trial`].
+/// [`super::Store::change_trial`]. Returns whether the state of the trial is another one, too.
 pub(super) fn change_trial(
     records: &dyn Changes,
     study: &StudyId,
     id: TrialId,
     change: TrialChange,
-) -> Result<Trial, StoreError> {
+) -> Result<(Trial, bool), StoreError> {
     let (mut study, before) = queries::trial_of_study(records, study, id)?;
     if before.state == TrialState::Deleted {
         return Err(StoreError::NotFound { resource: format!("trial {id} of study {}", study.id) });
     }
     let (trial, measurements) = study.change_trial(&before, change)?;
     if trial.revision == before.revision {
-        return Ok(trial);
+        return Ok((trial, false));
     }
     if !measurements.is_empty() {
         records.add_measurements(&study.id, id, before.measurement_count, &measurements)?;
     }
-    if trial.state != before.state {
-        telemetry().trials(trial.state.as_str(), 1);
-    }
     records.put_trial(&study.id, &trial, Some(&before))?;
     records.put_progress(&study)?;
-    Ok(trial)
+    let is_new_state = trial.state != before.state;
+    Ok((trial, is_new_state))
 }

@@ -39,7 +39,10 @@ pub use fault::{Condition, StoreFault};
 pub use memory::MemoryStore;
 #[cfg(feature = "postgres")]
 pub use postgres::{DatabaseAddress, DatabaseAddressError, PostgresClaims, PostgresDocuments, PostgresStore};
-pub use sharing::{Claim, Documents, JobClaims, JobOwner, OnlyServer, Renewal};
+pub use sharing::{
+    Admission, Admits, Claim, Documents, JobClaims, JobOwner, Notice, OnlyServer, QueuedJobs, Renewal, RunningTrial,
+    RunningTrials,
+};
 #[cfg(feature = "sled")]
 pub use sled::SledStore;
 #[cfg(feature = "sqlite")]

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 
 use super::{Store, StoreError};
-use tunesmith_domain::{JobId, JobState};
+use tunesmith_domain::{Job, JobId, JobState, StudyId, TrialId};
 
 /// The right of one server to run a job, until it is released or its lease ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub struct Claim {
     pub fence: u64,
     /// Whether another server owned the job before, so that its programs may run elsewhere.
     pub is_taken_over: bool,
+    /// Whether this server may have the folder of a deleted job of the same name, which has to be removed first.
+    pub has_old_folder: bool,
 }
 
 /// A claim after an attempt to renew it.
@@ -81,6 +83,23 @@ pub trait JobClaims: Send + Sync + 'static {
     /// [`StoreError::NotApplied`].
     async fn owner(&self, id: &JobId) -> Result<Option<JobOwner>, StoreError>;
 
+    /// The deleted jobs of which this server may have a folder.
+    ///
+    /// # Errors
+    /// [`StoreError::NotApplied`].
+    async fn deleted(&self) -> Result<Vec<JobId>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    /// Notes that this server has no folder of the deleted job `id` any more.
+    ///
+    /// # Errors
+    /// [`StoreError::NotApplied`].
+    async fn removed(&self, id: &JobId) -> Result<(), StoreError> {
+        let _ = id;
+        Ok(())
+    }
+
     /// The store for the run of a job: a change fails with [`StoreError::NotOwner`] once the claim is lost.
     fn store_of(&self, claim: &Claim) -> Arc<dyn Store>;
 
@@ -90,6 +109,89 @@ pub trait JobClaims: Send + Sync + 'static {
 
     /// Changes after each notice of another server.
     fn announcements(&self) -> watch::Receiver<u64>;
+
+    /// The unfinished jobs of all servers that none of them runs. No other server counts them before the returned value is
+    /// dropped. `None` if there is one server.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    async fn queued(&self) -> Result<Option<QueuedJobs>, StoreError> {
+        Ok(None)
+    }
+
+    /// Notifies the server that runs the trial `trial` of `study` that this one has stored measurements of it. A lost notice
+    /// delays it by [`Self::interval`].
+    async fn announce_measurements(&self, study: &StudyId, trial: TrialId) {
+        let _ = (study, trial);
+    }
+
+    /// Receives what other servers have announced. Without others, nothing is received.
+    fn notices(&self) -> broadcast::Receiver<Notice> {
+        broadcast::channel(1).1
+    }
+}
+
+/// What another server has announced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// It has stored measurements of a trial.
+    Measured(StudyId, TrialId),
+    /// One of its trials has ended, so that another one may run within the limits.
+    TrialEnded,
+    /// Notices may have been missed.
+    Missed,
+}
+
+/// The unfinished jobs that no server runs.
+pub struct QueuedJobs {
+    /// The jobs, by ID.
+    pub jobs: Vec<Job>,
+    /// Keeps other servers from counting them, until it is dropped.
+    pub lock: Box<dyn Send>,
+}
+
+/// A running trial, or a job without hyperparameters, that counts towards the limits on them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunningTrial {
+    /// The job.
+    pub job: JobId,
+    /// Who submitted it.
+    pub principal: Option<String>,
+}
+
+/// The answer to [`RunningTrials::admit`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Admission {
+    /// Whether the trial may run, and is counted from now on.
+    pub is_admitted: bool,
+    /// The trials that run on other servers.
+    pub others: Vec<RunningTrial>,
+}
+
+/// Whether a trial may run beside others.
+pub type Admits = Arc<dyn Fn(&[RunningTrial]) -> bool + Send + Sync>;
+
+/// Counts the running trials of several servers. Those of a server that does not renew them end with a lease.
+#[async_trait]
+pub trait RunningTrials: Send + Sync + 'static {
+    /// Counts `trial` under the number `ticket` of this server, if `admits` returns true for the other running trials of
+    /// all servers. No other trial is admitted meanwhile. A second call with the same number replaces the first.
+    ///
+    /// # Errors
+    /// [`StoreError::NotApplied`].
+    async fn admit(&self, ticket: u64, trial: &RunningTrial, admits: Admits) -> Result<Admission, StoreError>;
+
+    /// Renews the running trials of this server, which are `held` and no others. Returns those of other servers.
+    ///
+    /// # Errors
+    /// [`StoreError::NotApplied`].
+    async fn renew(&self, held: &[(u64, RunningTrial)]) -> Result<Vec<RunningTrial>, StoreError>;
+
+    /// No longer counts the trial `ticket` of this server, and notifies the others.
+    ///
+    /// # Errors
+    /// [`StoreError::NotApplied`]; the next renewal has the same effect.
+    async fn release(&self, ticket: u64) -> Result<(), StoreError>;
 }
 
 /// The claims of the only server on a store: it owns every job.
@@ -112,7 +214,7 @@ impl JobClaims for OnlyServer {
     }
 
     async fn claim(&self, id: &JobId) -> Result<Option<Claim>, StoreError> {
-        Ok(Some(Claim { job: id.clone(), fence: 0, is_taken_over: false }))
+        Ok(Some(Claim { job: id.clone(), fence: 0, is_taken_over: false, has_old_folder: false }))
     }
 
     async fn renew(&self, _claims: &[Claim]) -> Result<Vec<Renewal>, StoreError> {

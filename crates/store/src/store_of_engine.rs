@@ -6,11 +6,12 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use super::engine::{Engine, Ranges, Scope};
+use super::engine::{Changes, Engine, Ranges, Scope};
 use super::{Condition, FEW, Store, StoreError, changes, queries};
 use tunesmith_domain::{
     Job, JobChange, JobId, Measurement, NewTrial, Study, StudyChange, StudyId, Trial, TrialChange, TrialId,
 };
+use tunesmith_telemetry::telemetry;
 
 /// Removes what remains of the deleted `study`, in steps. If a step fails, [`Store::finish_deletions`] removes the rest.
 async fn remove_remains(engine: &impl Engine, study: &StudyId) {
@@ -108,8 +109,12 @@ impl<E: Engine> Store for E {
     }
 
     async fn create_trials(&self, study: &StudyId, trials: Vec<NewTrial>) -> Result<Vec<Trial>, StoreError> {
-        let study = study.clone();
-        self.write(Scope::Study(study.clone()), move |records| changes::create_trials(records, &study, &trials)).await
+        let (scope, study) = (Scope::Study(study.clone()), study.clone());
+        let create = move |records: &dyn Changes| changes::create_trials(records, &study, &trials);
+        let created = self.write(scope, create).await?;
+        // Not by the change, which may run more than once.
+        created.iter().for_each(|trial| telemetry().trials(trial.state.as_str(), 1));
+        Ok(created)
     }
 
     async fn open_trials(
@@ -175,11 +180,13 @@ impl<E: Engine> Store for E {
     }
 
     async fn change_trial(&self, study: &StudyId, id: TrialId, change: TrialChange) -> Result<Trial, StoreError> {
-        let study = study.clone();
-        self.write(Scope::Study(study.clone()), move |records| {
-            changes::change_trial(records, &study, id, change.clone())
-        })
-        .await
+        let (scope, study) = (Scope::Study(study.clone()), study.clone());
+        let change = move |records: &dyn Changes| changes::change_trial(records, &study, id, change.clone());
+        let (trial, is_new_state) = self.write(scope, change).await?;
+        if is_new_state {
+            telemetry().trials(trial.state.as_str(), 1);
+        }
+        Ok(trial)
     }
 
     async fn measurements(

@@ -127,6 +127,35 @@ async fn study_that_another_server_ends_gets_no_more_trials() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn change_that_the_database_refuses_is_certainly_not_applied_and_names_the_cause() {
+    let cluster = Cluster::start();
+    let store = open(&cluster.create_database("tuning")).await;
+    fill(&*store, 2).await;
+    let set = |value: &str| {
+        cluster.query("tuning", &format!("ALTER SYSTEM SET default_transaction_read_only = {value}"));
+        cluster.query("tuning", "SELECT pg_reload_conf()");
+        while cluster.query("tuning", "SHOW default_transaction_read_only") != value {}
+    };
+    set("on");
+    // A session takes the setting over before its next statement.
+    let refused = loop {
+        let next = store.study(&study_id()).await.unwrap().next_trial_id.0;
+        if let Err(error) = store.create_trial(&study_id(), samples::new_trial(next)).await {
+            break error;
+        }
+    };
+    assert!(refused.is_certainly_not_applied(), "{refused:?}");
+    assert_eq!(refused.fault().unwrap().to_string(), "the database is read-only, as a standby is");
+    cluster
+        .query("tuning", "SET default_transaction_read_only = off; ALTER SYSTEM RESET default_transaction_read_only");
+    cluster.query("tuning", "SELECT pg_reload_conf()");
+    let mut condition = store.condition();
+    condition.wait_for(|condition| *condition == tunesmith_store::Condition::Working).await.unwrap();
+    let next = store.study(&study_id()).await.unwrap().next_trial_id.0;
+    store.create_trial(&study_id(), samples::new_trial(next)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn records_of_the_first_version_of_the_tables_are_migrated() {
     const FIRST: &str = include_str!("../../../crates/store/src/postgres/migrations/0001_records.sql");
     let columns =

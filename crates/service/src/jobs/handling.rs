@@ -128,7 +128,7 @@ fn read(place: &Place) -> u32 {
 
 /// Ends the job `id` because of its handling, without reading the files of its programs.
 pub(super) async fn set_aside(jobs: &Jobs, id: &JobId) -> Result<(), StoreError> {
-    let services = &jobs.services;
+    let services = &jobs.services_of(id);
     let job = services.store.job(id).await?;
     if job.state.is_final() {
         return Ok(());

@@ -3,6 +3,7 @@
 //! [`Jobs::run`] runs the queued jobs, several at once and by priority, and [`Jobs::run_one`] runs a single one. Jobs
 //! that an earlier process left unfinished are queued by [`Jobs::resume_unfinished`].
 
+mod cancel;
 mod handling;
 mod log_space;
 mod overview;
@@ -44,7 +45,7 @@ use super::runner::{
 };
 use super::submission::{newest_job, submit};
 use super::{Submission, SubmitError, Submitted};
-use tunesmith_domain::{Job, JobChange, JobId, JobState, PlanError, Study, TransitionError, Trial};
+use tunesmith_domain::{Job, JobChange, JobId, JobState, PlanError, Study, Trial};
 use tunesmith_executor::ExecutorError;
 use tunesmith_store::{Condition, StoreError};
 use tunesmith_telemetry::telemetry;
@@ -216,7 +217,8 @@ impl Jobs {
             }
         }
         let _creation = self.creation.lock().await;
-        self.check_queue_limits(&submission)?;
+        // Other servers add no job until this one is stored.
+        let _counted = self.check_queue_limits(&submission).await?;
         let submitted = self.submit(submission, random_seed).await?;
         let Submitted::Created(job) = submitted else {
             return Err(StoreError::AlreadyExists { resource: format!("job {}", submitted.job().id) }.into());
@@ -305,52 +307,6 @@ impl Jobs {
         Ok((found, false))
     }
 
-    /// Cancels a job: at once if it has never run, otherwise as soon as its programs have ended. It ends also if its
-    /// files or its plan cannot be used.
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`]; [`StoreError::Refused`] if it is in a final state.
-    pub async fn cancel(&self, id: &JobId) -> Result<(), JobsError> {
-        let JobServices { store, clock, .. } = &*self.services;
-        let job = store.job(id).await?;
-        if job.state.is_final() {
-            return Err(StoreError::Refused(TransitionError::WrongState {
-                resource: format!("job {id}"),
-                state: job.state.to_string(),
-                change: "cancel",
-            })
-            .into());
-        }
-        // A job that has run before may have running programs: it is resumed to stop them.
-        let is_waiting = job.start_time.is_none() && self.state().queue.remove(id);
-        // Another server may have started it since.
-        let own = if is_waiting { self.services.claims.claim(id).await? } else { None };
-        let state = if own.is_some() { JobState::Cancelled } else { JobState::Cancelling };
-        let change = JobChange::Become { state, error_message: CANCELLED_BY_USER.to_owned(), at: clock.now() };
-        let changed = store.change_job(id, change).await;
-        if let Some(claim) = &own {
-            self.services.claims.release(claim).await?;
-        }
-        changed?;
-        {
-            let mut now = self.state();
-            now.queue.move_to_front(&job);
-            if let Some(running) = now.running.get(id) {
-                running.cancel.send_replace(true);
-            } else if state == JobState::Cancelling
-                && job.plan().is_err()
-                && !now.is_started(id)
-                && now.queue.position(id).is_none()
-            {
-                // It was not queued, because its plan cannot be read.
-                now.queue.push_front(&job);
-                self.changed.notify_one();
-            }
-        }
-        self.services.claims.announce().await;
-        Ok(())
-    }
-
     /// Applies a change that does not affect the run of the job.
     ///
     /// # Errors
@@ -371,6 +327,7 @@ impl Jobs {
                 self.reserve_grants::<JobsError>(&job).await?;
             }
         }
+        self.services.pool.renew().await?;
         Ok(self.look_for_jobs().await?)
     }
 
@@ -465,7 +422,7 @@ impl Jobs {
                         () = until_at_least(&mut control, Control::Drain) => {
                             let at = self.services.clock.now();
                             let queued = JobChange::Become { state: JobState::Queued, error_message: String::new(), at };
-                            break self.services.store.change_job(id, queued).await.map(JobOutcome::Interrupted).map_err(RunError::from);
+                            break self.services_of(id).store.change_job(id, queued).await.map(JobOutcome::Interrupted).map_err(RunError::from);
                         }
                         () = tokio::time::sleep(pause) => {}
                     }

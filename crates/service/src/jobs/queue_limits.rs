@@ -7,8 +7,8 @@ use super::{Jobs, JobsError};
 use crate::Submission;
 use crate::live_trials::TrialKey;
 use crate::resource_pool::Waiting;
-use tunesmith_domain::{Job, JobChange, JobState, PlanError, StudyId, Trial};
-use tunesmith_store::StoreError;
+use tunesmith_domain::{Job, JobChange, JobId, JobState, PlanError, StudyId, Trial};
+use tunesmith_store::{QueuedJobs, StoreError};
 use tunesmith_telemetry::WaitKind;
 
 /// Limits on queued jobs; `None` is no limit.
@@ -23,26 +23,37 @@ pub struct QueueLimits {
 }
 
 impl Jobs {
-    /// Refuses `submission` if as many jobs wait as are allowed.
-    pub(super) fn check_queue_limits(&self, submission: &Submission) -> Result<(), JobsError> {
+    /// Refuses `submission` if as many jobs wait as are allowed. With several servers, those of all servers are counted, and
+    /// none of them adds one until the returned value is dropped.
+    pub(super) async fn check_queue_limits(&self, submission: &Submission) -> Result<Option<QueuedJobs>, JobsError> {
         if self.queue_limits == QueueLimits::default() {
-            return Ok(());
+            return Ok(None);
         }
+        let queued = self.services.claims.queued().await?;
         let project = submission.id.as_ref().map(|id| id.parts().0.to_owned()).unwrap_or_default();
         let principal = submission.plan.principal.as_deref();
-        let state = self.state();
         let [mut in_all, mut of_project, mut of_principal] = [0_u32; 3];
-        for (other, other_principal) in state.queue.jobs() {
+        let mut count = |other: &JobId, other_principal: Option<&str>| {
             in_all += 1;
             of_project += u32::from(other.parts().0 == project);
             of_principal += u32::from(principal.is_some() && other_principal == principal);
+        };
+        match &queued {
+            Some(queued) => queued.jobs.iter().for_each(|job| {
+                count(&job.id, job.plan.as_ref().ok().and_then(|plan| plan.principal.as_deref()));
+            }),
+            None => self.state().queue.jobs().for_each(|(job, principal)| count(job, principal)),
         }
         let limits = [
             (self.queue_limits.principal.filter(|_| principal.is_some()), of_principal, {
                 format!("of principal {}", principal.unwrap_or_default())
             }),
             (self.queue_limits.project, of_project, format!("of project {project}")),
-            (self.queue_limits.cluster, in_all, "of this server".to_owned()),
+            (
+                self.queue_limits.cluster,
+                in_all,
+                if queued.is_some() { "of all servers" } else { "of this server" }.to_owned(),
+            ),
         ];
         let reached = limits.into_iter().find_map(|(limit, queued, whose)| {
             let limit = limit.filter(|limit| queued >= *limit)?;
@@ -50,7 +61,7 @@ impl Jobs {
         });
         match reached {
             Some(reason) => Err(JobsError::QueueFull { reason }),
-            None => Ok(()),
+            None => Ok(queued),
         }
     }
 

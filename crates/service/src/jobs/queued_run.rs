@@ -11,6 +11,7 @@ use super::retries::Retry;
 use super::running::Registered;
 use crate::runner::{Control, Latest, RunControl, RunSettings, until_true};
 use tunesmith_domain::JobId;
+use tunesmith_store::StoreError;
 
 impl Jobs {
     /// Runs a job of the queue once. Returns when it is to be run again, after a failure.
@@ -20,6 +21,10 @@ impl Jobs {
         endpoint: String,
         control: watch::Receiver<Control>,
     ) -> Option<Retry> {
+        if self.is_over(&id).await {
+            self.state().starting.remove(&id);
+            return None;
+        }
         let registered = match self.register(&id).await {
             Ok(Some(registered)) => registered,
             // Another server runs it.
@@ -81,6 +86,16 @@ impl Jobs {
                 self.release(&id, level).await;
                 None
             }
+        }
+    }
+
+    /// Whether the job `id` has ended, or was deleted, since it was queued: another server may have run it meanwhile.
+    async fn is_over(&self, id: &JobId) -> bool {
+        match self.services.store.job(id).await {
+            Ok(job) => job.state.is_final(),
+            Err(StoreError::NotFound { .. }) => true,
+            // The claim fails as well.
+            Err(_) => false,
         }
     }
 }

@@ -112,7 +112,7 @@ impl Jobs {
     }
 
     async fn delete_claimed(&self, id: &JobId) -> Result<(), JobsError> {
-        let JobServices { store, policy, executor, directory, .. } = &*self.services;
+        let JobServices { store, policy, claims, .. } = &*self.services;
         let job = store.job(id).await?;
         if !job.state.is_final() {
             return Err(StoreError::Refused(TransitionError::WrongState {
@@ -129,18 +129,27 @@ impl Jobs {
         }
         // The folder first: records without a folder can be deleted again, but the attempts in a folder without records
         // would be taken for those of a later job of the same name.
+        self.remove_folder(id).await?;
+        store.delete_job(id).await?;
+        if let Some(study) = &job.study {
+            policy.forget(study);
+        }
+        // Other servers that have run it remove their folders.
+        claims.removed(id).await?;
+        claims.announce().await;
+        Ok(())
+    }
+
+    /// Removes the folder of a job, and what the executor knows of its runs.
+    pub(super) async fn remove_folder(&self, id: &JobId) -> Result<(), JobsError> {
+        let JobServices { executor, directory, .. } = &*self.services;
         let path = directory(id);
         match tokio::fs::remove_dir_all(&path).await {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(source) => return Err(JobsError::Folder { path, source }),
         }
-        executor.forget(id).await.map_err(|source| JobsError::Folder { path, source })?;
-        store.delete_job(id).await?;
-        if let Some(study) = &job.study {
-            policy.forget(study);
-        }
-        Ok(())
+        executor.forget(id).await.map_err(|source| JobsError::Folder { path, source })
     }
 
     /// Refuses a job that is being run. Waits for a run that has stored the end of its job, and is about to return.

@@ -62,6 +62,15 @@ impl Jobs {
             return claimed.map(|_| None);
         };
         let is_taken_over = claim.is_taken_over;
+        if claim.has_old_folder {
+            let removed = self.remove_deleted_folder(id).await;
+            if !matches!(removed, Ok(true)) {
+                // It is found again, or another server runs it.
+                self.state().starting.remove(id);
+                self.services.claims.release(&claim).await?;
+                return removed.map(|_| None);
+            }
+        }
         let ((cancel, cancelled), (is_lost, lost)) = (watch::channel(false), watch::channel(false));
         let (counts, live) = watch::channel(None);
         let running = RunningJob { cancel, counts, ending: Arc::default(), claim, is_lost };

@@ -8,13 +8,15 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use futures::TryStreamExt;
+use tokio::sync::broadcast::error::RecvError;
 
 use super::running::RunningJob;
 use super::{Jobs, JobsError};
+use crate::live_trials::TrialKey;
 use crate::pages;
 use crate::runner::{Control, JobServices, Latest, stop_superseded};
 use tunesmith_domain::{Job, JobId, JobState};
-use tunesmith_store::{Claim, JobOwner, Renewal, StoreError};
+use tunesmith_store::{Claim, JobOwner, Notice, Renewal, StoreError};
 
 impl Jobs {
     /// Queues `job`, and notifies the other servers.
@@ -38,17 +40,38 @@ impl Jobs {
     pub(super) async fn share(&self) {
         let claims = &self.services.claims;
         let Some(interval) = claims.interval() else { return std::future::pending().await };
-        let mut announcements = claims.announcements();
+        let (mut announcements, mut notices) = (claims.announcements(), claims.notices());
         let mut renewals = tokio::time::interval(interval);
         renewals.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                _ = renewals.tick() => {}
+                _ = renewals.tick() => self.services.live.note_all_measured(),
                 Ok(()) = announcements.changed() => {}
+                notice = notices.recv() => match notice {
+                    Ok(Notice::Measured(study, trial)) => {
+                        self.services.live.note_measured(&TrialKey { study, trial });
+                        continue;
+                    }
+                    Ok(Notice::TrialEnded) => {
+                        if let Err(error) = self.services.pool.look_again().await {
+                            let error = &error as &dyn std::error::Error;
+                            tracing::warn!(error, "the running trials of other servers could not be read");
+                        }
+                        continue;
+                    }
+                    Ok(Notice::Missed) | Err(RecvError::Lagged(_)) => {
+                        self.services.live.note_all_measured();
+                        continue;
+                    }
+                    // There is no other server.
+                    Err(RecvError::Closed) => return std::future::pending().await,
+                },
             }
             let done = async {
                 self.renew_claims().await?;
-                self.look_for_jobs().await
+                self.services.pool.renew().await?;
+                self.look_for_jobs().await?;
+                self.remove_deleted().await
             };
             if let Err(error) = done.await {
                 let error = &error as &dyn std::error::Error;
@@ -119,6 +142,38 @@ impl Jobs {
             self.changed.notify_one();
         }
         Ok(())
+    }
+
+    /// Removes the folders of jobs that were deleted through other servers.
+    pub(super) async fn remove_deleted(&self) -> Result<(), StoreError> {
+        if self.services.claims.deleted().await?.is_empty() {
+            return Ok(());
+        }
+        // No job of these names starts meanwhile, or has started since they were read.
+        let _admission = self.admission.lock().await;
+        for id in self.services.claims.deleted().await? {
+            // A run that has lost its job ends its programs first.
+            if !self.state().is_started(&id) {
+                self.remove_deleted_folder(&id).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the folder of the deleted job `id`, and returns whether it is removed. If not, it is removed later.
+    pub(super) async fn remove_deleted_folder(&self, id: &JobId) -> Result<bool, StoreError> {
+        match self.remove_folder(id).await {
+            Ok(()) => {
+                tracing::info!(job.id = %id, "removed the folder of a job that was deleted through another server");
+                self.services.claims.removed(id).await?;
+                Ok(true)
+            }
+            Err(error) => {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(job.id = %id, error, "the folder of a deleted job cannot be removed; it is tried again");
+                Ok(false)
+            }
+        }
     }
 
     /// Removes a job from the running ones. Another server may continue it, unless its programs were left running by

@@ -165,3 +165,35 @@ async fn job_that_is_being_claimed_is_not_queued_a_second_time() {
     jobs.look_for_jobs().await.unwrap();
     assert_eq!(jobs.state().queue.position(&job.id), Some(0));
 }
+
+#[tokio::test]
+async fn job_that_waits_in_no_queue_is_cancelled_at_once() {
+    let folder = TempDir::new().unwrap();
+    let jobs = jobs(&folder, Vec::new());
+    // As another server has stored it, before this one has noticed it.
+    jobs.submit(submission("one", command()), 1).await.unwrap();
+    jobs.cancel(&"one".parse().unwrap()).await.unwrap();
+    assert_eq!(jobs.job(&"one".parse().unwrap()).await.unwrap().state, JobState::Cancelled);
+    assert!(jobs.cancel(&"one".parse().unwrap()).await.is_err(), "it has ended");
+    // One that is being claimed is stopped by its run.
+    let job = jobs.create(submission("two", command()), 1).await.unwrap();
+    assert_eq!(jobs.state().start_next(), Some(job.id.clone()));
+    jobs.cancel(&job.id).await.unwrap();
+    assert_eq!(jobs.job(&job.id).await.unwrap().state, JobState::Cancelling);
+    let registered = jobs.register(&job.id).await.unwrap().unwrap();
+    assert!(*registered.cancelled.borrow());
+}
+
+#[tokio::test]
+async fn job_that_another_server_has_run_since_it_was_queued_is_not_started() {
+    let folder = TempDir::new().unwrap();
+    let jobs = jobs(&folder, Vec::new());
+    let job = jobs.create(submission("one", command()), 1).await.unwrap();
+    assert_eq!(jobs.state().start_next(), Some(job.id.clone()));
+    let end = JobChange::Become { state: JobState::Failed, error_message: "x".to_owned(), at: Timestamp::UNIX_EPOCH };
+    jobs.change(&job.id, end).await.unwrap();
+    let (_control, level) = watch::channel(Control::Run);
+    assert!(Arc::clone(&jobs).run_queued(job.id.clone(), String::new(), level).await.is_none());
+    assert!(!jobs.state().is_started(&job.id));
+    assert!(!folder.path().join("jobs/one").exists(), "nothing is written for it");
+}

@@ -17,12 +17,14 @@ pub struct RunningLimits {
 }
 
 impl RunningLimits {
-    /// Returns the limit that keeps a trial of `job` from running beside `running`, which are jobs and principals.
+    /// Returns the limit that keeps a trial of `job` from running beside `running`, which are jobs and principals, of all
+    /// servers or of this one.
     pub(super) fn reached<'a>(
         &self,
         job: &JobId,
         principal: Option<&str>,
         running: impl Iterator<Item = (&'a JobId, Option<&'a str>)>,
+        of_servers: bool,
     ) -> Option<String> {
         if *self == Self::default() {
             return None;
@@ -41,7 +43,7 @@ impl RunningLimits {
                 format!("of principal {}", principal.unwrap_or_default())
             }),
             (self.project, of_project, format!("of project {project}")),
-            (self.cluster, in_all, "of this server".to_owned()),
+            (self.cluster, in_all, if of_servers { "of all servers" } else { "of this server" }.to_owned()),
         ];
         limits.into_iter().find_map(|(limit, running, whose)| {
             let limit = limit.filter(|limit| running >= *limit)?;

@@ -7,6 +7,7 @@
 //! Resources are counted, not enforced: a program that uses more than it requested is not stopped. An engine with a
 //! scheduler of its own gets a pool without capacity.
 
+mod admission;
 mod inventory;
 mod limits;
 #[cfg(test)]
@@ -19,11 +20,13 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::sync::oneshot;
 
+use self::admission::Servers;
 use self::inventory::{Blocked, Demand, Usage};
 pub use self::inventory::{Capacity, Device};
 pub use self::limits::RunningLimits;
 use tunesmith_domain::{JobId, Resources, TrialId};
 use tunesmith_executor::ExecutorJobId;
+use tunesmith_store::{RunningTrial, RunningTrials};
 use tunesmith_telemetry::{WaitKind, telemetry};
 
 /// The settings of a [`ResourcePool`]. The default counts and limits nothing.
@@ -74,6 +77,8 @@ pub struct Waiting {
 pub struct ResourcePool {
     settings: PoolSettings,
     state: Mutex<State>,
+    /// Counts the trials of all servers; `None` if there is one server, or no limit.
+    servers: Option<Servers>,
 }
 
 #[derive(Debug, Default)]
@@ -83,6 +88,8 @@ struct State {
     held: HashMap<u64, Held>,
     /// Grants of programs that an earlier process started and no run has taken over yet.
     reserved: HashMap<ExecutorJobId, Grant>,
+    /// The running trials of other servers, as they were read last.
+    others: Vec<RunningTrial>,
 }
 
 #[derive(Debug)]
@@ -100,6 +107,8 @@ struct Held {
     principal: Option<String>,
     demand: Demand,
     devices: Vec<String>,
+    /// Whether it is counted among the trials of all servers.
+    is_admitted: bool,
 }
 
 /// Resources in use, until it is dropped.
@@ -119,12 +128,22 @@ pub struct PendingGrant {
     pool: Arc<ResourcePool>,
     ticket: u64,
     receiver: oneshot::Receiver<Grant>,
+    /// The request, to make it again if other servers use what this one has granted.
+    claim: Claim,
+    /// The grant of this server, until it is admitted by the limits of all servers.
+    granted: Option<Grant>,
 }
 
 impl ResourcePool {
     /// An unused pool.
     pub fn new(settings: PoolSettings) -> Arc<Self> {
-        Arc::new(Self { settings, state: Mutex::default() })
+        Arc::new(Self { settings, state: Mutex::default(), servers: None })
+    }
+
+    /// An unused pool, whose limits hold for all servers that `running` counts the trials of.
+    pub fn of_servers(settings: PoolSettings, running: Arc<dyn RunningTrials>) -> Arc<Self> {
+        let servers = (settings.limits != RunningLimits::default()).then(|| Servers::new(running));
+        Arc::new(Self { settings, state: Mutex::default(), servers })
     }
 
     /// The longest time that a job waits in the queue or a trial for a grant; `None` for any.
@@ -148,19 +167,24 @@ impl ResourcePool {
 
     /// Requests a grant for `claim`.
     pub fn request(self: &Arc<Self>, claim: Claim) -> PendingGrant {
+        let (ticket, receiver) = self.enter(claim.clone());
+        PendingGrant { pool: Arc::clone(self), ticket, receiver, claim, granted: None }
+    }
+
+    fn enter(self: &Arc<Self>, claim: Claim) -> (u64, oneshot::Receiver<Grant>) {
         let (sender, receiver) = oneshot::channel();
         let mut state = self.state();
         let ticket = state.ticket();
         state.waiting.insert(ticket, Waiter { claim, sender, reason: None });
         self.settle(state);
-        PendingGrant { pool: Arc::clone(self), ticket, receiver }
+        (ticket, receiver)
     }
 
     /// Records that the program `id` of an earlier process uses the resources of `claim` and `devices`, until it is
     /// adopted or released.
     pub fn reserve(self: &Arc<Self>, id: ExecutorJobId, claim: Claim, devices: Option<Vec<Vec<String>>>) {
         let mut state = self.state();
-        let grant = self.hold(&mut state, claim, devices);
+        let grant = self.hold(&mut state, claim, devices, true);
         let former = state.reserved.insert(id, grant);
         drop(state);
         // Its drop takes the lock.
@@ -184,7 +208,7 @@ impl ResourcePool {
         let mut state = self.state();
         match state.reserved.remove(id) {
             Some(grant) => grant,
-            None => self.hold(&mut state, claim, devices),
+            None => self.hold(&mut state, claim, devices, true),
         }
     }
 
@@ -195,13 +219,20 @@ impl ResourcePool {
         waiters.filter_map(Waiter::waiting).collect()
     }
 
-    fn hold(self: &Arc<Self>, state: &mut State, claim: Claim, devices: Option<Vec<Vec<String>>>) -> Grant {
+    fn hold(
+        self: &Arc<Self>,
+        state: &mut State,
+        claim: Claim,
+        devices: Option<Vec<Vec<String>>>,
+        is_admitted: bool,
+    ) -> Grant {
         let ticket = state.ticket();
         let held = Held {
             demand: Demand::of(&claim.replicas),
             devices: devices.iter().flatten().flatten().cloned().collect(),
             job: claim.job,
             principal: claim.principal,
+            is_admitted,
         };
         state.held.insert(ticket, held);
         Grant { pool: Arc::clone(self), ticket, devices, program: None }
@@ -217,7 +248,8 @@ impl ResourcePool {
             let reason = match self.try_grant(&state, &waiter.claim, &mut blocked) {
                 Ok(devices) => {
                     if let Some(Waiter { claim, sender, .. }) = state.waiting.remove(&ticket) {
-                        granted.push((sender, self.hold(&mut state, claim, devices)));
+                        let is_admitted = self.servers.is_none();
+                        granted.push((sender, self.hold(&mut state, claim, devices, is_admitted)));
                     }
                     continue;
                 }
@@ -242,8 +274,10 @@ impl ResourcePool {
         claim: &Claim,
         blocked: &mut Blocked,
     ) -> Result<Option<Vec<Vec<String>>>, (WaitKind, String)> {
-        let running = state.held.values().map(|held| (&held.job, held.principal.as_deref()));
-        if let Some(reason) = self.settings.limits.reached(&claim.job, claim.principal.as_deref(), running) {
+        let own = state.held.values().map(|held| (&held.job, held.principal.as_deref()));
+        let running = own.chain(state.others.iter().map(|trial| (&trial.job, trial.principal.as_deref())));
+        let limits = &self.settings.limits;
+        if let Some(reason) = limits.reached(&claim.job, claim.principal.as_deref(), running, self.servers.is_some()) {
             return Err((WaitKind::Limit, reason));
         }
         let usage = Usage::of(state.held.values().map(|held| (&held.demand, held.devices.as_slice())));
@@ -283,10 +317,24 @@ impl Waiter {
 impl PendingGrant {
     /// Waits for the grant. May be called again if the future was dropped; after the grant it never completes.
     pub async fn granted(&mut self) -> Grant {
-        match (&mut self.receiver).await {
-            Ok(grant) => grant,
-            // The pool drops a sender only when it has sent the grant.
-            Err(_) => std::future::pending().await,
+        loop {
+            let grant = match self.granted.take() {
+                Some(grant) => grant,
+                None => match (&mut self.receiver).await {
+                    Ok(grant) => grant,
+                    // The pool drops a sender only when it has sent the grant.
+                    Err(_) => std::future::pending().await,
+                },
+            };
+            // Kept while its admission is waited for, so that another call continues.
+            let ticket = self.granted.insert(grant).ticket;
+            let is_admitted = self.pool.admit(ticket).await;
+            let Some(grant) = self.granted.take() else { continue };
+            if is_admitted {
+                return grant;
+            }
+            drop(grant);
+            (self.ticket, self.receiver) = self.pool.enter(self.claim.clone());
         }
     }
 
@@ -296,7 +344,8 @@ impl PendingGrant {
     }
 
     /// Sets the number of trials that wait with the request.
-    pub fn set_trials(&self, trials: u64) {
+    pub fn set_trials(&mut self, trials: u64) {
+        self.claim.trials = trials;
         let mut state = self.pool.state();
         if let Some(waiter) = state.waiting.get_mut(&self.ticket) {
             waiter.claim.trials = trials;
@@ -346,5 +395,6 @@ impl Drop for Grant {
         }
         state.held.remove(&self.ticket);
         self.pool.settle(state);
+        self.pool.end_admission(self.ticket);
     }
 }

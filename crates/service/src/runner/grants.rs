@@ -89,7 +89,7 @@ impl NextGrant {
     }
 
     /// Sets the number of trials that wait.
-    pub(super) fn set_trials(&self, trials: u64) {
+    pub(super) fn set_trials(&mut self, trials: u64) {
         self.request.set_trials(trials);
     }
 }

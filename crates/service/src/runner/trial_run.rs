@@ -288,7 +288,7 @@ impl TrialRun {
     async fn register(&self, trial: &Trial) -> Result<Registration, RunError> {
         let stored = self.stored(trial, self.stopping.is_some()).await?;
         let tag = self.context.plan.metric_tag.clone();
-        let live = LiveTrial::new(trial.attempt, self.token(trial), tag, &stored);
+        let live = LiveTrial::new(trial.attempt, self.token(trial), tag, &stored, trial.measurement_count);
         let key = TrialKey { study: self.study.id.clone(), trial: trial.id };
         Ok(self.context.services().live.insert(key, live))
     }
@@ -394,6 +394,10 @@ impl Attempt<'_> {
                     self.run.emit_started(&self.trial, adopted);
                 }
                 () = self.live.reported.notified() => self.consider_stopping().await?,
+                () = self.live.outdated.notified() => {
+                    self.read_missing().await?;
+                    self.consider_stopping().await?;
+                }
                 _ = tick.tick(), if !waits && !self.files.is_reading() => self.files.start(|reports| reports.poll()),
                 measurements = self.files.read(), if self.files.is_reading() => {
                     let measurements = measurements?;
@@ -419,12 +423,28 @@ impl Attempt<'_> {
         }
         let measurements = self.read_now(|reports| reports.finish()).await?;
         self.record(measurements).await?;
-        // Reports over HTTP have changed the trial in the store.
-        let trial = self.run.context.services().store.trial(&self.run.study.id, self.trial.id).await?;
-        self.trial = trial;
+        // Reports over HTTP have changed the trial in the store, also through other servers.
+        self.trial = self.read_missing().await?;
         let mut tags = self.live.http_tags();
         tags.extend(self.files.seen_tags());
         Ok(tags)
+    }
+
+    /// Adds the measurements to the curve that it lacks, which other servers have stored. Returns the trial.
+    async fn read_missing(&mut self) -> Result<Trial, RunError> {
+        let store = &self.run.context.services().store;
+        let trial = store.trial(&self.run.study.id, self.trial.id).await?;
+        loop {
+            let from = self.live.known();
+            if from >= trial.measurement_count {
+                return Ok(trial);
+            }
+            let page = store.measurements(&self.run.study.id, trial.id, from, BATCH).await?;
+            if page.is_empty() {
+                return Ok(trial);
+            }
+            self.live.complete(from, &page);
+        }
     }
 
     async fn read_now(&mut self, how: fn(&mut dyn Reports) -> Vec<Measurement>) -> Result<Vec<Measurement>, RunError> {
@@ -451,8 +471,8 @@ impl Attempt<'_> {
                 request_key: None,
             };
             self.trial = self.run.change(self.trial.id, change).await?;
+            self.live.extend(batch, self.trial.measurement_count);
         }
-        self.live.extend(&measurements);
         let tag = &self.run.context.plan.metric_tag;
         if let Some((newest, value)) = measurements.last().and_then(|newest| Some((newest, newest.value(tag)?))) {
             let step = newest.step;

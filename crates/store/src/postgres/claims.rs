@@ -7,14 +7,15 @@ use async_trait::async_trait;
 use futures::FutureExt;
 use sqlx::Row;
 use sqlx::postgres::PgRow;
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 
 use super::PostgresStore;
+use super::notifications::{self, Notices};
 use super::records::number;
 use crate::record::RecordError;
-use crate::sharing::{Claim, JobClaims, JobOwner, Renewal};
+use crate::sharing::{Claim, JobClaims, JobOwner, Notice, QueuedJobs, Renewal};
 use crate::{Store, StoreError};
-use tunesmith_domain::{IdError, JobId};
+use tunesmith_domain::{IdError, JobId, StudyId, TrialId};
 
 /// The number of renewals in one lease: two may fail.
 const RENEWALS: u32 = 3;
@@ -22,26 +23,26 @@ const RENEWALS: u32 = 3;
 /// The claims of one of several servers on a [`PostgresStore`].
 #[derive(Debug)]
 pub struct PostgresClaims {
-    store: Arc<PostgresStore>,
-    owner: String,
+    pub(super) store: Arc<PostgresStore>,
+    pub(super) owner: String,
     owner_name: String,
     lease: Duration,
-    announcements: watch::Receiver<u64>,
+    notices: Notices,
 }
 
 impl PostgresClaims {
     /// The claims of the server `owner`, an ID that it keeps when it starts again, with `owner_name` for people. A claim
     /// that is not renewed ends after `lease`.
     pub fn new(store: Arc<PostgresStore>, owner: String, owner_name: String, lease: Duration) -> Self {
-        let announcements = super::notifications::listen(&store.core);
-        Self { store, owner, owner_name, lease, announcements }
+        let notices = super::notifications::listen(&store.core);
+        Self { store, owner, owner_name, lease, notices }
     }
 
-    fn lease_millis(&self) -> i64 {
+    pub(super) fn lease_millis(&self) -> i64 {
         i64::try_from(self.lease.as_millis()).unwrap_or(i64::MAX)
     }
 
-    fn job(&self, text: &str) -> Result<JobId, StoreError> {
+    pub(super) fn job(&self, text: &str) -> Result<JobId, StoreError> {
         text.parse().map_err(|error: IdError| {
             RecordError::Malformed { detail: error.to_string() }.of(&self.store.core.place, &format!("job {text}"))
         })
@@ -55,14 +56,22 @@ impl JobClaims for PostgresClaims {
     }
 
     async fn claim(&self, id: &JobId) -> Result<Option<Claim>, StoreError> {
-        let sql = "WITH former AS (SELECT owner FROM claims WHERE job = $1)
-                   INSERT INTO claims (job, owner, owner_name, fence, until)
-                   VALUES ($1, $2, $3, nextval('fences'), now() + $4 * interval '1 millisecond')
-                   ON CONFLICT (job) DO UPDATE
-                   SET owner = excluded.owner, owner_name = excluded.owner_name, fence = excluded.fence,
-                       until = excluded.until
-                   WHERE claims.owner = excluded.owner OR claims.until <= now()
-                   RETURNING fence, coalesce((SELECT owner <> $2 FROM former), false)";
+        let sql = "WITH former AS (SELECT owner FROM claims WHERE job = $1),
+                   claimed AS (
+                       INSERT INTO claims (job, owner, owner_name, fence, until)
+                       VALUES ($1, $2, $3, nextval('fences'), now() + $4 * interval '1 millisecond')
+                       ON CONFLICT (job) DO UPDATE
+                       SET owner = excluded.owner, owner_name = excluded.owner_name, fence = excluded.fence,
+                           until = excluded.until
+                       WHERE claims.owner = excluded.owner OR claims.until <= now()
+                       RETURNING fence
+                   ),
+                   noted AS (
+                       INSERT INTO job_folders (server, job) SELECT $2, $1 FROM claimed ON CONFLICT DO NOTHING
+                   )
+                   SELECT fence, coalesce((SELECT owner <> $2 FROM former), false),
+                       coalesce((SELECT is_deleted FROM job_folders WHERE server = $2 AND job = $1), false)
+                   FROM claimed";
         let row = self.store.core.autocommit("claim a job", |connection| {
             let query = sqlx::query(sql)
                 .bind(id.as_str().to_owned())
@@ -73,7 +82,7 @@ impl JobClaims for PostgresClaims {
         });
         let read = |row: PgRow| {
             let fence = row.try_get::<i64, _>(0)?.cast_unsigned();
-            Ok(Claim { job: id.clone(), fence, is_taken_over: row.try_get(1)? })
+            Ok(Claim { job: id.clone(), fence, is_taken_over: row.try_get(1)?, has_old_folder: row.try_get(2)? })
         };
         row.await?.map(read).transpose().map_err(|source| self.store.core.not_applied("claim a job", source))
     }
@@ -141,6 +150,31 @@ impl JobClaims for PostgresClaims {
             .map_err(|source| self.store.core.not_applied("read the owner of a job", source))
     }
 
+    async fn deleted(&self) -> Result<Vec<JobId>, StoreError> {
+        let sql = "SELECT job FROM job_folders WHERE server = $1 AND is_deleted ORDER BY job";
+        let rows = self.store.core.autocommit("find the folders of deleted jobs", |connection| {
+            let query = sqlx::query(sql).bind(self.owner.clone());
+            let read = |row: &PgRow| row.try_get::<String, _>(0);
+            async move { query.fetch_all(connection).await?.iter().map(read).collect::<Result<Vec<_>, _>>() }.boxed()
+        });
+        rows.await?.iter().map(|id| self.job(id)).collect()
+    }
+
+    async fn removed(&self, id: &JobId) -> Result<(), StoreError> {
+        // A new job of that name, which this server has claimed, has a folder again.
+        let sql = "WITH kept AS (
+                       UPDATE job_folders SET is_deleted = false
+                       WHERE server = $1 AND job = $2 AND is_deleted AND EXISTS (SELECT FROM jobs WHERE id = $2)
+                   )
+                   DELETE FROM job_folders
+                   WHERE server = $1 AND job = $2 AND is_deleted AND NOT EXISTS (SELECT FROM jobs WHERE id = $2)";
+        let done = self.store.core.autocommit("note the removal of a folder", |connection| {
+            let query = sqlx::query(sql).bind(self.owner.clone()).bind(id.as_str().to_owned());
+            async move { query.execute(connection).await }.boxed()
+        });
+        done.await.map(|_| ())
+    }
+
     fn store_of(&self, claim: &Claim) -> Arc<dyn Store> {
         Arc::new(self.store.fenced(claim.clone()))
     }
@@ -155,6 +189,24 @@ impl JobClaims for PostgresClaims {
     }
 
     fn announcements(&self) -> watch::Receiver<u64> {
-        self.announcements.clone()
+        self.notices.jobs.clone()
+    }
+
+    async fn queued(&self) -> Result<Option<QueuedJobs>, StoreError> {
+        self.queued_jobs().await.map(Some)
+    }
+
+    async fn announce_measurements(&self, study: &StudyId, trial: TrialId) {
+        let payload = notifications::payload(study, trial);
+        let sent = self.store.core.autocommit("notify another server", |connection| {
+            let query = sqlx::query("SELECT pg_notify($1, $2)").bind(notifications::MEASUREMENTS).bind(payload.clone());
+            async move { query.execute(connection).await }.boxed()
+        });
+        // It reads the measurements at its next renewal.
+        drop(sent.await);
+    }
+
+    fn notices(&self) -> broadcast::Receiver<Notice> {
+        self.notices.others.subscribe()
     }
 }

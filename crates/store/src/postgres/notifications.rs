@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::postgres::{PgListener, PgPoolOptions};
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 
 use super::Core;
+use crate::sharing::Notice;
+use tunesmith_domain::{StudyId, TrialId};
 
 /// The channel of all notices of a database.
 pub(super) const CHANNEL: &str = "tunesmith_jobs";
@@ -14,20 +16,47 @@ pub(super) const CHANNEL: &str = "tunesmith_jobs";
 /// The pause before a lost connection is opened again.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Counts the notices of other servers, and the times that some may have been missed. Ends with the receivers.
-pub(super) fn listen(core: &Arc<Core>) -> watch::Receiver<u64> {
-    let (counts, received) = watch::channel(0_u64);
+/// The channel of notices about trials. Its payloads are a study and the number of a trial.
+pub(super) const MEASUREMENTS: &str = "tunesmith_measurements";
+
+/// The channel of notices that a trial has ended, so that another one may run within the limits.
+pub(super) const TRIALS: &str = "tunesmith_trials";
+
+/// Number of notices about trials that are kept for a slow receiver. It reads everything again if it has missed some.
+const KEPT: usize = 256;
+
+/// The receivers of notices.
+#[derive(Debug)]
+pub(super) struct Notices {
+    /// Counts the notices about jobs, and the times that some may have been missed.
+    pub(super) jobs: watch::Receiver<u64>,
+    /// Sends the other ones.
+    pub(super) others: broadcast::Sender<Notice>,
+}
+
+/// Listens to the notices of other servers until the returned receivers are dropped.
+pub(super) fn listen(core: &Arc<Core>) -> Notices {
+    let (counts, jobs) = watch::channel(0_u64);
+    let others = broadcast::Sender::new(KEPT);
+    let notices = Notices { jobs, others: others.clone() };
     let options = core.sessions.options();
     core.runtime.spawn(async move {
         // The listener takes its connection from a pool.
         let pool = PgPoolOptions::new().max_connections(1).connect_lazy_with(options);
+        // Without a receiver, the notice is not needed.
+        let send = |notice| drop(others.send(notice));
         while !counts.is_closed() {
             let listening = async {
                 let mut listener = PgListener::connect_with(&pool).await?;
-                listener.listen(CHANNEL).await?;
+                listener.listen_all([CHANNEL, MEASUREMENTS, TRIALS]).await?;
                 counts.send_modify(|count| *count += 1);
-                while listener.try_recv().await?.is_some() {
-                    counts.send_modify(|count| *count += 1);
+                send(Notice::Missed);
+                while let Some(notice) = listener.try_recv().await? {
+                    match notice.channel() {
+                        MEASUREMENTS => send(measured(notice.payload()).unwrap_or(Notice::Missed)),
+                        TRIALS => send(Notice::TrialEnded),
+                        _ => counts.send_modify(|count| *count += 1),
+                    }
                 }
                 Ok::<_, sqlx::Error>(())
             };
@@ -37,5 +66,15 @@ pub(super) fn listen(core: &Arc<Core>) -> watch::Receiver<u64> {
             }
         }
     });
-    received
+    notices
+}
+
+/// The payload of a notice of measurements.
+pub(super) fn payload(study: &StudyId, trial: TrialId) -> String {
+    format!("{study} {trial}")
+}
+
+fn measured(payload: &str) -> Option<Notice> {
+    let (study, trial) = payload.rsplit_once(' ')?;
+    Some(Notice::Measured(study.parse().ok()?, TrialId(trial.parse().ok()?)))
 }

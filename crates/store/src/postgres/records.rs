@@ -380,7 +380,11 @@ impl Changes for PostgresRecords<'_> {
     }
 
     fn remove_job(&self, id: &JobId) -> Result<(), StoreError> {
-        for sql in ["DELETE FROM jobs WHERE id = $1", "DELETE FROM claims WHERE job = $1"] {
+        for sql in [
+            "DELETE FROM jobs WHERE id = $1",
+            "DELETE FROM claims WHERE job = $1",
+            "UPDATE job_folders SET is_deleted = true WHERE job = $1",
+        ] {
             self.execute(sqlx::query(sql).bind(id.as_str().to_owned()))?;
         }
         let sql = "DELETE FROM documents WHERE kind = 'secret' AND name = $1";

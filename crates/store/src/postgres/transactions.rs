@@ -103,8 +103,7 @@ impl Core {
                     drop(session);
                     match self.resolve(writer) {
                         Some(true) => return CommitOutcome::Committed,
-                        // The other ways would not tell why a statement failed.
-                        Some(false) if attempts < MAX_ATTEMPTS => way = Way::ByStatement,
+                        Some(false) if attempts < MAX_ATTEMPTS => {}
                         Some(false) => return CommitOutcome::RolledBack(Arc::new(StoreError::not_applied(fault))),
                         None => {
                             self.fails(fault.clone());
@@ -179,7 +178,9 @@ impl Core {
             }
             Err(source) => match Failure::of(&source) {
                 Failure::Conflict => Run::Conflict,
-                Failure::Lost | Failure::Statement => Run::Unknown(next, error::unreachable(&source)),
+                // An error of a statement that is its own transaction has rolled it back. Another way tells its cause.
+                Failure::Statement => Run::Needs(Way::ByStatement),
+                Failure::Lost => Run::Unknown(next, error::unreachable(&source)),
             },
         }
     }
