@@ -14,8 +14,8 @@ use super::router::{Console, Visit, rendered};
 use super::summary::JobRow;
 use tunesmith_access::Permission;
 use tunesmith_domain::JobId;
-use tunesmith_http::job_filter::JobFilter;
 use tunesmith_http::pages::PageCall;
+use tunesmith_service::filters::JobFilter;
 
 /// Number of jobs on a page.
 const PAGE_SIZE: usize = 50;
@@ -66,7 +66,7 @@ async fn jobs(console: Console, visit: Visit, selection: Selection) -> Result<Re
     let parsed = selection.filter.parse::<JobFilter>();
     let (filter, error) = match parsed {
         Ok(filter) => (Some(filter), None),
-        Err(error) => (None, Some(error)),
+        Err(error) => (None, Some(error.to_string())),
     };
     let mut projects = std::collections::BTreeSet::new();
     let mut found: Vec<(Timestamp, JobId)> = {

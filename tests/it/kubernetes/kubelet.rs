@@ -60,7 +60,7 @@ impl Kubelet {
         self.signal(&pod.2, Signal::TERM);
     }
 
-    /// The node of the pod of `job` is lost: nobody can say whether its processes live.
+    /// The node of the pod of `job` is lost: its processes may live.
     pub(super) fn lose_node(&self, job: &str) {
         let pod = self.pod_of(job).unwrap();
         self.server.change(&pod, |pod| {
@@ -147,13 +147,12 @@ impl Node {
         let owner = json!({"apiVersion": "batch/v1", "kind": "Job", "name": job_key.2, "uid": job["metadata"]["uid"]});
         pod["metadata"]["ownerReferences"] = json!([owner]);
         pod["status"] = json!({"phase": "Pending"});
-        let selector = &pod["spec"]["nodeSelector"];
-        if !selector.is_null() {
+        let is_scheduled = pod["spec"]["nodeSelector"].is_null();
+        if !is_scheduled {
             // The node has no labels.
             pod["status"]["conditions"] = json!([{"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
                 "message": "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."}]);
         }
-        let is_scheduled = selector.is_null();
         self.server.put("pods", &job_key.1, pod.clone());
         let key = ("pods".to_owned(), job_key.1.clone(), name);
         if is_scheduled {
