@@ -2,7 +2,7 @@
 
 from browser import expect, opened
 
-with opened(viewport={"width": 1280, "height": 844}) as page:
+with opened(expected="status of 400", viewport={"width": 1280, "height": 844}) as page:
     page.goto("/console/projects/p/jobs/waits")
     badge = page.locator("[data-live=badge]")
     expect(badge).to_have_text("Running")
