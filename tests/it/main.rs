@@ -72,4 +72,5 @@ mod trial_completion;
 mod unrunnable_jobs;
 mod upload_progress;
 mod uploads_and_logs;
+mod views;
 mod wire;

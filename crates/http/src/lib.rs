@@ -43,4 +43,5 @@ mod trial_messages;
 mod trial_reports;
 mod trials;
 mod unread;
+mod views;
 pub mod web_pages;

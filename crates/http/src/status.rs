@@ -221,6 +221,10 @@ impl From<&StudiesError> for ApiError {
     fn from(error: &StudiesError) -> Self {
         match error {
             StudiesError::Store(error) => error.into(),
+            StudiesError::Interrupted { .. } => {
+                tracing::error!(error = error as &dyn std::error::Error, "a computation was interrupted");
+                Self::new(Code::Internal, error.to_string())
+            }
             StudiesError::NoSuggestion(_) => {
                 tracing::error!(error = error as &dyn std::error::Error, "no suggestion could be computed");
                 Self::new(Code::Internal, error.to_string())

@@ -6,13 +6,13 @@ use axum::Router;
 
 use super::routes::{Dispatch, Routes};
 use super::state::StudiesState;
-use super::{operations, studies, trials};
+use super::{operations, studies, trials, views};
 use tunesmith_service::clock::Clock;
 use tunesmith_service::studies::Studies;
 
 /// The routes.
 pub(super) fn routes() -> Routes<StudiesState> {
-    studies::routes(operations::routes(trials::routes(Routes::new())))
+    studies::routes(views::routes(operations::routes(trials::routes(Routes::new()))))
 }
 
 /// The router of studies.

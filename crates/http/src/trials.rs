@@ -4,11 +4,14 @@ use std::num::NonZeroUsize;
 
 use axum::Json;
 use axum::extract::{Extension, State};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use super::body::Body;
 use super::examples;
 use super::names::{Names, study_id, trial_ref};
 use super::openapi::Operation;
+use super::query::Query;
 use super::rendered::Rendered;
 use super::request_key::RequestKey;
 use super::routes::{Permit, Routes};
@@ -16,6 +19,7 @@ use super::state::StudiesState;
 use super::status::ApiError;
 use super::trial_list;
 use super::trial_messages::{MAX_SUGGESTIONS, message, message_with_notices, report_answer};
+use super::views;
 use tunesmith_access::Permission;
 use tunesmith_api::ai_platform::optimizer::{
     self, AddMeasurementRequest, CompleteTrialRequest, SuggestTrialsRequest, TrialList, TrialMessage, TrialRequest,
@@ -209,12 +213,25 @@ async fn get(State(api): State<StudiesState>, Names(names): Names<4>) -> Result<
     message(&api.studies, api.studies.trial_of_study(&key.study, key.trial).await?).await
 }
 
+/// A selection of trials.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+struct ListQuery {
+    /// The trials, as in `state = SUCCEEDED AND parameters.learning_rate < 0.01`; default all.
+    filter: String,
+}
+
 async fn list(
     State(api): State<StudiesState>,
     Names([project, location, study]): Names<3>,
+    Query(query): Query<ListQuery>,
 ) -> Result<Rendered<TrialList>, ApiError> {
     let study = api.studies.study(&study_id(&project, &location, &study)?).await?;
-    trial_list::list(api.studies, study).await
+    if query.filter.is_empty() {
+        return trial_list::list(api.studies, study).await;
+    }
+    let numbers = views::selected_trials(&api.studies, &study, &query.filter).await?;
+    trial_list::list_of(api.studies, study, numbers).await
 }
 
 async fn delete(State(api): State<StudiesState>, Names(names): Names<4>) -> Result<Json<Empty>, ApiError> {

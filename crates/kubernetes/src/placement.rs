@@ -75,7 +75,7 @@ impl Place {
     /// Restricts the place to nodes with `accelerators`, and returns the name of the resource to request.
     ///
     /// # Errors
-    /// If the nodes with a type of accelerators cannot be told from others.
+    /// If the nodes with a type of accelerators cannot be distinguished from others.
     pub(super) fn accelerators(&mut self, accelerators: &Accelerators, label: Option<&str>) -> Result<String, String> {
         let Some(kind) = &accelerators.kind else { return Ok(GPU.to_owned()) };
         if kind.contains('/') {

@@ -52,6 +52,9 @@ pub(in crate::cli) struct ListArgs {
     /// List only the best trial; with several metrics, the Pareto-optimal trials.
     #[arg(long)]
     optimal: bool,
+    /// List only trials that this filter accepts, such as "state = SUCCEEDED AND parameters.learning_rate < 0.01".
+    #[arg(long, value_name = "EXPRESSION", conflicts_with = "optimal")]
+    filter: Option<String>,
     /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
@@ -171,7 +174,8 @@ async fn list_trials(args: &ListArgs) -> anyhow::Result<()> {
     let answer = if args.optimal {
         study.client.post(&format!("{}/trials:listOptimalTrials", study.path), &[], json!({})).await?
     } else {
-        study.trials().await?
+        let filter = args.filter.as_deref().unwrap_or_default();
+        study.client.get(&format!("{}/trials", study.path), &[("filter", filter)]).await?
     };
     let of = match args.format {
         Format::Table => study.client.get(&study.path, &[]).await?,

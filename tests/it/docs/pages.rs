@@ -36,6 +36,7 @@ pages! {
     benchmark_your_optimizer: "docs/guide/benchmark-your-optimizer.md", 1, &[];
     conditional_spaces: "docs/guide/conditional-spaces.md", 0, &[];
     early_stopping: "docs/guide/early-stopping.md", 0, &[];
+    filters: "docs/reference/filters.md", 0, &[];
     first_hour: "docs/guide/first-hour.md", 0, &[];
     first_tuning_job: "docs/guide/first-tuning-job.md", 1, &[];
     postgresql: "docs/guide/postgresql.md", 3, &[];

@@ -2,7 +2,7 @@
 //!
 //! | variable | meaning | default |
 //! |---|---|---|
-//! | `KUBECONFIG` | the cluster; without it, the test says that it was not run | |
+//! | `KUBECONFIG` | the cluster; without it, the test states that it was not run | |
 //! | `TUNESMITH_TEST_KUBERNETES_NAMESPACE` | an existing namespace | that of the configuration |
 //! | `TUNESMITH_TEST_KUBERNETES_AGENT_IMAGE` | an image with this build, by `examples/kubernetes/Dockerfile` | `tunesmith:test` |
 //! | `TUNESMITH_TEST_KUBERNETES_IMAGE` | an image with `sh`, and a C library that runs this build | `debian:bookworm-slim` |

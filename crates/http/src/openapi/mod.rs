@@ -19,7 +19,7 @@ use utoipa::openapi::{
     Components, Content, ContentBuilder, InfoBuilder, OpenApi, Ref, RefOr, Response, ResponseBuilder, Schema,
 };
 
-pub(super) use self::operation::{Created, Documented, Operation, RequiredAccess, Text};
+pub(super) use self::operation::{Answer, Created, Documented, Operation, RequiredAccess, Text};
 pub(super) use self::parameters::query_names;
 use self::schemas::Schemas;
 pub(super) use self::schemas::answer_schema;

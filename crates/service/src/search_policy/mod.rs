@@ -5,13 +5,12 @@
 //! the policy allows.
 
 mod history;
-mod history_cache;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Instant;
 
-use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Mutex, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 use tunesmith_algorithms::designer::{Designer, DesignerError};
 use tunesmith_algorithms::designers::{Automatic, GpBandit, GridSearch, InitialPoints, RandomSearch};
 use tunesmith_algorithms::problem::{
@@ -21,7 +20,7 @@ use tunesmith_algorithms::transfer::SourceStudy;
 
 use self::history::StudyHistory;
 pub use self::history::outcome;
-use self::history_cache::HistoryCache;
+use crate::bounded_cache::BoundedCache;
 use tunesmith_domain::{Algorithm, Study, StudyFields, StudyId};
 use tunesmith_store::{FEW, Store, StoreError};
 use tunesmith_telemetry::{SuggestionPhase, SuggestionSource, telemetry};
@@ -131,7 +130,7 @@ struct Computed {
 pub struct SearchPolicy {
     store: Arc<dyn Store>,
     processors: Arc<Semaphore>,
-    histories: HistoryCache,
+    histories: BoundedCache<Mutex<StudyHistory>>,
 }
 
 impl SearchPolicy {
@@ -143,7 +142,7 @@ impl SearchPolicy {
     /// As [`Self::new`]. The least recently used histories are dropped when all histories together take more than
     /// approximately `memory` bytes.
     pub fn with_memory(store: Arc<dyn Store>, processors: usize, memory: usize) -> Self {
-        Self { store, processors: Arc::new(Semaphore::new(processors.max(1))), histories: HistoryCache::new(memory) }
+        Self { store, processors: Arc::new(Semaphore::new(processors.max(1))), histories: BoundedCache::new(memory) }
     }
 
     /// The next point of `study`, given the current state of the store.
@@ -283,12 +282,13 @@ impl SearchPolicy {
         outcome.map_err(|source| SearchPolicyError::Designer { study: id, source })
     }
 
-    async fn history(&self, study: &Study) -> Result<Arc<tokio::sync::Mutex<StudyHistory>>, SearchPolicyError> {
+    async fn history(&self, study: &Study) -> Result<Arc<Mutex<StudyHistory>>, SearchPolicyError> {
         if let Some(history) = self.histories.get(&study.id) {
             return Ok(history);
         }
         let fresh = StudyHistory::open(&*self.store, study).await?;
-        Ok(self.histories.get_or_insert(&study.id, fresh))
+        let bytes = fresh.bytes();
+        Ok(self.histories.get_or_insert(&study.id, Mutex::new(fresh), bytes))
     }
 }
 

@@ -16,6 +16,7 @@ mod request_content;
 mod stopping;
 mod suggestion;
 mod trials;
+mod views;
 
 use std::sync::Arc;
 
@@ -35,6 +36,8 @@ use self::stopping::StoppingRules;
 use self::suggestion::AlgorithmFailures;
 pub use self::suggestion::{Suggested, SuggestionRequest};
 pub use self::trials::TrialPage;
+use self::views::StudyViews;
+pub use self::views::ViewedColumns;
 use crate::clock::Clock;
 use crate::pages;
 use crate::search_policy::{SearchPolicy, SearchPolicyError};
@@ -59,6 +62,15 @@ pub enum StudiesError {
     OfJob {
         /// The study.
         study: StudyId,
+    },
+    /// A computation was interrupted by a panic or by the end of the process.
+    #[error("a computation for study {study} was interrupted")]
+    Interrupted {
+        /// The study.
+        study: StudyId,
+        /// The cause.
+        #[source]
+        source: tokio::task::JoinError,
     },
     /// A suggestion could not be stored as pending, or the pending ones could not be read.
     #[error("pending suggestions cannot be stored or read")]
@@ -170,6 +182,7 @@ pub struct Studies {
     stopping: StoppingRules,
     operations: SuggestionOperations,
     optimal: OptimalTrials,
+    views: StudyViews,
     figures: Figures,
     pending: PendingSuggestions,
 }
@@ -187,6 +200,7 @@ impl Studies {
             stopping: StoppingRules::default(),
             operations: SuggestionOperations::default(),
             optimal: OptimalTrials::default(),
+            views: StudyViews::default(),
             figures: Figures::default(),
             pending: PendingSuggestions::default(),
         }
@@ -249,6 +263,7 @@ impl Studies {
         self.failures.forget(id);
         self.stopping.forget(id);
         self.optimal.forget(id);
+        self.views.forget(id);
         self.figures.forget(id);
         Ok(())
     }

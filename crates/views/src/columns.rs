@@ -1,0 +1,384 @@
+//! The trials of a study by column.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use jiff::Timestamp;
+use tunesmith_algorithms::problem::{
+    Goal, Origin, ParameterKind, ParameterSpec, ParameterValue, ParameterValues, ProblemStatement,
+};
+use tunesmith_domain::{Study, Trial, TrialState};
+
+use super::Rows;
+
+/// The mark of a missing time, integer or level.
+const NO_TIME: i64 = i64::MIN;
+const NO_INTEGER: i64 = i64::MIN;
+const NO_LEVEL: u32 = u32::MAX;
+
+/// Number of characters of a reason or a client's ID that are kept.
+const TEXT_LENGTH: usize = 300;
+
+/// The trials of a study by column: about 60 bytes for each trial, and 8 for each of its parameters and metrics.
+///
+/// The row of a trial is its number less one. [`Self::apply`] may be called in any order, and more than once.
+#[derive(Debug)]
+pub struct Columns {
+    problem: Arc<ProblemStatement>,
+    /// Distinguishes studies of the same name.
+    create_time: Timestamp,
+    /// See [`Self::revision`].
+    revision: u64,
+    /// `None` if the trial was not read yet.
+    states: Vec<Option<TrialState>>,
+    stopped_early: Vec<bool>,
+    created: Vec<i64>,
+    started: Vec<i64>,
+    ended: Vec<i64>,
+    attempts: Vec<u32>,
+    measurements: Vec<u32>,
+    origins: Vec<u8>,
+    known_origins: Vec<Option<Origin>>,
+    clients: Texts,
+    reasons: Texts,
+    /// One for each metric; NaN without a result.
+    metrics: Vec<Vec<f64>>,
+    parameters: Vec<ParameterColumn>,
+    /// Rows with a result, best first, by metric; computed on demand.
+    best_first: Vec<OnceLock<Vec<u32>>>,
+}
+
+/// The values of one parameter.
+#[derive(Debug)]
+enum ParameterColumn {
+    /// NaN in trials without the parameter.
+    Number(Vec<f64>),
+    Integer(Vec<i64>),
+    /// Indices of levels.
+    Level(Vec<u32>),
+}
+
+/// A column of texts, of which many are equal.
+#[derive(Debug, Default)]
+struct Texts {
+    rows: Vec<u32>,
+    known: Vec<Box<str>>,
+    index: HashMap<Box<str>, u32>,
+    bytes: usize,
+}
+
+impl Texts {
+    fn set(&mut self, row: usize, text: &str) {
+        let end = text.char_indices().nth(TEXT_LENGTH).map_or(text.len(), |(at, _)| at);
+        let text = &text[..end];
+        self.rows[row] = self.index.get(text).copied().unwrap_or_else(|| {
+            let number = self.known.len() as u32;
+            self.known.push(text.into());
+            self.index.insert(text.into(), number);
+            self.bytes += 2 * text.len() + 96;
+            number
+        });
+    }
+
+    fn get(&self, row: usize) -> &str {
+        self.known.get(self.rows[row] as usize).map_or("", |text| text)
+    }
+}
+
+impl Columns {
+    /// The columns of `study` without trials, with room for the trials that it has.
+    pub fn new(study: &Study) -> Self {
+        let problem = Arc::clone(&study.problem);
+        let capacity = usize::try_from(study.next_trial_id.0.saturating_sub(1)).unwrap_or(0);
+        let column = |parameter: &ParameterSpec| match parameter.kind() {
+            ParameterKind::Double { .. } | ParameterKind::Discrete { .. } => {
+                ParameterColumn::Number(Vec::with_capacity(capacity))
+            }
+            ParameterKind::Integer { .. } => ParameterColumn::Integer(Vec::with_capacity(capacity)),
+            ParameterKind::Categorical { .. } => ParameterColumn::Level(Vec::with_capacity(capacity)),
+        };
+        Self {
+            create_time: study.create_time,
+            revision: 0,
+            states: Vec::with_capacity(capacity),
+            stopped_early: Vec::with_capacity(capacity),
+            created: Vec::with_capacity(capacity),
+            started: Vec::with_capacity(capacity),
+            ended: Vec::with_capacity(capacity),
+            attempts: Vec::with_capacity(capacity),
+            measurements: Vec::with_capacity(capacity),
+            origins: Vec::with_capacity(capacity),
+            known_origins: vec![None],
+            clients: Texts { rows: Vec::with_capacity(capacity), ..Texts::default() },
+            reasons: Texts { rows: Vec::with_capacity(capacity), ..Texts::default() },
+            metrics: problem.metrics().iter().map(|_| Vec::with_capacity(capacity)).collect(),
+            parameters: problem.search_space().parameters().iter().map(column).collect(),
+            best_first: problem.metrics().iter().map(|_| OnceLock::new()).collect(),
+            problem,
+        }
+    }
+
+    /// Whether these are the columns of `study`, and not of a deleted study of the same name.
+    pub fn is_of(&self, study: &Study) -> bool {
+        self.create_time == study.create_time
+    }
+
+    /// The search space and the metrics.
+    pub fn problem(&self) -> &ProblemStatement {
+        &self.problem
+    }
+
+    /// The revision of the study up to which its changes were applied.
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// Declares that all changes up to `revision` were applied.
+    pub fn is_read_up_to(&mut self, revision: u64) {
+        self.revision = self.revision.max(revision);
+    }
+
+    /// Sets the trial's row to its present state.
+    pub fn apply(&mut self, trial: &Trial) {
+        let Some(row) = usize::try_from(trial.id.0).ok().and_then(|number| number.checked_sub(1)) else { return };
+        if row >= self.states.len() {
+            self.resize(row + 1);
+        }
+        let had_result = self.states[row] == Some(TrialState::Succeeded);
+        self.states[row] = Some(trial.state);
+        self.stopped_early[row] = trial.stopped_early;
+        let microsecond = |time: Option<Timestamp>| time.map_or(NO_TIME, |time| time.as_microsecond());
+        self.created[row] = trial.create_time.as_microsecond();
+        self.started[row] = microsecond(trial.start_time);
+        self.ended[row] = microsecond(trial.end_time);
+        self.attempts[row] = u32::try_from(trial.attempt).unwrap_or(u32::MAX);
+        self.measurements[row] = u32::try_from(trial.measurement_count).unwrap_or(u32::MAX);
+        self.origins[row] = self.origin_number(trial.origin);
+        self.clients.set(row, &trial.client_id);
+        self.reasons.set(row, trial.infeasible_reason.as_deref().unwrap_or_default());
+        let has_result = trial.state == TrialState::Succeeded;
+        let result = trial.final_measurement.as_ref().filter(|_| has_result);
+        for (metric, values) in self.problem.metrics().iter().zip(&mut self.metrics) {
+            values[row] = result.and_then(|result| result.value(&metric.name)).unwrap_or(f64::NAN);
+        }
+        for (spec, column) in self.problem.search_space().parameters().iter().zip(&mut self.parameters) {
+            column.set(row, spec, trial.parameters.get(spec.name()));
+        }
+        if had_result || has_result {
+            self.best_first.iter_mut().for_each(|order| *order = OnceLock::new());
+        }
+    }
+
+    fn resize(&mut self, len: usize) {
+        self.states.resize(len, None);
+        self.stopped_early.resize(len, false);
+        for times in [&mut self.created, &mut self.started, &mut self.ended] {
+            times.resize(len, NO_TIME);
+        }
+        self.attempts.resize(len, 0);
+        self.measurements.resize(len, 0);
+        self.origins.resize(len, 0);
+        for texts in [&mut self.clients, &mut self.reasons] {
+            texts.rows.resize(len, u32::MAX);
+        }
+        self.metrics.iter_mut().for_each(|values| values.resize(len, f64::NAN));
+        for column in &mut self.parameters {
+            match column {
+                ParameterColumn::Number(values) => values.resize(len, f64::NAN),
+                ParameterColumn::Integer(values) => values.resize(len, NO_INTEGER),
+                ParameterColumn::Level(values) => values.resize(len, NO_LEVEL),
+            }
+        }
+    }
+
+    fn origin_number(&mut self, origin: Option<Origin>) -> u8 {
+        let known = self.known_origins.iter().position(|known| *known == origin);
+        let number = known.unwrap_or_else(|| {
+            self.known_origins.push(origin);
+            self.known_origins.len() - 1
+        });
+        // There are fewer pairs of algorithm and step than values of a byte.
+        u8::try_from(number).unwrap_or(0)
+    }
+
+    /// Estimated memory in bytes.
+    pub fn bytes(&self) -> usize {
+        let parameter = |column: &ParameterColumn| match column {
+            ParameterColumn::Number(values) => values.capacity() * 8,
+            ParameterColumn::Integer(values) => values.capacity() * 8,
+            ParameterColumn::Level(values) => values.capacity() * 4,
+        };
+        let orders = self.best_first.iter().filter_map(OnceLock::get).map(|rows| rows.capacity() * 4);
+        self.states.capacity() * (1 + 1 + 3 * 8 + 4 + 4 + 1 + 4 + 4)
+            + self.metrics.iter().map(|values| values.capacity() * 8).sum::<usize>()
+            + self.parameters.iter().map(parameter).sum::<usize>()
+            + orders.sum::<usize>()
+            + self.clients.bytes
+            + self.reasons.bytes
+    }
+
+    /// The number of rows, those of deleted trials included.
+    pub fn len(&self) -> usize {
+        self.states.len()
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.states.is_empty()
+    }
+
+    /// The rows of the trials, without deleted ones.
+    pub fn live(&self) -> Rows {
+        Rows::of(self.len(), |row| self.state(row).is_some())
+    }
+
+    /// The number of the trial of `row`.
+    pub fn number(&self, row: usize) -> u64 {
+        row as u64 + 1
+    }
+
+    /// The state of the trial; `None` if it is deleted.
+    pub fn state(&self, row: usize) -> Option<TrialState> {
+        self.states[row].filter(|state| *state != TrialState::Deleted)
+    }
+
+    /// Whether the trial was stopped early.
+    pub fn stopped_early(&self, row: usize) -> bool {
+        self.stopped_early[row]
+    }
+
+    /// When the trial was created, started and ended, in microseconds since 1970.
+    pub fn times(&self, row: usize) -> [Option<i64>; 3] {
+        [&self.created, &self.started, &self.ended].map(|times| Some(times[row]).filter(|time| *time != NO_TIME))
+    }
+
+    /// Seconds from the start to the end.
+    pub fn duration_secs(&self, row: usize) -> Option<f64> {
+        let [_, start, end] = self.times(row);
+        Some((end?.saturating_sub(start?)) as f64 / 1e6)
+    }
+
+    /// The number of attempts.
+    pub fn attempt(&self, row: usize) -> u32 {
+        self.attempts[row]
+    }
+
+    /// The number of measurements.
+    pub fn measurement_count(&self, row: usize) -> u32 {
+        self.measurements[row]
+    }
+
+    /// The algorithm and the step that proposed the trial.
+    pub fn origin(&self, row: usize) -> Option<Origin> {
+        self.known_origins.get(usize::from(self.origins[row])).copied().flatten()
+    }
+
+    /// The owner; empty without one.
+    pub fn client(&self, row: usize) -> &str {
+        self.clients.get(row)
+    }
+
+    /// Why the trial is infeasible, shortened; empty if it is not.
+    pub fn infeasible_reason(&self, row: usize) -> &str {
+        self.reasons.get(row)
+    }
+
+    /// The result of the trial by the metric with this index; `None` without a finite one.
+    pub fn metric(&self, metric: usize, row: usize) -> Option<f64> {
+        Some(self.metrics[metric][row]).filter(|value| value.is_finite())
+    }
+
+    /// The result as [`Self::metric`], NaN and infinity included; `None` if the trial has no result.
+    pub(super) fn any_metric(&self, metric: usize, row: usize) -> Option<f64> {
+        (self.states[row] == Some(TrialState::Succeeded)).then(|| self.metrics[metric][row])
+    }
+
+    /// The value of the parameter with this index as a number, the index of its level for a categorical one; `None` in
+    /// trials without the parameter.
+    pub fn coordinate(&self, parameter: usize, row: usize) -> Option<f64> {
+        match &self.parameters[parameter] {
+            ParameterColumn::Number(values) => Some(values[row]).filter(|value| !value.is_nan()),
+            ParameterColumn::Integer(values) => {
+                Some(values[row]).filter(|value| *value != NO_INTEGER).map(|value| value as f64)
+            }
+            ParameterColumn::Level(values) => Some(values[row]).filter(|value| *value != NO_LEVEL).map(f64::from),
+        }
+    }
+
+    /// The value of the parameter with this index; `None` in trials without it.
+    pub fn parameter(&self, parameter: usize, row: usize) -> Option<ParameterValue> {
+        let spec = self.spec(parameter);
+        Some(match (&self.parameters[parameter], spec.kind()) {
+            (ParameterColumn::Integer(values), _) => {
+                ParameterValue::Integer(Some(values[row]).filter(|value| *value != NO_INTEGER)?)
+            }
+            (ParameterColumn::Level(values), ParameterKind::Categorical { values: levels }) => {
+                ParameterValue::Categorical(levels.get(values[row] as usize)?.clone())
+            }
+            (ParameterColumn::Number(values), ParameterKind::Discrete { .. }) => {
+                ParameterValue::Discrete(Some(values[row]).filter(|value| !value.is_nan())?)
+            }
+            (ParameterColumn::Number(values), _) => {
+                ParameterValue::Double(Some(values[row]).filter(|value| !value.is_nan())?)
+            }
+            (ParameterColumn::Level(_), _) => return None,
+        })
+    }
+
+    /// All parameter values of the trial.
+    pub fn parameters(&self, row: usize) -> ParameterValues {
+        let specs = self.problem.search_space().parameters().iter().enumerate();
+        specs.filter_map(|(index, spec)| Some((spec.name().to_owned(), self.parameter(index, row)?))).collect()
+    }
+
+    /// The definition of the parameter with this index.
+    pub fn spec(&self, parameter: usize) -> &ParameterSpec {
+        &self.problem.search_space().parameters()[parameter]
+    }
+
+    /// The goal of the metric with this index.
+    pub fn goal(&self, metric: usize) -> Goal {
+        self.problem.metrics()[metric].goal
+    }
+
+    /// The rows with a finite result by the metric with this index, best first, equal ones by number.
+    pub fn best_first(&self, metric: usize) -> &[u32] {
+        self.best_first[metric].get_or_init(|| {
+            let values = &self.metrics[metric];
+            let goal = self.goal(metric);
+            let mut rows: Vec<(f64, u32)> = (0..self.len())
+                .filter(|row| values[*row].is_finite() && self.state(*row).is_some())
+                .map(|row| (goal.loss(values[row]), row as u32))
+                .collect();
+            rows.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+            rows.into_iter().map(|(_, row)| row).collect()
+        })
+    }
+}
+
+impl ParameterColumn {
+    fn set(&mut self, row: usize, spec: &ParameterSpec, value: Option<&ParameterValue>) {
+        match self {
+            Self::Number(values) => {
+                values[row] = match value {
+                    Some(ParameterValue::Double(value) | ParameterValue::Discrete(value)) => *value,
+                    _ => f64::NAN,
+                }
+            }
+            Self::Integer(values) => {
+                values[row] = match value {
+                    Some(ParameterValue::Integer(value)) => *value,
+                    _ => NO_INTEGER,
+                }
+            }
+            Self::Level(values) => {
+                values[row] = match (value, spec.kind()) {
+                    (Some(ParameterValue::Categorical(value)), ParameterKind::Categorical { values: levels }) => {
+                        levels.iter().position(|level| level == value).map_or(NO_LEVEL, |index| index as u32)
+                    }
+                    _ => NO_LEVEL,
+                }
+            }
+        }
+    }
+}

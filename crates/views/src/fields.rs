@@ -1,0 +1,145 @@
+//! The fields of trials in filters, and filters on columns.
+
+use tunesmith_algorithms::problem::ParameterKind;
+use tunesmith_filter::{Condition, Expression, Fields, Filter, FilterError, Kind, Test};
+
+use super::{Columns, Rows};
+
+/// A field of a trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TrialField {
+    Id,
+    State,
+    StoppedEarly,
+    InfeasibleReason,
+    ClientId,
+    Origin,
+    Attempt,
+    Measurements,
+    /// Seconds from start to end.
+    Duration,
+    CreateTime,
+    StartTime,
+    EndTime,
+    /// By index.
+    Metric(usize),
+    /// By index.
+    Parameter(usize),
+}
+
+const STATES: &[&str] = &["REQUESTED", "ACTIVE", "STOPPING", "SUCCEEDED", "INFEASIBLE"];
+
+/// The fields without a name behind a point.
+const PLAIN: [(&str, TrialField, Kind); 12] = [
+    ("id", TrialField::Id, Kind::Number),
+    ("state", TrialField::State, Kind::Word(STATES)),
+    ("stoppedEarly", TrialField::StoppedEarly, Kind::Flag),
+    ("infeasibleReason", TrialField::InfeasibleReason, Kind::Text),
+    ("clientId", TrialField::ClientId, Kind::Text),
+    ("origin", TrialField::Origin, Kind::Text),
+    ("attempt", TrialField::Attempt, Kind::Number),
+    ("measurements", TrialField::Measurements, Kind::Number),
+    ("duration", TrialField::Duration, Kind::Number),
+    ("createTime", TrialField::CreateTime, Kind::Time),
+    ("startTime", TrialField::StartTime, Kind::Time),
+    ("endTime", TrialField::EndTime, Kind::Time),
+];
+
+/// The fields of the trials of one study.
+struct TrialFields<'a>(&'a Columns);
+
+impl Fields for TrialFields<'_> {
+    type Field = TrialField;
+
+    fn find(&self, root: &str, name: Option<&str>) -> Option<(TrialField, Kind)> {
+        let Some(name) = name else {
+            return PLAIN.into_iter().find(|(plain, ..)| *plain == root).map(|(_, field, kind)| (field, kind));
+        };
+        match root {
+            "metric" => {
+                let index = self.0.problem().metrics().iter().position(|metric| metric.name == name)?;
+                Some((TrialField::Metric(index), Kind::Number))
+            }
+            "parameters" => {
+                let parameters = self.0.problem().search_space().parameters();
+                let index = parameters.iter().position(|parameter| parameter.name() == name)?;
+                let is_text = matches!(parameters[index].kind(), ParameterKind::Categorical { .. });
+                Some((TrialField::Parameter(index), if is_text { Kind::Text } else { Kind::Number }))
+            }
+            _ => None,
+        }
+    }
+
+    fn allowed(&self, root: &str) -> String {
+        let named = |root: &str, names: Vec<&str>| {
+            let shown: Vec<String> = names.iter().take(20).map(|name| format!("{root}.{name}")).collect();
+            let more = names.len().saturating_sub(shown.len());
+            shown.join(", ") + &if more > 0 { format!(" and {more} more") } else { String::new() }
+        };
+        match root {
+            "metric" => named(root, self.0.problem().metrics().iter().map(|metric| metric.name.as_str()).collect()),
+            "parameters" => {
+                named(root, self.0.problem().search_space().parameters().iter().map(|spec| spec.name()).collect())
+            }
+            _ => format!("{}, metric.NAME, parameters.NAME", PLAIN.map(|(name, ..)| name).join(", ")),
+        }
+    }
+}
+
+impl Columns {
+    /// The field that `text` names, as in a filter.
+    pub(super) fn field(&self, text: &str) -> Option<TrialField> {
+        let (root, name) = text.split_once('.').map_or((text, None), |(root, name)| (root, Some(name)));
+        TrialFields(self).find(root, name).map(|(field, _)| field)
+    }
+
+    /// The rows of the trials that `filter` accepts, without deleted ones.
+    ///
+    /// # Errors
+    /// If the filter has a field that trials of this study do not have, or a value of another kind.
+    pub fn select(&self, filter: &Filter) -> Result<Rows, FilterError> {
+        let expression = filter.check(&TrialFields(self))?;
+        Ok(self.rows_of(&expression).and(&self.live()))
+    }
+
+    fn rows_of(&self, expression: &Expression<Condition<TrialField>>) -> Rows {
+        let parts = |parts: &[Expression<Condition<TrialField>>], all: bool| {
+            parts.iter().map(|part| self.rows_of(part)).reduce(|a, b| if all { a.and(&b) } else { a.or(&b) })
+        };
+        match expression {
+            Expression::All(all) => parts(all, true).unwrap_or_else(|| Rows::all_or_none(self.len(), true)),
+            Expression::Any(any) => parts(any, false).unwrap_or_else(|| Rows::all_or_none(self.len(), false)),
+            Expression::Not(part) => self.rows_of(part).not(),
+            Expression::Leaf(Condition { field, test }) => Rows::of(self.len(), |row| self.passes(*field, test, row)),
+        }
+    }
+
+    /// Whether the value of `field` exists and passes `test`.
+    fn passes(&self, field: TrialField, test: &Test, row: usize) -> bool {
+        let text = |text: &str| !text.is_empty() && test.accepts_text(text);
+        let number = |value: Option<f64>| value.is_some_and(|value| test.accepts_number(value));
+        let time = |index: usize| self.times(row)[index].is_some_and(|time| test.accepts_time(time));
+        match field {
+            TrialField::Id => test.accepts_number(self.number(row) as f64),
+            TrialField::State => self.state(row).is_some_and(|state| test.accepts_text(state.as_str())),
+            TrialField::StoppedEarly => test.accepts_flag(self.stopped_early(row)),
+            TrialField::InfeasibleReason => text(self.infeasible_reason(row)),
+            TrialField::ClientId => text(self.client(row)),
+            TrialField::Origin => self.origin(row).is_some_and(|origin| test.accepts_text(&origin.to_string())),
+            TrialField::Attempt => test.accepts_number(f64::from(self.attempt(row))),
+            TrialField::Measurements => test.accepts_number(f64::from(self.measurement_count(row))),
+            TrialField::Duration => number(self.duration_secs(row)),
+            TrialField::CreateTime => time(0),
+            TrialField::StartTime => time(1),
+            TrialField::EndTime => time(2),
+            TrialField::Metric(metric) => number(self.any_metric(metric, row)),
+            TrialField::Parameter(index) => match self.spec(index).kind() {
+                ParameterKind::Categorical { values } => {
+                    let level = self.coordinate(index, row).and_then(|level| values.get(level as usize));
+                    level.is_some_and(|level| test.accepts_text(level))
+                }
+                _ => number(self.coordinate(index, row)),
+            },
+        }
+    }
+}

@@ -1,0 +1,46 @@
+#![doc = include_str!("../README.md")]
+
+mod columns;
+mod contour;
+mod curves;
+mod distribution;
+mod fields;
+mod history;
+mod model;
+mod parallel;
+mod pareto;
+mod rank;
+mod reduction;
+mod rows;
+mod slice;
+mod table;
+mod timeline;
+mod values;
+
+pub use columns::Columns;
+pub use contour::{Contour, contour};
+pub use curves::{Curve, Curves, curves, trials_of_curves};
+pub use distribution::{Distribution, distribution};
+pub use history::{History, Improvement, history};
+pub use model::{Bar, Importances, Prediction, Trust, importances, modelled, trust};
+pub use parallel::{Dimension, ParallelCoordinates, parallel_coordinates};
+pub use pareto::{ParetoFront, pareto_front};
+pub use rank::{Rank, rank};
+pub use reduction::{Density, Points};
+pub use rows::Rows;
+pub use slice::{Slice, slice};
+pub use table::{Order, Table, TableRow, table};
+pub use timeline::{Lane, Timeline, timeline};
+pub use values::{Axis, AxisKind, Cell};
+
+/// Default number of points of a view.
+pub const DEFAULT_POINTS: usize = 2000;
+
+/// Why a view cannot be computed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ViewError {
+    /// The query parameter at fault.
+    pub field: &'static str,
+    /// What was found, and what is allowed.
+    pub message: String,
+}

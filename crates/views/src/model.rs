@@ -1,0 +1,166 @@
+//! What the model of the search knows: importance of parameters, and how far its predictions can be trusted.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tunesmith_algorithms::insight::{Estimate, Interval, MetricInsight, PredictedPoint, fewest_points};
+use tunesmith_algorithms::problem::{CompletedTrial, TrialId, TrialOutcome};
+
+use super::reduction::sample;
+use super::{Axis, Cell, Columns, Rows};
+
+/// The importance of the parameters.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Importances {
+    /// The axis of the results.
+    pub metric: Axis,
+    /// The number of trials that the model was fitted to.
+    pub modelled: usize,
+    /// The share of the variance in which each parameter takes part, by decreasing share.
+    pub parameters: Vec<Bar>,
+    /// The share of the variance of the results that the parameters explain.
+    pub explained_variance: f64,
+    /// The number of refits for the ranges.
+    pub refits: usize,
+}
+
+/// The importance of a parameter: shares of the variance, from 0 to 1.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Bar {
+    /// The name of the parameter.
+    pub parameter: String,
+    /// The share with interactions.
+    pub total: f64,
+    /// Its lowest and highest value over the refits.
+    pub total_range: [f64; 2],
+    /// The share that the parameter explains alone.
+    pub first_order: f64,
+    /// Its lowest and highest value over the refits.
+    pub first_order_range: [f64; 2],
+}
+
+/// How far the model's predictions can be trusted.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Trust {
+    /// The axis of the results.
+    pub metric: Axis,
+    /// The number of trials that the model was fitted to.
+    pub modelled: usize,
+    /// The numbers of trials that were predicted from the others.
+    pub trials: Vec<u64>,
+    /// Their results.
+    pub observed: Vec<f64>,
+    /// The medians of the predictions.
+    pub predicted: Vec<f64>,
+    /// The lower ends of the 95% bands.
+    pub lower: Vec<f64>,
+    /// The upper ends of the 95% bands.
+    pub upper: Vec<f64>,
+    /// The expected shares of results within a band.
+    pub nominal_coverage: Vec<f64>,
+    /// The observed shares.
+    pub observed_coverage: Vec<f64>,
+    /// Spearman's correlation of predictions and results; null if all predictions are equal.
+    pub rank_correlation: Option<f64>,
+    /// The mean log density of the results under the predictions; a prediction of the mean alone has -1.42.
+    pub log_predictive_density: f64,
+    /// The noise variance of a trial divided by the variance that the parameters cause.
+    pub noise_to_signal: f64,
+    /// The best measured point, the measured point with the best prediction, and the point of the whole space with the best
+    /// prediction, where the search would look next.
+    pub best: [Prediction; 3],
+}
+
+/// A point with its prediction.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Prediction {
+    /// The values by parameter.
+    pub parameters: BTreeMap<String, Cell>,
+    /// The trial; null if the point was not tried.
+    pub trial: Option<u64>,
+    /// Its result.
+    pub observed: Option<f64>,
+    /// The median of the prediction.
+    pub predicted: f64,
+    /// The lower end of its 95% band.
+    pub lower: f64,
+    /// The upper end.
+    pub upper: f64,
+}
+
+/// The trials of `rows` that the model of the metric with this index is fitted to: at most `limit`, the best and others
+/// evenly by their results.
+pub fn modelled(columns: &Columns, rows: &Rows, metric: usize, limit: usize) -> Vec<CompletedTrial> {
+    let metrics = columns.problem().metrics().len();
+    let limit = limit.max(fewest_points(columns.problem().search_space().parameters().len()));
+    let mut chosen = sample(columns, rows, metric, limit).rows;
+    chosen.sort_unstable();
+    let completed = |row: usize| CompletedTrial {
+        id: TrialId(columns.number(row)),
+        parameters: columns.parameters(row),
+        outcome: TrialOutcome::Measured {
+            values: (0..metrics).map(|metric| columns.metric(metric, row).unwrap_or(f64::NAN)).collect(),
+            stopped_early: columns.stopped_early(row),
+        },
+    };
+    chosen.into_iter().map(|row| completed(row as usize)).collect()
+}
+
+/// The importance of the parameters by `insight`.
+pub fn importances(insight: &MetricInsight) -> Importances {
+    let range = |interval: Interval| [interval.lower, interval.upper];
+    let bars = insight.importance.parameters.iter().map(|parameter| Bar {
+        parameter: parameter.parameter.clone(),
+        total: parameter.total,
+        total_range: range(parameter.total_interval),
+        first_order: parameter.first_order,
+        first_order_range: range(parameter.first_order_interval),
+    });
+    Importances {
+        metric: Axis::of_metric(&insight.metric),
+        modelled: insight.points,
+        parameters: bars.collect(),
+        explained_variance: insight.importance.explained_variance,
+        refits: insight.importance.refits,
+    }
+}
+
+/// The quality of the predictions of `insight`.
+pub fn trust(insight: &MetricInsight) -> Trust {
+    let calibration = &insight.calibration;
+    let points = &calibration.points;
+    let of_estimate = |value: fn(&Estimate) -> f64| points.iter().map(|point| value(&point.predicted)).collect();
+    let best = &insight.optimum;
+    Trust {
+        metric: Axis::of_metric(&insight.metric),
+        modelled: insight.points,
+        trials: points.iter().map(|point| point.trial.0).collect(),
+        observed: points.iter().map(|point| point.observed).collect(),
+        predicted: of_estimate(|estimate| estimate.median),
+        lower: of_estimate(|estimate| estimate.lower),
+        upper: of_estimate(|estimate| estimate.upper),
+        nominal_coverage: calibration.coverage.iter().map(|band| band.nominal).collect(),
+        observed_coverage: calibration.coverage.iter().map(|band| band.observed).collect(),
+        rank_correlation: calibration.rank_correlation,
+        log_predictive_density: calibration.log_predictive_density,
+        noise_to_signal: insight.noise_to_signal,
+        best: [&best.best_observed, &best.best_measured_by_model, &best.predicted].map(prediction),
+    }
+}
+
+fn prediction(point: &PredictedPoint) -> Prediction {
+    let parameters = point.parameters.iter().map(|(name, value)| (name.clone(), value.clone().into()));
+    Prediction {
+        parameters: parameters.collect(),
+        trial: point.trial.map(|trial| trial.0),
+        observed: point.observed,
+        predicted: point.predicted.median,
+        lower: point.predicted.lower,
+        upper: point.predicted.upper,
+    }
+}

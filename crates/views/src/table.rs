@@ -1,0 +1,192 @@
+//! Rows of the table of trials.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+use tunesmith_algorithms::problem::ParameterKind;
+
+use super::fields::TrialField;
+use super::{Cell, Columns, Rows, ViewError};
+
+/// Some trials, ordered.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Table {
+    /// The number of trials before the first one.
+    pub offset: usize,
+    /// The trials.
+    pub rows: Vec<TableRow>,
+}
+
+/// A trial without its measurements.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TableRow {
+    /// Its number.
+    pub id: u64,
+    /// Its state: `REQUESTED`, `ACTIVE`, `STOPPING`, `SUCCEEDED` or `INFEASIBLE`.
+    pub state: &'static str,
+    /// Whether it was stopped early.
+    pub stopped_early: bool,
+    /// The results by metric.
+    pub metrics: BTreeMap<String, f64>,
+    /// The values by parameter.
+    pub parameters: BTreeMap<String, Cell>,
+    /// When it was created.
+    pub create_time: Option<String>,
+    /// When it started.
+    pub start_time: Option<String>,
+    /// When its result became final.
+    pub end_time: Option<String>,
+    /// Seconds from the start to the end.
+    pub duration: Option<f64>,
+    /// The number of attempts.
+    pub attempt: u32,
+    /// The number of measurements.
+    pub measurements: u32,
+    /// The algorithm and the step that proposed it.
+    pub origin: Option<String>,
+    /// The owner.
+    pub client_id: String,
+    /// Why it is infeasible; at most 300 characters.
+    pub infeasible_reason: String,
+}
+
+/// How a table is ordered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Order {
+    field: TrialField,
+    is_descending: bool,
+}
+
+impl Columns {
+    /// The order `text`: a field as in a filter, optionally followed by ` desc`; empty for the numbers of the trials.
+    ///
+    /// # Errors
+    /// If the field does not exist.
+    pub fn order(&self, text: &str) -> Result<Order, ViewError> {
+        let text = text.trim();
+        let (name, is_descending) = match text.rsplit_once(char::is_whitespace) {
+            Some((name, "desc")) => (name.trim(), true),
+            Some((name, "asc")) => (name.trim(), false),
+            _ => (text, false),
+        };
+        let field = if name.is_empty() { Some(TrialField::Id) } else { self.field(name) };
+        let field = field.ok_or_else(|| ViewError {
+            field: "orderBy",
+            message: format!(
+                "{name:?} is not a field of trials, as in \"metric.loss desc\"; allowed are those of filters"
+            ),
+        })?;
+        Ok(Order { field, is_descending })
+    }
+
+    /// The number by which a trial is ordered; `None` without a value, or if the field is a text.
+    fn order_number(&self, field: TrialField, row: usize) -> Option<f64> {
+        let time = |index: usize| self.times(row)[index].map(|time| time as f64);
+        match field {
+            TrialField::Id => Some(row as f64),
+            TrialField::StoppedEarly => Some(f64::from(u8::from(self.stopped_early(row)))),
+            TrialField::Attempt => Some(f64::from(self.attempt(row))),
+            TrialField::Measurements => Some(f64::from(self.measurement_count(row))),
+            TrialField::Duration => self.duration_secs(row),
+            TrialField::CreateTime => time(0),
+            TrialField::StartTime => time(1),
+            TrialField::EndTime => time(2),
+            TrialField::Metric(metric) => self.metric(metric, row),
+            TrialField::Parameter(index) => self.coordinate(index, row),
+            TrialField::State | TrialField::InfeasibleReason | TrialField::ClientId | TrialField::Origin => None,
+        }
+    }
+
+    fn order_text(&self, field: TrialField, row: usize) -> Option<String> {
+        let text = match field {
+            TrialField::State => self.state(row)?.as_str().to_owned(),
+            TrialField::InfeasibleReason => self.infeasible_reason(row).to_owned(),
+            TrialField::ClientId => self.client(row).to_owned(),
+            TrialField::Origin => self.origin(row)?.to_string(),
+            TrialField::Parameter(index) => self.parameter(index, row)?.to_string(),
+            _ => return None,
+        };
+        Some(text).filter(|text| !text.is_empty())
+    }
+
+    fn is_text(&self, field: TrialField) -> bool {
+        match field {
+            TrialField::State | TrialField::InfeasibleReason | TrialField::ClientId | TrialField::Origin => true,
+            TrialField::Parameter(index) => matches!(self.spec(index).kind(), ParameterKind::Categorical { .. }),
+            _ => false,
+        }
+    }
+}
+
+/// The `limit` trials of `rows` from number `offset` in `order`. Trials without a value are last in either direction, and
+/// equal ones are ordered by number.
+pub fn table(columns: &Columns, rows: &Rows, order: Order, offset: usize, limit: usize) -> Table {
+    let numbers: Vec<usize> = match order {
+        Order { field: TrialField::Id, is_descending: false } => rows.iter().skip(offset).take(limit).collect(),
+        Order { field, .. } if columns.is_text(field) => {
+            ordered(rows, |row| columns.order_text(field, row), order.is_descending, String::cmp, offset, limit)
+        }
+        Order { field, .. } => {
+            ordered(rows, |row| columns.order_number(field, row), order.is_descending, f64::total_cmp, offset, limit)
+        }
+    };
+    Table { offset, rows: numbers.into_iter().filter_map(|row| table_row(columns, row)).collect() }
+}
+
+fn ordered<K>(
+    rows: &Rows,
+    key: impl Fn(usize) -> Option<K>,
+    is_descending: bool,
+    compare: impl Fn(&K, &K) -> Ordering,
+    offset: usize,
+    limit: usize,
+) -> Vec<usize> {
+    let mut keyed: Vec<(Option<K>, usize)> = rows.iter().map(|row| (key(row), row)).collect();
+    let by_key = |a: &(Option<K>, usize), b: &(Option<K>, usize)| {
+        let order = match (&a.0, &b.0) {
+            (Some(a), Some(b)) if is_descending => compare(b, a),
+            (Some(a), Some(b)) => compare(a, b),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) => Ordering::Equal,
+        };
+        order.then(a.1.cmp(&b.1))
+    };
+    let end = offset.saturating_add(limit);
+    // Only the part before the end of the page is sorted.
+    if end < keyed.len() {
+        keyed.select_nth_unstable_by(end, by_key);
+        keyed.truncate(end);
+    }
+    keyed.sort_unstable_by(by_key);
+    keyed.into_iter().skip(offset).take(limit).map(|(_, row)| row).collect()
+}
+
+fn table_row(columns: &Columns, row: usize) -> Option<TableRow> {
+    let [create_time, start_time, end_time] =
+        columns.times(row).map(|time| Some(Timestamp::from_microsecond(time?).ok()?.to_string()));
+    let metrics = columns.problem().metrics().iter().enumerate();
+    Some(TableRow {
+        id: columns.number(row),
+        state: columns.state(row)?.as_str(),
+        stopped_early: columns.stopped_early(row),
+        metrics: metrics
+            .filter_map(|(index, metric)| Some((metric.name.clone(), columns.metric(index, row)?)))
+            .collect(),
+        parameters: columns.parameters(row).into_iter().map(|(name, value)| (name, value.into())).collect(),
+        create_time,
+        start_time,
+        end_time,
+        duration: columns.duration_secs(row),
+        attempt: columns.attempt(row),
+        measurements: columns.measurement_count(row),
+        origin: columns.origin(row).map(|origin| origin.to_string()),
+        client_id: columns.client(row).to_owned(),
+        infeasible_reason: columns.infeasible_reason(row).to_owned(),
+    })
+}

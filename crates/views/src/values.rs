@@ -1,0 +1,155 @@
+//! Axes of plots, and values of tables.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tunesmith_algorithms::problem::{ParameterKind, ParameterSpec, ParameterValue, ScaleType};
+
+use super::{Columns, ViewError};
+
+/// What one axis of a plot shows.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Axis {
+    /// The name of the parameter or metric, or `trial`.
+    pub name: String,
+    /// The kind of its values.
+    pub kind: AxisKind,
+    /// Whether the parameter has a logarithmic scale.
+    pub is_log: bool,
+    /// The levels of a categorical parameter. Values of the axis are their indices.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub levels: Vec<String>,
+}
+
+/// The kind of the values of an axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum AxisKind {
+    /// Real numbers.
+    Number,
+    /// Integers.
+    Integer,
+    /// Indices of levels.
+    Level,
+}
+
+impl Axis {
+    /// The axis of trial numbers.
+    pub(super) fn of_trials() -> Self {
+        Self { name: "trial".to_owned(), kind: AxisKind::Integer, is_log: false, levels: Vec::new() }
+    }
+
+    /// The axis of the metric `name`.
+    pub(super) fn of_metric(name: &str) -> Self {
+        Self { name: name.to_owned(), kind: AxisKind::Number, is_log: false, levels: Vec::new() }
+    }
+
+    /// The axis of a parameter.
+    pub(super) fn of_parameter(spec: &ParameterSpec) -> Self {
+        let (kind, scale, levels) = match spec.kind() {
+            ParameterKind::Double { scale, .. } | ParameterKind::Discrete { scale, .. } => {
+                (AxisKind::Number, *scale, Vec::new())
+            }
+            ParameterKind::Integer { scale, .. } => (AxisKind::Integer, *scale, Vec::new()),
+            ParameterKind::Categorical { values } => (AxisKind::Level, ScaleType::UnitLinear, values.clone()),
+        };
+        Self { name: spec.name().to_owned(), kind, is_log: scale == ScaleType::UnitLog, levels }
+    }
+
+    /// At most `most` bins that contain the finite `values`: their edges, one more than bins, increasing. One bin for each
+    /// level of a categorical axis.
+    pub(super) fn edges(&self, values: impl Iterator<Item = f64>, most: usize) -> Vec<f64> {
+        if self.kind == AxisKind::Level {
+            return (0..=self.levels.len()).map(|level| level as f64 - 0.5).collect();
+        }
+        let (low, high) =
+            values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
+        even_edges(low, high, most, self.is_log && low > 0.0)
+    }
+}
+
+/// The edges of `bins` bins from `low` to `high`, of equal width or of equal ratio. A single value has one bin around it.
+pub(super) fn even_edges(low: f64, high: f64, bins: usize, is_log: bool) -> Vec<f64> {
+    if low > high {
+        return vec![0.0, 1.0];
+    }
+    if low == high || bins < 2 {
+        let margin = (low.abs() * 1e-3).max(1e-9);
+        return vec![(low - margin).max(f64::MIN), (high + margin).min(f64::MAX)];
+    }
+    let at = |share: f64| {
+        if is_log { (low.ln() + share * (high.ln() - low.ln())).exp() } else { low * (1.0 - share) + high * share }
+    };
+    let mut edges: Vec<f64> = (0..=bins).map(|bin| at(bin as f64 / bins as f64)).collect();
+    // The ends are exact, so that every value is within.
+    edges[0] = low;
+    edges[bins] = high;
+    edges.iter_mut().for_each(|edge| *edge = edge.clamp(low, high));
+    edges.sort_by(f64::total_cmp);
+    // Between neighbouring numbers there are none.
+    edges.dedup();
+    edges
+}
+
+/// The bin of `value` among those between `edges`; values beyond the ends belong to the first and the last.
+pub(super) fn bin(edges: &[f64], value: f64) -> usize {
+    edges.partition_point(|edge| *edge <= value).saturating_sub(1).min(edges.len().saturating_sub(2))
+}
+
+/// A value of a table.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Cell {
+    /// A number; null if it is not finite.
+    Number(f64),
+    /// An integer.
+    Integer(i64),
+    /// A text.
+    Text(String),
+}
+
+impl From<ParameterValue> for Cell {
+    fn from(value: ParameterValue) -> Self {
+        match value {
+            ParameterValue::Double(value) | ParameterValue::Discrete(value) => Self::Number(value),
+            ParameterValue::Integer(value) => Self::Integer(value),
+            ParameterValue::Categorical(value) => Self::Text(value),
+        }
+    }
+}
+
+impl Columns {
+    /// The index of the metric named `name`, of the first one if the name is empty.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn metric_named(&self, name: &str, field: &'static str) -> Result<usize, ViewError> {
+        let metrics = self.problem().metrics();
+        let found = metrics.iter().position(|metric| name.is_empty() || metric.name == name);
+        found.ok_or_else(|| {
+            let names: Vec<String> = metrics.iter().map(|metric| format!("{:?}", metric.name)).collect();
+            ViewError {
+                field,
+                message: format!("{name:?} is not a metric of the study; allowed: {}", names.join(", ")),
+            }
+        })
+    }
+
+    /// The index of the parameter named `name`; of parameter number `default` if the name is empty.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn parameter_named(&self, name: &str, default: usize, field: &'static str) -> Result<usize, ViewError> {
+        let parameters = self.problem().search_space().parameters();
+        let found = match name {
+            "" => Some(default).filter(|index| *index < parameters.len()),
+            name => parameters.iter().position(|parameter| parameter.name() == name),
+        };
+        found.ok_or_else(|| {
+            let names: Vec<String> = parameters.iter().take(20).map(|spec| format!("{:?}", spec.name())).collect();
+            let more = if parameters.len() > names.len() { ", and others" } else { "" };
+            let message = format!("{name:?} is not a parameter of the study; allowed: {}{more}", names.join(", "));
+            ViewError { field, message }
+        })
+    }
+}
