@@ -196,6 +196,7 @@ async fn run(args: &ServeArgs, settings: ServerSettings) -> anyhow::Result<()> {
         Some(url) => url.as_str().trim_end_matches('/').to_owned(),
         None => format!("{scheme}://{}", reachable(address)),
     };
+    let endpoint_is_secure = endpoint.starts_with("https:");
     let (container, executor) = (args.container.options()?, args.executor.options()?);
     let lease = Duration::from_secs(args.job_lease);
     let application =
@@ -226,6 +227,7 @@ async fn run(args: &ServeArgs, settings: ServerSettings) -> anyhow::Result<()> {
     let _writes_beyond_limits_fail = failing_writes_beyond_limits()?;
     let store_stopped = until_stopped(application.store.condition());
     let (all_ended, jobs_ended) = oneshot::channel();
+    let (end_console, console_ended) = watch::channel(false);
     let ends = args.ends();
     let ended = async move {
         signals.next().await;
@@ -241,6 +243,7 @@ async fn run(args: &ServeArgs, settings: ServerSettings) -> anyhow::Result<()> {
             tracing::error!(error = &error as &dyn std::error::Error, "running the jobs stopped unexpectedly");
         }
         second.abort();
+        end_console.send_replace(true);
         let _ = all_ended.send(());
     };
     let mut store_stopped = pin!(store_stopped);
@@ -253,6 +256,8 @@ async fn run(args: &ServeArgs, settings: ServerSettings) -> anyhow::Result<()> {
         jobs: Arc::clone(&service.jobs),
         studies: Arc::clone(&service.studies),
         clock: Arc::clone(&service.clock),
+        is_secure: endpoint_is_secure,
+        ended: console_ended,
     };
     let router = server::router_with_pages(service, |pages| tunesmith_console::router(console, pages));
     let serving = accept::serve(connections, router, Duration::from_secs(args.idle_timeout), ended);

@@ -11,6 +11,7 @@ mod browser;
 mod cli_client;
 mod config;
 mod connections;
+mod console;
 mod containers;
 mod crash;
 mod docs;

@@ -125,7 +125,7 @@ impl Server {
     }
 
     /// Sends one request, and returns head and body of the response.
-    fn parts(&self, method: &str, path: &str, headers: &str, body: &str) -> (String, String) {
+    pub(crate) fn parts(&self, method: &str, path: &str, headers: &str, body: &str) -> (String, String) {
         let mut stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let length = body.len();

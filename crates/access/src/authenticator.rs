@@ -105,6 +105,15 @@ impl Authenticator {
         Ok(token.filter(is_valid).map(Caller::Authenticated))
     }
 
+    /// Returns the caller with the token `id`; `None` if there is none that is valid at `now`.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn with_id(&self, id: &str, now: Timestamp) -> Result<Option<Caller>, TokenFileError> {
+        let token = self.with_tokens(|tokens| tokens.iter().find(|token| token.id == id).cloned())?;
+        Ok(token.filter(|token| !token.has_expired(now)).map(Caller::Authenticated))
+    }
+
     fn with_tokens<T>(&self, read: impl FnOnce(&[Token]) -> T) -> Result<T, TokenFileError> {
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         let version = std::fs::metadata(self.file.path()).ok().map(Version::from);

@@ -5,6 +5,7 @@ mod authenticator;
 mod file;
 mod limits;
 mod role;
+mod sessions;
 mod token;
 
 pub use audit::{AuditLog, Record};
@@ -12,6 +13,7 @@ pub use authenticator::Authenticator;
 pub use file::{TokenFile, TokenFileError};
 pub use limits::{Limits, OverLimit, SuggestionPermit};
 pub use role::{Permission, Role, UnknownRole};
+pub use sessions::{Session, Sessions};
 pub use token::{BadGrant, BadPrincipal, Grant, NewToken, Principal, Projects, Token};
 
 /// The client that makes a request.

@@ -25,10 +25,12 @@ const IMAGE: &str = "image/svg+xml";
 
 /// Each file: its name, its content type and its content.
 const FILES: &[(&str, &str, &[u8])] = &[
+    ("actions.js", SCRIPT, include_bytes!("../assets/actions.js")),
     ("app.js", SCRIPT, include_bytes!("../assets/app.js")),
     ("console.css", STYLE, include_bytes!("../assets/console.css")),
     ("icon.svg", IMAGE, include_bytes!("../assets/icon.svg")),
     ("keys.js", SCRIPT, include_bytes!("../assets/keys.js")),
+    ("live.js", SCRIPT, include_bytes!("../assets/live.js")),
     ("theme.js", SCRIPT, include_bytes!("../assets/theme.js")),
     ("times.js", SCRIPT, include_bytes!("../assets/times.js")),
 ];

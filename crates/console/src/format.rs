@@ -94,6 +94,26 @@ fn span_text(span: Duration) -> String {
     }
 }
 
+/// A number of bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Size(pub(crate) u64);
+
+impl HtmlSafe for Size {}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = self.0 as f64;
+        let (scaled, unit) = match self.0 {
+            0..1024 => (bytes, "bytes"),
+            1024..1_048_576 => (bytes / 1024.0, "KiB"),
+            1_048_576..1_073_741_824 => (bytes / 1_048_576.0, "MiB"),
+            _ => (bytes / 1_073_741_824.0, "GiB"),
+        };
+        let rounded = Rounded((scaled * 10.0).round() / 10.0);
+        write!(f, r#"<span class="number" title="{} bytes">{rounded} {unit}</span>"#, self.0)
+    }
+}
+
 /// A state as a badge: a word and a colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Badge {

@@ -57,6 +57,8 @@ pub(crate) struct Frame {
     pub(crate) principal: Option<String>,
     /// Whether only the content is wanted.
     pub(crate) is_fragment: bool,
+    /// The secret that requests of the page send with changes.
+    pub(crate) csrf: String,
     theme: Theme,
 }
 
@@ -65,6 +67,7 @@ impl Frame {
     pub(crate) fn new(title: impl Into<String>, section: Section, visitor: &Visitor, parts: &Parts) -> Self {
         Self {
             principal: visitor.principal().map(str::to_owned),
+            csrf: visitor.csrf().to_owned(),
             ..Self::without_visitor(title, section, &parts.headers)
         }
     }
@@ -76,6 +79,7 @@ impl Frame {
             section,
             principal: None,
             is_fragment: headers.contains_key(FRAGMENT),
+            csrf: String::new(),
             theme: theme(headers),
         }
     }

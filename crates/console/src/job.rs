@@ -83,7 +83,7 @@ async fn summary(console: Console, visit: Visit, project: &str, job: &str) -> Re
     let Subject { job, .. } = &subject;
     let page = JobPage {
         frame: Frame::new(job.id.parts().1, Section::Jobs, &visit.visitor, &visit.parts),
-        head: subject.head(Tab::Summary),
+        head: subject.head(&visit.visitor, Tab::Summary),
         error_message: job.error_message.clone(),
         create_time: Time(job.create_time),
         start_time: job.start_time.map(Time),

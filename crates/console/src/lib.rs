@@ -1,15 +1,21 @@
 #![doc = include_str!("../README.md")]
 
 mod assets;
+mod curve;
+mod details;
 mod errors;
+mod events;
 mod format;
 mod frame;
 mod job;
 mod jobs;
+mod login;
+mod logs;
 mod overview;
 mod router;
 mod subject;
 mod summary;
+mod trial;
 mod trials;
 
 pub use router::{Services, router};

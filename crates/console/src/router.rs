@@ -7,10 +7,12 @@ use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::{Redirect, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
+use tokio::sync::watch;
 
 use super::errors::{self, PageError};
-use super::{assets, job, jobs, overview, trials};
+use super::events::Streams;
+use super::{assets, details, events, job, jobs, login, overview, trial, trials};
 use tunesmith_http::pages::{PageCall, Pages, Visitor};
 use tunesmith_service::clock::Clock;
 use tunesmith_service::jobs::Jobs;
@@ -24,6 +26,10 @@ pub struct Services {
     pub studies: Arc<Studies>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
+    /// Whether browsers reach the server over HTTPS only, so that cookies are never sent without it.
+    pub is_secure: bool,
+    /// Becomes true when the server ends, and open streams with it.
+    pub ended: watch::Receiver<bool>,
 }
 
 /// The state of the handlers.
@@ -32,7 +38,9 @@ pub(crate) struct Console {
     pub(crate) jobs: Arc<Jobs>,
     pub(crate) studies: Arc<Studies>,
     pub(crate) clock: Arc<dyn Clock>,
-    pages: Pages,
+    pub(crate) pages: Pages,
+    pub(crate) is_secure: bool,
+    pub(crate) streams: Streams,
 }
 
 /// A visitor and the request for a page.
@@ -58,13 +66,17 @@ impl Console {
                 }
             }
         });
-        answer.await.unwrap_or_else(|refusal| errors::refused(refusal, &parts))
+        answer.await.unwrap_or_else(|refusal| match refusal.status {
+            StatusCode::UNAUTHORIZED => login::required(&parts),
+            _ => errors::refused(refusal, &parts),
+        })
     }
 }
 
 /// The routes of the console, below `/console`. Requests are admitted by `pages`.
 pub fn router(services: Services, pages: Pages) -> Router {
-    let Services { jobs, studies, clock } = services;
+    let Services { jobs, studies, clock, is_secure, ended } = services;
+    let streams = Streams::new(ended);
     Router::new()
         .route("/", get(async || Redirect::to("/console")))
         .route("/console", get(overview::page))
@@ -72,8 +84,15 @@ pub fn router(services: Services, pages: Pages) -> Router {
         .route("/console/jobs", get(jobs::page))
         .route("/console/projects/{project}/jobs/{job}", get(job::page))
         .route("/console/projects/{project}/jobs/{job}/trials", get(trials::page))
+        .route("/console/projects/{project}/jobs/{job}/trials/{trial}", get(trial::page))
+        .route("/console/projects/{project}/jobs/{job}/configuration", get(details::configuration))
+        .route("/console/projects/{project}/jobs/{job}/output", get(details::output))
+        .route("/console/events", get(events::all))
+        .route("/console/projects/{project}/jobs/{job}/events", get(events::of_job))
+        .route(login::PATH, get(login::form).post(login::sign_in))
+        .route("/console/logout", post(login::sign_out))
         .route("/console/{*path}", get(unknown))
-        .with_state(Console { jobs, studies, clock, pages })
+        .with_state(Console { jobs, studies, clock, pages, is_secure, streams })
         .route(assets::PATH, get(assets::asset))
 }
 

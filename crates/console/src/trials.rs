@@ -91,7 +91,7 @@ async fn trials(
     };
     let page = TrialsPage {
         frame: Frame::new(format!("Trials of {job}"), Section::Jobs, &visit.visitor, &visit.parts),
-        head: subject.head(Tab::Trials),
+        head: subject.head(&visit.visitor, Tab::Trials),
         metrics: metrics.iter().map(|metric| (metric.name.clone(), goal_word(metric.goal))).collect(),
         rows: page.trials.iter().map(row).collect(),
         names,

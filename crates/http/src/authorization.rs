@@ -19,9 +19,13 @@ use super::names::PathNames;
 use super::openapi::{Operation, RequiredAccess};
 use super::pages::PageCall;
 use super::request_id::RequestId;
+use super::sessions;
 use super::status::{ApiError, Code};
 use super::trial_reports::token_of_trial;
-use tunesmith_access::{AuditLog, Authenticator, Caller, Limits, OverLimit, Permission, Record, SuggestionPermit};
+use tunesmith_access::{
+    AuditLog, Authenticator, Caller, Limits, OverLimit, Permission, Record, Session, Sessions, SuggestionPermit,
+    TokenFileError,
+};
 use tunesmith_domain::{Document, JobId};
 use tunesmith_service::clock::Clock;
 use tunesmith_service::jobs::Jobs;
@@ -77,6 +81,8 @@ struct Rules {
     /// The IAM policies of jobs, which may allow requests.
     policy_of: PolicyOf,
     clock: Arc<dyn Clock>,
+    /// Sessions of browsers.
+    sessions: Sessions,
 }
 
 /// The policies of the stored jobs.
@@ -153,7 +159,7 @@ pub(super) struct Admission {
 impl Authorization {
     /// The rules of `access`.
     pub(super) fn new(access: Access, policy_of: PolicyOf, clock: Arc<dyn Clock>) -> Self {
-        Self { mode: Mode::Checked(Box::new(Rules { access, policy_of, clock })) }
+        Self { mode: Mode::Checked(Box::new(Rules { access, policy_of, clock, sessions: Sessions::default() })) }
     }
 
     /// Allows every request of `owner`, and records changes.
@@ -226,12 +232,14 @@ impl Rules {
             return Ok(Caller::Anonymous);
         }
         let refuse = |text: &str| ApiError::new(Code::Unauthenticated, text);
+        if !headers.contains_key(AUTHORIZATION)
+            && let Some(cookie) = sessions::cookie(headers)
+        {
+            return self.caller_of_session(cookie, call, headers);
+        }
         let shown = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
         let shown = shown.ok_or_else(|| refuse("send the header `authorization: Bearer TOKEN`"))?;
-        let recognised = access.authenticator.authenticate(shown.trim(), self.clock.now()).map_err(|error| {
-            tracing::error!(error = &error as &dyn std::error::Error, "tokens cannot be read");
-            ApiError::new(Code::Unavailable, TOKENS_UNREADABLE)
-        })?;
+        let recognised = access.authenticator.authenticate(shown.trim(), self.clock.now()).map_err(unreadable)?;
         recognised.ok_or_else(|| refuse("the token is unknown, was revoked, or has expired"))
     }
 
@@ -315,6 +323,60 @@ impl Call {
     }
 }
 
+impl Authorization {
+    /// Opens a session for the owner of the token `secret`, and records it. Returns the secret for its cookie; `None` if
+    /// this server requires no tokens.
+    pub(super) fn sign_in(&self, call: &Call, secret: &str) -> Result<Option<String>, ApiError> {
+        let Mode::Checked(rules) = &self.mode else { return Ok(None) };
+        let (authenticator, now) = (&rules.access.authenticator, rules.clock.now());
+        if !authenticator.requires_tokens() {
+            return Ok(None);
+        }
+        let caller = authenticator.authenticate(secret, now).map_err(unreadable)?;
+        let Some(Caller::Authenticated(token)) = caller else {
+            rules.record(call, "unknown", &call.resource, StatusCode::UNAUTHORIZED.as_u16());
+            let text = "the token is unknown, was revoked, or has expired";
+            return Err(ApiError::new(Code::Unauthenticated, text));
+        };
+        rules.access.limits.request(token.principal.as_str())?;
+        rules.record(call, token.principal.as_str(), &call.resource, StatusCode::OK.as_u16());
+        Ok(Some(rules.sessions.open(&token, now)))
+    }
+
+    /// Ends the session of `headers`, if its request is one of its pages.
+    pub(super) fn sign_out(&self, headers: &HeaderMap, csrf: &str) {
+        if let Mode::Checked(rules) = &self.mode
+            && let Some(cookie) = sessions::cookie(headers)
+            && self.session(headers).is_some_and(|session| session.allows(csrf))
+        {
+            rules.sessions.close(cookie);
+        }
+    }
+
+    /// The session that `headers` name.
+    pub(super) fn session(&self, headers: &HeaderMap) -> Option<Session> {
+        let Mode::Checked(rules) = &self.mode else { return None };
+        rules.sessions.find(sessions::cookie(headers)?, rules.clock.now())
+    }
+}
+
+impl Rules {
+    /// The caller of a request with the cookie of a session. A change needs the secret of the session in a header, too.
+    fn caller_of_session(&self, cookie: &str, call: &Call, headers: &HeaderMap) -> Result<Caller, ApiError> {
+        let now = self.clock.now();
+        let ended = || ApiError::new(Code::Unauthenticated, "the session has ended: sign in again");
+        let session = self.sessions.find(cookie, now).ok_or_else(ended)?;
+        let caller = self.access.authenticator.with_id(&session.token_id, now).map_err(unreadable)?;
+        let caller = caller.ok_or_else(ended)?;
+        let given = headers.get(sessions::CSRF).and_then(|value| value.to_str().ok());
+        if call.changes && !given.is_some_and(|given| session.allows(given)) {
+            let text = format!("the header {} is not the one of the session: load the page again", sessions::CSRF);
+            return Err(ApiError::new(Code::PermissionDenied, text));
+        }
+        Ok(caller)
+    }
+}
+
 /// Checks that a record can be written.
 ///
 /// # Errors
@@ -327,6 +389,12 @@ fn prepare(log: &AuditLog) -> Result<(), String> {
         );
         format!("the audit log cannot be written, and changes are refused until it can: {error}")
     })
+}
+
+/// The error if tokens cannot be read.
+fn unreadable(error: TokenFileError) -> ApiError {
+    tracing::error!(error = &error as &dyn std::error::Error, "tokens cannot be read");
+    ApiError::new(Code::Unavailable, TOKENS_UNREADABLE)
 }
 
 fn unrecordable(text: String) -> ApiError {

@@ -33,6 +33,7 @@ mod request_log;
 mod response_form;
 mod routes;
 pub mod server;
+mod sessions;
 mod state;
 mod status;
 mod studies;

@@ -14,6 +14,7 @@ use super::completion::{self, NoAnswer};
 use super::job_policy;
 use super::request_log::MethodName;
 use super::routes::Dispatch;
+use super::sessions::COOKIE_NAME;
 use super::status::{ApiError, Code};
 use tunesmith_access::{Caller, Permission};
 use tunesmith_domain::Job;
@@ -58,6 +59,8 @@ impl PageCall {
 #[derive(Debug, Clone)]
 pub struct Visitor {
     caller: Caller,
+    /// The secret of the session that changes repeat; empty without a session.
+    csrf: String,
 }
 
 impl Visitor {
@@ -67,6 +70,11 @@ impl Visitor {
             Caller::Anonymous => None,
             caller @ Caller::Authenticated(_) => Some(caller.principal()),
         }
+    }
+
+    /// The secret that requests of this visitor's pages send with changes; empty if they need none.
+    pub fn csrf(&self) -> &str {
+        &self.csrf
     }
 
     /// Whether the roles of the visitor in `project` include `permission`.
@@ -100,6 +108,24 @@ impl Pages {
         Self { dispatch }
     }
 
+    /// Opens a session for the owner of the token `secret`, and returns the value of the header `set-cookie`. `None` if
+    /// this server requires no tokens.
+    ///
+    /// # Errors
+    /// [`Refusal`] if the token is not valid, or a limit is exceeded.
+    pub fn sign_in(&self, parts: &Parts, secret: &str, is_secure: bool) -> Result<Option<String>, Refusal> {
+        let call = Call::of_page(PageCall::of_all("console.login"), parts);
+        let cookie = self.dispatch.authorization.sign_in(&call, secret)?;
+        Ok(cookie.map(|cookie| set_cookie(&cookie, "", is_secure)))
+    }
+
+    /// Ends the session of a request whose page has sent the secret `csrf`, and returns the value of the header `set-cookie`
+    /// that removes its cookie.
+    pub fn sign_out(&self, parts: &Parts, csrf: &str, is_secure: bool) -> String {
+        self.dispatch.authorization.sign_out(&parts.headers, csrf);
+        set_cookie("", "; Max-Age=0", is_secure)
+    }
+
     /// Answers a request with what `render` returns for its visitor, if the visitor may make it.
     ///
     /// # Errors
@@ -118,7 +144,8 @@ impl Pages {
         let call = Call::of_page(call, parts);
         let Admission { caller, permit: _ } = authorization.admit(&call, &parts.headers).await?;
         let principal = caller.principal().to_owned();
-        let answer = completion::run(render(Visitor { caller }), self.dispatch.time_limit).await;
+        let csrf = authorization.session(&parts.headers).map(|session| session.csrf).unwrap_or_default();
+        let answer = completion::run(render(Visitor { caller, csrf }), self.dispatch.time_limit).await;
         let mut response = answer.map_err(|no_answer| match no_answer {
             NoAnswer::Panicked => {
                 tracing::error!(page = call.method, "a page panicked");
@@ -133,4 +160,9 @@ impl Pages {
         response.extensions_mut().insert(MethodName(call.method));
         Ok(response)
     }
+}
+
+fn set_cookie(value: &str, end: &str, is_secure: bool) -> String {
+    let secure = if is_secure { "; Secure" } else { "" };
+    format!("{COOKIE_NAME}={value}; Path=/; HttpOnly; SameSite=Strict{secure}{end}")
 }

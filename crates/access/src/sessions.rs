@@ -1,0 +1,113 @@
+//! Sessions of browsers: a cookie instead of a token, until the session ends or its token is revoked.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jiff::{SignedDuration, Timestamp};
+use rand::Rng;
+use sha2::{Digest, Sha256};
+
+use super::Token;
+
+/// How long a session lasts.
+const DURATION: SignedDuration = SignedDuration::from_hours(12);
+
+/// Maximum number of sessions; the one that ends first makes way for a new one.
+const MOST: usize = 10_000;
+
+/// Number of random bytes of the secrets.
+const SECRET_BYTES: usize = 32;
+
+/// The sessions of a server. They end with its process.
+#[derive(Debug, Default)]
+pub struct Sessions {
+    /// By the digest of the secret in the cookie.
+    open: Mutex<HashMap<String, Session>>,
+}
+
+/// A session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Session {
+    /// The ID of the token that it was opened with.
+    pub token_id: String,
+    /// The secret that a request that changes something repeats in a header, since a browser adds the cookie by itself.
+    pub csrf: String,
+    /// When it ends.
+    pub expire_time: Timestamp,
+}
+
+impl Sessions {
+    /// Opens a session with `token` at `now`, and returns the secret for its cookie.
+    pub fn open(&self, token: &Token, now: Timestamp) -> String {
+        let ends = now.checked_add(DURATION).unwrap_or(Timestamp::MAX);
+        let expire_time = token.expire_time.map_or(ends, |end| end.min(ends));
+        let session = Session { token_id: token.id.clone(), csrf: secret(), expire_time };
+        let cookie = secret();
+        let mut open = self.sessions();
+        open.retain(|_, session| session.expire_time > now);
+        if open.len() >= MOST
+            && let Some(first) = open.iter().min_by_key(|(_, session)| session.expire_time).map(|(key, _)| key.clone())
+        {
+            open.remove(&first);
+        }
+        open.insert(digest(&cookie), session);
+        cookie
+    }
+
+    /// Returns the session with the secret `cookie`, unless it has ended at `now`.
+    pub fn find(&self, cookie: &str, now: Timestamp) -> Option<Session> {
+        self.sessions().get(&digest(cookie)).filter(|session| session.expire_time > now).cloned()
+    }
+
+    /// Ends the session with the secret `cookie`.
+    pub fn close(&self, cookie: &str) {
+        self.sessions().remove(&digest(cookie));
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, HashMap<String, Session>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Session {
+    /// Whether `given` is the secret of this session. Digests are compared, so the run time does not depend on the secret.
+    pub fn allows(&self, given: &str) -> bool {
+        digest(&self.csrf) == digest(given)
+    }
+}
+
+fn secret() -> String {
+    let mut random = [0; SECRET_BYTES];
+    rand::rng().fill_bytes(&mut random);
+    URL_SAFE_NO_PAD.encode(random)
+}
+
+fn digest(text: &str) -> String {
+    hex::encode(Sha256::digest(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn session_ends_with_its_time_its_token_and_at_a_sign_out() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let token = |end| Token::draw("user:a@x".parse().unwrap(), Vec::new(), at(0), end).token;
+        let sessions = Sessions::default();
+        let (long, short) = (token(None), token(Some(at(60))));
+        let (first, second) = (sessions.open(&long, at(0)), sessions.open(&short, at(0)));
+        assert_ne!(first, second);
+        let session = sessions.find(&first, at(59)).unwrap();
+        assert_eq!(session.token_id, long.id);
+        assert!(session.allows(&session.csrf) && !session.allows("") && !session.allows(&first));
+        assert!(sessions.find(&second, at(59)).is_some());
+        assert_eq!(sessions.find(&second, at(60)), None);
+        assert_eq!(sessions.find(&first, at(12 * 60 * 60)), None);
+        assert_eq!(sessions.find("", at(0)), None);
+        sessions.close(&first);
+        assert_eq!(sessions.find(&first, at(1)), None);
+    }
+}

@@ -1,0 +1,138 @@
+// Actions: requests of the documented API, with the session of the visitor.
+
+import { refresh } from "./live.js";
+
+/**
+ * Sends a change.
+ * @param {string} method
+ * @param {string} url
+ * @param {unknown} body
+ * @returns {Promise<string>} the message of the error, empty if there was none
+ */
+export async function send(method, url, body) {
+  const csrf = document.querySelector('meta[name="csrf"]')?.getAttribute("content") ?? "";
+  const init = {
+    method,
+    headers: { "content-type": "application/json", ...(csrf && { "x-tunesmith-csrf": csrf }) },
+    ...(method !== "DELETE" && { body: JSON.stringify(body) }),
+  };
+  try {
+    const response = await fetch(url, init);
+    if (response.ok) return "";
+    const answer = await response.json().catch(() => null);
+    return answer?.error?.message ?? `the server answered with status ${response.status}`;
+  } catch {
+    return "the server cannot be reached; nothing was changed unless it answers again with another state";
+  }
+}
+
+/**
+ * Asks before something is changed.
+ * @param {string} text
+ * @param {string} action
+ * @returns {Promise<boolean>}
+ */
+function confirmed(text, action) {
+  const dialog = document.createElement("dialog");
+  const question = document.createElement("p");
+  question.id = "question";
+  question.textContent = text;
+  dialog.setAttribute("aria-labelledby", "question");
+  const form = document.createElement("form");
+  form.method = "dialog";
+  form.className = "actions";
+  for (const [value, label, kind] of [["", "Back", ""], ["yes", action, "primary"]]) {
+    const button = document.createElement("button");
+    Object.assign(button, { value, textContent: label, className: kind });
+    form.append(button);
+  }
+  dialog.append(question, form);
+  document.body.append(dialog);
+  dialog.showModal();
+  return new Promise((resolve) => {
+    dialog.addEventListener("close", () => {
+      dialog.remove();
+      resolve(dialog.returnValue === "yes");
+    });
+  });
+}
+
+/**
+ * Shows a message at the top of the page.
+ * @param {string} text
+ */
+function report(text) {
+  let notice = document.getElementById("report");
+  if (!notice) {
+    notice = document.createElement("p");
+    notice.id = "report";
+    notice.className = "notice bad";
+    notice.setAttribute("role", "alert");
+    document.getElementById("content")?.prepend(notice);
+  }
+  notice.textContent = text;
+  notice.hidden = !text;
+}
+
+/** @param {HTMLElement} button */
+async function press(button) {
+  const { method, url, confirm, next, copy, dialog } = button.dataset;
+  if (dialog) {
+    const shown = document.getElementById(dialog);
+    if (shown instanceof HTMLDialogElement) shown.showModal();
+  } else if (copy) {
+    await navigator.clipboard.writeText(document.getElementById(copy)?.textContent ?? "");
+    const label = button.textContent;
+    button.textContent = "Copied";
+    setTimeout(() => (button.textContent = label), 1500);
+  } else if (method && url) {
+    if (confirm && !(await confirmed(confirm, button.textContent ?? ""))) return;
+    const error = await send(method, url, {});
+    report(error);
+    if (!error && next) location.assign(next);
+    else if (!error) await refresh();
+  }
+}
+
+/**
+ * The body of the request that a form sends.
+ * @param {HTMLFormElement} form
+ * @returns {unknown}
+ */
+function body(form) {
+  const fields = new FormData(form);
+  if (form.dataset.body === "trials") {
+    const number = (/** @type {string} */ name) => Number(fields.get(name));
+    const hyperparameters = { maxTrials: number("maxTrials"), maxParallelTrials: number("maxParallelTrials") };
+    return { trainingInput: { hyperparameters } };
+  }
+  /** @type {Record<string, string>} */
+  const labels = {};
+  for (const line of String(fields.get("labels") ?? "").split("\n")) {
+    if (!line.trim()) continue;
+    const index = line.indexOf("=");
+    const key = index < 0 ? line : line.slice(0, index);
+    labels[key.trim()] = index < 0 ? "" : line.slice(index + 1).trim();
+  }
+  return { labels };
+}
+
+/** Makes buttons and forms work. */
+export function useActions() {
+  document.addEventListener("click", (event) => {
+    const button = event.target instanceof Element && event.target.closest("button[data-url], button[data-copy], button[data-dialog]");
+    if (button instanceof HTMLElement) void press(button);
+  });
+  document.addEventListener("submit", async (event) => {
+    const form = event.target;
+    if (!(form instanceof HTMLFormElement) || !form.dataset.url) return;
+    event.preventDefault();
+    const error = await send(form.dataset.method ?? "POST", form.dataset.url, body(form));
+    const notice = form.querySelector('[role="alert"]');
+    if (notice instanceof HTMLElement) {
+      notice.textContent = error;
+      notice.hidden = !error;
+    }
+    if (!error) location.reload();
+  });
+}

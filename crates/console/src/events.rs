@@ -1,0 +1,186 @@
+//! Streams of events: a page learns that what it shows has changed, and loads its changed parts again.
+//!
+//! An event has no content, so that every stream costs the same: a look at the revisions of a job and its study, two reads by
+//! key, once a second. The pages of all jobs share one look. Other servers on the same store are seen in the same way.
+
+use std::collections::hash_map::DefaultHasher;
+use std::convert::Infallible;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures::stream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::{Instant, sleep};
+
+use super::errors::PageError;
+use super::router::{Console, Visit};
+use super::subject::job_call;
+use tunesmith_domain::JobId;
+use tunesmith_http::pages::PageCall;
+
+/// Maximum number of open streams. A page without one loads its parts again from time to time.
+const MOST: usize = 64;
+
+/// Time between two looks at a job.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Time between two looks at all jobs.
+const INTERVAL_OF_ALL: Duration = Duration::from_secs(2);
+
+/// Time after which a stream without an event sends a comment, by which both ends notice that the other one is gone.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// The open streams.
+#[derive(Clone)]
+pub(crate) struct Streams {
+    places: Arc<Semaphore>,
+    ended: watch::Receiver<bool>,
+    /// The last look at all jobs.
+    all: Arc<tokio::sync::Mutex<Option<(Instant, u64)>>>,
+}
+
+impl Streams {
+    pub(crate) fn new(ended: watch::Receiver<bool>) -> Self {
+        Self { places: Arc::new(Semaphore::new(MOST)), ended, all: Arc::default() }
+    }
+}
+
+/// What a stream is about.
+#[derive(Clone)]
+enum Watched {
+    All,
+    Job(JobId),
+}
+
+pub(crate) async fn all(State(console): State<Console>, parts: Parts) -> Response {
+    let call = PageCall::of_all("console.events");
+    console.show(call, parts, async |console, _: Visit| open(console, Watched::All).await).await
+}
+
+pub(crate) async fn of_job(
+    State(console): State<Console>,
+    Path((project, job)): Path<(String, String)>,
+    parts: Parts,
+) -> Response {
+    let call = job_call("console.events", &project, &job);
+    let show = async move |console: Console, _: Visit| {
+        let id = JobId::new(&project, &job).map_err(|error| PageError::Invalid(error.to_string()))?;
+        console.jobs.job(&id).await?;
+        open(console, Watched::Job(id)).await
+    };
+    console.show(call, parts, show).await
+}
+
+struct Stream {
+    console: Console,
+    watched: Watched,
+    seen: u64,
+    last_sent: Instant,
+    _place: OwnedSemaphorePermit,
+}
+
+async fn open(console: Console, watched: Watched) -> Result<Response, PageError> {
+    let Ok(place) = Arc::clone(&console.streams.places).try_acquire_owned() else {
+        let text = "too many pages are open; this one is loaded again from time to time";
+        let mut response = (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("30"));
+        return Ok(response);
+    };
+    let seen = console.look(&watched).await.unwrap_or_default();
+    let stream = Stream { console, watched, seen, last_sent: Instant::now(), _place: place };
+    let begin = stream::once(async { Ok::<_, Infallible>(Bytes::from_static(b"retry: 3000\n\n")) });
+    let events = stream::unfold(stream, async |mut stream| {
+        let event = stream.next().await?;
+        Some((Ok(Bytes::from_static(event)), stream))
+    });
+    let mut response = Body::from_stream(futures::StreamExt::chain(begin, events)).into_response();
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
+}
+
+impl Stream {
+    /// The next event; `None` when the server ends, or what it is about no longer exists.
+    async fn next(&mut self) -> Option<&'static [u8]> {
+        let interval = match self.watched {
+            Watched::All => INTERVAL_OF_ALL,
+            Watched::Job(_) => INTERVAL,
+        };
+        let mut ended = self.console.streams.ended.clone();
+        loop {
+            tokio::select! {
+                _ = ended.wait_for(|ended| *ended) => return None,
+                () = sleep(interval) => {}
+            }
+            match self.console.look(&self.watched).await {
+                Ok(now) if now != self.seen => {
+                    self.seen = now;
+                    self.last_sent = Instant::now();
+                    return Some(b"event: changed\ndata: \n\n");
+                }
+                Ok(_) => {}
+                Err(PageError::NotFound(_)) => return None,
+                // The store may answer again.
+                Err(PageError::Invalid(_) | PageError::Failed(_)) => {}
+            }
+            if self.last_sent.elapsed() >= HEARTBEAT {
+                self.last_sent = Instant::now();
+                return Some(b": still here\n\n");
+            }
+        }
+    }
+}
+
+impl Console {
+    /// A number that changes with what is watched.
+    async fn look(&self, watched: &Watched) -> Result<u64, PageError> {
+        let id = match watched {
+            Watched::Job(id) => id,
+            Watched::All => return self.look_at_all().await,
+        };
+        let job = self.jobs.job(id).await?;
+        let study = self.study_of(&job).await?.map(|study| study.revision);
+        let (position, waiting) = self.jobs.wait_of(&job);
+        let reasons: Vec<String> = waiting.into_iter().map(|waiting| waiting.reason).collect();
+        let mut hasher = DefaultHasher::new();
+        (job.revision, study, position, reasons).hash(&mut hasher);
+        Ok(hasher.finish())
+    }
+
+    /// As [`Self::look`], for all jobs. Streams that look at the same time share the result.
+    async fn look_at_all(&self) -> Result<u64, PageError> {
+        let mut last = self.streams.all.lock().await;
+        if let Some((at, seen)) = *last
+            && at.elapsed() < INTERVAL_OF_ALL / 2
+        {
+            return Ok(seen);
+        }
+        let mut hasher = DefaultHasher::new();
+        let open = self
+            .jobs
+            .pick(|job| {
+                (job.id.as_str(), job.revision).hash(&mut hasher);
+                if job.state.is_final() { None } else { job.study.clone() }
+            })
+            .await?;
+        for study in open {
+            match self.studies.study(&study).await.map_err(PageError::from) {
+                Ok(study) => study.revision.hash(&mut hasher),
+                Err(PageError::NotFound(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.jobs.load().slots.hash(&mut hasher);
+        let seen = hasher.finish();
+        *last = Some((Instant::now(), seen));
+        Ok(seen)
+    }
+}

@@ -1,0 +1,179 @@
+//! One trial: parameters, curve, logs, attempts, and who proposed it.
+
+use askama::Template;
+use axum::extract::{Path, State};
+use axum::http::request::Parts;
+use axum::response::Response;
+
+use super::curve::Curve;
+use super::errors::PageError;
+use super::format::{Badge, Number, Span, Time, Value};
+use super::frame::{Frame, Section};
+use super::logs::LogPart;
+use super::router::{Console, Visit, rendered};
+use super::subject::{Head, Tab, job_call};
+use super::summary::goal_word;
+use tunesmith_algorithms::problem::{AlgorithmName, Step, TrialId};
+use tunesmith_domain::{Measurement, Trial};
+
+/// Number of measurements in the table, the last ones.
+const MOST_MEASUREMENTS: usize = 50;
+
+#[derive(Template)]
+#[template(path = "trial.html")]
+struct TrialPage {
+    frame: Frame,
+    head: Head,
+    number: u64,
+    badge: Badge,
+    reason: Option<String>,
+    fallback_reason: Option<String>,
+    results: Vec<(String, &'static str, Option<Number>)>,
+    constraints: Vec<(String, Option<Number>)>,
+    parameters: Vec<(String, Value)>,
+    /// The parameters as flags of a trainer.
+    flags: String,
+    origin: Option<String>,
+    attempts: u64,
+    lost: u64,
+    preempted: u64,
+    client: String,
+    lease_end: Option<Time>,
+    create_time: Time,
+    start_time: Option<Time>,
+    end_time: Option<Time>,
+    run_time: Option<Span>,
+    curves: Vec<Curve>,
+    columns: Vec<String>,
+    measurements: Vec<MeasurementRow>,
+    measurement_count: u64,
+    logs: Vec<LogPart>,
+    previous: Option<u64>,
+    next: Option<u64>,
+}
+
+struct MeasurementRow {
+    step: i64,
+    elapsed: Option<Number>,
+    values: Vec<Option<Number>>,
+}
+
+pub(crate) async fn page(
+    State(console): State<Console>,
+    Path((project, job, trial)): Path<(String, String, String)>,
+    parts: Parts,
+) -> Response {
+    let call = job_call("console.trial", &project, &job);
+    console.show(call, parts, async move |console, visit| show(console, visit, &project, &job, &trial).await).await
+}
+
+async fn show(console: Console, visit: Visit, project: &str, job: &str, trial: &str) -> Result<Response, PageError> {
+    let number: u64 =
+        trial.parse().map_err(|_| PageError::Invalid(format!("{trial:?} is not the number of a trial")))?;
+    let subject = console.subject(project, job).await?;
+    let Some(study) = &subject.study else {
+        return Err(PageError::NotFound(format!("job {job} has no trials: it runs its program once")));
+    };
+    let trial = console.studies.trial(&study.id, TrialId(number)).await?;
+    let measurements = console.studies.measurements(&study.id, &trial).await?;
+    let value = |name: &str| trial.final_measurement.as_ref()?.value(name).map(Number);
+    let metrics = study.problem.metrics();
+    let columns: Vec<String> = metrics
+        .iter()
+        .map(|metric| metric.name.clone())
+        .chain(study.problem.constraints().iter().map(|constraint| constraint.name.clone()))
+        .collect();
+    let row = |measurement: &Measurement| MeasurementRow {
+        step: measurement.step,
+        elapsed: measurement.elapsed_secs.map(Number),
+        values: columns.iter().map(|name| measurement.value(name).map(Number)).collect(),
+    };
+    let now = console.clock.now();
+    let page = TrialPage {
+        frame: Frame::new(format!("Trial {number} of {job}"), Section::Jobs, &visit.visitor, &visit.parts),
+        head: subject.head(&visit.visitor, Tab::Trials),
+        number,
+        badge: Badge::of_trial(trial.state, trial.stopped_early),
+        reason: trial.infeasible_reason.clone(),
+        fallback_reason: trial.fallback_reason.clone(),
+        results: metrics
+            .iter()
+            .map(|metric| (metric.name.clone(), goal_word(metric.goal), value(&metric.name)))
+            .collect(),
+        constraints: study
+            .problem
+            .constraints()
+            .iter()
+            .map(|constraint| (constraint.name.clone(), value(&constraint.name)))
+            .collect(),
+        parameters: trial.parameters.iter().map(|(name, value)| (name.clone(), Value(value.clone()))).collect(),
+        flags: flags(&trial),
+        origin: trial.origin.map(|origin| origin_text(origin.algorithm, origin.step)),
+        attempts: trial.attempt,
+        lost: trial.lost_attempts,
+        preempted: trial.preempted_attempts,
+        client: trial.client_id.clone(),
+        lease_end: trial.lease.map(|lease| Time(lease.deadline)),
+        create_time: Time(trial.create_time),
+        start_time: trial.start_time.map(Time),
+        end_time: trial.end_time.map(Time),
+        run_time: trial.start_time.map(|start| Span::between(start, trial.end_time.unwrap_or(now))),
+        curves: columns.iter().filter_map(|name| Curve::of(name, &measurements)).collect(),
+        measurements: measurements.iter().rev().take(MOST_MEASUREMENTS).map(row).collect(),
+        measurement_count: trial.measurement_count,
+        columns,
+        logs: console.logs(&subject.job.id, Some(number)).await?,
+        previous: number.checked_sub(1).filter(|previous| *previous > 0),
+        next: Some(number + 1).filter(|next| *next < study.next_trial_id.0),
+    };
+    Ok(rendered(&page))
+}
+
+/// The parameters as a trainer receives them, quoted for a shell.
+fn flags(trial: &Trial) -> String {
+    let flags = trial.parameters.iter().map(|(name, value)| shell_word(&format!("--{name}={value}")));
+    flags.collect::<Vec<_>>().join(" ")
+}
+
+fn shell_word(text: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_=./:,+@%".contains(letter);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+/// What proposed a trial, for people.
+fn origin_text(algorithm: AlgorithmName, step: Option<Step>) -> String {
+    let algorithm = match algorithm {
+        AlgorithmName::GaussianProcessBandit => "Gaussian process",
+        AlgorithmName::TreeStructuredParzenEstimator => "Tree-structured Parzen estimator",
+        AlgorithmName::CmaEs => "CMA-ES",
+        AlgorithmName::RandomSearch => "Random search",
+        AlgorithmName::QuasiRandomSearch => "Quasi-random search",
+        AlgorithmName::GridSearch => "Grid search",
+        AlgorithmName::InitialTrials => "Given with the study",
+    };
+    let step = match step {
+        None => return algorithm.to_owned(),
+        Some(Step::Start) => "initial design: there are too few trials for a model",
+        Some(Step::SourceStudies) => "the best point of the source studies",
+        Some(Step::TrustRegion) => "the best expected improvement near the best trials",
+        Some(Step::WholeSpace) => "the best expected improvement in the whole space",
+        Some(Step::Model) => "a draw from the model",
+        Some(Step::Unused) => "a point that was not used yet",
+    };
+    format!("{algorithm}: {step}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shell_word;
+
+    #[test]
+    fn flags_are_words_of_a_shell() {
+        assert_eq!(shell_word("--lr=1e-3"), "--lr=1e-3");
+        assert_eq!(shell_word("--act=it's $(x)"), r"'--act=it'\''s $(x)'");
+    }
+}

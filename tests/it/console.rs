@@ -1,0 +1,170 @@
+//! The console: pages, sessions and actions of a real server, by raw HTTP and in a real browser.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::access::token;
+use crate::python::interpreter;
+use crate::server::Server;
+use crate::support::Workspace;
+
+/// Text in names that is a script, an attribute or a style where it is not escaped.
+const PAYLOAD: &str = "\"'><img src=x onerror=injected()><script>injected()</script>";
+
+/// A job with two trials, named so that each name is an attack, whose second program fails.
+fn job(id: &str, trials: u32) -> Value {
+    let script = "if [ \"$TRIAL\" = fails ]; then exit 3; fi; \
+                  for step in 1 2 3; do echo \"loss=0.$step step=$step\"; done; echo '<script>injected()</script>' >&2";
+    json!({
+        "jobId": id,
+        "labels": {"team": "vision"},
+        "trainingInput": {
+            "hyperparameters": {
+                "goal": "MINIMIZE", "hyperparameterMetricTag": "loss", "maxTrials": trials, "maxParallelTrials": 1,
+                "params": [
+                    {"parameterName": "rate", "type": "DOUBLE", "minValue": 0.1, "maxValue": 1},
+                    {"parameterName": PAYLOAD, "type": "CATEGORICAL", "categoricalValues": [PAYLOAD, "plain"]},
+                ],
+            },
+            "masterConfig": {"containerCommand": ["bash", "-c", script]},
+            "tunesmith": {"metricFromStdout": true},
+        },
+    })
+}
+
+const JOBS: &str = "/v1/projects/p/jobs";
+
+/// Runs `tests/data/console/SCRIPT` with the browser of this machine against `server`.
+fn browse(script: &str, server: &Server, more: &[&str]) {
+    let python = interpreter(&["playwright==1.65.2", "axe-playwright-python==0.1.8"]);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/console").join(script);
+    let mut command = Command::new(python);
+    command.arg(script).arg(format!("http://{}", server.address)).args(more);
+    let output = command.output().unwrap();
+    assert!(
+        output.status.success(),
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+/// The cookie and the secret for changes of the session that `secret` opens.
+fn sign_in(server: &Server, secret: &str) -> (String, String) {
+    let form = format!("token={secret}&next=%2Fconsole%2Fjobs");
+    let headers = "content-type: application/x-www-form-urlencoded\r\n";
+    let (head, _) = server.parts("POST", "/console/login", headers, &form);
+    assert!(head.starts_with("HTTP/1.1 303"), "{head}");
+    let line = |name: &str| head.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
+    assert_eq!(line("location: ").as_deref(), Some("/console/jobs"));
+    let cookie = line("set-cookie: ").unwrap();
+    assert!(cookie.ends_with("; Path=/; HttpOnly; SameSite=Strict"), "{cookie}");
+    let cookie = cookie.split(';').next().unwrap().to_owned();
+    let (_, page) = server.exchange("GET", "/console", &format!("cookie: {cookie}\r\n"), "");
+    let csrf = page.split("name=\"csrf\" content=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    (cookie, csrf)
+}
+
+#[test]
+fn every_page_opens_and_works_in_a_browser() {
+    let workspace = Workspace::new("");
+    let server = Server::start(&workspace, &[]);
+    assert_eq!(server.post(JOBS, &job("first", 3)).0, 200);
+    server.until(&format!("{JOBS}/first"), "SUCCEEDED");
+    let plain =
+        json!({"jobId": "plain", "trainingInput": {"masterConfig": {"containerCommand": ["echo", "some output"]}}});
+    assert_eq!(server.post(JOBS, &plain).0, 200);
+    server.until(&format!("{JOBS}/plain"), "SUCCEEDED");
+    browse("pages.py", &server, &[]);
+}
+
+#[test]
+fn visitor_acts_and_sees_changes_while_a_job_runs() {
+    let workspace = Workspace::new("");
+    let server = Server::start(&workspace, &[]);
+    let command = json!(["tail", "-f", "/dev/null"]);
+    let waits = json!({"jobId": "waits", "trainingInput": {"masterConfig": {"containerCommand": command}}});
+    assert_eq!(server.post(JOBS, &waits).0, 200);
+    browse("actions.py", &server, &[]);
+    let audit = workspace.read("data/audit/admin_activity.jsonl");
+    for method in ["ml.projects.jobs.cancel", "ml.projects.jobs.patch", "tunesmith.projects.jobs.delete"] {
+        assert!(audit.contains(method), "{method} is recorded: {audit}");
+    }
+}
+
+#[test]
+fn session_has_the_role_of_its_token_until_it_is_revoked() {
+    let workspace = Workspace::new("");
+    let admin = token(&workspace, &["--principal", "user:admin@x", "--role", "ml.admin"]);
+    let viewer = token(&workspace, &["--principal", "user:view@x", "--role", "ml.viewer@p"]);
+    let server = Server::start(&workspace, &[]);
+    let (head, _) = server.parts("GET", "/console/jobs?filter=a", "", "");
+    assert!(head.contains("location: /console/login?next=%2Fconsole%2Fjobs%3Ffilter%3Da"), "{head}");
+    let form = "content-type: application/x-www-form-urlencoded\r\n";
+    let (status, page) = server.exchange("POST", "/console/login", form, "token=wrong");
+    assert_eq!(status, 401);
+    assert!(page.contains("the token is unknown, was revoked, or has expired"), "{page}");
+
+    let (cookie, csrf) = sign_in(&server, &admin);
+    let json = format!("cookie: {cookie}\r\ncontent-type: application/json\r\n");
+    let with_csrf = format!("{json}x-tunesmith-csrf: {csrf}\r\n");
+    let body = job("owned", 1).to_string();
+    let (status, refused) = server.send("POST", JOBS, &json, &body);
+    assert_eq!(
+        (status, &refused["error"]["status"]),
+        (403, &json!("PERMISSION_DENIED")),
+        "a cookie alone changes nothing"
+    );
+    assert_eq!(server.send("POST", JOBS, &format!("{json}x-tunesmith-csrf: {cookie}\r\n"), &body).0, 403);
+    assert_eq!(server.send("POST", JOBS, &with_csrf, &body).0, 200);
+    let page = format!("/console{}", &format!("{JOBS}/owned")[3..]);
+    let (status, text) = server.exchange("GET", &page, &format!("cookie: {cookie}\r\n"), "");
+    assert_eq!(status, 200);
+    assert!(text.contains("data-method="), "an administrator sees actions");
+
+    let (looks, token_of_viewer) = sign_in(&server, &viewer);
+    let (status, text) = server.exchange("GET", &page, &format!("cookie: {looks}\r\n"), "");
+    assert_eq!(status, 200);
+    assert!(!text.contains("data-method=") && text.contains("user:view@x"), "a viewer sees no action: {text}");
+    let by_hand =
+        format!("cookie: {looks}\r\ncontent-type: application/json\r\nx-tunesmith-csrf: {token_of_viewer}\r\n");
+    assert_eq!(server.send("POST", &format!("{JOBS}/owned:cancel"), &by_hand, "{}").0, 403);
+    let (status, _) = server.exchange("GET", "/console/projects/q/jobs/none", &format!("cookie: {looks}\r\n"), "");
+    assert_eq!(status, 403);
+
+    // The session of another visitor is not ended without its secret.
+    server.exchange("POST", "/console/logout", &format!("cookie: {cookie}\r\n{form}"), "csrf=wrong");
+    assert_eq!(server.send("GET", JOBS, &format!("cookie: {cookie}\r\n"), "").0, 200);
+    server.exchange("POST", "/console/logout", &format!("cookie: {cookie}\r\n{form}"), &format!("csrf={csrf}"));
+    assert_eq!(server.send("GET", JOBS, &format!("cookie: {cookie}\r\n"), "").0, 401);
+
+    let id = viewer.split('_').nth(1).unwrap();
+    let revoked = workspace.command().args(["tokens", "revoke", id, "--data-dir", "data"]).output().unwrap();
+    assert!(revoked.status.success(), "{}", String::from_utf8_lossy(&revoked.stderr));
+    assert_eq!(server.send("GET", JOBS, &format!("cookie: {looks}\r\n"), "").0, 401);
+    let audit = workspace.read("data/audit/admin_activity.jsonl");
+    assert!(audit.lines().any(|line| line.contains("console.login") && line.contains("user:view@x")), "{audit}");
+}
+
+#[test]
+fn pages_may_load_nothing_from_elsewhere_and_be_shown_in_no_frame() {
+    let workspace = Workspace::new("");
+    let server = Server::start(&workspace, &[]);
+    let (head, page) = server.parts("GET", "/console", "", "");
+    let header = |name: &str| head.lines().find_map(|line| line.strip_prefix(&format!("{name}: "))).unwrap_or_default();
+    let policy = header("content-security-policy");
+    assert!(
+        policy.contains("default-src 'none'") && policy.contains("script-src 'self'; style-src 'self';"),
+        "{policy}"
+    );
+    assert!(policy.contains("frame-ancestors 'none'") && !policy.contains("unsafe"), "{policy}");
+    assert_eq!(header("cache-control"), "no-store");
+    let script = page.split("src=\"").nth(1).unwrap().split('"').next().unwrap();
+    let (head, _) = server.parts("GET", script, "", "");
+    assert!(head.contains("cache-control: public, max-age=31536000, immutable"), "{head}");
+    assert_eq!(server.text("GET", "/console/assets/0/app.js").0, 404);
+    assert_eq!(server.text("GET", "/console/nothing").0, 404);
+    assert_eq!(server.exchange("GET", "/console", "sec-fetch-site: cross-site\r\n", "").0, 403);
+}
