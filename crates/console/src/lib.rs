@@ -2,11 +2,13 @@
 
 mod assets;
 mod errors;
+mod explore;
 mod format;
 mod frame;
 mod job;
 mod jobs;
 mod overview;
+mod plotly;
 mod router;
 mod subject;
 mod summary;

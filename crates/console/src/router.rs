@@ -10,7 +10,7 @@ use axum::response::{Redirect, Response};
 use axum::routing::get;
 
 use super::errors::{self, PageError};
-use super::{assets, job, jobs, overview, trials};
+use super::{assets, explore, job, jobs, overview, trials};
 use tunesmith_http::pages::{PageCall, Pages, Visitor};
 use tunesmith_service::clock::Clock;
 use tunesmith_service::jobs::Jobs;
@@ -72,6 +72,8 @@ pub fn router(services: Services, pages: Pages) -> Router {
         .route("/console/jobs", get(jobs::page))
         .route("/console/projects/{project}/jobs/{job}", get(job::page))
         .route("/console/projects/{project}/jobs/{job}/trials", get(trials::page))
+        .route("/console/projects/{project}/jobs/{job}/explore", get(explore::explore))
+        .route("/console/projects/{project}/jobs/{job}/trust", get(explore::trust))
         .route("/console/{*path}", get(unknown))
         .with_state(Console { jobs, studies, clock, pages })
         .route(assets::PATH, get(assets::asset))

@@ -13,6 +13,8 @@ use tunesmith_http::pages::PageCall;
 pub(crate) enum Tab {
     Summary,
     Trials,
+    Explore,
+    Trust,
 }
 
 /// A job with its study.
@@ -37,6 +39,8 @@ impl Head {
         tab == match self.tab {
             Tab::Summary => "summary",
             Tab::Trials => "trials",
+            Tab::Explore => "explore",
+            Tab::Trust => "trust",
         }
     }
 }
