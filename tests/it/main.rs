@@ -18,6 +18,7 @@ mod docs;
 mod examples;
 mod executor;
 mod explain;
+mod explore;
 mod first_hour;
 mod growth;
 mod hostile_bodies;

@@ -16,6 +16,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 
+use super::plotly;
+
 /// Where the files are served.
 pub(crate) const PATH: &str = "/console/assets/{hash}/{name}";
 
@@ -28,9 +30,13 @@ const FILES: &[(&str, &str, &[u8])] = &[
     ("actions.js", SCRIPT, include_bytes!("../assets/actions.js")),
     ("app.js", SCRIPT, include_bytes!("../assets/app.js")),
     ("console.css", STYLE, include_bytes!("../assets/console.css")),
+    ("explore.css", STYLE, include_bytes!("../assets/explore.css")),
+    ("explore.js", SCRIPT, include_bytes!("../assets/explore.js")),
+    ("filters.js", SCRIPT, include_bytes!("../assets/filters.js")),
     ("icon.svg", IMAGE, include_bytes!("../assets/icon.svg")),
     ("keys.js", SCRIPT, include_bytes!("../assets/keys.js")),
     ("live.js", SCRIPT, include_bytes!("../assets/live.js")),
+    ("plots.js", SCRIPT, include_bytes!("../assets/plots.js")),
     ("theme.js", SCRIPT, include_bytes!("../assets/theme.js")),
     ("times.js", SCRIPT, include_bytes!("../assets/times.js")),
 ];
@@ -77,14 +83,31 @@ pub(crate) fn address(name: &str) -> String {
 
 /// Answers with a file. It is public: it is part of the program.
 pub(crate) async fn asset(Path((hash, name)): Path<(String, String)>, headers: HeaderMap) -> Response {
+    if name == plotly::NAME {
+        return library(hash, &headers).await;
+    }
     let Some(file) = assets().files.get(name.as_str()).filter(|_| hash == assets().hash) else {
-        return (StatusCode::NOT_FOUND, "there is no such file; load the page again").into_response();
+        return missing();
     };
-    let accepts = headers.get(ACCEPT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let compressed = file.compressed.as_ref().filter(|_| accepts_gzip(accepts));
-    let mut response = compressed.unwrap_or(&file.plain).clone().into_response();
+    let compressed = file.compressed.as_ref().filter(|_| accepts_compressed(&headers));
+    response(compressed.unwrap_or(&file.plain).clone(), file.content_type, compressed.is_some())
+}
+
+/// Answers with plotly.js.
+async fn library(hash: String, headers: &HeaderMap) -> Response {
+    let is_compressed = accepts_compressed(headers);
+    let content = plotly::served(hash, is_compressed).await;
+    content.map_or_else(missing, |content| response(content, SCRIPT, is_compressed))
+}
+
+fn missing() -> Response {
+    (StatusCode::NOT_FOUND, "there is no such file; load the page again").into_response()
+}
+
+fn response(content: Bytes, content_type: &'static str, is_compressed: bool) -> Response {
+    let mut response = content.into_response();
     let fixed: [(HeaderName, &'static str); 4] = [
-        (CONTENT_TYPE, file.content_type),
+        (CONTENT_TYPE, content_type),
         (CACHE_CONTROL, "public, max-age=31536000, immutable"),
         (VARY, "accept-encoding"),
         (HeaderName::from_static("x-content-type-options"), "nosniff"),
@@ -92,10 +115,14 @@ pub(crate) async fn asset(Path((hash, name)): Path<(String, String)>, headers: H
     for (name, value) in fixed {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }
-    if compressed.is_some() {
+    if is_compressed {
         response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
     response
+}
+
+fn accepts_compressed(headers: &HeaderMap) -> bool {
+    accepts_gzip(headers.get(ACCEPT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default())
 }
 
 /// Whether `accept_encoding` lists gzip, and not with the quality 0.

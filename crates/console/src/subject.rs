@@ -15,6 +15,8 @@ pub(crate) enum Tab {
     Trials,
     Configuration,
     Output,
+    Explore,
+    Trust,
 }
 
 /// A job with its study.
@@ -85,6 +87,8 @@ impl Head {
             Tab::Trials => "trials",
             Tab::Configuration => "configuration",
             Tab::Output => "output",
+            Tab::Explore => "explore",
+            Tab::Trust => "trust",
         }
     }
 }

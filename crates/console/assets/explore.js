@@ -1,0 +1,341 @@
+// @ts-check
+// The page Explore: plots and a table of the trials that the filter in the address selects. A brushed plot changes the filter.
+import { fieldOf, levelsOf, rangeOf, withRestrictions } from "./filters.js";
+import * as plots from "./plots.js";
+
+/**
+ * @typedef {import("./plots.js").Plot} Plot
+ * @typedef {import("./plots.js").Brush} Brush
+ * @typedef {{metrics: {name: string, isMaximized: boolean}[], parameters: {name: string}[]}} Space
+ */
+
+/** @type {any} */
+const Plotly = /** @type {any} */ (window).Plotly;
+
+/** Selections of the address besides the filter. */
+const CHOICES = ["metric", "parameter", "x", "y", "mx", "my"];
+
+/** Milliseconds between two looks for changes. */
+const POLL_INTERVAL = 5000;
+
+/** Number of trials of a page of the table. */
+const PAGE = 25;
+
+const root = /** @type {HTMLElement} */ (document.getElementById("explore"));
+const study = root.dataset.study ?? "";
+/** @type {Space} */
+const space = JSON.parse(root.dataset.space ?? "{}");
+const form = /** @type {HTMLFormElement} */ (document.getElementById("selection"));
+const input = /** @type {HTMLInputElement} */ (form.elements.namedItem("filter"));
+const problem = /** @type {HTMLElement} */ (document.getElementById("filter-problem"));
+const matched = /** @type {HTMLElement} */ (document.getElementById("matched"));
+const figures = /** @type {HTMLElement[]} */ ([...document.querySelectorAll("figure[data-plot]")]);
+
+/** What is shown: counts up with every change of the selection, so that late answers are not shown. */
+let version = 0;
+let revision = "";
+let offset = 0;
+/** @type {Map<HTMLElement, Plot>} */
+const shown = new Map();
+/** Figures that were seen since the selection changed. @type {Set<HTMLElement>} */
+const visible = new Set();
+/** @type {Map<HTMLElement, number>} */
+const drawn = new Map();
+
+/** @param {string} name */
+function selected(name) {
+  return new URLSearchParams(location.search).get(name) ?? "";
+}
+
+/** An answer that is not a view. */
+class ViewError extends Error {}
+
+/**
+ * The view `name` of the study under the filter of the page. The browser asks for an unchanged one with its ETag.
+ * @param {string} name
+ * @param {Record<string, string>} more
+ */
+async function read(name, more) {
+  const query = new URLSearchParams({ prettyPrint: "false" });
+  for (const [key, value] of Object.entries({ filter: selected("filter"), ...more })) if (value !== "") query.set(key, value);
+  const response = await fetch(`${study}/views/${name}?${query}`, { headers: { accept: "application/json" } });
+  const answer = await response.json().catch(() => null);
+  if (!response.ok) throw new ViewError(answer?.error?.message ?? `the server answered ${response.status}`);
+  return answer;
+}
+
+/** The parameters of the view of a figure. @param {string} name @returns {Record<string, string>} */
+function parametersOf(name) {
+  const metric = selected("metric");
+  if (name === "slice") return { metric, parameter: selected("parameter") };
+  if (name === "contour" || name === "rank") return { metric, x: selected("x"), y: selected("y") };
+  if (name === "paretoFront") return { x: selected("mx"), y: selected("my") };
+  if (name === "timeline") return {};
+  return name === "parallelCoordinates" ? { metric, points: "400" } : { metric };
+}
+
+/** @param {HTMLElement} figure */
+async function draw(figure) {
+  const name = figure.dataset.plot ?? "";
+  const wanted = version;
+  const view = figure.dataset.view ?? "";
+  if (drawn.get(figure) === wanted) return;
+  drawn.set(figure, wanted);
+  const canvas = /** @type {HTMLElement} */ (figure.querySelector(".canvas"));
+  const note = /** @type {HTMLElement} */ (figure.querySelector(".note"));
+  canvas.setAttribute("aria-busy", "true");
+  try {
+    const answer = await read(view, parametersOf(view));
+    if (wanted !== version) return;
+    const colours = plots.colours();
+    if (name === "parallelCoordinates") answer.view.metrics = space.metrics.length;
+    const plot = /** @type {Plot} */ (/** @type {any} */ (plots)[name](answer.view, colours));
+    shown.set(figure, plot);
+    if (name === "trust") showBest(answer.view.best);
+    note.textContent = plot.note;
+    await Plotly.react(canvas, plot.traces, withFrame(plot, colours), {
+      responsive: true,
+      displaylogo: false,
+      modeBarButtonsToRemove: ["lasso2d", "toImage", "autoScale2d"],
+    });
+    listen(figure, canvas);
+    figure.dataset.drawn = String(wanted);
+  } catch (error) {
+    if (wanted !== version) return;
+    Plotly.purge(canvas);
+    shown.delete(figure);
+    note.textContent = error instanceof ViewError ? error.message : "the server cannot be reached; the plot is drawn at the next change";
+    figure.dataset.drawn = String(wanted);
+  } finally {
+    canvas.removeAttribute("aria-busy");
+  }
+}
+
+/** @param {Plot} plot @param {import("./plots.js").Colours} colours */
+function withFrame(plot, colours) {
+  return {
+    paper_bgcolor: "rgba(0,0,0,0)",
+    plot_bgcolor: "rgba(0,0,0,0)",
+    font: { color: colours.text, family: getComputedStyle(document.body).fontFamily, size: 12 },
+    margin: { l: 56, r: 12, t: 10, b: 44 },
+    showlegend: false,
+    hovermode: "closest",
+    dragmode: plot.x || plot.y || plot.lines ? "select" : "zoom",
+    newselection: { line: { color: colours.text, dash: "dot", width: 1 } },
+    ...plot.layout,
+  };
+}
+
+/** @param {HTMLElement} figure @param {any} canvas */
+function listen(figure, canvas) {
+  if (canvas.dataset.listens) return;
+  canvas.dataset.listens = "true";
+  canvas.on("plotly_selected", (/** @type {any} */ event) => {
+    const plot = shown.get(figure);
+    if (plot && event?.range) brushed(plot, event.range);
+  });
+}
+
+/**
+ * Changes the filter to what was brushed.
+ * @param {Plot} plot
+ * @param {{x: number[], y: number[]}} range
+ */
+function brushed(plot, range) {
+  let filter = selected("filter");
+  const ordered = (/** @type {number[]} */ ends) => /** @type {[number, number]} */ ([Math.min(...ends), Math.max(...ends)]);
+  const [x, y] = [ordered(range.x.map(Number)), ordered(range.y.map(Number))];
+  if (plot.lines) {
+    plot.lines.forEach((line, at) => {
+      if (x[0] > at || at > x[1]) return;
+      const ends = /** @type {[number, number]} */ (y.map((share) => plots.valueOnLine(line, Math.min(1, Math.max(0, share)))));
+      filter = restricted(filter, line.brush, ends);
+    });
+  } else {
+    if (plot.x) filter = restricted(filter, plot.x, x);
+    if (plot.y) filter = restricted(filter, plot.y, y);
+  }
+  go({ filter });
+}
+
+/** @param {string} filter @param {Brush} brush @param {[number, number]} range */
+function restricted(filter, { root: kind, axis }, range) {
+  const field = kind === "id" ? "id" : fieldOf(kind, axis.name);
+  if (axis.kind !== "LEVEL") return withRestrictions(filter, field, rangeOf(field, range, axis.kind === "INTEGER"));
+  const levels = (axis.levels ?? []).filter((_, index) => range[0] <= index && index <= range[1]);
+  return withRestrictions(filter, field, levels.length > 0 ? levelsOf(field, levels) : []);
+}
+
+/** Changes the address, and shows what it selects. @param {Record<string, string>} changes */
+function go(changes) {
+  const address = new URL(location.href);
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === "") address.searchParams.delete(name);
+    else address.searchParams.set(name, value);
+  }
+  if (address.href !== location.href) window.history.pushState(null, "", address);
+  show();
+}
+
+/** Shows what the address selects. */
+function show() {
+  version += 1;
+  offset = 0;
+  input.value = selected("filter");
+  for (const name of CHOICES) {
+    const choice = form.ownerDocument.querySelector(`select[name="${name}"]`);
+    if (choice instanceof HTMLSelectElement) choice.value = selected(name) || (choice.options[Number(choice.dataset.first ?? 0)]?.value ?? "");
+  }
+  for (const figure of visible) void draw(figure);
+  void table();
+}
+
+async function table() {
+  const wanted = version;
+  const body = /** @type {HTMLElement} */ (document.querySelector("#matches tbody"));
+  const metric = selected("metric") || space.metrics[0]?.name || "";
+  const isMaximized = space.metrics.find((known) => known.name === metric)?.isMaximized;
+  try {
+    const order = `metric.${metric} ${isMaximized ? "desc" : "asc"}`;
+    const answer = await read("table", { orderBy: order, offset: String(offset), limit: String(PAGE) });
+    if (wanted !== version) return;
+    problem.textContent = "";
+    input.removeAttribute("aria-invalid");
+    revision = answer.revision;
+    matched.textContent = `${answer.matched.toLocaleString("en")} of ${answer.total.toLocaleString("en")} trials`;
+    body.replaceChildren(...answer.view.rows.map(rowOf));
+    const next = /** @type {HTMLButtonElement} */ (document.getElementById("next"));
+    const previous = /** @type {HTMLButtonElement} */ (document.getElementById("previous"));
+    next.disabled = offset + PAGE >= answer.matched;
+    previous.disabled = offset === 0;
+    root.dataset.shown = String(wanted);
+  } catch (error) {
+    if (wanted !== version) return;
+    problem.textContent = error instanceof ViewError ? error.message : "the server cannot be reached";
+    input.setAttribute("aria-invalid", "true");
+    body.replaceChildren();
+    matched.textContent = "";
+    root.dataset.shown = String(wanted);
+  }
+}
+
+/**
+ * A row of a table: rounded numbers, with the exact ones on hover. The first cell is its head.
+ * @param {unknown[]} values
+ */
+function tableRow(values) {
+  const row = document.createElement("tr");
+  values.forEach((value, index) => {
+    const element = document.createElement(index === 0 ? "th" : "td");
+    if (index === 0) element.setAttribute("scope", "row");
+    const isNumber = typeof value === "number";
+    if (isNumber || index > 0) element.className = "right";
+    element.textContent = value === undefined || value === null ? "–" : isNumber ? String(Number(value.toPrecision(6))) : String(value);
+    if (isNumber) element.title = String(value);
+    row.append(element);
+  });
+  return row;
+}
+
+/** @param {any} trial */
+function rowOf(trial) {
+  const results = space.metrics.map(({ name }) => trial.metrics[name]);
+  return tableRow([trial.id, trial.state, ...results, ...space.parameters.map(({ name }) => trial.parameters[name])]);
+}
+
+/** Shows the best points of the model. @param {any[]} points */
+function showBest(points) {
+  const titles = ["Best measured", "Best measured, by the model", "Where the search would look next"];
+  const rows = points.map((point, index) => {
+    const band = [point.lower, point.upper].map((end) => String(Number(end.toPrecision(6)))).join(" to ");
+    const values = space.parameters.map(({ name }) => point.parameters[name]);
+    return tableRow([titles[index], point.trial, point.observed, point.predicted, band, ...values]);
+  });
+  document.querySelector("#best tbody")?.replaceChildren(...rows);
+}
+
+/** @param {string} name @param {string} content @param {string} type */
+function save(name, content, type) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([content], { type }));
+  link.download = name;
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
+/** A field of a CSV file. Text that a spreadsheet would take for a formula is text. @param {string | number | null} value */
+function csvField(value) {
+  if (value === null || typeof value === "number") return value === null ? "" : String(value);
+  const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
+  return /[",\n\r]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
+}
+
+for (const figure of figures) {
+  figure.addEventListener("click", (event) => {
+    const form = event.target instanceof HTMLElement ? event.target.dataset.save : undefined;
+    const plot = shown.get(figure);
+    if (!form || !plot) return;
+    const name = `${root.dataset.name}-${figure.dataset.plot}`;
+    if (form === "csv") {
+      const lines = [plot.csv.header, ...plot.csv.rows].map((row) => row.map(csvField).join(","));
+      save(`${name}.csv`, `${lines.join("\r\n")}\r\n`, "text/csv");
+    } else {
+      const canvas = figure.querySelector(".canvas");
+      void Plotly.downloadImage(canvas, { format: form, filename: name, width: 1200, height: 700, scale: form === "png" ? 2 : 1 });
+    }
+  });
+}
+
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  go({ filter: input.value.trim() });
+});
+document.getElementById("clear")?.addEventListener("click", () => go({ filter: "" }));
+document.addEventListener("change", (event) => {
+  if (event.target instanceof HTMLSelectElement && CHOICES.includes(event.target.name)) go({ [event.target.name]: event.target.value });
+});
+document.getElementById("next")?.addEventListener("click", () => {
+  offset += PAGE;
+  void table();
+});
+document.getElementById("previous")?.addEventListener("click", () => {
+  offset = Math.max(0, offset - PAGE);
+  void table();
+});
+window.addEventListener("popstate", show);
+
+// A plot is drawn when it is seen for the first time.
+const seen = new IntersectionObserver((entries) => {
+  for (const entry of entries) {
+    const figure = /** @type {HTMLElement} */ (entry.target);
+    if (entry.isIntersecting) {
+      visible.add(figure);
+      void draw(figure);
+    } else visible.delete(figure);
+  }
+}, { rootMargin: "200px" });
+figures.forEach((figure) => seen.observe(figure));
+
+// The colours of plots follow the theme.
+const redraw = () => {
+  drawn.clear();
+  for (const figure of visible) void draw(figure);
+};
+new MutationObserver(redraw).observe(document.documentElement, { attributeFilter: ["data-theme"] });
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+
+setInterval(async () => {
+  if (document.hidden || revision === "") return;
+  try {
+    const answer = await read("table", { limit: "1" });
+    if (answer.revision === revision) return;
+    revision = answer.revision;
+    drawn.clear();
+    for (const figure of visible) void draw(figure);
+    void table();
+  } catch {
+    // The next look may succeed.
+  }
+}, POLL_INTERVAL);
+
+show();

@@ -1,0 +1,567 @@
+// @ts-check
+// Plots of views: each function turns the answer of the server into traces of plotly.js, their axes, and a table.
+
+/**
+ * @typedef {{name: string, kind: "NUMBER" | "INTEGER" | "LEVEL", isLog: boolean, levels?: string[]}} Axis
+ * @typedef {{root: "id" | "metric" | "parameters", axis: Axis}} Brush What the values along an axis of a plot restrict.
+ * @typedef {{header: string[], rows: (string | number | null)[][]}} Csv
+ * @typedef {{traces: object[], layout: Record<string, any>, x?: Brush, y?: Brush, lines?: Line[], csv: Csv, note: string}} Plot
+ * @typedef {{brush: Brush, low: number, high: number}} Line One of several parallel axes.
+ * @typedef {{text: string, quiet: string, line: string, accent: string, good: string, bad: string, surface: string}} Colours
+ */
+
+/** The colours of the page. @returns {Colours} */
+export function colours() {
+  const style = getComputedStyle(document.documentElement);
+  // Names of colours are resolved on an element: they depend on the theme.
+  const probe = document.createElement("span");
+  document.body.append(probe);
+  const colour = (/** @type {string} */ name) => {
+    probe.style.color = style.getPropertyValue(name) ? `var(${name})` : "gray";
+    return getComputedStyle(probe).color;
+  };
+  const found = {
+    text: colour("--text"),
+    quiet: colour("--quiet"),
+    line: colour("--line"),
+    accent: colour("--accent"),
+    good: colour("--good"),
+    bad: colour("--bad"),
+    surface: colour("--surface"),
+  };
+  probe.remove();
+  return found;
+}
+
+/** @param {string} text Text of a user, which plotly.js would take for markup. */
+function plain(text) {
+  return text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+}
+
+/** @param {number} value */
+function short(value) {
+  return String(Number(value.toPrecision(6)));
+}
+
+/** @param {number} count */
+function count(count) {
+  return count.toLocaleString("en");
+}
+
+/**
+ * The layout of an axis.
+ * @param {Axis} axis
+ * @param {Colours} colours
+ */
+function axisLayout(axis, colours) {
+  const common = {
+    title: { text: plain(axis.name), font: { size: 12 } },
+    gridcolor: colours.line,
+    zerolinecolor: colours.line,
+    linecolor: colours.line,
+    automargin: true,
+  };
+  if (axis.kind === "LEVEL") {
+    const levels = axis.levels ?? [];
+    return { ...common, tickvals: levels.map((_, index) => index), ticktext: levels.map((level) => plain(level.slice(0, 40))) };
+  }
+  return { ...common, type: axis.isLog ? "log" : "linear" };
+}
+
+/**
+ * @param {Colours} colours
+ * @param {Axis} x
+ * @param {Axis} y
+ */
+function layout(colours, x, y) {
+  return { xaxis: axisLayout(x, colours), yaxis: axisLayout(y, colours) };
+}
+
+/**
+ * The traces of trials: cells with numbers of trials, and the trials that are shown.
+ * @param {any} view
+ * @param {Colours} colours
+ */
+function scatter(view, colours) {
+  const traces = [];
+  if (view.density) {
+    const { xEdges, yEdges, counts } = view.density;
+    const width = xEdges.length - 1;
+    const rows = yEdges.slice(1).map((/** @type {number} */ _, /** @type {number} */ row) => counts.slice(row * width, (row + 1) * width));
+    traces.push({
+      type: "heatmap",
+      x: xEdges,
+      y: yEdges,
+      z: rows.map((/** @type {number[]} */ row) => row.map((cell) => (cell > 0 ? Math.log10(cell) : null))),
+      customdata: rows,
+      colorscale: [[0, transparent(colours.accent, 0.12)], [1, transparent(colours.accent, 0.85)]],
+      showscale: false,
+      hovertemplate: "%{customdata} trials<extra></extra>",
+    });
+  }
+  traces.push({
+    type: "scatter",
+    mode: "markers",
+    x: view.points.x,
+    y: view.points.y,
+    text: view.points.trials.map((/** @type {number} */ trial) => `trial ${trial}`),
+    hovertemplate: "%{text}<br>%{x}, %{y}<extra></extra>",
+    marker: { size: 5, color: colours.accent, opacity: 0.7 },
+  });
+  return traces;
+}
+
+/**
+ * @param {string} colour As computed: rgb(…) or color(…).
+ * @param {number} opacity
+ */
+function transparent(colour, opacity) {
+  const numbers = colour.match(/[\d.]+/g) ?? ["128", "128", "128"];
+  return `rgba(${numbers.slice(0, 3).join(", ")}, ${opacity})`;
+}
+
+/** @param {any} view @param {string} x @param {string} y @returns {Csv} */
+function csvOfPoints(view, x, y) {
+  const { points } = view;
+  const rows = points.trials.map((/** @type {number} */ trial, /** @type {number} */ index) => [trial, points.x[index], points.y[index]]);
+  return { header: ["trial", x, y], rows };
+}
+
+/** @param {any} view */
+function noteOf(view) {
+  return view.density
+    ? `${count(view.measured)} trials with a result: ${count(view.points.trials.length)} of them are shown one by one, all are counted in the cells`
+    : `${count(view.measured)} trials with a result`;
+}
+
+/** @type {Axis} */
+const TRIALS = { name: "trial", kind: "INTEGER", isLog: false };
+
+/** @param {any} view @param {Colours} colours @returns {Plot} */
+export function history(view, colours) {
+  const { improvements } = view;
+  const best = {
+    type: "scatter",
+    mode: "lines+markers",
+    line: { shape: "hv", color: colours.good, width: 2 },
+    marker: { size: 4, color: colours.good },
+    x: improvements.trials,
+    y: improvements.values,
+    hovertemplate: "best up to trial %{x}: %{y}<extra></extra>",
+  };
+  return {
+    traces: [...scatter(view, colours), best],
+    layout: layout(colours, TRIALS, view.metric),
+    x: { root: "id", axis: TRIALS },
+    y: { root: "metric", axis: view.metric },
+    csv: csvOfPoints(view, "number", view.metric.name),
+    note: noteOf(view),
+  };
+}
+
+/** @param {any} view @param {Colours} colours @returns {Plot} */
+export function slice(view, colours) {
+  return {
+    traces: scatter(view, colours),
+    layout: layout(colours, view.parameter, view.metric),
+    x: { root: "parameters", axis: view.parameter },
+    y: { root: "metric", axis: view.metric },
+    csv: csvOfPoints(view, view.parameter.name, view.metric.name),
+    note: noteOf(view),
+  };
+}
+
+/** @param {any} view @param {Colours} colours @returns {Plot} */
+export function contour(view, colours) {
+  const width = view.xEdges.length - 1;
+  const rows = view.yEdges.slice(1).map((/** @type {number} */ _, /** @type {number} */ row) => view.means.slice(row * width, (row + 1) * width));
+  const counts = view.yEdges.slice(1).map((/** @type {number} */ _, /** @type {number} */ row) => view.counts.slice(row * width, (row + 1) * width));
+  const cells = {
+    type: "heatmap",
+    x: view.xEdges,
+    y: view.yEdges,
+    z: rows,
+    customdata: counts,
+    colorscale: "Viridis",
+    colorbar: { thickness: 10, outlinewidth: 0, tickfont: { color: colours.quiet } },
+    hovertemplate: "mean %{z} of %{customdata} trials<extra></extra>",
+  };
+  const best = {
+    type: "scatter",
+    mode: "markers",
+    x: view.points.x,
+    y: view.points.y,
+    text: view.points.trials.map((/** @type {number} */ trial) => `trial ${trial}`),
+    hovertemplate: "%{text}<extra></extra>",
+    marker: { size: 6, color: colours.surface, line: { color: colours.text, width: 1 } },
+  };
+  return {
+    traces: [cells, best],
+    layout: layout(colours, view.x, view.y),
+    x: { root: "parameters", axis: view.x },
+    y: { root: "parameters", axis: view.y },
+    csv: csvOfPoints(view, view.x.name, view.y.name),
+    note: `mean ${view.metric.name} of ${count(view.measured)} trials in cells, and the best ${count(view.points.trials.length)} trials`,
+  };
+}
+
+/** @param {any} view @param {Colours} colours @returns {Plot} */
+export function rank(view, colours) {
+  const trace = {
+    type: "scatter",
+    mode: "markers",
+    x: view.points.x,
+    y: view.points.y,
+    text: view.points.trials.map((/** @type {number} */ trial) => `trial ${trial}`),
+    hovertemplate: "%{text}<br>better than %{marker.color:.0%} of the trials<extra></extra>",
+    marker: {
+      size: 6,
+      color: view.ranks.map((/** @type {number} */ share) => 1 - share),
+      colorscale: "Viridis",
+      cmin: 0,
+      cmax: 1,
+      colorbar: { thickness: 10, outlinewidth: 0, tickformat: ".0%", tickfont: { color: colours.quiet } },
+    },
+  };
+  const shown = view.points.trials.length;
+  return {
+    traces: [trace],
+    layout: layout(colours, view.x, view.y),
+    x: { root: "parameters", axis: view.x },
+    y: { root: "parameters", axis: view.y },
+    csv: csvOfPoints(view, view.x.name, view.y.name),
+    note: shown < view.measured ? `${count(shown)} trials stand for ${count(view.measured)}` : noteOf(view),
+  };
+}
+
+/** @param {any} view @param {Colours} colours @returns {Plot} */
+export function paretoFront(view, colours) {
+  const named = (/** @type {string} */ name) => view.frontValues.find((/** @type {any} */ axis) => axis.name === name)?.values ?? [];
+  const front = {
+    type: "scatter",
+    mode: "markers",
+    x: named(view.x.name),
+    y: named(view.y.name),
+    text: view.front.map((/** @type {number} */ trial) => `trial ${trial}`),
+    hovertemplate: "%{text}, not dominated<br>%{x}, %{y}<extra></extra>",
+    marker: { size: 8, color: colours.good },
+  };
+  return {
+    traces: [...scatter(view, colours), front],
+    layout: layout(colours, view.x, view.y),
+    x: { root: "metric", axis: view.x },
+    y: { root: "metric", axis: view.y },
+    csv: csvOfPoints(view, view.x.name, view.y.name),
+    note: `${count(view.frontSize)} of ${count(view.measured)} trials are not dominated`,
+  };
+}
+
+/** @param {any} view @param {Colours} colours @returns {Plot} */
+export function distribution(view, colours) {
+  const trace = {
+    type: "scatter",
+    mode: "lines",
+    line: { shape: "hv", color: colours.accent },
+    x: view.values,
+    y: view.shares,
+    hovertemplate: "%{y:.1%} of the trials are at most %{x}<extra></extra>",
+  };
+  const drawn = layout(colours, view.metric, { name: "share of trials", kind: "NUMBER", isLog: false });
+  return {
+    traces: [trace],
+    layout: { ...drawn, yaxis: { ...drawn.yaxis, range: [0, 1.02], tickformat: ".0%" } },
+    x: { root: "metric", axis: view.metric },
+    csv: {
+      header: [view.metric.name, "share"],
+      rows: view.values.map((/** @type {number} */ value, /** @type {number} */ index) => [value, view.shares[index]]),
+    },
+    note: `${count(view.measured)} trials with a result`,
+  };
+}
+
+/** @param {any} view @param {Colours} colours @returns {Plot} */
+export function learningCurves(view, colours) {
+  const traces = view.curves.map((/** @type {any} */ curve, /** @type {number} */ index) => ({
+    type: "scatter",
+    mode: curve.steps.length > 1 ? "lines" : "markers",
+    x: curve.steps,
+    y: curve.values,
+    name: `trial ${curve.trial}`,
+    line: { width: index === 0 ? 2.5 : 1, color: index === 0 ? colours.good : colours.accent },
+    opacity: index === 0 ? 1 : 0.5,
+    hovertemplate: `trial ${curve.trial}<br>step %{x}: %{y}<extra></extra>`,
+  }));
+  const steps = { name: "step", kind: /** @type {const} */ ("INTEGER"), isLog: false };
+  return {
+    traces,
+    layout: layout(colours, steps, view.metric),
+    csv: {
+      header: ["trial", "step", view.metric.name],
+      rows: view.curves.flatMap((/** @type {any} */ curve) =>
+        curve.steps.map((/** @type {number} */ step, /** @type {number} */ index) => [curve.trial, step, curve.values[index]]),
+      ),
+    },
+    note: `${count(view.curves.length)} of ${count(view.measured)} trials with measurements: the best first, then a sample`,
+  };
+}
+
+/** @param {any} view @param {Colours} colours @returns {Plot} */
+export function importance(view, colours) {
+  const bars = [...view.parameters].slice(0, 30).reverse();
+  const value = (/** @type {string} */ key) => bars.map((bar) => bar[key]);
+  const trace = {
+    type: "bar",
+    orientation: "h",
+    y: bars.map((bar) => plain(bar.parameter)),
+    x: value("total"),
+    marker: { color: colours.accent },
+    error_x: {
+      type: "data",
+      symmetric: false,
+      array: bars.map((bar) => bar.totalRange[1] - bar.total),
+      arrayminus: bars.map((bar) => bar.total - bar.totalRange[0]),
+      color: colours.quiet,
+      thickness: 1.2,
+    },
+    hovertemplate: "%{y}: %{x:.0%}<extra></extra>",
+  };
+  const drawn = layout(colours, { name: "share of the variance, with interactions", kind: "NUMBER", isLog: false }, { name: "", kind: "NUMBER", isLog: false });
+  return {
+    traces: [trace],
+    layout: { ...drawn, xaxis: { ...drawn.xaxis, range: [0, 1.02], tickformat: ".0%" }, yaxis: { automargin: true, type: "category" } },
+    csv: {
+      header: ["parameter", "total", "total lower", "total upper", "alone", "alone lower", "alone upper"],
+      rows: view.parameters.map((/** @type {any} */ bar) => [bar.parameter, bar.total, ...bar.totalRange, bar.firstOrder, ...bar.firstOrderRange]),
+    },
+    note: `by a model of ${count(view.modelled)} points; ranges over ${view.refits} refits`,
+  };
+}
+
+/** Each result beside what the model predicts from the others. @param {any} view @param {Colours} colours @returns {Plot} */
+export function trust(view, colours) {
+  const points = {
+    type: "scatter",
+    mode: "markers",
+    x: view.observed,
+    y: view.predicted,
+    error_y: {
+      type: "data",
+      symmetric: false,
+      array: view.upper.map((/** @type {number} */ upper, /** @type {number} */ index) => upper - view.predicted[index]),
+      arrayminus: view.lower.map((/** @type {number} */ lower, /** @type {number} */ index) => view.predicted[index] - lower),
+      color: transparent(colours.quiet, 0.35),
+      thickness: 1,
+      width: 0,
+    },
+    text: view.trials.map((/** @type {number} */ trial) => `trial ${trial}`),
+    hovertemplate: "%{text}<br>observed %{x}, predicted %{y}<extra></extra>",
+    marker: { size: 6, color: colours.accent, opacity: 0.8 },
+  };
+  const ends = [Math.min(...view.observed), Math.max(...view.observed)];
+  const diagonal = { type: "scatter", mode: "lines", x: ends, y: ends, line: { color: colours.quiet, dash: "dot", width: 1 }, hoverinfo: "skip" };
+  const correlation = view.rankCorrelation === null ? "all predictions are equal" : `rank correlation ${short(Number(view.rankCorrelation.toPrecision(2)))}`;
+  return {
+    traces: [diagonal, points],
+    layout: layout(colours, view.metric, { name: "predicted from the other trials, 95% band", kind: "NUMBER", isLog: false }),
+    x: { root: "metric", axis: view.metric },
+    csv: {
+      header: ["trial", "observed", "predicted", "lower", "upper"],
+      rows: view.trials.map((/** @type {number} */ trial, /** @type {number} */ index) => [
+        trial, view.observed[index], view.predicted[index], view.lower[index], view.upper[index],
+      ]),
+    },
+    note: `${correlation}; noise to signal ${short(Number(view.noiseToSignal.toPrecision(2)))}; ${count(view.modelled)} points`,
+  };
+}
+
+/** The share of results within the predicted bands. @param {any} view @param {Colours} colours @returns {Plot} */
+export function coverage(view, colours) {
+  const labels = view.nominalCoverage.map((/** @type {number} */ share) => `${Math.round(share * 100)}% band`);
+  const bars = { type: "bar", x: labels, y: view.observedCoverage, marker: { color: colours.accent }, hovertemplate: "%{y:.0%} of the results are in the %{x}<extra></extra>" };
+  const expected = {
+    type: "scatter", mode: "markers", x: labels, y: view.nominalCoverage,
+    marker: { symbol: "line-ew-open", size: 44, color: colours.text, line: { width: 2 } }, hovertemplate: "expected: %{y:.0%}<extra></extra>",
+  };
+  const share = { name: "share of results inside", kind: /** @type {const} */ ("NUMBER"), isLog: false };
+  const drawn = layout(colours, { name: "", kind: "NUMBER", isLog: false }, share);
+  return {
+    traces: [bars, expected],
+    layout: { ...drawn, xaxis: { type: "category" }, yaxis: { ...drawn.yaxis, range: [0, 1.02], tickformat: ".0%" } },
+    csv: {
+      header: ["nominal", "observed"],
+      rows: view.nominalCoverage.map((/** @type {number} */ nominal, /** @type {number} */ index) => [nominal, view.observedCoverage[index]]),
+    },
+    note: "bars: the observed shares; lines: the expected ones",
+  };
+}
+
+/** @param {any} view @param {Colours} colours @returns {Plot} */
+export function timeline(view, colours) {
+  const time = (/** @type {number} */ seconds) => new Date(seconds * 1000).toISOString();
+  const latest = view.edges.at(-1);
+  const drawn = (/** @type {boolean} */ failed) => {
+    /** @type {(string | null)[]} */
+    const x = [];
+    /** @type {(number | null)[]} */
+    const y = [];
+    /** @type {(string | null)[]} */
+    const text = [];
+    view.lanes.forEach((/** @type {any} */ lane, /** @type {number} */ index) => {
+      lane.starts.forEach((/** @type {number} */ start, /** @type {number} */ at) => {
+        if (lane.failed[at] !== failed) return;
+        const trials = lane.counts[at] > 1 ? `${count(lane.counts[at])} trials from ${lane.trials[at]}` : `trial ${lane.trials[at]}`;
+        x.push(time(start), time(lane.ends[at] ?? latest), null);
+        y.push(index, index, null);
+        text.push(trials, trials, null);
+      });
+    });
+    return {
+      type: "scatter",
+      mode: "lines",
+      line: { width: Math.max(3, Math.min(14, 260 / Math.max(1, view.lanes.length))), color: failed ? colours.bad : colours.accent },
+      x,
+      y,
+      text,
+      hovertemplate: "%{text}<br>%{x}<extra></extra>",
+    };
+  };
+  const running = {
+    type: "scatter",
+    mode: "lines",
+    line: { shape: "hv", color: colours.quiet, width: 1 },
+    x: view.edges.slice(0, -1).map(time),
+    y: view.running,
+    yaxis: "y2",
+    hovertemplate: "%{y:.1f} at once<extra></extra>",
+  };
+  const base = layout(colours, { name: "", kind: "NUMBER", isLog: false }, { name: "", kind: "NUMBER", isLog: false });
+  const shown = view.lanes.map((/** @type {any} */ lane, /** @type {number} */ index) =>
+    index > 0 && view.lanes[index - 1].clientId === lane.clientId ? "" : plain(lane.clientId.slice(0, 30)),
+  );
+  return {
+    traces: [drawn(false), drawn(true), running],
+    layout: {
+      ...base,
+      xaxis: { ...base.xaxis, type: "date", anchor: "y2" },
+      yaxis: { ...base.yaxis, domain: [0.3, 1], tickvals: shown.map((/** @type {string} */ _, /** @type {number} */ index) => index), ticktext: shown, autorange: "reversed" },
+      yaxis2: { ...base.yaxis, title: { text: "at once", font: { size: 12 } }, domain: [0, 0.22], rangemode: "tozero" },
+    },
+    csv: {
+      header: ["client", "first trial", "trials", "start", "end", "failed"],
+      rows: view.lanes.flatMap((/** @type {any} */ lane) =>
+        lane.starts.map((/** @type {number} */ start, /** @type {number} */ at) => [
+          lane.clientId,
+          lane.trials[at],
+          lane.counts[at],
+          time(start),
+          lane.ends[at] === null ? null : time(lane.ends[at]),
+          String(lane.failed[at]),
+        ]),
+      ),
+    },
+    note: `${count(view.started)} trials were started${view.notShown > 0 ? `; ${count(view.notShown)} of them are in lanes that are not shown` : ""}`,
+  };
+}
+
+/**
+ * Parallel coordinates as lines of one plot. The WebGL version of plotly.js compiles code, which the policy of the page forbids.
+ * @param {any} view
+ * @param {Colours} colours
+ * @returns {Plot}
+ */
+export function parallelCoordinates(view, colours) {
+  /** @type {any[]} */
+  const dimensions = view.dimensions;
+  const parameters = dimensions.length - view.metrics;
+  const scales = dimensions.map((dimension) => {
+    const isLog = dimension.isLog && dimension.values.every((/** @type {number | null} */ value) => value === null || value > 0);
+    const position = (/** @type {number} */ value) => (isLog ? Math.log(value) : value);
+    const values = dimension.values.filter((/** @type {number | null} */ value) => value !== null).map(position);
+    const isLevel = dimension.kind === "LEVEL";
+    // By a loop: a spread of many values exceeds the stack.
+    let [low, high] = isLevel ? [0, Math.max(1, dimension.levels.length - 1)] : [Infinity, -Infinity];
+    if (!isLevel) for (const value of values) [low, high] = [Math.min(low, value), Math.max(high, value)];
+    if (!(low < high)) [low, high] = [(low || 0) - 1, (low || 0) + 1];
+    const value = (/** @type {number} */ share) => {
+      const at = low + share * (high - low);
+      return isLog ? Math.exp(at) : at;
+    };
+    return { share: (/** @type {number} */ value) => (position(value) - low) / (high - low), value };
+  });
+  // The best are drawn last, above the others, in one colour for each group.
+  const groups = [
+    { from: 0.5, to: 1, colour: transparent(colours.quiet, 0.18), width: 1 },
+    { from: 0.1, to: 0.5, colour: transparent(colours.accent, 0.3), width: 1 },
+    { from: 0, to: 0.1, colour: colours.good, width: 1.4 },
+  ];
+  const total = view.trials.length;
+  const traces = groups.map(({ from, to, colour, width }) => {
+    /** @type {(number | null)[]} */
+    const x = [];
+    /** @type {(number | null)[]} */
+    const y = [];
+    /** @type {(string | null)[]} */
+    const text = [];
+    for (let index = Math.ceil(from * total); index < Math.ceil(to * total); index += 1) {
+      dimensions.forEach((dimension, at) => {
+        const value = dimension.values[index];
+        x.push(at);
+        y.push(value === null ? null : scales[at].share(value));
+        const shown = dimension.kind === "LEVEL" ? dimension.levels[value] : value;
+        text.push(value === null ? null : `trial ${view.trials[index]}: ${plain(String(shown))}`);
+      });
+      x.push(null);
+      y.push(null);
+      text.push(null);
+    }
+    return { type: "scatter", mode: "lines+markers", x, y, text, line: { color: colour, width }, marker: { size: 3, color: colour }, hovertemplate: "%{text}<extra></extra>" };
+  });
+  const annotations = dimensions.flatMap((dimension, at) => {
+    const label = (/** @type {number} */ y, /** @type {string} */ text, /** @type {number} */ size) => ({
+      x: at, y, text: plain(text.length > 18 ? `${text.slice(0, 17)}…` : text), showarrow: false, font: { size, color: size > 10 ? colours.text : colours.quiet },
+    });
+    const ends = dimension.kind === "LEVEL"
+      ? dimension.levels.slice(0, 12).map((/** @type {string} */ level, /** @type {number} */ index) => ({ ...label(scales[at].share(index), level, 10), xanchor: "left", xshift: 4 }))
+      : [label(-0.06, short(scales[at].value(0)), 10), label(1.06, short(scales[at].value(1)), 10)];
+    return [label(at % 2 ? 1.22 : 1.14, dimension.name, 12), ...ends];
+  });
+  const shapes = dimensions.map((_, at) => ({ type: "line", x0: at, x1: at, y0: 0, y1: 1, line: { color: colours.quiet, width: 1 } }));
+  return {
+    traces,
+    layout: {
+      xaxis: { visible: false, range: [-0.4, dimensions.length - 0.4] },
+      yaxis: { visible: false, range: [-0.1, 1.28] },
+      annotations,
+      shapes,
+      margin: { l: 10, r: 10, t: 10, b: 10 },
+    },
+    lines: dimensions.map((dimension, at) => ({
+      brush: { root: at < parameters ? "parameters" : "metric", axis: dimension },
+      low: scales[at].value(0),
+      high: scales[at].value(1),
+    })),
+    csv: {
+      header: ["trial", "stands for", ...dimensions.map((dimension) => dimension.name)],
+      rows: view.trials.map((/** @type {number} */ trial, /** @type {number} */ index) => [
+        trial,
+        view.standsFor[index],
+        ...dimensions.map((dimension) => {
+          const value = dimension.values[index];
+          return dimension.kind === "LEVEL" && value !== null ? dimension.levels[value] : value;
+        }),
+      ]),
+    },
+    note: total < view.measured ? `${count(total)} lines stand for ${count(view.measured)} trials` : `${count(total)} trials with a result`,
+  };
+}
+
+/**
+ * The value of a parallel axis at a height from 0 to 1.
+ * @param {Line} line
+ * @param {number} share
+ */
+export function valueOnLine({ brush, low, high }, share) {
+  const { isLog } = brush.axis;
+  if (isLog && low > 0) return Math.exp(Math.log(low) + share * (Math.log(high) - Math.log(low)));
+  return low + share * (high - low);
+}

@@ -1,0 +1,187 @@
+//! The pages Explore and Trust: plots and a table of the trials that a filter selects.
+//!
+//! The pages have no trials: their script reads views of the study from the API, and draws them.
+
+use askama::Template;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use axum::response::Response;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::json;
+
+use super::errors::PageError;
+use super::frame::{Frame, Section};
+use super::plotly;
+use super::router::{Console, Visit};
+use super::subject::{Head, Tab, job_call};
+use super::trials::parameter_names;
+use tunesmith_algorithms::problem::{Goal, MetricSpec};
+
+#[derive(Template)]
+#[template(path = "explore.html")]
+struct ExplorePage {
+    frame: Frame,
+    head: Head,
+    /// The address of plotly.js.
+    library: String,
+    /// The address of the study in the API.
+    study: String,
+    /// The names of metrics and parameters, as JSON.
+    space: String,
+    metrics: Vec<String>,
+    parameters: Vec<String>,
+    /// A parameter for the example of a filter.
+    example: String,
+    plots: Vec<Figure>,
+    /// Whether the page shows the best points of the model.
+    has_best_points: bool,
+}
+
+/// A plot of the page.
+struct Figure {
+    /// The function that draws it.
+    name: &'static str,
+    /// The name of its view in the API.
+    view: &'static str,
+    title: &'static str,
+    is_wide: bool,
+    choices: Vec<Choice>,
+}
+
+/// What the axis of a plot may show.
+struct Choice {
+    name: &'static str,
+    label: &'static str,
+    options: Vec<String>,
+    /// The option that is chosen first.
+    first: usize,
+}
+
+/// The page Explore.
+pub(crate) async fn explore(
+    State(console): State<Console>,
+    Path((project, job)): Path<(String, String)>,
+    parts: Parts,
+) -> Response {
+    let call = job_call("console.explore", &project, &job);
+    console
+        .show(call, parts, async move |console, visit| page(console, visit, &project, &job, Tab::Explore).await)
+        .await
+}
+
+/// The page Trust: what the model of the search predicts, and how far that can be relied on.
+pub(crate) async fn trust(
+    State(console): State<Console>,
+    Path((project, job)): Path<(String, String)>,
+    parts: Parts,
+) -> Response {
+    let call = job_call("console.trust", &project, &job);
+    console.show(call, parts, async move |console, visit| page(console, visit, &project, &job, Tab::Trust).await).await
+}
+
+async fn page(console: Console, visit: Visit, project: &str, job: &str, tab: Tab) -> Result<Response, PageError> {
+    let subject = console.subject(project, job).await?;
+    let Some(study) = &subject.study else {
+        return Err(PageError::NotFound(format!("job {job} has no trials: it runs its program once")));
+    };
+    let metrics: Vec<String> = study.problem.metrics().iter().map(|metric| metric.name.clone()).collect();
+    let parameters = parameter_names(study);
+    let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+    let (of_project, location, name) = study.id.parts();
+    let of_metric = |metric: &MetricSpec| json!({"name": metric.name, "isMaximized": metric.goal == Goal::Maximize});
+    let goals: Vec<_> = study.problem.metrics().iter().map(of_metric).collect();
+    let named: Vec<_> = parameters.iter().map(|name| json!({"name": name})).collect();
+    let is_trust = tab == Tab::Trust;
+    let page = ExplorePage {
+        frame: Frame::new(
+            format!("{} {job}", if is_trust { "Trust in" } else { "Explore" }),
+            Section::Jobs,
+            &visit.visitor,
+            &visit.parts,
+        ),
+        head: subject.head(tab),
+        library: plotly::address().await,
+        study: format!(
+            "/v1/projects/{}/locations/{}/studies/{}",
+            encoded(of_project),
+            encoded(location),
+            encoded(name)
+        ),
+        space: json!({"metrics": goals, "parameters": named}).to_string(),
+        example: parameters.first().cloned().unwrap_or_default(),
+        plots: if is_trust { figures_of_model() } else { figures(&metrics, &parameters) },
+        has_best_points: is_trust,
+        metrics,
+        parameters,
+    };
+    Ok(Frame::respond(true, StatusCode::OK, &page))
+}
+
+impl Figure {
+    /// The plot of the view `view`.
+    fn of(view: &'static str, title: &'static str) -> Self {
+        Self { name: view, view, title, is_wide: false, choices: Vec::new() }
+    }
+}
+
+/// The plots of the page Trust.
+fn figures_of_model() -> Vec<Figure> {
+    vec![
+        Figure::of("trust", "Predicted against observed"),
+        Figure { name: "coverage", ..Figure::of("trust", "Coverage of the predicted bands") },
+        Figure::of("importance", "Importance of the parameters"),
+    ]
+}
+
+/// The plots of a study with these metrics and parameters.
+fn figures(metrics: &[String], parameters: &[String]) -> Vec<Figure> {
+    let choice = |name, label, options: &[String], first: usize| Choice {
+        name,
+        label,
+        options: options.to_vec(),
+        first: first.min(options.len().saturating_sub(1)),
+    };
+    let figure = Figure::of;
+    let pair = || vec![choice("x", "Across", parameters, 0), choice("y", "Up", parameters, 1)];
+    let mut figures = vec![
+        figure("history", "History"),
+        Figure {
+            choices: vec![choice("parameter", "Parameter", parameters, 0)],
+            ..figure("slice", "Results over a parameter")
+        },
+        Figure { is_wide: true, ..figure("parallelCoordinates", "Parallel coordinates") },
+    ];
+    if metrics.len() > 1 {
+        let choices = vec![choice("mx", "Across", metrics, 0), choice("my", "Up", metrics, 1)];
+        figures.push(Figure { choices, ..figure("paretoFront", "Pareto front") });
+    }
+    if parameters.len() > 1 {
+        figures.push(Figure { choices: pair(), ..figure("contour", "Results over two parameters") });
+        // The choice above is that of this plot, too.
+        figures.push(figure("rank", "Ranks over the same two parameters"));
+    }
+    figures.extend([
+        figure("distribution", "Distribution of the results"),
+        figure("importance", "Importance of the parameters"),
+        figure("learningCurves", "Learning curves"),
+        figure("timeline", "Timeline"),
+    ]);
+    figures
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plots_of_pairs_need_pairs() {
+        let names = |count: usize| -> Vec<String> { (0..count).map(|index| format!("n{index}")).collect() };
+        let views = |metrics: usize, parameters: usize| -> Vec<&str> {
+            figures(&names(metrics), &names(parameters)).iter().map(|figure| figure.view).collect()
+        };
+        let [small, large] = [views(1, 1), views(3, 60)];
+        assert_eq!((small.len(), large.len()), (7, 10));
+        assert!(["paretoFront", "contour", "rank"].iter().all(|view| large.contains(view) && !small.contains(view)));
+    }
+}
