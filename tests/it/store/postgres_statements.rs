@@ -146,9 +146,7 @@ async fn change_that_the_database_refuses_is_certainly_not_applied_and_names_the
     };
     assert!(refused.is_certainly_not_applied(), "{refused:?}");
     assert_eq!(refused.fault().unwrap().to_string(), "the database is read-only, as a standby is");
-    cluster
-        .query("tuning", "SET default_transaction_read_only = off; ALTER SYSTEM RESET default_transaction_read_only");
-    cluster.query("tuning", "SELECT pg_reload_conf()");
+    set("off");
     let mut condition = store.condition();
     condition.wait_for(|condition| *condition == tunesmith_store::Condition::Working).await.unwrap();
     let next = store.study(&study_id()).await.unwrap().next_trial_id.0;
