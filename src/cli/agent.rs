@@ -25,6 +25,10 @@ pub(super) struct AgentArgs {
     /// Folder on a local disk that belongs to this attempt alone.
     #[arg(long, value_name = "FOLDER")]
     spool: PathBuf,
+    /// Folder that the agents of this node share, for packages and their environments; default: tunesmith in XDG_CACHE_HOME or
+    /// ~/.cache, or else in the spool folder.
+    #[arg(long, value_name = "FOLDER", env = "TUNESMITH_AGENT_CACHE")]
+    cache: Option<PathBuf>,
     /// Address of the server; default: that in the specification.
     #[arg(long, value_name = "URL", env = "TUNESMITH_SERVER")]
     server: Option<String>,
@@ -45,10 +49,20 @@ fn seconds(text: &str) -> Result<f64, String> {
     parsed.ok_or_else(|| "expected a number of seconds, such as 600".to_owned())
 }
 
+/// The folder of this program among the caches of the user.
+fn user_cache() -> Option<PathBuf> {
+    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let caches = folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")))?;
+    Some(caches.join("tunesmith"))
+}
+
 /// Runs an attempt.
 pub(super) fn agent(args: AgentArgs) -> anyhow::Result<ExitCode> {
+    let spool = std::path::absolute(&args.spool).context("the spool folder has no absolute path")?;
+    let cache = args.cache.or_else(user_cache).unwrap_or_else(|| spool.join("cache"));
     let settings = AgentSettings {
-        spool: std::path::absolute(&args.spool).context("the spool folder has no absolute path")?,
+        spool,
+        cache: std::path::absolute(cache).context("the cache folder has no absolute path")?,
         spec: args.spec,
         server: args.server.filter(|server| !server.is_empty()),
         token: args.token.filter(|token| !token.is_empty()),

@@ -125,6 +125,7 @@ fn spec(args: &TrainArgs, folder: &Path) -> anyhow::Result<ExecutorJobSpec> {
         time_limit: None,
         start_port: args.start_port,
         placement: Placement::default(),
+        packages: None,
         reports: ReportSources::default(),
         server: Default::default(),
         grace: Additions::default().stop_grace_period(),

@@ -1,5 +1,7 @@
 //! Sends reports to the server.
 
+use std::io;
+
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use reqwest::{StatusCode, Url};
 
@@ -8,10 +10,12 @@ use tunesmith_api::agent::{SyncAnswer, SyncRequest, run_name};
 use tunesmith_executor::ExecutorJobSpec;
 
 /// The address of one attempt.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Client {
     http: reqwest::Client,
     url: Url,
+    /// The address of its packages, which ends with a slash.
+    packages: Url,
     authorization: HeaderValue,
 }
 
@@ -23,6 +27,19 @@ pub(super) enum Sent {
     /// The server does not want the attempt any more.
     Superseded(String),
     /// There was no answer, or one that asks to try again.
+    Unreached(String),
+}
+
+/// What became of the request for a package.
+#[derive(Debug)]
+pub(super) enum Download {
+    /// All of it was received.
+    Complete,
+    /// The server does not give it.
+    Refused(String),
+    /// What was received cannot be kept.
+    NotKept(io::Error),
+    /// There was no answer, not all of it, or one that asks to try again.
     Unreached(String),
 }
 
@@ -39,8 +56,9 @@ impl Client {
             reason: "expected http://HOST:PORT or https://HOST:PORT".to_owned(),
         };
         let (project, job) = spec.id.job.parts();
-        let path = format!("/v1/projects/{project}/jobs/{job}/runs/{}:sync", run_name(&spec.id));
-        let url = Url::parse(&format!("{}{path}", address.trim_end_matches('/'))).map_err(|_| invalid())?;
+        let run = format!("/v1/projects/{project}/jobs/{job}/runs/{}", run_name(&spec.id));
+        let parse = |end: &str| Url::parse(&format!("{}{run}{end}", address.trim_end_matches('/')));
+        let (url, packages) = (parse(":sync").map_err(|_| invalid())?, parse("/packages/").map_err(|_| invalid())?);
         if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
             return Err(invalid());
         }
@@ -49,7 +67,44 @@ impl Client {
             reason: "has a token with characters that are not allowed in a header".to_owned(),
         })?;
         authorization.set_sensitive(true);
-        Ok(Self { http, url, authorization })
+        Ok(Self { http, url, packages, authorization })
+    }
+
+    /// Gets a package, and gives its bytes to `keep`.
+    pub(super) async fn package(
+        &self,
+        sha256: &str,
+        file_name: &str,
+        mut keep: impl FnMut(&[u8]) -> io::Result<()>,
+    ) -> Download {
+        let mut url = self.packages.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend([sha256, file_name]);
+        }
+        let unreached = |error: reqwest::Error| Download::Unreached(innermost(&error.without_url()));
+        let mut response = match self.http.get(url).header(AUTHORIZATION, &self.authorization).send().await {
+            Ok(response) => response,
+            Err(error) => return unreached(error),
+        };
+        let status = response.status();
+        if !status.is_success() {
+            let text = response.text().await.unwrap_or_default();
+            let (message, is_ours) = error_message(status, &text);
+            let is_final = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST);
+            return if is_final && is_ours { Download::Refused(message) } else { Download::Unreached(message) };
+        }
+        loop {
+            // The length is that of the answer's header, or the connection is broken.
+            match response.chunk().await {
+                Ok(Some(bytes)) => {
+                    if let Err(error) = keep(&bytes) {
+                        return Download::NotKept(error);
+                    }
+                }
+                Ok(None) => return Download::Complete,
+                Err(error) => return unreached(error),
+            }
+        }
     }
 
     pub(super) async fn send(&self, request: &SyncRequest) -> Sent {
@@ -79,13 +134,19 @@ impl Client {
                 Err(error) => Sent::Unreached(format!("the answer is not that of a Tunesmith server: {error}")),
             };
         }
+        let (message, is_ours) = error_message(status, &text);
         let answer: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
-        let error = &answer["error"];
-        let message = format!("{status}: {}", error["message"].as_str().unwrap_or("no message"));
-        // A proxy that stands before the server answers 401 or 404 too, but not in this form.
-        let refuses = status == StatusCode::UNAUTHORIZED || error["status"] == "FAILED_PRECONDITION";
-        if refuses && error["message"].is_string() { Sent::Superseded(message) } else { Sent::Unreached(message) }
+        let refuses = status == StatusCode::UNAUTHORIZED || answer["error"]["status"] == "FAILED_PRECONDITION";
+        if refuses && is_ours { Sent::Superseded(message) } else { Sent::Unreached(message) }
     }
+}
+
+/// The message of the error `text`, and whether it has the form of this server: a proxy that stands before it answers 401 or 404,
+/// too.
+fn error_message(status: StatusCode, text: &str) -> (String, bool) {
+    let answer: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+    let message = answer["error"]["message"].as_str();
+    (format!("{status}: {}", message.unwrap_or("no message")), message.is_some())
 }
 
 /// Returns the innermost cause, which names the fault.

@@ -3,6 +3,7 @@
 mod client;
 mod endpoint;
 mod kept;
+mod packages;
 pub mod process;
 mod shipper;
 mod spool;
@@ -43,6 +44,8 @@ pub struct AgentSettings {
     pub spec: PathBuf,
     /// Absolute path of the folder of this attempt.
     pub spool: PathBuf,
+    /// Absolute path of a folder that the agents of a node share: the packages of attempts, and their environments.
+    pub cache: PathBuf,
     /// Replaces the address of the server in the specification.
     pub server: Option<String>,
     /// Replaces the token in the specification.
@@ -144,18 +147,35 @@ pub async fn run(
     let (end, ended) = watch::channel(None);
     let (notice, preempted) = watch::channel(None);
     let id = spec.id.clone();
+    let packages_client = client.clone();
     let shipping = Shipping { client, reports, job, id, ended, preempted, events, kept, settings: &settings };
     // It ends when it has nothing left to do, and its channel with it.
     tokio::spawn(Shipper::new(shipping).run());
     let mut terminated = signal(SignalKind::terminate()).map_err(spool_error)?;
     let mut interrupted = signal(SignalKind::interrupt()).map_err(spool_error)?;
     // The first answer states whether the attempt is wanted, before anything is started.
-    let first = tokio::select! {
+    let mut first = tokio::select! {
         event = asked.recv() => event,
         _ = terminated.recv() => Some(Event::Stop(StopMode::Graceful)),
         _ = interrupted.recv() => Some(Event::Stop(StopMode::Graceful)),
     };
+    let mut failed = None;
+    if let (Some(Event::Wanted), Some(packages)) = (first, spec.packages.take()) {
+        first = tokio::select! {
+            installed = packages::install(&packages_client, &settings.cache, &packages) => {
+                match installed {
+                    Ok(python) => packages::use_environment(&mut spec, &python),
+                    Err(reason) => failed = Some(format!("its packages cannot be installed: {reason}")),
+                }
+                Some(Event::Wanted)
+            }
+            event = asked.recv() => event,
+            _ = terminated.recv() => Some(Event::Stop(StopMode::Graceful)),
+            _ = interrupted.recv() => Some(Event::Stop(StopMode::Graceful)),
+        };
+    }
     match first {
+        Some(Event::Wanted) if failed.is_some() => drop(end.send_replace(failed.map(not_started))),
         Some(Event::Wanted) => {
             if let Err(error) = executor.submit(&spec).await {
                 let ExecutorError::Rejected { reason, .. } = error else { return Err(error.into()) };

@@ -90,6 +90,7 @@ pub fn shell(harness: &dyn Harness, trial: u64, script: &str) -> ExecutorJobSpec
         time_limit: None,
         grace: Duration::from_secs(60),
         start_port: None,
+        packages: None,
         placement: Placement::default(),
         reports: ReportSources::default(),
         server: Default::default(),

@@ -240,6 +240,32 @@ pub struct ExecutorJobSpec {
     /// Where the engine runs the job.
     #[serde(default, skip_serializing_if = "Placement::is_empty")]
     pub placement: Placement,
+    /// The Python packages that an agent installs before it starts the programs; `None` if the programs need none, or find them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packages: Option<AgentPackages>,
+}
+
+/// The first word of a command that runs the interpreter of the environment with [`AgentPackages`].
+pub const ENVIRONMENT_PYTHON: &str = "{environment}/bin/python";
+
+/// Python packages that an agent gets from its server.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentPackages {
+    /// Source archives and wheels, installed together.
+    pub archives: Vec<AgentArchive>,
+    /// Further requirements in the syntax of pip's command line.
+    pub requirements: Vec<String>,
+    /// The interpreter of the environment; `None` for `python3`.
+    pub python: Option<PathBuf>,
+}
+
+/// A package archive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentArchive {
+    /// SHA-256 of the bytes as 64 lower-case hexadecimal digits.
+    pub sha256: String,
+    /// The file name that installers accept.
+    pub file_name: String,
 }
 
 /// The part of an engine that runs a job, in the words of the engine.

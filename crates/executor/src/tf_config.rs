@@ -109,6 +109,7 @@ mod tests {
             reports: Default::default(),
             server: Default::default(),
             start_port: None,
+            packages: None,
             placement: Placement::default(),
         }
     }

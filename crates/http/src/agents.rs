@@ -9,12 +9,15 @@ use axum::{Json, Router};
 use super::body::Report;
 use super::examples;
 use super::names::{Names, job_id};
-use super::openapi::Operation;
+use super::openapi::{Bytes, Operation};
 use super::routes::{Dispatch, Routes};
 use super::status::{ApiError, Code};
 use super::trial_reports::token_of_trial;
-use tunesmith_api::agent::{SyncAnswer, SyncRequest};
+use tunesmith_api::agent::{SyncAnswer, SyncRequest, run_id};
 use tunesmith_service::{AgentError, AgentReports};
+
+/// Factor for the time limit of a download.
+const DOWNLOAD_TIME_FACTOR: u32 = 10;
 
 /// The routes.
 pub(super) fn routes() -> Routes<AgentReports> {
@@ -33,6 +36,17 @@ pub(super) fn routes() -> Routes<AgentReports> {
         .of_trial_program(),
         sync,
     )
+    .add(
+        Operation::get(
+            "/v1/projects/{project}/jobs/{job}/runs/{run}/packages/{sha256}/{file_name}",
+            "tunesmith.jobs.runs.packages.get",
+            "Returns a Python package of a job to the agent that installs it for one run of the job's program.",
+        )
+        .or_not_found()
+        .of_trial_program()
+        .time_limit_factor(DOWNLOAD_TIME_FACTOR),
+        package,
+    )
 }
 
 /// The router of `reports`.
@@ -47,10 +61,23 @@ async fn sync(
     Report(request): Report<SyncRequest>,
 ) -> Result<Json<SyncAnswer>, ApiError> {
     let token = token_of_trial(&headers)?;
-    let id = tunesmith_api::agent::run_id(job_id(&project, &job)?, &run)
-        .ok_or_else(|| ApiError::invalid("name", format!("{run:?} has not the form trial-3.attempt-1 or attempt-1")))?;
+    let id = run_id(job_id(&project, &job)?, &run).ok_or_else(|| not_a_run(&run))?;
     let answer = reports.receive(&id, token, request.into_report()?).await?;
     Ok(Json(answer.into()))
+}
+
+async fn package(
+    State(reports): State<AgentReports>,
+    Names([project, job, run, sha256, file_name]): Names<5>,
+    headers: HeaderMap,
+) -> Result<Bytes, ApiError> {
+    let token = token_of_trial(&headers)?;
+    let id = run_id(job_id(&project, &job)?, &run).ok_or_else(|| not_a_run(&run))?;
+    Ok(Bytes(reports.package(&id, token, &sha256, &file_name).await?))
+}
+
+fn not_a_run(run: &str) -> ApiError {
+    ApiError::invalid("name", format!("{run:?} has not the form trial-3.attempt-1 or attempt-1"))
 }
 
 impl From<AgentError> for ApiError {
@@ -59,6 +86,7 @@ impl From<AgentError> for ApiError {
             AgentError::WrongToken { .. } => Self::new(Code::Unauthenticated, error.to_string()),
             AgentError::Superseded { .. } => Self::new(Code::FailedPrecondition, error.to_string()),
             AgentError::OtherServer { .. } => Self::new(Code::Unavailable, error.to_string()),
+            AgentError::NoPackage { .. } => Self::new(Code::NotFound, error.to_string()),
             AgentError::Files { .. } => {
                 tracing::error!(error = &error as &dyn std::error::Error, "the report of an agent cannot be stored");
                 Self::new(Code::Unavailable, "the report cannot be stored; see the server's log")

@@ -186,7 +186,10 @@ fn trial_container(image: String, settings: &PodSettings, place: &Place, resourc
     let variable =
         |name: &str, value: &str| EnvVar { name: name.to_owned(), value: Some(value.to_owned()), ..EnvVar::default() };
     // Programs have the variables of their image.
-    let mut environment = vec![variable("TUNESMITH_PASS_ENVIRONMENT", "*")];
+    let mut environment = vec![
+        variable("TUNESMITH_PASS_ENVIRONMENT", "*"),
+        variable("TUNESMITH_AGENT_CACHE", &format!("{SPOOL_FOLDER}/cache")),
+    ];
     environment.extend(settings.server.as_ref().map(|server| variable("TUNESMITH_SERVER", server)));
     Container {
         name: TRIAL.to_owned(),

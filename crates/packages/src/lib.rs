@@ -13,6 +13,7 @@ mod retention;
 mod rules;
 mod source;
 mod source_folder;
+mod staged;
 mod user_folder;
 
 use std::collections::BTreeMap;
@@ -32,6 +33,7 @@ use self::process::InstallerProcess;
 pub use self::rules::PackageRules;
 pub use self::source::PackageSource;
 pub use self::source_folder::SourceFolder;
+pub use self::staged::StagedPackage;
 
 /// Part of every hash. Must change when the layout or the installation of environments changes.
 const LAYOUT_VERSION: &str = "tunesmith python environment 1";

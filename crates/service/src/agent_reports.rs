@@ -4,6 +4,7 @@
 //! its attempt is not the current one any more. Not here: how an agent is started, and what its end means.
 
 use std::collections::{HashMap, HashSet};
+use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,9 +16,13 @@ use tunesmith_store::{Documents, JobClaims, Store, StoreError};
 
 use super::clock::Clock;
 use super::live_trials::{LiveTrials, TrialKey};
+use super::packages::PackageName;
 use super::pages;
 use super::secret::{attempt_token, existing_secret, existing_shared_secret};
 use tunesmith_domain::JobId;
+
+/// The folder of the packages that agents get, in that of a job.
+pub(super) const STAGED_PACKAGES: &str = "packages";
 
 /// How often a delivery is tried again that another one has overtaken.
 const MAX_OVERTAKEN: usize = 3;
@@ -59,6 +64,14 @@ pub enum AgentError {
         id: ExecutorJobId,
         /// The server.
         reason: String,
+    },
+    /// The job has no such package.
+    #[error("{id} has no package {name}")]
+    NoPackage {
+        /// The attempt.
+        id: ExecutorJobId,
+        /// Digest and file name.
+        name: String,
     },
     /// A file of the attempt could not be written; the agent repeats the report.
     #[error("the report of {id} cannot be stored")]
@@ -124,18 +137,8 @@ impl AgentReports {
         report: AgentReport,
     ) -> Result<AgentAnswer, AgentError> {
         let inner = &self.0;
+        self.authorize(id, token).await?;
         let folder = (inner.directory)(&id.job);
-        let secret = match &inner.documents {
-            Some(documents) => existing_shared_secret(&**documents, &id.job).await?,
-            None => {
-                let folder = folder.clone();
-                blocking(id, move || existing_secret(&folder)).await?
-            }
-        };
-        // A timing attack is not possible: the token is a digest of a secret.
-        if secret.is_none_or(|secret| attempt_token(&secret, id) != token) {
-            return Err(AgentError::WrongToken { id: id.clone() });
-        }
         let superseded = |reason: &str| AgentError::Superseded { id: id.clone(), reason: reason.to_owned() };
         let (inbox, known) = (Arc::clone(&inner.inbox), id.clone());
         let (is_open, recorded) = blocking(id, move || Ok((inbox.is_open(&known)?, inbox.end(&known)?))).await?;
@@ -196,6 +199,49 @@ impl AgentReports {
             None => return Ok(()),
         };
         Err(AgentError::OtherServer { id: id.clone(), reason })
+    }
+
+    /// Checks that `token` is that of the attempt `id`.
+    async fn authorize(&self, id: &ExecutorJobId, token: &str) -> Result<(), AgentError> {
+        let inner = &self.0;
+        let secret = match &inner.documents {
+            Some(documents) => existing_shared_secret(&**documents, &id.job).await?,
+            None => {
+                let folder = (inner.directory)(&id.job);
+                blocking(id, move || existing_secret(&folder)).await?
+            }
+        };
+        // A timing attack is not possible: the token is a digest of a secret.
+        if secret.is_none_or(|secret| attempt_token(&secret, id) != token) {
+            return Err(AgentError::WrongToken { id: id.clone() });
+        }
+        Ok(())
+    }
+
+    /// Opens a package of the job of the attempt `id`, if `token` is that of the attempt.
+    ///
+    /// # Errors
+    /// [`AgentError::WrongToken`], [`AgentError::NoPackage`], or if the file cannot be opened.
+    pub async fn package(
+        &self,
+        id: &ExecutorJobId,
+        token: &str,
+        sha256: &str,
+        file_name: &str,
+    ) -> Result<File, AgentError> {
+        self.authorize(id, token).await?;
+        self.check_owner(id).await?;
+        let unknown = || AgentError::NoPackage { id: id.clone(), name: format!("{sha256}/{file_name}") };
+        // A valid name refers to no other folder.
+        let (project, _) = id.job.parts();
+        PackageName::new(project, sha256, file_name).map_err(|_| unknown())?;
+        let path = (self.0.directory)(&id.job).join(STAGED_PACKAGES).join(sha256).join(file_name);
+        let opened = blocking(id, move || match File::open(&path) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        });
+        opened.await?.ok_or_else(unknown)
     }
 
     /// Returns the trial of `id`; `None` for a job without hyperparameters.

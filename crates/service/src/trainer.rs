@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use tunesmith_domain::{Job, JobPlan, ProgramPlan, StudyId, Trial};
 use tunesmith_executor::reports::{ReportSources, metric_file};
 use tunesmith_executor::{
-    ExecutorJobId, ExecutorJobSpec, METRIC_FILE_VARIABLE, Placement, Program, Replica, Role, ServerAccess,
+    AgentPackages, ExecutorJobId, ExecutorJobSpec, METRIC_FILE_VARIABLE, Placement, Program, Replica, Role,
+    ServerAccess,
 };
 
 use tunesmith_objects::ObjectFolder;
@@ -28,6 +29,8 @@ pub(super) struct Launch<'a> {
     pub(super) directory: PathBuf,
     /// Interpreter of the environment that the packages were installed into.
     pub(super) python: Option<&'a Path>,
+    /// The packages that an agent installs; `python` is then [`ENVIRONMENT_PYTHON`](tunesmith_executor::ENVIRONMENT_PYTHON).
+    pub(super) packages: Option<&'a AgentPackages>,
     /// Base address for reports over HTTP.
     pub(super) endpoint: &'a str,
     /// The token of the trial for these reports.
@@ -66,6 +69,7 @@ impl Launch<'_> {
             time_limit: self.plan.trial_time_limit,
             grace: self.plan.grace,
             start_port: None,
+            packages: self.packages.cloned(),
             placement: Placement { queue: machines.queue.clone(), options: machines.options.clone() },
             id: self.id,
             directory: self.directory,
@@ -271,6 +275,7 @@ mod tests {
             id,
             directory: "/a".into(),
             python: Some(Path::new("/env/bin/python")),
+            packages: None,
             endpoint: "http://127.0.0.1:1",
             token: "t".into(),
         }

@@ -157,6 +157,7 @@ mod tests {
             time_limit: None,
             grace: Duration::from_secs(30),
             start_port: None,
+            packages: None,
             placement: Placement::default(),
         }
     }

@@ -1,7 +1,7 @@
 //! The controllers and the node of the API server of these tests: it creates a pod for each Job, runs the containers of the pod as
 //! processes of this machine, and removes what belongs to a removed Job.
 //!
-//! There are no containers: images are ignored, the paths of volumes are replaced in arguments by folders of this machine, and
+//! There are no containers: images are ignored, the paths of volumes are replaced in arguments and variables by folders of this machine, and
 //! `cp` of the agent makes a link.
 
 use std::collections::BTreeMap;
@@ -178,7 +178,8 @@ impl Node {
         command.current_dir(container["workingDir"].as_str().map_or(&*self.working_directory, Path::new));
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).process_group(0);
         for variable in container["env"].as_array().unwrap() {
-            command.env(variable["name"].as_str().unwrap(), variable["value"].as_str().unwrap());
+            let value = on_this_machine(variable["value"].as_str().unwrap(), &volumes);
+            command.env(variable["name"].as_str().unwrap(), value);
         }
         let mut child = command.spawn().unwrap();
         self.processes.lock().unwrap().insert(key.2.clone(), child.id().unwrap());
@@ -265,15 +266,17 @@ impl Node {
 fn arguments(container: &Value, volumes: &[(String, PathBuf)]) -> Vec<String> {
     let lists = [&container["command"], &container["args"]];
     let words = lists.into_iter().filter_map(Value::as_array).flatten().map(|word| word.as_str().unwrap());
-    let on_this_machine = |word: &str| {
-        for (mounted, folder) in volumes {
-            if let Some(rest) = word.strip_prefix(mounted.as_str())
-                && (rest.is_empty() || rest.starts_with('/'))
-            {
-                return format!("{}{rest}", folder.display());
-            }
+    words.map(|word| on_this_machine(word, volumes)).collect()
+}
+
+/// `word`, or the path of this machine for a path in a volume.
+fn on_this_machine(word: &str, volumes: &[(String, PathBuf)]) -> String {
+    for (mounted, folder) in volumes {
+        if let Some(rest) = word.strip_prefix(mounted.as_str())
+            && (rest.is_empty() || rest.starts_with('/'))
+        {
+            return format!("{}{rest}", folder.display());
         }
-        word.to_owned()
-    };
-    words.map(on_this_machine).collect()
+    }
+    word.to_owned()
 }

@@ -10,6 +10,7 @@ mod cluster;
 mod engine;
 mod kubelet;
 mod manifests;
+mod runs;
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};

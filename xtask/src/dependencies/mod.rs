@@ -34,7 +34,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     ("views", &["algorithms", "domain", "filter"]),
     ("api", &["algorithms", "domain", "executor", "service"]),
-    ("agent", &["api", "domain", "executor", "files"]),
+    ("agent", &["api", "domain", "executor", "files", "packages"]),
     ("config", &["algorithms", "api", "domain"]),
     ("http", &["access", "algorithms", "api", "domain", "filter", "service", "store", "telemetry", "views"]),
     ("console", &["access", "algorithms", "domain", "http", "service", "store"]),

@@ -404,6 +404,7 @@ mod tests {
             time_limit: None,
             grace: Duration::ZERO,
             start_port: None,
+            packages: None,
             placement: Placement::default(),
         }
     }

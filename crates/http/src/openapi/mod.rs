@@ -19,7 +19,7 @@ use utoipa::openapi::{
     Components, Content, ContentBuilder, InfoBuilder, OpenApi, Ref, RefOr, Response, ResponseBuilder, Schema,
 };
 
-pub(super) use self::operation::{Answer, Created, Documented, Operation, RequiredAccess, Text};
+pub(super) use self::operation::{Answer, Bytes, Created, Documented, Operation, RequiredAccess, Text};
 pub(super) use self::parameters::query_names;
 use self::schemas::Schemas;
 pub(super) use self::schemas::answer_schema;
@@ -112,6 +112,9 @@ fn described_operation(
     if let Some(content_type) = operation.text {
         let text = ObjectBuilder::new().schema_type(Type::String).build();
         success = success.content(content_type, Content::new(Some(Schema::from(text))));
+    }
+    if operation.returns_bytes {
+        success = success.content("application/octet-stream", Content::default());
     }
     for (name, link) in links(operation, all) {
         success = success.link(name, link);

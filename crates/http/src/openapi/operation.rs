@@ -1,10 +1,11 @@
 //! The description of a method: partly given with its route, partly derived from the types of its handler.
 
 use std::collections::BTreeSet;
+use std::io::Read;
 
 use axum::Json;
 use axum::extract::{Extension, State};
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -40,6 +41,8 @@ pub(crate) struct Operation {
     pub(super) answer: Option<SchemaOf>,
     /// The content type of a text response.
     pub(super) text: Option<&'static str>,
+    /// Whether the response is the content of a file.
+    pub(super) returns_bytes: bool,
     /// Whether the method accepts an `Idempotency-Key`.
     pub(super) takes_key: bool,
     /// The name in other paths of the resource that the method creates, and the OpenAPI expression for its value.
@@ -103,6 +106,7 @@ impl Operation {
             example: None,
             answer: None,
             text: None,
+            returns_bytes: false,
             takes_key: false,
             makes: None,
             access: RequiredAccess::Token,
@@ -266,6 +270,35 @@ impl Answer for Text {
     fn describe(operation: &mut Operation) {
         // The only text response of the server.
         operation.text = Some("application/openmetrics-text");
+    }
+}
+
+/// The content of a file.
+pub(crate) struct Bytes(pub(crate) std::fs::File);
+
+/// Number of bytes that are read at once.
+const BYTES_PER_READ: usize = 256 << 10;
+
+impl IntoResponse for Bytes {
+    fn into_response(self) -> Response {
+        let length = self.0.metadata().map(|metadata| metadata.len()).unwrap_or_default();
+        let pieces = futures::stream::try_unfold(self.0, |mut file| async move {
+            let read = tokio::task::spawn_blocking(move || {
+                let mut piece = vec![0; BYTES_PER_READ];
+                let length = file.read(&mut piece)?;
+                piece.truncate(length);
+                Ok::<_, std::io::Error>((length > 0).then_some((piece, file)))
+            });
+            read.await.map_err(std::io::Error::other)?
+        });
+        let headers = [(CONTENT_TYPE, "application/octet-stream".to_owned()), (CONTENT_LENGTH, length.to_string())];
+        (headers, axum::body::Body::from_stream(pieces)).into_response()
+    }
+}
+
+impl Answer for Bytes {
+    fn describe(operation: &mut Operation) {
+        operation.returns_bytes = true;
     }
 }
 

@@ -27,19 +27,23 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 
+use self::program::Prepared;
 use self::running_time::{RunningTime, time_of_change};
 use self::tuning::Tuning;
 use super::JobEvent;
+use super::agent_reports::STAGED_PACKAGES;
 use super::live_trials::LiveTrials;
 use super::secret::{job_secret, shared_secret};
 use crate::clock::Clock;
 use crate::packages::{Packages, PackagesError};
 use crate::resource_pool::ResourcePool;
 use crate::search_policy::{SearchPolicy, error_text};
-use tunesmith_domain::{Job, JobChange, JobId, JobPlan, JobState, PlanError, ProgramPlan, Trial};
-use tunesmith_executor::{Executor, ExecutorError, ExecutorJobState, ExitStatus, ProgramEnd};
+use tunesmith_domain::{Job, JobChange, JobId, JobPlan, JobState, PlanError, Trial};
+use tunesmith_executor::{
+    AgentPackages, ENVIRONMENT_PYTHON, Executor, ExecutorError, ExecutorJobState, ExitStatus, ProgramEnd,
+};
 use tunesmith_objects::Buckets;
-use tunesmith_packages::{Environments, ProgramUser, Step};
+use tunesmith_packages::{Environments, PackageError, ProgramUser, Step};
 use tunesmith_store::{Documents, JobClaims, Store, StoreError};
 
 pub(super) use self::counts::{LiveCounts, TrialCounts};
@@ -48,10 +52,6 @@ pub(super) use self::grants::{claim, replica_resources, submitted_resources};
 
 /// The reason recorded for a job that a user cancelled.
 pub(super) const CANCELLED_BY_USER: &str = "cancelled by a user";
-
-/// The error of a job with packages on an engine without shared files.
-const NO_SHARED_FILES: &str = "the machines of its executor share no files with the server, so that packages cannot be \
-    installed for them; use masterConfig.containerCommand, or masterConfig.imageUri with an image that contains the program";
 
 /// How far a running job may go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -207,6 +207,8 @@ struct Context {
     plan: JobPlan,
     /// Interpreter of the environment that the packages were installed into.
     python: Option<PathBuf>,
+    /// The packages that agents install, where programs do not see that environment.
+    packages: Option<AgentPackages>,
     /// The limit of `maxRunningTime`; `None` without one.
     running_time: Option<RunningTime>,
 }
@@ -254,14 +256,11 @@ impl Runner {
             };
         }
         let job = if job.state == JobState::Queued { self.set_state(JobState::Preparing, "").await? } else { job };
-        if !self.services.executor.capabilities().shares_files && installs_packages(&plan) {
-            return Ok(JobOutcome::Ended(self.set_state(JobState::Failed, NO_SHARED_FILES).await?));
-        }
         let mut control = self.control.level.clone();
         let mut cancelled = self.control.cancelled.clone();
         let observer = |step: Step| self.emit(JobEvent::Busy { activity: Some(step.into()) });
         let prepared = tokio::select! {
-            prepared = program::prepare(&self.services.environments, &plan, self.program_user(), &observer) => prepared,
+            prepared = self.prepare(&plan, &observer) => prepared,
             () = until_at_least(&mut control, Control::Drain) => {
                 return Ok(JobOutcome::Interrupted(self.set_state(JobState::Queued, "").await?));
             }
@@ -271,13 +270,13 @@ impl Runner {
             }
         };
         self.emit(JobEvent::Busy { activity: None });
-        let python = match prepared {
-            Ok(prepared) => {
-                if let Some(prepared) = &prepared {
-                    self.emit(JobEvent::Prepared { log: prepared.log.clone() });
-                }
-                prepared.map(|prepared| prepared.python)
+        let (python, packages) = match prepared {
+            Ok(Prepared::Nothing) => (None, None),
+            Ok(Prepared::Here(environment)) => {
+                self.emit(JobEvent::Prepared { log: environment.log.clone() });
+                (Some(environment.python), None)
             }
+            Ok(Prepared::ByAgents(packages)) => (Some(ENVIRONMENT_PYTHON.into()), Some(packages)),
             Err(error) => {
                 return Ok(JobOutcome::Ended(self.set_state(JobState::Failed, &error_text(&error)).await?));
             }
@@ -288,11 +287,20 @@ impl Runner {
             None => None,
         };
         let running_time = RunningTime::of(&job, &plan, self.services.clock.now(), tokio::time::Instant::now());
-        let context = Arc::new(Context { runner: self, job, plan, python, running_time });
+        let context = Arc::new(Context { runner: self, job, plan, python, packages, running_time });
         match study {
             Some(study) => Tuning::new(context, study).run().await,
             None => single_run::run(&context).await,
         }
+    }
+
+    /// Installs the packages of `plan`, or puts them where agents get them.
+    async fn prepare(&self, plan: &JobPlan, observer: &(dyn Fn(Step) + Send + Sync)) -> Result<Prepared, PackageError> {
+        let environments = &self.services.environments;
+        if self.services.executor.capabilities().shares_files {
+            return program::prepare(environments, plan, self.program_user(), observer).await;
+        }
+        program::stage(environments, plan, &self.directory.join(STAGED_PACKAGES), observer).await
     }
 
     async fn set_state(&self, state: JobState, error_message: &str) -> Result<Job, StoreError> {
@@ -379,17 +387,6 @@ async fn create_dir(path: &Path) -> Result<(), RunError> {
         operation: "create",
         path: path.to_owned(),
         source,
-    })
-}
-
-/// Whether packages have to be installed for `plan` on this machine.
-fn installs_packages(plan: &JobPlan) -> bool {
-    let programs = plan.replicas.iter().filter_map(|group| group.program.as_ref()).chain([&plan.program]);
-    programs.into_iter().any(|program| match program {
-        ProgramPlan::PythonModule { package_uris, package_path, requirements, .. } => {
-            !package_uris.is_empty() || package_path.is_some() || !requirements.is_empty()
-        }
-        ProgramPlan::Command { .. } | ProgramPlan::Container { .. } => false,
     })
 }
 

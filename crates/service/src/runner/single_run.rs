@@ -140,6 +140,7 @@ async fn submit(context: &Context, id: &ExecutorJobId, grant: &Grant) -> Result<
         id: id.clone(),
         directory,
         python: context.python.as_deref(),
+        packages: context.packages.as_ref(),
         endpoint: &context.runner.settings.endpoint,
         token: attempt_token(&context.runner.secret, id),
         grant,

@@ -251,15 +251,16 @@ async fn preempted_run_without_hyperparameters_is_repeated_without_limit() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn job_with_packages_fails_where_no_files_are_shared() {
+async fn job_with_a_package_that_does_not_exist_fails_where_no_files_are_shared() {
     let program = ProgramPlan::PythonModule {
-        package_uris: vec!["https://example.org/trainer-1.0.tar.gz".to_owned()],
+        package_uris: vec!["/nowhere/trainer-1.0.tar.gz".to_owned()],
         package_path: None,
         requirements: Vec::new(),
         module: "trainer".to_owned(),
     };
     let Ran { job, .. } = run_program(program, None, Vec::new(), None).await;
-    assert_eq!((job.state, job.error_message.as_str()), (JobState::Failed, super::NO_SHARED_FILES));
+    assert_eq!(job.state, JobState::Failed);
+    assert!(job.error_message.contains("`/nowhere/trainer-1.0.tar.gz` was not found"), "{}", job.error_message);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

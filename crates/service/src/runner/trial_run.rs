@@ -274,6 +274,7 @@ impl TrialRun {
             id: id.clone(),
             directory,
             python: context.python.as_deref(),
+            packages: context.packages.as_ref(),
             endpoint: &context.runner.settings.endpoint,
             token: self.token(trial),
             grant,
