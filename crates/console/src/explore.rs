@@ -65,7 +65,9 @@ pub(crate) async fn explore(
     parts: Parts,
 ) -> Response {
     let call = job_call("console.explore", &project, &job);
-    console.show(call, parts, async move |console, visit| page(console, visit, &project, &job, Tab::Explore).await).await
+    console
+        .show(call, parts, async move |console, visit| page(console, visit, &project, &job, Tab::Explore).await)
+        .await
 }
 
 /// The page Trust: what the model of the search predicts, and how far that can be relied on.
@@ -92,7 +94,12 @@ async fn page(console: Console, visit: Visit, project: &str, job: &str, tab: Tab
     let named: Vec<_> = parameters.iter().map(|name| json!({"name": name})).collect();
     let is_trust = tab == Tab::Trust;
     let page = ExplorePage {
-        frame: Frame::new(format!("{} {job}", if is_trust { "Trust in" } else { "Explore" }), Section::Jobs, &visit.visitor, &visit.parts),
+        frame: Frame::new(
+            format!("{} {job}", if is_trust { "Trust in" } else { "Explore" }),
+            Section::Jobs,
+            &visit.visitor,
+            &visit.parts,
+        ),
         head: subject.head(tab),
         library: plotly::address().await,
         study: format!(
