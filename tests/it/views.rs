@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::access::{bearer, token};
 use crate::server::Server;
-use crate::support::Workspace;
+use crate::support::{Workspace, finished};
 
 const STUDY: &str = "/v1/projects/p/locations/l/studies/s";
 
@@ -166,9 +166,10 @@ fn views_show_the_trials_that_the_filter_accepts() {
     assert_eq!(status, 200);
     assert!(names[0].ends_with("/trials/39") && names[1].contains("/trials/40") && names.len() == 2, "{names:?}");
     let url = format!("http://{}", server.address);
-    let command =
-        ["trials", "list", "--study", "s", "--region", "l", "--project", "p", "--format", "json", "--server", &url];
-    let listed = workspace.run(command.iter().chain(&["--filter", "state = SUCCEEDED AND id < 4"])).expect(0).stdout;
+    let mut command = workspace.command();
+    command.args(["trials", "list", "--study", "s", "--region", "l", "--project", "p", "--server", &url]);
+    command.args(["--format", "json", "--filter", "state = SUCCEEDED AND id < 4"]);
+    let listed = finished(command.output().unwrap()).expect(0).stdout;
     let listed: Value = serde_json::from_str(&listed).unwrap();
     assert_eq!(listed["trials"].as_array().unwrap().len(), 3);
 }
