@@ -46,7 +46,8 @@ pub(crate) enum ExecutorKind {
 }
 
 impl ExecutorKind {
-    fn as_str(self) -> &'static str {
+    /// The name, as `--executor` and the server configuration state it.
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Local => "local",
             Self::Agent => "agent",
@@ -214,7 +215,7 @@ fn settle(folder: &Path, wanted: Option<ExecutorKind>) -> anyhow::Result<Executo
 }
 
 /// Returns the executor that `folder` keeps; `None` if it has run no program.
-fn kept(folder: &Path) -> anyhow::Result<Option<ExecutorKind>> {
+pub(crate) fn kept(folder: &Path) -> anyhow::Result<Option<ExecutorKind>> {
     let path = folder.join(MARKER);
     match Place::new(folder, MARKER).read(MAX_MARKER_BYTES) {
         Ok(text) => {

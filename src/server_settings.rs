@@ -5,16 +5,15 @@ use std::sync::Arc;
 
 use crate::devices;
 use tunesmith_api::ai_platform::machines::MachineMap;
-use tunesmith_config::{ConfigErrors, Devices, LOCAL, Limits, ServerConfig};
+use tunesmith_config::{ConfigErrors, Devices, ExecutorConfig, KnownExecutor, Limits, ServerConfig};
 use tunesmith_service::jobs::QueueLimits;
 use tunesmith_service::resource_pool::{Capacity, Device, PoolSettings, RunningLimits};
-
-/// The executors of this program; the first is the default.
-const EXECUTORS: [&str; 1] = [LOCAL];
 
 /// The machines and limits of the services. The default knows the published names, and counts and limits nothing.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ServerSettings {
+    /// What runs the programs, as far as the file states it.
+    pub(crate) executor: ExecutorConfig,
     /// What the names of machines mean.
     pub(crate) machines: Arc<MachineMap>,
     /// The resources of programs, and the limits on running trials.
@@ -35,14 +34,14 @@ pub(crate) enum SettingsError {
 }
 
 impl ServerSettings {
-    /// Reads the server configuration at `path`. Without one, the settings are the default.
+    /// Reads the server configuration at `path` for a server with `executor`. Without one, the settings are the default.
     ///
     /// # Errors
     /// [`SettingsError`].
-    pub(crate) fn load(path: Option<&Path>) -> Result<Self, SettingsError> {
+    pub(crate) fn load(path: Option<&Path>, executor: KnownExecutor<'_>) -> Result<Self, SettingsError> {
         let Some(path) = path else { return Ok(Self::default()) };
-        let ServerConfig { machines, capacity, limits, queue_deadline } =
-            tunesmith_config::load_server(path, &EXECUTORS)?;
+        let ServerConfig { executor, machines, capacity, limits, queue_deadline } =
+            tunesmith_config::load_server(path, executor)?;
         let devices = match capacity.devices {
             None => None,
             Some(Devices::Listed(listed)) => Some(listed.into_iter().map(|(id, kind)| Device { id, kind }).collect()),
@@ -71,6 +70,7 @@ impl ServerSettings {
             study: running_study,
         };
         Ok(Self {
+            executor,
             machines: Arc::new(machines),
             pool: PoolSettings { capacity, limits, queue_deadline },
             queue: QueueLimits { cluster: queued_cluster, project: queued_project, principal: queued_principal },

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use super::folder_args::words;
 use super::kubernetes_args::{KubernetesArgs, kubernetes_options_of_environment};
 use crate::executors::{ExecutorKind, ExecutorOptions, RayOptions};
+use tunesmith_config::ExecutorConfig;
 use tunesmith_executor::local::shared::SharedTimes;
 use tunesmith_slurm::SlurmSettings;
 
@@ -34,19 +35,19 @@ pub(super) struct ExecutorArgs {
     /// Slurm: further options of sbatch, as words of a shell: separated by spaces, with quotes. May be given several times.
     #[arg(long, value_name = "OPTIONS", env = SLURM_OPTIONS, allow_hyphen_values = true)]
     slurm_options: Vec<String>,
-    /// Slurm: maximum number of submissions per second.
-    #[arg(long, value_name = "N", default_value = "10")]
-    slurm_submit_rate: NonZeroU32,
-    /// Slurm: seconds between two calls of squeue, each of which lists all jobs.
-    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
-    slurm_poll_interval: Duration,
-    /// Slurm: seconds that a file needs at most to arrive from a node.
-    #[arg(long, value_name = "SECONDS", default_value = "35", value_parser = seconds)]
-    slurm_file_delay: Duration,
+    /// Slurm: maximum number of submissions per second; default: 10.
+    #[arg(long, value_name = "N")]
+    slurm_submit_rate: Option<NonZeroU32>,
+    /// Slurm: seconds between two calls of squeue, each of which lists all jobs; default: 5.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    slurm_poll_interval: Option<Duration>,
+    /// Slurm: seconds that a file needs at most to arrive from a node; default: 35.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    slurm_file_delay: Option<Duration>,
     /// Slurm: seconds after which the supervisor on a lost node counts as dead, and ends its program if it cannot write to
-    /// the data folder.
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
-    slurm_lease: Duration,
+    /// the data folder; default: 60.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    slurm_lease: Option<Duration>,
     /// Ray: address of the dashboard; default: http://127.0.0.1:8265.
     #[arg(long, value_name = "URL", env = "TUNESMITH_RAY_ADDRESS")]
     ray_address: Option<String>,
@@ -67,34 +68,45 @@ const RAY_TOKEN: &str = "TUNESMITH_RAY_TOKEN";
 const CHECKS_PER_LEASE: u32 = 60;
 
 impl ExecutorArgs {
-    /// Returns the options that the arguments give.
+    /// The name of the executor that the arguments choose.
+    pub(super) fn name(&self) -> Option<&'static str> {
+        self.executor.map(ExecutorKind::as_str)
+    }
+
+    /// Returns the options that the arguments give, or else the server configuration.
     ///
     /// # Errors
-    /// If a quote is not closed.
-    pub(super) fn options(&self) -> anyhow::Result<ExecutorOptions> {
+    /// If a value is invalid.
+    pub(super) fn options(&self, config: &ExecutorConfig) -> anyhow::Result<ExecutorOptions> {
+        let configured = config.name.as_deref().and_then(|name| ExecutorKind::from_str(name, false).ok());
         let millis = |time: Duration| u64::try_from(time.as_millis()).context("--slurm-lease is too long");
+        let (file, default) = (&config.slurm, SlurmSettings::default());
+        let options = sbatch_options("--slurm-options", &self.slurm_options)?;
+        let poll_interval = self.slurm_poll_interval.or(file.poll_interval).unwrap_or(default.poll_interval);
+        let lease = self.slurm_lease.or(file.lease).unwrap_or(Duration::from_millis(default.times.lease_ms));
         let slurm = SlurmSettings {
-            partition: self.slurm_partition.clone(),
-            account: self.slurm_account.clone(),
-            qos: self.slurm_qos.clone(),
-            options: sbatch_options("--slurm-options", &self.slurm_options)?,
-            submit_rate: self.slurm_submit_rate,
-            poll_interval: self.slurm_poll_interval,
-            file_interval: self.slurm_poll_interval.min(SlurmSettings::default().file_interval),
-            file_delay: self.slurm_file_delay,
-            times: SharedTimes {
-                check_ms: millis(self.slurm_lease / CHECKS_PER_LEASE)?.max(1),
-                lease_ms: millis(self.slurm_lease)?,
-            },
+            partition: self.slurm_partition.clone().or_else(|| file.partition.clone()),
+            account: self.slurm_account.clone().or_else(|| file.account.clone()),
+            qos: self.slurm_qos.clone().or_else(|| file.qos.clone()),
+            options: if options.is_empty() { file.options.clone() } else { options },
+            submit_rate: self
+                .slurm_submit_rate
+                .or_else(|| file.submit_rate.and_then(NonZeroU32::new))
+                .unwrap_or(default.submit_rate),
+            poll_interval,
+            file_interval: poll_interval.min(default.file_interval),
+            file_delay: self.slurm_file_delay.or(file.file_delay).unwrap_or(default.file_delay),
+            times: SharedTimes { check_ms: millis(lease / CHECKS_PER_LEASE)?.max(1), lease_ms: millis(lease)? },
             ..SlurmSettings::default()
         };
         let ray = RayOptions {
-            address: self.ray_address.clone(),
+            address: self.ray_address.clone().or_else(|| config.ray.address.clone()),
             token: variable(RAY_TOKEN),
-            program: self.ray_program.clone(),
-            server: self.ray_server.clone(),
+            program: self.ray_program.clone().or_else(|| config.ray.program.clone().map(PathBuf::from)),
+            server: self.ray_server.clone().or_else(|| config.ray.server.clone()),
         };
-        Ok(ExecutorOptions { kind: self.executor, slurm, ray, kubernetes: self.kubernetes.options()? })
+        let kubernetes = self.kubernetes.options(&config.kubernetes)?;
+        Ok(ExecutorOptions { kind: self.executor.or(configured), slurm, ray, kubernetes })
     }
 
     /// Whether the programs run on this machine, as far as the arguments tell.

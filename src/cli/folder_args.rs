@@ -8,6 +8,7 @@ use clap::Args;
 use crate::composition::ContainerOptions;
 use crate::data_dir::{StoreKind, StoreSource, UnknownStoreKind};
 use crate::server_settings::{ServerSettings, SettingsError};
+use tunesmith_config::KnownExecutor;
 #[cfg(feature = "postgres")]
 use tunesmith_store::DatabaseAddress;
 
@@ -64,19 +65,19 @@ pub(super) fn words(name: &str, text: &str) -> anyhow::Result<Vec<String>> {
 /// The machines and limits.
 #[derive(Debug, Args)]
 pub(super) struct ServerConfigArgs {
-    /// Server configuration: what machine types, scale tiers, accelerators, regions and runtime versions mean here, the
+    /// Server configuration: the executor and its settings, what machine types, scale tiers, accelerators, regions and runtime versions mean here, the
     /// resources and devices that programs share, and limits.
     #[arg(long, value_name = "FILE")]
     server_config: Option<PathBuf>,
 }
 
 impl ServerConfigArgs {
-    /// Returns the settings of the file. Without one, they are the default.
+    /// Returns the settings of the file, for a server with `executor`. Without one, they are the default.
     ///
     /// # Errors
     /// If the file has errors, or devices cannot be found.
-    pub(super) fn settings(&self) -> Result<ServerSettings, SettingsError> {
-        ServerSettings::load(self.server_config.as_deref())
+    pub(super) fn settings(&self, executor: KnownExecutor<'_>) -> Result<ServerSettings, SettingsError> {
+        ServerSettings::load(self.server_config.as_deref(), executor)
     }
 }
 

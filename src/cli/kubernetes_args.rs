@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::executor_args::variable;
 use crate::executors::KubernetesOptions;
+use tunesmith_config::KubernetesConfig;
 use tunesmith_kubernetes::PodSettings;
 
 /// The path of the program in the image of the agent.
@@ -24,9 +25,9 @@ pub(super) struct KubernetesArgs {
     /// Kubernetes: image with this program and the command cp, from which pods get their agent.
     #[arg(long, value_name = "IMAGE", env = "TUNESMITH_KUBERNETES_AGENT_IMAGE")]
     kubernetes_agent_image: Option<String>,
-    /// Kubernetes: path of this program in that image.
-    #[arg(long, value_name = "PATH", env = "TUNESMITH_KUBERNETES_AGENT_PATH", default_value = AGENT_PATH)]
-    kubernetes_agent_path: String,
+    /// Kubernetes: path of this program in that image; default: /usr/local/bin/tunesmith.
+    #[arg(long, value_name = "PATH", env = "TUNESMITH_KUBERNETES_AGENT_PATH")]
+    kubernetes_agent_path: Option<String>,
     /// Kubernetes: image of trials that name none.
     #[arg(long, value_name = "IMAGE", env = "TUNESMITH_KUBERNETES_IMAGE")]
     kubernetes_image: Option<String>,
@@ -48,24 +49,31 @@ pub(super) struct KubernetesArgs {
 }
 
 impl KubernetesArgs {
-    /// Returns the options that the arguments give.
+    /// Returns the options that the arguments give, or else the server configuration.
     ///
     /// # Errors
     /// If a label or a volume has no value.
-    pub(super) fn options(&self) -> anyhow::Result<KubernetesOptions> {
+    pub(super) fn options(&self, file: &KubernetesConfig) -> anyhow::Result<KubernetesOptions> {
+        let either = |argument: &Option<String>, file: &Option<String>| argument.clone().or_else(|| file.clone());
+        let labels: BTreeMap<String, String> =
+            pairs("--kubernetes-node-selector", "LABEL=VALUE", &self.kubernetes_node_selector)?.collect();
+        let claims: Vec<String> = match &self.kubernetes_volume[..] {
+            [] => file.volumes.iter().map(|(claim, path)| format!("{claim}={path}")).collect(),
+            given => given.to_vec(),
+        };
         Ok(KubernetesOptions {
-            namespace: self.kubernetes_namespace.clone(),
+            namespace: either(&self.kubernetes_namespace, &file.namespace),
             pods: PodSettings {
-                agent_image: self.kubernetes_agent_image.clone().unwrap_or_default(),
-                agent_path: self.kubernetes_agent_path.clone(),
-                default_image: self.kubernetes_image.clone(),
-                server: self.kubernetes_server.clone(),
-                service_account: self.kubernetes_service_account.clone(),
-                working_directory: self.kubernetes_working_dir.clone(),
-                node_selector: pairs("--kubernetes-node-selector", "LABEL=VALUE", &self.kubernetes_node_selector)?
-                    .collect(),
-                accelerator_label: self.kubernetes_accelerator_label.clone(),
-                volumes: volumes("--kubernetes-volume", &self.kubernetes_volume)?,
+                agent_image: either(&self.kubernetes_agent_image, &file.agent_image).unwrap_or_default(),
+                agent_path: either(&self.kubernetes_agent_path, &file.agent_path)
+                    .unwrap_or_else(|| AGENT_PATH.to_owned()),
+                default_image: either(&self.kubernetes_image, &file.image),
+                server: either(&self.kubernetes_server, &file.server),
+                service_account: either(&self.kubernetes_service_account, &file.service_account),
+                working_directory: either(&self.kubernetes_working_dir, &file.working_dir),
+                node_selector: if labels.is_empty() { file.node_selector.clone() } else { labels },
+                accelerator_label: either(&self.kubernetes_accelerator_label, &file.accelerator_label),
+                volumes: volumes("--kubernetes-volume", &claims)?,
             },
         })
     }

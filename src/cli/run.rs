@@ -29,11 +29,13 @@ use super::table::TableArgs;
 use super::{BAD_INPUT, INTERRUPTED, STORE_FAILED, is_of_the_medium};
 use crate::composition::{self, Isolation};
 use crate::data_dir::DataDir;
+use crate::executors::{self, ExecutorKind};
 use crate::server_settings::ServerSettings;
 use tunesmith_api::ai_platform::machines::NO_EFFECT;
 use tunesmith_api::ai_platform::plan::{CommandLine, job_plan_on, job_study, previous_job};
 use tunesmith_api::ai_platform::{command_line_notices, names_machine};
 use tunesmith_config::HptuningConfig;
+use tunesmith_config::KnownExecutor;
 use tunesmith_domain::{Job, JobId, JobPlan, JobState, MachineNotice};
 use tunesmith_files::Place;
 use tunesmith_http::server;
@@ -124,7 +126,9 @@ pub(super) fn run(args: RunArgs, log_format: LogFormat) -> anyhow::Result<ExitCo
             output_file::check(flag, path)?;
         }
     }
-    let settings = match args.server_config.settings() {
+    let kept = executors::kept(&args.data_dir)?;
+    let known = KnownExecutor { wanted: args.executor.name(), kept: kept.map(ExecutorKind::as_str) };
+    let settings = match args.server_config.settings(known) {
         Ok(settings) => settings,
         Err(error) => {
             notice(&error.to_string());
@@ -196,7 +200,7 @@ async fn run_job(
         log_quota_bytes: args.environment.log_quota_bytes(),
         ..Isolation::default()
     };
-    let (container, executor) = (args.container.options()?, args.executor.options()?);
+    let (container, executor) = (args.container.options()?, args.executor.options(&settings.executor)?);
     let application =
         composition::compose(&data_dir, container, isolation, executor, settings, composition::MEMORY).await?;
     let (store, jobs) = (&*application.store, &application.jobs);

@@ -27,8 +27,10 @@ use crate::composition::{self, AccessSettings};
 use crate::data_dir::DataDir;
 #[cfg(feature = "postgres")]
 use crate::data_dir::StoreKind;
+use crate::executors::{self, ExecutorKind};
 use crate::memory;
 use crate::server_settings::ServerSettings;
+use tunesmith_config::KnownExecutor;
 use tunesmith_http::accept;
 use tunesmith_http::authorization::Access;
 use tunesmith_http::connection_limits::ConnectionLimits;
@@ -161,7 +163,9 @@ impl ServeArgs {
 
 /// Serves until SIGINT or SIGTERM. Requests in flight are answered before the function returns.
 pub(super) fn serve(args: &ServeArgs) -> anyhow::Result<ExitCode> {
-    let settings = match args.server_config.settings() {
+    let kept = executors::kept(&args.data_dir)?;
+    let known = KnownExecutor { wanted: args.executor.name(), kept: kept.map(ExecutorKind::as_str) };
+    let settings = match args.server_config.settings(known) {
         Ok(settings) => settings,
         Err(error) => {
             notice(&error.to_string());
@@ -197,7 +201,7 @@ async fn run(args: &ServeArgs, settings: ServerSettings) -> anyhow::Result<()> {
         None => format!("{scheme}://{}", reachable(address)),
     };
     let endpoint_is_secure = endpoint.starts_with("https:");
-    let (container, executor) = (args.container.options()?, args.executor.options()?);
+    let (container, executor) = (args.container.options()?, args.executor.options(&settings.executor)?);
     let lease = Duration::from_secs(args.job_lease);
     let application =
         composition::compose_shared(&data_dir, container, isolation, executor, settings, memory, lease).await?;

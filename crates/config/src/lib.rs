@@ -18,7 +18,10 @@ pub use describe::describe;
 pub use diagnostic::{ConfigErrors, Diagnostic};
 pub use hints::hints;
 pub use schema::json_schema;
-pub use server::{Capacity, Devices, LOCAL, Limits, ServerConfig, load_server, parse_server, server_json_schema};
+pub use server::{
+    Capacity, Devices, EXECUTORS, ExecutorConfig, KnownExecutor, KubernetesConfig, LOCAL, Limits, RayConfig,
+    ServerConfig, SlurmConfig, load_server, parse_server, server_json_schema,
+};
 
 use conversion::{Conversion, Locations};
 use diagnostic::{Finding, Source};

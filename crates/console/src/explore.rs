@@ -100,7 +100,7 @@ async fn page(console: Console, visit: Visit, project: &str, job: &str, tab: Tab
             &visit.visitor,
             &visit.parts,
         ),
-        head: subject.head(tab),
+        head: subject.head(&visit.visitor, tab),
         library: plotly::address().await,
         study: format!(
             "/v1/projects/{}/locations/{}/studies/{}",

@@ -6,6 +6,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
 
+use super::executor::{KubernetesConfig, RayConfig, SlurmConfig};
 use crate::shape::Shape;
 use tunesmith_api::ai_platform::{Double, ProtoDuration};
 
@@ -14,6 +15,14 @@ use tunesmith_api::ai_platform::{Double, ProtoDuration};
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(title = "server_config")]
 pub(super) struct ServerFile {
+    /// What runs the programs: `local`, `agent`, `slurm`, `ray` or `kubernetes`, as `--executor`.
+    pub(super) executor: Option<String>,
+    /// Settings of the executor `slurm`. Flags and variables of the environment replace them.
+    pub(super) slurm: SlurmConfig,
+    /// Settings of the executor `ray`. Flags and variables of the environment replace them.
+    pub(super) ray: RayConfig,
+    /// Settings of the executor `kubernetes`. Flags and variables of the environment replace them.
+    pub(super) kubernetes: KubernetesConfig,
     /// What the programs on this machine may use together. Each kind of resource that is given is counted; programs wait
     /// until theirs are free. Nothing is counted by default.
     pub(super) resources: Option<ResourcesFile>,
@@ -74,7 +83,7 @@ pub(super) struct MachineTypeFile {
     pub(super) memory: Option<String>,
     /// Accelerators of each machine.
     pub(super) accelerators: Option<AcceleratorsFile>,
-    /// Name of the executor.
+    /// Name of the executor, which must be that of the server.
     pub(super) executor: Option<String>,
     /// A queue of the executor: a partition of Slurm, a namespace of Kubernetes.
     pub(super) queue: Option<String>,
@@ -118,7 +127,7 @@ pub(super) struct TierFile {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct PlaceFile {
-    /// Name of the executor.
+    /// Name of the executor, which must be that of the server.
     pub(super) executor: Option<String>,
     /// A queue of the executor: a partition of Slurm, a namespace of Kubernetes.
     pub(super) queue: Option<String>,

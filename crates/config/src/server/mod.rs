@@ -2,6 +2,7 @@
 //!
 //! Not here: whether the machine has these resources, which the program checks when it starts.
 
+mod executor;
 mod file;
 mod rules;
 #[cfg(test)]
@@ -11,6 +12,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 use std::time::Duration;
 
+pub use self::executor::{EXECUTORS, ExecutorConfig, KubernetesConfig, LOCAL, RayConfig, SlurmConfig};
 use self::file::ServerFile;
 pub use self::file::server_json_schema;
 use crate::conversion::Conversion;
@@ -19,14 +21,13 @@ use crate::shape::Shape;
 use crate::{read_file, yaml};
 use tunesmith_api::ai_platform::machines::MachineMap;
 
-/// The executor of this machine.
-pub const LOCAL: &str = "local";
-
 static SHAPE: LazyLock<Shape> = LazyLock::new(ServerFile::shape);
 
 /// A valid server configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerConfig {
+    /// What runs the programs.
+    pub executor: ExecutorConfig,
     /// What the names of machines mean.
     pub machines: MachineMap,
     /// What the programs on this machine may use together.
@@ -76,19 +77,28 @@ pub struct Limits {
     pub queued_principal: Option<u32>,
 }
 
-/// Reads the server configuration in the file at `path`, for a server with the executors `executors`.
+/// The executor of a server, as far as it is known without the configuration.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct KnownExecutor<'a> {
+    /// The one that a flag names, which replaces that of the configuration.
+    pub wanted: Option<&'a str>,
+    /// The one of the data folder, if neither a flag nor the configuration names one.
+    pub kept: Option<&'a str>,
+}
+
+/// Reads the server configuration in the file at `path`, for a server with `executor`.
 ///
 /// # Errors
 /// [`ConfigErrors`] with all errors.
-pub fn load_server(path: &Path, executors: &[&str]) -> Result<ServerConfig, ConfigErrors> {
-    parse_server(&path.display().to_string(), &read_file(path)?, executors)
+pub fn load_server(path: &Path, executor: KnownExecutor<'_>) -> Result<ServerConfig, ConfigErrors> {
+    parse_server(&path.display().to_string(), &read_file(path)?, executor)
 }
 
 /// Parses the server configuration in `text`. Messages name the file `name`.
 ///
 /// # Errors
 /// [`ConfigErrors`] with all errors.
-pub fn parse_server(name: &str, text: &str, executors: &[&str]) -> Result<ServerConfig, ConfigErrors> {
+pub fn parse_server(name: &str, text: &str, executor: KnownExecutor<'_>) -> Result<ServerConfig, ConfigErrors> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let source = Source::new(name, text);
     let (tree, mut findings) = yaml::compose(text);
@@ -102,6 +112,8 @@ pub fn parse_server(name: &str, text: &str, executors: &[&str]) -> Result<Server
             return Err(ConfigErrors::new(&source, findings));
         }
     };
-    let config = rules::Rules::new(&locations, executors, &mut findings).config(file);
+    let configured = file.executor.clone();
+    let executor = executor.wanted.or(configured.as_deref()).or(executor.kept).unwrap_or(LOCAL);
+    let config = rules::Rules::new(&locations, executor, &mut findings).config(file);
     if findings.is_empty() { Ok(config) } else { Err(ConfigErrors::new(&source, findings)) }
 }

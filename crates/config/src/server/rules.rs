@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::file::{AcceleratorsFile, LimitsFile, MachineTypeFile, PlaceFile, ResourcesFile, ServerFile, TierFile};
-use super::{Capacity, Devices, LOCAL, Limits, ServerConfig};
+use super::{Capacity, Devices, EXECUTORS, ExecutorConfig, LOCAL, Limits, ServerConfig};
 use crate::conversion::Locations;
 use crate::diagnostic::Finding;
 use tunesmith_api::ai_platform::machines::{Counted, MachineMap, MachineType, Place, Runtime, Tier};
@@ -29,16 +29,20 @@ const CPUS: &str = "a number of processors from 0.001 to 1000000";
 /// The value of [`ServerFile::accelerators`] for any kind.
 const ANY: &str = "any";
 
+/// The executor that runs images itself.
+const KUBERNETES: &str = "kubernetes";
+
 /// The check of one file.
 pub(super) struct Rules<'a> {
     locations: &'a Locations,
-    executors: &'a [&'a str],
+    /// The executor of the server.
+    executor: &'a str,
     findings: &'a mut Vec<Finding>,
 }
 
 impl<'a> Rules<'a> {
-    pub(super) fn new(locations: &'a Locations, executors: &'a [&'a str], findings: &'a mut Vec<Finding>) -> Self {
-        Self { locations, executors, findings }
+    pub(super) fn new(locations: &'a Locations, executor: &'a str, findings: &'a mut Vec<Finding>) -> Self {
+        Self { locations, executor, findings }
     }
 
     /// Converts `file`. What breaks a rule is reported, and left out.
@@ -46,8 +50,13 @@ impl<'a> Rules<'a> {
         let capacity = file.resources.map(|resources| self.capacity(resources)).unwrap_or_default();
         let mut machines = MachineMap::published();
         machines.is_strict = true;
+        if let Some(name) = &file.executor
+            && !EXECUTORS.contains(&name.as_str())
+        {
+            self.unknown("executor", name, "an executor", &EXECUTORS);
+        }
         // Other executors pass requests on to a scheduler, which counts all of them.
-        let is_scheduled = self.executors.first().is_some_and(|default| *default != LOCAL);
+        let is_scheduled = !self.is_here();
         machines.counted = Counted {
             cpus: is_scheduled || capacity.milli_cpus.is_some(),
             memory: is_scheduled || capacity.memory_bytes.is_some(),
@@ -79,9 +88,9 @@ impl<'a> Rules<'a> {
             if let Some(python) = entry.python.as_deref().filter(|python| !Path::new(python).is_absolute()) {
                 self.report(&format!("{field}.python"), format!("{python:?} is not absolute"), "an absolute path");
             }
-            if entry.image.is_some() && self.executors == [LOCAL] {
-                let text = format!("has no effect with the executor {LOCAL}");
-                self.report(&format!("{field}.image"), text, "python, or another executor");
+            if entry.image.is_some() && self.executor != KUBERNETES {
+                let text = format!("has no effect with the executor {}", self.executor);
+                self.report(&format!("{field}.image"), text, format!("python, or the executor {KUBERNETES}"));
             }
             let runtime = Runtime { python: entry.python.map(Into::into), image: entry.image };
             machines.runtimes.insert(name, runtime);
@@ -90,11 +99,22 @@ impl<'a> Rules<'a> {
             self.report("queueDeadline", "is zero", "longer than 0s");
         }
         ServerConfig {
+            executor: ExecutorConfig {
+                name: file.executor,
+                slurm: file.slurm,
+                ray: file.ray,
+                kubernetes: file.kubernetes,
+            },
             machines,
             capacity,
             limits: limits(&file.limits),
             queue_deadline: file.queue_deadline.map(|deadline| deadline.0),
         }
+    }
+
+    /// Whether the programs run on the machine of the server.
+    fn is_here(&self) -> bool {
+        matches!(self.executor, LOCAL | "agent")
     }
 
     fn report(&mut self, field: &str, message: impl Into<String>, allowed: impl Into<String>) {
@@ -175,15 +195,20 @@ impl<'a> Rules<'a> {
     }
 
     fn place(&mut self, field: &str, file: PlaceFile) -> Place {
-        if let Some(executor) = &file.executor
-            && !self.executors.contains(&executor.as_str())
-        {
-            let known = self.executors;
-            self.unknown(&format!("{field}.executor"), executor, "an executor of this server", known);
+        if let Some(executor) = file.executor.as_deref().filter(|executor| *executor != self.executor) {
+            let field = format!("{field}.executor");
+            if EXECUTORS.contains(&executor) {
+                let text = format!(
+                    "this server runs its programs on {}, and one that runs them on {executor} has to be another server",
+                    self.executor
+                );
+                self.report(&field, text, self.executor.to_owned());
+            } else {
+                self.unknown(&field, executor, "an executor", &[self.executor]);
+            }
         }
-        let default = self.executors.first().copied().unwrap_or(LOCAL);
-        if file.executor.as_deref().unwrap_or(default) == LOCAL {
-            let text = format!("has no effect with the executor {LOCAL}");
+        if self.is_here() {
+            let text = format!("has no effect with the executor {}", self.executor);
             if file.queue.is_some() {
                 self.report(&format!("{field}.queue"), text.as_str(), "only with another executor");
             }

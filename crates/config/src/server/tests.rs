@@ -1,7 +1,7 @@
 use super::*;
 
 fn parse(text: &str) -> Result<ServerConfig, ConfigErrors> {
-    parse_server("server.yaml", text, &[LOCAL])
+    parse_server("server.yaml", text, KnownExecutor::default())
 }
 
 /// The errors in `text`: line, field, message, allowed values.
@@ -83,6 +83,43 @@ fn what_has_no_effect_with_the_executor_of_this_machine_is_refused() {
             (7, "queueDeadline"),
         ]
     );
-    assert_eq!(found[0].3, "one of local");
-    assert!(parse_server("s", "regions: {a: {executor: slurm, queue: gpu}}", &[LOCAL, "slurm"]).is_ok());
+    assert_eq!(
+        found[0].2,
+        "this server runs its programs on local, and one that runs them on slurm has to be another server"
+    );
+    assert_eq!(found[0].3, "local");
+}
+
+#[test]
+fn executor_is_that_of_the_flag_or_of_the_file_or_of_the_data_folder() {
+    let text = "regions: {a: {executor: slurm, queue: gpu}}";
+    let slurm = Some("slurm");
+    assert!(parse_server("s", text, KnownExecutor { wanted: slurm, kept: None }).is_ok());
+    assert!(parse_server("s", text, KnownExecutor { wanted: None, kept: slurm }).is_ok());
+    assert!(parse(&format!("executor: slurm\n{text}")).is_ok());
+    assert!(parse_server("s", &format!("executor: ray\n{text}"), KnownExecutor { wanted: slurm, kept: None }).is_ok());
+    let other = parse_server("s", &format!("executor: ray\n{text}"), KnownExecutor { wanted: None, kept: slurm });
+    assert_eq!(other.unwrap_err().diagnostics()[0].field, "regions.a.executor");
+    let found = errors("executor: slrum\nregions: {a: {executor: nomad}}\n");
+    assert_eq!(found[0].3, "one of local, agent, slurm, ray, kubernetes");
+    assert_eq!(found[0].1, "executor");
+}
+
+#[test]
+fn settings_of_executors_are_read() {
+    let config = parse(
+        "executor: kubernetes\nslurm: {partition: gpu, options: [--mem=1G], submitRate: 3, lease: 90s}\nray: {address: \
+         'http://h:1'}\nkubernetes: {agentImage: t, nodeSelector: {pool: a}, volumes: {models: /models}}\n",
+    )
+    .unwrap();
+    let ExecutorConfig { name, slurm, ray, kubernetes } = config.executor;
+    assert_eq!(name.as_deref(), Some("kubernetes"));
+    assert_eq!((slurm.partition.as_deref(), &slurm.options[..]), (Some("gpu"), &["--mem=1G".to_owned()][..]));
+    assert_eq!((slurm.submit_rate, slurm.lease), (Some(3), Some(std::time::Duration::from_secs(90))));
+    assert_eq!(ray.address.as_deref(), Some("http://h:1"));
+    assert_eq!(kubernetes.agent_image.as_deref(), Some("t"));
+    assert_eq!((&*kubernetes.node_selector["pool"], &*kubernetes.volumes["models"]), ("a", "/models"));
+    let found = errors("slurm: {partitions: gpu, submitRate: 0}\nkubernetes: {nodeSelector: [a]}\n");
+    let fields: Vec<&str> = found.iter().map(|(_, field, ..)| field.as_str()).collect();
+    assert_eq!(fields, ["slurm.partitions", "slurm.submitRate", "kubernetes.nodeSelector"]);
 }

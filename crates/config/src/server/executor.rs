@@ -1,0 +1,99 @@
+//! What runs the programs of a server, and its settings: the part of a server configuration that flags replace.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use tunesmith_api::ai_platform::ProtoDuration;
+
+/// The executor of this machine.
+pub const LOCAL: &str = "local";
+
+/// The names of executors.
+pub const EXECUTORS: [&str; 5] = [LOCAL, "agent", "slurm", "ray", "kubernetes"];
+
+/// The executor of a server and the settings of all executors, as far as the configuration states them.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ExecutorConfig {
+    /// One of [`EXECUTORS`].
+    pub name: Option<String>,
+    /// Slurm.
+    pub slurm: SlurmConfig,
+    /// Ray.
+    pub ray: RayConfig,
+    /// Kubernetes.
+    pub kubernetes: KubernetesConfig,
+}
+
+/// The settings of Slurm, with the meaning of the flags `--slurm-…`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct SlurmConfig {
+    /// Partition of the jobs whose machine type and region name no queue.
+    pub partition: Option<String>,
+    /// Account of the jobs.
+    pub account: Option<String>,
+    /// Quality of service of the jobs.
+    pub qos: Option<String>,
+    /// Further options of sbatch, one word each.
+    pub options: Vec<String>,
+    /// Maximum number of submissions per second; 10 by default.
+    #[schemars(range(min = 1))]
+    pub submit_rate: Option<u32>,
+    /// Time between two calls of squeue; 5 s by default.
+    #[serde(deserialize_with = "duration")]
+    #[schemars(with = "Option<ProtoDuration>")]
+    pub poll_interval: Option<Duration>,
+    /// Time that a file needs at most to arrive from a node; 35 s by default.
+    #[serde(deserialize_with = "duration")]
+    #[schemars(with = "Option<ProtoDuration>")]
+    pub file_delay: Option<Duration>,
+    /// Time after which the supervisor on a lost node counts as dead; 60 s by default.
+    #[serde(deserialize_with = "duration")]
+    #[schemars(with = "Option<ProtoDuration>")]
+    pub lease: Option<Duration>,
+}
+
+/// The settings of Ray, with the meaning of the flags `--ray-…`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct RayConfig {
+    /// Address of the dashboard; http://127.0.0.1:8265 by default.
+    pub address: Option<String>,
+    /// Path of this program on the nodes; uploaded by default.
+    pub program: Option<String>,
+    /// Address of this server, as the nodes reach it.
+    pub server: Option<String>,
+}
+
+/// The settings of Kubernetes, with the meaning of the flags `--kubernetes-…`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct KubernetesConfig {
+    /// Namespace of the jobs whose machine type and region name no queue; that of the configuration of Kubernetes by default.
+    pub namespace: Option<String>,
+    /// Address of this server, as pods reach it.
+    pub server: Option<String>,
+    /// Image with this program and the command cp, from which pods get their agent.
+    pub agent_image: Option<String>,
+    /// Path of this program in that image; /usr/local/bin/tunesmith by default.
+    pub agent_path: Option<String>,
+    /// Image of trials that name none.
+    pub image: Option<String>,
+    /// Folder in which programs start; that of their image by default.
+    pub working_dir: Option<String>,
+    /// Service account of pods.
+    pub service_account: Option<String>,
+    /// Labels that nodes must have.
+    pub node_selector: BTreeMap<String, String>,
+    /// Label of nodes whose value is the type of their accelerators.
+    pub accelerator_label: Option<String>,
+    /// Paths in pods by the claim of a persistent volume.
+    pub volumes: BTreeMap<String, String>,
+}
+
+fn duration<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    Ok(Option::<ProtoDuration>::deserialize(deserializer)?.map(|duration| duration.0))
+}
