@@ -31,6 +31,7 @@ const FILES: &[(&str, &str, &[u8])] = &[
     ("icon.svg", IMAGE, include_bytes!("../assets/icon.svg")),
     ("keys.js", SCRIPT, include_bytes!("../assets/keys.js")),
     ("live.js", SCRIPT, include_bytes!("../assets/live.js")),
+    ("new_job.js", SCRIPT, include_bytes!("../assets/new_job.js")),
     ("theme.js", SCRIPT, include_bytes!("../assets/theme.js")),
     ("times.js", SCRIPT, include_bytes!("../assets/times.js")),
 ];

@@ -11,6 +11,7 @@ mod job;
 mod jobs;
 mod login;
 mod logs;
+mod new_job;
 mod overview;
 mod router;
 mod subject;
